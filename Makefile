@@ -1,0 +1,52 @@
+# Needs python3 (3.11 or later) and make; every target sets up the environment it needs in .venv.
+PYTHON ?= python3
+PY := .venv/bin/python
+PIP := $(PY) -m pip install -qq --disable-pip-version-check -c constraints.txt
+# Worker processes for the tests; `make test JOBS=0` runs them in this one.
+JOBS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint pytest bench docs clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
+
+# A stamp is written only after its step succeeded, and an environment whose pip does not run is made afresh,
+# so an interrupted set-up is repaired by the next one.
+.venv/venv.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Gramian needs Python 3.11 or later; try: make PYTHON=python3.12 ...")'
+	@$(PY) -m pip --version >/dev/null 2>&1 || { echo "Creating .venv"; $(PYTHON) -m venv --clear .venv; }
+	@touch $@
+
+.venv/core.stamp: pyproject.toml constraints.txt .venv/venv.stamp
+	@echo "Installing Gramian and what it needs into .venv (once)"
+	@$(PIP) -e .
+	@touch $@
+
+.venv/dev.stamp: pyproject.toml constraints.txt .venv/venv.stamp
+	@echo "Installing Gramian and its development tools into .venv (once)"
+	@$(PIP) -e '.[dev]'
+	@touch $@ .venv/core.stamp
+
+demo: .venv/core.stamp  ## PCA of iris and digits: table, certificates, pictures in demo/
+	@.venv/bin/gramian demo --out demo --force
+
+test: lint pytest docs  ## lint, type check, tests, doctests and the examples in the documents
+
+pytest: .venv/dev.stamp
+	$(PY) -m pytest -q -n $(JOBS)
+
+lint: .venv/dev.stamp  ## ruff check, ruff format --check, mypy --strict
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+bench: .venv/dev.stamp  ## each workload against scikit-learn, ratios and peak memory
+	$(PY) -m bench
+
+docs: .venv/dev.stamp  ## run every example in the documents and check their links
+	$(PY) tools/check_docs.py README.md CHANGELOG.md CONTRIBUTING.md docs bench
+
+clean:  ## remove what the other targets made, .venv included
+	rm -rf .venv demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

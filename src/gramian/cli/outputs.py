@@ -1,0 +1,89 @@
+"""Files that are either whole or absent: written to a temporary folder, then renamed into place."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+__all__ = ["refuse_existing", "staged", "write_csv", "write_json"]
+
+PREFIX = ".gramian-partial-"
+
+
+def refuse_existing(out: Path, names: Sequence[str], force: bool) -> None:
+    """Exit 2 when a file that would be written is there already and ``--force`` was not given."""
+    there = [name for name in names if (out / name).exists()]
+    if there and not force:
+        raise click.UsageError(
+            f"{out} already holds {', '.join(there)}: add --force to replace, or choose another --out"
+        )
+
+
+@contextmanager
+def staged(out: Path) -> Iterator[Path]:
+    """Give a temporary folder whose files are renamed into ``out`` when the block ends well.
+
+    When it does not, on Ctrl-C too, nothing of it stays behind and ``out`` is as it was before.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> out = Path(tempfile.mkdtemp()) / "results"
+    >>> with staged(out) as folder:
+    ...     _ = (folder / "a.txt").write_text("whole")
+    >>> [path.name for path in out.iterdir()]
+    ['a.txt']
+    """
+    made = _make_folders(out)
+    try:
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=out) as name:
+            yield Path(name)
+            for path in sorted(Path(name).iterdir()):
+                os.replace(path, out / path.name)
+    finally:
+        for folder in made:
+            with suppress(OSError):  # not empty: the files of a block that ended well
+                folder.rmdir()
+
+
+def _make_folders(out: Path) -> list[Path]:
+    """Create ``out`` and return the folders this took, innermost first."""
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    out.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table with enough digits to read the same numbers back."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write strict JSON: NaN and infinity, which JSON does not know, become null."""
+    path.write_text(json.dumps(_plain(content), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,5 @@
+"""Pictures of fitted models. They read fitted attributes only and never fit anything."""
+
+from gramian.display.plots import reconstruction_gallery, save_picture, score_plot, scree
+
+__all__ = ["reconstruction_gallery", "save_picture", "score_plot", "scree"]

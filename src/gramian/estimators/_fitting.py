@@ -1,0 +1,321 @@
+"""The steps of a PCA fit, as functions: how many components, which solver, what the results are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.compute.rowspace import RowSpace
+from gramian.estimators._components import enough_for_fraction, fix_signs, minka, requested
+from gramian.estimators._inputs import refuse_non_finite
+from gramian.estimators._problem import Problem, pca_problem
+from gramian.estimators._scores import beside
+from gramian.operators import Data
+from gramian.results import Certificate, NumericalWarning, Spectrum
+from gramian.sources import Source, memory_budget
+from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
+from gramian.spectral.auto import Facts, choose
+from gramian.spectral.rayleigh import warn_unless_converged
+
+__all__ = ["FITTED", "Fitted", "NumericalWarning", "Options", "absorb", "conclude", "fit"]
+
+Array = Any
+Vector = npt.NDArray[np.float64]
+
+FITTED = (
+    "certificate_",
+    "components_",
+    "explained_variance_",
+    "explained_variance_ratio_",
+    "mean_",
+    "n_components_",
+    "n_samples_",
+    "noise_variance_",
+    "rank_",
+    "scale_",
+    "singular_values_",
+    "_weight",
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The constructor's choices, resolved."""
+
+    n_components: Any
+    solver: str
+    tol: float | None
+    max_iterations: int | None
+    oversampling: int
+    seed: int
+    scale: bool
+    whiten: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a solver found, before it is cut to the components asked for; in units of 1/unit."""
+
+    values: Vector
+    right: Array
+    certificate: Certificate
+    total: float
+    weight: float
+    mean: Array
+    scale: Array | None
+    unit: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The fitted attributes, and what the user should be warned about."""
+
+    attributes: dict[str, Any]
+    warnings: list[str]
+
+
+def rows(weight: float) -> int:
+    """Return how many rows a sum of frequencies stands for."""
+    return int(weight * (1 + 1e-12))
+
+
+def fit(source: Source, w: Array | None, options: Options) -> Fitted:
+    """Choose, take the statistics, solve, name."""
+    n, p = source.shape
+    weight = float(n) if w is None else float(source.xp.sum(w))
+    _refuse_too_few(n, weight)
+    asked = requested(options.n_components, min(rows(weight), p), options.solver)
+    most = min(n, p)
+    k = most if asked is None else max(1, min(asked, most))
+    choice = _choose(source, k, options, whole=asked is None)
+    problem = pca_problem(source, w, scale=options.scale, full=choice.gram, exact=choice.solver == "exact")
+    found = _solve(problem, k, choice, options) if problem.total > 0.0 else _nothing(problem, source, k)
+    return named(found, source, options, asked)
+
+
+def _refuse_too_few(n: int, weight: float) -> None:
+    if n == 1 and weight < 2:
+        raise ValueError("Found 1 sample (n_samples=1): variance needs at least two rows.")
+    if rows(weight) < 2:
+        raise ValueError(
+            f"sample_weight sums to {weight:g}, fewer than two rows. Weights are frequencies and the variance is "
+            "divided by their sum less 1: multiply weights that sum to 1 by the number of rows."
+        )
+
+
+def _choose(source: Source, k: int, options: Options, whole: bool) -> Choice:
+    """Return the solver asked for, or the rule's."""
+    n, p = source.shape
+    item = 4 if source.dtype == source.xp.float32 else 8
+    rule = choose(Facts(n, p, k, source.sparse, source.resident, item))
+    named_solver = f"svd_solver={options.solver!r}"
+    if options.solver == "covariance_eigh":
+        return Choice("exact", named_solver, gram=p <= n)
+    if options.solver == "full":
+        return Choice("exact", named_solver)
+    partial = rule.solver if options.solver == "auto" else options.solver
+    if whole and partial != "exact":
+        raise ValueError(
+            f"n_components={options.n_components!r} needs the whole spectrum, of which {named_solver} finds only part "
+            f"for data of shape {(n, p)} ({rule.reason}). Give n_components as a number, or use svd_solver='full'."
+        )
+    return rule if options.solver == "auto" else Choice(options.solver, named_solver)
+
+
+def _solve(problem: Problem, k: int, choice: Choice, options: Options) -> Found:
+    """Call the solver, and add the statistics' passes to its certificate."""
+    result = _call(problem, k, choice, options)
+    certificate = result.certificate.with_(passes=result.certificate.passes + problem.passes)
+    if choice.solver == "exact":
+        warn_unless_converged(certificate, "Use svd_solver='full', scale the columns, or ask for fewer components.")
+    moments = problem.moments
+    return Found(
+        result.values,
+        result.right,
+        certificate,
+        problem.total,
+        moments.weight,
+        problem.mean,
+        problem.scale,
+        problem.unit,
+    )
+
+
+def _call(problem: Problem, k: int, choice: Choice, options: Options) -> Spectrum:
+    A, tol, seed, cap, why = problem.A, options.tol, options.seed, options.max_iterations, choice.reason
+    if options.solver == "auto":
+        return Auto(tol, seed=seed)(A, k, choice)
+    if options.solver == "full" and not A.sparse:
+        return Dense("qr" if A.shape[0] >= A.shape[1] else "svd")(A, k, why)
+    if choice.solver == "exact":
+        return Dense()(A, k, why)
+    if options.solver == "randomized":
+        return Randomized(tol, options.oversampling, 500 if cap is None else cap, seed)(A, k, why)
+    if options.solver == "power":
+        return Power(tol, 1000 if cap is None else max(1, cap), seed)(A, k, why)
+    return Krylov(tol, seed=seed)(A, k, why)
+
+
+def _nothing(problem: Problem, source: Source, k: int) -> Found:
+    """All rows are equal: no variance, and any orthonormal directions will do."""
+    refuse_non_finite(source)
+    zero = np.zeros(k)
+    certificate = Certificate("none needed", "all rows are equal", problem.passes, zero, zero, 0.0, 0.0, 1e-12)
+    right = source.xp.eye(source.shape[1], dtype=source.xp.float64)[:, :k]
+    return Found(zero, right, certificate, 0.0, problem.moments.weight, problem.mean, problem.scale)
+
+
+def named(found: Found, source: Source, options: Options, asked: int | None) -> Fitted:
+    """Cut to the components asked for and give the results their names, in the array type of the data."""
+    limit = min(rows(found.weight), source.shape[1])
+    every = _pad(found.values, limit) if asked is None or asked > len(found.values) else found.values
+    k = _how_many(options.n_components, every, found, source.shape[1], asked)
+    values, divisor, total = every[:k], found.weight - 1.0, found.total or 1.0
+    rank = _rank(every, found, source)
+    variances, messages = _in_units(values**2 / divisor, found.unit)
+    noise, _ = _in_units(np.array([_noise(every, k, limit, found.total) / divisor]), found.unit)
+    certificate = found.certificate.with_(
+        values=values / found.unit,
+        residuals=_pad(found.certificate.residuals, k)[:k],
+        norm=found.certificate.norm / found.unit,
+        divisor=divisor,
+    )
+    attributes = {
+        "components_": _completed(source, found.right, k),
+        "explained_variance_": beside(source, variances),
+        "explained_variance_ratio_": beside(source, values**2 / total),
+        "singular_values_": beside(source, values / found.unit),
+        "mean_": beside(source, found.mean),
+        "scale_": beside(source, found.scale),
+        "noise_variance_": float(noise[0]),
+        "n_components_": k,
+        "n_samples_": rows(found.weight),
+        "rank_": min(rank, k),
+        "certificate_": certificate,
+        "_weight": found.weight,
+    }
+    return Fitted(attributes, messages + _rank_messages(options, k, rank, found.total))
+
+
+def _how_many(n_components: Any, values: Vector, found: Found, p: int, asked: int | None) -> int:
+    if asked is not None:
+        return asked
+    if found.total == 0.0:
+        return 1
+    if n_components == "mle":
+        return minka(values**2 / (found.weight - 1.0), rows(found.weight), p)
+    return min(enough_for_fraction(values**2 / found.total, float(n_components)), len(values))
+
+
+def _rank(values: Vector, found: Found, source: Source) -> int:
+    """How many singular values stand above the rounding of the largest."""
+    if found.total == 0.0:
+        return 0
+    eps = float(source.xp.finfo(found.right.dtype).eps)
+    return int(np.count_nonzero(values > max(found.weight, source.shape[1]) * eps * values[0]))
+
+
+def _pad(x: Vector, size: int) -> Vector:
+    return np.concatenate([x, np.zeros(max(0, size - len(x)))])
+
+
+def _completed(source: Source, V: Array, k: int) -> Array:
+    """Vᵀ with signs fixed; directions without variance complete it where there are fewer rows than components."""
+    xp = source.xp
+    if V.shape[1] < k:
+        basis = xp.linalg.qr(xp.concat([V, xp.eye(V.shape[0], dtype=V.dtype)], axis=1))[0]
+        V = xp.concat([V, basis[:, V.shape[1] : k]], axis=1)
+    dtype = xp.float32 if source.dtype == xp.float32 else xp.float64
+    return xp.astype(fix_signs(xp, V[:, :k]).T, dtype)
+
+
+def _in_units(variances: Vector, unit: float) -> tuple[Vector, list[str]]:
+    """Variances in the data's own units, and a warning where float64 cannot hold them."""
+    if unit == 1.0:
+        return variances, []
+    with np.errstate(over="ignore", under="ignore"):
+        out = variances / unit / unit
+    bad = ~np.isfinite(out) | ((out < np.finfo(float).tiny) & (variances > 0))
+    if not bad.any():
+        return out, []
+    message = (
+        "explained_variance_ is too large or too small for float64; components_, singular_values_ and "
+        "explained_variance_ratio_ are right. Multiply the data by a constant to bring them near 1."
+    )
+    return out, [message]
+
+
+def _rank_messages(options: Options, k: int, rank: int, total: float) -> list[str]:
+    if total == 0.0:
+        return ["All rows are equal: there is no variance to explain, and the components are arbitrary directions."]
+    messages = []
+    if options.n_components is not None and k > rank:
+        messages.append(
+            f"n_components={k} exceeds the rank of the centred data, {rank}: components from {rank} on (from 0) "
+            f"have no variance and are arbitrary directions. Ask for at most {rank}."
+        )
+    if options.whiten and k > rank:
+        messages.append(
+            f"{k - rank} components without variance cannot be whitened: their scores are set to 0. "
+            f"Ask for at most {rank} components."
+        )
+    return messages
+
+
+def _noise(every: Vector, k: int, limit: int, total: float) -> float:
+    """Mean of the squared singular values left out, summed directly where they are known."""
+    if k >= limit:
+        return 0.0
+    rest = float(np.sum(every[k:] ** 2)) if len(every) >= limit else total - float(np.sum(every[:k] ** 2))
+    return max(rest, 0.0) / (limit - k)
+
+
+def absorb(state: RowSpace, source: Source, w: Array | None, options: Options) -> RowSpace:
+    """Add a source's rows to what partial_fit has gathered, a few at a time."""
+    p = source.shape[1]
+    refuse_non_finite(source)
+    known = isinstance(options.n_components, (int, np.integer))
+    wanted = requested(options.n_components, p, options.solver) if known else None
+    limit = max(memory_budget() // (3 * 8 * p), 2 * (wanted or 50) + 20)
+    step = max(1, min(memory_budget() // (32 * p), max(1024, 4 * p)))
+    for block in source.blocks(step):
+        part = None if w is None else np.asarray(w[block.start : block.stop])
+        values = block.values.toarray() if source.sparse else np.asarray(block.values)
+        state = state.update(values, part, limit)
+    return state
+
+
+def conclude(state: RowSpace, source: Source, options: Options) -> Fitted:
+    """Decompose the row factor: B = UΣVᵀ, with residual Δ/(σσ₁) where directions were cut off."""
+    weight, p = state.weight, source.shape[1]
+    _refuse_too_few(state.rows, weight)
+    asked = requested(options.n_components, min(rows(weight), p), options.solver)
+    scale, B, squares, lost = None, state.factor, state.squares, state.discarded
+    if options.scale:
+        scale = np.where(squares > 0, np.sqrt(squares / (weight - 1.0)), 1.0)
+        B, squares, lost = B / scale, squares / scale**2, lost / float(np.min(scale)) ** 2
+    result = Dense("svd")(Data(B), min(B.shape), "partial_fit keeps a row factor of the data")
+    certificate = result.certificate.with_(passes=1)
+    if lost > 0.0:
+        certificate = _cut_certificate(certificate, lost, options.tol or 1e-6)
+        remedy = "Raise scikit-learn's working_memory so that more directions are kept, or ask for fewer components."
+        k = len(certificate.values) if asked is None else asked
+        warn_unless_converged(certificate.with_(residuals=certificate.residuals[:k]), remedy)
+    right = beside(source, result.right)
+    mean = state.mean + state.low
+    found = Found(result.values, right, certificate, float(squares.sum()), weight, mean, scale)
+    return named(found, source, options, asked)
+
+
+def _cut_certificate(certificate: Certificate, lost: float, tolerance: float) -> Certificate:
+    r"""‖AᵀAv − σ²v‖ ≤ Δ, so that the residual is at most Δ/(σσ₁)."""
+    sigma = np.maximum(certificate.values, np.finfo(float).tiny)
+    return certificate.with_(
+        method="row factor cut to its leading directions",
+        residuals=certificate.residuals + lost / (sigma * certificate.norm),
+        tolerance=tolerance,
+        notes=(f"every eigenvalue of the scatter matrix is too small by at most {lost:.3g}",),
+    )

@@ -1,0 +1,114 @@
+"""What every estimator does with its input: open it, check it against the fit, name what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from array_api_compat import is_array_api_obj, is_numpy_array
+from sklearn.utils.validation import check_array, validate_data
+
+from gramian.sources import DenseSource, Source, SparseSource, open_source
+from gramian.sources.frames import frame_to_array, is_frame
+
+__all__ = ["check_weights", "open_input", "refuse_non_finite"]
+
+Array = Any
+
+
+def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
+    """Return the Source of X; with ``reset`` record its columns on the estimator, otherwise check them."""
+    if _has_own_source(X):
+        source = open_source(X)
+        _check_columns(estimator, source, reset)
+    elif is_frame(X):
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+        values = check_array(frame_to_array(X), dtype=None, ensure_all_finite=False, estimator=estimator)
+        source = DenseSource(values, [str(name) for name in X.columns])
+    else:
+        # NaN and inf are found, and named, by the statistics that are needed anyway
+        values = validate_data(estimator, X, reset=reset, dtype="numeric", accept_sparse=True, ensure_all_finite=False)
+        source = SparseSource(values) if sp.issparse(values) else DenseSource(values)
+    if source.shape[0] == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={source.shape}) while a minimum of 1 is required.")
+    return source
+
+
+def _has_own_source(X: Any) -> bool:
+    if isinstance(X, (Source, str, os.PathLike, np.memmap)):
+        return True
+    return is_array_api_obj(X) and not is_numpy_array(X)
+
+
+def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
+    """Do what scikit-learn's ``validate_data`` does for arrays, for sources."""
+    p = source.shape[1]
+    if p == 0:
+        raise ValueError(f"0 feature(s) (shape={source.shape}) while a minimum of 1 is required.")
+    names = source.feature_names
+    if reset:
+        estimator.n_features_in_ = p
+        vars(estimator).pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+        return
+    if p != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {p} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features "
+            "as input."
+        )
+    known = getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and list(known) != names:
+        wrong = [f"{a!r} (was {b!r})" for a, b in zip(names, known, strict=True) if a != b]
+        raise ValueError(f"The feature names should match those that were passed during fit: {', '.join(wrong[:5])}.")
+
+
+def check_weights(sample_weight: Any, source: Source) -> Array | None:
+    """Return the weights as float64 beside the data; they are frequencies: none negative, some positive."""
+    if sample_weight is None:
+        return None
+    n = source.shape[0]
+    w: npt.NDArray[np.float64] = np.asarray(sample_weight, dtype=np.float64)
+    w = np.full(n, float(w)) if w.ndim == 0 else w
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
+    if source.xp is np:
+        return w
+    return source.xp.asarray(w, device=source.values.device)  # type: ignore[attr-defined]
+
+
+def refuse_non_finite(source: Source) -> None:
+    """Raise an error that names the first NaN or inf of a source, if there is one."""
+    for block in source.blocks():
+        found = _first_non_finite(source, block.values)
+        if found is None:
+            continue
+        i, j, value = found
+        name = f" ({source.feature_names[j]!r})" if source.feature_names else ""
+        kind = "NaN" if np.isnan(value) else "infinity (inf)"
+        raise ValueError(
+            f"Input X contains {kind}: the first is in row {block.start + i}, column {j}{name}, counted from 0. "
+            "Remove such rows or fill them in, for example with sklearn.impute.SimpleImputer."
+        )
+
+
+def _first_non_finite(source: Source, values: Any) -> tuple[int, int, float] | None:
+    if source.sparse:
+        bad = np.flatnonzero(~np.isfinite(values.data))
+        if not len(bad):
+            return None
+        row = int(np.searchsorted(values.indptr, bad[0], side="right")) - 1
+        return row, int(values.indices[bad[0]]), float(values.data[bad[0]])
+    if source.xp is np and values.dtype.kind != "f":
+        return None
+    finite = np.asarray(source.xp.isfinite(values))
+    if finite.all():
+        return None
+    i, j = np.unravel_index(int(np.argmin(finite)), finite.shape)
+    return int(i), int(j), float(values[int(i), int(j)])

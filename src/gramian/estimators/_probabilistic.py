@@ -1,0 +1,116 @@
+r"""The Gaussian model behind a PCA: covariance C = Vᵀ diag(λ − σ²) V + σ² I, its inverse and its likelihood."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["ProbabilisticModel"]
+
+Array = Any
+
+
+class ProbabilisticModel:
+    """Methods that read the fitted attributes of a PCA as a probabilistic model (Tipping and Bishop 1999)."""
+
+    components_: Array
+    explained_variance_: Array
+    noise_variance_: float
+    scale_: Array | None
+
+    def get_covariance(self) -> Array:
+        r"""Covariance of the model, in the data's own units.
+
+        Returns
+        -------
+        array of shape (p, p)
+            diag(s)(Vᵀ diag(λ − σ²) V + σ²I)diag(s), s = 1 without ``scale``.
+        """
+        check_is_fitted(self)
+        xp = array_namespace(self.components_)
+        V, noise = self.components_, self.noise_variance_
+        excess = _positive(xp, self.explained_variance_ - noise)
+        C = (V.T * excess) @ V + noise * xp.eye(V.shape[1], dtype=V.dtype)
+        return self._in_units(C, 1.0)
+
+    def get_precision(self) -> Array:
+        r"""Inverse of the covariance, by the matrix inversion lemma.
+
+        Returns
+        -------
+        array of shape (p, p)
+            (I − Vᵀ diag(1 − σ²/λ) V)/σ² with noise, Vᵀ diag(1/λ) V without.
+        """
+        check_is_fitted(self)
+        xp = array_namespace(self.components_)
+        V, noise = self.components_, self.noise_variance_
+        p = V.shape[1]
+        if noise == 0.0:
+            self._refuse_singular(p)
+            return self._in_units((V.T / self.explained_variance_) @ V, -1.0)
+        lam = noise + _positive(xp, self.explained_variance_ - noise)
+        P = (xp.eye(p, dtype=V.dtype) - (V.T * (1 - noise / lam)) @ V) / noise
+        return self._in_units(P, -1.0)
+
+    def score_samples(self, X: Any) -> Array:
+        r"""Log-likelihood of each row under the model.
+
+        .. math:: -\tfrac12\left(p\ln 2\pi + \ln|C| + (x-\mu)^TC^{-1}(x-\mu)\right)
+
+        Parameters
+        ----------
+        X : array-like, path or Source of shape (n, p)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n,)
+            Log-likelihoods.
+        """
+        check_is_fitted(self)
+        xp = array_namespace(self.components_)
+        p, k = self.components_.shape[1], self.components_.shape[0]
+        noise = self.noise_variance_
+        if noise == 0.0:
+            self._refuse_singular(p)
+        Z, errors = self._scores_and_errors(X)
+        lam = noise + _positive(xp, self.explained_variance_ - noise)
+        distance = xp.sum(Z**2 / lam, axis=1)
+        log_det = float(xp.sum(xp.log(lam)))
+        if k < p:
+            distance = distance + errors / noise
+            log_det += (p - k) * math.log(noise)
+        if self.scale_ is not None:
+            log_det += 2 * float(xp.sum(xp.log(self.scale_)))
+        return -0.5 * (p * math.log(2 * math.pi) + log_det + distance)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Average log-likelihood of the rows of X."""
+        return float(np.mean(np.asarray(self.score_samples(X))))
+
+    def _in_units(self, M: Array, power: float) -> Array:
+        if self.scale_ is None:
+            return M
+        s = self.scale_**power
+        return s[:, None] * M * s[None, :]
+
+    def _refuse_singular(self, p: int) -> None:
+        k = self.components_.shape[0]
+        floor = max(p, 2) * np.finfo(float).eps * float(self.explained_variance_[0]) if k else 0.0
+        if k < p or float(self.explained_variance_[-1]) <= floor:
+            raise ValueError(
+                "The model's covariance is singular: the noise variance is 0 and the components do not span all "
+                f"{p} features, so there is no precision and no likelihood. Fit with fewer n_components."
+            )
+
+    def _scores_and_errors(self, X: Any) -> tuple[Array, Array]:
+        """Unwhitened scores, and squared distance of each row from its reconstruction."""
+        raise TypeError("an estimator supplies this")
+
+
+def _positive(xp: Any, x: Array) -> Array:
+    return xp.where(x > 0, x, 0.0 * x)

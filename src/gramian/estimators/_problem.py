@@ -1,0 +1,163 @@
+r"""The linear problem behind a PCA: the operator A = diag(√w)(X − 1μᵀ)diag(1/s) and the facts about it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from array_api_compat import is_numpy_namespace
+
+from gramian.compute.moments import Moments, block_moments
+from gramian.estimators._inputs import refuse_non_finite
+from gramian.operators import Centred, Data, Known, Operator, RowWeighted, Scaled
+from gramian.operators.data import kernels_for
+from gramian.sources import Source
+
+__all__ = ["Problem", "centred_data", "pca_problem"]
+
+Array = Any
+
+EPS = 2.0**-52
+RANGE = (1e-200, 1e200)  # total squared deviation within which nothing can over- or underflow
+OFFSET = 10.0  # means are subtracted before multiplying where ω‖μ‖² exceeds this many times the total
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """An operator and what was learned about it on the way.
+
+    Attributes
+    ----------
+    A : Operator
+        diag(√w)(X − 1μᵀ)diag(1/s), in units of 1/unit.
+    moments : Moments
+        Weight, mean and scatter, in the same units.
+    scale : array of shape (p,) or None
+        s, in the data's own units.
+    total : float
+        ‖A‖_F², in the same units.
+    unit : float
+        Power of two that brings extreme data into range.
+    passes : int
+        Passes spent on the statistics.
+    """
+
+    A: Operator
+    moments: Moments
+    scale: Array | None
+    total: float
+    unit: float
+    passes: int
+
+    @property
+    def mean(self) -> Array:
+        """The mean in the data's own units."""
+        return (self.moments.mean + self.moments.low) / self.unit
+
+
+def pca_problem(source: Source, w: Array | None, *, scale: bool, full: bool, exact: bool) -> Problem:
+    """Take the statistics in one pass and build the operator.
+
+    Parameters
+    ----------
+    source : Source
+        X.
+    w : array of shape (n,) or None
+        Weights.
+    scale : bool
+        Whether columns are divided by their standard deviations.
+    full : bool
+        Whether to sum the whole scatter matrix in the same pass.
+    exact : bool
+        Whether products are made in float64 whatever the data.
+    """
+    moments, unit, passes = _moments(source, w, full)
+    diagonal = _without_rounding_dust(source.xp, moments)
+    s = _standard_deviations(source.xp, diagonal, moments.weight) if scale else None
+    total = float(source.xp.sum(diagonal if s is None else diagonal / s**2))
+    A = _operator(source, w, moments, s, unit, exact)
+    if full:
+        G = moments.scatter if s is None else moments.scatter / (s[:, None] * s[None, :])
+        A = Known(A, G)
+    return Problem(A, moments, None if s is None else s / unit, total, unit, passes)
+
+
+def _moments(source: Source, w: Array | None, full: bool) -> tuple[Moments, float, int]:
+    """One pass of moments; for data out of range a second one finds their size and a third repeats the first."""
+    moments = _one_pass(source, w, full, 1.0)
+    total = float(source.xp.sum(moments.diagonal))
+    if RANGE[0] <= total <= RANGE[1]:
+        return moments, 1.0, 1
+    refuse_non_finite(source)
+    peak = _peak(source, None if not math.isfinite(total) else moments.mean)
+    if peak == 0.0:
+        return moments, 1.0, 2
+    unit = 2.0 ** min(-math.frexp(peak)[1], 1000)
+    return _one_pass(source, w, full, unit), unit, 3
+
+
+def _one_pass(source: Source, w: Array | None, full: bool, unit: float) -> Moments:
+    kernels, like = kernels_for(source), _like(source)
+    return source.reduce(
+        lambda b: block_moments(
+            kernels, b.values, None if w is None else w[b.start : b.stop], like, full=full, unit=unit
+        ),
+        Moments.merge,
+    )
+
+
+def _like(source: Source) -> Array:
+    """A float64 array where the source lives: the statistics are float64 whatever the data."""
+    where = {} if is_numpy_namespace(source.xp) else {"device": source.values.device}  # type: ignore[attr-defined]
+    return source.xp.zeros((1, 1), dtype=source.xp.float64, **where)
+
+
+def _peak(source: Source, mean: Array | None) -> float:
+    """Largest |x|, or largest |x − mean| where squares underflow beside a representable mean."""
+    xp = source.xp
+
+    def largest(block: Any) -> float:
+        x = block.values
+        if source.sparse:
+            return float(abs(x.data).max()) if x.nnz else 0.0
+        x = xp.astype(x, xp.float64)
+        return float(xp.max(xp.abs(x if mean is None else x - mean[None, :])))
+
+    return source.reduce(largest, max, rows=65536)
+
+
+def _without_rounding_dust(xp: Any, moments: Moments) -> Array:
+    """Squared deviations by column; those no larger than the rounding of a constant's mean are 0."""
+    dust = moments.weight * (4 * EPS * moments.mean) ** 2
+    return xp.where(moments.diagonal > dust, moments.diagonal, 0.0 * moments.diagonal)
+
+
+def _standard_deviations(xp: Any, diagonal: Array, weight: float) -> Array:
+    """Standard deviation of each column; 1 for a constant column, which stays 0."""
+    return xp.where(diagonal > 0, (diagonal / max(weight - 1.0, EPS)) ** 0.5, 0.0 * diagonal + 1.0)
+
+
+def _operator(source: Source, w: Array | None, moments: Moments, s: Array | None, unit: float, exact: bool) -> Operator:
+    mean, low, weight = moments.mean, moments.low, moments.weight
+    far = weight * float(mean @ mean) > OFFSET * float(source.xp.sum(moments.diagonal))
+    use_origin = (exact or far) and not source.sparse
+    dtype = source.xp.float64 if exact else None
+    A: Operator = Data(source, origin=mean if use_origin else None, unit=unit, dtype=dtype)
+    root = None if w is None else w**0.5
+    A = A if root is None else RowWeighted(A, root)
+    A = A if s is None else Scaled(A, s)
+    shift = low if use_origin else mean + low
+    shift = shift if s is None else shift / s
+    return Centred(A, shift, left=root, sums=weight * shift)
+
+
+def centred_data(source: Source, mean: Array, scale: Array | None, dtype: Any) -> Operator:
+    """(X − 1μᵀ)diag(1/s) for new rows X."""
+    xp = source.xp
+    if source.sparse:
+        A: Operator = Data(source, dtype=dtype)
+        A = A if scale is None else Scaled(A, scale)
+        return Centred(A, mean if scale is None else mean / scale)
+    A = Data(source, origin=xp.asarray(mean, dtype=dtype), dtype=dtype)
+    return A if scale is None else Scaled(A, scale)

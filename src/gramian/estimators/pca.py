@@ -1,0 +1,306 @@
+"""Principal component analysis."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.compute.rowspace import RowSpace
+from gramian.estimators import _fitting as fitting
+from gramian.estimators._inputs import check_weights, open_input, refuse_non_finite
+from gramian.estimators._probabilistic import ProbabilisticModel
+from gramian.estimators._scores import scores, scores_and_errors
+from gramian.results import Certificate
+from gramian.sources import Source
+
+__all__ = ["PCA"]
+
+Array = Any
+
+SOLVERS = ("auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power")
+NORMALIZERS = ("auto", "QR", "LU", "none")
+
+
+class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Principal component analysis: the directions of largest variance, with a certificate.
+
+    .. math::
+        S = \tfrac1{n-1}\sum_i (x_i-\bar x)(x_i-\bar x)^T = V\Lambda V^T,\qquad
+        z = V_k^T(x-\bar x),\qquad \hat x = \bar x + V_k z
+
+    A drop-in for :class:`sklearn.decomposition.PCA`: the same parameters, attributes and answers. Takes NumPy arrays,
+    scipy.sparse matrices, data frames, torch tensors, paths of ``.npy`` and ``.csv`` files, memory maps and Sources.
+
+    Parameters
+    ----------
+    n_components : int, float, "mle" or None, default=None
+        Number of components; a fraction of the variance to explain; Minka's estimate; or all.
+    copy : bool, default=True
+        Accepted for scikit-learn's sake: the data are never changed, and never copied whole.
+    whiten : bool, default=False
+        Divide the scores by their standard deviations.
+    svd_solver : {"auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power"}, default="auto"
+        ``auto`` follows the rule in :func:`gramian.spectral.auto.choose`. ``full`` factors the data themselves,
+        ``covariance_eigh`` goes through the Gram matrix where that is safe; ``arpack`` and ``krylov`` are block Krylov;
+        ``randomized`` is subspace iteration until the tolerance is met; ``power`` the power method with deflation.
+    tol : float, default=0.0
+        Residual to reach by iterative solvers, down to 1e-12. 0 means 1e-6 in float64 and 1e-4 in float32.
+    iterated_power : int or "auto", default="auto"
+        Most iterations of ``randomized`` and ``power``; too few for the tolerance is warned about.
+    n_oversamples : int, default=10
+        Vectors beyond ``n_components`` for ``randomized``.
+    power_iteration_normalizer : {"auto", "QR", "LU", "none"}, default="auto"
+        Accepted for scikit-learn's sake: iterations are always orthonormalised by QR.
+    random_state : int, RandomState or None, default=None
+        Seed of random starts; None is a fixed seed, so that fits repeat.
+    scale : bool, default=False
+        Divide columns by their standard deviations: PCA of the correlation matrix. Constant columns stay 0.
+
+    Attributes
+    ----------
+    components_ : array of shape (k, p)
+        V_kᵀ: orthonormal rows, by descending variance; the entry largest in size of each is positive.
+    explained_variance_, explained_variance_ratio_, singular_values_ : array of shape (k,)
+        λ = σ²/(n−1), λ/Σλ, σ; in float64 whatever the data.
+    mean_ : array of shape (p,)
+        Column means, in float64.
+    scale_ : array of shape (p,) or None
+        What columns were divided by.
+    noise_variance_ : float
+        Mean of the eigenvalues left out.
+    n_components_, n_samples_, n_features_in_, rank_ : int
+        Components kept; rows (sum of the weights); columns; numerical rank seen among the components computed.
+    certificate_ : Certificate
+        Method, passes, residuals, error bounds, and whether the tolerance was met.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import PCA
+    >>> X = np.array([[-1, -1], [-2, -1], [-3, -2], [1, 1], [2, 1], [3, 2]])
+    >>> pca = PCA(n_components=2).fit(X)
+    >>> pca.explained_variance_ratio_.round(4)
+    array([0.9924, 0.0076])
+    >>> pca.certificate_.converged
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | str | None = None,
+        *,
+        copy: bool = True,
+        whiten: bool = False,
+        svd_solver: str = "auto",
+        tol: float = 0.0,
+        iterated_power: int | str = "auto",
+        n_oversamples: int = 10,
+        power_iteration_normalizer: str = "auto",
+        random_state: Any = None,
+        scale: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.copy = copy
+        self.whiten = whiten
+        self.svd_solver = svd_solver
+        self.tol = tol
+        self.iterated_power = iterated_power
+        self.n_oversamples = n_oversamples
+        self.power_iteration_normalizer = power_iteration_normalizer
+        self.random_state = random_state
+        self.scale = scale
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+        """Find the components of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, tensor, path or Source of shape (n, p)
+            The rows.
+        y : ignored
+            For scikit-learn's sake.
+        sample_weight : array-like of shape (n,), optional
+            Frequencies: a weight of 2 is the row twice, 0 is the row left out. The variance is divided by Σw − 1.
+
+        Returns
+        -------
+        PCA
+            The estimator itself.
+        """
+        self._check_parameters()
+        self._forget()
+        source = open_input(self, X, reset=True)
+        w = check_weights(sample_weight, source)
+        self._name(fitting.fit(source, w, self._options()))
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """Fit and return the scores of X: the same as ``fit(X).transform(X)``."""
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+        """Add rows to the fit; after the last block the answer is that of a fit on all rows.
+
+        Exact while p rows of p numbers take no more than a third of ``working_memory``; otherwise only the leading
+        directions are kept and the certificate bounds what that can have changed. The decomposition itself is made when
+        a fitted attribute is first read.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        PCA
+            The estimator itself.
+        """
+        self._check_parameters()
+        first = "_rowspace" not in vars(self)
+        if first and "components_" in vars(self):
+            raise ValueError(
+                "partial_fit cannot continue a fit, which keeps no rows. Use partial_fit for all blocks, on a new PCA."
+            )
+        source = open_input(self, X, reset=first)
+        w = check_weights(sample_weight, source)
+        state = RowSpace.empty(source.shape[1]) if first else self._rowspace
+        self._forget(rowspace=False)
+        self._rowspace = fitting.absorb(state, source, w, self._options())
+        self._like = source
+        return self
+
+    def transform(self, X: Any) -> Array:
+        r"""Scores z = V_kᵀ(x − x̄) of the rows of X, divided by their standard deviations if ``whiten``."""
+        check_is_fitted(self)
+        source = open_input(self, X, reset=False)
+        return self._whitened(scores(source, self.components_, self.mean_, self.scale_))
+
+    def inverse_transform(self, X: Any) -> Array:
+        r"""Rows x̂ = x̄ + V_k z of scores z."""
+        check_is_fitted(self)
+        Z = X if hasattr(X, "ndim") and hasattr(X, "dtype") and not hasattr(X, "columns") else np.asarray(X)
+        xp = array_namespace(Z)
+        V = xp.asarray(self.components_)
+        if Z.ndim != 2 or Z.shape[1] != V.shape[0]:
+            raise ValueError(f"Scores of shape {tuple(Z.shape)} do not fit {V.shape[0]} components.")
+        spread = self._deviations(xp)
+        D = (Z * spread if self.whiten else Z) @ V
+        D = D if self.scale_ is None else D * xp.asarray(self.scale_)
+        out = D + xp.asarray(self.mean_)
+        return xp.astype(out, Z.dtype) if Z.dtype == xp.float32 else out
+
+    encode = transform
+    decode = inverse_transform
+
+    def reconstruction_error(self, X: Any) -> Array:
+        r"""Squared distance ‖x − x̂‖² of each row from its reconstruction, in the units of the components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import PCA
+        >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [4.0, 0.0], [2.0, 1.0]])
+        >>> PCA(n_components=1).fit(X).reconstruction_error(X).sum().round(6)
+        np.float64(0.75)
+        """
+        check_is_fitted(self)
+        return self._scores_and_errors(X)[1]
+
+    def _whitened(self, Z: Array) -> Array:
+        if not self.whiten:
+            return Z
+        xp = array_namespace(Z)
+        spread = self._deviations(xp)
+        safe = xp.where(spread > 0, spread, 1.0 + 0.0 * spread)
+        return xp.astype(xp.where(spread > 0, Z / safe, 0.0 * Z), Z.dtype)
+
+    def _deviations(self, xp: Any) -> Array:
+        """√λ, and 0 beyond the rank; from σ, which cannot overflow where λ would."""
+        sigma = xp.asarray(self.singular_values_) / (self._weight - 1.0) ** 0.5
+        return xp.where(xp.arange(len(sigma)) < self.rank_, sigma, 0.0 * sigma)
+
+    def _scores_and_errors(self, X: Any) -> tuple[Array, Array]:
+        source = open_input(self, X, reset=False)
+        refuse_non_finite(source)
+        return scores_and_errors(source, self.components_, self.mean_, self.scale_)
+
+    def _options(self) -> fitting.Options:
+        rng = self.random_state
+        seed = 0 if rng is None else int(check_random_state(rng).randint(2**31 - 1))
+        cap = None if self.iterated_power == "auto" else int(self.iterated_power)
+        return fitting.Options(
+            self.n_components,
+            self.svd_solver,
+            self.tol or None,
+            cap,
+            self.n_oversamples,
+            seed,
+            self.scale,
+            self.whiten,
+        )
+
+    def _name(self, result: fitting.Fitted) -> None:
+        """Give the results their scikit-learn names, in the array type of the data."""
+        for name, value in result.attributes.items():
+            setattr(self, name, value)
+        for message in result.warnings:
+            warnings.warn(message, fitting.NumericalWarning, stacklevel=3)
+
+    def _forget(self, rowspace: bool = True) -> None:
+        for name in fitting.FITTED:
+            self.__dict__.pop(name, None)
+        if rowspace:
+            self.__dict__.pop("_rowspace", None)
+
+    def __getattr__(self, name: str) -> Any:
+        """Decompose what partial_fit gathered when a fitted attribute is first read."""
+        if name in fitting.FITTED and "_rowspace" in vars(self):
+            self._name(fitting.conclude(self._rowspace, self._like, self._options()))
+            return vars(self)[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is something to transform with."""
+        return "components_" in vars(self) or "_rowspace" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say what scikit-learn may expect."""
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def _check_parameters(self) -> None:
+        _one_of("svd_solver", self.svd_solver, SOLVERS)
+        _one_of("power_iteration_normalizer", self.power_iteration_normalizer, NORMALIZERS)
+        if not 0.0 <= self.tol < np.inf:
+            raise ValueError(f"tol must not be negative, got {self.tol!r}.")
+        if self.iterated_power != "auto" and not (
+            isinstance(self.iterated_power, Integral) and self.iterated_power >= 0
+        ):
+            raise ValueError(f"iterated_power must be 'auto' or a number of iterations, got {self.iterated_power!r}.")
+        if isinstance(self.n_components, str) and self.n_components != "mle":
+            raise ValueError(f"n_components must be a number, 'mle' or None, got {self.n_components!r}.")
+        if not (isinstance(self.n_oversamples, Integral) and self.n_oversamples >= 1):
+            raise ValueError(f"n_oversamples must be a positive integer, got {self.n_oversamples!r}.")
+
+    certificate_: Certificate
+    _rowspace: RowSpace
+    _like: Source
+    _weight: float
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")

@@ -1,0 +1,171 @@
+"""The Operator: a rectangular linear map that is never formed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Operator", "Transposed"]
+
+Array = Any
+
+IDENTITY_COLUMNS = 256  # columns of the identity multiplied at a time where a Gram matrix has no shorter way
+
+
+class Operator(ABC):
+    r"""A linear map A from p to n numbers: ``A @ V``, ``A.T @ U``, and the two normal products.
+
+    A concrete operator gives ``shape``, ``dtype``, ``xp``, ``device``, ``passes`` and :meth:`matmat`,
+    :meth:`rmatmat`; the rest follows, and is overridden where there is a shorter way.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, p).
+    dtype : dtype
+        Dtype of the products.
+    xp, device : module, device
+        Where the products live; a solver makes its own arrays there and asks no more.
+    resident : bool
+        Whether another pass over the data costs no reading.
+    sparse : bool
+        Whether the data are sparse and rows must not be made dense.
+    offset : float
+        ‖removed rank-one part‖²: how much larger the numbers multiplied are than those of A itself.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+    xp: Any = np
+    device: Any = None
+    resident: bool = True
+    sparse: bool = False
+    offset: float = 0.0
+
+    @property
+    @abstractmethod
+    def passes(self) -> int:
+        """How often the data behind this operator have been read from beginning to end."""
+
+    @abstractmethod
+    def matmat(self, V: Array) -> Array:
+        """A V for V of shape (p, k)."""
+
+    @abstractmethod
+    def rmatmat(self, U: Array) -> Array:
+        """Aᵀ U for U of shape (n, k)."""
+
+    def normal(self, V: Array, w: Array | None = None) -> Array:
+        """Aᵀ diag(w) A V; in one pass over the data where the operator can."""
+        Y = self.matmat(V)
+        return self.rmatmat(Y if w is None else w[:, None] * Y)
+
+    def conormal(self, U: Array, w: Array | None = None) -> Array:
+        """A diag(w) Aᵀ U; in one pass over the data where the operator can."""
+        Y = self.rmatmat(U)
+        return self.matmat(Y if w is None else w[:, None] * Y)
+
+    def gram(self, w: Array | None = None) -> Array:
+        """Aᵀ diag(w) A as a dense p×p matrix."""
+        return self._by_identity(self.shape[1], lambda E: self.normal(E, w))
+
+    def cogram(self, w: Array | None = None) -> Array:
+        """A diag(w) Aᵀ as a dense n×n matrix."""
+        return self._by_identity(self.shape[0], lambda E: self.conormal(E, w))
+
+    def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
+        """Yield (start, stop, rows of A V) in dense blocks of bounded size; V = I where None is given."""
+        V = self.eye(self.shape[1]) if V is None else V
+        yield 0, self.shape[0], self.matmat(V)
+
+    def to_dense(self) -> Array:
+        """A as a dense array: for small problems and tests."""
+        return self.matmat(self.eye(self.shape[1]))
+
+    def eye(self, k: int) -> Array:
+        """The k×k identity where this operator lives."""
+        return self.xp.eye(k, dtype=self.dtype, **self._where())
+
+    def asarray(self, x: Any) -> Array:
+        """X as an array where this operator lives, in its dtype."""
+        return self.xp.asarray(x, dtype=self.dtype, **self._where())
+
+    @property
+    def T(self) -> Operator:
+        """The transposed operator."""
+        return Transposed(self)
+
+    def __matmul__(self, V: Array) -> Array:
+        """Multiply a vector or a block of columns, after a check of its shape."""
+        if V.ndim not in (1, 2) or V.shape[0] != self.shape[1]:
+            raise ValueError(
+                f"Cannot multiply an operator of shape {self.shape} by an array of shape {tuple(V.shape)}."
+            )
+        V = self.xp.astype(V, self.dtype, copy=False) if hasattr(self.xp, "astype") else V
+        return self.matmat(V[:, None])[:, 0] if V.ndim == 1 else self.matmat(V)
+
+    def _where(self) -> dict[str, Any]:
+        return {} if self.device is None else {"device": self.device}
+
+    def _by_identity(self, size: int, multiply: Any) -> Array:
+        eye = self.eye(size)
+        parts = [multiply(eye[:, i : i + IDENTITY_COLUMNS]) for i in range(0, size, IDENTITY_COLUMNS)]
+        return self.xp.concat(parts, axis=1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, {self.dtype})"
+
+
+class Transposed(Operator):
+    """Aᵀ: every product of A with its sides exchanged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.operators import Data
+    >>> Data(np.ones((3, 2))).T @ np.ones(3)
+    array([3., 3.])
+    """
+
+    def __init__(self, A: Operator) -> None:
+        self.A = A
+        self.shape = (A.shape[1], A.shape[0])
+        self.dtype, self.xp, self.device = A.dtype, A.xp, A.device
+        self.resident, self.sparse, self.offset = A.resident, A.sparse, A.offset
+
+    @property
+    def passes(self) -> int:
+        """Passes of the operator underneath."""
+        return self.A.passes
+
+    def matmat(self, V: Array) -> Array:
+        """Aᵀ V."""
+        return self.A.rmatmat(V)
+
+    def rmatmat(self, U: Array) -> Array:
+        """A U."""
+        return self.A.matmat(U)
+
+    def normal(self, V: Array, w: Array | None = None) -> Array:
+        """A diag(w) Aᵀ V."""
+        return self.A.conormal(V, w)
+
+    def conormal(self, U: Array, w: Array | None = None) -> Array:
+        """Aᵀ diag(w) A U."""
+        return self.A.normal(U, w)
+
+    def gram(self, w: Array | None = None) -> Array:
+        """A diag(w) Aᵀ."""
+        return self.A.cogram(w)
+
+    def cogram(self, w: Array | None = None) -> Array:
+        """Aᵀ diag(w) A."""
+        return self.A.gram(w)
+
+    @property
+    def T(self) -> Operator:
+        """The operator itself."""
+        return self.A

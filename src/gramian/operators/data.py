@@ -1,0 +1,144 @@
+"""The data operator: the rows of a Source as a linear map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from array_api_compat import device, is_numpy_namespace
+
+from gramian.compute import cpu, reference, sparse
+from gramian.operators.base import Operator
+from gramian.sources import Source, memory_budget, open_source
+
+__all__ = ["Data", "kernels_for"]
+
+Array = Any
+
+
+def kernels_for(source: Source) -> ModuleType:
+    """Return the module of hot loops that suits a source."""
+    if source.sparse:
+        return sparse
+    return cpu if is_numpy_namespace(source.xp) else reference
+
+
+def product_dtype(source: Source) -> Any:
+    """Return the dtype to multiply in: float32 data stay float32, all else becomes float64."""
+    return source.dtype if source.dtype == source.xp.float32 else source.xp.float64
+
+
+class Data(Operator):
+    r"""The matrix D = unit·X − 1 originᵀ of a source X.
+
+    The origin is for numbers far from zero: subtracting it tile by tile, before anything is multiplied, keeps
+    digits that no later correction can bring back. Sparse data take no origin.
+
+    Parameters
+    ----------
+    source : Source or anything :func:`gramian.open` takes
+        Where the rows come from.
+    origin : array of shape (p,), optional
+        Subtracted from every row.
+    unit : float, default=1.0
+        Factor for every value; a power of two, so that it rounds nothing.
+    dtype : dtype, optional
+        Of the products; float32 for float32 data, else float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.operators import Data
+    >>> A = Data(np.array([[1, 2], [3, 4]]), origin=np.array([1.0, 2.0]))
+    >>> A @ np.array([1.0, 1.0])
+    array([0., 4.])
+    """
+
+    def __init__(self, source: Any, *, origin: Array | None = None, unit: float = 1.0, dtype: Any = None) -> None:
+        self.source = open_source(source)
+        self.shape, self.xp = self.source.shape, self.source.xp
+        self.resident, self.sparse = self.source.resident, self.source.sparse
+        self.dtype = product_dtype(self.source) if dtype is None else dtype
+        if not is_numpy_namespace(self.xp):
+            self.device = device(self.source.values)  # type: ignore[attr-defined]
+        if origin is not None and self.sparse:
+            raise ValueError("Sparse data take no origin: subtracting it would make them dense. Use Centred.")
+        self.origin = None if origin is None else self.asarray(origin)[None, :]
+        self.unit = unit
+        self._kernels = kernels_for(self.source)
+        self._passes = 0
+
+    @property
+    def passes(self) -> int:
+        """How often the source has been read."""
+        return self._passes
+
+    def matmat(self, V: Array) -> Array:
+        """D V, block by block."""
+        self._passes += 1
+        parts = [self._kernels.product(b.values, V, self.origin, self.unit) for b in self.source.blocks()]
+        return parts[0] if len(parts) == 1 else self.xp.concat(parts, axis=0)
+
+    def rmatmat(self, U: Array) -> Array:
+        """Dᵀ U, summed over blocks."""
+        self._passes += 1
+        blocks = self.source.blocks()
+        return _sum(self._kernels.adjoint(b.values, U[b.start : b.stop, :], self.origin, self.unit) for b in blocks)
+
+    def normal(self, V: Array, w: Array | None = None) -> Array:
+        """Dᵀ diag(w) D V: both products while a block is at hand, one pass."""
+        self._passes += 1
+        blocks = self.source.blocks()
+        return _sum(self._kernels.normal(b.values, V, _part(w, b), self.origin, self.unit) for b in blocks)
+
+    def conormal(self, U: Array, w: Array | None = None) -> Array:
+        """D diag(w) Dᵀ U: one pass by columns in memory, two from a file."""
+        if not self.resident:
+            return super().conormal(U, w)
+        self._passes += 1
+        return self._kernels.conormal(self.source.values, U, w, self.origin, self.unit)  # type: ignore[attr-defined]
+
+    def gram(self, w: Array | None = None) -> Array:
+        """Dᵀ diag(w) D in one pass."""
+        self._passes += 1
+        blocks, like = self.source.blocks(), self.eye(1)
+        return _sum(self._kernels.scatter(b.values, _part(w, b), like, self.origin, self.unit)[1] for b in blocks)
+
+    def cogram(self, w: Array | None = None) -> Array:
+        """D diag(w) Dᵀ: one pass by columns in memory."""
+        if not self.resident or self.sparse:
+            return super().cogram(w)
+        self._passes += 1
+        origin = None if self.origin is None else self.origin.T
+        X = self.source.values  # type: ignore[attr-defined]
+        return self._kernels.scatter(X.T, w, self.eye(1), origin, self.unit)[1]
+
+    def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
+        """Yield blocks of D V; sparse rows are multiplied, never made dense by themselves."""
+        self._passes += 1
+        V = self.eye(self.shape[1]) if V is None and self.sparse else V
+        width = self.shape[1] + (0 if V is None else V.shape[1])
+        step = max(1, memory_budget() // 8 // (8 * max(1, width)))
+        like = self.eye(1)
+        for b in self.source.blocks(None if self.source.resident is False else step):
+            if V is None:
+                yield b.start, b.stop, reference.displaced(self._own(b.values), like, self.origin, self.unit)
+            else:
+                yield b.start, b.stop, self._kernels.product(b.values, V, self.origin, self.unit)
+
+    def _own(self, values: Array) -> Array:
+        """Copy a block read from a file: its buffer will be used again."""
+        return values if self.resident else np.array(values)
+
+
+def _part(w: Array | None, block: Any) -> Array | None:
+    return None if w is None else w[block.start : block.stop]
+
+
+def _sum(parts: Iterator[Array]) -> Array:
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total

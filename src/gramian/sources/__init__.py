@@ -1,0 +1,17 @@
+"""Where numbers live: arrays, frames, files; each hands out blocks of rows."""
+
+from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
+from gramian.sources.base import Block, Source, memory_budget
+from gramian.sources.files import NpySource
+from gramian.sources.opening import open_source
+
+__all__ = [
+    "Block",
+    "DenseSource",
+    "NpySource",
+    "Source",
+    "SparseSource",
+    "TensorSource",
+    "memory_budget",
+    "open_source",
+]

@@ -1,0 +1,98 @@
+"""Sources over arrays in memory: NumPy, scipy.sparse, torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy.typing as npt
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+
+from gramian.sources.base import Block, Source
+
+__all__ = ["DenseSource", "SparseSource", "TensorSource"]
+
+
+def _two_dimensional(X: Any) -> tuple[int, int]:
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected a table of rows and columns (2 dimensions), got shape {tuple(X.shape)}. Reshape your data "
+            "with array.reshape(-1, 1) if it has one column, or array.reshape(1, -1) if it is one row."
+        )
+    return int(X.shape[0]), int(X.shape[1])
+
+
+class DenseSource(Source):
+    """A NumPy array of any real dtype and memory layout, read where it lies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.sources import DenseSource
+    >>> DenseSource(np.eye(3, dtype=np.int8))
+    DenseSource(3 x 3, int8)
+    """
+
+    def __init__(self, X: npt.NDArray[Any], feature_names: list[str] | None = None) -> None:
+        self.shape = _two_dimensional(X)
+        if X.dtype.kind not in "fiub":
+            raise ValueError(
+                f"Expected real numbers, got an array of dtype {X.dtype}. Convert it with X.astype(float)."
+            )
+        self.values, self.dtype, self.feature_names = X, X.dtype, feature_names
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield views of the array: nothing is copied."""
+        for start, stop in self.ranges(rows, self.shape[1] * 8):
+            yield Block(start, stop, self.values[start:stop])
+
+
+class SparseSource(Source):
+    """A scipy.sparse matrix or array of any format, kept as CSR with duplicates summed.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from gramian.sources import SparseSource
+    >>> SparseSource(sp.eye_array(3, format="coo"))
+    SparseSource(3 x 3, float64)
+    """
+
+    sparse = True
+
+    def __init__(self, X: Any, feature_names: list[str] | None = None) -> None:
+        self.shape = _two_dimensional(X)
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"Expected real numbers, got a sparse matrix of dtype {X.dtype}.")
+        X = sp.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        self.values, self.dtype, self.feature_names = X, X.dtype, feature_names
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield the matrix whole (its products are bounded by their dense factor), or ``rows`` rows at a time."""
+        if rows is None:
+            yield Block(0, self.shape[0], self.values)
+            return
+        for start, stop in self.ranges(rows, 1):
+            yield Block(start, stop, self.values[start:stop])
+
+
+class TensorSource(Source):
+    """A torch tensor on any device, or another array of the array API standard."""
+
+    def __init__(self, X: Any, feature_names: list[str] | None = None) -> None:
+        self.shape = _two_dimensional(X)
+        self.xp = array_namespace(X)
+        if not self.xp.isdtype(X.dtype, ("real floating", "integral", "bool")):
+            raise ValueError(f"Expected real numbers, got a tensor of dtype {X.dtype}.")
+        if getattr(X, "requires_grad", False):
+            X = X.detach()
+        self.values, self.dtype, self.feature_names = X, X.dtype, feature_names
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield views of the tensor."""
+        for start, stop in self.ranges(rows, self.shape[1] * 8):
+            yield Block(start, stop, self.values[start:stop, :])

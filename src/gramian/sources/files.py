@@ -1,0 +1,131 @@
+"""Sources over ``.npy`` files, larger than memory if need be.
+
+Blocks are read into buffers of our own rather than through the memory map: pages of a map count as resident
+until the system takes them back, and a fit over a 4 GB map would show 4 GB.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.sources.base import Block, Source, memory_budget
+
+__all__ = ["NpySource"]
+
+BLOCK_BYTES = 2**24  # 16 MiB: long reads, and small beside any sensible memory budget
+
+
+class NpySource(Source):
+    """A two-dimensional array in a file: a header, then numbers in C or Fortran order.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.npy`` file.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, pathlib
+    >>> from gramian.sources import NpySource
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "x.npy")
+    ...     np.save(path, np.ones((5, 2), dtype=np.float32))
+    ...     NpySource(path)
+    NpySource(5 x 2, float32)
+    """
+
+    resident = False
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        path = Path(path)
+        shape, fortran, dtype, offset = _header(path)
+        self._set(path, shape, fortran, dtype, offset)
+
+    def _set(self, path: Path, shape: tuple[int, ...], fortran: bool, dtype: np.dtype[Any], offset: int) -> None:
+        if len(shape) != 2:
+            raise ValueError(f"{path}: expected a table (2 dimensions), the file holds an array of shape {shape}.")
+        if dtype.kind not in "fiub":
+            raise ValueError(f"{path}: expected real numbers, the file holds dtype {dtype}.")
+        expected = offset + int(np.prod(shape, dtype=object)) * dtype.itemsize
+        actual = path.stat().st_size
+        if actual < expected:
+            raise ValueError(
+                f"{path}: truncated: {shape[0]} x {shape[1]} values of {dtype} need {expected} bytes, the file has "
+                f"{actual}. Write it again."
+            )
+        self.path, self.fortran, self.offset = path, fortran, offset
+        self.shape, self.dtype = (int(shape[0]), int(shape[1])), dtype
+
+    @classmethod
+    def from_memmap(cls, X: np.memmap[Any, Any]) -> NpySource | None:
+        """Return the source of a memory map's file, or None where the map is not a plain window on it."""
+        base = X
+        while isinstance(base.base, np.ndarray):
+            base = base.base  # type: ignore[assignment]
+        contiguous = X.flags.c_contiguous or X.flags.f_contiguous
+        if not (X.ndim == 2 and contiguous and getattr(base, "mode", None) in ("r", "r+")):
+            return None
+        if base.filename is None or X.size == 0:
+            return None
+        self = cls.__new__(cls)
+        offset = base.offset + X.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        self._set(Path(base.filename), X.shape, not X.flags.c_contiguous, X.dtype, offset)
+        return self
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield blocks read from the file; the next one is read while the caller works on this one."""
+        if rows is None:
+            size = min(BLOCK_BYTES, memory_budget() // 8)
+            rows = max(1, size // max(1, self.shape[1] * self.dtype.itemsize))
+        spans = list(self.ranges(rows, 1))
+        buffers = [self._buffer(rows), self._buffer(rows)]
+        with self.path.open("rb", buffering=0) as file, ThreadPoolExecutor(1) as reader:
+            ahead = reader.submit(self._read, file.fileno(), spans[0], buffers[0]) if spans else None
+            for i, (start, stop) in enumerate(spans):
+                assert ahead is not None
+                values = ahead.result()
+                if i + 1 < len(spans):
+                    ahead = reader.submit(self._read, file.fileno(), spans[i + 1], buffers[(i + 1) % 2])
+                yield Block(start, stop, values)
+
+    def _buffer(self, rows: int) -> npt.NDArray[Any]:
+        shape = (min(rows, self.shape[0]), self.shape[1])
+        return np.empty(shape, self.dtype, order="F" if self.fortran else "C")
+
+    def _read(self, file: int, span: tuple[int, int], buffer: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        start, stop = span
+        item, (n, p) = self.dtype.itemsize, self.shape
+        block = buffer[: stop - start]
+        if not self.fortran:
+            self._fill(file, block, self.offset + start * p * item)
+            return block
+        for j in range(p):
+            self._fill(file, block[:, j], self.offset + (j * n + start) * item)
+        return block
+
+    def _fill(self, file: int, out: npt.NDArray[Any], position: int) -> None:
+        view = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        while view:
+            got = os.preadv(file, [view], position)
+            if got == 0:
+                raise ValueError(f"{self.path}: the file became shorter while it was read (at byte {position}).")
+            view, position = view[got:], position + got
+
+
+def _header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Parse the header of a ``.npy`` file: shape, Fortran order, dtype, where the numbers begin."""
+    with path.open("rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(file)
+        except ValueError as error:
+            raise ValueError(f"{path}: not a readable .npy file: {error}") from error
+        return shape, fortran, dtype, file.tell()

@@ -1,0 +1,135 @@
+"""Block Lanczos for a symmetric positive semidefinite map, with full reorthogonalisation and thick restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.spectral.rayleigh import small
+
+__all__ = ["BlockLanczos"]
+
+Array = Any
+Matrix = npt.NDArray[np.float64]
+
+
+class BlockLanczos:
+    r"""An orthonormal basis Q of the block Krylov space of G, grown a block at a time.
+
+    Each step multiplies the newest block, G Q_j = Q H + Q_{j+1} R, so that the Ritz pair (θ, Qs) has the residual
+    ‖R s_j‖ with s_j the entries of s that belong to the newest block multiplied: no product is needed to know it.
+
+    Parameters
+    ----------
+    apply : callable
+        V ↦ G V.
+    start : array of shape (m, b)
+        Start block. With b at least the number of pairs wanted, equal eigenvalues are all found.
+    xp : module
+        Array namespace of ``start``.
+    limit : int
+        Largest dimension of the basis; beyond it the basis restarts from its best Ritz vectors.
+    seed : int
+        For the directions that replace an exhausted block.
+    """
+
+    def __init__(self, apply: Callable[[Array], Array], start: Array, xp: Any, limit: int, seed: int = 0) -> None:
+        self.apply, self.xp = apply, xp
+        m, self.block = start.shape
+        self.limit = min(limit, m)
+        self.rng = np.random.default_rng([seed, 1])
+        # transposed storage: the basis vectors are rows, contiguous, and a view of the first d costs nothing
+        self._store = xp.empty((self.limit, m), dtype=start.dtype, **_where(start))
+        self.T: Matrix = np.zeros((self.limit, self.limit))
+        self.d = 0  # vectors whose product is known
+        self.steps = 0
+        self.R: Matrix = np.zeros((0, 0))
+        self.last = 0
+        self._next = self._orthonormalise(start)[0]
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the basis is the whole space, so that Ritz pairs are eigenpairs."""
+        return bool(self._next.shape[1] == 0)
+
+    def extend(self, keep: int) -> None:
+        """Multiply the newest block and orthonormalise what comes out; restart first if the basis is full."""
+        b = self._next.shape[1]
+        if self.d + b > self.limit:
+            self._restart(keep)
+            b = min(b, self.limit - self.d)
+            self._next = self._next[:, :b]
+        self._store[self.d : self.d + b, :] = self._next.T
+        d = self.d + b
+        W = self.apply(self._next)
+        H, W = self._project(W, d)
+        self.T[:d, self.d : d] = H
+        self.T[self.d : d, :d] = H.T
+        self.d, self.last, self.steps = d, b, self.steps + 1
+        self._next, self.R = self._orthonormalise(W)
+
+    def ritz(self, k: int) -> tuple[Matrix, Matrix, Matrix]:
+        """The k largest Ritz values, their coordinates in the basis, and their residual norms."""
+        theta, S = np.linalg.eigh(self.T[: self.d, : self.d])
+        theta, S = theta[::-1][:k], S[:, ::-1][:, :k]
+        return theta, S, np.linalg.norm(self.R @ S[self.d - self.last :, :], axis=0)
+
+    def vectors(self, S: Matrix) -> Array:
+        """Q S."""
+        return self._store[: self.d, :].T @ self._native(S)
+
+    def _native(self, S: Matrix) -> Array:
+        return self.xp.asarray(S, dtype=self._store.dtype, **_where(self._store))
+
+    def _project(self, W: Array, d: int) -> tuple[Matrix, Array]:
+        """Coefficients of W in the first d basis vectors, and what is left: twice is enough."""
+        Qt = self._store[:d, :]
+        H = Qt @ W
+        W = W - Qt.T @ H
+        again = Qt @ W
+        return small(H) + small(again), W - Qt.T @ again
+
+    def _orthonormalise(self, W: Array) -> tuple[Array, Matrix]:
+        """W = Q R with Q orthogonal to the basis; directions W does not fill are drawn at random."""
+        room = self._store.shape[1] - self.d
+        scale = float(np.max(np.abs(self.T), initial=0.0)) or float(self.xp.max(self.xp.abs(W)))
+        Q, R = self.xp.linalg.qr(W)
+        R = small(R)
+        weak = np.abs(np.diag(R)) <= 100 * float(self.xp.finfo(W.dtype).eps) * scale
+        if weak.any():
+            # R's rows for replaced directions stay: they are at rounding level, and residuals must not shrink
+            Q = self._refill(Q, weak)
+        elif self.d:
+            Q = self._clean(Q)
+        return Q[:, :room], R[:room, :]
+
+    def _refill(self, Q: Array, weak: npt.NDArray[np.bool_]) -> Array:
+        random = self._native(self.rng.standard_normal((Q.shape[0], int(weak.sum()))))
+        keep = Q[:, self.xp.asarray(np.flatnonzero(~weak), **_where(Q))]
+        return self._clean(self.xp.concat([keep, random], axis=1))
+
+    def _clean(self, Q: Array) -> Array:
+        """Orthogonal to the basis and within itself, to rounding."""
+        for _ in range(2):
+            Qt = self._store[: self.d, :]
+            Q = self.xp.linalg.qr(Q - Qt.T @ (Qt @ Q))[0]
+        return Q
+
+    def _restart(self, keep: int) -> None:
+        """Keep the best Ritz vectors; the residual block stays, and with it the Krylov structure."""
+        keep = min(keep, self.d, self.limit - self._next.shape[1])
+        theta, S, _ = self.ritz(keep)
+        best = self.xp.linalg.qr(self.vectors(S))[0].T
+        self._store[:keep, :] = best
+        self.T[:] = 0.0
+        self.T[np.arange(keep), np.arange(keep)] = theta
+        self.d = keep
+        self._next = self._clean(self._next)
+
+
+def _where(x: Array) -> dict[str, Any]:
+    """Keyword for new arrays beside x; NumPy needs none."""
+    return {} if isinstance(x, np.ndarray) else {"device": x.device}

@@ -1,0 +1,132 @@
+"""What every spectral solver shares: orthonormal bases, the last Rayleigh–Ritz step, the certificate."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import to_device
+from sklearn.exceptions import ConvergenceWarning
+
+from gramian.operators.base import Operator
+from gramian.results import Certificate, Spectrum, Vector
+
+__all__ = ["Triplets", "default_tolerance", "finish", "random_block", "spectrum", "warn_unless_converged"]
+
+Array = Any
+
+
+def default_tolerance(A: Operator) -> float:
+    """1e-4 in float32, 1e-6 in float64."""
+    return 1e-4 if A.dtype == A.xp.float32 else 1e-6
+
+
+def epsilon(A: Operator) -> float:
+    """Rounding unit of the operator's products."""
+    return float(A.xp.finfo(A.dtype).eps)
+
+
+def small(x: Array) -> npt.NDArray[np.float64]:
+    """A small array as float64 NumPy: the projected problems are solved there whatever the device."""
+    return np.asarray(x if isinstance(x, np.ndarray) else to_device(x, "cpu"), dtype=np.float64)
+
+
+def random_block(A: Operator, rows: int, columns: int, seed: int) -> Array:
+    """Gaussian start vectors: the same bits for the same seed on every device."""
+    return A.asarray(np.random.default_rng(seed).standard_normal((rows, columns)))
+
+
+def orthonormal(xp: Any, Y: Array) -> Array:
+    """Orthonormal basis of the columns of Y."""
+    return xp.linalg.qr(Y)[0]
+
+
+def norms(xp: Any, Y: Array) -> npt.NDArray[np.float64]:
+    """Lengths of the columns."""
+    return small(xp.linalg.vector_norm(Y, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Triplets:
+    """Unfinished result: singular values, both sets of vectors, residuals relative to the largest value."""
+
+    values: Vector
+    right: Array
+    left: Array
+    residuals: Vector
+
+
+def finish(A: Operator, V: Array, k: int) -> Triplets:
+    r"""Best triplets from span(V), with their residuals: two products.
+
+    AV = QR and R = PΣZᵀ give U = QP, V ← VZ. Then Av = σu to rounding and the residual is ‖Aᵀu − σv‖. Working with
+    AV rather than with VᵀAᵀAV keeps singular values to an absolute error of ε‖A‖.
+    """
+    xp = A.xp
+    Y = A.matmat(V)
+    Q, R = xp.linalg.qr(Y)
+    P, s, Zt = xp.linalg.svd(R, full_matrices=False)
+    U, V, values = Q @ P[:, :k], V @ Zt.T[:, :k], small(s[:k])
+    R1, R2 = Y @ Zt.T[:, :k] - U * s[None, :k], A.rmatmat(U) - V * s[None, :k]
+    norm = values[0] if len(values) and values[0] > 0 else 1.0
+    return Triplets(values, V, U, np.hypot(norms(xp, R1), norms(xp, R2)) / norm)
+
+
+def orthogonality(xp: Any, V: Array) -> float:
+    """Largest entry of |VᵀV − I|."""
+    defect = small(V.T @ V) - np.eye(V.shape[1])
+    return float(np.max(np.abs(defect), initial=0.0))
+
+
+def spectrum(
+    A: Operator,
+    found: Triplets,
+    *,
+    method: str,
+    reason: str,
+    passes: int,
+    tolerance: float,
+    left: bool = False,
+    notes: tuple[str, ...] = (),
+) -> Spectrum:
+    """Put the certificate on a result."""
+    norm = float(found.values[0]) if len(found.values) else 0.0
+    # products of numbers larger than A's own (a mean subtracted afterwards) round by as much more
+    rounding = 4 * epsilon(A) * (1.0 + (A.offset / norm**2 if norm > 0 and math.isfinite(norm**2) else 0.0))
+    certificate = Certificate(
+        method=method,
+        reason=reason,
+        passes=passes,
+        values=found.values,
+        residuals=found.residuals,
+        norm=norm,
+        orthogonality=orthogonality(A.xp, found.right),
+        tolerance=tolerance,
+        rounding=rounding,
+        notes=notes,
+    )
+    return Spectrum(found.values, found.right, found.left if left else None, certificate)
+
+
+def warn_unless_converged(certificate: Certificate, remedy: str) -> None:
+    """Say by how much the tolerance was missed and what to change."""
+    if certificate.converged:
+        return
+    missed = int(np.count_nonzero(~(certificate.residuals <= certificate.tolerance)))
+    if missed:
+        what = f"{missed} of {len(certificate.values)} components have a residual above the tolerance"
+        found = f"the largest is {np.max(certificate.residuals):.1e}"
+    else:
+        what = "the products themselves round to more than the tolerance"
+        found = f"by {certificate.rounding:.1e} relative to the largest singular value"
+    warnings.warn(
+        f"{certificate.method}: {what} {certificate.tolerance:.1e}: {found}, "
+        f"{certificate.worst / certificate.tolerance:.1f} times what was asked, after {certificate.passes} passes. "
+        f"{remedy}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
