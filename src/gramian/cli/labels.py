@@ -34,9 +34,10 @@ def split_label(path: Path, name: str) -> tuple[DenseSource, NDArray[Any]]:
     Examples
     --------
     >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "t.csv")
-    >>> _ = path.write_text("a,kind,b\n1,x,2\n3,y,4\n")
-    >>> source, labels = split_label(path, "kind")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "t.csv")
+    ...     _ = path.write_text("a,kind,b\n1,x,2\n3,y,4\n")
+    ...     source, labels = split_label(path, "kind")
     >>> source.feature_names, labels.tolist()
     (['a', 'b'], ['x', 'y'])
     """

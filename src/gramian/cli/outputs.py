@@ -39,10 +39,10 @@ def staged(out: Path) -> Iterator[Path]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> out = Path(tempfile.mkdtemp()) / "results"
-    >>> with staged(out) as folder:
-    ...     _ = (folder / "a.txt").write_text("whole")
-    >>> [path.name for path in out.iterdir()]
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with staged(Path(place, "results")) as folder:
+    ...         _ = (folder / "a.txt").write_text("whole")
+    ...     [path.name for path in Path(place, "results").iterdir()]
     ['a.txt']
     """
     made = _make_folders(out)
@@ -74,7 +74,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 def write_json(path: Path, content: Any) -> None:
     """Write strict JSON: NaN and infinity, which JSON does not know, become null."""
-    path.write_text(json.dumps(_plain(content), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _plain(value: Any) -> Any:

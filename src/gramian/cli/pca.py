@@ -102,8 +102,7 @@ def _data_errors(file: Path) -> Iterator[None]:
 
 
 def _remedy(text: str) -> str:
-    if "NaN" in text or "inf" in text:
-        return " Remove such rows, or fill the gaps, first."
+    """What the command line adds to the advice that the library gives."""
     if "could not convert" in text or "not a number" in text:
         return " A column of names can be set apart with --label COLUMN."
     return ""

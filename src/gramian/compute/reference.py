@@ -10,7 +10,7 @@ from typing import Any
 
 from array_api_compat import array_namespace, device
 
-__all__ = ["adjoint", "conormal", "normal", "product", "scatter", "spread"]
+__all__ = ["adjoint", "conormal", "normal", "product", "scatter", "spread", "triangle"]
 
 Array = Any
 
@@ -54,6 +54,11 @@ def scatter(
     D = displaced(X, like, origin, unit)
     WD = D if w is None else w[:, None] * D
     return array_namespace(like).sum(WD, axis=0), WD.T @ D
+
+
+def triangle(X: Array) -> Array:
+    """R of X = QR."""
+    return array_namespace(X).linalg.qr(X)[1]
 
 
 def spread(

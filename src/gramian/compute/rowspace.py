@@ -65,16 +65,17 @@ class RowSpace:
         drift = weights @ D / added
         D -= drift
         total = self.weight + added
-        delta = (origin - self.mean) + (drift - self.low) if self.weight else origin + drift
+        start, low = (self.mean, self.low) if self.weight else (origin, 0.0 * drift)
+        delta = (origin - start) + (drift - low)
         between = np.sqrt(self.weight * added / total) * delta
-        step = delta * (added / total) + self.low
-        mean = self.mean + step
+        step = delta * (added / total) + low
+        mean = start + step
         D *= np.sqrt(weights)[:, None]
         squares = self.squares + np.einsum("ij,ij->j", D, D) + between**2
         stacked = np.concatenate([self.factor, D, between[None, :]])
         factor, lost = _compress(stacked, limit)
         seen = self.rows + int(np.count_nonzero(weights))
-        return RowSpace(total, seen, mean, (self.mean - mean) + step, squares, factor, self.discarded + lost)
+        return RowSpace(total, seen, mean, (start - mean) + step, squares, factor, self.discarded + lost)
 
 
 def _compress(B: Matrix, limit: int) -> tuple[Matrix, float]:

@@ -1,5 +1,6 @@
 """Pictures of fitted models. They read fitted attributes only and never fit anything."""
 
-from gramian.display.plots import reconstruction_gallery, save_picture, score_plot, scree
+from gramian.display.plots import reconstruction_gallery, score_plot, scree
+from gramian.display.style import save_picture
 
 __all__ = ["reconstruction_gallery", "save_picture", "score_plot", "scree"]

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, Locator, MaxNLocator, NullLocator, PercentFormatter
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["reconstruction_gallery", "save_picture", "score_plot", "scree"]
+from gramian.display.style import GRID, INK, MARKERS, PALETTE, FittedPCA, new_axes
 
-# Paul Tol's "muted" scheme: ten colours told apart with every common colour vision deficiency. They are
-# ordered so that neighbours differ in lightness too, and the marker repeats what the colour says.
-PALETTE = (
-    "#332288",
-    "#cc6677",
-    "#117733",
-    "#88ccee",
-    "#882255",
-    "#ddcc77",
-    "#44aa99",
-    "#aa4499",
-    "#999933",
-    "#777777",
-)
-MARKERS = "osD^vP<X>p"
-INK, GRID = "#333333", "#e6e6e6"
+__all__ = ["reconstruction_gallery", "score_plot", "scree"]
 
-
-class FittedPCA(Protocol):
-    """What the pictures read from a fitted PCA."""
-
-    @property
-    def components_(self) -> NDArray[Any]: ...
-    @property
-    def explained_variance_ratio_(self) -> NDArray[Any]: ...
-    @property
-    def mean_(self) -> NDArray[Any]: ...
+FEW = 12  # components whose shares are printed too
+CROWD = 20_000  # points beyond which their density is drawn instead
 
 
 def scree(pca: FittedPCA, ax: Axes | None = None) -> Axes:
@@ -67,20 +43,17 @@ def scree(pca: FittedPCA, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'share of variance'
     """
-    ax = _axes(ax, (6.4, 4.0))
+    ax = new_axes(ax, (6.4, 4.0))
     ratio = np.asarray(pca.explained_variance_ratio_, dtype=float)
     index, total = np.arange(1, ratio.size + 1), np.cumsum(ratio)
     ax.bar(index, ratio, width=0.72, color=PALETTE[0], label="each component")
     ax.plot(index, total, color=PALETTE[1], marker="o", markersize=_dot(ratio.size), label="running sum")
-    if ratio.size <= 12:
+    if ratio.size <= FEW:
         _annotate_shares(ax, ratio, total)
-    ax.set(xlabel="component", ylabel="share of variance", title="Variance explained")
-    ax.set(xlim=(0.4, ratio.size + 0.6), ylim=(0, 1.09))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    ax.yaxis.set_major_locator(FixedLocator(np.linspace(0, 1, 6).tolist()))
-    ax.grid(axis="y", color=GRID)
-    ax.legend(loc="center right", frameon=False)
+    ax.set(xlabel="component", ylabel="share of variance")
+    ax.set_title("Variance explained", loc="left")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=2, frameon=False)
+    _share_axes(ax, ratio.size, float(total[-1]))
     return ax
 
 
@@ -92,7 +65,7 @@ def score_plot(
 ) -> Axes:
     """Draw each row at its first two scores, zⱼ = (x − x̄)ᵀvⱼ, with equal scales on both axes.
 
-    A single component is drawn as a histogram.
+    A single component is drawn as a histogram, and more than 20,000 rows without labels as their density.
 
     Parameters
     ----------
@@ -122,9 +95,10 @@ def score_plot(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['a', 'b']
     """
-    ax = _axes(ax, (6.4, 5.2))
+    ax = new_axes(ax, (6.4, 5.2))
     Z = np.asarray(scores, dtype=float)
-    ax.set(title="Scores", xlabel=_axis_name(pca, 0))
+    ax.set_title("Scores", loc="left")
+    ax.set_xlabel(_axis_name(pca, 0))
     ax.grid(color=GRID)
     if Z.shape[1] == 1:
         ax.hist(Z[:, 0], bins="auto" if Z.shape[0] > 1 else 1, color=PALETTE[0], edgecolor="white")
@@ -189,39 +163,15 @@ def reconstruction_gallery(
     return figure
 
 
-def save_picture(picture: Axes | Figure, path: str | os.PathLike[str]) -> None:
-    """Write a picture as a PNG file.
-
-    Parameters
-    ----------
-    picture : matplotlib.axes.Axes or matplotlib.figure.Figure
-        What one of the functions above returned.
-    path : path-like
-        Where to write.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from matplotlib.figure import Figure
-    >>> from gramian.display import save_picture
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "empty.png")
-    >>> save_picture(Figure(), path)
-    >>> path.read_bytes()[1:4]
-    b'PNG'
-    """
-    figure = picture.get_figure(root=True)
-    if figure is None:
-        raise ValueError("these axes belong to no figure any more")
-    # Without the version of matplotlib inside, equal pictures are equal bytes.
-    figure.savefig(path, format="png", dpi=150, metadata={"Software": None})
-
-
-def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    if ax is None:
-        ax = Figure(figsize=size, layout="constrained").subplots()
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_axisbelow(True)
-    return ax
+def _share_axes(ax: Axes, count: int, total: float) -> None:
+    # The whole is shown where most of it is there; a few of very many components would vanish on that scale.
+    top = 1.0 if total > 0.5 or total == 0 else total
+    margin = max(0.6, 2.1 - count / 2)
+    ax.set(xlim=(1 - margin, count + margin), ylim=(0, 1.12 * top))
+    ticks: Locator = FixedLocator(range(1, count + 1)) if count <= FEW else MaxNLocator(integer=True, min_n_ticks=1)
+    ax.xaxis.set_major_locator(ticks)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.grid(axis="y", color=GRID)
 
 
 def _dot(count: int) -> float:
@@ -243,7 +193,10 @@ def _axis_name(pca: FittedPCA, j: int) -> str:
 
 def _scatter(ax: Axes, Z: NDArray[Any], labels: NDArray[Any] | None) -> None:
     style = _point_style(len(Z))
-    if labels is None:
+    if labels is None and len(Z) > CROWD:
+        cells = ax.hexbin(Z[:, 0], Z[:, 1], gridsize=90, bins="log", mincnt=1, cmap="viridis", linewidths=0.1)
+        ax.figure.colorbar(cells, ax=ax, label="rows")
+    elif labels is None:
         ax.scatter(Z[:, 0], Z[:, 1], color=PALETTE[0], **style)
     elif labels.dtype.kind in "fiu" and np.unique(labels).size > len(PALETTE):
         points = ax.scatter(Z[:, 0], Z[:, 1], c=labels, cmap="viridis", **style)
@@ -253,7 +206,7 @@ def _scatter(ax: Axes, Z: NDArray[Any], labels: NDArray[Any] | None) -> None:
 
 
 def _point_style(rows: int) -> dict[str, Any]:
-    many = rows > 5000
+    many = rows > 5000  # then drawn as pixels, which keeps vector files small
     size = float(np.clip(20000 / rows, 2, 26))
     return {"s": size, "alpha": 0.4 if many else 0.8, "linewidths": 0, "rasterized": many}
 

@@ -91,7 +91,9 @@ def fit(source: Source, w: Array | None, options: Options) -> Fitted:
     most = min(n, p)
     k = most if asked is None else max(1, min(asked, most))
     choice = _choose(source, k, options, whole=asked is None)
-    problem = pca_problem(source, w, scale=options.scale, full=choice.gram, exact=choice.solver == "exact")
+    problem = pca_problem(
+        source, w, scale=options.scale, full=choice.gram, exact=choice.solver == "exact", tol=options.tol
+    )
     found = _solve(problem, k, choice, options) if problem.total > 0.0 else _nothing(problem, source, k)
     return named(found, source, options, asked)
 

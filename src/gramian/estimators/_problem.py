@@ -20,7 +20,6 @@ Array = Any
 
 EPS = 2.0**-52
 RANGE = (1e-200, 1e200)  # total squared deviation within which nothing can over- or underflow
-OFFSET = 10.0  # means are subtracted before multiplying where ω‖μ‖² exceeds this many times the total
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,9 @@ class Problem:
         return (self.moments.mean + self.moments.low) / self.unit
 
 
-def pca_problem(source: Source, w: Array | None, *, scale: bool, full: bool, exact: bool) -> Problem:
+def pca_problem(
+    source: Source, w: Array | None, *, scale: bool, full: bool, exact: bool, tol: float | None = None
+) -> Problem:
     """Take the statistics in one pass and build the operator.
 
     Parameters
@@ -71,12 +72,15 @@ def pca_problem(source: Source, w: Array | None, *, scale: bool, full: bool, exa
         Whether to sum the whole scatter matrix in the same pass.
     exact : bool
         Whether products are made in float64 whatever the data.
+    tol : float, optional
+        Residual the solver is to reach.
     """
     moments, unit, passes = _moments(source, w, full)
     diagonal = _without_rounding_dust(source.xp, moments)
     s = _standard_deviations(source.xp, diagonal, moments.weight) if scale else None
     total = float(source.xp.sum(diagonal if s is None else diagonal / s**2))
-    A = _operator(source, w, moments, s, unit, exact)
+    near = 0.0 if exact else _nearness(source, tol)
+    A = _operator(source, w, moments, s, unit, near)
     if full:
         G = moments.scatter if s is None else moments.scatter / (s[:, None] * s[None, :])
         A = Known(A, G)
@@ -138,11 +142,12 @@ def _standard_deviations(xp: Any, diagonal: Array, weight: float) -> Array:
     return xp.where(diagonal > 0, (diagonal / max(weight - 1.0, EPS)) ** 0.5, 0.0 * diagonal + 1.0)
 
 
-def _operator(source: Source, w: Array | None, moments: Moments, s: Array | None, unit: float, exact: bool) -> Operator:
+def _operator(source: Source, w: Array | None, moments: Moments, s: Array | None, unit: float, near: float) -> Operator:
+    """Centre before multiplying, tile by tile, unless the means are ``near`` enough to 0 to be corrected for after."""
     mean, low, weight = moments.mean, moments.low, moments.weight
-    far = weight * float(mean @ mean) > OFFSET * float(source.xp.sum(moments.diagonal))
-    use_origin = (exact or far) and not source.sparse
-    dtype = source.xp.float64 if exact else None
+    far = weight * float(mean @ mean) > near * float(source.xp.sum(moments.diagonal))
+    use_origin = (far or near == 0.0) and not source.sparse
+    dtype = source.xp.float64 if near == 0.0 else None
     A: Operator = Data(source, origin=mean if use_origin else None, unit=unit, dtype=dtype)
     root = None if w is None else w**0.5
     A = A if root is None else RowWeighted(A, root)
@@ -150,6 +155,13 @@ def _operator(source: Source, w: Array | None, moments: Moments, s: Array | None
     shift = low if use_origin else mean + low
     shift = shift if s is None else shift / s
     return Centred(A, shift, left=root, sums=weight * shift)
+
+
+def _nearness(source: Source, tol: float | None) -> float:
+    """Return how many times the total variance ω‖μ‖² may be while ε·min(n, p)·ratio is a tenth of the tolerance."""
+    narrow = source.dtype == source.xp.float32
+    eps, default = (2.0**-23, 1e-4) if narrow else (EPS, 1e-6)
+    return 0.1 * (tol or default) / (4 * eps * min(source.shape))
 
 
 def centred_data(source: Source, mean: Array, scale: Array | None, dtype: Any) -> Operator:

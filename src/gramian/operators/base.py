@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_numpy_namespace
+
+from gramian.compute import cpu, reference
 
 __all__ = ["Operator", "Transposed"]
 
@@ -81,6 +84,14 @@ class Operator(ABC):
         V = self.eye(self.shape[1]) if V is None else V
         yield 0, self.shape[0], self.matmat(V)
 
+    def triangle(self, V: Array | None = None) -> Array:
+        """R of A V = QR, by QR of one block of rows after another under the R so far: one pass."""
+        kernels, R = cpu if is_numpy_namespace(self.xp) else reference, None
+        for _, _, block in self.rows(V):
+            part = kernels.triangle(block)
+            R = part if R is None else kernels.triangle(self.xp.concat([R, part], axis=0))
+        return R
+
     def to_dense(self) -> Array:
         """A as a dense array: for small problems and tests."""
         return self.matmat(self.eye(self.shape[1]))
@@ -91,6 +102,8 @@ class Operator(ABC):
 
     def asarray(self, x: Any) -> Array:
         """X as an array where this operator lives, in its dtype."""
+        if isinstance(x, np.ndarray) and min(x.strides, default=0) < 0:
+            x = x.copy()  # torch takes no negative strides
         return self.xp.asarray(x, dtype=self.dtype, **self._where())
 
     @property

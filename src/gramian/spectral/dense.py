@@ -98,7 +98,7 @@ class Dense:
         """A·basis = QR block by block, R = PΣZᵀ: singular values of A to ε‖A‖, and V = basis·Z."""
         if A.shape[0] < A.shape[1]:
             raise ValueError(f"Blockwise QR needs at least as many rows as columns; A is {A.shape}. Use method='svd'.")
-        R = triangle(A, basis)
+        R = A.triangle(basis)
         P, s, Zt = _lapack_svd(A.xp, R)
         values, Z = small(s[:k]), Zt[:k, :].T
         defect = np.hypot(norms(A.xp, R @ Z - P[:, :k] * s[None, :k]), norms(A.xp, R.T @ P[:, :k] - Z * s[None, :k]))
@@ -160,15 +160,6 @@ def _lanczos_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
             return theta, xp.linalg.qr(lanczos.vectors(S))[0]
     lam, W = scipy.linalg.eigh(G, subset_by_index=[m - k, m - 1], check_finite=False)
     return lam[::-1], W[:, ::-1]
-
-
-def triangle(A: Operator, basis: Array | None = None) -> Array:
-    """R of A·basis = QR, by QR of one block of rows after another under the R so far: one pass."""
-    xp, R = A.xp, None
-    for _, _, block in A.rows(basis):
-        stacked = block if R is None else xp.concat([R, block], axis=0)
-        R = np.linalg.qr(stacked, mode="r") if is_numpy_namespace(xp) else xp.linalg.qr(stacked)[1]
-    return R
 
 
 def _lapack_svd(xp: Any, D: Array) -> tuple[Array, Array, Array]:

@@ -82,7 +82,7 @@ class BlockLanczos:
         return self._store[: self.d, :].T @ self._native(S)
 
     def _native(self, S: Matrix) -> Array:
-        return self.xp.asarray(S, dtype=self._store.dtype, **_where(self._store))
+        return self.xp.asarray(np.ascontiguousarray(S), dtype=self._store.dtype, **_where(self._store))
 
     def _project(self, W: Array, d: int) -> tuple[Matrix, Array]:
         """Coefficients of W in the first d basis vectors, and what is left: twice is enough."""

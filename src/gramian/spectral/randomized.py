@@ -50,7 +50,6 @@ class Randomized:
     Examples
     --------
     >>> import numpy as np
-    import numpy.typing as npt
     >>> from gramian.operators import Data
     >>> from gramian.spectral import Randomized
     >>> A = Data(np.diag(2.0 ** -np.arange(30)))

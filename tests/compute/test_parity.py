@@ -1,0 +1,150 @@
+"""The hot loops: plain array code, tiled NumPy and sparse give the same numbers."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gramian.compute import cpu, reference, sparse
+from gramian.compute.moments import block_moments
+from gramian.compute.rowspace import RowSpace
+from gramian.compute.threads import n_threads, parallel
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "strided": lambda X: np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
+    "reversed": lambda X: np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
+    "readonly": lambda X: np.broadcast_to(X, X.shape),
+}
+
+
+def sample(dtype: str, n: int = 3000, p: int = 17) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    return (
+        rng.integers(0, 100, (n, p)).astype(dtype)
+        if dtype in ("int8", "uint16", "bool")
+        else rng.standard_normal((n, p)).astype(dtype)
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "uint16", "bool"])
+@pytest.mark.parametrize("displaced", [False, True])
+def test_cpu_agrees_with_reference(layout: str, dtype: str, displaced: bool) -> None:
+    X = LAYOUTS[layout](sample(dtype))
+    rng = np.random.default_rng(2)
+    n, p = X.shape
+    V, U = rng.standard_normal((p, 5)), rng.standard_normal((n, 5))
+    w, c, like = rng.uniform(0, 2, n), rng.uniform(0, 2, p), np.zeros((1, 1))
+    origin, unit = (rng.standard_normal((1, p)), 0.5) if displaced else (None, 1.0)
+
+    def same(name: str, *args: Any) -> None:
+        got, want = getattr(cpu, name)(*args, origin, unit), getattr(reference, name)(*args, origin, unit)
+        for a, b in zip([got], [want], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(b).max())
+
+    same("product", X, V)
+    same("adjoint", X, U)
+    for weights in (None, w):
+        same("normal", X, V, weights)
+    for weights in (None, c):
+        same("conormal", X, U, weights)
+    for weights in (None, w):
+        for name in ("scatter", "spread"):
+            got = getattr(cpu, name)(X, weights, like, origin, unit)
+            want = getattr(reference, name)(X, weights, like, origin, unit)
+            for a, b in zip(got, want, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize("unit", [1.0, 0.25])
+def test_sparse_agrees_with_reference(dtype: str, unit: float) -> None:
+    S = sp.random_array((300, 11), density=0.2, format="csr", rng=np.random.default_rng(0))
+    S.data = np.round(10 * S.data)
+    S = S.astype(dtype)
+    X, rng = S.toarray(), np.random.default_rng(3)
+    V, U, w, c = (
+        rng.standard_normal((11, 4)),
+        rng.standard_normal((300, 4)),
+        rng.uniform(0, 2, 300),
+        rng.uniform(0, 2, 11),
+    )
+    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-10)  # noqa: E731
+    close(sparse.product(S, V, unit=unit), reference.product(X, V, None, unit))
+    close(sparse.adjoint(S, U, unit=unit), reference.adjoint(X, U, None, unit))
+    for weights in (None, w):
+        close(sparse.normal(S, V, weights, unit=unit), reference.normal(X, V, weights, None, unit))
+        s, G = sparse.scatter(S, weights, V, unit=unit)
+        want = reference.scatter(X, weights, V, None, unit)
+        close(s, want[0])
+        close(G, want[1])
+        s, q = sparse.spread(S, weights, V, unit=unit)
+        ones = np.ones(300) if weights is None else weights
+        mean = ones @ (unit * X) / ones.sum()
+        close(q, ones @ (unit * X - mean) ** 2)
+    for weights in (None, c):
+        close(sparse.conormal(S, U, weights, unit=unit), reference.conormal(X, U, weights, None, unit))
+
+
+@given(
+    cuts=st.lists(st.integers(0, 30), max_size=4),
+    mean=st.sampled_from([0.0, 1.0, 1e6, -1e10]),
+    weighted=st.booleans(),
+    full=st.booleans(),
+)
+def test_moments_of_parts_merge_to_those_of_the_whole(cuts: list[int], mean: float, weighted: bool, full: bool) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((30, 3)) + mean
+    w = rng.integers(0, 3, 30).astype(float) + 0.5 if weighted else None
+    like = np.zeros((1, 1))
+    edges = sorted({0, 30, *cuts})
+    parts = [
+        block_moments(cpu, X[a:b], None if w is None else w[a:b], like, full=full) for a, b in itertools.pairwise(edges)
+    ]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.merge(part)
+    v = np.ones(30) if w is None else w
+    centre = X[0]
+    mu = v @ (X - centre) / v.sum()
+    D = (X - centre) - mu
+    want = (D.T * v) @ D
+    np.testing.assert_allclose((total.mean - centre) + total.low, mu, atol=1e-12)
+    np.testing.assert_allclose(total.scatter, want if full else np.diag(want), rtol=1e-11, atol=1e-11)
+    assert total.weight == pytest.approx(v.sum())
+
+
+@given(cuts=st.lists(st.integers(0, 40), max_size=5), mean=st.sampled_from([0.0, 1e7]), limit=st.integers(3, 20))
+def test_a_row_factor_is_exact_or_says_what_it_cut(cuts: list[int], mean: float, limit: int) -> None:
+    X = np.random.default_rng(3).standard_normal((40, 12)) + mean
+    state, edges = RowSpace.empty(12), sorted({0, 40, *cuts})
+    for a, b in itertools.pairwise(edges):
+        state = state.update(X[a:b], None, limit)
+    D = (X - X[0]) - (X - X[0]).mean(axis=0)
+    gap = np.linalg.eigvalsh(D.T @ D - state.factor.T @ state.factor)
+    assert gap[0] >= -1e-8  # never too large
+    assert gap[-1] <= state.discarded + 1e-8  # and too small by no more than it says
+    assert len(state.factor) <= max(limit, 12)
+    if limit >= 12:
+        assert state.discarded == 0.0
+    np.testing.assert_allclose(state.squares, np.sum(D**2, axis=0), rtol=1e-9)
+
+
+def test_parallel_keeps_order_and_restores_the_blas_limit() -> None:
+    before = n_threads()
+    assert sorted(functools.reduce(operator.iadd, parallel(lambda share: list(share), list(range(7))), [])) == list(
+        range(7)
+    )
+    with pytest.raises(ZeroDivisionError):
+        parallel(lambda share: 1 // 0, [1, 2, 3])
+    assert n_threads() == before

@@ -1,0 +1,208 @@
+"""What every operator must satisfy, on NumPy and torch, in float32 and float64: written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import config_context
+
+from gramian.operators import Centred, Data, Gram, Known, Operator, RowWeighted, Scaled, Shifted, Transposed
+
+N, P = 13, 7
+BACKENDS = ["numpy", "fortran", "sparse", "torch"]
+DTYPES = ["float32", "float64"]
+
+
+def matrix(n: int = N, p: int = P) -> np.ndarray:
+    X = np.random.default_rng(5).standard_normal((n, p)) + 0.5
+    return np.where(np.abs(X) < 0.3, 0.0, X)  # some zeros, for the sparse backend
+
+
+def vector(size: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0.5, 2.0, size)
+
+
+def data(backend: str, dtype: str, n: int = N, p: int = P) -> Data:
+    X = matrix(n, p).astype(dtype)
+    if backend == "fortran":
+        return Data(np.asfortranarray(X))
+    if backend == "sparse":
+        return Data(sp.csr_array(X))
+    if backend == "torch":
+        return Data(pytest.importorskip("torch", reason="torch is not installed").asarray(X))
+    return Data(X)
+
+
+def origin_data(backend: str, dtype: str) -> Operator:
+    if backend == "sparse":
+        pytest.skip("sparse data take no origin")
+    return Data(data(backend, dtype).source, origin=vector(P, 1), unit=0.25)
+
+
+# name -> (operator of a data operator, the same for a dense float64 matrix)
+Build = Callable[[Any], Any]
+COMPOSITIONS: dict[str, tuple[Build, Build]] = {
+    "data": (lambda A: A, lambda X: X),
+    "centred": (lambda A: Centred(A, vector(P, 2)), lambda X: X - vector(P, 2)),
+    "centred-left": (
+        lambda A: Centred(A, vector(P, 2), left=vector(N, 3)),
+        lambda X: X - np.outer(vector(N, 3), vector(P, 2)),
+    ),
+    "scaled": (lambda A: Scaled(A, vector(P, 4)), lambda X: X / vector(P, 4)),
+    "weighted": (lambda A: RowWeighted(A, vector(N, 3)), lambda X: vector(N, 3)[:, None] * X),
+    "transposed": (lambda A: Transposed(A), lambda X: X.T),
+    "gram": (lambda A: Gram(A), lambda X: X.T @ X),
+    "shifted-gram": (lambda A: Shifted(Gram(A), 0.7), lambda X: X.T @ X + 0.7 * np.eye(P)),
+    "known": (lambda A: Known(A, A.gram()), lambda X: X),
+    "pca": (
+        lambda A: Centred(Scaled(RowWeighted(A, vector(N, 3)), vector(P, 4)), vector(P, 2), left=vector(N, 3)),
+        lambda X: vector(N, 3)[:, None] * (X / vector(P, 4) - vector(P, 2)),
+    ),
+    "inside-out": (
+        lambda A: RowWeighted(Scaled(Centred(A, vector(P, 2)), vector(P, 4)), vector(N, 3)),
+        lambda X: vector(N, 3)[:, None] * (X - vector(P, 2)) / vector(P, 4),
+    ),
+    "transposed-pca": (
+        lambda A: Transposed(Centred(RowWeighted(A, vector(N, 3)), vector(P, 2), left=vector(N, 3))),
+        lambda X: (vector(N, 3)[:, None] * (X - vector(P, 2))).T,
+    ),
+}
+
+
+@pytest.fixture(params=[f"{name}/{b}/{d}" for name in COMPOSITIONS for b in BACKENDS for d in DTYPES])
+def case(request: pytest.FixtureRequest) -> tuple[Operator, np.ndarray, float]:
+    name, backend, dtype = request.param.split("/")
+    operator, dense = COMPOSITIONS[name]
+    # float32: a few roundings of sums of 13 products of numbers near 2
+    return (
+        operator(data(backend, dtype)),
+        dense(matrix().astype(dtype).astype(float)),
+        1e-12 if dtype == "float64" else 2e-5,
+    )
+
+
+def array(A: Operator, rows: int, columns: int, seed: int) -> Any:
+    return A.asarray(np.random.default_rng(seed).standard_normal((rows, columns)))
+
+
+def close(got: Any, want: np.ndarray, tol: float) -> None:
+    np.testing.assert_allclose(np.asarray(got), want, atol=tol * max(1.0, np.abs(want).max()), rtol=0)
+
+
+def test_shape_dtype_and_dense_form(case: tuple[Operator, np.ndarray, float]) -> None:
+    A, D, tol = case
+    assert A.shape == D.shape
+    close(A.to_dense(), D, tol)
+    assert A.to_dense().dtype == A.dtype
+
+
+def test_products_agree_with_the_dense_matrix(case: tuple[Operator, np.ndarray, float]) -> None:
+    A, D, tol = case
+    V, U = array(A, A.shape[1], 3, 0), array(A, A.shape[0], 3, 1)
+    close(A @ V, D @ np.asarray(V, float), tol)
+    close(A.T @ U, D.T @ np.asarray(U, float), tol)
+    close(A @ V[:, 0], D @ np.asarray(V[:, 0], float), tol)
+    assert (A @ V).dtype == A.dtype
+
+
+def test_normal_products_and_gram_matrices(case: tuple[Operator, np.ndarray, float]) -> None:
+    A, D, tol = case
+    V, U = array(A, A.shape[1], 2, 2), array(A, A.shape[0], 2, 3)
+    w, c = vector(A.shape[0], 6), vector(A.shape[1], 7)
+    close(A.normal(V), D.T @ D @ np.asarray(V, float), 10 * tol)
+    close(A.conormal(U), D @ D.T @ np.asarray(U, float), 10 * tol)
+    close(A.normal(V, A.asarray(w)), (D.T * w) @ D @ np.asarray(V, float), 10 * tol)
+    close(A.conormal(U, A.asarray(c)), (D * c) @ D.T @ np.asarray(U, float), 10 * tol)
+    close(A.gram(), D.T @ D, 10 * tol)
+    close(A.cogram(), D @ D.T, 10 * tol)
+    close(A.gram(A.asarray(w)), (D.T * w) @ D, 10 * tol)
+    close(A.cogram(A.asarray(c)), (D * c) @ D.T, 10 * tol)
+
+
+def test_linearity_and_adjointness(case: tuple[Operator, np.ndarray, float]) -> None:
+    A, D, tol = case
+    V, W, U = array(A, A.shape[1], 2, 4), array(A, A.shape[1], 2, 5), array(A, A.shape[0], 2, 6)
+    size = np.abs(D).sum()
+    close((A @ (2.0 * V - W)) / size, np.asarray((2.0 * (A @ V) - A @ W) / size), tol)
+    left, right = (A @ V).T @ U, V.T @ (A.T @ U)  # <Av, u> = <v, Aᵀu>
+    close(left / size, np.asarray(right / size), tol)
+
+
+def test_rows_come_in_order_and_make_up_the_matrix(case: tuple[Operator, np.ndarray, float]) -> None:
+    A, D, tol = case
+    V = array(A, A.shape[1], 2, 8)
+    for basis, want in ((None, D), (V, D @ np.asarray(V, float))):
+        stops = [0]
+        for start, stop, block in A.rows(basis):
+            assert start == stops[-1]
+            close(block, want[start:stop], tol)
+            stops.append(stop)
+        assert stops[-1] == A.shape[0]
+
+
+def test_a_transposed_twice_is_itself(case: tuple[Operator, np.ndarray, float]) -> None:
+    A, D, tol = case
+    close(A.T.T.to_dense(), D, tol)
+    assert A.T.shape == D.T.shape
+
+
+def test_passes_are_counted(case: tuple[Operator, np.ndarray, float]) -> None:
+    A, _, _ = case
+    before = A.passes
+    A @ array(A, A.shape[1], 1, 0)
+    assert A.passes >= before + 1
+
+
+def test_wrong_shapes_are_refused_with_both_shapes(case: tuple[Operator, np.ndarray, float]) -> None:
+    A, _, _ = case
+    with pytest.raises(ValueError, match=r"shape .*\(99, 1\)"):
+        A @ array(A, 99, 1, 0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_data_with_origin_and_unit(backend: str, dtype: str) -> None:
+    A = origin_data(backend, dtype)
+    want = 0.25 * matrix().astype(dtype).astype(float) - vector(P, 1)
+    tol = 1e-13 if dtype == "float64" else 1e-5
+    close(A.to_dense(), want, tol)
+    close(A.gram(), want.T @ want, 10 * tol)
+    close(A.cogram(), want @ want.T, 10 * tol)
+    close(A.conormal(array(A, N, 2, 0)), want @ want.T @ np.asarray(array(A, N, 2, 0), float), 10 * tol)
+
+
+@given(n=st.integers(1, 40), p=st.integers(1, 12), memory=st.floats(1e-5, 1e-2), seed=st.integers(0, 99))
+def test_blocks_of_any_size_give_the_same_answer(n: int, p: int, memory: float, seed: int) -> None:
+    X = matrix(n, p)
+    A = Centred(Data(X), X.mean(axis=0))
+    V, U = array(A, p, 2, seed), array(A, n, 2, seed)
+    whole = [A @ V, A.T @ U, A.normal(V), A.conormal(U), A.gram()]
+    with config_context(working_memory=memory):
+        blocks = [A @ V, A.T @ U, A.normal(V), A.conormal(U), A.gram()]
+    for a, b in zip(whole, blocks, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-11)
+
+
+def test_an_origin_keeps_what_a_correction_would_lose() -> None:
+    """Data of mean 1e8: centring after the product loses 8 digits, an origin none."""
+    X = np.random.default_rng(0).standard_normal((50, 3)) + 1e8
+    exact = X - X.mean(axis=0)
+    V = np.eye(3)
+    near = np.abs(Data(X, origin=X.mean(axis=0)) @ V - exact).max()
+    assert near < 1e-12
+
+
+def test_sparse_data_take_no_origin() -> None:
+    with pytest.raises(ValueError, match="Centred"):
+        Data(sp.eye_array(3), origin=np.ones(3))
+
+
+def test_only_square_operators_are_shifted() -> None:
+    with pytest.raises(ValueError, match="square"):
+        Shifted(Data(np.ones((3, 2))), 1.0)
