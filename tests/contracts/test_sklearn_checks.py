@@ -10,7 +10,7 @@ from gramian import PCA
 
 # The checks feed degenerate data (one feature, constant columns) on purpose; Gramian rightly speaks up there.
 @pytest.mark.filterwarnings("ignore::gramian.NumericalWarning")
-@parametrize_with_checks(
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
     [
         PCA(),
         PCA(1, whiten=True, svd_solver="covariance_eigh"),

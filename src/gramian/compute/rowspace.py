@@ -72,6 +72,8 @@ class RowSpace:
         mean = start + step
         D *= np.sqrt(weights)[:, None]
         squares = self.squares + np.einsum("ij,ij->j", D, D) + between**2
+        if not np.all(np.isfinite(squares)):
+            raise ValueError("Squared deviations overflow float64: multiply the data by a small constant.")
         stacked = np.concatenate([self.factor, D, between[None, :]])
         factor, lost = _compress(stacked, limit)
         seen = self.rows + int(np.count_nonzero(weights))

@@ -286,7 +286,8 @@ def absorb(state: RowSpace, source: Source, w: Array | None, options: Options) -
     for block in source.blocks(step):
         part = None if w is None else np.asarray(w[block.start : block.stop])
         values = block.values.toarray() if source.sparse else np.asarray(block.values)
-        state = state.update(values, part, limit)
+        with np.errstate(over="ignore", invalid="ignore"):
+            state = state.update(values, part, limit)
     return state
 
 

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from array_api_compat import is_numpy_namespace
 
 from gramian.compute.moments import Moments, block_moments
 from gramian.estimators._inputs import refuse_non_finite
 from gramian.operators import Centred, Data, Known, Operator, RowWeighted, Scaled
 from gramian.operators.data import kernels_for
-from gramian.sources import Source
+from gramian.sources import Block, Source
 
 __all__ = ["Problem", "centred_data", "pca_problem"]
 
@@ -103,12 +104,13 @@ def _moments(source: Source, w: Array | None, full: bool) -> tuple[Moments, floa
 
 def _one_pass(source: Source, w: Array | None, full: bool, unit: float) -> Moments:
     kernels, like = kernels_for(source), _like(source)
-    return source.reduce(
-        lambda b: block_moments(
-            kernels, b.values, None if w is None else w[b.start : b.stop], like, full=full, unit=unit
-        ),
-        Moments.merge,
-    )
+
+    def statistic(b: Block) -> Moments:
+        part = None if w is None else w[b.start : b.stop]
+        return block_moments(kernels, b.values, part, like, full=full, unit=unit)
+
+    with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are looked for, and the pass repeated
+        return source.reduce(statistic, Moments.merge)
 
 
 def _like(source: Source) -> Array:

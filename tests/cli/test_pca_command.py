@@ -1,0 +1,271 @@
+"""``gramian pca``: what it writes, what it refuses, and that it leaves nothing half done."""
+
+import csv
+import json
+from importlib import import_module
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gramian import PCA
+from gramian.cli import main
+from gramian.cli.pca import FILES
+
+# The package names the command by the same word as its module.
+MODULE = import_module("gramian.cli.pca")
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).normal(size=(40, 4)) * np.array([5.0, 3.0, 2.0, 1.0]) + 7
+
+
+@pytest.fixture
+def npy(tmp_path, X):
+    path = tmp_path / "x.npy"
+    np.save(path, X)
+    return path
+
+
+@pytest.fixture
+def labelled(tmp_path, X):
+    """A CSV file with a column of names between its numbers."""
+    path = tmp_path / "flowers.csv"
+    rows = [[repr(float(a)), repr(float(b)), "rose" if a > 7 else "tulip", repr(float(c))] for a, b, c, _ in X]
+    path.write_text("\n".join(",".join(row) for row in [["a", "b", "kind", "c"], *rows]) + "\n")
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["pca", *map(str, arguments)])
+
+
+def table(path):
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    return header, rows
+
+
+def numbers(rows, skip=1):
+    return np.array([[float(cell) for cell in row[skip:]] for row in rows])
+
+
+def left_over(folder):
+    return [path.name for path in folder.rglob("*") if path.name.startswith(".")]
+
+
+def test_writes_what_the_estimator_says(tmp_path, npy, X):
+    out = tmp_path / "deep" / "out"
+    result = run(npy, "-k", 3, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
+    pca = PCA(n_components=3, random_state=0).fit(X)
+    np.testing.assert_allclose(numbers(table(out / "scores.csv")[1]), pca.transform(X), atol=1e-12)
+    header, rows = table(out / "loadings.csv")
+    assert header == ["column", "PC1", "PC2", "PC3"]
+    assert [row[0] for row in rows] == ["x0", "x1", "x2", "x3"]
+    np.testing.assert_allclose(numbers(rows), pca.components_.T, atol=1e-13)
+    header, rows = table(out / "variances.csv")
+    np.testing.assert_allclose(numbers(rows)[:, 0], pca.explained_variance_, rtol=1e-13)
+    np.testing.assert_allclose(numbers(rows)[:, 2], np.cumsum(pca.explained_variance_ratio_), rtol=1e-13)
+
+
+def test_certificate_is_strict_json_that_names_the_run(tmp_path, npy):
+    run(npy, "--out", tmp_path / "out", "--scale")
+    certificate = json.loads((tmp_path / "out" / "certificate.json").read_text(), parse_constant=pytest.fail)
+    assert certificate["converged"] is True
+    assert (certificate["file"], certificate["rows"], certificate["columns"]) == ("x.npy", 40, 4)
+    assert certificate["parameters"]["scale"] is True
+    assert len(certificate["residuals"]) == 4
+
+
+def test_pictures_are_pictures_and_repeat_to_the_byte(tmp_path, npy):
+    for name in ("one", "two"):
+        assert run(npy, "--out", tmp_path / name).exit_code == 0
+    for name in FILES:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+    assert (tmp_path / "one" / "scree.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_prints_the_table_and_the_certificate(tmp_path, npy):
+    output = run(npy, "-k", 2, "--out", tmp_path / "out").output
+    assert "PC2" in output
+    assert "PC3" not in output
+    assert "Certificate: converged" in output
+    assert str(tmp_path / "out") in output.replace("\n", "")
+
+
+def test_column_names_of_a_csv_name_the_loadings(tmp_path, X):
+    pytest.importorskip("polars")
+    path = tmp_path / "x.csv"
+    np.savetxt(path, X, delimiter=",", header="height,width,depth,mass", comments="", fmt="%.17g")
+    assert run(path, "-k", 1, "--out", tmp_path / "out").exit_code == 0
+    assert [row[0] for row in table(tmp_path / "out" / "loadings.csv")[1]] == [
+        "height",
+        "width",
+        "depth",
+        "mass",
+    ]
+
+
+def test_label_column_is_set_apart(tmp_path, labelled, X):
+    out = tmp_path / "out"
+    result = run(labelled, "--out", out, "--label", "kind")
+    assert result.exit_code == 0, result.output
+    header, rows = table(out / "scores.csv")
+    assert header == ["row", "label", "PC1", "PC2", "PC3"]
+    assert {row[1] for row in rows} == {"rose", "tulip"}
+    np.testing.assert_allclose(numbers(rows, skip=2), PCA().fit_transform(X[:, :3]), atol=1e-10)
+    assert [row[0] for row in table(out / "loadings.csv")[1]] == ["a", "b", "c"]
+
+
+def test_whitened_scores_have_variance_one(tmp_path, npy):
+    run(npy, "--out", tmp_path / "out", "--whiten")
+    scores = numbers(table(tmp_path / "out" / "scores.csv")[1])
+    np.testing.assert_allclose(scores.var(axis=0, ddof=1), 1, rtol=1e-10)
+
+
+def test_refuses_to_overwrite_without_force(tmp_path, npy):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "scree.png").write_text("mine")
+    result = run(npy, "--out", out)
+    assert result.exit_code == 2
+    assert "--force" in result.output
+    assert (out / "scree.png").read_text() == "mine"
+    assert len(list(out.iterdir())) == 1
+    assert run(npy, "--out", out, "--force").exit_code == 0
+    assert (out / "scree.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["-k", "9"], "4 components"),
+        (["-k", "0"], "0 is not in the range"),
+        (["--label", "kind"], "CSV"),
+        (["--solver", "magic"], "magic"),
+    ],
+)
+def test_wrong_use_exits_2(tmp_path, npy, arguments, complaint):
+    result = run(npy, "--out", tmp_path / "out", *arguments)
+    assert result.exit_code == 2
+    assert complaint in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def one_line(result):
+    lines = result.output.strip().splitlines()
+    assert len(lines) == 1, result.output
+    return lines[0]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_missing_numbers_exit_3_and_say_where(tmp_path, X, value):
+    X[12, 2] = value
+    np.save(tmp_path / "gap.npy", X)
+    result = run(tmp_path / "gap.npy", "--out", tmp_path / "out")
+    assert result.exit_code == 3
+    line = one_line(result)
+    assert "row 12, column 2" in line
+    assert "Remove" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_text_column_exits_3_and_points_to_label(tmp_path, labelled):
+    pytest.importorskip("polars")
+    result = run(labelled, "--out", tmp_path / "out")
+    assert result.exit_code == 3
+    assert "kind" in one_line(result)
+    assert "--label" in one_line(result)
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "complaint"),
+    [
+        ("a,b\n1,2\n3,4\n", "kind", "no column 'kind'; the columns are a, b"),
+        ("a,kind,b\n1,x,2\n3,y,four\n", "kind", "'four' in row 1, column 'b', is not a number"),
+        ("a,kind,b\n1,x,2\n3,y\n", "kind", "row 1 has 2 cells where the header has 3"),
+        ("a,kind,b\n1,x,2\n3,y,\n4,z,1\n", "kind", "NaN"),
+        ("", "kind", "no column 'kind'"),
+    ],
+)
+def test_bad_labelled_files_exit_3(tmp_path, text, label, complaint):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    result = run(path, "--out", tmp_path / "out", "--label", label)
+    assert result.exit_code == 3
+    assert complaint in one_line(result)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "broken.npy"])
+def test_files_that_cannot_be_read_exit_3(tmp_path, name):
+    (tmp_path / name).write_bytes(b"not numbers")
+    result = run(tmp_path / name, "--out", tmp_path / "out")
+    assert result.exit_code == 3
+    assert name in one_line(result)
+
+
+def test_one_row_exits_3(tmp_path):
+    np.save(tmp_path / "one.npy", np.ones((1, 3)))
+    assert run(tmp_path / "one.npy", "--out", tmp_path / "out").exit_code == 3
+
+
+def test_unmet_tolerance_exits_4_and_still_writes(tmp_path, npy, monkeypatch):
+    class Hasty(PCA):
+        """A PCA whose certificate says that a tolerance below rounding was asked for."""
+
+        def fit_transform(self, X, y=None, sample_weight=None):
+            scores = super().fit_transform(X)
+            self.certificate_ = self.certificate_.with_(tolerance=0.0, rounding=1e-9)
+            return scores
+
+    monkeypatch.setattr(MODULE, "PCA", Hasty)
+    out = tmp_path / "out"
+    result = run(npy, "--out", out)
+    assert result.exit_code == 4
+    assert "NOT" in result.output
+    assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
+    assert json.loads((out / "certificate.json").read_text())["converged"] is False
+
+
+def test_warnings_become_readable_lines(tmp_path):
+    np.save(tmp_path / "flat.npy", np.ones((10, 3)))
+    result = run(tmp_path / "flat.npy", "--out", tmp_path / "out")
+    assert "Warning:" in result.stderr
+    assert "warnings.warn" not in result.stderr
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_an_interrupted_write_leaves_nothing(tmp_path, npy, monkeypatch, error):
+    def interrupted(*arguments):
+        raise error
+
+    monkeypatch.setattr(MODULE, "save_picture", interrupted)
+    result = run(npy, "--out", tmp_path / "deep" / "out")
+    assert result.exit_code == 1
+    assert not (tmp_path / "deep").exists()
+
+
+def test_an_interrupted_rerun_keeps_the_earlier_results(tmp_path, npy, monkeypatch):
+    out = tmp_path / "out"
+    run(npy, "--out", out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    monkeypatch.setattr(MODULE, "write_json", lambda *arguments: 1 / 0)
+    run(npy, "--out", out, "--force", "--scale")
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert left_over(out) == []
+
+
+def test_out_that_is_a_file_is_said_so(tmp_path, npy):
+    (tmp_path / "out").write_text("a file")
+    result = run(npy, "--out", tmp_path / "out")
+    assert result.exit_code in (1, 2)
+    assert "out" in result.output
+    assert (tmp_path / "out").read_text() == "a file"
+
+
+def test_version_and_help():
+    assert "0.1.0" in CliRunner().invoke(main, ["--version"]).output
+    assert "certificate" in run("--help").output

@@ -1,0 +1,194 @@
+"""Who may import whom, what a plain ``import gramian`` may load, and that ``__all__`` is in order."""
+
+import ast
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+import gramian
+
+ROOT = Path(gramian.__file__).parent
+
+# A layer may import itself and these; a dotted name allows one module of a layer, not all of it.
+MAY_IMPORT = {
+    "compute": set(),
+    "kernels": set(),
+    "results": set(),
+    "sources": {"compute"},
+    "operators": {"sources", "kernels", "compute"},
+    "spectral": {"operators.base", "results"},
+    "linear": {"operators.base", "results"},
+    "likelihood": {"sources", "compute", "results"},
+}
+BELOW = set(MAY_IMPORT)
+MAY_IMPORT |= {
+    "estimators": BELOW,
+    "genetics": BELOW | {"estimators"},
+    "persistence": {"estimators", "results"},
+    "display": {"estimators", "results"},
+    "cli": BELOW | {"estimators", "genetics", "persistence", "display"},
+    "__init__": BELOW | {"estimators", "genetics", "persistence"},
+}
+
+# Packages that load when used. Each has one home, and only they may be imported inside a function.
+HEAVY = {"bokeh", "dask", "distributed", "matplotlib", "numba", "pandas", "polars", "torch", "triton"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """An import as written: the module that has it, what it names, and whether it is inside a function."""
+
+    module: str
+    target: str
+    line: int
+    inside_function: bool
+
+    @property
+    def layer(self) -> str:
+        return layer_of(self.module)
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} imports {self.target}"
+
+
+def layer_of(module: str) -> str:
+    """``gramian.sources.base`` is in the layer ``sources``; the package itself is ``__init__``."""
+    return [*module.split("."), "__init__"][1]
+
+
+def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
+    package = module if is_package else module.rpartition(".")[0]
+    found = []
+
+    def visit(node: ast.AST, inside: bool) -> None:
+        if isinstance(node, ast.Import):
+            found.extend(Import(module, alias.name, node.lineno, inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module
+            found.extend(Import(module, f"{base}.{alias.name}", node.lineno, inside) for alias in node.names)
+        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside or function)
+
+    visit(ast.parse(source), False)
+    return found
+
+
+def breaches(imports: list[Import]) -> list[str]:
+    ours = [item for item in imports if item.target.partition(".")[0] == "gramian"]
+    others = [item for item in imports if item.target.partition(".")[0] != "gramian"]
+    return [
+        *(f"{item}: not allowed in {item.layer}" for item in ours if not allowed(item)),
+        *(f"{item}: inside a function" for item in imports if hidden(item)),
+        *second_homes(others),
+    ]
+
+
+def allowed(item: Import) -> bool:
+    below = {item.layer} | MAY_IMPORT[item.layer]
+    target = item.target.removeprefix("gramian.")
+    return any(target == name or target.startswith(f"{name}.") for name in below)
+
+
+def hidden(item: Import) -> bool:
+    return item.inside_function and item.target.partition(".")[0] not in HEAVY
+
+
+def second_homes(imports: list[Import]) -> list[str]:
+    homes: dict[str, set[str]] = {}
+    for item in imports:
+        homes.setdefault(item.target.partition(".")[0], set()).add(item.layer)
+    return [
+        f"{name} has more than one home: {sorted(homes[name])}"
+        for name in sorted(HEAVY & set(homes))
+        if len(homes[name]) > 1
+    ]
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PATHS = sorted(ROOT.rglob("*.py"))
+
+
+def test_every_import_of_the_package_follows_the_rules():
+    found = [
+        item
+        for path in PATHS
+        for item in imports_of(path.read_text("utf-8"), module_name(path), path.name == "__init__.py")
+    ]
+    assert len(PATHS) > 10
+    assert breaches(found) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "complaint"),
+    [
+        ("gramian.compute.cpu", "from gramian.sources import Source", "not allowed in compute"),
+        ("gramian.results", "import gramian.spectral.dense", "not allowed in results"),
+        ("gramian.spectral.dense", "from gramian.operators.data import Data", "not allowed in spectral"),
+        ("gramian.spectral.dense", "from gramian import PCA", "not allowed in spectral"),
+        ("gramian.spectral.dense", "from ..estimators import pca", "not allowed in spectral"),
+        ("gramian.display.plots", "from gramian.sources import Source", "not allowed in display"),
+        ("gramian.cli.pca", "def f():\n    import json", "inside a function"),
+        (
+            "gramian.cli.pca",
+            "def f():\n    if True:\n        from gramian import sources",
+            "inside a function",
+        ),
+    ],
+)
+def test_the_checker_sees_a_breach(module, code, complaint):
+    (found,) = breaches(imports_of(code, module, is_package=False))
+    assert complaint in found
+
+
+def test_the_checker_sees_a_second_home():
+    layers = ("sources", "display")
+    found = [imports_of("import polars.x", f"gramian.{layer}.m", False)[0] for layer in layers]
+    assert breaches(found) == ["polars has more than one home: ['display', 'sources']"]
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("gramian.spectral.dense", "from gramian.operators.base import Operator\nfrom .krylov import Krylov"),
+        ("gramian.sources.frames", "def f():\n    import polars as pl"),
+        ("gramian.estimators.pca", "from gramian.spectral import Auto\nimport numpy as np"),
+    ],
+)
+def test_the_checker_lets_good_imports_pass(module, code):
+    assert breaches(imports_of(code, module, is_package=False)) == []
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"{statement}; import sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_plain_import_loads_nothing_heavy():
+    # scikit-learn itself loads pandas and rich where they are installed; Gramian may add nothing to that.
+    added = loaded_by("import gramian") - loaded_by("import sklearn.decomposition")
+    assert "gramian" in added
+    assert not added & (HEAVY | {"click", "rich"})
+
+
+def order(name: str) -> tuple[int, str]:
+    """CONSTANTS, then Classes, then functions, each in alphabetical order: as the linter sorts them."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_public_names_are_sorted_and_exist(path):
+    module = import_module(module_name(path))
+    names = getattr(module, "__all__", [])
+    assert list(names) == sorted(set(names), key=order)
+    assert [name for name in names if not hasattr(module, name)] == []
