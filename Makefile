@@ -4,6 +4,9 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install -qq --disable-pip-version-check -c constraints.txt
 # Worker processes for the tests; `make test JOBS=0` runs them in this one.
 JOBS ?= auto
+# One BLAS thread for each of them: idle BLAS threads spin, and workers that share cores wait for each other.
+# The tests of our own threads ask for two by themselves.
+BLAS ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint pytest bench docs clean
@@ -34,7 +37,7 @@ demo: .venv/core.stamp  ## PCA of iris and digits: table, certificates, pictures
 test: lint pytest docs  ## lint, type check, tests, doctests and the examples in the documents
 
 pytest: .venv/dev.stamp
-	$(PY) -m pytest -q -n $(JOBS)
+	OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)
 
 lint: .venv/dev.stamp  ## ruff check, ruff format --check, mypy --strict
 	.venv/bin/ruff check .

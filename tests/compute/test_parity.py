@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from gramian.compute import cpu, reference, sparse
 from gramian.compute.moments import block_moments
@@ -145,3 +146,15 @@ def test_parallel_keeps_order_and_restores_the_blas_limit() -> None:
     with pytest.raises(ZeroDivisionError):
         parallel(lambda share: 1 // 0, [1, 2, 3])
     assert n_threads() == before
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_any_number_of_threads_gives_the_same_numbers(threads: int) -> None:
+    X, V = sample("float64", 5000, 40), np.random.default_rng(0).standard_normal((40, 3))
+    with threadpool_limits(threads, user_api="blas"):
+        if n_threads() != threads:
+            pytest.skip(f"this BLAS has at most {n_threads()} threads")
+        got = [cpu.product(X, V), cpu.normal(X, V), cpu.scatter(X, None, V)[1], cpu.triangle(X).T @ cpu.triangle(X)]
+        assert n_threads() == threads
+    for a, b in zip(got, [X @ V, X.T @ (X @ V), X.T @ X, X.T @ X], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10 * np.abs(b).max())

@@ -86,7 +86,12 @@ def block_moments(
         return Moments(0.0, 0, zero, zero, zero[:, None] * zero if full else zero)
     if hasattr(X, "indptr"):
         return _sparse_moments(kernels, X, w, like, full, unit, weight, rows)
-    sample = xp.astype(X[:: max(1, n // SAMPLE), :], like.dtype) * unit
+    if w is not None and rows < n:  # rows without weight say nothing of where the others lie
+        keep = xp.nonzero(w)[0]
+        chosen = X[keep[:: max(1, rows // SAMPLE)], :]
+    else:
+        chosen = X[:: max(1, n // SAMPLE), :]
+    sample = xp.astype(chosen, like.dtype) * unit
     c = xp.mean(sample, axis=0)
     s, M = (kernels.scatter if full else kernels.spread)(X, w, like, c[None, :], unit)
     shift = s / weight

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-__all__ = ["enough_for_fraction", "fix_signs", "minka", "requested"]
+__all__ = ["complete", "enough_for_fraction", "fix_signs", "minka", "requested"]
 
 Array = Any
 Vector = npt.NDArray[np.float64]
@@ -20,12 +21,12 @@ TIE = 1e-5  # entries this close to the largest count as equally large
 def requested(n_components: Any, limit: int, solver: str) -> int | None:
     """Return the number of components asked for, or None where the whole spectrum decides."""
     if n_components is None:
-        return limit
+        return max(1, limit - 1) if solver == "arpack" else limit  # as scikit-learn's arpack, which cannot find all
     if isinstance(n_components, str):
         return None
     if isinstance(n_components, (float, np.floating)) and 0 < n_components < 1:
         return None
-    if not float(n_components).is_integer() or not 0 <= n_components <= limit:
+    if not isinstance(n_components, Integral) or not 0 <= int(n_components) <= limit:
         raise ValueError(
             f"n_components={n_components!r} must be between 0 and min(n_samples, n_features)={limit} with "
             f"svd_solver={solver!r}, or a fraction of the variance between 0 and 1, or 'mle'."
@@ -96,6 +97,32 @@ def _log_hessian(lam: Vector, k: int, n: float, p: int, v: float) -> float:
             lost = max(1 / v - 1 / lam[i], np.finfo(float).eps / lam[i])
             total += zeros * (math.log(lam[i]) + math.log(lost) + math.log(n))
     return total
+
+
+def complete(xp: Any, V: Array, k: int) -> Array:
+    """V with further orthonormal columns, k in all: e₁, e₂, … made orthogonal to what is there.
+
+    They depend on the span of V alone, so that equal data give equal directions even where these are arbitrary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.estimators._components import complete
+    >>> complete(np, np.array([[1.0], [0.0], [0.0]]), 2)[:, 1]
+    array([0., 1., 0.])
+    """
+    p = V.shape[0]
+    for j in range(p):
+        if V.shape[1] == k:
+            break
+        e = xp.zeros((p, 1), dtype=V.dtype)
+        e[j, 0] = 1.0
+        for _ in range(2):
+            e = e - V @ (V.T @ e)
+        length = float(xp.linalg.vector_norm(e))
+        if length > 1e-3:  # at least p − k + 1 of the e_j are further than this from the span
+            V = xp.concat([V, e / length], axis=1)
+    return V
 
 
 def fix_signs(xp: Any, V: Array) -> Array:

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import is_numpy_namespace
 
 from gramian.compute.rowspace import RowSpace
-from gramian.estimators._components import enough_for_fraction, fix_signs, minka, requested
+from gramian.estimators._components import complete, enough_for_fraction, fix_signs, minka, requested
 from gramian.estimators._inputs import refuse_non_finite
 from gramian.estimators._problem import Problem, pca_problem
 from gramian.estimators._scores import beside
 from gramian.operators import Data
 from gramian.results import Certificate, NumericalWarning, Spectrum
-from gramian.sources import Source, memory_budget
+from gramian.sources import DenseSource, Source, TensorSource, memory_budget
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
 from gramian.spectral.auto import Facts, choose
 from gramian.spectral.rayleigh import warn_unless_converged
@@ -101,6 +102,8 @@ def fit(source: Source, w: Array | None, options: Options) -> Fitted:
 def _refuse_too_few(n: int, weight: float) -> None:
     if n == 1 and weight < 2:
         raise ValueError("Found 1 sample (n_samples=1): variance needs at least two rows.")
+    if weight == 0.0:
+        raise ValueError("sample_weight is zero for every row: there is nothing to fit.")
     if rows(weight) < 2:
         raise ValueError(
             f"sample_weight sums to {weight:g}, fewer than two rows. Weights are frequencies and the variance is "
@@ -186,7 +189,7 @@ def named(found: Found, source: Source, options: Options, asked: int | None) -> 
         divisor=divisor,
     )
     attributes = {
-        "components_": _completed(source, found.right, k),
+        "components_": _completed(source, found.right[:, : min(rank, k)], k),
         "explained_variance_": beside(source, variances),
         "explained_variance_ratio_": beside(source, values**2 / total),
         "singular_values_": beside(source, values / found.unit),
@@ -216,7 +219,7 @@ def _rank(values: Vector, found: Found, source: Source) -> int:
     """How many singular values stand above the rounding of the largest."""
     if found.total == 0.0:
         return 0
-    eps = float(source.xp.finfo(found.right.dtype).eps)
+    eps = 2.0**-23 if source.dtype == source.xp.float32 else 2.0**-52  # of the data: they are known no better
     return int(np.count_nonzero(values > max(found.weight, source.shape[1]) * eps * values[0]))
 
 
@@ -225,13 +228,11 @@ def _pad(x: Vector, size: int) -> Vector:
 
 
 def _completed(source: Source, V: Array, k: int) -> Array:
-    """Vᵀ with signs fixed; directions without variance complete it where there are fewer rows than components."""
+    """Vᵀ with signs fixed, completed to k rows by directions without variance."""
     xp = source.xp
-    if V.shape[1] < k:
-        basis = xp.linalg.qr(xp.concat([V, xp.eye(V.shape[0], dtype=V.dtype)], axis=1))[0]
-        V = xp.concat([V, basis[:, V.shape[1] : k]], axis=1)
+    V = V if V.shape[1] == k else complete(xp, V, k)
     dtype = xp.float32 if source.dtype == xp.float32 else xp.float64
-    return xp.astype(fix_signs(xp, V[:, :k]).T, dtype)
+    return xp.astype(fix_signs(xp, V).T, dtype)
 
 
 def _in_units(variances: Vector, unit: float) -> tuple[Vector, list[str]]:
@@ -289,6 +290,14 @@ def absorb(state: RowSpace, source: Source, w: Array | None, options: Options) -
         with np.errstate(over="ignore", invalid="ignore"):
             state = state.update(values, part, limit)
     return state
+
+
+def template(source: Source) -> Source:
+    """Return a source of the same kind with no rows: all that partial_fit needs to remember of its input."""
+    p, xp = source.shape[1], source.xp
+    if is_numpy_namespace(xp):
+        return DenseSource(np.empty((0, p), source.dtype))
+    return TensorSource(xp.empty((0, p), dtype=source.dtype, device=source.values.device))  # type: ignore[attr-defined]
 
 
 def conclude(state: RowSpace, source: Source, options: Options) -> Fitted:

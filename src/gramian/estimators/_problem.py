@@ -20,7 +20,8 @@ __all__ = ["Problem", "centred_data", "pca_problem"]
 Array = Any
 
 EPS = 2.0**-52
-RANGE = (1e-200, 1e200)  # total squared deviation within which nothing can over- or underflow
+WIDEST = 1e100  # eigenvalues within 1/WIDEST and WIDEST have squares that float64 can hold; so for float32
+WIDEST_NARROW = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,9 @@ class Problem:
     total : float
         ‖A‖_F², in the same units.
     unit : float
-        Power of two that brings extreme data into range.
+        A is this many times what it should be.
+    data_unit : float
+        Power of two that brought extreme data into range.
     passes : int
         Passes spent on the statistics.
     """
@@ -48,12 +51,13 @@ class Problem:
     scale: Array | None
     total: float
     unit: float
+    data_unit: float
     passes: int
 
     @property
     def mean(self) -> Array:
         """The mean in the data's own units."""
-        return (self.moments.mean + self.moments.low) / self.unit
+        return (self.moments.mean + self.moments.low) / self.data_unit
 
 
 def pca_problem(
@@ -76,7 +80,8 @@ def pca_problem(
     tol : float, optional
         Residual the solver is to reach.
     """
-    moments, unit, passes = _moments(source, w, full)
+    narrow = not exact and source.dtype == source.xp.float32
+    moments, unit, passes = _moments(source, w, full, WIDEST_NARROW if narrow else WIDEST)
     diagonal = _without_rounding_dust(source.xp, moments)
     s = _standard_deviations(source.xp, diagonal, moments.weight) if scale else None
     total = float(source.xp.sum(diagonal if s is None else diagonal / s**2))
@@ -85,14 +90,15 @@ def pca_problem(
     if full:
         G = moments.scatter if s is None else moments.scatter / (s[:, None] * s[None, :])
         A = Known(A, G)
-    return Problem(A, moments, None if s is None else s / unit, total, unit, passes)
+    # scaled columns have no units, so there is nothing to undo
+    return Problem(A, moments, None if s is None else s / unit, total, unit if s is None else 1.0, unit, passes)
 
 
-def _moments(source: Source, w: Array | None, full: bool) -> tuple[Moments, float, int]:
+def _moments(source: Source, w: Array | None, full: bool, widest: float) -> tuple[Moments, float, int]:
     """One pass of moments; for data out of range a second one finds their size and a third repeats the first."""
     moments = _one_pass(source, w, full, 1.0)
     total = float(source.xp.sum(moments.diagonal))
-    if RANGE[0] <= total <= RANGE[1]:
+    if 1 / widest <= total <= widest:
         return moments, 1.0, 1
     refuse_non_finite(source)
     peak = _peak(source, None if not math.isfinite(total) else moments.mean)
@@ -150,11 +156,13 @@ def _operator(source: Source, w: Array | None, moments: Moments, s: Array | None
     far = weight * float(mean @ mean) > near * float(source.xp.sum(moments.diagonal))
     use_origin = (far or near == 0.0) and not source.sparse
     dtype = source.xp.float64 if near == 0.0 else None
-    A: Operator = Data(source, origin=mean if use_origin else None, unit=unit, dtype=dtype)
+    data = Data(source, origin=mean if use_origin else None, unit=unit, dtype=dtype)
+    rounded = data.origin  # to the dtype of the products
+    origin = 0.0 * mean if rounded is None else source.xp.astype(rounded[0, :], mean.dtype)
     root = None if w is None else w**0.5
-    A = A if root is None else RowWeighted(A, root)
+    A: Operator = data if root is None else RowWeighted(data, root)
     A = A if s is None else Scaled(A, s)
-    shift = low if use_origin else mean + low
+    shift = (mean - origin) + low
     shift = shift if s is None else shift / s
     return Centred(A, shift, left=root, sums=weight * shift)
 

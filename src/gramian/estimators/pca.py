@@ -150,7 +150,7 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
         Exact while p rows of p numbers take no more than a third of ``working_memory``; otherwise only the leading
         directions are kept and the certificate bounds what that can have changed. The decomposition itself is made when
-        a fitted attribute is first read.
+        a fitted attribute is first read. After :meth:`fit`, which keeps no rows, partial_fit starts anew.
 
         Parameters
         ----------
@@ -164,16 +164,12 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """
         self._check_parameters()
         first = "_rowspace" not in vars(self)
-        if first and "components_" in vars(self):
-            raise ValueError(
-                "partial_fit cannot continue a fit, which keeps no rows. Use partial_fit for all blocks, on a new PCA."
-            )
         source = open_input(self, X, reset=first)
         w = check_weights(sample_weight, source)
         state = RowSpace.empty(source.shape[1]) if first else self._rowspace
         self._forget(rowspace=False)
         self._rowspace = fitting.absorb(state, source, w, self._options())
-        self._like = source
+        self._like = fitting.template(source)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -292,6 +288,8 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             raise ValueError(f"iterated_power must be 'auto' or a number of iterations, got {self.iterated_power!r}.")
         if isinstance(self.n_components, str) and self.n_components != "mle":
             raise ValueError(f"n_components must be a number, 'mle' or None, got {self.n_components!r}.")
+        _one_of("whiten", self.whiten, (True, False))
+        _one_of("scale", self.scale, (True, False))
         if not (isinstance(self.n_oversamples, Integral) and self.n_oversamples >= 1):
             raise ValueError(f"n_oversamples must be a positive integer, got {self.n_oversamples!r}.")
 
@@ -301,6 +299,6 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     _weight: float
 
 
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if not any(value is choice or value == choice for choice in allowed):
+        raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}.")

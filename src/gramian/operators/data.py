@@ -129,7 +129,7 @@ class Data(Operator):
                 yield b.start, b.stop, self._kernels.product(b.values, V, self.origin, self.unit)
 
     def _own(self, values: Array) -> Array:
-        """Copy a block read from a file: its buffer will be used again."""
+        """Copy a block of a file: its buffer will be used again."""
         return values if self.resident else np.array(values)
 
 

@@ -2,12 +2,13 @@
 
 from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
 from gramian.sources.base import Block, Source, memory_budget
-from gramian.sources.files import NpySource
+from gramian.sources.files import MemmapSource, NpySource
 from gramian.sources.opening import open_source
 
 __all__ = [
     "Block",
     "DenseSource",
+    "MemmapSource",
     "NpySource",
     "Source",
     "SparseSource",

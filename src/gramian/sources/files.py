@@ -6,6 +6,7 @@ until the system takes them back, and a fit over a 4 GB map would show 4 GB.
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from gramian.sources.base import Block, Source, memory_budget
 
-__all__ = ["NpySource"]
+__all__ = ["MemmapSource", "NpySource"]
 
 BLOCK_BYTES = 2**24  # 16 MiB: long reads, and small beside any sensible memory budget
 
@@ -63,22 +64,6 @@ class NpySource(Source):
         self.path, self.fortran, self.offset = path, fortran, offset
         self.shape, self.dtype = (int(shape[0]), int(shape[1])), dtype
 
-    @classmethod
-    def from_memmap(cls, X: np.memmap[Any, Any]) -> NpySource | None:
-        """Return the source of a memory map's file, or None where the map is not a plain window on it."""
-        base = X
-        while isinstance(base.base, np.ndarray):
-            base = base.base  # type: ignore[assignment]
-        contiguous = X.flags.c_contiguous or X.flags.f_contiguous
-        if not (X.ndim == 2 and contiguous and getattr(base, "mode", None) in ("r", "r+")):
-            return None
-        if base.filename is None or X.size == 0:
-            return None
-        self = cls.__new__(cls)
-        offset = base.offset + X.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        self._set(Path(base.filename), X.shape, not X.flags.c_contiguous, X.dtype, offset)
-        return self
-
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield blocks read from the file; the next one is read while the caller works on this one."""
         if rows is None:
@@ -117,6 +102,39 @@ class NpySource(Source):
             if got == 0:
                 raise ValueError(f"{self.path}: the file became shorter while it was read (at byte {position}).")
             view, position = view[got:], position + got
+
+
+class MemmapSource(Source):
+    """A memory map of the user's, or a slice of one; its pages are given back after each block.
+
+    Reading goes through the map, not through the file's name, which may lead elsewhere by now.
+    """
+
+    resident = False
+
+    def __init__(self, X: np.memmap[Any, Any]) -> None:
+        if X.ndim != 2:
+            raise ValueError(f"Expected a table (2 dimensions), got a memory map of shape {X.shape}.")
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"Expected real numbers, got a memory map of dtype {X.dtype}.")
+        self.shape, self.dtype, self._map = (int(X.shape[0]), int(X.shape[1])), X.dtype, X
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield views of the map."""
+        if rows is None:
+            size = min(BLOCK_BYTES, memory_budget() // 8)
+            rows = max(1, size // max(1, self.shape[1] * self.dtype.itemsize))
+        values = np.asarray(self._map)
+        for start, stop in self.ranges(rows, 1):
+            yield Block(start, stop, values[start:stop])
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Drop the map's pages from memory; the file, and what was written to a shared map, stay as they are."""
+        pages = getattr(self._map, "_mmap", None)
+        shared = getattr(self._map, "mode", "c") in ("r", "r+", "w+")  # a private map would lose its changes
+        if shared and pages is not None and hasattr(mmap, "MADV_DONTNEED"):
+            pages.madvise(mmap.MADV_DONTNEED)
 
 
 def _header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:

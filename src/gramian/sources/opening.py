@@ -12,7 +12,7 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 
 from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
 from gramian.sources.base import Source
-from gramian.sources.files import NpySource
+from gramian.sources.files import MemmapSource, NpySource
 from gramian.sources.frames import frame_to_array, is_frame, read_csv
 
 __all__ = ["open_source"]
@@ -45,7 +45,7 @@ def open_source(data: Any) -> Source:
     if isinstance(data, (str, os.PathLike)):
         return _open_file(Path(data))
     if isinstance(data, np.memmap):
-        return NpySource.from_memmap(data) or DenseSource(np.asarray(data))
+        return MemmapSource(data)
     if sp.issparse(data):
         return SparseSource(data)
     if is_frame(data):
