@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 import numpy as np
@@ -158,3 +159,13 @@ def test_any_number_of_threads_gives_the_same_numbers(threads: int) -> None:
         assert n_threads() == threads
     for a, b in zip(got, [X @ V, X.T @ (X @ V), X.T @ X, X.T @ X], strict=True):
         np.testing.assert_allclose(a, b, atol=1e-10 * np.abs(b).max())
+
+
+def test_a_forked_child_makes_its_own_threads() -> None:
+    X, V = sample("float64", 5000, 40), np.ones((40, 1))
+    with threadpool_limits(2, user_api="blas"):
+        cpu.product(X, V)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if np.allclose(cpu.product(X, V), X @ V) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -169,7 +169,7 @@ def power_method(A: Array, k: int, steps: int = 400) -> tuple[Array, Array]:
     """The notes' loop: Gaussian start, renormalise each step, deflate for the next triplet."""
     rng, values, right = np.random.default_rng(0), [], []
     for _ in range(k):
-        v: Array = rng.standard_normal(A.shape[1])
+        v: Array = np.asarray(rng.standard_normal(A.shape[1]))
         for _ in range(steps):
             v = A.T @ (A @ v)
             v = np.asarray(v / np.linalg.norm(v))

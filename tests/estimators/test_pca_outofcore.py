@@ -2,10 +2,14 @@
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
+
+from gramian import PCA
 
 ROWS, COLUMNS = 100_000, 200  # 80 MB in float32
 
@@ -67,3 +71,19 @@ def test_peak_memory_of_a_fortran_file(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SCRIPT, "auto", str(tmp_path / "f.npy"), "path"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert float(done.stdout.split(",")[0]) < 40
+
+
+@pytest.mark.parametrize("solver", ["auto", "krylov", "randomized"])
+def test_a_file_with_many_columns_needs_less_memory_than_its_size(tmp_path: Path, solver: str) -> None:
+    """The 1,500² Gram matrix is 18 MB: with 4 MB of working memory another way must be found."""
+    X = np.random.default_rng(0).standard_normal((8000, 1500), dtype=np.float32)
+    X[:, :3] *= np.array([9.0, 6.0, 4.0], dtype=np.float32)
+    np.save(tmp_path / "wide.npy", X)
+    tracemalloc.start()
+    try:
+        with sklearn.config_context(working_memory=4):
+            PCA(3, svd_solver=solver, random_state=0).fit(tmp_path / "wide.npy")
+        peak = tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
+    assert peak < 32, f"{peak:.0f} MB for a file of 46 MB"

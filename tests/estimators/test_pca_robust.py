@@ -104,8 +104,6 @@ def test_constant_matrix_is_said_to_be_constant(solver: str, value: float) -> No
 @pytest.mark.parametrize("solver", EXACT + ITERATIVE)
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_one_sample_is_refused(solver: str, kind: Any) -> None:
-    if solver == "full" and kind is not np.asarray:
-        pytest.skip("the full solver is for dense data")
     with pytest.raises(ValueError, match=r"1 sample|one sample|minimum of 2|at least (2|two)"):
         PCA(1, svd_solver=solver).fit(kind(np.ones((1, 4))))
 

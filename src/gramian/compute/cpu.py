@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import get_config
 
-from gramian.compute.threads import parallel
+from gramian.compute.threads import n_threads, parallel
 
 __all__ = ["adjoint", "conormal", "normal", "product", "scatter", "spread", "triangle"]
 
@@ -55,9 +56,32 @@ class _Tiles:
             D -= self.origin if self.origin.shape[0] == 1 else self.origin[part]
         return D
 
+    def form_together(self, part: slice, scratch: Array | None) -> Array:
+        """The same with all threads on one tile, for products that BLAS shares between the cores itself."""
+        if scratch is None:
+            return self.X[part]
+        step = -(-(part.stop - part.start) // (4 * n_threads()))
+        pieces = [slice(i, min(i + step, part.stop)) for i in range(part.start, part.stop, step)]
 
-def _tile_rows(X: Array, itemsize: int) -> int:
-    return int(max(32, TILE_BYTES // (itemsize * max(1, X.shape[1]))))
+        def work(share: Sequence[slice]) -> None:
+            for piece in share:
+                self.form(piece, scratch[piece.start - part.start : piece.stop - part.start])
+
+        parallel(work, pieces)
+        return scratch[: part.stop - part.start]
+
+
+def _tile_rows(X: Array, itemsize: int, least: int = 256) -> int:
+    """Rows of a tile: 2 MiB, but 256 rows for wide X, where each tile updates a whole row of results."""
+    row = itemsize * max(1, X.shape[1])
+    most = int(get_config()["working_memory"] * 2**16) // row
+    return int(max(16, min(max(least, TILE_BYTES // row), most)))
+
+
+def _long_tile(X: Array) -> int:
+    """Rows of a tile whose DᵀD is worth p² additions: up to an eighth of scikit-learn's ``working_memory``."""
+    budget = int(get_config()["working_memory"] * 2**17)
+    return int(max(32, min(X.shape[0], budget // (8 * X.shape[1]))))
 
 
 def _wide(V: Array) -> Array:
@@ -121,16 +145,19 @@ def scatter(
 ) -> tuple[Array, Array]:
     """Σ w d and Σ w d dᵀ over the rows d of D, in the dtype of ``like``."""
     p = X.shape[1]
-    tiles = _Tiles(X, like.dtype, origin, unit, max(SCATTER_ROWS, min(p, 4 * SCATTER_ROWS)))
+    tiles = _Tiles(X, like.dtype, origin, unit, SCATTER_ROWS)
+    if p >= WIDE:
+        tiles.rows = X.shape[0] if tiles.direct else _long_tile(X)
     root = None if w is None else np.sqrt(w).astype(like.dtype)
+    form = tiles.form if p < WIDE else tiles.form_together
 
     def work(share: Sequence[slice]) -> tuple[Array, Array]:
         scratch, s, G = tiles.scratch(), np.zeros(p, like.dtype), np.zeros((p, p), like.dtype)
         with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for non-finite sums
             for part in share:
-                D = tiles.form(part, scratch)
+                D = form(part, scratch)
                 if root is None:
-                    s += D.sum(axis=0)
+                    s += np.ones(len(D), like.dtype) @ D
                 else:
                     r = root[part]
                     D = D * r[:, None]
@@ -148,7 +175,7 @@ def spread(
 ) -> tuple[Array, Array]:
     """Σ w d and Σ w d² by column, in the dtype of ``like``."""
     p = X.shape[1]
-    tiles = _Tiles(X, like.dtype, origin, unit, _tile_rows(X, like.itemsize))
+    tiles = _Tiles(X, like.dtype, origin, unit, _tile_rows(X, like.itemsize, least=16))
 
     def work(share: Sequence[slice]) -> tuple[Array, Array]:
         scratch, s, q = tiles.scratch(), np.zeros(p, like.dtype), np.zeros(p, like.dtype)

@@ -6,16 +6,17 @@ threads: at 20,000×2,000 times 24 columns, AᵀAV takes 0.055 s this way and 0.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["n_threads", "parallel"]
+__all__ = ["n_threads", "parallel", "quiet_blas"]
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -64,6 +65,25 @@ class _SharedLimit:
 _limit = _SharedLimit()
 
 
+def quiet_blas() -> AbstractContextManager[None]:
+    """Keep BLAS to one thread for a while; our own threads go on.
+
+    BLAS threads spin for some 25 ms after each call in case another follows, and meanwhile take a core from ours: with
+    small BLAS calls between tiled products, a pass of 0.056 s took 0.09 s.
+    """
+    return _limit()
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Threads kept for the next call: starting them takes as long as a small product."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="gramian")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S]) -> list[T]:
     """Split items into one share per thread and return ``work(share)`` for each, in a fixed order.
 
@@ -84,11 +104,13 @@ def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S]) -> list[T]:
     def guarded(share: Sequence[S]) -> T:
         return work(_Interruptible(share, stop))
 
-    with _limit(), ThreadPoolExecutor(workers) as pool:
+    with _limit():
+        tasks = [_pool(workers).submit(guarded, share) for share in shares]
         try:
-            return list(pool.map(guarded, shares))
+            return [task.result() for task in tasks]
         except BaseException:  # Ctrl-C included: let the other threads stop at their next tile
             stop.set()
+            wait(tasks)
             raise
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_numpy_namespace
 
 from gramian.compute import cpu, reference
+from gramian.compute.threads import quiet_blas
 
 __all__ = ["Operator", "Transposed"]
 
@@ -94,7 +96,12 @@ class Operator(ABC):
 
     def to_dense(self) -> Array:
         """A as a dense array: for small problems and tests."""
-        return self.matmat(self.eye(self.shape[1]))
+        blocks = [block for _, _, block in self.rows()]
+        return blocks[0] if len(blocks) == 1 else self.xp.concat(blocks, axis=0)
+
+    def session(self) -> AbstractContextManager[None]:
+        """Prepare the machine for many products in turn; a solver's loop runs inside."""
+        return quiet_blas() if is_numpy_namespace(self.xp) else nullcontext()
 
     def eye(self, k: int) -> Array:
         """The k×k identity where this operator lives."""
@@ -177,6 +184,10 @@ class Transposed(Operator):
     def cogram(self, w: Array | None = None) -> Array:
         """Aᵀ diag(w) A."""
         return self.A.gram(w)
+
+    def to_dense(self) -> Array:
+        """The dense array of A, transposed."""
+        return self.A.to_dense().T
 
     @property
     def T(self) -> Operator:

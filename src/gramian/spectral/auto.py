@@ -13,9 +13,10 @@ from gramian.spectral.krylov import History, Krylov
 __all__ = ["Auto", "Choice", "Facts", "choose"]
 
 GRAM_BYTES = 2**30  # the Gram matrix and its eigenvectors may take this much
-SKINNY = 1.3  # a flop of a product with a few columns takes this many times one of a large product
+SKINNY = 1.9  # a flop of a product with a few columns takes this many times one of a large product
 READ_FLOPS = 45  # reading a byte of a file takes as long as this many flops (2 GB/s, 90 GFLOP/s)
-PATIENCE = 24  # Krylov needs about this many passes on a spectrum that falls slowly
+PATIENCE = 8  # Krylov needs about this many passes on a spectrum that falls fast
+HOPE = 2.0  # Krylov converges faster and faster, so that extrapolating its rate overestimates by about this
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def choose(facts: Facts) -> Choice:
     1. Few entries (250,000): LAPACK's SVD.
     2. The Gram matrix of the smaller side does not fit in 1 GiB, or the data are sparse and its side exceeds
        2,000: block Krylov.
-    3. More than an eighth of all components, or forming the Gram matrix costs no more than 24 Krylov passes:
+    3. More than an eighth of all components, or forming the Gram matrix costs no more than 8 Krylov passes:
        exact, through the Gram matrix where safe.
     4. Otherwise block Krylov, and the Gram matrix if it turns out to be the shorter way.
 
@@ -158,7 +159,7 @@ class Auto:
         """Krylov, until its rate of convergence says that the Gram matrix is the shorter way."""
         budget = facts.gram_cost / facts.pass_cost
         tol = krylov.tol or (1e-4 if A.dtype == A.xp.float32 else 1e-6)
-        result = krylov.attempt(A, facts.k, choice.reason, lambda seen: _passes_to_go(seen, tol) > budget)
+        result = krylov.attempt(A, facts.k, choice.reason, lambda seen: _passes_to_go(seen, tol) > HOPE * budget)
         if result.certificate.converged:
             return result
         spent = result.certificate.passes
@@ -173,7 +174,7 @@ class Auto:
 
 def _passes_to_go(history: History, tol: float) -> float:
     """Extrapolate the fall of the worst residual over the last passes; 0 while there is too little to see."""
-    if len(history) < 3 or history[-1][0] < 5:
+    if len(history) < 3 or history[-1][0] < PATIENCE:
         return 0.0
     (p0, r0), (p1, r1) = history[-3], history[-1]
     if r1 <= tol:

@@ -156,7 +156,7 @@ def _lanczos_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
             continue
         checked = lanczos.d
         theta, S, residuals = lanczos.ritz(k)
-        if residuals.max() <= 1e-14 * m**0.5 * theta[0]:
+        if residuals.max() <= 1e-15 * m**0.5 * theta[0]:
             return theta, xp.linalg.qr(lanczos.vectors(S))[0]
     lam, W = scipy.linalg.eigh(G, subset_by_index=[m - k, m - 1], check_finite=False)
     return lam[::-1], W[:, ::-1]

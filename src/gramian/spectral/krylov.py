@@ -84,8 +84,9 @@ class Krylov:
         flip = _left_is_better(A, k)
         B = A.T if flip else A
         before = A.passes
-        lanczos = self._start(B, k)
-        found = self._iterate(B, lanczos, k, tol, before, abandon)
+        with A.session():
+            lanczos = self._start(B, k)
+            found = self._iterate(B, lanczos, k, tol, before, abandon)
         if flip:
             found = Triplets(found.values, found.left, found.right, found.residuals)
         side = "AAᵀ" if flip else "AᵀA"

@@ -61,15 +61,9 @@ class Power:
         """Return the k largest triplets of A."""
         tol = default_tolerance(A) if self.tol is None else self.tol
         before = A.passes
-        V = A.xp.zeros((A.shape[1], 0), dtype=A.dtype, **A._where())
-        counts: list[int] = []
-        top = 0.0  # ‖A‖², known from the first component on
-        for i in range(k):
-            v, value, count = self._one(A, V, tol, i, top)
-            top = max(top, value)
-            counts.append(count)
-            V = A.xp.concat([V, v], axis=1)
-        found: Triplets = finish(A, V, k)
+        with A.session():
+            V, counts = self._all(A, k, tol)
+            found: Triplets = finish(A, V, k)
         notes = ("passes per component: " + ", ".join(map(str, counts)),)
         result = spectrum(
             A,
@@ -86,6 +80,18 @@ class Power:
             f"Allow more passes (now {self.max_passes} a component) or use the krylov solver.",
         )
         return result
+
+    def _all(self, A: Operator, k: int, tol: float) -> tuple[Array, list[int]]:
+        """Find one vector after another, each orthogonal to those before."""
+        V = A.xp.zeros((A.shape[1], 0), dtype=A.dtype, **A._where())
+        counts: list[int] = []
+        top = 0.0  # ‖A‖², known from the first component on
+        for i in range(k):
+            v, value, count = self._one(A, V, tol, i, top)
+            top = max(top, value)
+            counts.append(count)
+            V = A.xp.concat([V, v], axis=1)
+        return V, counts
 
     def _one(self, A: Operator, V: Array, tol: float, i: int, top: float) -> tuple[Array, float, int]:
         """Iterate from the i-th random start; return the vector, its eigenvalue and the passes it took."""

@@ -68,8 +68,9 @@ class Randomized:
         tol = default_tolerance(A) if self.tol is None else self.tol
         before, flip = A.passes, A.shape[0] < A.shape[1] and A.resident
         B = A.T if flip else A
-        V = self._iterate(B, k, tol)
-        found = finish(B, V, k)
+        with A.session():
+            V = self._iterate(B, k, tol)
+            found = finish(B, V, k)
         if flip:
             found = Triplets(found.values, found.left, found.right, found.residuals)
         method = f"randomized subspace iteration ({V.shape[1]} vectors)"
