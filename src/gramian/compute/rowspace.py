@@ -87,7 +87,7 @@ def _compress(B: Matrix, limit: int) -> tuple[Matrix, float]:
         return B, 0.0
     if limit >= p:
         return np.asarray(np.linalg.qr(B, mode="r")), 0.0
-    _, s, Vt = np.linalg.svd(B, full_matrices=False)
-    keep = min(limit, len(s))
-    lost = float(s[keep] ** 2) if keep < len(s) else 0.0
-    return s[:keep, None] * Vt[:keep], lost
+    # Wᵀ B for the leading eigenvectors W of B Bᵀ: an orthogonal change of rows, at a tenth of the cost of an SVD
+    lam, W = np.linalg.eigh(B @ B.T)
+    lost = max(float(lam[-limit - 1]), 0.0) + 4 * np.finfo(float).eps * float(lam[-1])
+    return W[:, : -limit - 1 : -1].T @ B, lost

@@ -26,7 +26,7 @@ def requested(n_components: Any, limit: int, solver: str) -> int | None:
         return None
     if isinstance(n_components, (float, np.floating)) and 0 < n_components < 1:
         return None
-    if not isinstance(n_components, Integral) or not 0 <= int(n_components) <= limit:
+    if isinstance(n_components, bool) or not isinstance(n_components, Integral) or not 0 <= int(n_components) <= limit:
         raise ValueError(
             f"n_components={n_components!r} must be between 0 and min(n_samples, n_features)={limit} with "
             f"svd_solver={solver!r}, or a fraction of the variance between 0 and 1, or 'mle'."

@@ -65,6 +65,7 @@ class Found:
     certificate: Certificate
     total: float
     weight: float
+    count: int
     mean: Array
     scale: Array | None
     unit: float = 1.0
@@ -83,12 +84,18 @@ def rows(weight: float) -> int:
     return int(weight * (1 + 1e-12))
 
 
+def count(weight: float, positive: int) -> int:
+    """Return how many rows can span a space: repeated ones count, and so do those with a weight below 1."""
+    return max(rows(weight), positive)
+
+
 def fit(source: Source, w: Array | None, options: Options) -> Fitted:
     """Choose, take the statistics, solve, name."""
     n, p = source.shape
     weight = float(n) if w is None else float(source.xp.sum(w))
     _refuse_too_few(n, weight)
-    asked = requested(options.n_components, min(rows(weight), p), options.solver)
+    positive = n if w is None else int(source.xp.count_nonzero(w))
+    asked = requested(options.n_components, min(count(weight, positive), p), options.solver)
     most = min(n, p)
     k = most if asked is None else max(1, min(asked, most))
     choice = _choose(source, k, options, whole=asked is None)
@@ -104,10 +111,10 @@ def _refuse_too_few(n: int, weight: float) -> None:
         raise ValueError("Found 1 sample (n_samples=1): variance needs at least two rows.")
     if weight == 0.0:
         raise ValueError("sample_weight is zero for every row: there is nothing to fit.")
-    if rows(weight) < 2:
+    if weight <= 1.0 + 1e-9:
         raise ValueError(
-            f"sample_weight sums to {weight:g}, fewer than two rows. Weights are frequencies and the variance is "
-            "divided by their sum less 1: multiply weights that sum to 1 by the number of rows."
+            f"sample_weight sums to {weight:g}. Weights are frequencies and the variance is divided by their sum "
+            "less 1: multiply weights that sum to 1 by the number of rows."
         )
 
 
@@ -143,6 +150,7 @@ def _solve(problem: Problem, k: int, choice: Choice, options: Options) -> Found:
         certificate,
         problem.total,
         moments.weight,
+        count(moments.weight, moments.rows),
         problem.mean,
         problem.scale,
         problem.unit,
@@ -169,13 +177,15 @@ def _nothing(problem: Problem, source: Source, k: int) -> Found:
     refuse_non_finite(source)
     zero = np.zeros(k)
     certificate = Certificate("none needed", "all rows are equal", problem.passes, zero, zero, 0.0, 0.0, 1e-12)
-    right = source.xp.eye(source.shape[1], dtype=source.xp.float64)[:, :k]
-    return Found(zero, right, certificate, 0.0, problem.moments.weight, problem.mean, problem.scale)
+    right = source.xp.eye(source.shape[1], k, dtype=source.xp.float64)
+    moments = problem.moments
+    seen = count(moments.weight, moments.rows)
+    return Found(zero, right, certificate, 0.0, moments.weight, seen, problem.mean, problem.scale)
 
 
 def named(found: Found, source: Source, options: Options, asked: int | None) -> Fitted:
     """Cut to the components asked for and give the results their names, in the array type of the data."""
-    limit = min(rows(found.weight), source.shape[1])
+    limit = min(found.count, source.shape[1])
     every = _pad(found.values, limit) if asked is None or asked > len(found.values) else found.values
     k = _how_many(options.n_components, every, found, source.shape[1], asked)
     values, divisor, total = every[:k], found.weight - 1.0, found.total or 1.0
@@ -282,8 +292,8 @@ def absorb(state: RowSpace, source: Source, w: Array | None, options: Options) -
     refuse_non_finite(source)
     known = isinstance(options.n_components, (int, np.integer))
     wanted = requested(options.n_components, p, options.solver) if known else None
-    limit = max(memory_budget() // (3 * 8 * p), 2 * (wanted or 50) + 20)
-    step = max(1, min(memory_budget() // (32 * p), max(1024, 4 * p)))
+    limit = max(memory_budget() // (8 * 8 * p), 2 * (wanted or 50) + 20)
+    step = max(1, min(memory_budget() // (8 * 8 * p), max(1024, 4 * p)))
     for block in source.blocks(step):
         part = None if w is None else np.asarray(w[block.start : block.stop])
         values = block.values.toarray() if source.sparse else np.asarray(block.values)
@@ -304,7 +314,7 @@ def conclude(state: RowSpace, source: Source, options: Options) -> Fitted:
     """Decompose the row factor: B = UΣVᵀ, with residual Δ/(σσ₁) where directions were cut off."""
     weight, p = state.weight, source.shape[1]
     _refuse_too_few(state.rows, weight)
-    asked = requested(options.n_components, min(rows(weight), p), options.solver)
+    asked = requested(options.n_components, min(count(weight, state.rows), p), options.solver)
     scale, B, squares, lost = None, state.factor, state.squares, state.discarded
     if options.scale:
         scale = np.where(squares > 0, np.sqrt(squares / (weight - 1.0)), 1.0)
@@ -318,7 +328,9 @@ def conclude(state: RowSpace, source: Source, options: Options) -> Fitted:
         warn_unless_converged(certificate.with_(residuals=certificate.residuals[:k]), remedy)
     right = beside(source, result.right)
     mean = state.mean + state.low
-    found = Found(result.values, right, certificate, float(squares.sum()), weight, mean, scale)
+    found = Found(
+        result.values, right, certificate, float(squares.sum()), weight, count(weight, state.rows), mean, scale
+    )
     return named(found, source, options, asked)
 
 

@@ -148,7 +148,7 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
         """Add rows to the fit; after the last block the answer is that of a fit on all rows.
 
-        Exact while p rows of p numbers take no more than a third of ``working_memory``; otherwise only the leading
+        Exact while p rows of p numbers take no more than an eighth of ``working_memory``; otherwise only the leading
         directions are kept and the certificate bounds what that can have changed. The decomposition itself is made when
         a fitted attribute is first read. After :meth:`fit`, which keeps no rows, partial_fit starts anew.
 

@@ -17,6 +17,8 @@ __all__ = ["Data", "kernels_for"]
 
 Array = Any
 
+ROWS_BYTES = 2**23  # of a block of dense rows: small enough for the allocator to use the same memory again
+
 
 def kernels_for(source: Source) -> ModuleType:
     """Return the module of hot loops that suits a source."""
@@ -120,9 +122,9 @@ class Data(Operator):
         self._passes += 1
         V = self.eye(self.shape[1]) if V is None and self.sparse else V
         width = self.shape[1] + (0 if V is None else V.shape[1])
-        step = max(1, memory_budget() // 8 // (8 * max(1, width)))
+        step = max(1, min(ROWS_BYTES, memory_budget() // 8) // (8 * max(1, width)))
         like = self.eye(1)
-        for b in self.source.blocks(None if self.source.resident is False else step):
+        for b in self.source.blocks(step):
             if V is None:
                 yield b.start, b.stop, reference.displaced(self._own(b.values), like, self.origin, self.unit)
             else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from sklearn import get_config
+
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.dense import SVD_ENTRIES, Dense
@@ -12,7 +14,6 @@ from gramian.spectral.krylov import History, Krylov
 
 __all__ = ["Auto", "Choice", "Facts", "choose"]
 
-GRAM_BYTES = 2**30  # the Gram matrix and its eigenvectors may take this much
 SKINNY = 1.9  # a flop of a product with a few columns takes this many times one of a large product
 READ_FLOPS = 45  # reading a byte of a file takes as long as this many flops (2 GB/s, 90 GFLOP/s)
 PATIENCE = 8  # Krylov needs about this many passes on a spectrum that falls fast
@@ -78,8 +79,8 @@ def choose(facts: Facts) -> Choice:
     """Return the documented rule's choice.
 
     1. Few entries (250,000): LAPACK's SVD.
-    2. The Gram matrix of the smaller side does not fit in 1 GiB, or the data are sparse and its side exceeds
-       2,000: block Krylov.
+    2. The Gram matrix of the smaller side and its eigenvectors do not fit in ``working_memory``, or the data are
+       sparse and that side exceeds 2,000: block Krylov.
     3. More than an eighth of all components, or forming the Gram matrix costs no more than 8 Krylov passes:
        exact, through the Gram matrix where safe.
     4. Otherwise block Krylov, and the Gram matrix if it turns out to be the shorter way.
@@ -96,7 +97,7 @@ def choose(facts: Facts) -> Choice:
     if not facts.sparse and facts.n * facts.p <= SVD_ENTRIES:
         return Choice("exact", f"{facts.n} x {facts.p} is small")
     many = 8 * facts.k >= m
-    too_large = 3 * 8 * m * m > GRAM_BYTES or (facts.sparse and m > 2000)
+    too_large = 3 * 8 * m * m > get_config()["working_memory"] * 2**20 or (facts.sparse and m > 2000)
     if too_large and not (many and facts.resident and not facts.sparse):
         what = "sparse data with many columns" if facts.sparse else f"a {m} x {m} Gram matrix is too large"
         return Choice("krylov", what)

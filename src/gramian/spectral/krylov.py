@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn import get_config
 
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
@@ -22,7 +23,6 @@ from gramian.spectral.rayleigh import (
 
 __all__ = ["Krylov"]
 
-BASIS_BYTES = 2**28  # 256 MiB
 BASIS_LIMIT = 1000  # the projected eigenproblem takes 0.15 s at 1,000 and grows with the cube
 
 History = list[tuple[int, float]]
@@ -72,7 +72,8 @@ class Krylov:
         result = self.attempt(A, k, reason)
         warn_unless_converged(
             result.certificate,
-            f"Raise the number of passes (max_passes={self.max_passes}) or the tolerance, or use an exact solver.",
+            f"Raise the tolerance, use an exact solver (svd_solver='full' of PCA), or allow Krylov more than "
+            f"max_passes={self.max_passes}.",
         )
         return result
 
@@ -97,7 +98,7 @@ class Krylov:
     def _start(self, B: Operator, k: int) -> BlockLanczos:
         m = B.shape[1]
         b = min(m, self.block or -(-(k + 2) // 8) * 8)
-        room = BASIS_BYTES // (8 * m)
+        room = _basis_bytes() // (8 * m)
         limit = self.basis or min(BASIS_LIMIT, room)
         limit = min(m, max(limit, 3 * b, k + 2 * b))
         return BlockLanczos(B.normal, random_block(B, m, b, self.seed), B.xp, limit, self.seed)
@@ -139,7 +140,12 @@ def _relative(theta: np.ndarray, residuals: np.ndarray, eps: float) -> float:
     return float(np.max(residuals / sigma) / np.sqrt(top))
 
 
+def _basis_bytes() -> int:
+    """A quarter of scikit-learn's ``working_memory`` for the basis, 256 MiB by default."""
+    return int(get_config()["working_memory"] * 2**18)
+
+
 def _left_is_better(A: Operator, k: int) -> bool:
     """Whether to work with AAᵀ: fewer rows than columns, unless that would double the reading of a file."""
     n, p = A.shape
-    return n < p and (A.resident or p * 8 * 20 * k > BASIS_BYTES)
+    return n < p and (A.resident or p * 8 * 20 * k > _basis_bytes())
