@@ -25,14 +25,23 @@ Sparse = Any
 def _rows(X: Sparse, part: slice, unit: float) -> Sparse:
     """Rows ``part`` of X as a matrix that shares X's memory (slicing would copy)."""
     lo, hi = int(X.indptr[part.start]), int(X.indptr[part.stop])
-    data = X.data[lo:hi] if unit == 1.0 else X.data[lo:hi] * unit
-    shape = (part.stop - part.start, X.shape[1])
-    return sp.csr_array((data, X.indices[lo:hi], X.indptr[part.start : part.stop + 1] - lo), shape, copy=False)
+    rows = sp.csr_array((part.stop - part.start, X.shape[1]), dtype=X.dtype)
+    # set one by one: the constructor copies arrays that are views of larger ones
+    rows.data = X.data[lo:hi] if unit == 1.0 else X.data[lo:hi] * unit
+    rows.indices, rows.indptr = X.indices[lo:hi], X.indptr[part.start : part.stop + 1] - lo
+    return rows
 
 
-def _shares(X: Sparse) -> list[slice]:
-    """One run of rows per thread, with equal numbers of stored values."""
-    goals = np.linspace(0, X.nnz, n_threads() + 1)[1:-1]
+def _transposed(rows: Sparse) -> Sparse:
+    """The transposed matrix in the same memory; ``rows.T`` would copy views once more."""
+    columns = sp.csc_array(rows.shape[::-1], dtype=rows.dtype)
+    columns.data, columns.indices, columns.indptr = rows.data, rows.indices, rows.indptr
+    return columns
+
+
+def _shares(X: Sparse, pieces: int = 1) -> list[slice]:
+    """Runs of rows with equal numbers of stored values, one or more per thread."""
+    goals = np.linspace(0, X.nnz, pieces * n_threads() + 1)[1:-1]
     cuts = np.unique(np.concatenate([[0], np.searchsorted(X.indptr, goals), [X.shape[0]]]))
     return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
 
@@ -51,7 +60,7 @@ def adjoint(X: Sparse, U: Array, origin: None = None, unit: float = 1.0) -> Arra
     U = np.ascontiguousarray(U)
 
     def work(share: Sequence[slice]) -> list[Array]:
-        return [_rows(X, part, unit).T @ U[part] for part in share]
+        return [_transposed(_rows(X, part, unit)) @ U[part] for part in share]
 
     return _sum(parallel(work, _shares(X)), (X.shape[1], U.shape[1]), U.dtype)
 
@@ -65,7 +74,7 @@ def normal(X: Sparse, V: Array, w: Array | None = None, origin: None = None, uni
         for part in share:
             rows = _rows(X, part, unit)
             Y = rows @ V
-            out.append(rows.T @ (Y if w is None else w[part, None] * Y))
+            out.append(_transposed(rows) @ (Y if w is None else w[part, None] * Y))
         return out
 
     return _sum(parallel(work, _shares(X)), V.shape, V.dtype)
@@ -90,15 +99,28 @@ def spread(X: Sparse, w: Array | None, like: Array, origin: None = None, unit: f
 
     Summed as Σ_stored w (x − m)² + (ω − ω_stored) m², which does not cancel.
     """
-    p = X.shape[1]
-    w = np.ones(X.shape[0], like.dtype) if w is None else w
-    x = X.data.astype(like.dtype) * unit
-    each = np.repeat(w, np.diff(X.indptr))
-    s = np.bincount(X.indices, weights=each * x, minlength=p)
-    stored = np.bincount(X.indices, weights=each, minlength=p)
-    m = s / w.sum()
-    q = np.bincount(X.indices, weights=each * (x - m[X.indices]) ** 2, minlength=p)
-    return s, q + np.maximum(w.sum() - stored, 0) * m**2
+    weights = np.ones(X.shape[0], like.dtype) if w is None else w
+    s = adjoint(X, weights[:, None].astype(like.dtype), unit=unit)[:, 0]
+    m = s / weights.sum()
+
+    def work(share: Sequence[slice]) -> list[Array]:
+        return [_deviations(_rows(X, part, unit), weights[part], m) for part in share]
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        pieces = 1 + X.nnz // (n_threads() * 2**18)  # small enough for the temporary arrays to stay in cache
+        stored, q = _sum(parallel(work, _shares(X, pieces)), (2, X.shape[1]), like.dtype)
+        return s, q + np.maximum(weights.sum() - stored, 0) * m**2
+
+
+def _deviations(rows: Sparse, w: Array, m: Array) -> Array:
+    """Σ w and Σ w (x − m)² over the stored values of each column."""
+    columns = _transposed(rows)
+    columns.data = np.ones(rows.nnz, m.dtype)
+    stored = columns @ w
+    with np.errstate(over="ignore", invalid="ignore"):
+        d = rows.data - np.take(m, rows.indices)
+        columns.data = d * d
+        return np.stack([stored, columns @ w])
 
 
 def _sum(parts: list[list[Array]], shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:

@@ -94,13 +94,6 @@ class Operator(ABC):
             R = part if R is None else kernels.triangle(self.xp.concat([R, part], axis=0))
         return R
 
-    def restricted_gram(self, V: Array) -> Array:
-        """VᵀAᵀA V from the rows of A V: one pass, and no square of A's own condition number."""
-        total = 0.0
-        for _, _, Y in self.rows(V):
-            total = total + Y.T @ Y
-        return total
-
     def to_dense(self) -> Array:
         """A as a dense array: for small problems and tests."""
         blocks = [block for _, _, block in self.rows()]

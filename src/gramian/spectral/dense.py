@@ -18,8 +18,7 @@ __all__ = ["Dense", "eigen_of_gram"]
 
 Array = Any
 
-SAFE = 1e-11  # relative error ε λ₁/λ of a variance, beyond which the Gram matrix of A alone is not trusted with it
-STEEP = 2000.0  # σ₁/σ_k beyond which not even a second Gram matrix, of the small components, keeps the tolerance
+STEEP = 2000.0  # σ₁/σ_k up to which the Gram matrix is safe: the residual ε σ₁/σ_k is then still at rounding level
 SVD_ENTRIES = 250_000  # below this LAPACK's SVD of the matrix itself takes milliseconds
 LANCZOS_SIZE = 3000  # beyond this a few eigenpairs come faster from Lanczos than from tridiagonalisation
 TOLERANCE = 1e-12  # what an exact method is held to
@@ -30,9 +29,9 @@ class Dense:
     r"""All or some singular triplets to rounding.
 
     ``gram`` forms AᵀA (or AAᵀ if A is wide) in one pass and takes its eigenvectors: fastest, but eigenvalues carry an
-    absolute error ε‖A‖², so the k-th variance has the relative error ε λ₁/λ_k. ``auto`` accepts it while that is below
-    1e-11; takes the Gram matrix of the small components V₂ once more, from AV₂, up to σ₁/σ_k = 2,000; and beyond that
-    factors A itself: blockwise QR and the SVD of R if A is tall, LAPACK's SVD if not.
+    absolute error ε‖A‖², so that the k-th has a residual of ε σ₁/σ_k and its variance a relative error of ε λ₁/λ_k.
+    ``auto`` accepts it up to σ₁/σ_k = 2,000, where the smallest variance has nine right digits, and otherwise factors
+    A itself: blockwise QR and the SVD of R if A is tall, LAPACK's SVD if not.
 
     Parameters
     ----------
@@ -80,15 +79,13 @@ class Dense:
         wide = A.shape[0] < A.shape[1]
         G = A.cogram() if wide else A.gram()
         values, W, residuals = eigen_of_gram(A.xp, G, k, offset=A.offset)
-        fate = _fate(values, epsilon(A)) if self.method == "auto" else "safe"
-        if fate == "lost":
+        safe = values[0] <= STEEP * values[-1]
+        if self.method == "auto" and not safe:
             why = f"{reason}; the spectrum falls too far for the Gram matrix"
             if not wide:
                 return self._qr(A, k, why, eigen_of_gram(A.xp, G, A.shape[1])[1] if A.sparse else None, before)
             if A.resident and not A.sparse:
                 return self._svd(A, k, why)
-        if fate == "blurred" and not wide:
-            values, W = sharpen(A, values, W)
         side = "AAᵀ" if wide else "AᵀA"
         found = Triplets(values, W, None, residuals)
         if wide:
@@ -134,26 +131,6 @@ def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, 
     defect = norms(xp, G @ W - W * xp.asarray(lam, dtype=G.dtype, **_where(G))[None, :])
     residuals = (defect + 4 * eps * (top + offset)) / (sigma * np.sqrt(top))
     return values, W, residuals
-
-
-def _fate(values: Any, eps: float) -> str:
-    """What the Gram matrix has done to the smallest value: it is safe, blurred but within reach, or lost."""
-    if values[0] == 0 or (values[-1] > 0 and eps * (values[0] / values[-1]) ** 2 <= SAFE):
-        return "safe"
-    return "blurred" if values[-1] > 0 and values[0] / values[-1] <= STEEP else "lost"
-
-
-def sharpen(A: Operator, values: Any, V: Array) -> tuple[Any, Array]:
-    r"""Singular values of A V₂ for the small components V₂, from their own Gram matrix: one more pass.
-
-    The rows of AV₂ carry errors of ε‖A‖, not ε‖A‖², and the components V₁ left out disturb λ by ε²‖A‖⁴/λ₁ only.
-    """
-    small_from = int(np.count_nonzero(epsilon(A) * (values[0] / values) ** 2 <= SAFE))
-    W = V[:, small_from:]
-    lam, Z = A.xp.linalg.eigh(A.restricted_gram(W))
-    refined = np.sqrt(np.maximum(small(lam)[::-1], 0.0))
-    W = W @ A.xp.flip(Z, axis=1)
-    return np.concatenate([values[:small_from], refined]), A.xp.concat([V[:, :small_from], W], axis=1)
 
 
 def _top_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
 
 from gramian.spectral.rayleigh import small
 
 __all__ = ["BlockLanczos"]
 
 Array = Any
+
+LITTLE = 1e-2  # columns this much shorter than ‖G‖ have their rounding blown up too far by normalising
 Matrix = npt.NDArray[np.float64]
 
 
@@ -48,6 +51,7 @@ class BlockLanczos:
         self.steps = 0
         self.R: Matrix = np.zeros((0, 0))
         self.last = 0
+        self.restarted = True
         self._next = self._orthonormalise(start)[0]
 
     @property
@@ -73,8 +77,9 @@ class BlockLanczos:
 
     def ritz(self, k: int) -> tuple[Matrix, Matrix, Matrix]:
         """The k largest Ritz values, their coordinates in the basis, and their residual norms."""
-        theta, S = np.linalg.eigh(self.T[: self.d, : self.d])
-        theta, S = theta[::-1][:k], S[:, ::-1][:, :k]
+        d = self.d
+        theta, S = scipy.linalg.eigh(self.T[:d, :d], subset_by_index=[max(0, d - k), d - 1], check_finite=False)
+        theta, S = theta[::-1], S[:, ::-1]
         return theta, S, np.linalg.norm(self.R @ S[self.d - self.last :, :], axis=0)
 
     def vectors(self, S: Matrix) -> Array:
@@ -85,12 +90,22 @@ class BlockLanczos:
         return self.xp.asarray(np.ascontiguousarray(S), dtype=self._store.dtype, **_where(self._store))
 
     def _project(self, W: Array, d: int) -> tuple[Matrix, Array]:
-        """Coefficients of W in the first d basis vectors, and what is left: twice is enough."""
+        """Coefficients of W in the first d basis vectors, and what is left.
+
+        In exact arithmetic W has parts in the last two blocks alone. Those, which are large, are taken out first, so
+        that one projection on the whole basis is enough for the rest; after a restart the large parts are anywhere.
+        """
+        near = 0 if self.restarted else max(0, d - 2 * self.block)
+        local = self._store[near:d, :]
+        first = local @ W
+        W = W - local.T @ first
         Qt = self._store[:d, :]
-        H = Qt @ W
-        W = W - Qt.T @ H
-        again = Qt @ W
-        return small(H) + small(again), W - Qt.T @ again
+        rest = Qt @ W
+        W = W - Qt.T @ rest
+        H = small(rest).copy()
+        H[near:, :] += small(first)
+        self.restarted = False
+        return H, W
 
     def _orthonormalise(self, W: Array) -> tuple[Array, Matrix]:
         """W = Q R with Q orthogonal to the basis; directions W does not fill are drawn at random."""
@@ -98,11 +113,12 @@ class BlockLanczos:
         scale = float(np.max(np.abs(self.T), initial=0.0)) or float(self.xp.max(self.xp.abs(W)))
         Q, R = self.xp.linalg.qr(W)
         R = small(R)
-        weak = np.abs(np.diag(R)) <= 100 * float(self.xp.finfo(W.dtype).eps) * scale
+        pivots = np.abs(np.diag(R))
+        weak = pivots <= 100 * float(self.xp.finfo(W.dtype).eps) * scale
         if weak.any():
             # R's rows for replaced directions stay: they are at rounding level, and residuals must not shrink
             Q = self._refill(Q, weak)
-        elif self.d:
+        elif self.d and pivots.min() <= LITTLE * scale:
             Q = self._clean(Q)
         return Q[:, :room], R[:room, :]
 
@@ -127,6 +143,7 @@ class BlockLanczos:
         self.T[:] = 0.0
         self.T[np.arange(keep), np.arange(keep)] = theta
         self.d = keep
+        self.restarted = True
         self._next = self._clean(self._next)
 
 
