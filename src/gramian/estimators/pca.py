@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.rowspace import RowSpace
 from gramian.estimators import _fitting as fitting
+from gramian.estimators import _stream as stream
 from gramian.estimators._inputs import check_weights, open_input, refuse_non_finite
 from gramian.estimators._probabilistic import ProbabilisticModel
 from gramian.estimators._scores import scores, scores_and_errors
-from gramian.results import Certificate
+from gramian.results import Certificate, NumericalWarning
 from gramian.sources import Source
 
 __all__ = ["PCA"]
@@ -168,8 +169,8 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         w = check_weights(sample_weight, source)
         state = RowSpace.empty(source.shape[1]) if first else self._rowspace
         self._forget(rowspace=False)
-        self._rowspace = fitting.absorb(state, source, w, self._options())
-        self._like = fitting.template(source)
+        self._rowspace = stream.absorb(state, source, w, self._options())
+        self._like = stream.template(source)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -247,7 +248,7 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         for name, value in result.attributes.items():
             setattr(self, name, value)
         for message in result.warnings:
-            warnings.warn(message, fitting.NumericalWarning, stacklevel=3)
+            warnings.warn(message, NumericalWarning, stacklevel=3)
 
     def _forget(self, rowspace: bool = True) -> None:
         for name in fitting.FITTED:
@@ -258,7 +259,7 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def __getattr__(self, name: str) -> Any:
         """Decompose what partial_fit gathered when a fitted attribute is first read."""
         if name in fitting.FITTED and "_rowspace" in vars(self):
-            self._name(fitting.conclude(self._rowspace, self._like, self._options()))
+            self._name(stream.conclude(self._rowspace, self._like, self._options()))
             return vars(self)[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

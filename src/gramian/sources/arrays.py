@@ -88,6 +88,10 @@ class TensorSource(Source):
         self.xp = array_namespace(X)
         if not self.xp.isdtype(X.dtype, ("real floating", "integral", "bool")):
             raise ValueError(f"Expected real numbers, got a tensor of dtype {X.dtype}.")
+        if str(getattr(X, "layout", "torch.strided")) != "torch.strided":
+            raise ValueError(
+                f"Expected a dense tensor, got one of layout {X.layout}. Pass a scipy.sparse matrix instead."
+            )
         if getattr(X, "requires_grad", False):
             X = X.detach()
         self.values, self.dtype, self.feature_names = X, X.dtype, feature_names

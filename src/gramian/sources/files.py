@@ -6,6 +6,7 @@ until the system takes them back, and a fit over a 4 GB map would show 4 GB.
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 from collections.abc import Iterator
@@ -72,19 +73,19 @@ class NpySource(Source):
         spans = list(self.ranges(rows, 1))
         buffers = [self._buffer(rows), self._buffer(rows)]
         with self.path.open("rb", buffering=0) as file, ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(self._read, file.fileno(), spans[0], buffers[0]) if spans else None
+            ahead = reader.submit(self._read, file, spans[0], buffers[0]) if spans else None
             for i, (start, stop) in enumerate(spans):
                 assert ahead is not None
                 values = ahead.result()
                 if i + 1 < len(spans):
-                    ahead = reader.submit(self._read, file.fileno(), spans[i + 1], buffers[(i + 1) % 2])
+                    ahead = reader.submit(self._read, file, spans[i + 1], buffers[(i + 1) % 2])
                 yield Block(start, stop, values)
 
     def _buffer(self, rows: int) -> npt.NDArray[Any]:
         shape = (min(rows, self.shape[0]), self.shape[1])
         return np.empty(shape, self.dtype, order="F" if self.fortran else "C")
 
-    def _read(self, file: int, span: tuple[int, int], buffer: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _read(self, file: io.FileIO, span: tuple[int, int], buffer: npt.NDArray[Any]) -> npt.NDArray[Any]:
         start, stop = span
         item, (n, p) = self.dtype.itemsize, self.shape
         block = buffer[: stop - start]
@@ -95,13 +96,14 @@ class NpySource(Source):
             self._fill(file, block[:, j], self.offset + (j * n + start) * item)
         return block
 
-    def _fill(self, file: int, out: npt.NDArray[Any], position: int) -> None:
+    def _fill(self, file: io.FileIO, out: npt.NDArray[Any], position: int) -> None:
         view = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        file.seek(position)
         while view:
-            got = os.preadv(file, [view], position)
-            if got == 0:
-                raise ValueError(f"{self.path}: the file became shorter while it was read (at byte {position}).")
-            view, position = view[got:], position + got
+            got = file.readinto(view)
+            if not got:
+                raise ValueError(f"{self.path}: the file became shorter while it was read (at byte {file.tell()}).")
+            view = view[got:]
 
 
 class MemmapSource(Source):
