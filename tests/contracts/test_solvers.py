@@ -170,8 +170,10 @@ def test_qr_keeps_small_singular_values_that_the_gram_matrix_loses() -> None:
     assert "QR" in Dense()(Data(X)).certificate.method
     # |error| a small multiple of eps, absolutely: what backward stability promises
     assert np.abs(Dense()(Data(X)).values - s).max() < 1e-14
-    assert np.abs(Dense("gram")(Data(X)).values - s).max() > 1e-9
-    assert not Dense("gram")(Data(X)).certificate.converged
+    with pytest.warns(ConvergenceWarning, match="eigenvectors of AᵀA"):
+        gram = Dense("gram")(Data(X))
+    assert np.abs(gram.values - s).max() > 1e-9
+    assert not gram.certificate.converged
 
 
 @given(n=st.integers(2, 30), p=st.integers(2, 30), decay=st.floats(0.3, 1.0), seed=st.integers(0, 50), data=st.data())

@@ -147,7 +147,7 @@ def scatter(
     p = X.shape[1]
     tiles = _Tiles(X, like.dtype, origin, unit, SCATTER_ROWS)
     if p >= WIDE:
-        tiles.rows = X.shape[0] if tiles.direct else _long_tile(X)
+        tiles.rows = X.shape[0] if tiles.direct and w is None else _long_tile(X)
     root = None if w is None else np.sqrt(w).astype(like.dtype)
     form = tiles.form if p < WIDE else tiles.form_together
 

@@ -17,6 +17,8 @@ __all__ = ["RowSpace"]
 
 Matrix = npt.NDArray[np.float64]
 
+SMALLEST = 1e-290  # squares below this have lost digits
+
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
@@ -74,6 +76,8 @@ class RowSpace:
         squares = self.squares + np.einsum("ij,ij->j", D, D) + between**2
         if not np.all(np.isfinite(squares)):
             raise ValueError("Squared deviations overflow float64: multiply the data by a small constant.")
+        if not np.any(squares >= SMALLEST) and np.any(D):
+            raise ValueError("Squared deviations underflow float64: multiply the data by a large constant.")
         stacked = np.concatenate([self.factor, D, between[None, :]])
         factor, lost = _compress(stacked, limit)
         seen = self.rows + int(np.count_nonzero(weights))

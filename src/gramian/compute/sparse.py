@@ -49,10 +49,14 @@ def _shares(X: Sparse, pieces: int = 1) -> list[slice]:
 def product(X: Sparse, V: Array, origin: None = None, unit: float = 1.0) -> Array:
     """X V."""
     V = np.ascontiguousarray(V)
-    parts = _shares(X)
-    done = parallel(lambda share: [_rows(X, part, unit) @ V for part in share], parts)
-    # parallel deals the shares out in turn; with one share per thread that is already their order
-    return np.concatenate([Y for ys in done for Y in ys], axis=0).astype(V.dtype, copy=False)
+    out = np.empty((X.shape[0], V.shape[1]), V.dtype)
+
+    def work(share: Sequence[slice]) -> None:
+        for part in share:
+            out[part] = _rows(X, part, unit) @ V
+
+    parallel(work, _shares(X))
+    return out
 
 
 def adjoint(X: Sparse, U: Array, origin: None = None, unit: float = 1.0) -> Array:

@@ -15,6 +15,8 @@ __all__ = ["complete", "enough_for_fraction", "fix_signs", "minka", "requested"]
 Array = Any
 Vector = npt.NDArray[np.float64]
 
+BLOCK = 64  # unit vectors made orthogonal at a time
+APART = 1e-3  # a unit vector nearer than this to the span of the others is passed over
 TIE = 1e-5  # entries this close to the largest count as equally large
 
 
@@ -108,21 +110,26 @@ def complete(xp: Any, V: Array, k: int) -> Array:
     --------
     >>> import numpy as np
     >>> from gramian.estimators._components import complete
-    >>> complete(np, np.array([[1.0], [0.0], [0.0]]), 2)[:, 1]
-    array([0., 1., 0.])
+    >>> complete(np, np.array([[1.0], [0.0], [0.0]]), 2)[:, 1].round().tolist() == [0, 1, 0]
+    True
     """
-    p = V.shape[0]
-    for j in range(p):
-        if V.shape[1] == k:
-            break
-        e = xp.zeros((p, 1), dtype=V.dtype)
-        e[j, 0] = 1.0
+    p, filled, j = V.shape[0], V.shape[1], 0
+    out = xp.concat([V, xp.zeros((p, k - filled), dtype=V.dtype)], axis=1)
+    while filled < k:
+        width = min(BLOCK, k - filled, p - j)
+        E = xp.eye(p, width, k=-j, dtype=V.dtype)
         for _ in range(2):
-            e = e - V @ (V.T @ e)
-        length = float(xp.linalg.vector_norm(e))
-        if length > 1e-3:  # at least p − k + 1 of the e_j are further than this from the span
-            V = xp.concat([V, e / length], axis=1)
-    return V
+            E = E - out[:, :filled] @ (out[:, :filled].T @ E)
+        Q, R = xp.linalg.qr(E)
+        pivots = xp.linalg.diagonal(R)
+        Q = xp.where(pivots < 0, -Q, Q)
+        far = np.abs(np.asarray(pivots)) > APART
+        width = width if far.all() else 1  # near the span somewhere: one at a time from here
+        if far[0]:
+            out[:, filled : filled + width] = Q[:, :width]
+            filled += width
+        j += width
+    return out
 
 
 def fix_signs(xp: Any, V: Array) -> Array:

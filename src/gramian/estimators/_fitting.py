@@ -16,7 +16,6 @@ from gramian.results import Certificate, Spectrum
 from gramian.sources import Source
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
 from gramian.spectral.auto import Facts, choose
-from gramian.spectral.rayleigh import warn_unless_converged
 
 __all__ = ["FITTED", "Fitted", "Found", "Options", "count", "fit", "named", "refuse_too_few"]
 
@@ -139,8 +138,6 @@ def _solve(problem: Problem, k: int, choice: Choice, options: Options) -> Found:
     """Call the solver, and add the statistics' passes to its certificate."""
     result = _call(problem, k, choice, options)
     certificate = result.certificate.with_(passes=result.certificate.passes + problem.passes)
-    if choice.solver == "exact":
-        warn_unless_converged(certificate, "Use svd_solver='full', scale the columns, or ask for fewer components.")
     moments = problem.moments
     return Found(
         result.values,
@@ -174,7 +171,7 @@ def _nothing(problem: Problem, source: Source, k: int) -> Found:
     """All rows are equal: no variance, and any orthonormal directions will do."""
     refuse_non_finite(source)
     zero = np.zeros(k)
-    certificate = Certificate("none needed", "all rows are equal", problem.passes, zero, zero, 0.0, 0.0, 1e-12)
+    certificate = Certificate("none needed", "all rows are equal", problem.passes + 1, zero, zero, 0.0, 0.0, 1e-12)
     right = source.xp.eye(source.shape[1], k, dtype=source.xp.float64)
     moments = problem.moments
     seen = count(moments.weight, moments.rows)
@@ -187,17 +184,18 @@ def named(found: Found, source: Source, options: Options, asked: int | None) -> 
     every = _pad(found.values, limit) if asked is None or asked > len(found.values) else found.values
     k = _how_many(options.n_components, every, found, source.shape[1], asked)
     values, divisor, total = every[:k], found.weight - 1.0, found.total or 1.0
-    rank = _rank(every, found, source)
+    computed, stored = _noise_levels(found, source)
+    rank, known = _above(every, stored, found), _above(every, computed, found)
     variances, messages = _in_units(values**2 / divisor, found.unit)
     noise, _ = _in_units(np.array([_noise(every, k, limit, found.total) / divisor]), found.unit)
     certificate = found.certificate.with_(
         values=values / found.unit,
-        residuals=_pad(found.certificate.residuals, k)[:k],
+        residuals=_with_arbitrary(_pad(found.certificate.residuals, k)[:k], known, computed),
         norm=found.certificate.norm / found.unit,
         divisor=divisor,
     )
     attributes = {
-        "components_": _completed(source, found.right[:, : min(rank, k)], k),
+        "components_": _completed(source, found.right[:, : min(known, k)], k),
         "explained_variance_": beside(source, variances),
         "explained_variance_ratio_": beside(source, values**2 / total),
         "singular_values_": beside(source, values / found.unit),
@@ -223,12 +221,26 @@ def _how_many(n_components: Any, values: Vector, found: Found, p: int, asked: in
     return min(enough_for_fraction(values**2 / found.total, float(n_components)), len(values))
 
 
-def _rank(values: Vector, found: Found, source: Source) -> int:
-    """How many singular values stand above the rounding of the largest."""
-    if found.total == 0.0:
-        return 0
-    eps = 2.0**-23 if source.dtype == source.xp.float32 else 2.0**-52  # of the data: they are known no better
-    return int(np.count_nonzero(values > max(found.weight, source.shape[1]) * eps * values[0]))
+def _above(values: Vector, level: float, found: Found) -> int:
+    """How many singular values stand above a share of the largest."""
+    return 0 if found.total == 0.0 else int(np.count_nonzero(values > level * values[0]))
+
+
+def _noise_levels(found: Found, source: Source) -> tuple[float, float]:
+    """σ/σ₁ that the rounding of the computation, and that of the data, can make of nothing.
+
+    Rounding errors of size ε in an n×p matrix of unit variance have singular values up to ε(√n + √p), beside a largest
+    one of at least √max(n, p): a share ε√min(n, p) of it at most, up to a small factor.
+    """
+    root = min(found.count, source.shape[1]) ** 0.5
+    single = 4 * 2.0**-23 * root
+    computed = single if found.right.dtype == source.xp.float32 else 32 * 2.0**-52 * root
+    return computed, single if source.dtype == source.xp.float32 else computed
+
+
+def _with_arbitrary(residuals: Vector, known: int, level: float) -> Vector:
+    """Residuals, those of arbitrary directions without variance at the level below which they count as such."""
+    return np.where(np.arange(len(residuals)) < known, residuals, np.maximum(residuals, level))
 
 
 def _pad(x: Vector, size: int) -> Vector:

@@ -12,7 +12,7 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn.utils.validation import check_array, validate_data
 
 from gramian.sources import DenseSource, Source, SparseSource, open_source
-from gramian.sources.frames import frame_to_array, is_frame
+from gramian.sources.frames import frame_names, frame_to_array, is_frame
 
 __all__ = ["check_weights", "open_input", "refuse_non_finite"]
 
@@ -27,7 +27,7 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
     elif is_frame(X):
         validate_data(estimator, X, skip_check_array=True, reset=reset)
         values = check_array(frame_to_array(X), dtype=None, ensure_all_finite=False, estimator=estimator)
-        source = DenseSource(values, [str(name) for name in X.columns])
+        source = DenseSource(values, frame_names(X))
     else:
         # NaN and inf are found, and named, by the statistics that are needed anyway
         values = validate_data(estimator, X, reset=reset, dtype="numeric", accept_sparse=True, ensure_all_finite=False)

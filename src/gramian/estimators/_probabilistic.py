@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_numpy_namespace
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["ProbabilisticModel"]
+__all__ = ["ProbabilisticModel", "as_like"]
 
 Array = Any
 
@@ -31,10 +31,9 @@ class ProbabilisticModel:
             diag(s)(Vᵀ diag(λ − σ²) V + σ²I)diag(s), s = 1 without ``scale``.
         """
         check_is_fitted(self)
-        xp = array_namespace(self.components_)
-        V, noise = self.components_, self.noise_variance_
-        excess = _positive(xp, self.explained_variance_ - noise)
-        C = (V.T * excess) @ V + noise * xp.eye(V.shape[1], dtype=V.dtype)
+        xp, V, variances = self._model()
+        noise = self.noise_variance_
+        C = (V.T * _positive(xp, variances - noise)) @ V + noise * _eye(xp, V)
         return self._in_units(C, 1.0)
 
     def get_precision(self) -> Array:
@@ -46,14 +45,13 @@ class ProbabilisticModel:
             (I − Vᵀ diag(1 − σ²/λ) V)/σ² with noise, Vᵀ diag(1/λ) V without.
         """
         check_is_fitted(self)
-        xp = array_namespace(self.components_)
-        V, noise = self.components_, self.noise_variance_
-        p = V.shape[1]
+        xp, V, variances = self._model()
+        noise = self.noise_variance_
         if noise == 0.0:
-            self._refuse_singular(p)
-            return self._in_units((V.T / self.explained_variance_) @ V, -1.0)
-        lam = noise + _positive(xp, self.explained_variance_ - noise)
-        P = (xp.eye(p, dtype=V.dtype) - (V.T * (1 - noise / lam)) @ V) / noise
+            self._refuse_singular(V.shape[1])
+            return self._in_units((V.T / variances) @ V, -1.0)
+        lam = noise + _positive(xp, variances - noise)
+        P = (_eye(xp, V) - (V.T * (1 - noise / lam)) @ V) / noise
         return self._in_units(P, -1.0)
 
     def score_samples(self, X: Any) -> Array:
@@ -72,25 +70,30 @@ class ProbabilisticModel:
             Log-likelihoods.
         """
         check_is_fitted(self)
-        xp = array_namespace(self.components_)
-        p, k = self.components_.shape[1], self.components_.shape[0]
+        k, p = self.components_.shape
         noise = self.noise_variance_
         if noise == 0.0:
             self._refuse_singular(p)
         Z, errors = self._scores_and_errors(X)
-        lam = noise + _positive(xp, self.explained_variance_ - noise)
+        xp = array_namespace(Z)
+        lam = noise + _positive(xp, as_like(Z, self.explained_variance_) - noise)
         distance = xp.sum(Z**2 / lam, axis=1)
         log_det = float(xp.sum(xp.log(lam)))
         if k < p:
             distance = distance + errors / noise
             log_det += (p - k) * math.log(noise)
         if self.scale_ is not None:
-            log_det += 2 * float(xp.sum(xp.log(self.scale_)))
+            log_det += 2 * float(xp.sum(xp.log(as_like(Z, self.scale_))))
         return -0.5 * (p * math.log(2 * math.pi) + log_det + distance)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Average log-likelihood of the rows of X."""
         return float(np.mean(np.asarray(self.score_samples(X))))
+
+    def _model(self) -> tuple[Any, Array, Array]:
+        """Namespace, components and variances, both in float64."""
+        xp = array_namespace(self.components_)
+        return xp, xp.astype(self.components_, xp.float64), xp.astype(self.explained_variance_, xp.float64)
 
     def _in_units(self, M: Array, power: float) -> Array:
         if self.scale_ is None:
@@ -110,6 +113,17 @@ class ProbabilisticModel:
     def _scores_and_errors(self, X: Any) -> tuple[Array, Array]:
         """Unwhitened scores, and squared distance of each row from its reconstruction."""
         raise TypeError("an estimator supplies this")
+
+
+def as_like(Z: Array, x: Array) -> Array:
+    """X in the namespace, dtype and device of Z."""
+    xp = array_namespace(Z)
+    where = {} if is_numpy_namespace(xp) else {"device": Z.device}
+    return xp.asarray(x if array_namespace(x) is xp else np.asarray(x), dtype=Z.dtype, **where)
+
+
+def _eye(xp: Any, V: Array) -> Array:
+    return xp.astype(as_like(V, np.eye(V.shape[1])), V.dtype)
 
 
 def _positive(xp: Any, x: Array) -> Array:

@@ -82,7 +82,7 @@ def pca_problem(
     """
     narrow = not exact and source.dtype == source.xp.float32
     moments, unit, passes = _moments(source, w, full, WIDEST_NARROW if narrow else WIDEST)
-    diagonal = _without_rounding_dust(source.xp, moments)
+    diagonal = _without_rounding_dust(source.xp, moments, source.sparse)
     s = _standard_deviations(source.xp, diagonal, moments.weight) if scale else None
     total = float(source.xp.sum(diagonal if s is None else diagonal / s**2))
     near = 0.0 if exact else _nearness(source, tol)
@@ -103,9 +103,9 @@ def _moments(source: Source, w: Array | None, full: bool, widest: float) -> tupl
     refuse_non_finite(source)
     peak = _peak(source, None if not math.isfinite(total) else moments.mean)
     if peak == 0.0:
-        return moments, 1.0, 2
+        return moments, 1.0, 3
     unit = 2.0 ** min(-math.frexp(peak)[1], 1000)
-    return _one_pass(source, w, full, unit), unit, 3
+    return _one_pass(source, w, full, unit), unit, 4
 
 
 def _one_pass(source: Source, w: Array | None, full: bool, unit: float) -> Moments:
@@ -136,12 +136,13 @@ def _peak(source: Source, mean: Array | None) -> float:
         x = xp.astype(x, xp.float64)
         return float(xp.max(xp.abs(x if mean is None else x - mean[None, :])))
 
-    return source.reduce(largest, max, rows=65536)
+    return source.reduce(largest, max)
 
 
-def _without_rounding_dust(xp: Any, moments: Moments) -> Array:
+def _without_rounding_dust(xp: Any, moments: Moments, sparse: bool) -> Array:
     """Squared deviations by column; those no larger than the rounding of a constant's mean are 0."""
-    dust = moments.weight * (4 * EPS * moments.mean) ** 2
+    ulps = 4.0 if sparse else 4e-6  # dense constants leave nothing at all; stored zeros and a rounded mean do
+    dust = moments.weight * (ulps * EPS * moments.mean) ** 2
     return xp.where(moments.diagonal > dust, moments.diagonal, 0.0 * moments.diagonal)
 
 
@@ -181,5 +182,9 @@ def centred_data(source: Source, mean: Array, scale: Array | None, dtype: Any) -
         A: Operator = Data(source, dtype=dtype)
         A = A if scale is None else Scaled(A, scale)
         return Centred(A, mean if scale is None else mean / scale)
-    A = Data(source, origin=xp.asarray(mean, dtype=dtype), dtype=dtype)
-    return A if scale is None else Scaled(A, scale)
+    data = Data(source, origin=mean, dtype=dtype)
+    A = data if scale is None else Scaled(data, scale)
+    rounded = xp.astype(data.asarray(mean), mean.dtype)
+    shift = mean - rounded  # what rounding to the dtype took from the mean
+    shift = shift if scale is None else shift / scale
+    return A if float(xp.max(xp.abs(shift))) == 0.0 else Centred(A, shift)

@@ -26,19 +26,12 @@ def beside(source: Source, x: Any) -> Any:
 def scores(source: Source, components: Array, mean: Array, scale: Array | None) -> Array:
     """(x − x̄)/s times the components, in float32 for float32 data and float64 for all else."""
     xp = source.xp
-    dtype = _dtype(source, mean)
+    dtype = xp.float32 if source.dtype == xp.float32 else xp.float64
     A = centred_data(source, beside(source, mean), beside(source, scale), dtype)
     Z = A @ beside(source, components).T
     if not bool(xp.all(xp.isfinite(Z))):
         refuse_non_finite(source)
-    return xp.astype(Z, source.dtype) if source.dtype == xp.float32 else Z
-
-
-def _dtype(source: Source, mean: Array) -> Any:
-    """Return float64, unless the data are float32 and no mean is so large that float32 could not hold its digits."""
-    if source.dtype != source.xp.float32:
-        return source.xp.float64
-    return source.xp.float32 if float(np.max(np.abs(np.asarray(mean)))) <= 16.0 else source.xp.float64
+    return Z
 
 
 def scores_and_errors(source: Source, components: Array, mean: Array, scale: Array | None) -> tuple[Array, Array]:

@@ -61,8 +61,13 @@ def conclude(state: RowSpace, source: Source, options: Options) -> Fitted:
     if lost > 0.0:
         certificate = _cut_certificate(certificate, lost, options.tol or 1e-6)
         remedy = "Raise scikit-learn's working_memory so that more directions are kept, or ask for fewer components."
-        k = len(certificate.values) if asked is None else asked
-        warn_unless_converged(certificate.with_(residuals=certificate.residuals[:k]), remedy)
+        kept = len(certificate.values)
+        if asked is None or asked > kept:
+            raise ValueError(
+                f"n_components={options.n_components!r} needs more than the {kept} directions that were kept. {remedy}"
+            )
+        cut = certificate.with_(values=certificate.values[:asked], residuals=certificate.residuals[:asked])
+        warn_unless_converged(cut, remedy)
     right = beside(source, result.right)
     mean = state.mean + state.low
     found = Found(

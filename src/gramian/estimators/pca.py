@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_array_api_obj
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +16,7 @@ from gramian.compute.rowspace import RowSpace
 from gramian.estimators import _fitting as fitting
 from gramian.estimators import _stream as stream
 from gramian.estimators._inputs import check_weights, open_input, refuse_non_finite
-from gramian.estimators._probabilistic import ProbabilisticModel
+from gramian.estimators._probabilistic import ProbabilisticModel, as_like
 from gramian.estimators._scores import scores, scores_and_errors
 from gramian.results import Certificate, NumericalWarning
 from gramian.sources import Source
@@ -182,19 +182,23 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def inverse_transform(self, X: Any) -> Array:
         r"""Rows x̂ = x̄ + V_k z of scores z."""
         check_is_fitted(self)
-        Z = X if hasattr(X, "ndim") and hasattr(X, "dtype") and not hasattr(X, "columns") else np.asarray(X)
+        Z = X if is_array_api_obj(X) else np.asarray(X)
         xp = array_namespace(Z)
-        V = xp.asarray(self.components_)
-        if Z.ndim != 2 or Z.shape[1] != V.shape[0]:
-            raise ValueError(f"Scores of shape {tuple(Z.shape)} do not fit {V.shape[0]} components.")
-        spread = self._deviations(xp)
-        D = (Z * spread if self.whiten else Z) @ V
-        D = D if self.scale_ is None else D * xp.asarray(self.scale_)
-        out = D + xp.asarray(self.mean_)
-        return xp.astype(out, Z.dtype) if Z.dtype == xp.float32 else out
+        if Z.ndim != 2 or Z.shape[1] != self.components_.shape[0]:
+            raise ValueError(f"Scores of shape {tuple(Z.shape)} do not fit {self.components_.shape[0]} components.")
+        Z = Z if xp.isdtype(Z.dtype, "real floating") else xp.astype(Z, xp.float64)
+        D = (Z * self._deviations(Z) if self.whiten else Z) @ as_like(Z, self.components_)
+        D = xp.astype(D, xp.float64)
+        D = D if self.scale_ is None else D * as_like(D, self.scale_)
+        return xp.astype(D + as_like(D, self.mean_), Z.dtype)
 
-    encode = transform
-    decode = inverse_transform
+    def encode(self, X: Any) -> Array:
+        """Return the codes of the rows: another name for :meth:`transform`."""
+        return self.transform(X)
+
+    def decode(self, X: Any) -> Array:
+        """Return the rows of codes: another name for :meth:`inverse_transform`."""
+        return self.inverse_transform(X)
 
     def reconstruction_error(self, X: Any) -> Array:
         r"""Squared distance ‖x − x̂‖² of each row from its reconstruction, in the units of the components.
@@ -213,15 +217,14 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _whitened(self, Z: Array) -> Array:
         if not self.whiten:
             return Z
-        xp = array_namespace(Z)
-        spread = self._deviations(xp)
+        xp, spread = array_namespace(Z), self._deviations(Z)
         safe = xp.where(spread > 0, spread, 1.0 + 0.0 * spread)
-        return xp.astype(xp.where(spread > 0, Z / safe, 0.0 * Z), Z.dtype)
+        return xp.where(spread > 0, Z / safe, 0.0 * Z)
 
-    def _deviations(self, xp: Any) -> Array:
-        """√λ, and 0 beyond the rank; from σ, which cannot overflow where λ would."""
-        sigma = xp.asarray(self.singular_values_) / (self._weight - 1.0) ** 0.5
-        return xp.where(xp.arange(len(sigma)) < self.rank_, sigma, 0.0 * sigma)
+    def _deviations(self, Z: Array) -> Array:
+        """√λ, and 0 beyond the rank, beside Z; from σ, which cannot overflow where λ would."""
+        sigma = as_like(Z, self.singular_values_) / (self._weight - 1.0) ** 0.5
+        return sigma * as_like(Z, np.arange(len(self.singular_values_)) < self.rank_)
 
     def _scores_and_errors(self, X: Any) -> tuple[Array, Array]:
         source = open_input(self, X, reset=False)
@@ -259,7 +262,10 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def __getattr__(self, name: str) -> Any:
         """Decompose what partial_fit gathered when a fitted attribute is first read."""
         if name in fitting.FITTED and "_rowspace" in vars(self):
-            self._name(stream.conclude(self._rowspace, self._like, self._options()))
+            try:
+                self._name(stream.conclude(self._rowspace, self._like, self._options()))
+            except ValueError as error:  # too few rows so far, say: the attribute is not there yet
+                raise AttributeError(str(error)) from error
             return vars(self)[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -59,6 +59,7 @@ class Centred(_Composed):
         self.mean = A.asarray(mean)
         self.left = A.xp.ones(A.shape[0], dtype=A.dtype, **A._where()) if left is None else A.asarray(left)
         self._sums = None if sums is None else A.asarray(sums)
+        self._cosums: Array | None = None
         self.offset = A.offset + float(self.left @ self.left) * float(self.mean @ self.mean)
 
     def matmat(self, V: Array) -> Array:
@@ -106,7 +107,11 @@ class Centred(_Composed):
         return self.A.rmatmat(weighted[:, None])[:, 0], float(self.left @ weighted)
 
     def _cocorrections(self, w: Array | None) -> tuple[Array, float]:
-        weighted = self.mean if w is None else w * self.mean
+        if w is None:
+            if self._cosums is None:
+                self._cosums = self.A.matmat(self.mean[:, None])[:, 0]
+            return self._cosums, float(self.mean @ self.mean)
+        weighted = w * self.mean
         return self.A.matmat(weighted[:, None])[:, 0], float(self.mean @ weighted)
 
 

@@ -103,19 +103,19 @@ class Data(Operator):
         return self._kernels.conormal(self.source.values, U, w, self.origin, self.unit)  # type: ignore[attr-defined]
 
     def gram(self, w: Array | None = None) -> Array:
-        """Dᵀ diag(w) D in one pass."""
+        """Dᵀ diag(w) D in one pass, in float64."""
         self._passes += 1
-        blocks, like = self.source.blocks(), self.eye(1)
+        blocks, like = self.source.blocks(), self._double()
         return _sum(self._kernels.scatter(b.values, _part(w, b), like, self.origin, self.unit)[1] for b in blocks)
 
     def cogram(self, w: Array | None = None) -> Array:
-        """D diag(w) Dᵀ: one pass by columns in memory."""
+        """D diag(w) Dᵀ: one pass by columns in memory, in float64."""
         if not self.resident or self.sparse:
             return super().cogram(w)
         self._passes += 1
         origin = None if self.origin is None else self.origin.T
         X = self.source.values  # type: ignore[attr-defined]
-        return self._kernels.scatter(X.T, w, self.eye(1), origin, self.unit)[1]
+        return self._kernels.scatter(X.T, w, self._double(), origin, self.unit)[1]
 
     def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
         """Yield blocks of D V; sparse rows are multiplied, never made dense by themselves."""
@@ -129,6 +129,10 @@ class Data(Operator):
                 yield b.start, b.stop, reference.displaced(self._own(b.values), like, self.origin, self.unit)
             else:
                 yield b.start, b.stop, self._kernels.product(b.values, V, self.origin, self.unit)
+
+    def _double(self) -> Array:
+        """A float64 array where the data live: squares of float32 numbers are summed in float64."""
+        return self.xp.astype(self.eye(1), self.xp.float64)
 
     def _own(self, values: Array) -> Array:
         """Copy a block of a file: its buffer will be used again."""

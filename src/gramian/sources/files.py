@@ -1,7 +1,7 @@
 """Sources over ``.npy`` files, larger than memory if need be.
 
-Blocks are read into buffers of our own rather than through the memory map: pages of a map count as resident
-until the system takes them back, and a fit over a 4 GB map would show 4 GB.
+The pages of a memory map count as resident until the system takes them back, and a fit over a 4 GB map would show
+4 GB. So files are read into buffers of our own, and maps give their pages back after each block.
 """
 
 from __future__ import annotations

@@ -11,12 +11,18 @@ import numpy.typing as npt
 
 from gramian.sources.arrays import DenseSource
 
-__all__ = ["frame_to_array", "is_frame", "read_csv"]
+__all__ = ["frame_names", "frame_to_array", "is_frame", "read_csv"]
 
 
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas or polars data frame (neither package is imported to find out)."""
     return type(X).__module__.partition(".")[0] in ("pandas", "polars") and hasattr(X, "columns")
+
+
+def frame_names(X: Any) -> list[str] | None:
+    """Return the names of the columns where all of them are text, as scikit-learn does."""
+    names = list(X.columns)
+    return names if all(isinstance(name, str) for name in names) else None
 
 
 def frame_to_array(X: Any) -> npt.NDArray[Any]:

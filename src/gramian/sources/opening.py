@@ -13,7 +13,7 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
 from gramian.sources.base import Source
 from gramian.sources.files import MemmapSource, NpySource
-from gramian.sources.frames import frame_to_array, is_frame, read_csv
+from gramian.sources.frames import frame_names, frame_to_array, is_frame, read_csv
 
 __all__ = ["open_source"]
 
@@ -49,7 +49,7 @@ def open_source(data: Any) -> Source:
     if sp.issparse(data):
         return SparseSource(data)
     if is_frame(data):
-        return DenseSource(frame_to_array(data), [str(name) for name in data.columns])
+        return DenseSource(frame_to_array(data), frame_names(data))
     if is_array_api_obj(data) and not is_numpy_array(data):
         return TensorSource(data)
     return DenseSource(np.asarray(data))

@@ -11,6 +11,7 @@ from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.dense import SVD_ENTRIES, Dense
 from gramian.spectral.krylov import History, Krylov
+from gramian.spectral.rayleigh import check_k, default_tolerance
 
 __all__ = ["Auto", "Choice", "Facts", "choose"]
 
@@ -81,9 +82,11 @@ def choose(facts: Facts) -> Choice:
     1. Few entries (250,000): LAPACK's SVD.
     2. The Gram matrix of the smaller side and its eigenvectors do not fit in ``working_memory``, or the data are
        sparse and that side exceeds 2,000: block Krylov.
-    3. More than an eighth of all components, or forming the Gram matrix costs no more than 8 Krylov passes:
+       All components of dense data in memory are found exactly whatever their number.
+    3. A wide file: exactly, in memory, if it takes at most a quarter of ``working_memory``; otherwise block Krylov.
+    4. More than an eighth of all components, or forming the Gram matrix costs no more than 8 Krylov passes:
        exact, through the Gram matrix where safe.
-    4. Otherwise block Krylov, and the Gram matrix if it turns out to be the shorter way.
+    5. Otherwise block Krylov, and the Gram matrix if it turns out to be the shorter way.
 
     Examples
     --------
@@ -98,11 +101,16 @@ def choose(facts: Facts) -> Choice:
         return Choice("exact", f"{facts.n} x {facts.p} is small")
     many = 8 * facts.k >= m
     too_large = 3 * 8 * m * m > get_config()["working_memory"] * 2**20 or (facts.sparse and m > 2000)
+    if not tall and not facts.resident:
+        fits = 8 * facts.n * facts.p <= get_config()["working_memory"] * 2**18
+        return (
+            Choice("exact", "a wide file that fits in memory")
+            if fits
+            else Choice("krylov", "a wide file, read by rows")
+        )
     if too_large and not (many and facts.resident and not facts.sparse):
         what = "sparse data with many columns" if facts.sparse else f"a {m} x {m} Gram matrix is too large"
         return Choice("krylov", what)
-    if not tall and not facts.resident:
-        return Choice("krylov", "a wide file is read by rows", fallback=False)
     if many:
         return Choice("exact", f"{facts.k} of {m} components are asked for", gram=tall and not too_large)
     passes = facts.gram_cost / facts.pass_cost
@@ -159,12 +167,12 @@ class Auto:
     def _race(self, A: Operator, facts: Facts, choice: Choice, krylov: Krylov) -> Spectrum:
         """Krylov, until its rate of convergence says that the Gram matrix is the shorter way."""
         budget = facts.gram_cost / facts.pass_cost
-        tol = krylov.tol or (1e-4 if A.dtype == A.xp.float32 else 1e-6)
+        tol = default_tolerance(A) if krylov.tol is None else krylov.tol
         result = krylov.attempt(A, facts.k, choice.reason, lambda seen: _passes_to_go(seen, tol) > HOPE * budget)
         if result.certificate.converged:
             return result
         spent = result.certificate.passes
-        exact = Dense(left=self.left)(
+        exact = Dense(left=self.left, tol=tol)(
             A,
             facts.k,
             f"block Krylov was slow to converge: after {spent} passes the Gram matrix was the shorter way",
@@ -189,4 +197,4 @@ def facts_of(A: Operator, k: int | None) -> Facts:
     """Collect the facts about an operator."""
     n, p = A.shape
     itemsize = 4 if A.dtype == A.xp.float32 else 8
-    return Facts(n, p, min(n, p) if k is None else k, A.sparse, A.resident, itemsize)
+    return Facts(n, p, min(n, p) if k is None else check_k(A, k), A.sparse, A.resident, itemsize)

@@ -13,6 +13,7 @@ from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
 from gramian.spectral.rayleigh import (
     Triplets,
+    check_k,
     default_tolerance,
     epsilon,
     finish,
@@ -84,7 +85,7 @@ class Krylov:
         self, A: Operator, k: int, reason: str, abandon: Callable[[History], bool] = lambda _: False
     ) -> Spectrum:
         """Do the same without a warning; ``abandon`` sees (passes, worst residual) so far and may stop it."""
-        tol = default_tolerance(A) if self.tol is None else self.tol
+        tol, k = default_tolerance(A) if self.tol is None else self.tol, check_k(A, k)
         flip = _left_is_better(A, k)
         B = A.T if flip else A
         before = A.passes

@@ -11,6 +11,7 @@ from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.rayleigh import (
     Triplets,
+    check_k,
     default_tolerance,
     epsilon,
     finish,
@@ -59,7 +60,7 @@ class Power:
 
     def __call__(self, A: Operator, k: int, reason: str = "asked for") -> Spectrum:
         """Return the k largest triplets of A."""
-        tol = default_tolerance(A) if self.tol is None else self.tol
+        tol, k = default_tolerance(A) if self.tol is None else self.tol, check_k(A, k)
         before = A.passes
         with A.session():
             V, counts = self._all(A, k, tol)

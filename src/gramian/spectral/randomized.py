@@ -12,6 +12,7 @@ from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.rayleigh import (
     Triplets,
+    check_k,
     default_tolerance,
     epsilon,
     finish,
@@ -65,7 +66,7 @@ class Randomized:
 
     def __call__(self, A: Operator, k: int, reason: str = "asked for") -> Spectrum:
         """Return the k largest triplets of A."""
-        tol = default_tolerance(A) if self.tol is None else self.tol
+        tol, k = default_tolerance(A) if self.tol is None else self.tol, check_k(A, k)
         before, flip = A.passes, A.shape[0] < A.shape[1] and A.resident
         B = A.T if flip else A
         with A.session():

@@ -25,6 +25,13 @@ def default_tolerance(A: Operator) -> float:
     return 1e-4 if A.dtype == A.xp.float32 else 1e-6
 
 
+def check_k(A: Operator, k: int) -> int:
+    """Return k, the number of triplets asked for, or say why there are not so many."""
+    if not 1 <= k <= min(A.shape):
+        raise ValueError(f"k={k}: an operator of shape {A.shape} has between 1 and {min(A.shape)} singular triplets.")
+    return k
+
+
 def epsilon(A: Operator) -> float:
     """Rounding unit of the operator's products."""
     return float(A.xp.finfo(A.dtype).eps)
@@ -96,7 +103,7 @@ def spectrum(
     """Put the certificate on a result."""
     norm = float(found.values[0]) if len(found.values) else 0.0
     # products of numbers larger than A's own (a mean subtracted afterwards) round by as much more
-    rounding = 4 * epsilon(A) * (1.0 + (A.offset / norm**2 if norm > 0 and math.isfinite(norm**2) else 0.0))
+    rounding = 4 * epsilon(A) * (1.0 + ((math.sqrt(A.offset) / norm) ** 2 if norm > 0 else 0.0))
     certificate = Certificate(
         method=method,
         reason=reason,

@@ -1,0 +1,187 @@
+"""Cases at the edges of dtypes, ranks, memory and array types, each of which was once wrong."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import config_context, decomposition
+from sklearn.exceptions import ConvergenceWarning
+
+import gramian
+from gramian import PCA
+from gramian.operators import Data
+from gramian.spectral import Auto, Dense, Krylov, Power, Randomized
+
+
+def rotation(p: int, seed: int = 0) -> np.ndarray:
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((p, p)))[0]
+
+
+def test_many_float32_rows_keep_their_small_components() -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((200_000, 4)) * [1, 0.5, 0.02, 0.01] @ rotation(4)).astype(np.float32)
+    model, reference = PCA(4).fit(X), decomposition.PCA(4).fit(X.astype(float))
+    assert model.rank_ == 4
+    np.testing.assert_allclose(np.abs(np.sum(model.components_ * reference.components_, axis=1)), 1, atol=1e-6)
+
+
+def test_huge_weights_do_not_lower_the_rank() -> None:
+    X = np.random.default_rng(0).standard_normal((300, 3)) * [1, 0.1, 1e-5]
+    assert PCA().fit(X, sample_weight=np.full(300, 1e9)).rank_ == 3
+
+
+def test_a_float32_gram_matrix_is_summed_in_float64() -> None:
+    rng = np.random.default_rng(0)
+    s = np.array([1500.0, *np.linspace(2, 1, 9)])
+    X = ((np.linalg.qr(rng.standard_normal((30_000, 10)))[0] * s) @ rotation(10)).astype(np.float32)
+    true = np.linalg.svd(X.astype(float), compute_uv=False)
+    np.testing.assert_allclose(Dense()(Data(X)).values, true, rtol=1e-4)
+
+
+def test_the_fallback_keeps_the_tolerance_that_was_asked() -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((600, 620)) + 100 * np.sign(rng.standard_normal(620))).astype(float)
+    model = PCA(2).fit(X)
+    assert model.certificate_.converged
+    assert model.certificate_.tolerance <= 1e-6
+    np.testing.assert_allclose(model.singular_values_, np.linalg.svd(X - X.mean(0), compute_uv=False)[:2], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("mean", "spread"), [(1e12, 3e-4), (1e8, 3e-8)])
+def test_a_variance_of_a_few_units_in_the_last_place_is_still_one(mean: float, spread: float) -> None:
+    X = mean + spread * np.random.default_rng(0).standard_normal((500, 2))
+    D = X - X[0]
+    want = np.linalg.eigvalsh(np.cov(D.T))[::-1]
+    np.testing.assert_allclose(PCA().fit(X).explained_variance_, want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e8 + 0.1, -7.7e-5])
+@pytest.mark.parametrize("n", [3, 100, 5000])
+def test_constant_columns_have_no_variance(value: float, n: int) -> None:
+    X = np.column_stack([np.full(n, value), np.random.default_rng(0).standard_normal(n)])
+    model = PCA().fit(X)
+    assert model.rank_ == 1
+    assert model.explained_variance_[1] < 1e-28
+    with pytest.warns(gramian.NumericalWarning, match="All rows are equal"):
+        assert PCA().fit(np.full((n, 2), value)).explained_variance_.max() == 0.0
+
+
+def test_partial_fit_refuses_what_overflows_or_underflows() -> None:
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    with pytest.raises(ValueError, match=r"underflow.*large constant"):
+        PCA().partial_fit(X * 1e-170)
+    with pytest.raises(ValueError, match=r"overflow.*small constant"):
+        PCA().partial_fit(X * 1e200)
+
+
+def test_an_attribute_that_is_not_there_yet_is_missing() -> None:
+    model = PCA().partial_fit(np.ones((1, 2)))
+    assert not hasattr(model, "components_")
+    assert model.partial_fit(np.eye(2)).components_.shape == (2, 2)
+
+
+def test_float32_scores_are_centred_on_the_mean_not_on_its_rounding() -> None:
+    X = (1 + 1e-6 * np.random.default_rng(0).standard_normal((5000, 3))).astype(np.float32)
+    Z = PCA().fit(X).transform(X)
+    assert Z.dtype == np.float32
+    assert np.abs(Z.mean(axis=0) / Z.std(axis=0)).max() < 1e-5
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("fit_type", ["float32", "float64", "numpy"])
+def test_every_method_takes_and_gives_tensors(torch: Any, whiten: bool, fit_type: str) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 5)) * [3, 2, 1, 0.5, 0.2] + 1
+    data = X if fit_type == "numpy" else torch.asarray(X, dtype=getattr(torch, fit_type))
+    model, twin = PCA(2, whiten=whiten).fit(data), PCA(2, whiten=whiten).fit(X)
+    for dtype in (torch.float32, torch.float64):
+        T = torch.asarray(X, dtype=dtype)
+        Z = model.transform(T)
+        assert Z.dtype == dtype
+        np.testing.assert_allclose(Z, twin.transform(X), atol=2e-5)
+        back = model.inverse_transform(Z)
+        assert back.dtype == dtype
+        np.testing.assert_allclose(back, twin.inverse_transform(twin.transform(X)), atol=2e-5)
+        np.testing.assert_allclose(model.score_samples(T), twin.score_samples(X), rtol=2e-4)
+        np.testing.assert_allclose(model.reconstruction_error(T), twin.reconstruction_error(X), atol=1e-4)
+        assert model.score(T) == pytest.approx(twin.score(X), rel=1e-4)
+    np.testing.assert_allclose(model.get_covariance(), twin.get_covariance(), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(model.get_precision(), twin.get_precision(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_cut_stream_does_not_invent_components() -> None:
+    X = np.random.default_rng(0).standard_normal((400, 200))
+    with config_context(working_memory=0.05):
+        model = PCA().partial_fit(X[:200]).partial_fit(X[200:])
+        with pytest.raises(AttributeError, match=r"directions that were kept.*working_memory"):
+            _ = model.components_
+        few = PCA(3).partial_fit(X[:200]).partial_fit(X[200:])
+        with pytest.warns(ConvergenceWarning, match="of 3 components"):
+            certificate = few.certificate_
+    true = np.linalg.svd(X - X.mean(0), compute_uv=False)[:3]
+    assert np.all(np.abs(few.singular_values_ - true) <= certificate.value_bounds)
+
+
+def test_encode_and_decode_follow_set_output() -> None:
+    pytest.importorskip("pandas")
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    model = PCA(2).set_output(transform="pandas").fit(X)
+    assert list(model.encode(X).columns) == ["pca0", "pca1"]
+    np.testing.assert_allclose(model.decode(model.encode(X)), model.inverse_transform(model.transform(X)))
+
+
+@pytest.mark.parametrize("solver", [Dense(), Krylov(), Randomized(), Power(), Auto()])
+@pytest.mark.parametrize("k", [0, 4])
+def test_solvers_refuse_more_triplets_than_there_are(solver: Any, k: int) -> None:
+    with pytest.raises(ValueError, match=rf"k={k}.*\(10, 3\).*3"):
+        solver(Data(np.random.default_rng(0).standard_normal((10, 3))), k)
+
+
+def test_a_small_wide_file_is_like_the_array_in_it(tmp_path: pathlib.Path) -> None:
+    X = np.random.default_rng(0).standard_normal((400, 700))
+    np.save(tmp_path / "wide.npy", X)
+    for n_components in (0.5, 3, None):
+        np.testing.assert_allclose(
+            PCA(n_components).fit(tmp_path / "wide.npy").singular_values_, PCA(n_components).fit(X).singular_values_
+        )
+
+
+def test_passes_are_those_of_the_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+    original = gramian.sources.NpySource.blocks
+    monkeypatch.setattr(
+        gramian.sources.NpySource, "blocks", lambda self, rows=None: reads.append(1) or original(self, rows)
+    )
+    X = np.random.default_rng(0).standard_normal((3000, 100))
+    for factor, solver in ((1.0, "auto"), (1.0, "krylov"), (1.0, "full"), (1e180, "auto"), (1e-120, "randomized")):
+        np.save(tmp_path / "x.npy", X * factor * 0.8 ** np.arange(100))
+        reads.clear()
+        with np.errstate(all="ignore"):
+            model = PCA(3, svd_solver=solver, whiten=False)
+            if factor == 1e180:
+                with pytest.warns(gramian.NumericalWarning, match="too large"):
+                    model.fit(tmp_path / "x.npy")
+            else:
+                model.fit(tmp_path / "x.npy")
+        assert model.certificate_.passes == len(reads), solver
+
+
+def test_centred_wide_products_read_the_data_once_a_pass() -> None:
+    X = np.random.default_rng(0).standard_normal((100, 3000)) * 0.99 ** np.arange(3000)
+    A = gramian.operators.Centred(Data(X), X.mean(axis=0))
+    U = np.ones((100, 2))
+    A.conormal(U)
+    before = A.passes
+    A.conormal(U)
+    assert A.passes == before + 1
+
+
+def test_sparse_rows_stay_in_order_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gramian.compute import sparse
+
+    S = sp.random_array((101, 7), density=0.3, format="csr", rng=np.random.default_rng(0))
+    monkeypatch.setattr(sparse, "n_threads", lambda: 5)
+    np.testing.assert_allclose(sparse.product(S, np.eye(7)), S.toarray())
