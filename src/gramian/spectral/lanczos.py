@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from gramian.spectral.rayleigh import small
+from gramian.spectral.rayleigh import small, thin_qr
 
 __all__ = ["BlockLanczos"]
 
@@ -111,7 +111,7 @@ class BlockLanczos:
         """W = Q R with Q orthogonal to the basis; directions W does not fill are drawn at random."""
         room = self._store.shape[1] - self.d
         scale = float(np.max(np.abs(self.T), initial=0.0)) or float(self.xp.max(self.xp.abs(W)))
-        Q, R = self.xp.linalg.qr(W)
+        Q, R = thin_qr(self.xp, W)
         R = small(R)
         pivots = np.abs(np.diag(R))
         weak = pivots <= 100 * float(self.xp.finfo(W.dtype).eps) * scale
