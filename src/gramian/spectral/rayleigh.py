@@ -63,10 +63,10 @@ def thin_qr(xp: Any, Y: Array) -> tuple[Array, Array]:
         try:
             step = xp.linalg.cholesky(Q.T @ Q).T
         except (np.linalg.LinAlgError, RuntimeError):  # not positive definite, in NumPy's words and in torch's
-            return tuple(xp.linalg.qr(Y))  # type: ignore[return-value]
+            return tuple(xp.linalg.qr(Y))
         pivots = np.abs(np.diag(small(step)))
         if not pivots.min(initial=np.inf) > tame * pivots.max(initial=0.0):
-            return tuple(xp.linalg.qr(Y))  # type: ignore[return-value]
+            return tuple(xp.linalg.qr(Y))
         Q, R = Q @ xp.linalg.inv(step), step if R is None else step @ R
     return Q, R
 
