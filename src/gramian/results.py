@@ -28,7 +28,7 @@ class Certificate:
     .. math:: \rho = \sqrt{\|A\hat v - \hat\sigma\hat u\|^2 + \|A^T\hat u - \hat\sigma\hat v\|^2}\,/\,\|A\|
 
     and some singular value of A lies within :math:`\rho\|A\|/\sqrt2` of :math:`\hat\sigma` (the residual
-    bound for the symmetric matrix with blocks 0, A, Aᵀ, 0).
+    bound for the symmetric matrix with blocks 0, A, Aᵀ, 0). Which one it is, no residual can say.
 
     Attributes
     ----------
