@@ -91,23 +91,23 @@ def array(A: Operator, rows: int, columns: int, seed: int) -> Any:
     return A.asarray(np.random.default_rng(seed).standard_normal((rows, columns)))
 
 
-def close(got: Any, want: np.ndarray, tol: float) -> None:
+def must_be_close(got: Any, want: np.ndarray, tol: float) -> None:
     np.testing.assert_allclose(np.asarray(got), want, atol=tol * max(1.0, np.abs(want).max()), rtol=0)
 
 
 def test_shape_dtype_and_dense_form(case: tuple[Operator, np.ndarray, float]) -> None:
     A, D, tol = case
     assert A.shape == D.shape
-    close(A.to_dense(), D, tol)
+    must_be_close(A.to_dense(), D, tol)
     assert A.to_dense().dtype == A.dtype
 
 
 def test_products_agree_with_the_dense_matrix(case: tuple[Operator, np.ndarray, float]) -> None:
     A, D, tol = case
     V, U = array(A, A.shape[1], 3, 0), array(A, A.shape[0], 3, 1)
-    close(A @ V, D @ np.asarray(V, float), tol)
-    close(A.T @ U, D.T @ np.asarray(U, float), tol)
-    close(A @ V[:, 0], D @ np.asarray(V[:, 0], float), tol)
+    must_be_close(A @ V, D @ np.asarray(V, float), tol)
+    must_be_close(A.T @ U, D.T @ np.asarray(U, float), tol)
+    must_be_close(A @ V[:, 0], D @ np.asarray(V[:, 0], float), tol)
     assert (A @ V).dtype == A.dtype
 
 
@@ -115,23 +115,23 @@ def test_normal_products_and_gram_matrices(case: tuple[Operator, np.ndarray, flo
     A, D, tol = case
     V, U = array(A, A.shape[1], 2, 2), array(A, A.shape[0], 2, 3)
     w, c = vector(A.shape[0], 6), vector(A.shape[1], 7)
-    close(A.normal(V), D.T @ D @ np.asarray(V, float), 10 * tol)
-    close(A.conormal(U), D @ D.T @ np.asarray(U, float), 10 * tol)
-    close(A.normal(V, A.asarray(w)), (D.T * w) @ D @ np.asarray(V, float), 10 * tol)
-    close(A.conormal(U, A.asarray(c)), (D * c) @ D.T @ np.asarray(U, float), 10 * tol)
-    close(A.gram(), D.T @ D, 10 * tol)
-    close(A.cogram(), D @ D.T, 10 * tol)
-    close(A.gram(A.asarray(w)), (D.T * w) @ D, 10 * tol)
-    close(A.cogram(A.asarray(c)), (D * c) @ D.T, 10 * tol)
+    must_be_close(A.normal(V), D.T @ D @ np.asarray(V, float), 10 * tol)
+    must_be_close(A.conormal(U), D @ D.T @ np.asarray(U, float), 10 * tol)
+    must_be_close(A.normal(V, A.asarray(w)), (D.T * w) @ D @ np.asarray(V, float), 10 * tol)
+    must_be_close(A.conormal(U, A.asarray(c)), (D * c) @ D.T @ np.asarray(U, float), 10 * tol)
+    must_be_close(A.gram(), D.T @ D, 10 * tol)
+    must_be_close(A.cogram(), D @ D.T, 10 * tol)
+    must_be_close(A.gram(A.asarray(w)), (D.T * w) @ D, 10 * tol)
+    must_be_close(A.cogram(A.asarray(c)), (D * c) @ D.T, 10 * tol)
 
 
 def test_linearity_and_adjointness(case: tuple[Operator, np.ndarray, float]) -> None:
     A, D, tol = case
     V, W, U = array(A, A.shape[1], 2, 4), array(A, A.shape[1], 2, 5), array(A, A.shape[0], 2, 6)
     size = np.abs(D).sum()
-    close((A @ (2.0 * V - W)) / size, np.asarray((2.0 * (A @ V) - A @ W) / size), tol)
+    must_be_close((A @ (2.0 * V - W)) / size, np.asarray((2.0 * (A @ V) - A @ W) / size), tol)
     left, right = (A @ V).T @ U, V.T @ (A.T @ U)  # <Av, u> = <v, Aᵀu>
-    close(left / size, np.asarray(right / size), tol)
+    must_be_close(left / size, np.asarray(right / size), tol)
 
 
 def test_rows_come_in_order_and_make_up_the_matrix(case: tuple[Operator, np.ndarray, float]) -> None:
@@ -141,14 +141,14 @@ def test_rows_come_in_order_and_make_up_the_matrix(case: tuple[Operator, np.ndar
         stops = [0]
         for start, stop, block in A.rows(basis):
             assert start == stops[-1]
-            close(block, want[start:stop], tol)
+            must_be_close(block, want[start:stop], tol)
             stops.append(stop)
         assert stops[-1] == A.shape[0]
 
 
 def test_a_transposed_twice_is_itself(case: tuple[Operator, np.ndarray, float]) -> None:
     A, D, tol = case
-    close(A.T.T.to_dense(), D, tol)
+    must_be_close(A.T.T.to_dense(), D, tol)
     assert A.T.shape == D.T.shape
 
 
@@ -171,10 +171,10 @@ def test_data_with_origin_and_unit(backend: str, dtype: str) -> None:
     A = origin_data(backend, dtype)
     want = 0.25 * matrix().astype(dtype).astype(float) - vector(P, 1)
     tol = 1e-13 if dtype == "float64" else 1e-5
-    close(A.to_dense(), want, tol)
-    close(A.gram(), want.T @ want, 10 * tol)
-    close(A.cogram(), want @ want.T, 10 * tol)
-    close(A.conormal(array(A, N, 2, 0)), want @ want.T @ np.asarray(array(A, N, 2, 0), float), 10 * tol)
+    must_be_close(A.to_dense(), want, tol)
+    must_be_close(A.gram(), want.T @ want, 10 * tol)
+    must_be_close(A.cogram(), want @ want.T, 10 * tol)
+    must_be_close(A.conormal(array(A, N, 2, 0)), want @ want.T @ np.asarray(array(A, N, 2, 0), float), 10 * tol)
 
 
 @given(n=st.integers(1, 40), p=st.integers(1, 12), memory=st.floats(1e-5, 1e-2), seed=st.integers(0, 99))

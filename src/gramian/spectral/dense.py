@@ -14,6 +14,7 @@ from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
 from gramian.spectral.rayleigh import (
     Triplets,
+    beside,
     check_k,
     default_tolerance,
     epsilon,
@@ -144,7 +145,7 @@ def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, 
     eps = float(xp.finfo(G.dtype).eps)
     top = float(lam[0]) if len(lam) and lam[0] > 0 else 1.0
     sigma = np.sqrt(np.maximum(lam, eps * top))
-    defect = norms(xp, G @ W - W * xp.asarray(lam, dtype=G.dtype, **_where(G))[None, :])
+    defect = norms(xp, G @ W - W * xp.asarray(lam, dtype=G.dtype, **beside(G))[None, :])
     residuals = (defect + 4 * eps * (top + offset)) / (sigma * np.sqrt(top))
     return values, W, residuals
 
@@ -194,7 +195,3 @@ def _better_formed(A: Operator) -> bool:
     """Whether to form A itself: it is small, or it is a wide file, whose Gram matrix would take many passes."""
     n, p = A.shape
     return not A.sparse and (n * p <= SVD_ENTRIES or (n < p and not A.resident))
-
-
-def _where(x: Array) -> dict[str, Any]:
-    return {} if isinstance(x, np.ndarray) else {"device": x.device}

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from gramian.spectral.rayleigh import small, thin_qr
+from gramian.spectral.rayleigh import beside, small, thin_qr
 
 __all__ = ["BlockLanczos"]
 
@@ -45,7 +45,7 @@ class BlockLanczos:
         self.limit = min(limit, m)
         self.rng = np.random.default_rng([seed, 1])
         # transposed storage: the basis vectors are rows, contiguous, and a view of the first d costs nothing
-        self._store = xp.empty((self.limit, m), dtype=start.dtype, **_where(start))
+        self._store = xp.empty((self.limit, m), dtype=start.dtype, **beside(start))
         self.T: Matrix = np.zeros((self.limit, self.limit))
         self.d = 0  # vectors whose product is known
         self.steps = 0
@@ -87,7 +87,7 @@ class BlockLanczos:
         return self._store[: self.d, :].T @ self._native(S)
 
     def _native(self, S: Matrix) -> Array:
-        return self.xp.asarray(np.ascontiguousarray(S), dtype=self._store.dtype, **_where(self._store))
+        return self.xp.asarray(np.ascontiguousarray(S), dtype=self._store.dtype, **beside(self._store))
 
     def _project(self, W: Array, d: int) -> tuple[Matrix, Array]:
         """Coefficients of W in the first d basis vectors, and what is left.
@@ -124,7 +124,7 @@ class BlockLanczos:
 
     def _refill(self, Q: Array, weak: npt.NDArray[np.bool_]) -> Array:
         random = self._native(self.rng.standard_normal((Q.shape[0], int(weak.sum()))))
-        keep = Q[:, self.xp.asarray(np.flatnonzero(~weak), **_where(Q))]
+        keep = Q[:, self.xp.asarray(np.flatnonzero(~weak), **beside(Q))]
         return self._clean(self.xp.concat([keep, random], axis=1))
 
     def _clean(self, Q: Array) -> Array:
@@ -145,8 +145,3 @@ class BlockLanczos:
         self.d = keep
         self.restarted = True
         self._next = self._clean(self._next)
-
-
-def _where(x: Array) -> dict[str, Any]:
-    """Keyword for new arrays beside x; NumPy needs none."""
-    return {} if isinstance(x, np.ndarray) else {"device": x.device}

@@ -42,6 +42,11 @@ def small(x: Array) -> npt.NDArray[np.float64]:
     return np.asarray(x if isinstance(x, np.ndarray) else to_device(x, "cpu"), dtype=np.float64)
 
 
+def beside(x: Array) -> dict[str, Any]:
+    """Keyword that puts a new array on the device of x; NumPy needs none."""
+    return {} if isinstance(x, np.ndarray) else {"device": x.device}
+
+
 def random_block(A: Operator, rows: int, columns: int, seed: int) -> Array:
     """Gaussian start vectors: the same bits for the same seed on every device."""
     return A.asarray(np.random.default_rng(seed).standard_normal((rows, columns)))
