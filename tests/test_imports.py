@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "spectral": {"operators.base", "results"},
     "linear": {"operators.base", "results"},
     "likelihood": {"sources", "compute", "results"},
+    "analysis": {"sources", "compute", "operators", "spectral", "likelihood", "results"},
 }
 BELOW = set(MAY_IMPORT)
 MAY_IMPORT |= {

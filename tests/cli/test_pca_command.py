@@ -161,9 +161,8 @@ def one_line(result):
     return lines[0]
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_missing_numbers_exit_3_and_say_where(tmp_path, X, value):
-    X[12, 2] = value
+def test_infinities_exit_3_and_say_where(tmp_path, X):
+    X[12, 2] = np.inf
     np.save(tmp_path / "gap.npy", X)
     result = run(tmp_path / "gap.npy", "--out", tmp_path / "out")
     assert result.exit_code == 3
@@ -171,6 +170,19 @@ def test_missing_numbers_exit_3_and_say_where(tmp_path, X, value):
     assert "row 12, column 2" in line
     assert "Remove" in line
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("k", [None, "2"])
+def test_missing_numbers_are_filled_by_the_model_and_certified(tmp_path, X, k):
+    X[12, 2] = np.nan
+    np.save(tmp_path / "gap.npy", X)
+    result = run(tmp_path / "gap.npy", "--out", tmp_path / "out", *([] if k is None else ["-k", k]))
+    assert result.exit_code == 0, result.output
+    certificate = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    assert certificate["converged"]
+    assert certificate["gradient"] <= certificate["tolerance"]
+    assert "1 of" in certificate["notes"][0]
+    assert "residual" not in (tmp_path / "out" / "variances.csv").read_text().splitlines()[0]
 
 
 def test_text_column_exits_3_and_points_to_label(tmp_path, labelled):
@@ -187,7 +199,7 @@ def test_text_column_exits_3_and_points_to_label(tmp_path, labelled):
         ("a,b\n1,2\n3,4\n", "kind", "no column 'kind'; the columns are a, b"),
         ("a,kind,b\n1,x,2\n3,y,four\n", "kind", "'four' in row 1, column 'b', is not a number"),
         ("a,kind,b\n1,x,2\n3,y\n", "kind", "row 1 has 2 cells where the header has 3"),
-        ("a,kind,b\n1,x,2\n3,y,\n4,z,1\n", "kind", "NaN"),
+        ("a,kind,b\n1,x,2\n3,y,\n4,z,1\n", "kind", "values are missing"),
         ("", "kind", "no column 'kind'"),
     ],
 )

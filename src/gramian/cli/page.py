@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from gramian.results import Certificate
+from gramian.results import Certificate, Optimum
 
 __all__ = ["Number", "demo_page"]
 
@@ -33,7 +33,7 @@ class Number:
 
 
 def demo_page(
-    certificates: Mapping[str, Certificate],
+    certificates: Mapping[str, Certificate | Optimum],
     numbers: Sequence[Number],
     accuracy: tuple[float, float],
     captions: Mapping[str, int],
@@ -55,7 +55,7 @@ def _row(number: Number) -> str:
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
-def _certificate(certificate: Certificate) -> str:
+def _certificate(certificate: Certificate | Optimum) -> str:
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in certificate.summary())
     state, word = ("met", "converged") if certificate.converged else ("unmet", "not converged")
     return f'<table class="certificate {state}"><caption>Certificate: {word}</caption>{rows}</table>'

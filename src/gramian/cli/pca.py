@@ -20,6 +20,7 @@ from gramian.cli.outputs import refuse_existing, staged, write_csv, write_json
 from gramian.cli.show import certificate_panel, spinner, variance_table, warnings_as_lines
 from gramian.display import save_picture, score_plot, scree
 from gramian.estimators import PCA
+from gramian.results import Certificate
 from gramian.sources import Source, open_source
 
 __all__ = ["FILES", "pca"]
@@ -163,9 +164,10 @@ def _write_variances(path: Path, names: list[str], model: PCA) -> None:
         "share": shares,
         "running_sum": list(accumulate(shares)),
         "singular_value": model.singular_values_.tolist(),
-        "residual": certificate.residuals.tolist(),
-        "variance_bound": certificate.eigenvalue_bounds.tolist(),
     }
+    if isinstance(certificate, Certificate):  # an optimum has one gradient, not a residual for each
+        columns["residual"] = certificate.residuals.tolist()
+        columns["variance_bound"] = certificate.eigenvalue_bounds.tolist()
     write_csv(path, list(columns), zip(*columns.values(), strict=True))
 
 

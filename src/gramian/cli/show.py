@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
 
+import numpy as np
 import rich.box
 from rich.console import Console
 from rich.markup import escape
@@ -14,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from gramian.estimators import PCA
-from gramian.results import Certificate
+from gramian.results import Certificate, Optimum
 
 __all__ = ["certificate_panel", "spinner", "variance_table", "warnings_as_lines"]
 
@@ -47,7 +48,7 @@ def variance_table(model: PCA, title: str, most: int = 10) -> Table:
     for name in ("component", "variance", "share", "running sum", "residual"):
         table.add_column(name, justify="right")
     shares = model.explained_variance_ratio_.tolist()
-    residuals = model.certificate_.residuals.tolist()
+    residuals = getattr(model.certificate_, "residuals", np.full(len(shares), np.nan))  # an optimum has none
     columns = zip(model.explained_variance_.tolist(), shares, accumulate(shares), residuals, strict=False)
     for j, (variance, share, total, residual) in enumerate(columns, start=1):
         if j > most:
@@ -57,7 +58,7 @@ def variance_table(model: PCA, title: str, most: int = 10) -> Table:
     return table
 
 
-def certificate_panel(certificate: Certificate) -> Panel:
+def certificate_panel(certificate: Certificate | Optimum) -> Panel:
     """Return the certificate in a frame, green when the tolerance was met and red otherwise."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.analysis.rank import SPECTRUM_RULES
 from gramian.estimators._components import complete, enough_for_fraction, fix_signs, minka, requested
 from gramian.estimators._inputs import refuse_non_finite
 from gramian.estimators._problem import Problem, pca_problem
@@ -17,7 +18,18 @@ from gramian.sources import Source
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
 from gramian.spectral.auto import Facts, choose
 
-__all__ = ["FITTED", "Fitted", "Found", "Options", "count", "fit", "named", "refuse_too_few"]
+__all__ = [
+    "FITTED",
+    "Fitted",
+    "Found",
+    "Options",
+    "count",
+    "fit",
+    "named",
+    "number_of_components",
+    "refuse_too_few",
+    "rows",
+]
 
 Array = Any
 Vector = npt.NDArray[np.float64]
@@ -216,9 +228,16 @@ def _how_many(n_components: Any, values: Vector, found: Found, p: int, asked: in
         return asked
     if found.total == 0.0:
         return 1
-    if n_components == "mle":
-        return minka(values**2 / (found.weight - 1.0), rows(found.weight), p)
-    return min(enough_for_fraction(values**2 / found.total, float(n_components)), len(values))
+    return number_of_components(n_components, values**2 / (found.weight - 1.0), found.weight, p)
+
+
+def number_of_components(rule: Any, variances: Vector, weight: float, p: int) -> int:
+    """Return how many components a rule keeps of all the variances there are: a fraction, or the name of a rule."""
+    if rule == "mle":
+        return minka(variances, rows(weight), p)
+    if isinstance(rule, str):
+        return SPECTRUM_RULES[rule](variances, weight, p).n_components
+    return min(enough_for_fraction(variances / variances.sum(), float(rule)), len(variances))
 
 
 def _above(values: Vector, level: float, found: Found) -> int:
@@ -275,6 +294,11 @@ def _rank_messages(options: Options, k: int, rank: int, total: float) -> list[st
     if total == 0.0:
         return ["All rows are equal: there is no variance to explain, and the components are arbitrary directions."]
     messages = []
+    if k == 0 and isinstance(options.n_components, str):
+        messages.append(
+            f"n_components={options.n_components!r} finds nothing that stands out of the noise: no component is kept. "
+            "See gramian.rank_advice for what other rules say."
+        )
     if options.n_components is not None and k > rank:
         messages.append(
             f"n_components={k} exceeds the rank of the centred data, {rank}: components from {rank} on (from 0) "

@@ -14,9 +14,13 @@ from sklearn.utils.validation import check_array, validate_data
 from gramian.sources import DenseSource, Source, SparseSource, open_source
 from gramian.sources.frames import frame_names, frame_to_array, is_frame
 
-__all__ = ["check_weights", "open_input", "refuse_non_finite"]
+__all__ = ["MissingValuesError", "check_weights", "has_missing", "open_input", "refuse_non_finite"]
 
 Array = Any
+
+
+class MissingValuesError(ValueError):
+    """There are NaN cells in data that were to be complete."""
 
 
 def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
@@ -91,11 +95,24 @@ def refuse_non_finite(source: Source) -> None:
             continue
         i, j, value = found
         name = f" ({source.feature_names[j]!r})" if source.feature_names else ""
-        kind = "NaN" if np.isnan(value) else "infinity (inf)"
-        raise ValueError(
-            f"Input X contains {kind}: the first is in row {block.start + i}, column {j}{name}, counted from 0. "
-            "Remove such rows or fill them in, for example with sklearn.impute.SimpleImputer."
-        )
+        where = f"the first is in row {block.start + i}, column {j}{name}, counted from 0."
+        if np.isnan(value):
+            raise MissingValuesError(
+                f"Input X contains NaN: {where} PCA.fit takes them in dense data where n_components is a whole number; "
+                "or remove such rows, or fill them in, for example with sklearn.impute.SimpleImputer."
+            )
+        raise ValueError(f"Input X contains infinity (inf): {where} Remove such rows or replace the value.")
+
+
+def has_missing(source: Source) -> bool:
+    """Whether a dense source has NaN cells; infinities, and NaN in sparse data, are refused by name."""
+    try:
+        refuse_non_finite(source)
+    except MissingValuesError:
+        if source.sparse:
+            raise
+        return True
+    return False
 
 
 def _first_non_finite(source: Source, values: Any) -> tuple[int, int, float] | None:

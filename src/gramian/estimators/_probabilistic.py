@@ -3,11 +3,19 @@ r"""The Gaussian model behind a PCA: covariance C = Vᵀ diag(λ − σ²) V + �
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_numpy_namespace
 from sklearn.utils.validation import check_is_fitted
+
+from gramian.analysis import conditional
+from gramian.analysis.conditional import Conditional, Latent, log_densities
+from gramian.analysis.imputation import Imputations, impute, impute_to, multiple_imputation
+from gramian.estimators._inputs import check_weights, has_missing, open_input
+from gramian.estimators._scores import beside
+from gramian.sources import Source
 
 __all__ = ["ProbabilisticModel", "as_like"]
 
@@ -21,6 +29,15 @@ class ProbabilisticModel:
     explained_variance_: Array
     noise_variance_: float
     scale_: Array | None
+    explained_variance_ratio_: Array
+    singular_values_: Array
+    mean_: Array
+    n_components_: int
+    n_features_in_: int
+    n_samples_: int
+    rank_: int
+    whiten: bool
+    _weight: float
 
     def get_covariance(self) -> Array:
         r"""Covariance of the model, in the data's own units.
@@ -62,7 +79,7 @@ class ProbabilisticModel:
         Parameters
         ----------
         X : array-like, path or Source of shape (n, p)
-            The rows.
+            The rows; of a row with NaN cells, the density of those that are observed.
 
         Returns
         -------
@@ -74,7 +91,10 @@ class ProbabilisticModel:
         noise = self.noise_variance_
         if noise == 0.0:
             self._refuse_singular(p)
-        Z, errors = self._scores_and_errors(X)
+        source = open_input(self, X, reset=False)
+        if has_missing(source):
+            return beside(source, log_densities(self, source))
+        Z, errors = self._scores_and_errors(source)
         xp = array_namespace(Z)
         lam = noise + _positive(xp, as_like(Z, self.explained_variance_) - noise)
         distance = xp.sum(Z**2 / lam, axis=1)
@@ -89,6 +109,77 @@ class ProbabilisticModel:
     def score(self, X: Any, y: Any = None) -> float:
         """Average log-likelihood of the rows of X."""
         return float(np.mean(np.asarray(self.score_samples(X))))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        random_state : int or Generator, optional
+            Of the draws; None draws anew each time.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, p)
+            Rows of N(mean, covariance), with the covariance of :meth:`get_covariance`.
+        """
+        check_is_fitted(self)
+        return conditional.sample(self, n_samples, random_state)
+
+    def latent(self, X: Any) -> Latent:
+        """Posterior mean and covariance of the standardised latent variables of each row, complete or not."""
+        check_is_fitted(self)
+        return conditional.latent(self, self._open_dense(X))
+
+    def condition(self, X: Any) -> Conditional:
+        """Distribution of the NaN cells of each row given the observed ones: means, covariances, draws.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import PCA
+        >>> rng = np.random.default_rng(0)
+        >>> pca = PCA(1).fit(rng.normal(size=(900, 1)) + 0.1 * rng.normal(size=(900, 3)))
+        >>> given = pca.condition([[1.0, 1.0, np.nan]])
+        >>> bool(abs(given.mean[0, 2] - 1) < 0.05), bool(abs(given.variance[0, 2] - 0.015) < 0.003)
+        (True, True)
+        """
+        check_is_fitted(self)
+        return conditional.condition(self, self._open_dense(X))
+
+    def impute(self, X: Any, out: str | os.PathLike[str] | None = None) -> Array:
+        """Fill NaN cells with their conditional expectation.
+
+        Parameters
+        ----------
+        X : array-like, path or Source of shape (n, p)
+            The rows.
+        out : path, optional
+            An ``.npy`` file to write instead, block by block, for tables larger than memory.
+
+        Returns
+        -------
+        ndarray of shape (n, p), or the path
+            The completed rows.
+        """
+        check_is_fitted(self)
+        source = self._open_dense(X)
+        return impute(self, source) if out is None else impute_to(self, source, out)
+
+    def multiple_imputation(self, X: Any, n: int = 20, **options: Any) -> Imputations:
+        """Draw ``n`` completed tables; see :func:`gramian.analysis.multiple_imputation` for the options."""
+        check_is_fitted(self)
+        source = self._open_dense(X)
+        w = check_weights(options.pop("sample_weight", None), source)
+        return multiple_imputation(self, source, n, sample_weight=w, **options)
+
+    def _open_dense(self, X: Any) -> Source:
+        source = open_input(self, X, reset=False)
+        if source.sparse:
+            raise ValueError("Sparse data have no missing cells: what is not stored is 0. Use X.toarray() with NaN.")
+        return source
 
     def _model(self) -> tuple[Any, Array, Array]:
         """Namespace, components and variances, both in float64."""

@@ -11,7 +11,7 @@ from gramian.estimators._inputs import refuse_non_finite
 from gramian.estimators._problem import centred_data
 from gramian.sources import Source
 
-__all__ = ["beside", "scores", "scores_and_errors"]
+__all__ = ["beside", "score_like", "scores", "scores_and_errors"]
 
 Array = Any
 
@@ -21,6 +21,12 @@ def beside(source: Source, x: Any) -> Any:
     if x is None or is_numpy_namespace(source.xp):
         return x if x is None else np.asarray(x)
     return source.xp.asarray(x, device=source.values.device)  # type: ignore[attr-defined]
+
+
+def score_like(source: Source, Z: Any) -> Any:
+    """Z as scores of this source are: in its array type, float32 for float32 data."""
+    xp = source.xp
+    return xp.astype(beside(source, Z), xp.float32 if source.dtype == xp.float32 else xp.float64)
 
 
 def scores(source: Source, components: Array, mean: Array, scale: Array | None) -> Array:

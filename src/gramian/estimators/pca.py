@@ -12,13 +12,16 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.analysis.conditional import conditional_scores
+from gramian.analysis.rank import SPECTRUM_RULES
 from gramian.compute.rowspace import RowSpace
 from gramian.estimators import _fitting as fitting
 from gramian.estimators import _stream as stream
-from gramian.estimators._inputs import check_weights, open_input, refuse_non_finite
+from gramian.estimators._incomplete import LIKELIHOOD, fit_incomplete
+from gramian.estimators._inputs import MissingValuesError, check_weights, open_input, refuse_non_finite
 from gramian.estimators._probabilistic import ProbabilisticModel, as_like
-from gramian.estimators._scores import scores, scores_and_errors
-from gramian.results import Certificate, NumericalWarning
+from gramian.estimators._scores import score_like, scores, scores_and_errors
+from gramian.results import Certificate, NumericalWarning, Optimum
 from gramian.sources import Source
 
 __all__ = ["PCA"]
@@ -26,6 +29,7 @@ __all__ = ["PCA"]
 Array = Any
 
 SOLVERS = ("auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power")
+RULES = ("mle", *SPECTRUM_RULES)
 NORMALIZERS = ("auto", "QR", "LU", "none")
 
 
@@ -78,8 +82,8 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Mean of the eigenvalues left out.
     n_components_, n_samples_, n_features_in_, rank_ : int
         Components kept; rows (sum of the weights); columns; numerical rank seen among the components computed.
-    certificate_ : Certificate
-        Method, passes, residuals, error bounds, and whether the tolerance was met.
+    certificate_ : Certificate or Optimum
+        Method, passes, residuals, error bounds, and whether the tolerance was met; an Optimum where cells were missing.
 
     Examples
     --------
@@ -139,7 +143,58 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self._forget()
         source = open_input(self, X, reset=True)
         w = check_weights(sample_weight, source)
-        self._name(fitting.fit(source, w, self._options()))
+        try:
+            self._name(fitting.fit(source, w, self._options()))
+        except MissingValuesError:
+            if source.sparse:
+                raise
+            self._name(fit_incomplete(self, source, w, self._options(), LIKELIHOOD))
+        return self
+
+    def fit_incomplete(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        method: str = LIKELIHOOD,
+        sample_weight: Any = None,
+        tol: float = 1e-6,
+        max_iterations: int = 2000,
+    ) -> PCA:
+        """Find the components of rows of which some cells are NaN, by a method of choice.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`; dense, in memory or in a file.
+        method : {"likelihood", "regularised", "least-squares"}, default="likelihood"
+            Maximum likelihood of the observed cells under probabilistic PCA, which is what :meth:`fit` does; or
+            iterative PCA with shrinkage or without, which missMDA calls "Regularized" and "EM".
+        tol : float, default=1e-6
+            Gradient to reach: see :class:`gramian.results.Optimum`.
+        max_iterations : int, default=2000
+            Most iterations; too few for the tolerance is warned about.
+
+        Returns
+        -------
+        PCA
+            The estimator itself; ``certificate_`` is an :class:`~gramian.results.Optimum`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import PCA
+        >>> X = np.outer(np.arange(6.0), [1.0, 2.0, -1.0]) + 0.1 * np.sin(np.arange(18.0)).reshape(6, 3)
+        >>> X[2, 1] = np.nan
+        >>> pca = PCA(n_components=1).fit_incomplete(X, method="regularised")
+        >>> pca.impute(X)[2, 1].round(1)
+        np.float64(4.0)
+        """
+        self._check_parameters()
+        self._forget()
+        source = open_input(self, X, reset=True)
+        w = check_weights(sample_weight, source)
+        self._name(fit_incomplete(self, source, w, self._options(), method, tol, max_iterations))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -174,10 +229,19 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return self
 
     def transform(self, X: Any) -> Array:
-        r"""Scores z = V_kᵀ(x − x̄) of the rows of X, divided by their standard deviations if ``whiten``."""
+        r"""Scores z = V_kᵀ(x − x̄) of the rows of X, divided by their standard deviations if ``whiten``.
+
+        A row with NaN cells gets the conditional expectation of its scores given the cells that are observed.
+        """
         check_is_fitted(self)
         source = open_input(self, X, reset=False)
-        return self._whitened(scores(source, self.components_, self.mean_, self.scale_))
+        try:
+            Z = scores(source, self.components_, self.mean_, self.scale_)
+        except MissingValuesError:
+            if source.sparse:
+                raise
+            Z = score_like(source, conditional_scores(self, source))
+        return self._whitened(Z)
 
     def inverse_transform(self, X: Any) -> Array:
         r"""Rows x̂ = x̄ + V_k z of scores z."""
@@ -278,6 +342,7 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         return tags
 
     @property
@@ -293,14 +358,14 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             isinstance(self.iterated_power, Integral) and self.iterated_power >= 0
         ):
             raise ValueError(f"iterated_power must be 'auto' or a number of iterations, got {self.iterated_power!r}.")
-        if isinstance(self.n_components, str) and self.n_components != "mle":
-            raise ValueError(f"n_components must be a number, 'mle' or None, got {self.n_components!r}.")
+        if isinstance(self.n_components, str):
+            _one_of("n_components", self.n_components, RULES)
         _one_of("whiten", self.whiten, (True, False))
         _one_of("scale", self.scale, (True, False))
         if not (isinstance(self.n_oversamples, Integral) and self.n_oversamples >= 1):
             raise ValueError(f"n_oversamples must be a positive integer, got {self.n_oversamples!r}.")
 
-    certificate_: Certificate
+    certificate_: Certificate | Optimum
     _rowspace: RowSpace
     _like: Source
     _weight: float

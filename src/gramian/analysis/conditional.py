@@ -1,0 +1,249 @@
+r"""What observed cells say about missing ones, under the Gaussian model of a PCA.
+
+With W = V diag(√(λ − σ²)), the model is x ~ N(μ, WWᵀ + σ²I) in scaled units, and for a row whose cells o are observed
+
+.. math::
+    E[x_m|x_o] = \mu_m + W_m\hat z,\qquad \operatorname{Cov}(x_m|x_o) = W_mCW_m^T+\sigma^2I,
+    \qquad \hat z = A^{-1}W_o^T(x_o-\mu_o),\quad C = \sigma^2A^{-1},\quad A = \sigma^2I+W_o^TW_o.
+
+Without noise the limits hold: ẑ = W_o⁺(x_o − μ_o) and C = I − W_o⁺W_o.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.analysis._model import Model, variable_scale
+from gramian.likelihood.latent import Factor, posterior
+from gramian.likelihood.observed import host, refuse_rows
+from gramian.sources import Block, Source
+
+__all__ = [
+    "Conditional",
+    "Latent",
+    "condition",
+    "conditional_scores",
+    "filled_rows",
+    "latent",
+    "log_densities",
+    "model_of",
+    "sample",
+]
+
+Matrix = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Vector = npt.NDArray[np.float64]
+Stack = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Latent:
+    """The distribution of z given what is observed of each row: N(mean_i, covariance_i).
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n, k)
+        Standardised: z is N(0, I) before anything is observed.
+    covariance : ndarray of shape (n, k, k), or (1, k, k) where no cell is missing
+        The same for all complete rows.
+    """
+
+    mean: Matrix
+    covariance: Stack
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """The distribution of the missing cells of each row given its observed ones.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n, p)
+        The rows, missing cells at their conditional expectation.
+    variance : ndarray of shape (n, p)
+        Conditional variances; 0 where a cell is observed.
+    missing : ndarray of bool, shape (n, p)
+        Which cells these are.
+    """
+
+    mean: Matrix
+    variance: Matrix
+    missing: Mask
+    latent: Latent
+    loading: Matrix
+    noise: Vector
+
+    def covariance(self, row: int) -> Matrix:
+        """Covariance of the missing cells of one row, in the order of their columns."""
+        m = self.missing[row]
+        C = self.latent.covariance[row if len(self.latent.covariance) > 1 else 0]
+        return np.asarray(self.loading[m] @ C @ self.loading[m].T + np.diag(self.noise[m]))
+
+    def sample(self, random_state: Any = None) -> Matrix:
+        """Return the rows with every missing cell drawn from its row's conditional distribution."""
+        rng = np.random.default_rng(random_state)
+        values, Q = np.linalg.eigh(self.latent.covariance)
+        root = Q * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        z = rng.standard_normal(self.latent.mean.shape)
+        z = np.einsum("nij,nj->ni", np.broadcast_to(root, (len(z), *root.shape[1:])), z)
+        noise = np.sqrt(self.noise) * rng.standard_normal(self.mean.shape)
+        return np.where(self.missing, self.mean + z @ self.loading.T + noise, self.mean)
+
+
+def model_of(pca: Model) -> Factor:
+    """Return the model of a fitted PCA about its mean, in scaled units."""
+    V = np.asarray(pca.components_, dtype=np.float64)
+    variances, noise = np.asarray(pca.explained_variance_, dtype=np.float64), float(pca.noise_variance_)
+    largest = float(variances[0]) if len(variances) else 0.0
+    noise = noise if noise > 1e-14 * largest else 0.0
+    return Factor(np.zeros(V.shape[1]), V.T * np.sqrt(np.maximum(variances - noise, 0.0)), noise)
+
+
+def _rows(pca: Model, block: Block, names: list[str] | None) -> tuple[Matrix, Mask]:
+    """Rows about the mean in scaled units, and which cells are observed."""
+    X = host(block)
+    refuse_rows(X, np.ones(len(X)), block.start, names)
+    D = (X - np.asarray(pca.mean_, dtype=np.float64)) / variable_scale(pca)
+    return D, ~np.isnan(D)
+
+
+def _latent_of(D: Matrix, observed: Mask, factor: Factor) -> tuple[Matrix, Stack]:
+    """ẑ and C of each row; one C where every row is complete."""
+    if factor.noise > 0.0:
+        Z, inverse, _ = posterior(D, observed, factor)
+        return Z, factor.noise * inverse
+    return _without_noise(D, observed, factor)
+
+
+def _without_noise(D: Matrix, observed: Mask, factor: Factor) -> tuple[Matrix, Stack]:
+    """ẑ = W_o⁺r and C = I − W_o⁺W_o, by patterns of observed cells."""
+    W, k = factor.loading, factor.loading.shape[1]
+    Z, C = np.empty((len(D), k)), np.empty((len(D), k, k))
+    patterns, which = np.unique(observed, axis=0, return_inverse=True)
+    for index, o in enumerate(patterns):
+        rows = np.flatnonzero(which.ravel() == index)
+        inverse = np.linalg.pinv(W[o], rcond=1e-12)
+        Z[rows] = D[np.ix_(rows, np.flatnonzero(o))] @ inverse.T
+        C[rows] = np.eye(k) - inverse @ W[o]
+    return Z, C
+
+
+def _filled(D: Matrix, observed: Mask, factor: Factor) -> Matrix:
+    """Rows about the mean with missing cells at their conditional expectation; only incomplete rows are computed."""
+    rows = ~observed.all(axis=1)
+    if not rows.any():
+        return D
+    Z, _ = _latent_of(D[rows], observed[rows], factor)
+    out = D.copy()
+    out[rows] = np.where(observed[rows], D[rows], Z @ factor.loading.T)
+    return out
+
+
+def conditional_scores(pca: Model, source: Source) -> Matrix:
+    """Scores E[Vᵀ(x − μ) | x_o] of rows with missing cells, not whitened."""
+    V, factor = np.asarray(pca.components_, dtype=np.float64).T, model_of(pca)
+    parts = []
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        parts.append(_filled(D, observed, factor) @ V)
+    return np.concatenate(parts)
+
+
+def filled_rows(pca: Model, source: Source) -> Iterator[tuple[int, Matrix]]:
+    """Yield blocks of rows, missing cells at their conditional expectation, with the number of their first row."""
+    factor, s = model_of(pca), variable_scale(pca)
+    mean = np.asarray(pca.mean_, dtype=np.float64)
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        yield block.start, np.where(observed, host(block), mean + s * _filled(D, observed, factor))
+
+
+def condition(pca: Model, source: Source) -> Conditional:
+    """Distribution of the missing cells of every row given the observed ones.
+
+    Parameters
+    ----------
+    pca : fitted PCA
+        The model.
+    source : Source
+        Rows; NaN cells are missing.
+
+    Returns
+    -------
+    Conditional
+        Means, variances, covariances, and draws from them.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.analysis.conditional import condition
+    >>> X = np.random.default_rng(0).normal(size=(500, 1)) * [1.0, 2.0] + 0.0
+    >>> pca = gramian.PCA(1).fit(X + [[5.0, 0.0]])
+    >>> condition(pca, gramian.open(np.array([[6.0, np.nan]]))).mean.round(6)
+    array([[6., 2.]])
+    """
+    factor, s = model_of(pca), variable_scale(pca)
+    mean = np.asarray(pca.mean_, dtype=np.float64)
+    parts = []
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        Z, C = _latent_of(D, observed, factor)
+        C = np.broadcast_to(C, (len(D), *C.shape[1:]))
+        spread = np.einsum("pi,nij,pj->np", factor.loading, C, factor.loading, optimize=True) + factor.noise
+        filled = np.where(observed, host(block), mean + s * (Z @ factor.loading.T))
+        parts.append((filled, np.where(observed, 0.0, spread * s**2), ~observed, Z, C))
+    filled, variance, missing, Z, C = (np.concatenate(column) for column in zip(*parts, strict=True))
+    noise = np.full(len(s), factor.noise) * s**2
+    return Conditional(filled, variance, missing, Latent(Z, C), factor.loading * s[:, None], noise)
+
+
+def latent(pca: Model, source: Source) -> Latent:
+    """Posterior of the standardised latent variables z of every row, complete or not."""
+    factor = model_of(pca)
+    parts = []
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        Z, C = _latent_of(D, observed, factor)
+        parts.append((Z, np.broadcast_to(C, (len(D), *C.shape[1:]))))
+    means, covariances = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Latent(means, covariances)
+
+
+def log_densities(pca: Model, source: Source) -> Vector:
+    r"""Log-density of the observed cells of each row, :math:`\ln N(x_o;\ \mu_o,\ C_{oo})`."""
+    factor, s = model_of(pca), variable_scale(pca)
+    if factor.noise == 0.0:
+        raise ValueError("The model has no noise variance, so rows with missing cells have no density under it.")
+    parts = []
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        Z, _, logdet = posterior(D, observed, factor)
+        E = np.where(observed, D - Z @ factor.loading.T, 0.0)
+        count = observed.sum(axis=1)
+        quadratic = np.sum(E**2, axis=1) / factor.noise + np.sum(Z**2, axis=1)
+        dets = logdet + (count - Z.shape[1]) * math.log(factor.noise) + 2 * (observed @ np.log(s))
+        parts.append(-0.5 * (count * math.log(2 * math.pi) + dets + quadratic))
+    return np.concatenate(parts)
+
+
+def sample(pca: Model, n: int, random_state: Any = None) -> Matrix:
+    """Draw n rows x = μ + s(Wz + σε) from the model.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.analysis.conditional import sample
+    >>> pca = gramian.PCA(1).fit(np.random.default_rng(0).normal(size=(100, 3)) * [3.0, 1.0, 1.0])
+    >>> sample(pca, 5, random_state=0).shape
+    (5, 3)
+    """
+    factor, rng = model_of(pca), np.random.default_rng(random_state)
+    p, k = factor.loading.shape
+    D = rng.standard_normal((n, k)) @ factor.loading.T + math.sqrt(factor.noise) * rng.standard_normal((n, p))
+    return np.asarray(np.asarray(pca.mean_, dtype=np.float64) + variable_scale(pca) * D)

@@ -1,0 +1,273 @@
+"""Rotations of loadings to simple structure, with a proof that the criterion is stationary."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.analysis._elements import ratio, text_table
+from gramian.analysis._model import FittedPCA, feature_names
+from gramian.analysis._orthomax import Found, orthomax, random_rotation
+from gramian.analysis._scored import component_scores, deviations
+from gramian.analysis.reading import loadings
+from gramian.results import NumericalWarning
+
+__all__ = ["METHODS", "Rotation", "rotate", "rotated_scores"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+METHODS = ("equamax", "promax", "quartimax", "varimax")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rotation:
+    r"""Loadings after a rotation, and how well its criterion was met.
+
+    Attributes
+    ----------
+    method : str
+        Name of the criterion.
+    names : tuple of str
+        The variables.
+    loadings : ndarray of shape (p, k)
+        Rotated loadings (the pattern): AM for loadings A. Factors by falling variance, largest entries positive.
+    rotation : ndarray of shape (k, k)
+        M; orthogonal unless the method is promax.
+    structure : ndarray of shape (p, k)
+        Covariances of variables and factors, AMΦ: the loadings themselves where M is orthogonal.
+    correlations : ndarray of shape (k, k)
+        Φ = (MᵀM)⁻¹, the correlations of the factors.
+    explained_variance : ndarray of shape (k,)
+        What each factor explains: column sums of loadings × structure. They sum to the communalities.
+    criterion : float
+        The orthomax criterion at the rotation found, of the normalised loadings where they were normalised (of promax:
+        varimax's, from which it starts).
+    stationarity : float
+        ‖ΛᵀG − GᵀΛ‖/‖ΛᵀΛ³‖ with 4G the criterion's gradient and Λ³ taken entry by entry: 0 exactly where no small
+        rotation changes the criterion.
+    tolerance : float
+        What stationarity was asked to meet.
+    iterations : int
+        Sweeps over all pairs of factors.
+    converged : bool
+        Whether it met the tolerance, with no plane left in which the criterion would still rise by that much.
+    """
+
+    method: str
+    names: tuple[str, ...]
+    loadings: Matrix
+    rotation: Matrix
+    structure: Matrix
+    correlations: Matrix
+    explained_variance: Vector
+    criterion: float
+    stationarity: float
+    tolerance: float
+    iterations: int
+    converged: bool
+
+    @property
+    def communalities(self) -> Vector:
+        """What the factors explain of each variable's variance; no rotation changes them."""
+        return np.asarray(np.sum(self.loadings * self.structure, axis=1))
+
+    def table(self) -> dict[str, Any]:
+        """Return the loadings as columns, ready for ``pandas.DataFrame``."""
+        factors = {f"factor{j}": self.loadings[:, j] for j in range(self.loadings.shape[1])}
+        return {"name": list(self.names), **factors, "communality": self.communalities}
+
+    def __repr__(self) -> str:
+        met = "converged" if self.converged else "NOT converged"
+        head = f"Rotation: {self.method}, {met} in {self.iterations} sweeps (stationarity {self.stationarity:.1e})"
+        return f"{head}\n{text_table(self.table())}"
+
+
+def rotate(
+    pca: FittedPCA | Any,
+    method: str = "varimax",
+    *,
+    normalize: bool = True,
+    power: float = 4.0,
+    n_components: int | None = None,
+    tol: float = 1e-10,
+    max_iterations: int = 1000,
+    n_starts: int = 1,
+    random_state: int | None = None,
+) -> Rotation:
+    r"""Rotate loadings so that each variable loads on few factors and each factor on few variables.
+
+    The orthomax criterion of :math:`\Lambda = AT`, with T orthogonal, is
+
+    .. math:: Q(\Lambda) = \sum_{ij}\lambda_{ij}^4 - \frac\gamma p\sum_j\Big(\sum_i\lambda_{ij}^2\Big)^2
+
+    with γ = 1 for varimax, 0 for quartimax, k/2 for equamax. It is maximised in one plane after another, each exactly
+    (Kaiser 1958), so that it never falls. Promax raises the varimax loadings to a power with their signs kept, and
+    fits that target by least squares, which lets the factors correlate (Hendrickson and White 1964).
+
+    Parameters
+    ----------
+    pca : PCA or array-like of shape (p, k)
+        A fitted model, whose loadings V√λ are rotated, or loadings.
+    method : {"varimax", "quartimax", "equamax", "promax"}, default="varimax"
+        The criterion.
+    normalize : bool, default=True
+        Kaiser's normalisation: variables count equally, their loadings being divided by the roots of their
+        communalities meanwhile. Promax's target is formed afterwards, as R does.
+    power : float, default=4
+        Power of promax.
+    n_components : int, optional
+        Rotate the first so many components only; by default all that have variance. The choice changes all factors.
+    tol : float, default=1e-10
+        Stationarity to reach.
+    max_iterations : int, default=1000
+        Most sweeps.
+    n_starts : int, default=1
+        The criterion may have several maxima: further starts from random rotations, of which the best is kept.
+    random_state : int, optional
+        Seed of these starts; None is a fixed one.
+
+    Returns
+    -------
+    Rotation
+        Rotated loadings, the rotation, and whether it converged (otherwise there is a warning, too).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import PCA
+    >>> from gramian.analysis.rotation import rotate
+    >>> iris = load_iris(as_frame=True).data
+    >>> rotate(PCA(2, scale=True).fit(iris)).loadings.round(2)
+    array([[ 0.96,  0.05],
+           [-0.14,  0.99],
+           [ 0.94, -0.31],
+           [ 0.93, -0.26]])
+    """
+    names, A = _loadings_of(pca, n_components)
+    p, k = A.shape
+    _refuse(method, A, power, tol, max_iterations, n_starts)
+    gamma = {"quartimax": 0.0, "equamax": k / 2}.get(method, 1.0)
+    B, unit = _prepared(A, normalize)
+    rng = np.random.default_rng(0 if random_state is None else random_state)
+    starts = [np.eye(k), *(random_rotation(rng, k) for _ in range(n_starts - 1))]
+    best = max((orthomax(B, T, gamma / p, tol, max_iterations) for T in starts), key=lambda found: found.criterion)
+    if not best.converged:
+        warnings.warn(
+            f"{method} reached a stationarity of {best.stationarity:.1e} in {best.sweeps} sweeps, not {tol:.1e}: raise "
+            "max_iterations or tol.",
+            NumericalWarning,
+            stacklevel=2,
+        )
+    M = _promax(A @ best.T, power, best.T) if method == "promax" else best.T
+    return _named(method, names, A, M, replace(best, criterion=best.criterion * unit**4), tol)
+
+
+def rotated_scores(pca: FittedPCA, X: Any, rotation: Rotation) -> Matrix:
+    r"""Scores of the rotated factors, standardised: :math:`F = Z\,\mathrm{diag}(\lambda^{-1/2})\,M^{-T}`.
+
+    Over the rows of the fit each factor has variance 1 and their correlations are ``rotation.correlations``: the
+    identity for an orthogonal rotation. Loadings times factors give the model's reconstruction, Λf = Az.
+
+    Parameters
+    ----------
+    pca : PCA
+        The fitted model that was rotated.
+    X : array-like, sparse matrix, frame, path or Source of shape (n, p)
+        The rows.
+    rotation : Rotation
+        What :func:`rotate` returned for it.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        Scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import PCA
+    >>> from gramian.analysis.rotation import rotate, rotated_scores
+    >>> X = load_iris().data
+    >>> pca = PCA(2, scale=True).fit(X)
+    >>> bool(np.allclose(np.cov(rotated_scores(pca, X, rotate(pca)).T), np.eye(2)))
+    True
+    """
+    k = len(rotation.rotation)
+    expected = loadings(pca)[:, :k] @ rotation.rotation
+    scale = float(np.abs(expected).max(initial=0.0))
+    if expected.shape != rotation.loadings.shape or not np.allclose(
+        expected, rotation.loadings, rtol=0, atol=1e-8 * scale
+    ):
+        raise ValueError("The rotation is not one of this model's loadings: pass what rotate(pca, ...) returned.")
+    standard = ratio(1.0, deviations(pca)[:k]) * component_scores(pca, X)[:, :k]
+    return np.asarray(np.linalg.solve(rotation.rotation, standard.T).T)
+
+
+def _loadings_of(pca: FittedPCA | Any, n_components: int | None) -> tuple[tuple[str, ...], Matrix]:
+    """Names of the variables and the loadings to rotate, of a model or as given."""
+    model = hasattr(pca, "components_")
+    A = loadings(pca)[:, : pca.rank_] if model else np.asarray(pca, dtype=np.float64)
+    if A.ndim != 2 or not A.size:
+        raise ValueError(
+            f"Loadings of shape {A.shape} cannot be rotated: expected variables in rows, factors in columns."
+        )
+    k = A.shape[1] if n_components is None else n_components
+    if not 1 <= k <= A.shape[1]:
+        raise ValueError(f"n_components={k} must be between 1 and {A.shape[1]}, the components that have variance.")
+    names = feature_names(pca) if model else tuple(f"x{i}" for i in range(len(A)))
+    return names, A[:, :k]
+
+
+def _refuse(method: str, A: Matrix, power: float, tol: float, max_iterations: int, n_starts: int) -> None:
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    bad = np.argwhere(~np.isfinite(A))
+    if len(bad):
+        raise ValueError(f"The loading of variable {bad[0][0]} on factor {bad[0][1]} is {A[tuple(bad[0])]}.")
+    if not A.any():
+        raise ValueError("All loadings are 0: there is nothing to rotate.")
+    for name, value, least in (("max_iterations", max_iterations, 1), ("n_starts", n_starts, 1)):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}.")
+    if not tol > 0 or not power >= 1:
+        raise ValueError(f"tol must be positive and power at least 1, got tol={tol}, power={power}.")
+
+
+def _prepared(A: Matrix, normalize: bool) -> tuple[Matrix, np.float64]:
+    """Divide by a power of two, which keeps fourth powers in range, and by the roots of the communalities if asked."""
+    unit = np.float64(2.0 ** math.frexp(float(np.abs(A).max()))[1])
+    B = A / unit
+    return (ratio(B, np.linalg.norm(B, axis=1)[:, None]), np.float64(1.0)) if normalize else (B, unit)
+
+
+def _promax(L: Matrix, power: float, T: Matrix) -> Matrix:
+    """Fit the sharpened loadings by least squares, then give the factors variance 1."""
+    peak = np.abs(L).max()
+    target = L * (np.abs(L) / peak) ** (power - 1)
+    U, _, rank, _ = np.linalg.lstsq(L, target, rcond=None)
+    if rank < L.shape[1] or np.linalg.cond(U) > 1e12:
+        raise ValueError(f"promax: the {L.shape[1]} factors are not independent. Rotate fewer with n_components.")
+    return np.asarray(T @ (U * np.sqrt(np.diag(np.linalg.inv(U.T @ U)))))
+
+
+def _named(method: str, names: tuple[str, ...], A: Matrix, M: Matrix, found: Found, tol: float) -> Rotation:
+    """Put the factors in order of variance, make their largest loadings positive, and name everything."""
+    phi = np.linalg.inv(M.T @ M) if method == "promax" else np.eye(len(M))
+    L = A @ M
+    order = np.argsort(-np.sum(L * (L @ phi), axis=0), kind="stable")
+    L, M = L[:, order], M[:, order]
+    signs = np.where(L[np.abs(L).argmax(axis=0), np.arange(L.shape[1])] < 0, -1.0, 1.0)
+    L, M, phi = L * signs, M * signs, phi[np.ix_(order, order)] * np.outer(signs, signs)
+    structure = L @ phi if method == "promax" else L
+    variance = np.sum(L * structure, axis=0)
+    return Rotation(
+        method, names, L, M, structure, phi, variance, found.criterion, found.stationarity, tol, found.sweeps,
+        found.converged,
+    )  # fmt: skip

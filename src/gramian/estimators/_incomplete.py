@@ -1,0 +1,186 @@
+"""PCA of rows with missing cells: which method, and what its results are called."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.analysis.iterative import METHODS, Completion, iterative_pca
+from gramian.analysis.rank import SPECTRUM_RULES
+from gramian.estimators._components import complete, fix_signs
+from gramian.estimators._fitting import Fitted, Options, number_of_components, refuse_too_few, rows
+from gramian.estimators._fitting import fit as fit_complete
+from gramian.estimators._scores import beside
+from gramian.likelihood import Factor, fit_factor
+from gramian.likelihood.observed import Survey, host, survey
+from gramian.results import Optimum
+from gramian.sources import Block, Source, mapped
+
+__all__ = ["LIKELIHOOD", "fit_incomplete", "fit_likelihood"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+LIKELIHOOD = "likelihood"
+COMPLETE_OR_NOT = ("mle", *SPECTRUM_RULES)
+
+
+def fit_incomplete(
+    pca: Any, source: Source, w: Any, options: Options, method: str, tol: float = 1e-6, max_iterations: int = 2000
+) -> Fitted:
+    """Fit by one of three methods; complete rows are welcome too."""
+    if method not in (LIKELIHOOD, *METHODS):
+        raise ValueError(f"method must be one of {LIKELIHOOD}, {', '.join(METHODS)}; got {method!r}.")
+    weights = None if w is None else np.asarray(w.cpu() if hasattr(w, "cpu") else w, dtype=np.float64)
+    refuse_too_few(source.shape[0], source.shape[0] if weights is None else float(weights.sum()))
+    if not _is_number(options.n_components):
+        if method != LIKELIHOOD:
+            raise ValueError(f"method={method!r} needs n_components as a number, got {options.n_components!r}.")
+        return _fit_all(source, weights, options, tol, max_iterations)
+    k = int(options.n_components)
+    if method == LIKELIHOOD and k == source.shape[1]:
+        return _fit_all(source, weights, replace(options, n_components=None), tol, max_iterations)
+    if method == LIKELIHOOD:
+        return fit_likelihood(source, weights, k, options, tol, max_iterations)
+    found = iterative_pca(pca, source, k, weights, method=method, tol=tol, max_iterations=max_iterations)
+    return _of_completion(found, source, options.scale)
+
+
+def _is_number(n_components: Any) -> bool:
+    return isinstance(n_components, Integral) and not isinstance(n_components, bool)
+
+
+def _fit_all(source: Source, w: Vector | None, options: Options, tol: float, max_iterations: int) -> Fitted:
+    """Fit the whole covariance, which is p − 1 components and noise; then keep all, or as many as a rule says."""
+    n, p = source.shape
+    if p > n - 2 or p < 2:
+        raise ValueError(
+            f"Input X contains NaN, and {n} rows do not determine all components of {p} columns where values are "
+            "missing. Give n_components as a smaller number."
+        )
+    everything = fit_likelihood(source, w, p - 1, options, tol, max_iterations)
+    found = everything.attributes
+    variances = np.append(np.asarray(found["explained_variance_"]), found["noise_variance_"])
+    if options.n_components is not None:
+        k = _by_rule(options.n_components, variances, found["_weight"], p)
+        return fit_likelihood(source, w, k, options, tol, max_iterations)
+    V = complete(np, np.asarray(found["components_"], dtype=np.float64).T, p)
+    scale = None if found["scale_"] is None else np.asarray(found["scale_"])
+    total, mean = float(variances.sum()), np.asarray(found["mean_"])
+    return _named(source, V, variances, total, 0.0, found["_weight"], mean, scale, found["certificate_"])
+
+
+def _by_rule(rule: Any, variances: Vector, weight: float, p: int) -> int:
+    if isinstance(rule, str) and rule not in COMPLETE_OR_NOT:
+        raise ValueError(
+            f"Input X contains NaN, and n_components={rule!r} needs complete rows. Give a number, a fraction, or one "
+            f"of {', '.join(COMPLETE_OR_NOT)}."
+        )
+    return max(1, min(number_of_components(rule, variances, weight, p), p - 1))
+
+
+def fit_likelihood(
+    source: Source,
+    w: Vector | None,
+    k: int,
+    options: Options,
+    tol: float,
+    max_iterations: int,
+    start: Factor | None = None,
+) -> Fitted:
+    """Probabilistic PCA of the observed cells, columns divided by their observed deviations where asked."""
+    seen = survey(source, w)
+    most = min(seen.rows - 1, source.shape[1] - 1)
+    if k > most:
+        raise ValueError(
+            f"n_components={k} must be at most {most}, less than the rows and the columns, where values are missing."
+        )
+    scale = seen.deviation if options.scale else np.ones(source.shape[1])
+
+    def about_mean(block: Block) -> Matrix:
+        return np.asarray((host(block) - seen.mean) / scale)
+
+    start = _start(mapped(source, lambda b: np.nan_to_num(about_mean(b))), w, k, options) if start is None else start
+    found, certificate = fit_factor(source, start, w, rows=about_mean, tol=tol, max_iterations=max_iterations)
+    certificate = certificate.with_(
+        passes=certificate.passes + 2,
+        objective=certificate.objective + float(seen.count @ np.log(scale)),  # in the data's own units
+        notes=(f"{seen.missing} of {seen.rows * len(scale)} cells are missing, assumed at random", *certificate.notes),
+    )
+    return _of_factor(found, seen, source, scale if options.scale else None, certificate)
+
+
+def _start(filled: Source, w: Vector | None, k: int, options: Options) -> Factor:
+    """Closed form for the rows with missing cells at their column's mean."""
+    found = fit_complete(filled, w, replace(options, n_components=k, scale=False, whiten=False)).attributes
+    variances = np.asarray(found["explained_variance_"])
+    total = float(variances.sum()) + found["noise_variance_"] * (filled.shape[1] - k)
+    noise = max(found["noise_variance_"], 1e-6 * total / filled.shape[1]) or 1.0
+    W = np.asarray(found["components_"], dtype=np.float64).T * np.sqrt(np.maximum(variances - noise, 1e-3 * noise))
+    return Factor(np.zeros(filled.shape[1]), W, noise)
+
+
+def _of_factor(factor: Factor, seen: Survey, source: Source, scale: Vector | None, certificate: Optimum) -> Fitted:
+    """Components and variances of μ, W, σ²: maximum likelihood divides by n, PCA by n − 1."""
+    V, lengths, _ = np.linalg.svd(factor.loading, full_matrices=False)
+    correction = seen.weight / (seen.weight - 1.0)
+    noise = factor.noise * correction
+    variances = lengths**2 * correction + noise
+    mean = seen.mean + factor.mean * (1.0 if scale is None else scale)
+    total = float(variances.sum()) + (len(mean) - len(variances)) * noise
+    return _named(source, V, variances, total, noise, seen.weight, mean, scale, certificate)
+
+
+def _of_completion(found: Completion, source: Source, scaled: bool) -> Fitted:
+    scale = found.scale if scaled else None
+    V, certificate = found.components.T, found.certificate
+    return _named(source, V, found.variances, found.total, found.noise, found.weight, found.mean, scale, certificate)
+
+
+def _named(
+    source: Source,
+    V: Matrix,
+    variances: Vector,
+    total: float,
+    noise: float,
+    weight: float,
+    mean: Vector,
+    scale: Vector | None,
+    certificate: Optimum,
+) -> Fitted:
+    dtype = source.xp.float32 if source.dtype == source.xp.float32 else source.xp.float64
+    attributes = {
+        "components_": source.xp.astype(beside(source, fix_signs(np, V).T), dtype),
+        "explained_variance_": beside(source, variances),
+        "explained_variance_ratio_": beside(source, variances / (total or 1.0)),
+        "singular_values_": beside(source, np.sqrt(variances * (weight - 1.0))),
+        "mean_": beside(source, mean),
+        "scale_": beside(source, scale),
+        "noise_variance_": float(noise),
+        "n_components_": len(variances),
+        "n_samples_": rows(weight),
+        "rank_": len(variances),
+        "certificate_": certificate,
+        "_weight": weight,
+    }
+    return Fitted(attributes, _messages(certificate))
+
+
+def _messages(certificate: Optimum) -> list[str]:
+    if certificate.converged:
+        return []
+    if math.isinf(certificate.gradient):
+        return [
+            f"The fit has no maximum: {certificate.notes[-1]}. Ask for fewer components, or use "
+            "fit_incomplete(X, method='least-squares')."
+        ]
+    return [
+        f"The fit with missing values did not converge: gradient {certificate.gradient:.1e} after "
+        f"{certificate.iterations} iterations, tolerance {certificate.tolerance:.1e}. Call fit_incomplete with more "
+        "max_iterations, a larger tol, or fewer components."
+    ]

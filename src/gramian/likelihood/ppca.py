@@ -1,0 +1,174 @@
+r"""Probabilistic PCA by maximum likelihood, from rows of which any part is observed.
+
+The expectation-maximisation algorithm of Tipping and Bishop (1999), by one of two routes, with changes that leave its
+fixed points alone: z may have a covariance of its own between steps (PX-EM, Liu, Rubin and Wu 1998), two steps are
+extrapolated where that raises the likelihood (SQUAREM, Varadhan and Roland 2008), and it ends by the gradient, not by
+the progress.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.likelihood import cells, latent
+from gramian.likelihood.latent import Factor
+from gramian.results import Optimum
+from gramian.sources import Block, Source, memory_budget
+
+__all__ = ["Factor", "fit_factor"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+Rows = Callable[[Block], Matrix]
+
+FLOOR = 1e-10  # of the mean variance: noise below this is none, and the likelihood has no maximum
+FEW = 32  # columns for which p×p matrices cost nothing
+NARROW = 512  # columns up to which p×p matrices are cheap
+ROUTES = ("auto", "cells", "latent")
+ROUNDING = 1e-11  # of the parameters: steps shorter than this are not worth extrapolating
+LONGEST = 256.0  # times a step that may be extrapolated
+
+
+def fit_factor(
+    source: Source,
+    start: Factor,
+    w: Vector | None = None,
+    *,
+    rows: Rows | None = None,
+    tol: float = 1e-6,
+    max_iterations: int = 1000,
+    route: str = "auto",
+) -> tuple[Factor, Optimum]:
+    r"""Maximise the likelihood of the observed cells over μ, W and σ².
+
+    .. math:: \ell = \sum_i w_i\ln N(x_{i,o_i};\ \mu_{o_i},\ W_{o_i}W_{o_i}^T+\sigma^2I)
+
+    Every iteration reads the data once; ℓ never falls. Complete data have a closed form, to which this converges.
+
+    Parameters
+    ----------
+    source : Source
+        The rows; NaN cells are missing.
+    start : Factor
+        Parameters to start from.
+    w : ndarray of shape (n,), optional
+        Frequencies of the rows.
+    rows : callable, optional
+        What to make of a block: its values in float64, where they are not used as they are.
+    tol : float, default=1e-6
+        Gradient to reach, in standard errors of complete data; see :class:`gramian.results.Optimum`.
+    max_iterations : int, default=1000
+        Most passes over the data.
+    route : {"auto", "cells", "latent"}, default="auto"
+        What counts as unknown: the missing cells, with sums of p×p numbers, or z, with sums of p×k². Both climb the
+        same likelihood; "auto" takes the cells of few columns, or where k is more than a quarter of them.
+
+    Returns
+    -------
+    Factor, Optimum
+        The parameters, and how well they maximise. The objective is −ℓ.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.likelihood import Factor, fit_factor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1)) @ np.array([[1.0, 2.0, -1.0]]) + 0.1 * rng.normal(size=(200, 3))
+    >>> X[::7, 1] = np.nan
+    >>> start = Factor(np.zeros(3), np.ones((3, 1)), 1.0)
+    >>> found, certificate = fit_factor(gramian.open(X), start)
+    >>> certificate.converged, bool(abs(found.noise - 0.01) < 0.002)
+    (True, True)
+    """
+    every = np.ones(source.shape[0]) if w is None else w
+    route = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _values)
+    theta, stats, bound = start, route.expect(start), 1.0
+    floor = FLOOR * (start.noise + float(np.sum(start.loading**2)) / len(start.mean))
+    trace = [-stats.log_likelihood]
+    while route.passes < max_iterations and route.gradient(theta, stats) > tol and theta.noise > floor:
+        one = route.maximise(theta, stats, floor)
+        first = route.expect(one)
+        trace.append(-first.log_likelihood)
+        two = route.maximise(one, first, floor)
+        jump, length = _extrapolate(theta, one, two, bound)
+        theta, stats = jump, route.expect(jump)
+        if not stats.log_likelihood >= first.log_likelihood:  # too far: two plain steps never lose
+            theta, stats, bound = two, route.expect(two), 1.0
+        elif length >= bound:
+            bound = min(4 * bound, LONGEST)
+        trace.append(-stats.log_likelihood)
+    return theta, _certificate(route, theta, stats, np.array(trace), tol, floor)
+
+
+class _Latent:
+    """z is unknown: sums of p×k² numbers."""
+
+    name = "EM over the latent variables, accelerated"
+
+    def __init__(self, source: Source, w: Vector, rows: Rows) -> None:
+        self.source, self.w, self.rows, self.passes = source, w, rows, 0
+
+    def expect(self, factor: Factor) -> Any:
+        """One pass of the expectation step."""
+        self.passes += 1
+        p, k = factor.loading.shape
+        step = max(1, memory_budget() // 8 // (8 * (4 * p + 4 * (k + 1) ** 2)))
+        return self.source.reduce(self._statistic(factor), lambda a, b: a.merge(b), step)
+
+    def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
+        return lambda b: latent.expectation(self.rows(b), self.w[b.start : b.stop], factor)
+
+    gradient = staticmethod(latent.gradient)
+    maximise = staticmethod(latent.maximise)
+
+
+class _Cells(_Latent):
+    """The missing cells are unknown: sums of p×p numbers."""
+
+    name = "EM over the missing cells, accelerated"
+
+    def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
+        model = cells.precision(factor)
+        return lambda b: cells.complete_cells(self.rows(b), self.w[b.start : b.stop], factor, model)
+
+    gradient = staticmethod(cells.gradient)
+    maximise = staticmethod(cells.maximise)
+
+
+def _by_cells(start: Factor, route: str) -> bool:
+    """Many components leave little noise, which slows the other route; and p×p matrices are cheap for few columns."""
+    if route not in ROUTES:
+        raise ValueError(f"route must be one of {', '.join(ROUTES)}; got {route!r}.")
+    p, k = start.loading.shape
+    return route == "cells" or (route == "auto" and (p <= FEW or (p <= NARROW and 4 * k > p)))
+
+
+def _values(block: Block) -> Matrix:
+    return np.asarray(block.values, dtype=np.float64)
+
+
+def _extrapolate(theta: Factor, one: Factor, two: Factor, bound: float) -> tuple[Factor, float]:
+    """θ + 2ar + a²v with r, v the first and second differences of the steps, and a = ‖r‖/‖v‖ between 1 and bound."""
+    x, y, z = theta.vector, one.vector, two.vector
+    r, v = y - x, (z - y) - (y - x)
+    length, curve = float(np.linalg.norm(r)), float(np.linalg.norm(v))
+    if length <= ROUNDING * float(np.linalg.norm(x)) or curve == 0.0:  # extrapolating rounding errors magnifies them
+        return two, 1.0
+    a = min(max(length / curve, 1.0), bound)
+    return (two if a == 1.0 else theta.like(x + 2 * a * r + a**2 * v)), a
+
+
+def _certificate(route: _Latent, theta: Factor, stats: Any, trace: Vector, tol: float, floor: float) -> Optimum:
+    notes: tuple[str, ...] = ()
+    gradient = route.gradient(theta, stats)
+    if theta.noise <= floor:
+        notes = ("the components fit the data exactly: the likelihood grows without bound as the noise goes to 0",)
+        gradient = math.inf
+    reason = "values are missing" if stats.cells < stats.weight * len(theta.mean) else "asked for"
+    method = f"maximum likelihood of the observed cells: {route.name}"
+    return Optimum(method, reason, route.passes, len(trace) - 1, trace, gradient, tol, notes)
