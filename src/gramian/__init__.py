@@ -1,8 +1,8 @@
 """Gramian: the linear algebra of statistical learning, with certificates."""
 
-from gramian import operators, sources, spectral
-from gramian.estimators import PCA
-from gramian.results import Certificate, NumericalWarning, Spectrum
+from gramian import analysis, likelihood, operators, sources, spectral
+from gramian.estimators import PCA, rank_advice
+from gramian.results import Certificate, NumericalWarning, Optimum, Spectrum
 from gramian.sources import Source
 from gramian.sources import open_source as open
 
@@ -10,10 +10,14 @@ __all__ = [
     "PCA",
     "Certificate",
     "NumericalWarning",
+    "Optimum",
     "Source",
     "Spectrum",
+    "analysis",
+    "likelihood",
     "open",
     "operators",
+    "rank_advice",
     "sources",
     "spectral",
 ]

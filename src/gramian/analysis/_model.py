@@ -47,7 +47,8 @@ class FittedPCA(Model, Protocol):
 def plain_scores(pca: FittedPCA, X: Any) -> Matrix:
     """Scores z = Vᵀ(x − x̄)/s in float64, whether the model whitens or not."""
     Z = np.asarray(pca.transform(X), dtype=np.float64)
-    return Z * np.sqrt(np.asarray(pca.explained_variance_, dtype=np.float64)) if pca.whiten else Z
+    # from σ, which cannot overflow where λ would
+    return Z * np.asarray(pca.singular_values_, dtype=np.float64) / (pca._weight - 1.0) ** 0.5 if pca.whiten else Z
 
 
 def variable_scale(pca: Model) -> Vector:

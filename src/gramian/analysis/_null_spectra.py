@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from gramian.analysis._rank_inputs import WholeFit, frequencies, host
+from gramian.analysis._rank_inputs import WholeFit, host
+from gramian.analysis._weights import frequencies
 from gramian.compute.threads import n_threads, parallel
 from gramian.sources import Source
 from gramian.sources.base import memory_budget

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from gramian.analysis._model import FittedPCA
 from gramian.sources import Source
 
-__all__ = ["WholeFit", "frequencies", "host", "refuse_missing", "rows_of", "seed_of", "whole_fit"]
+__all__ = ["WholeFit", "host", "refuse_missing", "rows_of", "seed_of", "whole_fit"]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -95,20 +95,6 @@ def rows_of(values: Any, keep: npt.NDArray[np.bool_]) -> Matrix:
     """Return the rows of a block that are to be kept, as NumPy float64."""
     chosen = values[np.flatnonzero(keep)] if hasattr(values, "toarray") else host(values)[keep]
     return np.asarray(host(chosen))
-
-
-def frequencies(sample_weight: Any, n: int) -> Vector:
-    """Return one weight for each of n rows: finite, none negative."""
-    if sample_weight is None:
-        return np.ones(n)
-    w = np.asarray(host(np.asarray(sample_weight)))
-    if w.shape not in ((), (n,)):
-        raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
-    w = np.broadcast_to(w, (n,))
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
-    return w
 
 
 def seed_of(random_state: Any) -> int:

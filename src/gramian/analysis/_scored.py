@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gramian.analysis._elements import ratio
 from gramian.analysis._model import FittedPCA, plain_scores, variable_scale
+from gramian.analysis._weights import frequencies
 from gramian.sources import DenseSource, Source, SparseSource, open_source
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "component_scores",
     "deviations",
     "row_names",
-    "row_weights",
     "scored",
     "standardised",
 ]
@@ -80,22 +80,6 @@ def deviations(pca: FittedPCA) -> Vector:
     return np.asarray(np.asarray(pca.singular_values_, dtype=np.float64) / math.sqrt(pca._weight - 1.0))
 
 
-def row_weights(sample_weight: Any, n: int) -> Vector:
-    """Return frequencies of n rows as float64, 1 by default; they must be finite, not negative, and not all 0."""
-    if sample_weight is None:
-        return np.ones(n)
-    w: Vector = np.asarray(sample_weight, dtype=np.float64)
-    w = np.full(n, float(w)) if w.ndim == 0 else w
-    if w.shape != (n,):
-        raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
-    if not w.any():
-        raise ValueError("sample_weight is zero for every row: there is nothing to describe.")
-    return w
-
-
 def row_names(X: Any, labels: Sequence[Any] | None = None, n: int | None = None) -> tuple[str, ...] | None:
     """Names of the n rows: the labels given, else the index of a frame that says more than a number."""
     if labels is not None:
@@ -151,7 +135,7 @@ def component_scores(pca: FittedPCA, X: Any) -> Matrix:
 def scored(pca: FittedPCA, X: Any, sample_weight: Any = None) -> Scored:
     """Read the rows of X once, block by block."""
     source = open_source(X)
-    w = row_weights(sample_weight, source.shape[0])
+    w = frequencies(sample_weight, source.shape[0])
     mean, scale = np.asarray(pca.mean_, dtype=np.float64), variable_scale(pca)
     unit = _unit(pca)
     Z: list[Matrix] = []

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.analysis._model import FittedPCA, feature_names, variable_scale
+from gramian.analysis._weights import frequencies
 from gramian.sources import Block, Source, open_source
 
 __all__ = ["Training", "dense_rows", "float_rows", "training_rows"]
@@ -51,7 +52,7 @@ def training_rows(pca: FittedPCA, X: Any, sample_weight: Any = None) -> Training
     source = open_source(X)
     if source.shape[1] != pca.n_features_in_:
         raise ValueError(f"X has {source.shape[1]} columns, but the model was fitted on {pca.n_features_in_}.")
-    training = Training(source, _frequencies(sample_weight, source.shape[0]))
+    training = Training(source, frequencies(sample_weight, source.shape[0]))
     if not np.isclose(training.total, pca._weight, rtol=1e-9):
         raise ValueError(
             f"X has {training.total:g} rows (sum of the weights), but the model was fitted on {pca._weight:g}: "
@@ -59,16 +60,6 @@ def training_rows(pca: FittedPCA, X: Any, sample_weight: Any = None) -> Training
         )
     _refuse_other_mean(pca, training)
     return training
-
-
-def _frequencies(sample_weight: Any, n: int) -> Vector:
-    w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if w.shape != (n,):
-        raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
-    return w
 
 
 def _refuse_other_mean(pca: FittedPCA, training: Training) -> None:

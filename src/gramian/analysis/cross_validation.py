@@ -13,7 +13,8 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from gramian.analysis._model import FittedPCA
-from gramian.analysis._rank_inputs import frequencies, host, refuse_missing, rows_of, seed_of
+from gramian.analysis._rank_inputs import host, refuse_missing, rows_of, seed_of
+from gramian.analysis._weights import frequencies
 from gramian.analysis.rank_choice import RankChoice, counted
 from gramian.results import NumericalWarning
 from gramian.sources import Source, open_source

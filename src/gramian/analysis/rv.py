@@ -28,7 +28,8 @@ import numpy.typing as npt
 from scipy.special import gammainc, gammaincc
 
 from gramian.analysis._elements import text_table
-from gramian.analysis._scored import as_matrix, row_weights
+from gramian.analysis._scored import as_matrix
+from gramian.analysis._weights import frequencies
 
 __all__ = ["RV", "rv_coefficient"]
 
@@ -132,7 +133,7 @@ def rv_coefficient(
         raise ValueError(f"X has {len(left)} rows and Y has {len(right)}.")
     if n_permutations < 0 or (n_permutations and sample_weight is not None):
         raise ValueError("n_permutations must not be negative, and needs rows without sample_weight.")
-    w = row_weights(sample_weight, len(left))
+    w = frequencies(sample_weight, len(left))
     A, B = _prepared(left, w, centre, "X"), _prepared(right, w, centre, "Y")
     rv = float(np.sum((A.T @ B) ** 2))
     mean, variance, skewness = _moments(A, B) if centre and sample_weight is None else (math.nan,) * 3

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from scipy.linalg import orth
 
 from gramian.analysis._elements import text_table
-from gramian.analysis._scored import as_matrix, row_weights
+from gramian.analysis._scored import as_matrix
+from gramian.analysis._weights import frequencies
 
 __all__ = ["METRICS", "Procrustes", "principal_angles", "procrustes", "subspace_distance"]
 
@@ -181,7 +182,7 @@ def procrustes(
         raise ValueError(
             f"A has shape {left.shape} and B {right.shape}: they must place the same rows in as many axes."
         )
-    w = row_weights(sample_weight, len(left))
+    w = frequencies(sample_weight, len(left))
     centre = w / w.sum() if translate else 0.0 * w
     a, b = centre @ left, centre @ right
     root = np.sqrt(w)[:, None]

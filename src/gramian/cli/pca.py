@@ -20,13 +20,13 @@ from gramian.cli.outputs import refuse_existing, staged, write_csv, write_json
 from gramian.cli.show import certificate_panel, spinner, variance_table, warnings_as_lines
 from gramian.display import save_picture, score_plot, scree
 from gramian.estimators import PCA
+from gramian.estimators._parameters import SOLVERS
 from gramian.results import Certificate
 from gramian.sources import Source, open_source
 
 __all__ = ["FILES", "pca"]
 
 FILES = ("scores.csv", "loadings.csv", "variances.csv", "certificate.json", "scree.png", "scores.png")
-SOLVERS = ("auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power")
 UNMET = 4
 
 

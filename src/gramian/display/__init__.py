@@ -1,6 +1,7 @@
 """Pictures of fitted models. They read fitted attributes only and never fit anything."""
 
 from gramian.display.plots import reconstruction_gallery, score_plot, scree
+from gramian.display.progress import progress_bar
 from gramian.display.style import save_picture
 
-__all__ = ["reconstruction_gallery", "save_picture", "score_plot", "scree"]
+__all__ = ["progress_bar", "reconstruction_gallery", "save_picture", "score_plot", "scree"]

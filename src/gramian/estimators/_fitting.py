@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.analysis.rank import SPECTRUM_RULES
+from gramian.analysis.rank import SPECTRUM_RULES, RankChoice
 from gramian.estimators._components import complete, enough_for_fraction, fix_signs, minka, requested
 from gramian.estimators._inputs import refuse_non_finite
 from gramian.estimators._problem import Problem, pca_problem
@@ -97,21 +97,20 @@ def count(weight: float, positive: int) -> int:
     return max(rows(weight), positive)
 
 
-def fit(source: Source, w: Array | None, options: Options) -> Fitted:
-    """Choose, take the statistics, solve, name."""
+def fit(source: Source, w: Array | None, options: Options, choice: RankChoice | None = None) -> Fitted:
+    """Choose, take the statistics, solve, name; a rule that looked at the rows has made its choice already."""
     n, p = source.shape
     weight = float(n) if w is None else float(source.xp.sum(w))
     refuse_too_few(n, weight)
     positive = n if w is None else int(source.xp.count_nonzero(w))
-    asked = requested(options.n_components, min(count(weight, positive), p), options.solver)
+    limit = min(count(weight, positive), p)
+    asked = requested(options.n_components, limit, options.solver) if choice is None else choice.n_components
     most = min(n, p)
     k = most if asked is None else max(1, min(asked, most))
-    choice = _choose(source, k, options, whole=asked is None)
-    problem = pca_problem(
-        source, w, scale=options.scale, full=choice.gram, exact=choice.solver == "exact", tol=options.tol
-    )
-    found = _solve(problem, k, choice, options) if problem.total > 0.0 else _nothing(problem, source, k)
-    return named(found, source, options, asked)
+    way = _choose(source, k, options, whole=asked is None)
+    problem = pca_problem(source, w, scale=options.scale, full=way.gram, exact=way.solver == "exact", tol=options.tol)
+    found = _solve(problem, k, way, options) if problem.total > 0.0 else _nothing(problem, source, k)
+    return named(found, source, options, asked, "" if choice is None else choice.reason)
 
 
 def refuse_too_few(n: int, weight: float) -> None:
@@ -190,11 +189,11 @@ def _nothing(problem: Problem, source: Source, k: int) -> Found:
     return Found(zero, right, certificate, 0.0, moments.weight, seen, problem.mean, problem.scale)
 
 
-def named(found: Found, source: Source, options: Options, asked: int | None) -> Fitted:
+def named(found: Found, source: Source, options: Options, asked: int | None, reason: str = "") -> Fitted:
     """Cut to the components asked for and give the results their names, in the array type of the data."""
     limit = min(found.count, source.shape[1])
     every = _pad(found.values, limit) if asked is None or asked > len(found.values) else found.values
-    k = _how_many(options.n_components, every, found, source.shape[1], asked)
+    k, reason = (asked, reason) if asked is not None else _how_many(options.n_components, every, found, source.shape[1])
     values, divisor, total = every[:k], found.weight - 1.0, found.total or 1.0
     computed, stored = _noise_levels(found, source)
     rank, known = _above(every, stored, found), _above(every, computed, found)
@@ -205,6 +204,7 @@ def named(found: Found, source: Source, options: Options, asked: int | None) -> 
         residuals=_with_arbitrary(_pad(found.certificate.residuals, k)[:k], known, computed),
         norm=found.certificate.norm / found.unit,
         divisor=divisor,
+        notes=(*found.certificate.notes, *([f"{k} components by {options.n_components}: {reason}"] if reason else [])),
     )
     attributes = {
         "components_": _completed(source, found.right[:, : min(known, k)], k),
@@ -223,21 +223,20 @@ def named(found: Found, source: Source, options: Options, asked: int | None) -> 
     return Fitted(attributes, messages + _rank_messages(options, k, rank, found.total))
 
 
-def _how_many(n_components: Any, values: Vector, found: Found, p: int, asked: int | None) -> int:
-    if asked is not None:
-        return asked
+def _how_many(n_components: Any, values: Vector, found: Found, p: int) -> tuple[int, str]:
     if found.total == 0.0:
-        return 1
+        return 1, ""
     return number_of_components(n_components, values**2 / (found.weight - 1.0), found.weight, p)
 
 
-def number_of_components(rule: Any, variances: Vector, weight: float, p: int) -> int:
-    """Return how many components a rule keeps of all the variances there are: a fraction, or the name of a rule."""
+def number_of_components(rule: Any, variances: Vector, weight: float, p: int) -> tuple[int, str]:
+    """Return how many of all components a rule keeps, a fraction or a name, and why where the rule says so."""
     if rule == "mle":
-        return minka(variances, rows(weight), p)
+        return minka(variances, rows(weight), p), ""
     if isinstance(rule, str):
-        return SPECTRUM_RULES[rule](variances, weight, p).n_components
-    return min(enough_for_fraction(variances / variances.sum(), float(rule)), len(variances))
+        choice = SPECTRUM_RULES[rule](variances, weight, p)
+        return choice.n_components, choice.reason
+    return min(enough_for_fraction(variances / variances.sum(), float(rule)), len(variances)), ""
 
 
 def _above(values: Vector, level: float, found: Found) -> int:

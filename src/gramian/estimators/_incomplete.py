@@ -81,7 +81,7 @@ def _by_rule(rule: Any, variances: Vector, weight: float, p: int) -> int:
             f"Input X contains NaN, and n_components={rule!r} needs complete rows. Give a number, a fraction, or one "
             f"of {', '.join(COMPLETE_OR_NOT)}."
         )
-    return max(1, min(number_of_components(rule, variances, weight, p), p - 1))
+    return max(1, min(number_of_components(rule, variances, weight, p)[0], p - 1))
 
 
 def fit_likelihood(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.analysis.conditional import conditional_scores
-from gramian.analysis.rank import SPECTRUM_RULES
+from gramian.analysis.rank_rules import DATA_RULES
 from gramian.compute.rowspace import RowSpace
 from gramian.estimators import _fitting as fitting
 from gramian.estimators import _stream as stream
 from gramian.estimators._incomplete import LIKELIHOOD, fit_incomplete
 from gramian.estimators._inputs import MissingValuesError, check_weights, open_input, refuse_non_finite
+from gramian.estimators._interpretation import Interpretation
+from gramian.estimators._parameters import check_parameters
 from gramian.estimators._probabilistic import ProbabilisticModel, as_like
 from gramian.estimators._scores import score_like, scores, scores_and_errors
 from gramian.results import Certificate, NumericalWarning, Optimum
@@ -28,12 +29,8 @@ __all__ = ["PCA"]
 
 Array = Any
 
-SOLVERS = ("auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power")
-RULES = ("mle", *SPECTRUM_RULES)
-NORMALIZERS = ("auto", "QR", "LU", "none")
 
-
-class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Principal component analysis: the directions of largest variance, with a certificate.
 
     .. math::
@@ -45,8 +42,10 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     Parameters
     ----------
-    n_components : int, float, "mle" or None, default=None
-        Number of components; a fraction of the variance to explain; Minka's estimate; or all.
+    n_components : int, float, str or None, default=None
+        Number of components; a fraction of the variance to explain; or all; or the name of a rule: "mle" (Minka),
+        "parallel", "parallel-gaussian", "tracy-widom", "gavish-donoho", "broken-stick", "cv"
+        (see :func:`gramian.rank_advice`).
     copy : bool, default=True
         Accepted for scikit-learn's sake: the data are never changed, and never copied whole.
     whiten : bool, default=False
@@ -139,16 +138,18 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         PCA
             The estimator itself.
         """
-        self._check_parameters()
+        check_parameters(self)
         self._forget()
         source = open_input(self, X, reset=True)
         w = check_weights(sample_weight, source)
+        options, rule = self._options(), self.n_components
+        choice = DATA_RULES[rule](self, source, w) if isinstance(rule, str) and rule in DATA_RULES else None
         try:
-            self._name(fitting.fit(source, w, self._options()))
+            self._name(fitting.fit(source, w, options, choice))
         except MissingValuesError:
             if source.sparse:
                 raise
-            self._name(fit_incomplete(self, source, w, self._options(), LIKELIHOOD))
+            self._name(fit_incomplete(self, source, w, options, LIKELIHOOD))
         return self
 
     def fit_incomplete(
@@ -187,10 +188,10 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         >>> X = np.outer(np.arange(6.0), [1.0, 2.0, -1.0]) + 0.1 * np.sin(np.arange(18.0)).reshape(6, 3)
         >>> X[2, 1] = np.nan
         >>> pca = PCA(n_components=1).fit_incomplete(X, method="regularised")
-        >>> pca.impute(X)[2, 1].round(1)
-        np.float64(4.0)
+        >>> bool(abs(pca.impute(X)[2, 1] - 4.0) < 0.2)
+        True
         """
-        self._check_parameters()
+        check_parameters(self)
         self._forget()
         source = open_input(self, X, reset=True)
         w = check_weights(sample_weight, source)
@@ -218,7 +219,7 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         PCA
             The estimator itself.
         """
-        self._check_parameters()
+        check_parameters(self)
         first = "_rowspace" not in vars(self)
         source = open_input(self, X, reset=first)
         w = check_weights(sample_weight, source)
@@ -349,28 +350,7 @@ class PCA(ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _n_features_out(self) -> int:
         return int(self.n_components_)
 
-    def _check_parameters(self) -> None:
-        _one_of("svd_solver", self.svd_solver, SOLVERS)
-        _one_of("power_iteration_normalizer", self.power_iteration_normalizer, NORMALIZERS)
-        if not 0.0 <= self.tol < np.inf:
-            raise ValueError(f"tol must not be negative, got {self.tol!r}.")
-        if self.iterated_power != "auto" and not (
-            isinstance(self.iterated_power, Integral) and self.iterated_power >= 0
-        ):
-            raise ValueError(f"iterated_power must be 'auto' or a number of iterations, got {self.iterated_power!r}.")
-        if isinstance(self.n_components, str):
-            _one_of("n_components", self.n_components, RULES)
-        _one_of("whiten", self.whiten, (True, False))
-        _one_of("scale", self.scale, (True, False))
-        if not (isinstance(self.n_oversamples, Integral) and self.n_oversamples >= 1):
-            raise ValueError(f"n_oversamples must be a positive integer, got {self.n_oversamples!r}.")
-
     certificate_: Certificate | Optimum
     _rowspace: RowSpace
     _like: Source
     _weight: float
-
-
-def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    if not any(value is choice or value == choice for choice in allowed):
-        raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}.")

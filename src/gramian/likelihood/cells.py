@@ -88,7 +88,7 @@ def complete_cells(X: Matrix, w: Vector, factor: Factor, model: tuple[Matrix, fl
 def _inverses(P: Matrix, index: npt.NDArray[np.intp], log_det: float) -> tuple[npt.NDArray[np.float64], Vector]:
     """P_mm⁻¹ of each row, and ln|C_oo|."""
     blocks = P[index[:, :, None], index[:, None, :]]
-    return np.linalg.inv(blocks), log_det + np.linalg.slogdet(blocks)[1]
+    return np.asarray(np.linalg.inv(blocks)), np.asarray(log_det + np.linalg.slogdet(blocks)[1])
 
 
 def maximise(factor: Factor, stats: Completed, floor: float) -> Factor:

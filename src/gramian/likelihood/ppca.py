@@ -86,23 +86,23 @@ def fit_factor(
     (True, True)
     """
     every = np.ones(source.shape[0]) if w is None else w
-    route = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _values)
-    theta, stats, bound = start, route.expect(start), 1.0
+    way = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _values)
+    theta, stats, bound = start, way.expect(start), 1.0
     floor = FLOOR * (start.noise + float(np.sum(start.loading**2)) / len(start.mean))
     trace = [-stats.log_likelihood]
-    while route.passes < max_iterations and route.gradient(theta, stats) > tol and theta.noise > floor:
-        one = route.maximise(theta, stats, floor)
-        first = route.expect(one)
+    while way.passes < max_iterations and way.gradient(theta, stats) > tol and theta.noise > floor:
+        one = way.maximise(theta, stats, floor)
+        first = way.expect(one)
         trace.append(-first.log_likelihood)
-        two = route.maximise(one, first, floor)
+        two = way.maximise(one, first, floor)
         jump, length = _extrapolate(theta, one, two, bound)
-        theta, stats = jump, route.expect(jump)
+        theta, stats = jump, way.expect(jump)
         if not stats.log_likelihood >= first.log_likelihood:  # too far: two plain steps never lose
-            theta, stats, bound = two, route.expect(two), 1.0
+            theta, stats, bound = two, way.expect(two), 1.0
         elif length >= bound:
             bound = min(4 * bound, LONGEST)
         trace.append(-stats.log_likelihood)
-    return theta, _certificate(route, theta, stats, np.array(trace), tol, floor)
+    return theta, _certificate(way, theta, stats, np.array(trace), tol, floor)
 
 
 class _Latent:
@@ -123,8 +123,8 @@ class _Latent:
     def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
         return lambda b: latent.expectation(self.rows(b), self.w[b.start : b.stop], factor)
 
-    gradient = staticmethod(latent.gradient)
-    maximise = staticmethod(latent.maximise)
+    gradient: Callable[[Factor, Any], float] = staticmethod(latent.gradient)
+    maximise: Callable[[Factor, Any, float], Factor] = staticmethod(latent.maximise)
 
 
 class _Cells(_Latent):
@@ -163,12 +163,12 @@ def _extrapolate(theta: Factor, one: Factor, two: Factor, bound: float) -> tuple
     return (two if a == 1.0 else theta.like(x + 2 * a * r + a**2 * v)), a
 
 
-def _certificate(route: _Latent, theta: Factor, stats: Any, trace: Vector, tol: float, floor: float) -> Optimum:
+def _certificate(way: _Latent, theta: Factor, stats: Any, trace: Vector, tol: float, floor: float) -> Optimum:
     notes: tuple[str, ...] = ()
-    gradient = route.gradient(theta, stats)
+    gradient = way.gradient(theta, stats)
     if theta.noise <= floor:
         notes = ("the components fit the data exactly: the likelihood grows without bound as the noise goes to 0",)
         gradient = math.inf
     reason = "values are missing" if stats.cells < stats.weight * len(theta.mean) else "asked for"
-    method = f"maximum likelihood of the observed cells: {route.name}"
-    return Optimum(method, reason, route.passes, len(trace) - 1, trace, gradient, tol, notes)
+    method = f"maximum likelihood of the observed cells: {way.name}"
+    return Optimum(method, reason, way.passes, len(trace) - 1, trace, gradient, tol, notes)

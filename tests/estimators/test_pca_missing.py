@@ -1,0 +1,230 @@
+"""``PCA.fit`` on rows with missing cells, wherever they come from."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+
+import gramian
+from gramian import PCA, Certificate, NumericalWarning, Optimum
+from oracles import Array, subspace_sine
+
+METHODS = ["likelihood", "regularised", "least-squares"]
+SAME = ["components_", "explained_variance_", "explained_variance_ratio_", "singular_values_", "mean_"]
+
+
+def table(n: int = 120, p: int = 7, missing: float = 0.15, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(n, 2)) @ rng.normal(size=(2, p)) * 3 + rng.normal(size=(n, p)) + np.arange(p)
+    gaps = rng.random((n, p)) < missing
+    gaps[np.arange(n), rng.integers(0, p, n)] = False
+    return truth, np.where(gaps, np.nan, truth)
+
+
+def assert_same_fit(ours: PCA, theirs: PCA, tol: float) -> None:
+    for name in SAME:
+        assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=tol, atol=tol, err_msg=name)
+    assert_allclose(ours.noise_variance_, theirs.noise_variance_, rtol=tol)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [False, True])
+def test_complete_rows_give_the_plain_fit(method: str, scale: bool) -> None:
+    X, _ = table()
+    plain = PCA(2, scale=scale).fit(X)
+    found = PCA(2, scale=scale).fit_incomplete(X, method=method)
+    for name in SAME:
+        assert_allclose(getattr(found, name), getattr(plain, name), rtol=1e-6, atol=1e-6, err_msg=name)
+    if method != "regularised":  # whose noise has missMDA's degrees of freedom
+        assert_allclose(found.noise_variance_, plain.noise_variance_, rtol=1e-6)
+    assert isinstance(plain.certificate_, Certificate)
+    assert isinstance(found.certificate_, Optimum)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_components_of_the_complete_table_are_found(method: str) -> None:
+    X, Xm = table(2000)
+    plain = PCA(2).fit(X)
+    found = PCA(2).fit_incomplete(Xm, method=method)
+    assert found.certificate_.converged
+    assert subspace_sine(found.components_, plain.components_) < 0.03
+    assert_allclose(found.explained_variance_, plain.explained_variance_, rtol=0.05)
+    error = np.sqrt(np.mean((found.impute(Xm) - X)[np.isnan(Xm)] ** 2))
+    worse = np.sqrt(np.mean((np.nanmean(Xm, axis=0) - X)[np.isnan(Xm)] ** 2))
+    assert error < 0.5 * worse
+
+
+def test_fit_takes_missing_cells_by_maximum_likelihood() -> None:
+    _, Xm = table()
+    assert_same_fit(PCA(2).fit(Xm), PCA(2).fit_incomplete(Xm, method="likelihood"), 1e-12)
+    assert "missing" in PCA(2).fit(Xm).certificate_.notes[0]
+
+
+def test_all_components_are_those_of_the_most_likely_covariance() -> None:
+    """As the EM algorithm for a multivariate normal (Little and Rubin) finds it, written here as they do."""
+    _, Xm = table(200, 4)
+    mean, C = np.nanmean(Xm, axis=0), np.diag(np.nanvar(Xm, axis=0))
+    for _ in range(2000):
+        S, total = np.zeros((4, 4)), np.zeros(4)
+        for x in Xm:
+            o = ~np.isnan(x)
+            K = np.linalg.solve(C[np.ix_(o, o)], C[np.ix_(o, ~o)]).T
+            full, spread = x.copy(), np.zeros((4, 4))
+            full[~o] = mean[~o] + K @ (x[o] - mean[o])
+            spread[np.ix_(~o, ~o)] = C[np.ix_(~o, ~o)] - K @ C[np.ix_(o, ~o)]
+            S += np.outer(full, full) + spread
+            total += full
+        new = total / 200
+        after = S / 200 - np.outer(new, new)
+        change = np.abs(after - C).max()
+        mean, C = new, after
+        if change < 1e-12:
+            break
+    pca = PCA().fit(Xm)
+    assert pca.n_components_ == 4
+    assert_allclose(pca.mean_, mean, atol=1e-6)
+    assert_allclose(pca.get_covariance() * 199 / 200, C, atol=1e-5 * np.trace(C))
+
+
+@pytest.mark.parametrize("n_components", [0.8, "mle", "tracy-widom", "gavish-donoho"])
+def test_fractions_and_rules_choose_from_the_most_likely_spectrum(n_components: Any) -> None:
+    _, Xm = table(400)
+    assert PCA(n_components).fit(Xm).n_components_ == 2
+
+
+@pytest.mark.parametrize("n_components", ["parallel", "parallel-gaussian", "cv"])
+def test_rules_that_need_whole_rows_say_so(n_components: str) -> None:
+    _, Xm = table()
+    with pytest.raises(ValueError, match="need whole rows"):
+        PCA(n_components).fit(Xm)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [False, True])
+def test_an_integer_weight_is_repetition(method: str, scale: bool) -> None:
+    _, Xm = table(60)
+    w = np.random.default_rng(0).integers(0, 4, 60)
+    repeated = np.repeat(Xm, w, axis=0)
+    keep = (w > 0) & np.isfinite(Xm).any(axis=1)
+    assert keep.any()
+    options: Any = {"method": method, "tol": 1e-8, "max_iterations": 20000}
+    ours = PCA(2, scale=scale).fit_incomplete(Xm, sample_weight=w, **options)
+    assert_same_fit(ours, PCA(2, scale=scale).fit_incomplete(repeated, **options), 1e-5)
+
+
+def test_a_row_without_weight_may_be_empty() -> None:
+    _, Xm = table(60)
+    spoiled = np.vstack([Xm, np.full(7, np.nan)])
+    w = np.r_[np.ones(60), 0.0]
+    assert_same_fit(PCA(2).fit(spoiled, sample_weight=w), PCA(2).fit(Xm), 1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_files_frames_tensors_and_blocks_give_the_same(method: str, tmp_path: Any, torch: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    _, Xm = table()
+    np.save(tmp_path / "x.npy", Xm)
+    options: Any = {"method": method, "tol": 1e-8, "max_iterations": 20000}
+    expected = PCA(2).fit_incomplete(Xm, **options)
+    with sklearn.config_context(working_memory=0.02):
+        assert_same_fit(PCA(2).fit_incomplete(tmp_path / "x.npy", **options), expected, 1e-5)
+    frame = PCA(2).fit_incomplete(pandas.DataFrame(Xm, columns=list("abcdefg")), **options)
+    assert_same_fit(frame, expected, 1e-8)
+    assert list(frame.feature_names_in_) == list("abcdefg")
+    tensor = PCA(2).fit_incomplete(torch.asarray(Xm), **options)
+    assert isinstance(tensor.components_, torch.Tensor)
+    assert_allclose(tensor.components_.numpy(), expected.components_, atol=1e-8)
+    narrow = PCA(2).fit_incomplete(Xm.astype(np.float32), **options)
+    assert narrow.components_.dtype == np.float32
+    assert_allclose(narrow.explained_variance_, expected.explained_variance_, rtol=1e-4)
+
+
+def test_large_means_cost_no_digits() -> None:
+    _, Xm = table()
+    near, far = PCA(2).fit(Xm), PCA(2).fit(Xm + 2.0**27)
+    assert_allclose(far.explained_variance_, near.explained_variance_, rtol=1e-5)
+    assert_allclose(far.transform(Xm + 2.0**27), near.transform(Xm), atol=1e-4)
+
+
+def test_a_row_or_column_with_nothing_observed_is_refused_by_name() -> None:
+    pandas = pytest.importorskip("pandas")
+    _, Xm = table()
+    empty_row, empty_column = Xm.copy(), Xm.copy()
+    empty_row[11] = np.nan
+    empty_column[:, 3] = np.nan
+    for method in METHODS:
+        with pytest.raises(ValueError, match=r"Row 11 .*no observed value"):
+            PCA(2).fit_incomplete(empty_row, method=method)
+        with pytest.raises(ValueError, match=r"Column 3 has no observed value"):
+            PCA(2).fit_incomplete(empty_column, method=method)
+    with pytest.raises(ValueError, match=r"Column 3 \('d'\)"):
+        PCA(2).fit(pandas.DataFrame(empty_column, columns=list("abcdefg")))
+
+
+def test_infinities_and_sparse_data_are_refused() -> None:
+    _, Xm = table()
+    with pytest.raises(ValueError, match="NaN"):
+        PCA(2).fit(sp.csr_array(Xm))
+    Xm[4, 5] = np.inf
+    with pytest.raises(ValueError, match="row 4, column 5"):
+        PCA(2).fit(Xm)
+
+
+def test_too_many_components_are_refused() -> None:
+    _, Xm = table(6, 8, 0.1)
+    with pytest.raises(ValueError, match="at most 5"):
+        PCA(6).fit(Xm)
+    with pytest.raises(ValueError, match="do not determine"):
+        PCA().fit(Xm)
+    with pytest.raises(ValueError, match="method"):
+        PCA(2).fit_incomplete(Xm, method="magic")
+    with pytest.raises(ValueError, match="as a number"):
+        PCA().fit_incomplete(Xm, method="regularised")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fit_that_has_not_converged_warns(method: str) -> None:
+    _, Xm = table(missing=0.4)
+    with pytest.warns(NumericalWarning, match="did not converge"):
+        pca = PCA(2).fit_incomplete(Xm, method=method, max_iterations=2, tol=1e-12)
+    assert not pca.certificate_.converged
+
+
+def test_data_of_exact_rank_warn_that_there_is_no_maximum() -> None:
+    X = np.outer(np.arange(1.0, 31), [1.0, 2.0, 3.0, 4.0])
+    X[3, 1] = np.nan
+    with pytest.warns(NumericalWarning, match="no maximum"):
+        PCA(1).fit(X)
+
+
+def test_regularised_training_cells_are_the_conditional_expectations() -> None:
+    """What iterative PCA fills in is what the model it ends with expects: one model, two roads to it."""
+    _, Xm = table()
+    pca = PCA(2).fit_incomplete(Xm, method="regularised", tol=1e-10, max_iterations=20000)
+    found = gramian.analysis.iterative_pca(PCA(2), gramian.open(Xm), 2, tol=1e-10, max_iterations=20000)
+    assert_allclose(pca.impute(Xm), found.completed(Xm), atol=1e-6)
+
+
+def test_pipelines_clones_and_pickles() -> None:
+    truth, Xm = table()
+    y = truth @ np.arange(7.0)
+    model = make_pipeline(PCA(2, scale=True), LinearRegression()).fit(Xm, y)
+    assert model.score(Xm, y) > 0.5
+    pca = PCA(2).fit(Xm)
+    again = pickle.loads(pickle.dumps(pca))
+    assert_allclose(again.transform(Xm), pca.transform(Xm), rtol=0)
+    assert clone(pca).get_params() == pca.get_params()
+    assert pca.set_output(transform="pandas").transform(Xm).shape == (120, 2)
+
+
+def test_refitting_complete_data_forgets_the_missing_cells() -> None:
+    X, Xm = table()
+    pca = PCA(2).fit(Xm)
+    assert isinstance(pca.fit(X).certificate_, Certificate)
