@@ -73,7 +73,7 @@ def rank_advice(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from gramian.estimators._advice import rank_advice
+    >>> from gramian import rank_advice
     >>> advice = rank_advice(load_iris().data, scale=True)
     >>> dict(zip(advice.rules, advice.n_components, strict=True))["broken-stick"]
     1

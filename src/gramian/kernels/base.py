@@ -1,0 +1,206 @@
+"""The Kernel, a function k(x, z) with its matrix, its diagonal and its algebra; and Pairs, which hand it out in tiles."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["Kernel", "Pairs", "as_points", "result_dtype", "room", "same_columns"]
+
+Array = npt.NDArray[Any]
+
+SIDE = 512  # of the square tiles a matrix is written in
+
+
+class Pairs(ABC):
+    """The values k(x_i, z_j) of all pairs of two sets of points, handed out in tiles.
+
+    What depends on one point alone (scaled features, norms) is computed once, when the object is made.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Number of points x, number of points z.
+    dtype : dtype
+        Of the tiles.
+    symmetric : bool
+        Whether both sets are the same.
+    buffers : int
+        How many tiles of scratch memory :meth:`fill` needs, the one it answers in included.
+    serial : bool
+        Whether tiles must be asked for by one thread at a time.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    symmetric: bool = False
+    buffers: int = 1
+    serial: bool = False
+
+    @abstractmethod
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
+        """Return the tile of these rows and columns, in ``buffers[0]`` or as a view of stored numbers."""
+
+
+class Kernel(ABC):
+    r"""A function k(x, z) = ⟨φ(x), φ(z)⟩ of two points.
+
+    ``k(X, Z)`` is its matrix for the rows of X and Z, ``k.diagonal(X)`` the values k(x, x); ``k1 + k2``, ``k1 * k2`` and
+    ``2.0 * k`` are kernels again. Kernels are immutable, compare by value and can be the keys of a dictionary.
+
+    Attributes
+    ----------
+    positive_semidefinite : bool
+        Whether every matrix k(X, X) is positive semidefinite, so that the feature map φ exists.
+    normalised : bool
+        Whether k(x, x) = 1 for every x.
+    automatic : bool
+        Whether a parameter is to be found from data, by :meth:`resolved`.
+    """
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether every matrix k(X, X) is positive semidefinite."""
+        return True
+
+    @property
+    def normalised(self) -> bool:
+        """Whether k(x, x) = 1 for every x."""
+        return False
+
+    @property
+    def automatic(self) -> bool:
+        """Whether a parameter is to be found from data."""
+        return False
+
+    @abstractmethod
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike = None) -> Pairs:
+        """Prepare the points for evaluation in tiles; Z = X where None is given."""
+
+    @abstractmethod
+    def diagonal(self, X: Any) -> Array:
+        """k(x, x) for every row of X."""
+
+    def resolved(self, X: Any) -> Kernel:
+        """Return the kernel with its automatic parameters found from the rows of X."""
+        return self
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        """Return the dense matrix k(X, Z), or k(X, X), which is symmetric to the last bit."""
+        return _matrix(_settled(self, X, Z).pairs(X, Z))
+
+    def __add__(self, other: Any) -> Kernel:
+        return combined("Sum", self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        if isinstance(other, Kernel):
+            return combined("Product", self, other)
+        return combined("Scaled", self, float(other)) if np.isscalar(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        shown = [f"{f.name}={_plain(getattr(self, f.name))}" for f in fields(self) if not _is_default(self, f)]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+_COMBINATIONS: dict[str, Any] = {}
+
+
+def combined(name: str, *parts: Any) -> Kernel:
+    """Make a sum, product or multiple; :mod:`gramian.kernels.combine` enters its classes here."""
+    kernel: Kernel = _COMBINATIONS[name](*parts)
+    return kernel
+
+
+def combination(cls: type) -> type:
+    """Enter a class that :func:`combined` can make."""
+    _COMBINATIONS[cls.__name__] = cls
+    return cls
+
+
+def _settled(kernel: Kernel, X: Any, Z: Any) -> Kernel:
+    """Find automatic parameters from X, unless there are two sets and no saying which is meant."""
+    if not kernel.automatic:
+        return kernel
+    if Z is not None:
+        raise ValueError(
+            f"{kernel!r} finds a parameter from data, and was given two sets. Say from which: "
+            "kernel.resolved(X_train)(X, Z)."
+        )
+    return kernel.resolved(X)
+
+
+def _matrix(pairs: Pairs) -> Array:
+    """All tiles side by side; where symmetric, each is evaluated once."""
+    out = np.empty(pairs.shape, pairs.dtype)
+    buffers = [np.empty(SIDE * SIDE, pairs.dtype) for _ in range(pairs.buffers)]
+    for rows in _slices(pairs.shape[0]):
+        for columns in _slices(pairs.shape[1]):
+            if pairs.symmetric and columns.start < rows.start:
+                continue
+            out[rows, columns] = pairs.fill(rows, columns, buffers)
+            if pairs.symmetric:
+                _mirror(out, rows, columns)
+    return out
+
+
+def _mirror(out: Array, rows: slice, columns: slice) -> None:
+    """Write the tile's transpose; a tile on the diagonal gets its upper triangle in both."""
+    if rows == columns:
+        tile = out[rows, columns]
+        out[rows, columns] = np.triu(tile) + np.triu(tile, 1).T
+    else:
+        out[columns, rows] = out[rows, columns].T
+
+
+def _slices(n: int) -> list[slice]:
+    return [slice(i, min(i + SIDE, n)) for i in range(0, n, SIDE)]
+
+
+def room(buffer: Array, rows: slice, columns: slice) -> Array:
+    """Return the beginning of a buffer as a contiguous tile."""
+    shape = (rows.stop - rows.start, columns.stop - columns.start)
+    return buffer[: shape[0] * shape[1]].reshape(shape)
+
+
+def as_points(X: Any) -> Any:
+    """Return X as a two-dimensional array of real numbers, or as CSR."""
+    if sp.issparse(X):
+        return sp.csr_array(X)
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"Expected rows of features (2 dimensions), got shape {X.shape}. Use X.reshape(-1, 1) for one.")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"Expected real numbers, got an array of dtype {X.dtype}. For other objects use Callable.")
+    return X
+
+
+def same_columns(X: Any, Z: Any) -> None:
+    """Refuse points of different dimension."""
+    if X.shape[1] != Z.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}: a kernel compares points of one space.")
+
+
+def result_dtype(X: Any, Z: Any, dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the dtype asked for; else float32 where all data are, and float64."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    single = X.dtype == np.float32 and (Z is None or Z.dtype == np.float32)
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > 4:
+        return f"({value[0]:.4g}, ..., {value[-1]:.4g})"
+    return repr(value)
+
+
+def _is_default(kernel: Any, field: Any) -> bool:
+    return field.default is not MISSING and getattr(kernel, field.name) == field.default
