@@ -12,7 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import config_context
 
-from gramian.operators import Centred, Data, Gram, Known, Operator, RowWeighted, Scaled, Shifted, Transposed
+from gramian.kernels import Gaussian, Polynomial
+from gramian.operators import (
+    Centred,
+    Data,
+    Gram,
+    KernelOperator,
+    Known,
+    Operator,
+    RowWeighted,
+    Scaled,
+    Shifted,
+    Transposed,
+)
 
 N, P = 13, 7
 BACKENDS = ["numpy", "fortran", "sparse", "torch"]
@@ -45,6 +57,15 @@ def origin_data(backend: str, dtype: str) -> Operator:
     return Data(data(backend, dtype).source, origin=vector(P, 1), unit=0.25)
 
 
+def others(A: Data) -> np.ndarray:
+    """Points for the columns of a kernel matrix, in the dtype of the data."""
+    return matrix(9).astype("float32" if "32" in str(A.dtype) else "float64")
+
+
+def gaussian(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return np.asarray(np.exp(-0.3 * ((X[:, None] - Z) ** 2).sum(axis=2)))
+
+
 # name -> (operator of a data operator, the same for a dense float64 matrix)
 Build = Callable[[Any], Any]
 COMPOSITIONS: dict[str, tuple[Build, Build]] = {
@@ -67,6 +88,20 @@ COMPOSITIONS: dict[str, tuple[Build, Build]] = {
     "inside-out": (
         lambda A: RowWeighted(Scaled(Centred(A, vector(P, 2)), vector(P, 4)), vector(N, 3)),
         lambda X: vector(N, 3)[:, None] * (X - vector(P, 2)) / vector(P, 4),
+    ),
+    "kernel": (lambda A: KernelOperator(Gaussian(0.3), A.source), lambda X: gaussian(X, X)),
+    "kernel-stored": (lambda A: KernelOperator(Gaussian(0.3), A.source, store=True), lambda X: gaussian(X, X)),
+    "kernel-two-sets": (
+        lambda A: KernelOperator(Gaussian(0.3), A.source, others(A)),
+        lambda X: gaussian(X, matrix(9)),
+    ),
+    "kernel-centred": (
+        lambda A: Centred(KernelOperator(Polynomial(2), A.source, others(A), store=False), vector(9, 2)),
+        lambda X: (X @ matrix(9).T / P + 1) ** 2 - vector(9, 2),
+    ),
+    "kernel-shifted": (
+        lambda A: Shifted(KernelOperator(Gaussian(0.3), A.source), 0.7),
+        lambda X: gaussian(X, X) + 0.7 * np.eye(N),
     ),
     "transposed-pca": (
         lambda A: Transposed(Centred(RowWeighted(A, vector(N, 3)), vector(P, 2), left=vector(N, 3))),

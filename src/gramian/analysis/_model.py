@@ -29,6 +29,7 @@ class Model(Protocol):
     rank_: int
     whiten: bool
     _weight: float
+    _missing_method: str
 
 
 class FittedPCA(Model, Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from gramian.likelihood.observed import Survey, host
+from gramian.results import NumericalWarning
 from gramian.sources import Block, Source, mapped
 
 __all__ = ["LowRank", "Round", "Task", "one_round"]
@@ -99,14 +101,16 @@ def one_round(task: Task, guess: LowRank, scale: Vector, noise: float) -> Round:
     """Decompose the table completed by a guess, shrink by c = ``noise``, and look at the cells once more."""
     k = task.k
     fit = clone(task.pca).set_params(n_components=k + 1, scale=False, whiten=False)
-    fit.fit(mapped(task.source, lambda block: _completed(block, guess, scale)[0]), sample_weight=task.w)
+    with warnings.catch_warnings():  # the fit of a round is not what the user asked for
+        warnings.simplefilter("ignore", NumericalWarning)
+        fit.fit(mapped(task.source, lambda block: _completed(block, task, guess, scale)[0]), sample_weight=task.w)
     squares = np.asarray(fit.singular_values_, dtype=np.float64) ** 2
     V, mean = np.asarray(fit.components_[:k], dtype=np.float64), np.asarray(fit.mean_, dtype=np.float64)
     shrink = np.maximum(1.0 - noise / np.maximum(squares[:k], np.finfo(float).tiny), 0.0)
     scores, spread = np.empty((task.source.shape[0], k)), np.zeros(len(mean))
     error = change = 0.0
     for block in task.source.blocks():
-        X, missing = _completed(block, guess, scale)
+        X, missing = _completed(block, task, guess, scale)
         rows, D = slice(block.start, block.stop), X - mean
         w = task.w[rows][:, None]
         scores[rows] = (D @ V.T) * shrink
@@ -127,10 +131,10 @@ def one_round(task: Task, guess: LowRank, scale: Vector, noise: float) -> Round:
     )
 
 
-def _completed(block: Block, guess: LowRank, scale: Vector) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-    """Rows in scaled units with missing cells filled by a guess, and which these are."""
+def _completed(block: Block, task: Task, guess: LowRank, scale: Vector) -> tuple[Matrix, npt.NDArray[np.bool_]]:
+    """Rows in scaled units with missing cells filled by a guess, and which these are; all of a row without weight."""
     X = host(block) / scale
-    missing = np.isnan(X)
+    missing = np.isnan(X) | (task.w[block.start : block.stop, None] == 0)
     return np.where(missing, guess.rows(block.start, block.stop), X), missing
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gramian.analysis._model import FittedPCA, feature_names, variable_scale
 from gramian.analysis._weights import frequencies
+from gramian.results import Optimum
 from gramian.sources import Block, Source, open_source
 
 __all__ = ["Training", "dense_rows", "float_rows", "training_rows"]
@@ -47,8 +48,23 @@ def dense_rows(source: Source) -> Matrix:
     return out
 
 
-def training_rows(pca: FittedPCA, X: Any, sample_weight: Any = None) -> Training:
-    """Open X and make sure that the model was fitted on it: same columns, same Σw, same mean."""
+def refuse_incomplete_fit() -> None:
+    """Refuse a model fitted to rows with missing cells: filled cells vary less than observed ones would."""
+    raise ValueError(
+        "The model was fitted where cells were missing, and this needs a fit to complete rows. A table filled by "
+        "impute varies too little: draw tables with multiple_imputation, fit and look at each of them, or use the "
+        "complete rows alone."
+    )
+
+
+def training_rows(pca: FittedPCA, X: Any, sample_weight: Any = None, *, incomplete: bool = False) -> Training:
+    """Open X and make sure that the model was fitted on it: same columns, same Σw, same mean.
+
+    A fit to rows with missing cells is refused, unless the caller can deal with it (``incomplete``).
+    """
+    missing = isinstance(getattr(pca, "certificate_", None), Optimum)
+    if missing and not incomplete:
+        refuse_incomplete_fit()
     source = open_source(X)
     if source.shape[1] != pca.n_features_in_:
         raise ValueError(f"X has {source.shape[1]} columns, but the model was fitted on {pca.n_features_in_}.")
@@ -58,7 +74,8 @@ def training_rows(pca: FittedPCA, X: Any, sample_weight: Any = None) -> Training
             f"X has {training.total:g} rows (sum of the weights), but the model was fitted on {pca._weight:g}: "
             "hand in the rows, and the sample_weight, of the fit."
         )
-    _refuse_other_mean(pca, training)
+    if not missing:
+        _refuse_other_mean(pca, training)
     return training
 
 
@@ -71,8 +88,7 @@ def _refuse_other_mean(pca: FittedPCA, training: Training) -> None:
         j = int(other[0])
         if not np.isfinite(mean[j]):
             raise ValueError(
-                f"X has missing or infinite values in column {feature_names(pca)[j]!r}, and this needs complete rows: "
-                "fill them in, for example with pca.impute(X), and fit again."
+                f"X has missing or infinite values in column {feature_names(pca)[j]!r}, and this needs complete rows."
             )
         raise ValueError(
             f"X is not what the model was fitted on: the mean of {feature_names(pca)[j]!r} is {mean[j]:g} and was "

@@ -50,7 +50,7 @@ class Latent:
     ----------
     mean : ndarray of shape (n, k)
         Standardised: z is N(0, I) before anything is observed.
-    covariance : ndarray of shape (n, k, k), or (1, k, k) where no cell is missing
+    covariance : ndarray of shape (n, k, k)
         The same for all complete rows.
     """
 
@@ -82,33 +82,39 @@ class Conditional:
     def covariance(self, row: int) -> Matrix:
         """Covariance of the missing cells of one row, in the order of their columns."""
         m = self.missing[row]
-        C = self.latent.covariance[row if len(self.latent.covariance) > 1 else 0]
-        return np.asarray(self.loading[m] @ C @ self.loading[m].T + np.diag(self.noise[m]))
+        W = self.loading[m]
+        return np.asarray(W @ self.latent.covariance[row] @ W.T + np.diag(self.noise[m]))
 
     def sample(self, random_state: Any = None) -> Matrix:
         """Return the rows with every missing cell drawn from its row's conditional distribution."""
-        rng = np.random.default_rng(random_state)
-        values, Q = np.linalg.eigh(self.latent.covariance)
-        root = Q * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        z = rng.standard_normal(self.latent.mean.shape)
-        z = np.einsum("nij,nj->ni", np.broadcast_to(root, (len(z), *root.shape[1:])), z)
-        noise = np.sqrt(self.noise) * rng.standard_normal(self.mean.shape)
-        return np.where(self.missing, self.mean + z @ self.loading.T + noise, self.mean)
+        rng, out = np.random.default_rng(random_state), self.mean.copy()
+        rows = self.missing.any(axis=1)
+        values, Q = np.linalg.eigh(self.latent.covariance[rows])
+        z = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(values.shape)
+        drawn = np.einsum("nij,nj->ni", Q, z) @ self.loading.T
+        drawn += np.sqrt(self.noise) * rng.standard_normal(drawn.shape)
+        out[rows] += np.where(self.missing[rows], drawn, 0.0)
+        return out
 
 
-def model_of(pca: Model) -> Factor:
-    """Return the model of a fitted PCA about its mean, in scaled units."""
+def model_of(pca: Model, *, shrinking: bool = True) -> Factor:
+    """Return the model of a fitted PCA about its mean, in scaled units; its limit without noise if not shrinking."""
     V = np.asarray(pca.components_, dtype=np.float64)
     variances, noise = np.asarray(pca.explained_variance_, dtype=np.float64), float(pca.noise_variance_)
     largest = float(variances[0]) if len(variances) else 0.0
-    noise = noise if noise > 1e-14 * largest else 0.0
+    noise = noise if shrinking and noise > 1e-14 * largest else 0.0
     return Factor(np.zeros(V.shape[1]), V.T * np.sqrt(np.maximum(variances - noise, 0.0)), noise)
+
+
+def _shrinks(pca: Model) -> bool:
+    """Whether cells are filled by expectation, or without shrinking, as least squares fills them."""
+    return getattr(pca, "_missing_method", "") != "least-squares"
 
 
 def _rows(pca: Model, block: Block, names: list[str] | None) -> tuple[Matrix, Mask]:
     """Rows about the mean in scaled units, and which cells are observed."""
     X = host(block)
-    refuse_rows(X, np.ones(len(X)), block.start, names)
+    refuse_rows(X, np.ones(len(X)), block.start, names, "Nothing can be said of it: leave it out.")
     D = (X - np.asarray(pca.mean_, dtype=np.float64)) / variable_scale(pca)
     return D, ~np.isnan(D)
 
@@ -125,13 +131,19 @@ def _without_noise(D: Matrix, observed: Mask, factor: Factor) -> tuple[Matrix, S
     """ẑ = W_o⁺r and C = I − W_o⁺W_o, by patterns of observed cells."""
     W, k = factor.loading, factor.loading.shape[1]
     Z, C = np.empty((len(D), k)), np.empty((len(D), k, k))
-    patterns, which = np.unique(observed, axis=0, return_inverse=True)
-    for index, o in enumerate(patterns):
-        rows = np.flatnonzero(which.ravel() == index)
+    for o, rows in _patterns(observed):
         inverse = np.linalg.pinv(W[o], rcond=1e-12)
         Z[rows] = D[np.ix_(rows, np.flatnonzero(o))] @ inverse.T
         C[rows] = np.eye(k) - inverse @ W[o]
     return Z, C
+
+
+def _patterns(observed: Mask) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
+    """Yield each pattern of observed cells with the rows that have it."""
+    patterns, which = np.unique(observed, axis=0, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel()))
+    yield from zip(patterns, np.split(order, ends[:-1]), strict=True)
 
 
 def _filled(D: Matrix, observed: Mask, factor: Factor) -> Matrix:
@@ -147,7 +159,7 @@ def _filled(D: Matrix, observed: Mask, factor: Factor) -> Matrix:
 
 def conditional_scores(pca: Model, source: Source) -> Matrix:
     """Scores E[Vᵀ(x − μ) | x_o] of rows with missing cells, not whitened."""
-    V, factor = np.asarray(pca.components_, dtype=np.float64).T, model_of(pca)
+    V, factor = np.asarray(pca.components_, dtype=np.float64).T, model_of(pca, shrinking=_shrinks(pca))
     parts = []
     for block in source.blocks():
         D, observed = _rows(pca, block, source.feature_names)
@@ -157,7 +169,7 @@ def conditional_scores(pca: Model, source: Source) -> Matrix:
 
 def filled_rows(pca: Model, source: Source) -> Iterator[tuple[int, Matrix]]:
     """Yield blocks of rows, missing cells at their conditional expectation, with the number of their first row."""
-    factor, s = model_of(pca), variable_scale(pca)
+    factor, s = model_of(pca, shrinking=_shrinks(pca)), variable_scale(pca)
     mean = np.asarray(pca.mean_, dtype=np.float64)
     for block in source.blocks():
         D, observed = _rows(pca, block, source.feature_names)
@@ -218,18 +230,34 @@ def latent(pca: Model, source: Source) -> Latent:
 def log_densities(pca: Model, source: Source) -> Vector:
     r"""Log-density of the observed cells of each row, :math:`\ln N(x_o;\ \mu_o,\ C_{oo})`."""
     factor, s = model_of(pca), variable_scale(pca)
-    if factor.noise == 0.0:
-        raise ValueError("The model has no noise variance, so rows with missing cells have no density under it.")
     parts = []
     for block in source.blocks():
         D, observed = _rows(pca, block, source.feature_names)
-        Z, _, logdet = posterior(D, observed, factor)
-        E = np.where(observed, D - Z @ factor.loading.T, 0.0)
-        count = observed.sum(axis=1)
-        quadratic = np.sum(E**2, axis=1) / factor.noise + np.sum(Z**2, axis=1)
-        dets = logdet + (count - Z.shape[1]) * math.log(factor.noise) + 2 * (observed @ np.log(s))
-        parts.append(-0.5 * (count * math.log(2 * math.pi) + dets + quadratic))
+        dets, quadratic = _distances(D, observed, factor) if factor.noise > 0.0 else _whole(D, observed, factor)
+        constant = observed.sum(axis=1) * math.log(2 * math.pi) + 2 * (observed @ np.log(s))
+        parts.append(-0.5 * (constant + dets + quadratic))
     return np.concatenate(parts)
+
+
+def _distances(D: Matrix, observed: Mask, factor: Factor) -> tuple[Vector, Vector]:
+    """ln|C_oo| and the squared Mahalanobis distance of the observed cells of each row."""
+    Z, _, logdet = posterior(D, observed, factor)
+    E = np.where(observed, D - Z @ factor.loading.T, 0.0)
+    dets = logdet + (observed.sum(axis=1) - Z.shape[1]) * math.log(factor.noise)
+    return dets, np.sum(E**2, axis=1) / factor.noise + np.sum(Z**2, axis=1)
+
+
+def _whole(D: Matrix, observed: Mask, factor: Factor) -> tuple[Vector, Vector]:
+    """The same where all components are kept and none is noise: by QR of W_oᵀ for each pattern of observed cells."""
+    dets, quadratic = np.empty(len(D)), np.empty(len(D))
+    for o, rows in _patterns(observed):
+        R = np.linalg.qr(factor.loading[o].T, mode="r")
+        pivots = np.abs(np.diag(R))
+        if R.shape[0] < R.shape[1] or pivots.min() <= 1e-13 * pivots.max():
+            raise ValueError("The model's covariance is singular, so rows with missing cells have no density under it.")
+        dets[rows] = 2 * np.sum(np.log(pivots))
+        quadratic[rows] = np.sum(np.linalg.solve(R.T, D[np.ix_(rows, np.flatnonzero(o))].T) ** 2, axis=0)
+    return dets, quadratic
 
 
 def sample(pca: Model, n: int, random_state: Any = None) -> Matrix:

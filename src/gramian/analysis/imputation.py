@@ -10,7 +10,6 @@ rules (1987): with U the mean of their variances and B the variance of the estim
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from scipy.special import stdtrit
 from sklearn.base import clone
 
 from gramian.analysis._model import Model
+from gramian.analysis._rank_inputs import seed_of
 from gramian.analysis.conditional import condition, filled_rows
 from gramian.sources import Source
 
@@ -36,7 +36,7 @@ PARAMETERS = ("bootstrap", "fixed")
 
 def impute(pca: Model, source: Source) -> Matrix:
     """Return the rows with missing cells at their conditional expectation; observed cells keep every bit."""
-    return np.concatenate([filled for _, filled in filled_rows(pca, source)])
+    return np.concatenate([filled for _, filled in filled_rows(pca, source)]).astype(_dtype(source), copy=False)
 
 
 def impute_to(pca: Model, source: Source, out: str | os.PathLike[str]) -> Path:
@@ -46,8 +46,7 @@ def impute_to(pca: Model, source: Source, out: str | os.PathLike[str]) -> Path:
         raise ValueError(f"out={str(out)!r}: the completed table is written as .npy; give a name that ends so.")
     if out.exists():
         raise FileExistsError(f"{out} exists already. Choose another name or remove it.")
-    handle, name = tempfile.mkstemp(suffix=".npy", prefix=".gramian-partial-", dir=out.parent)
-    os.close(handle)
+    name = out.parent / f".gramian-partial-{os.getpid()}-{out.name}"
     try:
         table = np.lib.format.open_memmap(name, "w+", dtype=_dtype(source), shape=source.shape)
         for start, filled in filled_rows(pca, source):
@@ -56,13 +55,13 @@ def impute_to(pca: Model, source: Source, out: str | os.PathLike[str]) -> Path:
         del table
         os.replace(name, out)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
         raise
     return out
 
 
 def _dtype(source: Source) -> np.dtype[Any]:
-    return np.dtype(np.float32) if source.dtype == np.float32 else np.dtype(np.float64)
+    return np.dtype(np.float32) if source.dtype == source.xp.float32 else np.dtype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +161,7 @@ def multiple_imputation(
     *,
     parameters: str = "bootstrap",
     sample_weight: Vector | None = None,
-    random_state: int | None = None,
+    random_state: Any = None,
     progress: Progress | None = None,
 ) -> Imputations:
     """Draw several completions of a table from the model of a PCA that was fitted to it.
@@ -180,7 +179,7 @@ def multiple_imputation(
         of the model is left out, and intervals come out too short.
     sample_weight : ndarray, optional
         Frequencies of the rows, as in the fit.
-    random_state : int, optional
+    random_state : int, RandomState, Generator or None, default=None
         Seed; None is a fixed one.
     progress : callable, optional
         Called with (done, n) after each table.
@@ -194,7 +193,7 @@ def multiple_imputation(
         raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {parameters!r}.")
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}.")
-    seeds = tuple(np.random.SeedSequence(0 if random_state is None else random_state).spawn(n))
+    seeds = tuple(np.random.SeedSequence(seed_of(random_state)).spawn(n))
     return Imputations(pca, source, sample_weight, n, parameters, seeds, progress)
 
 
@@ -207,7 +206,7 @@ def _redrawn(pca: Any, source: Source, w: Vector | None, rng: np.random.Generato
         weights = rng.multinomial(draws, share).astype(np.float64)
         try:
             model = clone(pca).set_params(n_components=int(pca.n_components_))
-            return model.fit_incomplete(source, sample_weight=weights)
+            return model.fit_incomplete(source, method=pca._missing_method, sample_weight=weights)
         except ValueError as error:
             if "no observed value" not in str(error):
                 raise

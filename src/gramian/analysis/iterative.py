@@ -131,11 +131,11 @@ def iterative_pca(
 
 
 def _check_rank(k: int, seen: Survey, p: int) -> None:
-    most = min(seen.rows - 2, p - 1)
+    most = min(seen.rows - 2, math.ceil(seen.weight) - 2, p - 1)
     if not 1 <= k <= most:
         raise ValueError(
-            f"n_components={k} must be between 1 and {most}, two less than the rows and one less than the columns, "
-            "where values are missing."
+            f"n_components={k} must be between 1 and {most}, two less than the rows (the sum of the weights) and one "
+            "less than the columns, where values are missing."
         )
 
 
@@ -149,8 +149,7 @@ def _iterate(task: Task, tol: float, most: int) -> Completion:
     phases: list[Vector] = []
     passes = rounds = 0
     while True:
-        steps, trace = _phase(task, fit, scale, noise, within, most - rounds)
-        last = steps[-1]
+        steps, trace, last = _phase(task, fit, scale, noise, within, most - rounds)
         passes, rounds, phases = passes + sum(s.passes for s in steps), rounds + len(steps), [*phases, np.array(trace)]
         drift = _drift(last, noise, scale)
         gradient = max(last.change, drift)
@@ -163,12 +162,13 @@ def _iterate(task: Task, tol: float, most: int) -> Completion:
 
 def _phase(
     task: Task, fit: LowRank, scale: Vector, noise: float, within: float, most: int
-) -> tuple[list[Round], list[float]]:
+) -> tuple[list[Round], list[float], Round]:
     """Rounds with momentum (Nesterov's, restarted where the objective would rise) until the cells stand still."""
     steps: list[Round] = []
     trace: list[float] = []
     momentum, before = 1.0, fit
-    while len(steps) < most:
+    last: Round | None = None
+    while last is None or len(steps) < most:
         following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
         beta = (momentum - 1) / following
         step = one_round(task, fit.ahead(before, beta), scale, noise)
@@ -177,10 +177,11 @@ def _phase(
             momentum, before = 1.0, fit  # it overshot: from here a plain round, which never loses
             continue
         trace.append(step.objective)
+        last = step
         if step.change <= within:
             break
         before, fit, momentum = fit, step.fitted, following
-    return steps, trace
+    return steps, trace, last
 
 
 def _drift(step: Round, noise: float, scale: Vector) -> float:

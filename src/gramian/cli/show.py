@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
 
-import numpy as np
 import rich.box
 from rich.console import Console
 from rich.markup import escape
@@ -45,16 +44,18 @@ def warnings_as_lines() -> Iterator[None]:
 def variance_table(model: PCA, title: str, most: int = 10) -> Table:
     """Return a table of the leading components with their variances and residuals."""
     table = Table(title=escape(title), box=rich.box.SIMPLE_HEAD, title_justify="left")
-    for name in ("component", "variance", "share", "running sum", "residual"):
+    residuals = getattr(model.certificate_, "residuals", None)  # where cells were missing there is one gradient instead
+    names = ["component", "variance", "share", "running sum"] + ([] if residuals is None else ["residual"])
+    for name in names:
         table.add_column(name, justify="right")
     shares = model.explained_variance_ratio_.tolist()
-    residuals = getattr(model.certificate_, "residuals", np.full(len(shares), np.nan))  # an optimum has none
-    columns = zip(model.explained_variance_.tolist(), shares, accumulate(shares), residuals, strict=False)
-    for j, (variance, share, total, residual) in enumerate(columns, start=1):
-        if j > most:
-            table.add_row("…", "…", "…", "…", "…")
+    columns = zip(model.explained_variance_.tolist(), shares, accumulate(shares), strict=True)
+    for j, (variance, share, total) in enumerate(columns):
+        if j >= most:
+            table.add_row(*["…"] * len(names))
             break
-        table.add_row(f"PC{j}", f"{variance:.6g}", f"{share:.2%}", f"{total:.2%}", f"{residual:.1e}")
+        last = [] if residuals is None else [f"{residuals[j]:.1e}"]
+        table.add_row(f"PC{j + 1}", f"{variance:.6g}", f"{share:.2%}", f"{total:.2%}", *last)
     return table
 
 

@@ -46,6 +46,7 @@ FITTED = (
     "rank_",
     "scale_",
     "singular_values_",
+    "_missing_method",
     "_weight",
 )
 
@@ -219,6 +220,7 @@ def named(found: Found, source: Source, options: Options, asked: int | None, rea
         "rank_": min(rank, k),
         "certificate_": certificate,
         "_weight": found.weight,
+        "_missing_method": "likelihood",
     }
     return Fitted(attributes, messages + _rank_messages(options, k, rank, found.total))
 

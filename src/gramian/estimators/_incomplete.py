@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,12 +10,13 @@ import numpy.typing as npt
 
 from gramian.analysis.iterative import METHODS, Completion, iterative_pca
 from gramian.analysis.rank import SPECTRUM_RULES
-from gramian.estimators._components import complete, fix_signs
+from gramian.estimators._components import complete, fix_signs, requested
 from gramian.estimators._fitting import Fitted, Options, number_of_components, refuse_too_few, rows
 from gramian.estimators._fitting import fit as fit_complete
 from gramian.estimators._scores import beside
 from gramian.likelihood import Factor, fit_factor
 from gramian.likelihood.observed import Survey, host, survey
+from gramian.likelihood.ppca import NO_NOISE
 from gramian.results import Optimum
 from gramian.sources import Block, Source, mapped
 
@@ -31,57 +30,84 @@ COMPLETE_OR_NOT = ("mle", *SPECTRUM_RULES)
 
 
 def fit_incomplete(
-    pca: Any, source: Source, w: Any, options: Options, method: str, tol: float = 1e-6, max_iterations: int = 2000
+    pca: Any,
+    source: Source,
+    w: Any,
+    options: Options,
+    method: str,
+    tol: float | None = None,
+    max_iterations: int = 2000,
 ) -> Fitted:
     """Fit by one of three methods; complete rows are welcome too."""
     if method not in (LIKELIHOOD, *METHODS):
         raise ValueError(f"method must be one of {LIKELIHOOD}, {', '.join(METHODS)}; got {method!r}.")
+    if max_iterations < 1:
+        raise ValueError(f"max_iterations must be at least 1, got {max_iterations!r}.")
     weights = None if w is None else np.asarray(w.cpu() if hasattr(w, "cpu") else w, dtype=np.float64)
     refuse_too_few(source.shape[0], source.shape[0] if weights is None else float(weights.sum()))
-    if not _is_number(options.n_components):
-        if method != LIKELIHOOD:
-            raise ValueError(f"method={method!r} needs n_components as a number, got {options.n_components!r}.")
-        return _fit_all(source, weights, options, tol, max_iterations)
-    k = int(options.n_components)
-    if method == LIKELIHOOD and k == source.shape[1]:
-        return _fit_all(source, weights, replace(options, n_components=None), tol, max_iterations)
-    if method == LIKELIHOOD:
-        return fit_likelihood(source, weights, k, options, tol, max_iterations)
-    found = iterative_pca(pca, source, k, weights, method=method, tol=tol, max_iterations=max_iterations)
-    return _of_completion(found, source, options.scale)
+    k = requested(options.n_components, min(source.shape), options.solver)
+    if method != LIKELIHOOD:
+        return _iterative(pca, source, weights, k, options, method, 1e-6 if tol is None else tol, max_iterations)
+    tol = 1e-5 if tol is None else tol
+    if k is None or options.n_components is None or k == source.shape[1]:
+        rule = None if k is not None else options.n_components
+        return _fit_all(source, weights, replace(options, n_components=rule), tol, max_iterations)
+    return fit_likelihood(source, weights, k, options, tol, max_iterations)
 
 
-def _is_number(n_components: Any) -> bool:
-    return isinstance(n_components, Integral) and not isinstance(n_components, bool)
+def _iterative(
+    pca: Any, source: Source, w: Vector | None, k: int | None, options: Options, method: str, tol: float, most: int
+) -> Fitted:
+    if k is None or options.n_components is None:
+        raise ValueError(f"method={method!r} needs n_components as a number, got {options.n_components!r}.")
+    found = iterative_pca(pca, source, k, w, method=method, tol=tol, max_iterations=most)
+    return _of_completion(found, source, options.scale, method)
 
 
 def _fit_all(source: Source, w: Vector | None, options: Options, tol: float, max_iterations: int) -> Fitted:
     """Fit the whole covariance, which is p − 1 components and noise; then keep all, or as many as a rule says."""
-    n, p = source.shape
-    if p > n - 2 or p < 2:
+    seen = survey(source, w)
+    p, varied = source.shape[1], np.flatnonzero(seen.scatter > 0)
+    rule, q = options.n_components, len(varied)
+    if q < 2 or q > seen.rows - 2:
         raise ValueError(
-            f"Input X contains NaN, and {n} rows do not determine all components of {p} columns where values are "
-            "missing. Give n_components as a smaller number."
+            f"{seen.rows} rows with missing values do not determine all components of {p} columns, {q} of which are not "
+            "constant. Give n_components as a smaller number."
         )
-    everything = fit_likelihood(source, w, p - 1, options, tol, max_iterations)
-    found = everything.attributes
-    variances = np.append(np.asarray(found["explained_variance_"]), found["noise_variance_"])
-    if options.n_components is not None:
-        k = _by_rule(options.n_components, variances, found["_weight"], p)
-        return fit_likelihood(source, w, k, options, tol, max_iterations)
-    V = complete(np, np.asarray(found["components_"], dtype=np.float64).T, p)
-    scale = None if found["scale_"] is None else np.asarray(found["scale_"])
-    total, mean = float(variances.sum()), np.asarray(found["mean_"])
-    return _named(source, V, variances, total, 0.0, found["_weight"], mean, scale, found["certificate_"])
+    # constant columns have no variance to estimate, and would leave the likelihood without a maximum
+    part = source if q == p else mapped(source, lambda b: host(b)[:, varied], columns=q)
+    found = fit_likelihood(part, w, q - 1, options, tol, max_iterations)
+    named = found.attributes
+    variances = np.append(np.asarray(named["explained_variance_"]), [named["noise_variance_"], *np.zeros(p - q)])
+    if rule is not None:
+        k, messages = _by_rule(rule, variances, named["_weight"], p)
+        chosen = fit_likelihood(source, w, k, options, tol, max_iterations)
+        lost = [] if NO_NOISE in named["certificate_"].notes else found.warnings
+        return Fitted(chosen.attributes, [*lost, *messages, *chosen.warnings])
+    V = np.zeros((p, q - 1))
+    V[varied] = np.asarray(named["components_"], dtype=np.float64).T
+    scale = np.ones(p)
+    scale[varied] = 1.0 if named["scale_"] is None else np.asarray(named["scale_"])
+    mean = seen.mean.copy()
+    mean[varied] = np.asarray(named["mean_"])
+    total, certificate = float(variances.sum()), named["certificate_"]
+    every = _named(
+        source, complete(np, V, p), variances, total, 0.0, named["_weight"], mean, scale if options.scale else None,
+        certificate, LIKELIHOOD,
+    )
+    return Fitted(every.attributes, found.warnings)
 
 
-def _by_rule(rule: Any, variances: Vector, weight: float, p: int) -> int:
+def _by_rule(rule: Any, variances: Vector, weight: float, p: int) -> tuple[int, list[str]]:
     if isinstance(rule, str) and rule not in COMPLETE_OR_NOT:
         raise ValueError(
-            f"Input X contains NaN, and n_components={rule!r} needs complete rows. Give a number, a fraction, or one "
-            f"of {', '.join(COMPLETE_OR_NOT)}."
+            f"n_components={rule!r} needs complete rows. Give a number, a fraction, or one of "
+            f"{', '.join(COMPLETE_OR_NOT)}."
         )
-    return max(1, min(number_of_components(rule, variances, weight, p)[0], p - 1))
+    k = number_of_components(rule, variances, weight, p)[0]
+    if k >= 1:
+        return min(k, p - 1), []
+    return 1, [f"n_components={rule!r} finds nothing that stands out of the noise; one component is kept all the same."]
 
 
 def fit_likelihood(
@@ -133,13 +159,13 @@ def _of_factor(factor: Factor, seen: Survey, source: Source, scale: Vector | Non
     variances = lengths**2 * correction + noise
     mean = seen.mean + factor.mean * (1.0 if scale is None else scale)
     total = float(variances.sum()) + (len(mean) - len(variances)) * noise
-    return _named(source, V, variances, total, noise, seen.weight, mean, scale, certificate)
+    return _named(source, V, variances, total, noise, seen.weight, mean, scale, certificate, LIKELIHOOD)
 
 
-def _of_completion(found: Completion, source: Source, scaled: bool) -> Fitted:
+def _of_completion(found: Completion, source: Source, scaled: bool, method: str) -> Fitted:
     scale = found.scale if scaled else None
     V, certificate = found.components.T, found.certificate
-    return _named(source, V, found.variances, found.total, found.noise, found.weight, found.mean, scale, certificate)
+    return _named(source, V, found.variances, found.total, found.noise, found.weight, found.mean, scale, certificate, method)
 
 
 def _named(
@@ -152,6 +178,7 @@ def _named(
     mean: Vector,
     scale: Vector | None,
     certificate: Optimum,
+    method: str,
 ) -> Fitted:
     dtype = source.xp.float32 if source.dtype == source.xp.float32 else source.xp.float64
     attributes = {
@@ -167,6 +194,7 @@ def _named(
         "rank_": len(variances),
         "certificate_": certificate,
         "_weight": weight,
+        "_missing_method": method,
     }
     return Fitted(attributes, _messages(certificate))
 
@@ -174,13 +202,13 @@ def _named(
 def _messages(certificate: Optimum) -> list[str]:
     if certificate.converged:
         return []
-    if math.isinf(certificate.gradient):
+    if NO_NOISE in certificate.notes:
         return [
-            f"The fit has no maximum: {certificate.notes[-1]}. Ask for fewer components, or use "
-            "fit_incomplete(X, method='least-squares')."
+            f"The fit has no maximum: {NO_NOISE}. Components and means are as they should be; densities are not. Ask for "
+            "fewer components, or use fit_incomplete(X, method='least-squares')."
         ]
     return [
         f"The fit with missing values did not converge: gradient {certificate.gradient:.1e} after "
         f"{certificate.iterations} iterations, tolerance {certificate.tolerance:.1e}. Call fit_incomplete with more "
-        "max_iterations, a larger tol, or fewer components."
+        "max_iterations, a larger tol, fewer components, or method='regularised'."
     ]

@@ -38,6 +38,7 @@ class ProbabilisticModel:
     rank_: int
     whiten: bool
     _weight: float
+    _missing_method: str
 
     def get_covariance(self) -> Array:
         r"""Covariance of the model, in the data's own units.

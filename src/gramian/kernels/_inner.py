@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from gramian.kernels.base import Pairs, as_points, result_dtype, room, same_columns
+from gramian.kernels.base import Pairs, as_points, is_sparse, result_dtype, room, same_columns
 
 __all__ = ["InnerPairs", "row_squares"]
 
@@ -19,7 +19,7 @@ Apply = Callable[[Array, Sequence[Array]], Array]
 
 def row_squares(X: Any) -> Array:
     """‖x‖² of every row, in float64."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
@@ -47,7 +47,7 @@ class InnerPairs(Pairs):
         self,
         X: Any,
         Z: Any,
-        dtype: npt.DTypeLike,
+        dtype: npt.DTypeLike | None,
         apply: Apply | None = None,
         factor: float = 1.0,
         buffers: int = 1,
@@ -69,7 +69,7 @@ class InnerPairs(Pairs):
         """Multiply and apply f."""
         A, B = self.left[rows], self.right[columns]
         tile = room(buffers[0], rows, columns)
-        if sp.issparse(A) or sp.issparse(B):
+        if is_sparse(A) or is_sparse(B):
             tile[...] = _dense(A @ B.T)
         else:
             np.dot(A, B.T, out=tile)
@@ -77,13 +77,13 @@ class InnerPairs(Pairs):
 
 
 def _prepared(X: Any, dtype: np.dtype[Any], factor: float, unit: bool) -> Any:
-    X = X.astype(dtype, copy=False) if sp.issparse(X) else np.ascontiguousarray(X, dtype=dtype)
+    X = X.astype(dtype, copy=False) if is_sparse(X) else np.ascontiguousarray(X, dtype=dtype)
     if unit:
         norms = np.sqrt(row_squares(X))
         inverse = (1.0 / np.where(norms > 0, norms, 1.0)).astype(dtype)
-        X = sp.csr_array(sp.diags_array(inverse) @ X) if sp.issparse(X) else X * inverse[:, None]
+        X = sp.csr_array(sp.diags_array(inverse) @ X) if is_sparse(X) else X * inverse[:, None]
     return X if factor == 1.0 else X * dtype.type(factor)
 
 
 def _dense(product: Any) -> Array:
-    return np.asarray(product.toarray() if sp.issparse(product) else product)
+    return np.asarray(product.toarray() if is_sparse(product) else product)

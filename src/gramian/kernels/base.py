@@ -1,17 +1,18 @@
-"""The Kernel, a function k(x, z) with its matrix, its diagonal and its algebra; and Pairs, which hand it out in tiles."""
+"""The Kernel, a function k(x, z) with its matrix and its algebra; and Pairs, which hand it out in tiles."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["Kernel", "Pairs", "as_points", "result_dtype", "room", "same_columns"]
+__all__ = ["Kernel", "Pairs", "as_points", "is_sparse", "result_dtype", "room", "same_columns"]
 
 Array = npt.NDArray[Any]
 
@@ -35,6 +36,8 @@ class Pairs(ABC):
         How many tiles of scratch memory :meth:`fill` needs, the one it answers in included.
     serial : bool
         Whether tiles must be asked for by one thread at a time.
+    side : int
+        0: tiles of any size can be asked for.
     """
 
     shape: tuple[int, int]
@@ -42,6 +45,7 @@ class Pairs(ABC):
     symmetric: bool = False
     buffers: int = 1
     serial: bool = False
+    side: int = 0
 
     @abstractmethod
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
@@ -51,8 +55,8 @@ class Pairs(ABC):
 class Kernel(ABC):
     r"""A function k(x, z) = ⟨φ(x), φ(z)⟩ of two points.
 
-    ``k(X, Z)`` is its matrix for the rows of X and Z, ``k.diagonal(X)`` the values k(x, x); ``k1 + k2``, ``k1 * k2`` and
-    ``2.0 * k`` are kernels again. Kernels are immutable, compare by value and can be the keys of a dictionary.
+    ``k(X, Z)`` is its matrix for the rows of X and Z, ``k.diagonal(X)`` the values k(x, x); ``k1 + k2``, ``k1 * k2``
+    and ``2.0 * k`` are kernels again. Kernels are immutable, compare by value and can be the keys of a dictionary.
 
     Attributes
     ----------
@@ -80,7 +84,7 @@ class Kernel(ABC):
         return False
 
     @abstractmethod
-    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike = None) -> Pairs:
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points for evaluation in tiles; Z = X where None is given."""
 
     @abstractmethod
@@ -101,7 +105,7 @@ class Kernel(ABC):
     def __mul__(self, other: Any) -> Kernel:
         if isinstance(other, Kernel):
             return combined("Product", self, other)
-        return combined("Scaled", self, float(other)) if np.isscalar(other) else NotImplemented
+        return combined("Scaled", self, float(other)) if isinstance(other, Real) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -170,13 +174,20 @@ def room(buffer: Array, rows: slice, columns: slice) -> Array:
     return buffer[: shape[0] * shape[1]].reshape(shape)
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether X is a matrix or array of scipy.sparse."""
+    return bool(sp.issparse(X))
+
+
 def as_points(X: Any) -> Any:
     """Return X as a two-dimensional array of real numbers, or as CSR."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return sp.csr_array(X)
     X = np.asarray(X)
     if X.ndim != 2:
-        raise ValueError(f"Expected rows of features (2 dimensions), got shape {X.shape}. Use X.reshape(-1, 1) for one.")
+        raise ValueError(
+            f"Expected rows of features (2 dimensions), got shape {X.shape}. Use X.reshape(-1, 1) for one."
+        )
     if X.dtype.kind not in "fiub":
         raise ValueError(f"Expected real numbers, got an array of dtype {X.dtype}. For other objects use Callable.")
     return X
@@ -188,7 +199,7 @@ def same_columns(X: Any, Z: Any) -> None:
         raise ValueError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}: a kernel compares points of one space.")
 
 
-def result_dtype(X: Any, Z: Any, dtype: npt.DTypeLike) -> np.dtype[Any]:
+def result_dtype(X: Any, Z: Any, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
     """Return the dtype asked for; else float32 where all data are, and float64."""
     if dtype is not None:
         return np.dtype(dtype)

@@ -1,14 +1,15 @@
 r"""The steps of probabilistic PCA that regard the missing cells, and only these, as unknown.
 
-With P = C⁻¹ the precision of the model, D a row about the mean with missing cells m at 0, and t = (PD)_m,
+With P = C⁻¹ = GᵀG the precision of the model, D a row about the mean with missing cells m at 0, and the least squares
 
 .. math::
-    E[x_m|x_o] = \mu_m - P_{mm}^{-1}t,\qquad \operatorname{Cov}(x_m|x_o) = P_{mm}^{-1},\qquad
-    \ln|C_{oo}| = \ln|C| + \ln|P_{mm}|
+    \min_y\|GD + G_my\|^2,\qquad G_m = QR:\qquad E[x_m|x_o] = \mu_m + y,\quad \operatorname{Cov}(x_m|x_o) = R^{-1}R^{-T}
 
-so a row costs the cube of how many cells it lacks. The maximisation is the closed form of Tipping and Bishop (1999) for
-the covariance that is expected. Progress depends on how much is missing and not on how little noise there is, which is
-what slows the other route (:mod:`gramian.likelihood.latent`) down; but p×p matrices are needed.
+its minimum is the Mahalanobis distance of the observed cells, and ln|C_oo| = ln|C| + 2 ln|R|. R is the Cholesky factor
+of P_mm while signal and noise are within seven orders of each other, and by QR beyond, where forming P_mm would cost
+the digits of ln|R|. The maximisation is the closed form of Tipping and Bishop (1999) for the expected covariance.
+Progress depends on how much is missing and not on how little noise there is, which is what slows the other route
+(:mod:`gramian.likelihood.latent`); but p×p matrices are needed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,25 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.threads import quiet_blas
 from gramian.likelihood.latent import Factor
 
-__all__ = ["Completed", "complete_cells", "gradient", "maximise"]
+__all__ = ["Completed", "Root", "complete_cells", "gradient", "maximise", "root_of"]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+TAME = 1e7  # ratio of the largest to the smallest eigenvalue up to which P_mm keeps nine digits of ln|P_mm|
+BATCH = 2**22  # numbers in a batch of matrices G_m
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """G with GᵀG = P = C⁻¹, ln|C|, and P itself where it can be used."""
+
+    G: Matrix
+    log_det: float
+    P: Matrix | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,41 +68,57 @@ class Completed:
         return Completed(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
-def precision(factor: Factor) -> tuple[Matrix, float]:
-    """C⁻¹ and ln|C| of C = WWᵀ + σ²I, from the singular values of W."""
-    V, lengths, _ = np.linalg.svd(factor.loading, full_matrices=False)
+def root_of(factor: Factor) -> Root:
+    """G = diag(λ^{-1/2})Vᵀ, with λ = ℓ² + σ² along W's singular vectors and σ² across them."""
     p, k = factor.loading.shape
-    P = (np.eye(p) - (V * (lengths**2 / (lengths**2 + factor.noise))) @ V.T) / factor.noise
-    log_det = float(np.sum(np.log(lengths**2 + factor.noise))) + (p - k) * math.log(factor.noise)
-    return P, log_det
+    V, lengths, _ = np.linalg.svd(factor.loading, full_matrices=True)
+    lam = factor.noise + np.append(lengths**2, np.zeros(p - k))
+    G = (V / np.sqrt(lam)).T
+    return Root(G, float(np.sum(np.log(lam))), G.T @ G if lam[0] < TAME * lam[-1] else None)
 
 
-def complete_cells(X: Matrix, w: Vector, factor: Factor, model: tuple[Matrix, float]) -> Completed:
+def complete_cells(X: Matrix, w: Vector, factor: Factor, root: Root) -> Completed:
     """Expected sums of a block of rows, rows that lack equally many cells together."""
     X, w = X[w > 0], w[w > 0]
-    P, log_det = model
     missing = np.isnan(X)
     D = np.where(missing, 0.0, X - factor.mean)
     lacking = missing.sum(axis=1)
-    spread, log_dets = np.zeros(P.shape), np.full(len(X), log_det)
+    E = D @ root.G.T
+    spread, log_dets = np.zeros(root.G.shape), np.full(len(X), root.log_det)
     for q in np.unique(lacking[lacking > 0]):
-        rows = np.flatnonzero(lacking == q)
-        index = np.nonzero(missing[rows])[1].reshape(len(rows), q)
-        inverse, log_dets[rows] = _inverses(P, index, log_det)
-        t = np.take_along_axis(D[rows] @ P, index, axis=1)
-        D[rows[:, None], index] = -np.einsum("nij,nj->ni", inverse, t)
-        np.add.at(spread, (index[:, :, None], index[:, None, :]), w[rows, None, None] * inverse)
-    quadratic = np.einsum("ni,ni->n", D @ P, D)
+        every = np.flatnonzero(lacking == q)
+        step = max(1, BATCH // (X.shape[1] * int(q)))
+        for start in range(0, len(every), step):
+            rows = every[start : start + step]
+            index = np.nonzero(missing[rows])[1].reshape(len(rows), int(q))
+            y, inverse, log_dets[rows], E[rows] = _solve(root, index, E[rows])
+            D[rows[:, None], index] = y
+            covariance = w[rows, None, None] * (inverse @ inverse.transpose(0, 2, 1))
+            np.add.at(spread, (index[:, :, None], index[:, None, :]), covariance)
     count = X.shape[1] - lacking
-    densities = count * math.log(2 * math.pi) + log_dets + quadratic
+    densities = count * math.log(2 * math.pi) + log_dets + np.einsum("ni,ni->n", E, E)
     scatter = (w[:, None] * D).T @ D + spread
     return Completed(w @ D, scatter, float(w.sum()), float(w @ count), -0.5 * float(w @ densities))
 
 
-def _inverses(P: Matrix, index: npt.NDArray[np.intp], log_det: float) -> tuple[npt.NDArray[np.float64], Vector]:
-    """P_mm⁻¹ of each row, and ln|C_oo|."""
-    blocks = P[index[:, :, None], index[:, None, :]]
-    return np.asarray(np.linalg.inv(blocks)), np.asarray(log_det + np.linalg.slogdet(blocks)[1])
+def _solve(
+    root: Root, index: npt.NDArray[np.intp], E: Matrix
+) -> tuple[Matrix, npt.NDArray[np.float64], Vector, Matrix]:
+    """Least squares for each row: y, R⁻¹, ln|C_oo| and what is left of GD."""
+    Gm = root.G[:, index].transpose(1, 0, 2)
+    with quiet_blas():
+        if root.P is None:
+            R = np.linalg.qr(Gm, mode="r")
+        else:
+            R = np.linalg.cholesky(root.P[index[:, :, None], index[:, None, :]]).transpose(0, 2, 1)
+        inverse = np.linalg.inv(R)
+    left, y = E, np.zeros(index.shape)
+    for _ in range(2):  # the second time takes out what R's own rounding left
+        t = np.einsum("npq,np->nq", Gm, left)
+        step = np.einsum("nij,nj->ni", inverse, np.einsum("nji,nj->ni", inverse, t))
+        y, left = y - step, left - np.einsum("npq,nq->np", Gm, step)
+    pivots = np.abs(np.diagonal(R, axis1=1, axis2=2))
+    return y, np.asarray(inverse), root.log_det + 2 * np.sum(np.log(pivots), axis=1), np.asarray(left)
 
 
 def maximise(factor: Factor, stats: Completed, floor: float) -> Factor:
@@ -103,17 +133,17 @@ def maximise(factor: Factor, stats: Completed, floor: float) -> Factor:
     return Factor(factor.mean + step, W @ (left @ right), noise)
 
 
-def gradient(factor: Factor, stats: Completed) -> float:
+def gradient(factor: Factor, stats: Completed, floor: float) -> float:
     r"""Norm of the score by the information of complete rows, √(gᵀI⁻¹g).
 
     With Δ = C^{-1/2}(S − C)C^{-1/2} for the expected S, it is ω(μ̂−μ)ᵀC⁻¹(μ̂−μ) + ω/2‖Δ‖², of which only the part
-    along the model counts: beside W nothing but the mean of the noise can change.
+    along the model counts: beside W nothing but the mean of the noise can change, and that no more than to the floor.
     """
-    V, lengths, _ = np.linalg.svd(factor.loading, full_matrices=True)
     p, k = factor.loading.shape
-    root = np.sqrt(factor.noise + np.append(lengths**2, np.zeros(p - k)))
-    step = (V.T @ stats.total) / stats.weight / root
-    S = V.T @ (stats.scatter / stats.weight) @ V / (root[:, None] * root[None, :]) - np.eye(p)
+    G = root_of(factor).G
+    step = G @ stats.total / stats.weight
+    S = G @ (stats.scatter / stats.weight) @ G.T - np.eye(p)
     inside = float(np.sum(S[:k] ** 2) + np.sum(S[k:, :k] ** 2))
-    noise = float(np.trace(S[k:, k:])) ** 2 / (p - k)
+    slope = float(np.trace(S[k:, k:]))
+    noise = 0.0 if slope < 0 and factor.noise <= floor else slope**2 / (p - k)
     return math.sqrt(stats.weight * (float(step @ step) + 0.5 * (inside + noise)))

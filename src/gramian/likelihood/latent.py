@@ -93,11 +93,10 @@ def posterior(D: Matrix, observed: npt.NDArray[np.bool_], factor: Factor) -> tup
 
 def expectation(D: Matrix, w: Vector, factor: Factor) -> Statistics:
     """Statistics of a block of rows D, of which NaN cells are missing; complete rows take the short way."""
+    D, w = D[w > 0], w[w > 0]
     observed = ~np.isnan(D)
     whole = observed.all(axis=1)
-    parts = [
-        _expectation(D[rows], observed[rows], w[rows], factor) for rows in (whole, ~whole) if np.any(rows & (w > 0))
-    ]
+    parts = [_expectation(D[rows], observed[rows], w[rows], factor) for rows in (whole, ~whole) if rows.any()]
     if not parts:
         p, k = factor.loading.shape
         return Statistics(
@@ -158,13 +157,14 @@ def _steps(stats: Statistics) -> Matrix:
     return np.asarray(np.linalg.solve(stats.moments, stats.slope[:, :, None])[:, :, 0])
 
 
-def gradient(theta: Factor, stats: Statistics) -> float:
+def gradient(theta: Factor, stats: Statistics, floor: float) -> float:
     r"""Norm of the score by complete-data information, √(gᵀI⁻¹g).
 
-    The information of (W_j, μ_j) is T_j/σ², that of σ² is N/2σ⁴.
+    The information of (W_j, μ_j) is T_j/σ², that of σ² is N/2σ⁴; noise at its floor cannot fall further.
     """
     change = float(np.sum(_steps(stats) * stats.slope)) / theta.noise
-    noise = stats.cells / 2 * (stats.error / stats.cells / theta.noise - 1) ** 2
+    slope = stats.error / stats.cells / theta.noise - 1
+    noise = 0.0 if slope < 0 and theta.noise <= floor else stats.cells / 2 * slope**2
     return math.sqrt(max(change, 0.0) + noise)
 
 

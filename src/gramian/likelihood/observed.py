@@ -85,7 +85,9 @@ def survey(source: Source, w: Vector | None) -> Survey:
         refuse_rows(X, part, block.start, source.feature_names)
         return _of_rows(X[part > 0], part[part > 0])
 
-    seen = source.reduce(statistic, Survey.merge)
+    with np.errstate(over="ignore", invalid="ignore"):
+        seen = source.reduce(statistic, Survey.merge)
+    _refuse_extremes(seen)
     empty = np.flatnonzero(seen.count == 0)
     if len(empty):
         raise ValueError(
@@ -107,7 +109,18 @@ def _of_rows(X: Matrix, w: Vector) -> Survey:
     return Survey(count, first + shift, scatter, float(w.sum()), len(X), int(np.sum(~seen)))
 
 
-def refuse_rows(X: Matrix, w: Vector, start: int, names: list[str] | None) -> None:
+def _refuse_extremes(seen: Survey) -> None:
+    total = float(np.sum(seen.scatter))
+    if not (total == 0.0 or 1e-200 < total < 1e200):
+        raise ValueError(
+            f"The squares of the values sum to {total:g}, which float64 cannot work with where cells are missing. "
+            "Multiply the data by a constant to bring them near 1."
+        )
+
+
+def refuse_rows(
+    X: Matrix, w: Vector, start: int, names: list[str] | None, remedy: str = "Leave it out or give it weight 0."
+) -> None:
     """Raise an error that names the first infinity, or the first row with nothing observed, if there is one."""
     infinite = np.isinf(X) & (w[:, None] > 0)
     if infinite.any():
@@ -118,7 +131,7 @@ def refuse_rows(X: Matrix, w: Vector, start: int, names: list[str] | None) -> No
         )
     empty = np.flatnonzero(np.isnan(X).all(axis=1) & (w > 0))
     if len(empty):
-        raise ValueError(f"Row {start + empty[0]} (from 0) has no observed value. Leave it out or give it weight 0.")
+        raise ValueError(f"Row {start + empty[0]} (from 0) has no observed value. {remedy}")
 
 
 def _name(names: list[str] | None, j: int) -> str:

@@ -8,7 +8,6 @@ the progress.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,9 +25,10 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 Rows = Callable[[Block], Matrix]
 
-FLOOR = 1e-10  # of the mean variance: noise below this is none, and the likelihood has no maximum
+FLOOR = 1e-15  # of the total variance: noise below this is rounding, and the likelihood has no maximum
 FEW = 32  # columns for which p×p matrices cost nothing
-NARROW = 512  # columns up to which p×p matrices are cheap
+MOST_MEMORY = 2**32  # bytes of sums that are not refused
+NO_NOISE = "the components leave no noise: the likelihood grows without bound as the noise goes to 0"
 ROUTES = ("auto", "cells", "latent")
 ROUNDING = 1e-11  # of the parameters: steps shorter than this are not worth extrapolating
 LONGEST = 256.0  # times a step that may be extrapolated
@@ -40,7 +40,7 @@ def fit_factor(
     w: Vector | None = None,
     *,
     rows: Rows | None = None,
-    tol: float = 1e-6,
+    tol: float = 1e-5,
     max_iterations: int = 1000,
     route: str = "auto",
 ) -> tuple[Factor, Optimum]:
@@ -60,7 +60,7 @@ def fit_factor(
         Frequencies of the rows.
     rows : callable, optional
         What to make of a block: its values in float64, where they are not used as they are.
-    tol : float, default=1e-6
+    tol : float, default=1e-5
         Gradient to reach, in standard errors of complete data; see :class:`gramian.results.Optimum`.
     max_iterations : int, default=1000
         Most passes over the data.
@@ -87,22 +87,33 @@ def fit_factor(
     """
     every = np.ones(source.shape[0]) if w is None else w
     way = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _values)
-    theta, stats, bound = start, way.expect(start), 1.0
-    floor = FLOOR * (start.noise + float(np.sum(start.loading**2)) / len(start.mean))
-    trace = [-stats.log_likelihood]
-    while way.passes < max_iterations and way.gradient(theta, stats) > tol and theta.noise > floor:
+    total = start.noise * len(start.mean) + float(np.sum(start.loading**2))
+    floor = FLOOR * total
+    theta = Factor(start.mean, start.loading, max(start.noise, floor))
+    stats, bound = way.expect(theta), 1.0
+    trace, slope = [-stats.log_likelihood], way.gradient(theta, stats, floor)
+    while way.passes < max_iterations and slope > tol:
         one = way.maximise(theta, stats, floor)
         first = way.expect(one)
-        trace.append(-first.log_likelihood)
         two = way.maximise(one, first, floor)
         jump, length = _extrapolate(theta, one, two, bound)
-        theta, stats = jump, way.expect(jump)
-        if not stats.log_likelihood >= first.log_likelihood:  # too far: two plain steps never lose
-            theta, stats, bound = two, way.expect(two), 1.0
+        best, after = jump, way.expect(jump)
+        if not after.log_likelihood >= first.log_likelihood:  # too far: two plain steps do not lose
+            best, after, bound = two, way.expect(two), 1.0
         elif length >= bound:
             bound = min(4 * bound, LONGEST)
-        trace.append(-stats.log_likelihood)
+        steeper = way.gradient(best, after, floor)
+        if not _gained(stats, after) and not steeper < slope:
+            break  # rounding hides what is left to gain
+        trace += [-min(first.log_likelihood, after.log_likelihood), -after.log_likelihood]
+        theta, stats, slope = best, after, steeper
     return theta, _certificate(way, theta, stats, np.array(trace), tol, floor)
+
+
+def _gained(before: Any, after: Any) -> bool:
+    """Whether the likelihood has risen by more than the rounding of its sum."""
+    rounding = 4 * np.finfo(float).eps * (abs(before.log_likelihood) + before.cells)
+    return bool(after.log_likelihood > before.log_likelihood + rounding)
 
 
 class _Latent:
@@ -123,7 +134,7 @@ class _Latent:
     def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
         return lambda b: latent.expectation(self.rows(b), self.w[b.start : b.stop], factor)
 
-    gradient: Callable[[Factor, Any], float] = staticmethod(latent.gradient)
+    gradient: Callable[[Factor, Any, float], float] = staticmethod(latent.gradient)
     maximise: Callable[[Factor, Any, float], Factor] = staticmethod(latent.maximise)
 
 
@@ -133,8 +144,8 @@ class _Cells(_Latent):
     name = "EM over the missing cells, accelerated"
 
     def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
-        model = cells.precision(factor)
-        return lambda b: cells.complete_cells(self.rows(b), self.w[b.start : b.stop], factor, model)
+        root = cells.root_of(factor)
+        return lambda b: cells.complete_cells(self.rows(b), self.w[b.start : b.stop], factor, root)
 
     gradient = staticmethod(cells.gradient)
     maximise = staticmethod(cells.maximise)
@@ -145,7 +156,14 @@ def _by_cells(start: Factor, route: str) -> bool:
     if route not in ROUTES:
         raise ValueError(f"route must be one of {', '.join(ROUTES)}; got {route!r}.")
     p, k = start.loading.shape
-    return route == "cells" or (route == "auto" and (p <= FEW or (p <= NARROW and 4 * k > p)))
+    chosen = route == "cells" or (route == "auto" and (p <= FEW or 4 * k > p))
+    needed = 8 * (5 * p**2 if chosen else 4 * p * (k + 1) ** 2)
+    if needed > MOST_MEMORY:
+        raise ValueError(
+            f"Fitting {k} components to {p} columns with missing values takes {needed / 2**30:.1f} GiB for its sums. "
+            "Ask for fewer components, or leave columns out."
+        )
+    return chosen
 
 
 def _values(block: Block) -> Matrix:
@@ -165,10 +183,10 @@ def _extrapolate(theta: Factor, one: Factor, two: Factor, bound: float) -> tuple
 
 def _certificate(way: _Latent, theta: Factor, stats: Any, trace: Vector, tol: float, floor: float) -> Optimum:
     notes: tuple[str, ...] = ()
-    gradient = way.gradient(theta, stats)
+    gradient = way.gradient(theta, stats, floor)
     if theta.noise <= floor:
-        notes = ("the components fit the data exactly: the likelihood grows without bound as the noise goes to 0",)
-        gradient = math.inf
+        notes = (NO_NOISE,)
+        gradient = max(gradient, 2 * tol)  # the rest is as it should be, but there is no maximum to have reached
     reason = "values are missing" if stats.cells < stats.weight * len(theta.mean) else "asked for"
     method = f"maximum likelihood of the observed cells: {way.name}"
     return Optimum(method, reason, way.passes, len(trace) - 1, trace, gradient, tol, notes)

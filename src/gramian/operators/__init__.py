@@ -1,7 +1,22 @@
 """Linear maps that are never formed, and the compositions that make new ones of them."""
 
 from gramian.operators.base import Operator, Transposed
-from gramian.operators.compose import Centred, Gram, Known, RowWeighted, Scaled, Shifted
+from gramian.operators.compose import Centred, Gram, Known, Multiple, RowWeighted, Scaled, Shifted
 from gramian.operators.data import Data
+from gramian.operators.feature_space import FeatureCentred
+from gramian.operators.kernel import KernelOperator
 
-__all__ = ["Centred", "Data", "Gram", "Known", "Operator", "RowWeighted", "Scaled", "Shifted", "Transposed"]
+__all__ = [
+    "Centred",
+    "Data",
+    "FeatureCentred",
+    "Gram",
+    "KernelOperator",
+    "Known",
+    "Multiple",
+    "Operator",
+    "RowWeighted",
+    "Scaled",
+    "Shifted",
+    "Transposed",
+]

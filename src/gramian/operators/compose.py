@@ -7,7 +7,7 @@ from typing import Any
 
 from gramian.operators.base import Operator
 
-__all__ = ["Centred", "Gram", "Known", "RowWeighted", "Scaled", "Shifted"]
+__all__ = ["Centred", "Gram", "Known", "Multiple", "RowWeighted", "Scaled", "Shifted"]
 
 Array = Any
 
@@ -271,6 +271,31 @@ class Shifted(_Composed):
     def rmatmat(self, U: Array) -> Array:
         """Aᵀ U + μ U."""
         return self.A.rmatmat(U) + self.shift * U
+
+
+class Multiple(_Composed):
+    """cA for a number c.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.operators import Data, Multiple
+    >>> Multiple(Data(np.eye(2)), -2.0).to_dense()
+    array([[-2., -0.],
+           [-0., -2.]])
+    """
+
+    def __init__(self, A: Operator, factor: float) -> None:
+        super().__init__(A)
+        self.factor = factor
+
+    def matmat(self, V: Array) -> Array:
+        """C A V."""
+        return self.factor * self.A.matmat(V)
+
+    def rmatmat(self, U: Array) -> Array:
+        """C Aᵀ U."""
+        return self.factor * self.A.rmatmat(U)
 
 
 class Known(_Composed):

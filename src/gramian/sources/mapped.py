@@ -21,14 +21,17 @@ class MappedSource(Source):
     source : Source
         What is read.
     change : callable
-        The new values of a block, of the same shape.
+        The new values of a block.
+    columns : int, optional
+        How many columns they have, where not as many as before.
     """
 
     resident = False
 
-    def __init__(self, source: Source, change: Callable[[Block], Any]) -> None:
+    def __init__(self, source: Source, change: Callable[[Block], Any], columns: int | None = None) -> None:
         self.source, self.change = source, change
-        self.shape, self.feature_names = source.shape, source.feature_names
+        self.shape = (source.shape[0], source.shape[1] if columns is None else columns)
+        self.feature_names = source.feature_names if columns is None else None
         self.dtype = np.dtype(np.float64)
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
@@ -37,7 +40,7 @@ class MappedSource(Source):
             yield Block(block.start, block.stop, self.change(block))
 
 
-def mapped(source: Source, change: Callable[[Block], Any]) -> Source:
+def mapped(source: Source, change: Callable[[Block], Any], columns: int | None = None) -> Source:
     """Return the changed source: an array where the data are in memory, else computed block by block.
 
     Examples
@@ -48,8 +51,8 @@ def mapped(source: Source, change: Callable[[Block], Any]) -> Source:
     array([[1., 0.]])
     """
     if not source.resident:
-        return MappedSource(source, change)
-    out = np.empty(source.shape)
+        return MappedSource(source, change, columns)
+    out = np.empty((source.shape[0], source.shape[1] if columns is None else columns))
     for block in source.blocks():
         out[block.start : block.stop] = change(block)
-    return DenseSource(out, source.feature_names)
+    return DenseSource(out, source.feature_names if columns is None else None)

@@ -6,5 +6,6 @@ from gramian.spectral.dense import Dense
 from gramian.spectral.krylov import Krylov
 from gramian.spectral.power import Power
 from gramian.spectral.randomized import Randomized
+from gramian.spectral.symmetric import SymmetricKrylov
 
-__all__ = ["Auto", "Choice", "Dense", "Krylov", "Power", "Randomized", "Spectrum"]
+__all__ = ["Auto", "Choice", "Dense", "Krylov", "Power", "Randomized", "Spectrum", "SymmetricKrylov"]

@@ -1,0 +1,115 @@
+"""What kernel methods do with their input: rows of numbers, a kernel matrix, or objects of any kind."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import is_array_api_obj, is_numpy_array
+
+from gramian.estimators._inputs import open_input, refuse_non_finite
+from gramian.kernels import Callable, Kernel, Precomputed
+from gramian.operators import KernelOperator, Multiple, Shifted
+from gramian.results import NumericalWarning
+from gramian.sources import Source
+from gramian.spectral import SymmetricKrylov
+
+__all__ = ["check_kernel_matrix", "is_precomputed", "points_of", "warn_if_indefinite"]
+
+Matrix = npt.NDArray[Any]
+
+ASYMMETRY = 1e-8  # of the largest entry: more is not rounding
+INDEFINITE = 1e-5  # of the largest eigenvalue, as scikit-learn tolerates
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether the "points" are a kernel matrix."""
+    return isinstance(kernel, Precomputed)
+
+
+def points_of(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int]:
+    """Return the points and how many they are; objects that are no numbers are taken as they are for a callable."""
+    if _are_objects(estimator.kernel, X):
+        return list(X), len(X)
+    source = open_input(estimator, X, reset=reset)
+    refuse_non_finite(source)
+    return _gathered(source), source.shape[0]
+
+
+def _are_objects(kernel: Any, X: Any) -> bool:
+    """Whether X is a sequence of anything but rows of numbers, which only a function of two objects can compare."""
+    if not isinstance(kernel, Callable) and (isinstance(kernel, Kernel) or not callable(kernel)):
+        return False
+    if is_array_api_obj(X):
+        return bool(is_numpy_array(X) and X.dtype == object and X.ndim == 1)
+    if isinstance(X, (Source, str)) or hasattr(X, "toarray") or hasattr(X, "columns"):
+        return False
+    return not all(isinstance(x, (list, tuple, np.ndarray)) and np.isrealobj(x) and _numbers(x) for x in X)
+
+
+def _numbers(x: Any) -> bool:
+    return all(isinstance(value, Real) for value in np.ravel(np.asarray(x, dtype=object)))
+
+
+def _gathered(source: Source) -> Any:
+    """All rows, in memory: a kernel compares every one with every other."""
+    if source.sparse:
+        return source.values  # type: ignore[attr-defined]
+    if source.resident:
+        values = source.values  # type: ignore[attr-defined]
+        values = np.asarray(values.cpu() if hasattr(values, "cpu") else values)
+        return values if values.dtype.kind == "f" else values.astype(np.float64)
+    out = np.empty(source.shape, dtype=np.float32 if source.dtype == np.float32 else np.float64)
+    for block in source.blocks():
+        out[block.start : block.stop] = block.values
+    return out
+
+
+def check_kernel_matrix(K: Any) -> Matrix:
+    """Return a precomputed kernel matrix, square and symmetric, or say which entries differ."""
+    K = np.asarray(K.toarray() if hasattr(K, "toarray") else K)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"A precomputed kernel matrix must be square to fit; this one has the shape {K.shape}.")
+    gap = np.abs(K - K.T)
+    i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
+    if gap[i, j] > ASYMMETRY * float(np.max(np.abs(K))):
+        raise ValueError(
+            f"The precomputed kernel matrix is not symmetric: entry ({i}, {j}) is {K[i, j]:g} and ({j}, {i}) is "
+            f"{K[j, i]:g}. Use (K + K.T) / 2 if that is what you mean."
+        )
+    return np.asarray((K + K.T) / 2)
+
+
+def warn_if_indefinite(kernel: Kernel, points: Any, eigenvalues: Any, seed: int) -> None:
+    """Warn where a matrix that is not known to be positive semidefinite has a negative eigenvalue."""
+    unknown = isinstance(kernel, (Callable, Precomputed)) or not kernel.positive_semidefinite
+    if not unknown:
+        return
+    top = float(np.max(eigenvalues, initial=0.0))
+    low = smallest_eigenvalue(kernel, points, top, seed)
+    if top > 0 and low >= -INDEFINITE * top:
+        return
+    if low <= -top:
+        raise ValueError(
+            f"The kernel matrix is not positive semidefinite: its eigenvalue {low:.4g} is larger in size than the "
+            f"largest, {top:.4g}, so it is no matrix of inner products. Check its sign, and the kernel."
+        )
+    warnings.warn(
+        f"The kernel matrix is indefinite: its smallest eigenvalue is {low:.4g} and its largest {top:.4g}. Components "
+        "with positive eigenvalues are returned; distances in feature space are not to be trusted.",
+        NumericalWarning,
+        stacklevel=3,
+    )
+
+
+def smallest_eigenvalue(kernel: Kernel, points: Any, top: float, seed: int) -> float:
+    """The smallest eigenvalue of K, as τ less the largest of τI − K with τ the largest of K.
+
+    What Krylov finds is never below the smallest, so that a negative answer is proof.
+    """
+    K = KernelOperator(kernel, points, dtype=np.float64)
+    shifted = Shifted(Multiple(K, -1.0), top)
+    return top - float(SymmetricKrylov(1e-3, max_products=60, seed=seed).attempt(shifted, 1, "").values[0])

@@ -1,0 +1,374 @@
+"""Kernel principal component analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.analysis._weights import frequencies
+from gramian.estimators._components import fix_signs
+from gramian.estimators._kernel_fitting import Decomposition, Task, decompose
+from gramian.estimators._kernel_inputs import check_kernel_matrix, is_precomputed, points_of, warn_if_indefinite
+from gramian.estimators._parameters import one_of
+from gramian.estimators._preimages import METHODS, PreImages, fit_ridge_inverse, preimages
+from gramian.kernels import Callable, Kernel, as_kernel
+from gramian.operators import KernelOperator
+from gramian.results import Certificate
+
+__all__ = ["KernelPCA", "Novelty"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+SOLVERS = ("auto", "dense", "krylov", "nystrom", "arpack", "randomized")
+
+
+@dataclass(frozen=True, eq=False)
+class Novelty:
+    """How far rows lie from the training rows, in feature space.
+
+    Attributes
+    ----------
+    t2 : ndarray of shape (n,)
+        Σ z²/λ̄ with λ̄ the variance of each score: how far out within the components.
+    spe : ndarray of shape (n,)
+        ‖φ(x) − φ̄‖² − Σ z²: the squared distance from their span.
+    """
+
+    t2: Vector
+    spe: Vector
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Principal components of features φ(x) known by their inner products k(x, z) = ⟨φ(x), φ(z)⟩ alone.
+
+    .. math::
+        \tilde K = K - 1K - K1 + 1K1,\qquad \tilde Ka=\lambda a,\quad \lambda a^Ta=1,\qquad
+        z(x) = \sum_j a_j\tilde k(x,x_j)
+
+    A drop-in for :class:`sklearn.decomposition.KernelPCA`: the same parameters, attributes and answers, with sample
+    weights, every kernel of :mod:`gramian.kernels`, memory of n·k numbers where n² would not fit, and a certificate.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components; all with a positive eigenvalue where None.
+    kernel : str, callable or Kernel, default="linear"
+        scikit-learn's name, a function of two rows, "precomputed", or a kernel of :mod:`gramian.kernels`.
+    gamma, degree, coef0, kernel_params
+        Parameters of a kernel given by name; of a callable.
+    alpha : float, default=1.0
+        Ridge parameter of the learned inverse.
+    fit_inverse_transform : bool, default=False
+        Learn a map back from scores to rows: what ``inverse="ridge"`` needs.
+    eigen_solver : {"auto", "dense", "krylov", "nystrom", "arpack", "randomized"}, default="auto"
+        See :func:`gramian.estimators._kernel_fitting.choose`. "arpack" and "randomized" are "krylov" here.
+    tol : float, default=0
+        Residual to reach by iteration; 0 means 1e-6.
+    max_iter : int, optional
+        Most products with the kernel matrix; 300.
+    iterated_power, copy_X, n_jobs
+        Accepted for scikit-learn's sake.
+    remove_zero_eig : bool, default=False
+        Leave out components without variance.
+    random_state : int, RandomState or None, default=None
+        Seed; None is a fixed one.
+    inverse : {"ridge", "fixed-point", "regularised", "mds"}, default="ridge"
+        How :meth:`inverse_transform` finds rows for scores.
+    centre : bool, default=True
+        Whether features are centred.
+    n_landmarks : int, optional
+        Landmarks of "nystrom".
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (k,)
+        Eigenvalues of K̃, descending.
+    eigenvectors_ : ndarray of shape (n, k)
+        Its unit eigenvectors; a = eigenvectors_/√eigenvalues_.
+    X_fit_ : array
+        The training rows, or the landmarks.
+    kernel_ : Kernel
+        The kernel with every parameter found.
+    gamma_ : float
+        Of a kernel given by name.
+    dual_coefficients_ : ndarray of shape (m, k)
+        α: z(x) = k(x, X_fit_) α − ``offset_``.
+    offset_ : ndarray of shape (k,)
+        What centring subtracts.
+    certificate_ : Certificate
+        Method, products, residuals and error bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_circles
+    >>> from gramian import KernelPCA
+    >>> X, y = make_circles(200, factor=0.3, noise=0.05, random_state=0)
+    >>> z = KernelPCA(1, kernel="rbf", gamma=2.0).fit_transform(X)[:, 0]
+    >>> bool(max(z[y == 0]) < min(z[y == 1]) or max(z[y == 1]) < min(z[y == 0]))
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: int | str = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        inverse: str = "ridge",
+        centre: bool = True,
+        n_landmarks: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.inverse = inverse
+        self.centre = centre
+        self.n_landmarks = n_landmarks
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
+        """Find the components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (n, p); a kernel matrix; or a list of objects
+            The points.
+        y : ignored
+            For scikit-learn's sake.
+        sample_weight : array-like of shape (n,), optional
+            Frequencies: a weight of 2 is the row twice.
+
+        Returns
+        -------
+        KernelPCA
+            The estimator itself.
+        """
+        self._check_parameters()
+        points, n = points_of(self, X, reset=True)
+        w = None if sample_weight is None else frequencies(sample_weight, n)
+        kernel = self._resolved(points)
+        if is_precomputed(kernel):
+            points = check_kernel_matrix(points)
+        k = n if self.n_components is None else min(n, int(self.n_components))
+        task = Task(
+            kernel,
+            points,
+            w,
+            k,
+            self.eigen_solver,
+            self.tol or 1e-6,
+            self.max_iter,
+            self._seed(),
+            self.centre,
+            self.n_landmarks,
+        )
+        self._name(decompose(task), task)
+        warn_if_indefinite(kernel, points, self.eigenvalues_, self._seed())
+        if self.fit_inverse_transform:
+            self._learn_inverse(points)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Matrix:
+        """Fit and return the scores of X, √λ times the eigenvectors: no product with the kernel is needed."""
+        self.fit(X, y, **params)
+        return self._like(self._training_scores())
+
+    def transform(self, X: Any) -> Matrix:
+        """Scores of the rows of X, centred with the training means."""
+        check_is_fitted(self)
+        points, _ = points_of(self, X, reset=False)
+        return self._like(self._product(points, self.dual_coefficients_) - self.offset_)
+
+    def inverse_transform(self, X: Any) -> Matrix:
+        """Rows whose features are near those of the scores X: pre-images, by the method ``inverse``."""
+        check_is_fitted(self)
+        Z = np.asarray(X, dtype=np.float64)
+        if Z.ndim != 2 or Z.shape[1] != len(self.eigenvalues_):
+            raise ValueError(f"Scores of shape {Z.shape} do not fit {len(self.eigenvalues_)} components.")
+        if self.inverse == "ridge":
+            return self._like(self._ridge(Z))
+        return self._like(self.preimages(Z).points)
+
+    def preimages(self, Z: Any, start: Any = None, **options: Any) -> PreImages:
+        """Pre-images of scores with the convergence of every row: :func:`gramian.estimators._preimages.preimages`.
+
+        Parameters
+        ----------
+        Z : array-like of shape (m, k)
+            Scores.
+        start : array-like of shape (m, p), optional
+            Rows to start from, such as those to be denoised.
+        **options
+            ``method`` (that of the estimator by default) and what it takes.
+        """
+        check_is_fitted(self)
+        G = np.asarray(Z, dtype=np.float64) @ self.dual_coefficients_.T + (
+            self.mean_coefficients_ if self.centre else 0.0
+        )
+        method = options.pop("method", self.inverse)
+        return preimages(self.kernel_, self.X_fit_, G, method=method, start=start, **options)
+
+    def denoise(self, X: Any, **options: Any) -> Matrix:
+        """Project rows on the components and find the pre-images, starting from the rows themselves."""
+        Z = self.transform(X)
+        if options.get("method", self.inverse) == "ridge":
+            return self.inverse_transform(Z)
+        return self._like(self.preimages(Z, np.asarray(X, dtype=np.float64), **options).points)
+
+    def novelty(self, X: Any) -> Novelty:
+        """T² within the components and squared distance from their span, in feature space, of the rows of X."""
+        check_is_fitted(self)
+        points, _ = points_of(self, X, reset=False)
+        Z, lengths = self._scores_and_lengths(points)
+        variances = self.eigenvalues_ / max(self._weight - 1.0, 1.0)
+        t2 = np.sum(np.divide(Z**2, variances, out=np.zeros_like(Z), where=variances > 0), axis=1)
+        return Novelty(t2, np.maximum(lengths - np.sum(Z**2, axis=1), 0.0))
+
+    def reconstruction_error(self, X: Any) -> Vector:
+        """‖φ(x) − φ̄ − Σ z v‖² of each row: what the components leave of it in feature space."""
+        return self.novelty(X).spe
+
+    def _scores_and_lengths(self, points: Any) -> tuple[Matrix, Vector]:
+        """Scores, and ‖φ(x) − φ̄‖² = k(x, x) − 2φ(x)·φ̄ + ‖φ̄‖², from one product."""
+        if is_precomputed(self.kernel_):
+            raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which distances need.")
+        both = self._product(points, np.column_stack([self.dual_coefficients_, self.mean_coefficients_]))
+        own = np.asarray(self.kernel_.diagonal(points), dtype=np.float64)
+        lengths = own - 2 * both[:, -1] + self._mean_square if self.centre else own
+        return both[:, :-1] - self.offset_, lengths
+
+    def _product(self, points: Any, V: Matrix) -> Matrix:
+        if is_precomputed(self.kernel_):
+            K = points[:, self._landmarks] if self._landmarks is not None else points
+            return np.asarray(K, dtype=np.float64) @ V
+        A = KernelOperator(self.kernel_, points, self.X_fit_, dtype=np.float64, store=False)
+        return np.asarray(A.matmat(V))
+
+    def _ridge(self, Z: Matrix) -> Matrix:
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "The learned inverse was not fitted: set fit_inverse_transform=True, or inverse='fixed-point', "
+                "'regularised' or 'mds', which need no fit."
+            )
+        return np.asarray(self._score_kernel()(Z, self.X_transformed_fit_) @ self.dual_coef_)
+
+    def _score_kernel(self) -> Kernel:
+        """The kernel given by name, of scores: as scikit-learn, with γ as it was for the rows."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel_
+        return as_kernel(self.kernel, self.gamma_, self.degree, self.coef0, **(self.kernel_params or {}))
+
+    def _learn_inverse(self, points: Any) -> None:
+        if is_precomputed(self.kernel_) or isinstance(points, (list, tuple)):
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel, or without rows to go back to.")
+        if hasattr(points, "toarray"):
+            raise ValueError("The learned inverse takes dense rows only. Use X.toarray().")
+        self.X_transformed_fit_ = self._training_scores()
+        self.dual_coef_ = fit_ridge_inverse(self._score_kernel(), self.X_transformed_fit_, points, self.alpha)
+
+    def _training_scores(self) -> Matrix:
+        """√λ u, divided by √w; rows without weight are scored as new ones."""
+        Z = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+        if self._root is None:
+            return Z
+        zero = self._root[:, 0] == 0
+        Z = np.divide(Z, self._root, out=np.zeros_like(Z), where=self._root > 0)
+        if zero.any():
+            Z[zero] = self._product(self._training[zero], self.dual_coefficients_) - self.offset_
+        return Z
+
+    def _resolved(self, points: Any) -> Kernel:
+        kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))
+        if isinstance(kernel, Callable) or is_precomputed(kernel):
+            self.gamma_ = self.gamma
+            return kernel
+        kernel = kernel.resolved(points)
+        self.gamma_ = getattr(kernel, "gamma", None) or (1 / points.shape[1] if self.gamma is None else self.gamma)
+        return kernel
+
+    def _name(self, found: Decomposition, task: Task) -> None:
+        keep = np.ones(len(found.values), dtype=bool)
+        if self.remove_zero_eig or self.n_components is None:
+            keep = found.values > 0
+        flipped = fix_signs(np, found.vectors)
+        signs = np.where(np.sum(flipped * found.vectors, axis=0) < 0, -1.0, 1.0)[keep]
+        self.eigenvalues_ = found.values[keep]
+        self.eigenvectors_ = flipped[:, keep]
+        self.dual_coefficients_ = found.coefficients[:, keep] * signs
+        self.offset_ = found.offset[keep] * signs
+        self.mean_coefficients_ = found.share
+        self.X_fit_ = found.points
+        self.kernel_ = task.kernel
+        self.certificate_ = found.certificate.with_(
+            values=found.certificate.values[keep], residuals=found.certificate.residuals[keep]
+        )
+        self._mean_square = found.mean_square
+        self._weight = float(task.n if task.w is None else task.w.sum())
+        self._root = None if task.w is None else np.sqrt(task.w)[:, None]
+        self._landmarks = found.landmarks
+        self._training = task.X
+        self._narrow = getattr(task.X, "dtype", None) == np.float32
+
+    def _like(self, Z: Matrix) -> Matrix:
+        return Z.astype(np.float32) if self._narrow else Z
+
+    def _seed(self) -> int:
+        rng = self.random_state
+        return 0 if rng is None else int(check_random_state(rng).randint(2**31 - 1))
+
+    def _check_parameters(self) -> None:
+        one_of("eigen_solver", self.eigen_solver, SOLVERS)
+        one_of("inverse", self.inverse, METHODS)
+        if self.n_components is not None and not (int(self.n_components) == self.n_components >= 1):
+            raise ValueError(f"n_components must be a positive whole number or None, got {self.n_components!r}.")
+        if not 0.0 <= self.tol < np.inf:
+            raise ValueError(f"tol must not be negative, got {self.tol!r}.")
+
+    def __sklearn_tags__(self) -> Any:
+        """Say what scikit-learn may expect."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.eigenvalues_.shape[0])
+
+    certificate_: Certificate
+    gamma_: Any

@@ -1,0 +1,80 @@
+"""scikit-learn's names of kernels and their parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gramian.kernels.base import Kernel
+from gramian.kernels.chi2 import AdditiveChi2, Chi2
+from gramian.kernels.cosine import Cosine
+from gramian.kernels.custom import Callable, Precomputed
+from gramian.kernels.gaussian import Gaussian
+from gramian.kernels.laplacian import Laplacian
+from gramian.kernels.linear import Linear
+from gramian.kernels.polynomial import Polynomial
+from gramian.kernels.sigmoid import Sigmoid
+
+__all__ = ["NAMES", "as_kernel"]
+
+NAMES = (
+    "additive_chi2",
+    "chi2",
+    "cosine",
+    "laplacian",
+    "linear",
+    "poly",
+    "polynomial",
+    "precomputed",
+    "rbf",
+    "sigmoid",
+)
+
+
+def as_kernel(
+    kernel: Any, gamma: Any = None, degree: float | None = None, coef0: float | None = None, **kernel_params: Any
+) -> Kernel:
+    """Return the kernel meant by one of scikit-learn's names, a function of two rows, or a Kernel.
+
+    Parameters
+    ----------
+    kernel : str, callable or Kernel
+        A Kernel has its own parameters, and is returned as it is.
+    gamma : float, "scale" or "median", optional
+        For "rbf", "poly", "sigmoid", "laplacian" (1/p where not given) and "chi2" (1). The rules are for "rbf".
+    degree, coef0 : float, optional
+        For "poly" (3 and 1) and "sigmoid" (coef0 = 1).
+    **kernel_params
+        Keyword arguments for a callable.
+
+    Examples
+    --------
+    >>> from gramian.kernels import as_kernel
+    >>> as_kernel("rbf", gamma=0.5)
+    Gaussian(gamma=0.5)
+    >>> as_kernel("poly", degree=2)
+    Polynomial(degree=2)
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if callable(kernel):
+        return Callable(kernel, tuple(kernel_params.items()))
+    coef0, degree = 1.0 if coef0 is None else coef0, 3 if degree is None else degree
+    if kernel in ("poly", "polynomial"):
+        return Polynomial(degree, coef0, gamma)  # type: ignore[arg-type]
+    if kernel == "sigmoid":
+        return Sigmoid(gamma, coef0)
+    if kernel == "chi2":
+        return Chi2(1.0 if gamma is None else gamma)
+    with_gamma: dict[str, type[Gaussian] | type[Laplacian]] = {"rbf": Gaussian, "laplacian": Laplacian}
+    plain: dict[str, Any] = {
+        "linear": Linear,
+        "cosine": Cosine,
+        "additive_chi2": AdditiveChi2,
+        "precomputed": Precomputed,
+    }
+    if kernel in with_gamma:
+        return with_gamma[kernel](gamma)
+    if kernel in plain:
+        simple: Kernel = plain[kernel]()
+        return simple
+    raise ValueError(f"kernel must be one of {', '.join(NAMES)}, a Kernel, or a function of two rows; got {kernel!r}.")
