@@ -40,9 +40,9 @@ HEAD = """\
 `python -m bench.denoise`: components come from clean training images; test images get noise, are projected on k
 components and taken back to pixels. The figures are mean squared errors from the clean images. Every row converged
 unless a share is given. The kernel is Gaussian, its bandwidth a multiple of the median distance of the training images
-(Mika and others took about half of it). "ridge" learns with the kernel of the images, as scikit-learn does, "ridge of
-the scores" with a Gaussian kernel of the scores' own median distance, both with α = 1. Linear PCA with as many
-components as pixels gives the noise back.
+(k = exp(−‖x − z‖²/2σ²)). "ridge" learns with the kernel of the images, as scikit-learn does, "ridge of the scores" with
+a Gaussian kernel of the scores' own median distance, both with α = 1. Linear PCA with as many components as pixels
+gives the noise back, and has no more.
 """
 
 
@@ -62,7 +62,7 @@ class Images:
         return int(np.sqrt(self.train.shape[1]))
 
     def noisy(self, rng: np.random.Generator) -> dict[str, Array]:
-        """Gaussian noise of a quarter of the range (Mika's σ = 0.5 on −1..1), and salt and pepper."""
+        """Gaussian noise, its deviation a quarter of the range of grey levels, and salt and pepper."""
         gaussian = self.test + 0.25 * (self.high - self.low) * rng.standard_normal(self.test.shape)
         lot, speckled = rng.random(self.test.shape), self.test.copy()
         speckled[lot < SPECKLED] = self.high
@@ -200,18 +200,24 @@ def study(images: Images, options: argparse.Namespace) -> list[str]:
     lines[-1] += f" {model.kernel!r}: {options.width:g} × the median distance."
     for name, noisy in noises.items():
         error = np.mean((noisy - images.test) ** 2)
-        lines += ["", f"{name} noise, mean squared error {error:.4f} before:", "", *table(images, noisy, model)]
+        lines += [
+            "",
+            f"{name.capitalize()} noise, mean squared error {error:.4f} before:",
+            "",
+            *table(images, noisy, model),
+        ]
     lines += ["", "By the bandwidth, as a multiple of the median distance:", "", *widths(images, noises), ""]
     name = f"denoise-{options.date}-{images.side}x{images.side}.png"
-    picture(images, noises, model, 64 if images.side == 16 else 32, options.out / name)
-    note = "Twelve of the test images (the errors are theirs alone), after each noise and denoised:"
+    k = images.side**2 // 2
+    picture(images, noises, model, k, options.out / name)
+    note = f"{SHOWN} of the test images (the errors are theirs alone), with noise and denoised by {k} components:"
     return [*lines, note, "", f"![Digits with noise, and denoised]({name})", ""]
 
 
 def main() -> None:
     """Read the command line, run, and write the report."""
     parser = argparse.ArgumentParser(prog="python -m bench.denoise", description=__doc__)
-    parser.add_argument("--rows", type=int, default=2000, help="training images of USPS")
+    parser.add_argument("--rows", type=int, default=4000, help="training images of USPS")
     parser.add_argument("--test", type=int, default=300, help="test images of each set")
     parser.add_argument("--width", type=float, default=1.0, help="bandwidth over the median distance")
     parser.add_argument("--seed", type=int, default=0)

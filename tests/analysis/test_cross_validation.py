@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian import PCA
+from gramian import PCA, NumericalWarning
 from gramian.analysis.cross_validation import cross_validate_rank, press_by_components
 from oracles import sparse_rows, with_spectrum
 
@@ -51,6 +51,13 @@ def signal(n: int, p: int, k: int, noise: float, seed: int = 0) -> Array:
     rng = np.random.default_rng(seed)
     V = np.linalg.qr(rng.standard_normal((p, k)))[0]
     return np.asarray(rng.standard_normal((n, k)) @ V.T * 3 + noise * rng.standard_normal((n, p)))
+
+
+def repeated(n: int, k: int, times: int) -> Array:
+    """k components of falling strength, each seen in so many columns, and a little noise."""
+    rng = np.random.default_rng(0)
+    latent = rng.standard_normal((n, k)) * np.geomspace(10, 1, k)
+    return np.asarray(np.repeat(latent, times, axis=1) + 0.01 * rng.standard_normal((n, times * k)))
 
 
 @given(st.integers(0, 10_000), st.integers(2, 7), st.data())
@@ -179,8 +186,37 @@ def test_a_minimum_at_the_end_is_said() -> None:
     X = signal(100, 40, 6, 0.2)
     short = cross_validate_rank(PCA(), X, max_components=3)
     assert short.n_components == 3
-    assert "Raise max_components" in short.reason
-    assert "largest number tried" not in cross_validate_rank(PCA(), X).reason
+    assert short.at_the_end
+    assert "rank_advice(X, max_components=…)" in short.reason
+    whole = cross_validate_rank(PCA(), X)
+    assert whole.n_components == 6
+    assert not whole.at_the_end
+    assert "largest number tried" not in whole.reason
+
+
+def test_a_fit_warns_where_the_minimum_is_at_the_end() -> None:
+    many = repeated(300, 110, 2)
+    with pytest.warns(NumericalWarning, match=r"'cv'.*100 components.*largest number tried.*max_components=") as caught:
+        assert PCA("cv").fit(many).n_components_ == 100
+    assert caught[0].filename == __file__
+    assert cross_validate_rank(PCA(), many, max_components=120).n_components == 110
+
+
+@pytest.mark.parametrize(
+    ("X", "few"),
+    [(signal(60, 4, 3, 0.01), "so few columns"), (repeated(20, 30, 3), "independent rows")],
+)
+def test_where_no_more_can_be_tried_another_rule_is_the_way_out(X: Array, few: str) -> None:
+    with pytest.warns(NumericalWarning, match=f"{few}.*another rule"):
+        PCA("cv").fit(X)
+
+
+def test_scaling_is_not_advised_to_a_model_that_scales() -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.repeat(rng.standard_normal((60, 1)), 3, axis=1), rng.standard_normal(60)])
+    for scale in (False, True):
+        choice = cross_validate_rank(PCA(scale=scale), X)
+        assert ("left out: column 'x3'" in choice.reason) and ("scale=True" in choice.reason) is not scale
 
 
 def test_one_column_has_nothing_to_be_predicted_from() -> None:

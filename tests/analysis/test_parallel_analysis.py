@@ -207,3 +207,39 @@ def test_rules_by_name() -> None:
         "parallel-gaussian": 1,
     }
     assert all(choice.rule == name for name, choice in found.items())
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize(("null", "word"), [("permutation", "itself permuted"), ("gaussian", "itself drawn anew")])
+def test_one_column_cannot_be_told_from_itself(null: str, word: str, scale: bool) -> None:
+    x = np.random.default_rng(0).gamma(2.0, size=(80, 1))
+    for X in (x, np.column_stack([np.full(80, 3.0), x])):
+        choice = parallel_analysis(PCA(scale=scale), X, null=null)
+        assert choice.n_components == 0
+        assert word in choice.reason
+
+
+def test_an_eigenvalue_equal_up_to_rounding_does_not_exceed() -> None:
+    # two rows differ by one vector, of which a permutation turns entries round: its length stays
+    for seed in range(10):
+        X = np.random.default_rng(seed).standard_normal((2, 7))
+        choice = parallel_analysis(PCA(), X)
+        assert_allclose(choice.values, choice.thresholds, rtol=1e-12)
+        assert choice.n_components == 0
+
+
+def test_where_the_variance_is_used_up_that_is_the_reason() -> None:
+    rng = np.random.default_rng(0)
+    strong = np.column_stack([9 * rng.standard_normal((60, 2)), np.zeros((60, 3))])
+    strong[:, 2:4] = strong[:, :2]
+    choice = parallel_analysis(PCA(), strong)
+    assert choice.n_components == 2
+    assert choice.reason == "λ3 is 0: the 2 components before it hold all the variance."
+
+
+def test_the_rule_of_a_fit_is_named_as_the_fit_does(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", spiked(60, 6, [9.0], 0))
+    with pytest.raises(ValueError, match=r"n_components='parallel' .*Use n_components='parallel-gaussian'"):
+        PCA("parallel").fit(tmp_path / "x.npy")
+    with pytest.raises(ValueError, match=r"n_components='parallel' .*row 0 has weight 0.5.*'parallel-gaussian'"):
+        PCA("parallel").fit(spiked(60, 6, [9.0], 0), sample_weight=np.full(60, 0.5))

@@ -275,3 +275,20 @@ def test_impossible_arguments_are_refused() -> None:
         noise_variance(lam, 10, 3, 3)
     with pytest.raises(ValueError, match="beta"):
         optimal_threshold(1.5)
+
+
+@pytest.mark.parametrize("effective", [False, True])
+def test_one_eigenvalue_has_nothing_to_be_tested_against(effective: bool) -> None:
+    for n, p in ((30, 1), (2, 9)):
+        choice = tracy_widom_rank([2.5], n, p, effective=effective)
+        assert choice.n_components == 0
+        assert "one eigenvalue" in choice.reason
+        assert "λ0" not in choice.reason
+
+
+@pytest.mark.parametrize("effective", [False, True])
+def test_eigenvalues_of_zero_are_variance_used_up(effective: bool) -> None:
+    choice = tracy_widom_rank([4.0, 0.0, 0.0], 30, 3, effective=effective)
+    assert choice.n_components == 1
+    assert choice.reason == "λ2 is 0: the 1 component before it holds all the variance."
+    assert "hold all the variance" in broken_stick([3.0, 2.9, 0.0, 0.0]).reason

@@ -130,3 +130,51 @@ def test_without_any_answer() -> None:
     assert not none.agree
     assert "No rule could be used" in none.explain
     assert "no rule could be used" in repr(none)
+
+
+def test_a_tie_is_no_recommendation() -> None:
+    rules = ("parallel", "tracy-widom", "gavish-donoho", "mle", "fraction")
+    tie = RankAdvice(rules, (0, 12, 1, 5, 3), ("Because.",) * 5)
+    assert tie.consensus is None
+    assert tie.leaders == (0, 1, 5, 12)
+    assert "tie between 0, 1, 5 and 12: no recommendation" in repr(tie)
+    assert "tie between 0, 1, 5 and 12: no recommendation" in tie.explain
+    assert "parallel says 0, fewer" in tie.explain
+    assert "tracy-widom says 12, more" in tie.explain
+    two = RankAdvice(rules, (1, 3, 3, 1, 9), ("Because.",) * 5)
+    assert two.consensus is None
+    assert "tie between 1 and 3" in two.explain
+    assert "Each has 2 rules behind it" in two.explain
+    assert RankAdvice(rules, (1, 3, 3, 2, 1), ("Because.",) * 5).consensus == 3
+
+
+def test_one_column_makes_sense_by_every_rule() -> None:
+    advice = rank_advice(np.random.default_rng(0).gamma(2.0, size=(60, 1)))
+    by_rule = dict(zip(advice.rules, advice.n_components, strict=True))
+    assert by_rule["parallel"] == by_rule["parallel-gaussian"] == by_rule["tracy-widom"] == 0
+    assert advice.consensus == 0
+    assert "λ0" not in repr(advice)
+
+
+def test_advice_never_names_what_was_done_already() -> None:
+    X = np.random.default_rng(0).standard_normal((300, 8)) * np.geomspace(1, 4, 8)
+    assert "scale=True may help" in rank_advice(X).explain
+    # equal variances, of which one column is noise and the others are not
+    Y = spiked(300, 8, [4.0, 4.0], 3)
+    Y[:, 0] = 3 * np.random.default_rng(1).standard_normal(300)
+    Y /= Y.std(axis=0, ddof=1)
+    equal, scaled = rank_advice(Y), rank_advice(Y, scale=True)
+    assert "Scaling would not make it equal" in equal.explain
+    assert "Scaling has not made it equal" in scaled.explain
+    for advice in (equal, scaled):
+        assert "scale=True" not in advice.explain
+        assert "gramian.analysis.tracy_widom_rank(..., effective=True)" in advice.explain
+
+
+def test_cross_validation_tries_as_many_as_asked() -> None:
+    X = spiked(200, 10, [6.0, 5.0, 4.0])
+    advice = rank_advice(X, max_components=2)
+    assert len(advice.choices["cv"].values) == 2
+    assert "largest number tried" in advice.reasons[advice.rules.index("cv")]
+    with pytest.raises(ValueError, match="max_components=0"):
+        rank_advice(X, max_components=0)

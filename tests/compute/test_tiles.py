@@ -59,6 +59,26 @@ def test_float32_loses_only_what_its_tiles_lose() -> None:
     np.testing.assert_allclose(tiles.product(Gaussian(0.3).pairs(X, X.copy()), V), want, rtol=1e-6)
 
 
+class Ones:
+    """A float32 matrix of ones."""
+
+    dtype, symmetric, buffers, serial, side = np.dtype(np.float32), True, 1, True, 256
+
+    def __init__(self, n: int) -> None:
+        self.shape = (n, n)
+
+    def fill(self, rows: slice, columns: slice, buffers: Any) -> np.ndarray:
+        return np.ones((rows.stop - rows.start, columns.stop - columns.start), np.float32)
+
+
+@pytest.mark.parametrize("multiply", [tiles.product, tiles.adjoint, tiles.symmetric_product])
+def test_sums_over_tiles_are_kept_in_float64(multiply: Any) -> None:
+    v = np.full((1024, 1), 0.25)
+    v[:256] = v[768:] = 0.0
+    v[0], v[-1] = 2.0**30, -(2.0**30)  # in float32 nothing between them would be left
+    np.testing.assert_array_equal(multiply(Ones(1024), v), 512 * 0.25)
+
+
 def test_results_do_not_change_from_run_to_run() -> None:
     X, V = points(700, 0), points(700, 1)
     pairs = Gaussian(0.3).pairs(X)

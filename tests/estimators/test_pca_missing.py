@@ -8,8 +8,11 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import gramian
@@ -93,17 +96,34 @@ def test_all_components_are_those_of_the_most_likely_covariance() -> None:
     assert_allclose(pca.get_covariance() * 199 / 200, C, atol=1e-5 * np.trace(C))
 
 
-@pytest.mark.parametrize("n_components", [0.8, "mle", "tracy-widom", "gavish-donoho"])
-def test_fractions_and_rules_choose_from_the_most_likely_spectrum(n_components: Any) -> None:
+def test_a_fraction_chooses_from_the_most_likely_spectrum() -> None:
     _, Xm = table(400)
-    assert PCA(n_components).fit(Xm).n_components_ == 2
+    assert PCA(0.8).fit(Xm).n_components_ == 2
 
 
-@pytest.mark.parametrize("n_components", ["parallel", "parallel-gaussian", "cv"])
-def test_rules_that_need_whole_rows_say_so(n_components: str) -> None:
+@pytest.mark.parametrize("missing", [0.1, 0.3])
+def test_a_constant_column_changes_no_choice(missing: float) -> None:
+    _, Xm = table(200, 12, missing)
+    constant = np.column_stack([Xm, np.ones(200)])
+    assert PCA(0.9).fit(constant).n_components_ == PCA(0.9).fit(Xm).n_components_
+    whole, part = PCA().fit(constant), PCA().fit(Xm)
+    assert whole.n_components_ == 13
+    assert_allclose(whole.explained_variance_[:12], part.explained_variance_, rtol=1e-4)
+    assert whole.explained_variance_[12] == 0
+    assert_allclose(whole.mean_[12], 1.0, rtol=0)
+
+
+@pytest.mark.parametrize("n_components", ["parallel", "parallel-gaussian", "cv", "mle", "tracy-widom", "broken-stick"])
+def test_rules_need_whole_rows_and_say_so(n_components: str) -> None:
     _, Xm = table()
-    with pytest.raises(ValueError, match="need whole rows"):
+    with pytest.raises(ValueError, match=r"needs? (whole|complete) rows"):
         PCA(n_components).fit(Xm)
+
+
+def test_held_out_likelihood_chooses_the_number_of_components() -> None:
+    _, Xm = table(400)
+    scores = [cross_val_score(PCA(k), Xm).mean() for k in range(1, 6)]
+    assert int(np.argmax(scores)) + 1 == 2
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -187,6 +207,11 @@ def test_too_many_components_are_refused() -> None:
         PCA(2).fit_incomplete(Xm, method="magic")
     with pytest.raises(ValueError, match="as a number"):
         PCA().fit_incomplete(Xm, method="regularised")
+    with pytest.raises(ValueError, match="max_iterations"):
+        PCA(2).fit_incomplete(Xm, max_iterations=0)
+    for wrong in (1.7, True, -1):
+        with pytest.raises(ValueError, match="n_components"):
+            PCA(wrong).fit_incomplete(Xm)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -202,6 +227,72 @@ def test_data_of_exact_rank_warn_that_there_is_no_maximum() -> None:
     X[3, 1] = np.nan
     with pytest.warns(NumericalWarning, match="no maximum"):
         PCA(1).fit(X)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_least_squares_training_cells_are_what_impute_gives(scale: bool) -> None:
+    _, Xm = table(missing=0.1)
+    pca = PCA(2, scale=scale).fit_incomplete(Xm, method="least-squares", tol=1e-10, max_iterations=20000)
+    found = gramian.analysis.iterative_pca(
+        PCA(2, scale=scale), gramian.open(Xm), 2, method="least-squares", tol=1e-10, max_iterations=20000
+    )
+    assert_allclose(pca.impute(Xm), found.completed(Xm), atol=1e-6)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("regularised", "Regularized"), ("least-squares", "EM")])
+def test_the_names_of_missmda_are_understood(ours: str, theirs: str) -> None:
+    _, Xm = table()
+    assert_same_fit(PCA(2).fit_incomplete(Xm, method=theirs), PCA(2).fit_incomplete(Xm, method=ours), 1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("p", [7, 40])
+def test_rows_without_weight_may_hold_anything(method: str, p: int) -> None:
+    _, Xm = table(80, p)
+    spoiled = np.vstack([Xm, np.full((1, p), 1e200), np.full((1, p), np.inf)])
+    w = np.r_[np.ones(80), 0.0, 0.0]
+    ours = PCA(2).fit_incomplete(spoiled, method=method, sample_weight=w)
+    assert_same_fit(ours, PCA(2).fit_incomplete(Xm, method=method), 1e-5)
+
+
+@pytest.mark.parametrize("size", [1e160, 1e-160])
+def test_values_float64_cannot_square_are_refused(size: float) -> None:
+    _, Xm = table()
+    with pytest.raises(ValueError, match="Multiply the data"):
+        PCA(2).fit(Xm * size)
+
+
+def test_fractional_weights_must_leave_rows_enough() -> None:
+    _, Xm = table()
+    with pytest.raises(ValueError, match="sum of the weights"):
+        PCA(4).fit_incomplete(Xm, method="regularised", sample_weight=np.full(120, 0.02))
+
+
+def test_a_density_needs_no_noise_where_all_components_are_kept() -> None:
+    _, Xm = table()
+    pca = PCA().fit(Xm)
+    C = pca.get_covariance()
+    expected = []
+    for x in Xm:
+        o = ~np.isnan(x)
+        expected.append(multivariate_normal.logpdf(x[o], pca.mean_[o], C[np.ix_(o, o)]))
+    assert_allclose(pca.score_samples(Xm), expected, rtol=1e-8)
+
+
+def test_the_tolerance_of_the_constructor_is_that_of_the_fit() -> None:
+    _, Xm = table()
+    assert PCA(2, tol=1e-7).fit(Xm).certificate_.tolerance == 1e-7
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-4])
+def test_breast_cancer_with_and_without_scaling_is_one_model(spread: float) -> None:
+    """The whole covariance does not depend on the units of the columns, nor does its certificate."""
+    data = load_breast_cancer().data
+    X = np.where(np.random.default_rng(0).random(data.shape) < 0.1, np.nan, data * spread)
+    plain, scaled = PCA().fit(X), PCA(scale=True).fit(X)
+    assert plain.certificate_.converged
+    assert scaled.certificate_.converged
+    assert_allclose(plain.certificate_.objective[-1], scaled.certificate_.objective[-1], rtol=1e-9)
 
 
 def test_regularised_training_cells_are_the_conditional_expectations() -> None:

@@ -145,6 +145,13 @@ def test_a_zero_row_has_cosine_zero() -> None:
     np.testing.assert_array_equal(Cosine().diagonal(X), [0.0, 1.0])
 
 
+def test_cosines_of_parallel_rows_do_not_pass_one() -> None:
+    rows = np.random.default_rng(4).standard_normal((200, 50))
+    K = Cosine()(rows, np.concatenate([3 * rows, -7 * rows]))
+    assert np.abs(K).max() == 1.0
+    np.testing.assert_allclose(K[np.arange(200), np.arange(200)], 1.0, rtol=1e-15)
+
+
 def test_precomputed_is_the_matrix() -> None:
     K = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(Precomputed()(K), K)
@@ -201,6 +208,10 @@ def test_callable_is_called_once_for_each_unordered_pair() -> None:
         (lambda: Linear()(np.array([["a"]])), "use Callable"),
         (lambda: Linear()(np.ones((2, 3)), np.ones((2, 4))), "3 columns and Z has 4"),
         (lambda: Gaussian()(np.ones((2, 3)), np.ones((2, 4))), "3 columns and Z has 4"),
+        (lambda: Linear()(np.array([[1.0, 2.0], [3.0, np.nan]])), "row 1, column 1 is nan"),
+        (lambda: Gaussian()(np.eye(2), sp.csr_array([[0.0, np.inf]])), "stored value 0 is inf"),
+        (lambda: Gaussian(1.0)(np.array([[0.0], [1e25]], dtype=np.float32)), "overflow float32"),
+        (lambda: Gaussian(1.0)(np.array([[0.0], [1e200]])), "overflow float64"),
         (lambda: -2.0 * Linear(), "positive numbers"),
         (lambda: as_kernel("rbff"), "one of additive_chi2"),
     ],

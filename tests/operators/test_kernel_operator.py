@@ -93,6 +93,11 @@ def test_automatic_parameters_come_from_x() -> None:
     assert KernelOperator(Gaussian("scale"), X, Z).kernel == Gaussian(scale_gamma(X))
 
 
+def test_names_of_scikit_learn() -> None:
+    assert KernelOperator("rbf", X, Z).kernel == Gaussian()
+    np.testing.assert_allclose(KernelOperator("rbf", X, Z).to_dense(), rbf_kernel(X, Z), rtol=1e-12)
+
+
 def test_float32_products_of_float64_points() -> None:
     A = KernelOperator(Gaussian(0.3), X, dtype=np.float32)
     assert (A @ np.ones(60)).dtype == np.float32

@@ -96,8 +96,8 @@ def permutation_null(source: Source, whole: WholeFit, sample_weight: Any) -> tup
     """
     if not source.resident:
         raise ValueError(
-            f"null='permutation' shuffles columns in memory, and {source!r} is read in blocks. Use null='gaussian' "
-            "(the rule 'parallel-gaussian') or the rule 'tracy-widom', or load the data."
+            f"n_components='parallel' (null='permutation') shuffles columns in memory, and {source!r} is read in "
+            "blocks. Use n_components='parallel-gaussian' (null='gaussian') or 'tracy-widom', or load the data."
         )
     index = np.repeat(np.arange(source.shape[0]), _counts(sample_weight, source.shape[0]))
     scale = np.ones(whole.p) if whole.scale is None else whole.scale
@@ -115,8 +115,8 @@ def _counts(sample_weight: Any, n: int) -> npt.NDArray[np.int64]:
     bad = np.flatnonzero(w != np.round(w))
     if len(bad):
         raise ValueError(
-            f"null='permutation' repeats rows by their weights, and row {bad[0]} has weight {w[bad[0]]:g}, not a whole "
-            "number. Use null='gaussian' (the rule 'parallel-gaussian')."
+            f"n_components='parallel' (null='permutation') repeats rows by their weights, and row {bad[0]} has weight "
+            f"{w[bad[0]]:g}, not a whole number. Use n_components='parallel-gaussian' (null='gaussian')."
         )
     return np.asarray(w, dtype=np.int64)
 

@@ -42,7 +42,7 @@ Vector = npt.NDArray[np.float64]
 Stack = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Latent:
     """The distribution of z given what is observed of each row: N(mean_i, covariance_i).
 
@@ -57,8 +57,12 @@ class Latent:
     mean: Matrix
     covariance: Stack
 
+    def __repr__(self) -> str:
+        n, k = self.mean.shape
+        return f"Latent({n} rows, {k} variables: mean, covariance)"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Conditional:
     """The distribution of the missing cells of each row given its observed ones.
 
@@ -78,6 +82,13 @@ class Conditional:
     latent: Latent
     loading: Matrix
     noise: Vector
+
+    def __repr__(self) -> str:
+        rows = int(np.count_nonzero(self.missing.any(axis=1)))
+        return (
+            f"Conditional({int(self.missing.sum())} missing cells in {rows} of {len(self.mean)} rows: "
+            "mean, variance, covariance(row), sample())"
+        )
 
     def covariance(self, row: int) -> Matrix:
         """Covariance of the missing cells of one row, in the order of their columns."""

@@ -27,7 +27,7 @@ Vector = npt.NDArray[np.float64]
 Folds = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
-MOST = 50  # components tried where the user does not say
+MOST = 100  # components tried where the user does not say
 ALONE = 1e-8  # 1 − h below this: a variable that is a component by itself
 ROUNDING = 1e-12  # PRESS within this share of PRESS(0) of the smallest counts as smallest
 
@@ -44,9 +44,12 @@ class CrossValidation(RankChoice):
         PRESS(k) for k = 1, …, K and PRESS(k − 1) before it.
     press : ndarray of shape (K + 1,)
         Σ w (x − x̂)² over all cells, for 0, 1, …, K components; NaN where cells cannot be predicted.
+    at_the_end : bool
+        Whether the least is at the largest number tried, so that it may not be the least of all; ``reason`` says so.
     """
 
     press: Vector
+    at_the_end: bool = False
 
     def table(self) -> dict[str, Any]:
         """Return the columns, ready for ``pandas.DataFrame``."""
@@ -68,6 +71,7 @@ class _Model:
     mean: Vector
     scale: Vector
     rank: int
+    scaled: bool
 
 
 def cross_validate_rank(
@@ -102,7 +106,7 @@ def cross_validate_rank(
     n_folds : int, default=7
         Parts the rows are dealt into at random.
     max_components : int, optional
-        Most components tried; at most one less than columns or training rows. None tries up to 50.
+        Most components tried; at most one less than columns or training rows. None tries as many, up to 100.
     sample_weight : array-like of shape (n,), optional
         Frequencies. A row of weight 2 is in one fold twice; one of weight 0 in none.
     random_state : int, RandomState, Generator or None, default=None
@@ -139,8 +143,9 @@ def cross_validate_rank(
         models.append(_fit(pca, source, np.where(folds == f, 0.0, w), most))
         if progress is not None:
             progress(f + 1, n_folds)
-    most = min([most, *(model.rank for model in models)])
-    return _choice(_press(source, w, folds, models, most), models, source, n_folds, max_components)
+    rank = min(model.rank for model in models)
+    most, limit = min(most, rank), min(_limit(source.shape[1], folds), rank)
+    return _choice(_press(source, w, folds, models, most), models, source, n_folds, limit)
 
 
 def press_by_components(D: Matrix, weights: Vector, V: Matrix) -> Vector:
@@ -173,15 +178,24 @@ def _deal(w: Vector, n_folds: int, seed: int) -> Folds:
     return folds
 
 
+def _training(folds: Folds) -> int:
+    """Rows of the smallest training set."""
+    return int(np.count_nonzero(folds >= 0)) - int(np.bincount(folds[folds >= 0]).max())
+
+
+def _limit(p: int, folds: Folds) -> int:
+    """Most components that can be tried: one less than columns and than rows of the smallest training set."""
+    return max(0, min(p - 1, _training(folds) - 1))
+
+
 def _most(asked: int | None, p: int, folds: Folds, n_folds: int) -> int:
-    training = int(np.count_nonzero(folds >= 0)) - int(np.bincount(folds[folds >= 0]).max())
-    limit = max(0, min(p - 1, training - 1))
+    limit = _limit(p, folds)
     if asked is None:
         return min(limit, MOST)
     if isinstance(asked, bool) or not isinstance(asked, Integral) or not 1 <= asked <= limit:
         raise ValueError(
             f"max_components={asked!r} must be between 1 and {limit}, less than the columns ({p}) and than the rows "
-            f"of the smallest training set ({training}, of {n_folds} folds)."
+            f"of the smallest training set ({_training(folds)}, of {n_folds} folds)."
         )
     return int(asked)
 
@@ -193,7 +207,7 @@ def _fit(pca: FittedPCA, source: Source, w: Vector, k: int) -> _Model:
         model = clone(pca).set_params(n_components=max(k, 1), whiten=False).fit(source, sample_weight=w)
     mean = host(model.mean_)
     scale = np.ones_like(mean) if model.scale_ is None else host(model.scale_)
-    return _Model(host(model.components_), mean, scale, int(model.rank_))
+    return _Model(host(model.components_), mean, scale, int(model.rank_), model.scale_ is not None)
 
 
 def _press(source: Source, w: Vector, folds: Folds, models: list[_Model], k: int) -> Vector:
@@ -209,7 +223,7 @@ def _press(source: Source, w: Vector, folds: Folds, models: list[_Model], k: int
     return total
 
 
-def _choice(press: Vector, models: list[_Model], source: Source, n_folds: int, asked: int | None) -> CrossValidation:
+def _choice(press: Vector, models: list[_Model], source: Source, n_folds: int, limit: int) -> CrossValidation:
     known = np.flatnonzero(np.isfinite(press))
     k = int(np.argmax(press[known] <= press[known].min() + ROUNDING * press[0]))
     if press[0] == 0.0:
@@ -220,16 +234,27 @@ def _choice(press: Vector, models: list[_Model], source: Source, n_folds: int, a
         reason = (
             f"PRESS is least with {counted(k)}, {press[k] / press[0]:.3g} of that of the mean, over {n_folds} folds."
         )
-    reason += _excluded(press, models, source) if len(known) < len(press) else _at_the_end(k, press, source, asked)
-    return CrossValidation("cv", k, reason, press[1:], press[:-1], press)
+    # a PRESS of 0 cannot fall any more
+    last = 0 < k == len(press) - 1 and press[k] > ROUNDING * press[0]
+    if len(known) < len(press):
+        reason += _excluded(press, models, source)
+    elif last:
+        reason += _way_out(k, source, limit)
+    return CrossValidation("cv", k, reason, press[1:], press[:-1], press, last)
 
 
-def _at_the_end(k: int, press: Vector, source: Source, asked: int | None) -> str:
-    tried = len(press) - 1
-    if k < tried or k == 0 or press[k] <= ROUNDING * press[0]:
-        return ""
-    more = " Raise max_components." if tried in (asked, MOST) and tried < source.shape[1] - 1 else ""
-    return f" It is the largest number tried: PRESS may still fall.{more}"
+def _way_out(k: int, source: Source, limit: int) -> str:
+    """Say what can be done where the last number tried is the best."""
+    if k < limit:
+        return (
+            " It is the largest number tried, and PRESS may still fall: try more with rank_advice(X, max_components=…) "
+            "or cross_validate_rank(PCA(), X, max_components=…), and give PCA the number found."
+        )
+    few = "columns" if k == source.shape[1] - 1 else "independent rows in the smallest training set"
+    return (
+        f" It is the largest number tried, and no more can be with so few {few}: where the components end, cv cannot say "
+        "here. Ask another rule, such as 'parallel-gaussian', or give the number."
+    )
 
 
 def _excluded(press: Vector, models: list[_Model], source: Source) -> str:
@@ -238,7 +263,8 @@ def _excluded(press: Vector, models: list[_Model], source: Source) -> str:
     free = np.min([1 - np.sum(model.components[:k] ** 2, axis=0) for model in models], axis=0)
     j = int(np.argmin(free))
     name = source.feature_names[j] if source.feature_names else f"x{j}"
+    remedy = "" if models[0].scaled else " PCA(scale=True) helps where its unit is the cause."
     return (
         f" From {k} on they were left out: column {name!r} is all but a component by itself (1 − h = {free[j]:.1g}), "
-        "which the other columns cannot predict. PCA(scale=True) helps where its unit is the cause."
+        f"which the other columns cannot predict.{remedy}"
     )

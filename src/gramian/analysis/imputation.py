@@ -32,6 +32,7 @@ Vector = npt.NDArray[np.float64]
 Progress = Callable[[int, int], Any]
 
 PARAMETERS = ("bootstrap", "fixed")
+SHOWN = 20  # rows of a printed table
 
 
 def impute(pca: Model, source: Source) -> Matrix:
@@ -64,7 +65,7 @@ def _dtype(source: Source) -> np.dtype[Any]:
     return np.dtype(np.float32) if source.dtype == source.xp.float32 else np.dtype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pooled:
     """Estimates from several completed tables, pooled by Rubin's rules.
 
@@ -91,6 +92,26 @@ class Pooled:
         """Share of the variance that is due to missing cells."""
         return 1.0 - self.within / np.where(self.variance > 0, self.variance, 1.0)
 
+    def table(self, level: float = 0.95) -> dict[str, Vector]:
+        """Return the columns of a table of estimates: for ``pandas.DataFrame``."""
+        lower, upper = self.interval(level)
+        return {
+            "estimate": self.estimate,
+            "error": np.sqrt(self.variance),
+            "lower": lower,
+            "upper": upper,
+            "missing_information": self.missing_information,
+        }
+
+    def __repr__(self) -> str:
+        lines = ["     estimate        error        lower        upper  missing information"]
+        for i, row in enumerate(zip(*self.table().values(), strict=True)):
+            if i == SHOWN:
+                lines.append(f"  … {len(self.estimate) - SHOWN} more")
+                break
+            lines.append("".join(f"{x:13.5g}" for x in row[:4]) + f"{row[4]:21.1%}")
+        return "\n".join(lines)
+
     def interval(self, level: float = 0.95) -> tuple[Vector, Vector]:
         """Return the ends of the t-interval."""
         half = stdtrit(self.degrees_of_freedom, 0.5 + level / 2) * np.sqrt(self.variance)
@@ -116,7 +137,7 @@ def pool(estimates: Any, variances: Any) -> Pooled:
     return Pooled(Q.mean(axis=0), U + extra, U, B, (m - 1) * (1 + ratio) ** 2)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Imputations:
     """Completed tables to iterate over, any number of times: each is computed when it is asked for.
 
@@ -136,6 +157,10 @@ class Imputations:
 
     def __len__(self) -> int:
         return self.n
+
+    def __repr__(self) -> str:
+        n, p = self.source.shape
+        return f"Imputations({self.n} tables of {n} x {p}, parameters={self.parameters!r}: iterate, or pool(estimate))"
 
     def __iter__(self) -> Iterator[Matrix]:
         for i in range(self.n):

@@ -7,18 +7,22 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gramian.analysis._model import FittedPCA
 from gramian.analysis._null_spectra import eigenvalues_of_draws, gaussian_null, permutation_null
 from gramian.analysis._rank_inputs import WholeFit, seed_of, whole_fit
 from gramian.analysis._spectrum import checked, most, nothing
-from gramian.analysis.rank_choice import RankChoice, leading
+from gramian.analysis.rank_choice import RankChoice, leading, used_up
 from gramian.sources import Source, open_source
 
 __all__ = ["parallel_analysis", "parallel_analysis_of"]
 
+MARGIN = 1e-9  # share by which an eigenvalue must exceed its quantile: more than rounding
+CONSTANT = 1e-12  # a column with less than this share of the largest variance does not vary
 NULLS = {"permutation": "parallel", "gaussian": "parallel-gaussian"}
 Progress = Callable[[int, int], None]
+Vector = npt.NDArray[np.float64]
 
 
 def parallel_analysis(
@@ -36,8 +40,8 @@ def parallel_analysis(
 
     .. math:: \lambda_k > q_{0.95}\bigl(\lambda_k^{(1)}, \dots, \lambda_k^{(B)}\bigr)
 
-    with :math:`\lambda_k^{(b)}` the k-th eigenvalue of draw b; counting stops at the first that falls short. The
-    columns of a draw are independent of each other: those of the data, each permuted by itself, or normal ones of the
+    with :math:`\lambda_k^{(b)}` the k-th eigenvalue of draw b; counting stops at the first that falls short, and one
+    that is equal up to rounding does. The columns of a draw are independent of each other: those of the data, each permuted by itself, or normal ones of the
     same variances. With ``PCA(scale=True)`` the draws are standardised too. (J. Horn, Psychometrika 30, 179, 1965;
     A. Buja and N. Eyuboglu, Multivariate Behav. Res. 27, 509, 1992, for permutations and quantiles in place of means.)
 
@@ -98,16 +102,26 @@ def parallel_analysis_of(
     if lam[0] == 0.0:
         return nothing(NULLS[null], lam)
     permuting = null == "permutation"
+    if np.count_nonzero(whole.variances > CONSTANT * whole.variances.max()) == 1:
+        return _one_column(NULLS[null], lam, permuting)
     draw, numbers = permutation_null(source, whole, sample_weight) if permuting else gaussian_null(whole)
     draws = eigenvalues_of_draws(draw, n_draws, seed_of(random_state), numbers, progress)
     limits = np.quantile(draws[:, :size], quantile, axis=0)
-    k = leading(lam > limits)
+    k = leading(lam > (1 + MARGIN) * limits)
     what = f"the {quantile:g} quantile of {n_draws} draws of {'permuted' if permuting else 'normal'} columns"
     if k == size:
         reason = f"Every eigenvalue exceeds {what}."
+    elif lam[k] == 0.0:
+        reason = used_up(k)
     else:
         reason = f"λ{k + 1} = {lam[k]:.4g} does not exceed {limits[k]:.4g}, {what}."
     return RankChoice(NULLS[null], k, reason, lam, limits)
+
+
+def _one_column(rule: str, lam: Vector, permuting: bool) -> RankChoice:
+    """Return the answer where draws can have no other eigenvalue than the data."""
+    reason = f"Only one column varies, and it cannot be told from itself {'permuted' if permuting else 'drawn anew'}."
+    return RankChoice(rule, 0, reason, lam, np.full(len(lam), np.nan))
 
 
 def _check(null: str, n_draws: int, quantile: float) -> None:

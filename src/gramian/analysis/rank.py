@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gramian.analysis._spectrum import checked, most, nothing
 from gramian.analysis.gavish_donoho import gavish_donoho, marchenko_pastur_median, optimal_threshold
-from gramian.analysis.rank_choice import RankAdvice, RankChoice, leading
+from gramian.analysis.rank_choice import RankAdvice, RankChoice, leading, used_up
 from gramian.analysis.tracy_widom_rank import noise_variance, tracy_widom_rank
 
 __all__ = [
@@ -64,7 +64,7 @@ def broken_stick(eigenvalues: npt.ArrayLike) -> RankChoice:
     share = lam / lam.sum()
     k = leading(share > pieces)
     # shares and pieces both sum to 1, so that some share falls short: k < m
-    reason = (
+    reason = used_up(k) if lam[k] == 0.0 else (
         f"λ{k + 1} is {100 * share[k]:.3g} % of the variance, and a stick broken at random has a piece {k + 1} of "
         f"{100 * pieces[k]:.3g} % on average."
     )

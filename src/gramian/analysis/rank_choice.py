@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RankAdvice", "RankChoice", "leading"]
+__all__ = ["RankAdvice", "RankChoice", "counted", "leading", "used_up"]
 
 Vector = npt.NDArray[np.float64]
 
@@ -31,8 +31,8 @@ WHY = {
     ),
     "tracy-widom": (
         "it is a test: a component near the edge of detection is kept only where chance would seldom make it",
-        "it assumes independent noise of the same variance in every column: unequal variances (see scale=True) and "
-        "correlated noise (see effective=True) pass as signal",
+        "it assumes independent noise of the same variance in every column: unequal variances pass as signal, and so "
+        "does correlated noise (for which there is gramian.analysis.tracy_widom_rank(..., effective=True))",
     ),
     "gavish-donoho": (
         "it keeps what lowers the error of a reconstruction, which takes a stronger component than detection does: for "
@@ -130,6 +130,23 @@ def counted(k: int) -> str:
     return f"{k} component" + "s" * (k != 1)
 
 
+def used_up(k: int) -> str:
+    """Return the reason to stop where the eigenvalue after the k-th is 0.
+
+    Examples
+    --------
+    >>> from gramian.analysis.rank_choice import used_up
+    >>> used_up(2)
+    'λ3 is 0: the 2 components before it hold all the variance.'
+    """
+    return f"λ{k + 1} is 0: the {counted(k)} before it {'holds' if k == 1 else 'hold'} all the variance."
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Return "0, 1 and 12"."""
+    return f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RankAdvice:
     """What each rule says of the same data, and why they differ.
@@ -177,20 +194,33 @@ class RankAdvice:
 
     @property
     def consensus(self) -> int | None:
-        """The answer most rules give, the smallest of those that tie; None where no rule could be used."""
-        counts = Counter({k: len(rules) for k, rules in self.votes.items()})
-        return min(counts, key=lambda k: (-counts[k], k)) if counts else None
+        """The answer most rules give; None where several answers share the largest number of rules, or none was given."""
+        leaders = self.leaders
+        return leaders[0] if len(leaders) == 1 else None
+
+    @property
+    def leaders(self) -> tuple[int, ...]:
+        """The answers that the largest number of rules give: more than one where there is a tie."""
+        backing = max(map(len, self.votes.values()), default=0)
+        return tuple(k for k, rules in self.votes.items() if len(rules) == backing)
 
     @property
     def explain(self) -> str:
         """Plain text: what most rules say, which of them differ, and why they may."""
-        if self.consensus is None:
+        if not self.votes:
             return "No rule could be used: " + " ".join(self.reasons)
-        asked = sum(len(rules) for rules in self.votes.values())
-        backing = self.votes[self.consensus]
-        head = f"{len(backing)} of {asked} rules say {counted(self.consensus)}: {', '.join(backing)}."
-        parts = [head, *self._differences(), *self._sizes(), *self._unused(), *self.notes]
+        parts = [self._head(), *self._differences(), *self._sizes(), *self._unused(), *self.notes]
         return "\n".join(parts)
+
+    def _head(self) -> str:
+        if self.consensus is None:
+            backing = len(self.votes[self.leaders[0]])
+            return f"There is a {self._tie()}. Each has {backing} rule{'s' * (backing != 1)} behind it."
+        asked, backers = sum(map(len, self.votes.values())), self.votes[self.consensus]
+        return f"{len(backers)} of {asked} rules say {counted(self.consensus)}: {', '.join(backers)}."
+
+    def _tie(self) -> str:
+        return f"tie between {_listed(self.leaders)}: no recommendation"
 
     def table(self) -> dict[str, Any]:
         """Return the columns, ready for ``pandas.DataFrame``."""
@@ -204,8 +234,10 @@ class RankAdvice:
         return "\n".join([head, *lines, *self.notes])
 
     def _verdict(self) -> str:
-        if self.consensus is None:
+        if not self.votes:
             return "no rule could be used"
+        if self.consensus is None:
+            return self._tie()
         backing, asked = len(self.votes[self.consensus]), sum(map(len, self.votes.values()))
         share = "all rules agree" if self.agree else f"{backing} of {asked} rules"
         return f"{self.consensus} ({share}{', no majority' * (2 * backing <= asked)})"
@@ -215,11 +247,15 @@ class RankAdvice:
         return [(rule, k) for rule, k in pairs if rule not in SIZE_ONLY]
 
     def _differences(self) -> list[str]:
-        out, usual = [], self.consensus or 0
+        """Say why a rule keeps fewer or more than most; in a tie, than the middle of the answers that tie."""
+        out, usual = [], (self.leaders[0] + self.leaders[-1]) / 2
         for k, rules in self.votes.items():
-            for rule in rules if k != usual else ():
+            for rule in rules if k != self.consensus else ():
                 fewer, more = WHY.get(rule, ("it asks another question",) * 2)
-                out.append(f"{rule} says {k}, {'fewer' if k < usual else 'more'}: {fewer if k < usual else more}.")
+                if k == usual:
+                    out.append(f"{rule} says {k}.")
+                else:
+                    out.append(f"{rule} says {k}, {'fewer' if k < usual else 'more'}: {fewer if k < usual else more}.")
         return out
 
     def _sizes(self) -> list[str]:

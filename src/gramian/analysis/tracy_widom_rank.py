@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gramian.analysis._spectrum import checked, most, nothing
 from gramian.analysis.eigenvalue_tests import largest_noise_eigenvalue, trace_ratio_critical, tracy_widom_statistics
-from gramian.analysis.rank_choice import RankChoice
+from gramian.analysis.rank_choice import RankChoice, used_up
 from gramian.analysis.tracy_widom import tracy_widom_quantile
 
 __all__ = ["noise_variance", "tracy_widom_rank"]
@@ -61,6 +61,9 @@ def tracy_widom_rank(
     if lam[0] == 0.0:
         return nothing("tracy-widom", lam)
     m = most(n, p)
+    if m == 1:
+        alone = "There is one eigenvalue, and no noise beside it to test it against."
+        return RankChoice("tracy-widom", 0, alone, lam, np.full(len(lam), np.nan))
     if effective:
         return _patterson(lam[: min(m, int(np.count_nonzero(lam)))], alpha)
     thresholds = np.full(len(lam), np.nan)
@@ -78,9 +81,7 @@ def tracy_widom_rank(
 def _patterson(lam: Vector, alpha: float) -> RankChoice:
     """Patterson's test of the positive eigenvalues, sequentially."""
     if len(lam) < 2:
-        return RankChoice(
-            "tracy-widom", len(lam), "One eigenvalue is left, with no noise beside it.", lam, np.zeros(len(lam))
-        )
+        return RankChoice("tracy-widom", len(lam), used_up(len(lam)), lam, np.zeros(len(lam)))
     tested = tracy_widom_statistics(lam)
     k = tested.significant(alpha)
     critical = np.full(len(tested.statistics), float(tracy_widom_quantile(alpha, upper=True)))
@@ -95,6 +96,8 @@ def _patterson(lam: Vector, alpha: float) -> RankChoice:
 
 
 def _test_reason(lam: Vector, thresholds: Vector, k: int, alpha: float) -> str:
+    if k < len(lam) and lam[k] == 0.0:
+        return used_up(k)
     if k < len(lam) and np.isfinite(thresholds[k]):
         return (
             f"λ{k + 1} = {lam[k]:.4g} does not exceed {thresholds[k]:.4g}, which noise does with probability {alpha:g}."

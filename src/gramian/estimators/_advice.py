@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ Progress = Callable[[int, int], None]
 
 DRAWS, QUANTILE = 100, 0.95  # of parallel analysis
 UNEQUAL = 2.0  # ratio of the largest noise variance to the smallest that is worth a note
+HELPS = 0.5  # share of that ratio to which scaling must bring it to be advised
 SURE = 1e-3  # and the probability below which chance does not make it
 ALONE = 0.05  # columns with 1 − h below this hold too little noise to judge by
 ROUNDING = 1e-12  # a variance below this share of the largest is rounding: a column without noise
@@ -39,6 +41,7 @@ def rank_advice(
     scale: bool = False,
     fraction: float = 0.9,
     alpha: float = 0.05,
+    max_components: int | None = None,
     random_state: Any = None,
     progress: Progress | None = None,
 ) -> RankAdvice:
@@ -60,6 +63,8 @@ def rank_advice(
         Share of the variance that the rule ``fraction`` asks for.
     alpha : float, default=0.05
         Probability of a false alarm in ``tracy-widom``.
+    max_components : int, optional
+        Most components that ``cv`` tries; None tries up to 100.
     random_state : int, RandomState, Generator or None, default=None
         Seed of draws and folds; None is a fixed seed.
     progress : callable, optional
@@ -78,6 +83,8 @@ def rank_advice(
     >>> dict(zip(advice.rules, advice.n_components, strict=True))["broken-stick"]
     1
     """
+    if max_components is not None and (not isinstance(max_components, Integral) or max_components < 1):
+        raise ValueError(f"max_components={max_components!r} must be a number of components, at least 1.")
     source, pca = open_source(X), PCA(scale=scale)
     whole = whole_fit(pca, source, sample_weight)
     lam, n, p = whole.eigenvalues, whole.n, whole.p
@@ -87,7 +94,9 @@ def rank_advice(
         "tracy-widom": lambda: tracy_widom_rank(lam, n, p, alpha),
         "gavish-donoho": lambda: SPECTRUM_RULES["gavish-donoho"](lam, n, p),
         "broken-stick": lambda: SPECTRUM_RULES["broken-stick"](lam, n, p),
-        "cv": lambda: cross_validate_rank(pca, source, sample_weight=sample_weight, random_state=random_state),
+        "cv": lambda: cross_validate_rank(
+            pca, source, max_components=max_components, sample_weight=sample_weight, random_state=random_state
+        ),
         "mle": lambda: minka_choice(lam, n, p),
         "fraction": lambda: variance_fraction(lam, fraction),
     }
@@ -152,29 +161,35 @@ def _notes(choices: dict[str, RankChoice], whole: WholeFit) -> tuple[str, ...]:
     unequal = unequal_noise(whole, min(told, default=0))
     notes = []
     if unequal is not None:
-        ratio, p_value = unequal
+        ratio, p_value, scaled_ratio = unequal
         notes.append(
             f"Beyond the components the columns have noise of unequal variance (largest over smallest {ratio:.3g}, "
             f"p = {p_value:.1g}), where tracy-widom, gavish-donoho and mle assume one: they may keep too many. "
-            + (
-                "Scaling has not made it equal."
-                if whole.scale is not None
-                else "scale=True may help; parallel allows for it."
-            )
+            + _remedy(whole, ratio, scaled_ratio)
         )
     if "mle" in choices and whole.n < 5 * whole.p:
         notes.append(f"mle assumes many more rows than columns; there are {whole.n:g} and {whole.p}.")
     return tuple(notes)
 
 
-def unequal_noise(whole: WholeFit, k: int) -> tuple[float, float] | None:
+def _remedy(whole: WholeFit, ratio: float, scaled_ratio: float) -> str:
+    """Advise scaling only where it would make the noise more nearly equal."""
+    if whole.scale is not None:
+        return "Scaling has not made it equal; parallel allows for it."
+    if scaled_ratio < HELPS * ratio:
+        return "scale=True may help; parallel allows for it."
+    return "Scaling would not make it equal; parallel allows for it."
+
+
+def unequal_noise(whole: WholeFit, k: int) -> tuple[float, float, float] | None:
     r"""Ratio of the largest to the smallest noise variance of the columns, and a p-value; None where they may be equal.
 
     With k components taken out, column j has noise of variance :math:`s_j^2=\sum_{l>k}\lambda_l v_{jl}^2/(1-h_j)`, and
 
     .. math:: \nu\Bigl[p\ln\overline{s^2}-\sum_j\ln s_j^2\Bigr]\Big/\Bigl(1+\frac{p+1}{3p\nu}\Bigr)\sim\chi^2_{p-1}
 
-    with ν = n − 1 − k where the noise is equal (M. Bartlett, Proc. R. Soc. A 160, 268, 1937).
+    with ν = n − 1 − k where the noise is equal (M. Bartlett, Proc. R. Soc. A 160, 268, 1937). The third number is the
+    ratio that is left when columns are divided by their standard deviations.
 
     Examples
     --------
@@ -197,4 +212,5 @@ def unequal_noise(whole: WholeFit, k: int) -> tuple[float, float] | None:
         return None
     statistic = freedom * (p * np.log(s.mean()) - np.log(s).sum()) / (1 + (p + 1) / (3 * p * freedom))
     chance = float(chdtrc(p - 1, statistic))
-    return (float(s.max() / s.min()), chance) if chance < SURE else None
+    relative = s / whole.variances[judged]
+    return (float(s.max() / s.min()), chance, float(relative.max() / relative.min())) if chance < SURE else None

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.analysis.iterative import METHODS, Completion, iterative_pca
-from gramian.analysis.rank import SPECTRUM_RULES
 from gramian.estimators._components import complete, fix_signs, requested
 from gramian.estimators._fitting import Fitted, Options, number_of_components, refuse_too_few, rows
 from gramian.estimators._fitting import fit as fit_complete
@@ -26,7 +25,7 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 LIKELIHOOD = "likelihood"
-COMPLETE_OR_NOT = ("mle", *SPECTRUM_RULES)
+ALIASES = {"regularized": "regularised", "em": "least-squares"}  # as missMDA spells them
 
 
 def fit_incomplete(
@@ -39,6 +38,7 @@ def fit_incomplete(
     max_iterations: int = 2000,
 ) -> Fitted:
     """Fit by one of three methods; complete rows are welcome too."""
+    method = ALIASES.get(method.lower(), method)
     if method not in (LIKELIHOOD, *METHODS):
         raise ValueError(f"method must be one of {LIKELIHOOD}, {', '.join(METHODS)}; got {method!r}.")
     if max_iterations < 1:
@@ -49,6 +49,7 @@ def fit_incomplete(
     if method != LIKELIHOOD:
         return _iterative(pca, source, weights, k, options, method, 1e-6 if tol is None else tol, max_iterations)
     tol = 1e-5 if tol is None else tol
+    _refuse_rules(options.n_components)
     if k is None or options.n_components is None or k == source.shape[1]:
         rule = None if k is not None else options.n_components
         return _fit_all(source, weights, replace(options, n_components=rule), tol, max_iterations)
@@ -65,14 +66,14 @@ def _iterative(
 
 
 def _fit_all(source: Source, w: Vector | None, options: Options, tol: float, max_iterations: int) -> Fitted:
-    """Fit the whole covariance, which is p − 1 components and noise; then keep all, or as many as a rule says."""
+    """Fit the whole covariance, which is p − 1 components and noise; then keep all, or a fraction."""
     seen = survey(source, w)
     p, varied = source.shape[1], np.flatnonzero(seen.scatter > 0)
     rule, q = options.n_components, len(varied)
     if q < 2 or q > seen.rows - 2:
         raise ValueError(
-            f"{seen.rows} rows with missing values do not determine all components of {p} columns, {q} of which are not "
-            "constant. Give n_components as a smaller number."
+            f"{seen.rows} rows with missing values do not determine all components of {p} columns, {q} of which vary. "
+            "Give n_components as a smaller number."
         )
     # constant columns have no variance to estimate, and would leave the likelihood without a maximum
     part = source if q == p else mapped(source, lambda b: host(b)[:, varied], columns=q)
@@ -80,10 +81,10 @@ def _fit_all(source: Source, w: Vector | None, options: Options, tol: float, max
     named = found.attributes
     variances = np.append(np.asarray(named["explained_variance_"]), [named["noise_variance_"], *np.zeros(p - q)])
     if rule is not None:
-        k, messages = _by_rule(rule, variances, named["_weight"], p)
+        k = min(number_of_components(rule, variances, named["_weight"], p)[0], p - 1)
         chosen = fit_likelihood(source, w, k, options, tol, max_iterations)
         lost = [] if NO_NOISE in named["certificate_"].notes else found.warnings
-        return Fitted(chosen.attributes, [*lost, *messages, *chosen.warnings])
+        return Fitted(chosen.attributes, [*lost, *chosen.warnings])
     V = np.zeros((p, q - 1))
     V[varied] = np.asarray(named["components_"], dtype=np.float64).T
     scale = np.ones(p)
@@ -92,22 +93,27 @@ def _fit_all(source: Source, w: Vector | None, options: Options, tol: float, max
     mean[varied] = np.asarray(named["mean_"])
     total, certificate = float(variances.sum()), named["certificate_"]
     every = _named(
-        source, complete(np, V, p), variances, total, 0.0, named["_weight"], mean, scale if options.scale else None,
-        certificate, LIKELIHOOD,
+        source,
+        complete(np, V, p),
+        variances,
+        total,
+        0.0,
+        named["_weight"],
+        mean,
+        scale if options.scale else None,
+        certificate,
+        LIKELIHOOD,
     )
     return Fitted(every.attributes, found.warnings)
 
 
-def _by_rule(rule: Any, variances: Vector, weight: float, p: int) -> tuple[int, list[str]]:
-    if isinstance(rule, str) and rule not in COMPLETE_OR_NOT:
+def _refuse_rules(rule: Any) -> None:
+    """Refuse rules for the number of components: they count rows as if every cell were observed."""
+    if isinstance(rule, str):
         raise ValueError(
-            f"n_components={rule!r} needs complete rows. Give a number, a fraction, or one of "
-            f"{', '.join(COMPLETE_OR_NOT)}."
+            f"n_components={rule!r} needs complete rows. Where cells are missing give a number or a fraction, such as "
+            "the number with the largest held-out likelihood: cross_val_score(PCA(k), X) takes missing cells."
         )
-    k = number_of_components(rule, variances, weight, p)[0]
-    if k >= 1:
-        return min(k, p - 1), []
-    return 1, [f"n_components={rule!r} finds nothing that stands out of the noise; one component is kept all the same."]
 
 
 def fit_likelihood(
@@ -165,7 +171,9 @@ def _of_factor(factor: Factor, seen: Survey, source: Source, scale: Vector | Non
 def _of_completion(found: Completion, source: Source, scaled: bool, method: str) -> Fitted:
     scale = found.scale if scaled else None
     V, certificate = found.components.T, found.certificate
-    return _named(source, V, found.variances, found.total, found.noise, found.weight, found.mean, scale, certificate, method)
+    return _named(
+        source, V, found.variances, found.total, found.noise, found.weight, found.mean, scale, certificate, method
+    )
 
 
 def _named(
@@ -204,8 +212,8 @@ def _messages(certificate: Optimum) -> list[str]:
         return []
     if NO_NOISE in certificate.notes:
         return [
-            f"The fit has no maximum: {NO_NOISE}. Components and means are as they should be; densities are not. Ask for "
-            "fewer components, or use fit_incomplete(X, method='least-squares')."
+            f"The fit has no maximum: {NO_NOISE}. Components and means are as they should be; densities are not. Ask "
+            "for fewer components, or use fit_incomplete(X, method='least-squares')."
         ]
     return [
         f"The fit with missing values did not converge: gradient {certificate.gradient:.1e} after "

@@ -98,8 +98,8 @@ def refuse_non_finite(source: Source) -> None:
         where = f"the first is in row {block.start + i}, column {j}{name}, counted from 0."
         if np.isnan(value):
             raise MissingValuesError(
-                f"Input X contains NaN: {where} Here complete rows are needed (PCA.fit, transform, score and impute take "
-                "missing cells in dense data): remove such rows, or fill them in with PCA(k).fit(X).impute(X)."
+                f"Input X contains NaN: {where} Here complete rows are needed (PCA.fit, transform, score and impute "
+                "take missing cells in dense data): remove such rows, or fill them in with PCA(k).fit(X).impute(X)."
             )
         raise ValueError(f"Input X contains infinity (inf): {where} Remove such rows or replace the value.")
 

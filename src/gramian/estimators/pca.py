@@ -149,7 +149,7 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         except MissingValuesError:
             if source.sparse:
                 raise
-            self._name(fit_incomplete(self, source, w, options, LIKELIHOOD))
+            self._name(fit_incomplete(self, source, w, options, LIKELIHOOD, options.tol))
         return self
 
     def fit_incomplete(
@@ -172,8 +172,8 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
             Maximum likelihood of the observed cells under probabilistic PCA, which is what :meth:`fit` does; or
             iterative PCA with shrinkage or without, which missMDA calls "Regularized" and "EM".
         tol : float, optional
-            Gradient to reach (see :class:`gramian.results.Optimum`): 1e-5 standard errors by likelihood; by the others a
-            last change of the filled cells of 1e-6 of their spread. The constructor's ``tol`` is for complete data.
+            Gradient to reach (see :class:`gramian.results.Optimum`): 1e-5 standard errors by likelihood; by the others
+            a last change of the filled cells of 1e-6 of their spread. :meth:`fit` takes the constructor's.
         max_iterations : int, default=2000
             Most iterations; too few for the tolerance is warned about.
 

@@ -82,8 +82,11 @@ class RadialPairs(Pairs):
 
     def _features(self, X: Any, left: bool) -> tuple[Any, Array]:
         """Rows (2f, −‖f‖², −1) or (g, 1, ‖g‖²), whose inner product is −u; sparse ones without the norms."""
-        F = self._displaced(X).astype(self.dtype)
-        squares = row_squares(F)
+        with np.errstate(over="ignore"):
+            F = self._displaced(X).astype(self.dtype)
+            squares = row_squares(F)
+        if not squares.max(initial=0.0) < np.finfo(self.dtype).max / 8:
+            raise ValueError(f"Squared distances overflow {self.dtype}: multiply the data by a small constant.")
         if self.sparse:
             return (F * self.dtype.type(2.0) if left else F), squares
         out = np.empty((F.shape[0], F.shape[1] + 2), self.dtype)

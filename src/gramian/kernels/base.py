@@ -182,7 +182,9 @@ def is_sparse(X: Any) -> bool:
 def as_points(X: Any) -> Any:
     """Return X as a two-dimensional array of real numbers, or as CSR."""
     if is_sparse(X):
-        return sp.csr_array(X)
+        X = sp.csr_array(X)
+        _refuse_non_finite(X.data.reshape(-1, 1), "stored value {0}")
+        return X
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(
@@ -190,7 +192,16 @@ def as_points(X: Any) -> Any:
         )
     if X.dtype.kind not in "fiub":
         raise ValueError(f"Expected real numbers, got an array of dtype {X.dtype}. For other objects use Callable.")
+    _refuse_non_finite(X, "row {0}, column {1}")
     return X
+
+
+def _refuse_non_finite(values: Array, where: str) -> None:
+    """Raise an error that names the first NaN or infinity: it would make more of the matrix NaN than its own row."""
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    i, j = np.argwhere(~np.isfinite(values))[0]
+    raise ValueError(f"A kernel needs finite numbers; {where.format(i, j)} is {values[i, j]}. Remove or replace it.")
 
 
 def same_columns(X: Any, Z: Any) -> None:

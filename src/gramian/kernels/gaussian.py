@@ -12,6 +12,7 @@ from gramian.kernels._exponential import RATE, at_least, exponential, lowest
 from gramian.kernels._parameters import RULES, freeze, is_automatic, per_feature, positive
 from gramian.kernels._radial import Radial, Scale
 from gramian.kernels.bandwidth import gamma_by_rule
+from gramian.kernels.base import as_points
 
 __all__ = ["Gaussian"]
 
@@ -67,7 +68,7 @@ class Gaussian(Radial):
         """Return the kernel with γ as a number."""
         if self.automatic:
             return Gaussian(gamma_by_rule(self._given, X))
-        return self if self._given is not None else Gaussian(1.0 / X.shape[1])
+        return self if self._given is not None else Gaussian(1.0 / as_points(X).shape[1])
 
     def scale(self, p: int) -> Scale:
         """√γ, times what the exponential of this machine needs."""

@@ -53,7 +53,7 @@ class Laplacian(Kernel):
 
     def resolved(self, X: Any) -> Laplacian:
         """Return the kernel with γ as a number."""
-        return self if self.gamma is not None else Laplacian(1.0 / X.shape[1])
+        return self if self.gamma is not None else Laplacian(1.0 / as_points(X).shape[1])
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points: features multiplied by γ."""

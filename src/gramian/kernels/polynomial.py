@@ -62,7 +62,7 @@ class Polynomial(Kernel):
 
     def resolved(self, X: Any) -> Polynomial:
         """Return the kernel with γ as a number."""
-        return self if self.gamma is not None else Polynomial(self.degree, self.coef0, 1.0 / X.shape[1])
+        return self if self.gamma is not None else Polynomial(self.degree, self.coef0, 1.0 / as_points(X).shape[1])
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points."""

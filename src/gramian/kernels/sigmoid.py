@@ -59,7 +59,7 @@ class Sigmoid(Kernel):
 
     def resolved(self, X: Any) -> Sigmoid:
         """Return the kernel with γ as a number."""
-        return self if self.gamma is not None else Sigmoid(1.0 / X.shape[1], self.coef0)
+        return self if self.gamma is not None else Sigmoid(1.0 / as_points(X).shape[1], self.coef0)
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points."""

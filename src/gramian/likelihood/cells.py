@@ -15,6 +15,7 @@ Progress depends on how much is missing and not on how little noise there is, wh
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,8 @@ __all__ = ["Completed", "Root", "complete_cells", "gradient", "maximise", "root_
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+Stack = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
 
 TAME = 1e7  # ratio of the largest to the smallest eigenvalue up to which P_mm keeps nine digits of ln|P_mm|
 BATCH = 2**22  # numbers in a batch of matrices G_m
@@ -83,42 +86,53 @@ def complete_cells(X: Matrix, w: Vector, factor: Factor, root: Root) -> Complete
     missing = np.isnan(X)
     D = np.where(missing, 0.0, X - factor.mean)
     lacking = missing.sum(axis=1)
-    E = D @ root.G.T
+    T = D @ (root.G.T if root.P is None else root.P)
     spread, log_dets = np.zeros(root.G.shape), np.full(len(X), root.log_det)
-    for q in np.unique(lacking[lacking > 0]):
-        every = np.flatnonzero(lacking == q)
-        step = max(1, BATCH // (X.shape[1] * int(q)))
-        for start in range(0, len(every), step):
-            rows = every[start : start + step]
-            index = np.nonzero(missing[rows])[1].reshape(len(rows), int(q))
-            y, inverse, log_dets[rows], E[rows] = _solve(root, index, E[rows])
-            D[rows[:, None], index] = y
-            covariance = w[rows, None, None] * (inverse @ inverse.transpose(0, 2, 1))
-            np.add.at(spread, (index[:, :, None], index[:, None, :]), covariance)
+    with quiet_blas():
+        for q in np.unique(lacking[lacking > 0]):
+            for rows in _batches(np.flatnonzero(lacking == q), X.shape[1] * int(q)):
+                index = np.nonzero(missing[rows])[1].reshape(len(rows), int(q))
+                y, inverse, log_det = (_by_qr if root.P is None else _by_cholesky)(root, index, T[rows])
+                D[rows[:, None], index], log_dets[rows] = y, root.log_det + log_det
+                covariance = w[rows, None, None] * (inverse @ inverse.transpose(0, 2, 1))
+                _add(spread, index, covariance)
+    E = D @ root.G.T
     count = X.shape[1] - lacking
     densities = count * math.log(2 * math.pi) + log_dets + np.einsum("ni,ni->n", E, E)
     scatter = (w[:, None] * D).T @ D + spread
     return Completed(w @ D, scatter, float(w.sum()), float(w @ count), -0.5 * float(w @ densities))
 
 
-def _solve(
-    root: Root, index: npt.NDArray[np.intp], E: Matrix
-) -> tuple[Matrix, npt.NDArray[np.float64], Vector, Matrix]:
-    """Least squares for each row: y, R⁻¹, ln|C_oo| and what is left of GD."""
-    Gm = root.G[:, index].transpose(1, 0, 2)
-    with quiet_blas():
-        if root.P is None:
-            R = np.linalg.qr(Gm, mode="r")
-        else:
-            R = np.linalg.cholesky(root.P[index[:, :, None], index[:, None, :]]).transpose(0, 2, 1)
-        inverse = np.linalg.inv(R)
-    left, y = E, np.zeros(index.shape)
-    for _ in range(2):  # the second time takes out what R's own rounding left
-        t = np.einsum("npq,np->nq", Gm, left)
-        step = np.einsum("nij,nj->ni", inverse, np.einsum("nji,nj->ni", inverse, t))
-        y, left = y - step, left - np.einsum("npq,nq->np", Gm, step)
-    pivots = np.abs(np.diagonal(R, axis1=1, axis2=2))
-    return y, np.asarray(inverse), root.log_det + 2 * np.sum(np.log(pivots), axis=1), np.asarray(left)
+def _batches(rows: Index, numbers: int) -> Iterator[Index]:
+    step = max(1, BATCH // numbers)
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
+
+
+def _add(out: Matrix, index: Index, blocks: Stack) -> None:
+    """Add the block of each row to the rows and columns it belongs to."""
+    p = len(out)
+    flat = index[:, :, None] * p + index[:, None, :]
+    out += np.bincount(flat.ravel(), blocks.ravel(), p * p).reshape(p, p)
+
+
+def _by_cholesky(root: Root, index: Index, T: Matrix) -> tuple[Matrix, Stack, Vector]:
+    """y = −P_mm⁻¹(PD)_m, R⁻¹ and 2 ln|R| of each row, with RᵀR = P_mm."""
+    P = root.P if root.P is not None else root.G.T @ root.G
+    L = np.linalg.cholesky(P[index[:, :, None], index[:, None, :]])
+    inverse = np.linalg.inv(L).transpose(0, 2, 1)
+    t = np.take_along_axis(T, index, axis=1)
+    y = -np.einsum("nij,nj->ni", inverse, np.einsum("nji,nj->ni", inverse, t))
+    return y, inverse, 2 * np.sum(np.log(np.diagonal(L, axis1=1, axis2=2)), axis=1)
+
+
+def _by_qr(root: Root, index: Index, E: Matrix) -> tuple[Matrix, Stack, Vector]:
+    """The same by QR of G_m, from E = GD."""
+    G = root.G[:, index].transpose(1, 0, 2)
+    Q, R = np.linalg.qr(G)
+    inverse = np.asarray(np.linalg.inv(R))
+    y = -np.einsum("nij,nj->ni", inverse, np.einsum("npq,np->nq", Q, E))
+    return y, inverse, 2 * np.sum(np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))), axis=1)
 
 
 def maximise(factor: Factor, stats: Completed, floor: float) -> Factor:

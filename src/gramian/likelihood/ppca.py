@@ -27,6 +27,9 @@ Rows = Callable[[Block], Matrix]
 
 FLOOR = 1e-15  # of the total variance: noise below this is rounding, and the likelihood has no maximum
 FEW = 32  # columns for which p×p matrices cost nothing
+IDLE = 3  # rounds without gain before the rest is left to rounding
+PATIENCE = 20  # passes before the other route is tried
+NARROW = 1024  # columns up to which it is
 MOST_MEMORY = 2**32  # bytes of sums that are not refused
 NO_NOISE = "the components leave no noise: the likelihood grows without bound as the noise goes to 0"
 ROUTES = ("auto", "cells", "latent")
@@ -66,7 +69,8 @@ def fit_factor(
         Most passes over the data.
     route : {"auto", "cells", "latent"}, default="auto"
         What counts as unknown: the missing cells, with sums of p×p numbers, or z, with sums of p×k². Both climb the
-        same likelihood; "auto" takes the cells of few columns, or where k is more than a quarter of them.
+        same likelihood; "auto" takes the cells of few columns, or where k is more than a quarter of them, or, up to
+        1,024 columns, where z has not come to an end in 20 passes.
 
     Returns
     -------
@@ -86,11 +90,11 @@ def fit_factor(
     (True, True)
     """
     every = np.ones(source.shape[0]) if w is None else w
-    way = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _values)
+    way: _Latent = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _values)
     total = start.noise * len(start.mean) + float(np.sum(start.loading**2))
     floor = FLOOR * total
     theta = Factor(start.mean, start.loading, max(start.noise, floor))
-    stats, bound = way.expect(theta), 1.0
+    stats, bound, idle = way.expect(theta), 1.0, 0
     trace, slope = [-stats.log_likelihood], way.gradient(theta, stats, floor)
     while way.passes < max_iterations and slope > tol:
         one = way.maximise(theta, stats, floor)
@@ -103,10 +107,19 @@ def fit_factor(
         elif length >= bound:
             bound = min(4 * bound, LONGEST)
         steeper = way.gradient(best, after, floor)
-        if not _gained(stats, after) and not steeper < slope:
+        idle = 0 if _gained(stats, after) or steeper < slope else idle + 1
+        if idle == IDLE:
             break  # rounding hides what is left to gain
+        if idle and after.log_likelihood < stats.log_likelihood:
+            bound = 1.0
+            continue
         trace += [-min(first.log_likelihood, after.log_likelihood), -after.log_likelihood]
         theta, stats, slope = best, after, steeper
+        if route == "auto" and type(way) is _Latent and way.passes > PATIENCE and len(theta.mean) <= NARROW:
+            # a component too many, or a weak one: what counts as unknown is better changed
+            way, bound = _Cells(source, every, rows or _values, way.passes), 1.0
+            stats = way.expect(theta)
+            slope = way.gradient(theta, stats, floor)
     return theta, _certificate(way, theta, stats, np.array(trace), tol, floor)
 
 
@@ -121,8 +134,8 @@ class _Latent:
 
     name = "EM over the latent variables, accelerated"
 
-    def __init__(self, source: Source, w: Vector, rows: Rows) -> None:
-        self.source, self.w, self.rows, self.passes = source, w, rows, 0
+    def __init__(self, source: Source, w: Vector, rows: Rows, passes: int = 0) -> None:
+        self.source, self.w, self.rows, self.passes = source, w, rows, passes
 
     def expect(self, factor: Factor) -> Any:
         """One pass of the expectation step."""

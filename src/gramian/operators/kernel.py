@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gramian.compute import cpu, tiles
-from gramian.kernels import Callable, Kernel, Precomputed
+from gramian.kernels import Callable, Kernel, Precomputed, as_kernel
 from gramian.operators.base import Operator
 from gramian.sources import Source, memory_budget, open_source
 
@@ -32,8 +32,9 @@ class KernelOperator(Operator):
 
     Parameters
     ----------
-    kernel : Kernel
-        With automatic parameters, they are found from X; ``A.kernel`` says which.
+    kernel : Kernel, str or callable
+        Or one of scikit-learn's names, or a function of two points. Automatic parameters are found from X; ``A.kernel``
+        says which.
     X : array, sparse matrix, data frame, tensor, path, Source; for :class:`~gramian.kernels.Callable` any sequence
         The n points of the rows. A file is read in blocks of rows where Z is given, and into memory otherwise: n points
         are small beside n² products.
@@ -66,10 +67,11 @@ class KernelOperator(Operator):
     """
 
     def __init__(
-        self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: npt.DTypeLike | None = None, store: bool | str = "auto"
+        self, kernel: Any, X: Any, Z: Any = None, *, dtype: npt.DTypeLike | None = None, store: bool | str = "auto"
     ) -> None:
         if not any(store is choice or store == choice for choice in ("auto", True, False)):
             raise ValueError(f"store must be 'auto', True or False; got {store!r}.")
+        kernel = as_kernel(kernel)
         points = _points(kernel, X, in_memory=Z is None)
         self._file = points if isinstance(points, Source) else None
         if kernel.automatic and self._file is not None:
