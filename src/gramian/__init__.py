@@ -1,7 +1,7 @@
 """Gramian: the linear algebra of statistical learning, with certificates."""
 
-from gramian import analysis, likelihood, operators, sources, spectral
-from gramian.estimators import PCA, rank_advice
+from gramian import analysis, kernels, likelihood, operators, sources, spectral
+from gramian.estimators import PCA, KernelPCA, Nystroem, RBFSampler, rank_advice
 from gramian.results import Certificate, NumericalWarning, Optimum, Spectrum
 from gramian.sources import Source
 from gramian.sources import open_source as open
@@ -9,11 +9,15 @@ from gramian.sources import open_source as open
 __all__ = [
     "PCA",
     "Certificate",
+    "KernelPCA",
     "NumericalWarning",
+    "Nystroem",
     "Optimum",
+    "RBFSampler",
     "Source",
     "Spectrum",
     "analysis",
+    "kernels",
     "likelihood",
     "open",
     "operators",

@@ -105,3 +105,17 @@ def test_refusals() -> None:
         biplot(pca, X, components=(1, 1))
     with pytest.raises(ValueError, match="alpha must be between 0 and 1"):
         biplot(pca, X, alpha=1.5)
+    for wrong in ("both", True, None):
+        with pytest.raises(ValueError, match=r"alpha must be between 0 and 1, or one of form, covariance, symmetric"):
+            biplot(pca, X, alpha=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("word", "alpha"), [("form", 1.0), ("covariance", 0.0), ("symmetric", 0.5)])
+def test_scalings_have_names(word: str, alpha: float) -> None:
+    X = separated(10, 3)
+    pca = PCA(2).fit(X)
+    named, numbered = biplot(pca, X, alpha=word), biplot(pca, X, alpha=alpha)
+    assert named.alpha == alpha
+    assert named.scaling.startswith(word)
+    assert_allclose(named.rows, numbered.rows, rtol=0)
+    assert_allclose(named.columns, numbered.columns, rtol=0)

@@ -291,4 +291,4 @@ def test_eigenvalues_of_zero_are_variance_used_up(effective: bool) -> None:
     choice = tracy_widom_rank([4.0, 0.0, 0.0], 30, 3, effective=effective)
     assert choice.n_components == 1
     assert choice.reason == "λ2 is 0: the 1 component before it holds all the variance."
-    assert "hold all the variance" in broken_stick([3.0, 2.9, 0.0, 0.0]).reason
+    assert "hold all the variance" in broken_stick([4.0, 1.9, 0.0, 0.0]).reason

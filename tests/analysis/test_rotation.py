@@ -209,3 +209,37 @@ def test_tables_and_refusals() -> None:
     with pytest.raises(ValueError, match="not independent"):
         rotate(np.outer([1.0, 2, 3], [1, 1]), "promax")
     assert loadings(pca).shape == (4, 2)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_shares_of_the_variance_are_printed(scale: bool) -> None:
+    X = separated(40, 5)
+    pca = PCA(2, scale=scale).fit(X)
+    found = rotate(pca)
+    variances = np.var(X / X.std(axis=0, ddof=1) if scale else X, axis=0, ddof=1)
+    assert found.total_variance == pytest.approx(variances.sum())
+    assert_allclose(found.explained_variance_ratio, np.sum(found.loadings**2, axis=0) / variances.sum(), rtol=1e-9)
+    assert found.explained_variance_ratio.sum() == pytest.approx(pca.explained_variance_ratio_.sum())
+    for name, row in (
+        ("SS loadings", found.explained_variance),
+        ("proportion", found.explained_variance_ratio),
+        ("cumulative", np.cumsum(found.explained_variance_ratio)),
+    ):
+        line = next(text for text in repr(found).splitlines() if text.split("  ")[1] == name)
+        assert line.split()[-2:] == [f"{x:.4g}" for x in row]
+    assert "correlations of the factors" not in repr(found)
+
+
+def test_correlations_of_oblique_factors_are_printed() -> None:
+    found = rotate(R["mtcars"]["loadings"], "promax")
+    text = repr(found).split("correlations of the factors:\n")[1]
+    assert text.splitlines()[1].split() == ["factor0", *(f"{x:.4g}" for x in found.correlations[0])]
+    # loadings alone are taken as those of scaled variables, as R's print of loadings does
+    assert found.total_variance == len(R["mtcars"]["loadings"])
+
+
+def test_scores_by_the_method_of_the_model() -> None:
+    X = separated(40, 5)
+    pca = PCA(2).fit(X)
+    found = pca.rotate("promax")
+    assert_allclose(pca.rotated_scores(X, found), rotated_scores(pca, X, found), rtol=0)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian import PCA
+from gramian import PCA, KernelPCA
 from gramian.estimators.kernel_features import Nystroem, PolynomialMap, RBFSampler
 
 
@@ -17,6 +17,10 @@ from gramian.estimators.kernel_features import Nystroem, PolynomialMap, RBFSampl
         PCA(1, whiten=True, svd_solver="covariance_eigh"),
         PCA(1, svd_solver="krylov", random_state=0),
         PCA(0.9, scale=True),
+        KernelPCA(2),
+        KernelPCA(kernel="rbf", fit_inverse_transform=True),
+        KernelPCA(1, kernel="rbf", eigen_solver="krylov", random_state=0),
+        KernelPCA(2, kernel="precomputed"),
         Nystroem(),
         Nystroem(landmarks="rpcholesky"),
         RBFSampler(),

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 __all__ = ["Interval"]
 
+SHOWN = 12  # entries of a representation
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Interval:
@@ -25,17 +27,19 @@ class Interval:
         Standard error.
     bias : ndarray
         How much too high the estimate is on average, as far as that is known.
+    rows, columns : tuple of str or None
+        Names of the entries along the first axis and the second, where they are known.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gramian.analysis._interval import Interval
     >>> one = np.ones(2)
-    >>> Interval(one, 0.5 * one, 2 * one, 0.3 * one, 0 * one)
+    >>> Interval(one, 0.5 * one, 2 * one, 0.3 * one, 0 * one, ("pca0", "pca1"))
     Interval
-      estimate  lower  upper  error  bias
-             1    0.5      2    0.3     0
-             1    0.5      2    0.3     0
+            estimate  lower  upper  error  bias
+      pca0         1    0.5      2    0.3     0
+      pca1         1    0.5      2    0.3     0
     """
 
     estimate: npt.NDArray[np.float64]
@@ -43,6 +47,8 @@ class Interval:
     upper: npt.NDArray[np.float64]
     error: npt.NDArray[np.float64]
     bias: npt.NDArray[np.float64]
+    rows: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
 
     def covers(self, value: Any) -> npt.NDArray[np.bool_]:
         """Whether the intervals hold these values."""
@@ -54,10 +60,20 @@ class Interval:
         return {name: getattr(self, name).ravel() for name in names}
 
     def __repr__(self) -> str:
-        columns = self.table()
-        shown = 12
-        texts = [[name, *(f"{x:.4g}" for x in column[:shown])] for name, column in columns.items()]
+        columns: dict[str, Any] = {name: column[:SHOWN] for name, column in self.table().items()}
+        if self.rows is not None or self.columns is not None:
+            columns = {"": [self._name(i) for i in range(min(SHOWN, self.estimate.size))]} | columns
+        texts = [[name, *(x if isinstance(x, str) else f"{x:.4g}" for x in of)] for name, of in columns.items()]
         widths = [max(map(len, text)) for text in texts]
-        lines = ["  ".join(f"{x:>{w}}" for x, w in zip(line, widths, strict=True)) for line in zip(*texts, strict=True)]
-        more = self.estimate.size - shown
+        lines = [
+            "  ".join(x.ljust(w) if texts[j][0] == "" else x.rjust(w) for j, (x, w) in enumerate(zip(*pair, strict=True)))
+            for pair in ((line, widths) for line in zip(*texts, strict=True))
+        ]
+        more = self.estimate.size - SHOWN
         return "\n  ".join(["Interval", *lines, *([f"… and {more} more"] if more > 0 else [])])
+
+    def _name(self, entry: int) -> str:
+        """Name of an entry, counted in row-major order; a number along an axis without names."""
+        place = np.unravel_index(entry, self.estimate.shape)
+        axes = zip(place, (self.rows, self.columns), strict=False)
+        return ", ".join(str(i) if names is None else names[i] for i, names in axes)

@@ -13,12 +13,13 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
 from gramian.analysis._model import FittedPCA
+from gramian.analysis._scored import incomplete_fit
 from gramian.analysis._training import Training, dense_rows
 from gramian.compute.threads import n_threads, parallel, quiet_blas
 from gramian.results import NumericalWarning
-from gramian.sources import DenseSource, memory_budget
+from gramian.sources import memory_budget
 
-__all__ = ["Draws", "Fit", "Progress", "Store", "each_replicate", "matched", "refit", "rotated"]
+__all__ = ["Draws", "Fit", "Progress", "Store", "each_replicate", "matched", "refit", "turn"]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -44,7 +45,7 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """One replicate's PCA: λ, λ/Σλ, V with components as rows, x̄, s where the model scales, and the rank seen."""
+    """One replicate's PCA: λ, λ/Σλ, V with components as rows, x̄, s where the model scales, the rank seen."""
 
     variances: Vector
     ratios: Vector
@@ -52,14 +53,20 @@ class Fit:
     mean: Vector
     scale: Vector | None
     rank: int
+    converged: bool = True
 
 
 class Store:
-    """The aligned replicates, each filled in at its place by whichever thread fitted it."""
+    """The aligned replicates, each filled in at its place by whichever thread fitted it.
 
-    def __init__(self, V: Matrix, count: int, align: str, scaled: bool) -> None:
+    ``turns`` are the k×k matrices that make aligned loadings √λV of aligned components.
+    """
+
+    def __init__(self, V: Matrix, deviations: Vector, count: int, align: str, scaled: bool) -> None:
         k, p = V.shape
         self.V, self.align = V, align
+        self.loadings = deviations[:, None] * V
+        self.turns, self.converged = np.zeros((count, k, k)), np.ones(count, dtype=np.bool_)
         self.variances, self.ratios = np.empty((count, k)), np.empty((count, k))
         self.components, self.means = np.empty((count, k, p)), np.empty((count, p))
         self.scales = np.empty((count, p)) if scaled else None
@@ -73,7 +80,13 @@ class Store:
                 "bring more rows."
             )
         nearest, self.order[b] = matched(self.V, fit.components[: fit.rank])
-        self.components[b] = nearest if self.align == "order" else rotated(self.V, fit.components[:k])
+        if self.align == "order":
+            self.components[b], self.turns[b] = nearest, np.diag(np.sqrt(fit.variances[self.order[b]]))
+        else:
+            W, spread = fit.components[:k], np.sqrt(fit.variances[:k])[:, None]
+            R, Q = turn(self.V, W), turn(self.loadings, spread * W)
+            self.components[b], self.turns[b] = R @ W, Q @ (spread * R.T)
+        self.converged[b] = fit.converged
         self.variances[b], self.ratios[b], self.means[b] = fit.variances[:k], fit.ratios[:k], fit.mean
         if self.scales is not None:
             self.scales[b] = fit.scale
@@ -89,7 +102,7 @@ def each_replicate(
 
     def work(share: Sequence[int]) -> None:
         for b in share:
-            use(b, fit(draws.weights(b)))
+            use(b, _named_errors(fit, b, draws.weights(b)))
 
     with quiet_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore", NumericalWarning)  # of components beyond the rank, which are told by it
@@ -102,15 +115,25 @@ def each_replicate(
             progress(chunk.stop, total)
 
 
+def _named_errors(fit: Callable[[Vector], Fit], b: int, w: Vector) -> Fit:
+    try:
+        return fit(w)
+    except ValueError as error:  # a column of which no cell was drawn, say
+        raise ValueError(f"Replicate {b} could not be fitted: {error}") from error
+
+
 def _method(pca: FittedPCA, training: Training, k: int) -> tuple[Callable[[Vector], Fit], bool]:
     """Return how to fit one replicate, and whether several may be fitted at once."""
     source = training.source
     n, p = source.shape
     small = p <= NARROW and 8 * n * p * (1 + 2 * n_threads()) <= memory_budget()
-    if isinstance(source, DenseSource) and small:
+    model = clone(pca).set_params(n_components=k, whiten=False)
+    if incomplete_fit(pca):
+        how = pca._missing_method
+        return (lambda w: _fitted(clone(model).fit_incomplete(source, method=how, sample_weight=w))), False
+    if source.resident and not source.sparse and small:
         X, scale = dense_rows(source), pca.scale_ is not None
         return (lambda w: refit(X, w, k, scale, pca.n_components_)), True
-    model = clone(pca).set_params(n_components=k, whiten=False)
     return (lambda w: _fitted(clone(model).fit(source, sample_weight=w))), False
 
 
@@ -118,7 +141,9 @@ def _fitted(model: Any) -> Fit:
     named = (model.explained_variance_, model.explained_variance_ratio_, model.components_, model.mean_)
     variances, ratios, components, mean = (np.asarray(x, dtype=np.float64) for x in named)
     scale = None if model.scale_ is None else np.asarray(model.scale_, dtype=np.float64)
-    return Fit(variances, ratios, components, mean, scale, model.rank_)
+    # the residuals of a complete fit are in its tolerance; an optimum may not have been reached
+    converged = not incomplete_fit(model) or model.certificate_.converged
+    return Fit(variances, ratios, components, mean, scale, model.rank_, converged)
 
 
 def refit(X: Matrix, w: Vector, k: int, scale: bool, needed: int) -> Fit:
@@ -163,7 +188,7 @@ def matched(V: Matrix, W: Matrix) -> tuple[Matrix, npt.NDArray[np.intp]]:
     return W[order] * signs[:, None], order
 
 
-def rotated(V: Matrix, W: Matrix) -> Matrix:
-    """The basis of span(W) nearest to V: the orthogonal Procrustes problem min ‖RW − V‖ over orthogonal R."""
+def turn(V: Matrix, W: Matrix) -> Matrix:
+    """The orthogonal R for which RW is nearest to V: the orthogonal Procrustes problem."""
     left, _, right = np.linalg.svd(V @ W.T)
-    return np.asarray(left @ right @ W)
+    return np.asarray(left @ right)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from gramian.analysis._elements import ratio
 from gramian.analysis._model import FittedPCA, plain_scores, variable_scale
 from gramian.analysis._weights import frequencies
+from gramian.results import Optimum
 from gramian.sources import DenseSource, Source, SparseSource, open_source
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "as_matrix",
     "component_scores",
     "deviations",
+    "incomplete_fit",
     "row_names",
     "scored",
     "standardised",
@@ -28,6 +30,10 @@ __all__ = [
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+# Why rows must be whole.
+LENGTHS = "Distances and squared cosines need whole rows."
+EXPECTED = "The scores of such a row are expectations, which vary less than scores do and would bias the correlations."
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +84,11 @@ class Standardised:
 def deviations(pca: FittedPCA) -> Vector:
     """Standard deviations σ/√(Σw − 1) of the scores: √λ, without the squares that may not be representable."""
     return np.asarray(np.asarray(pca.singular_values_, dtype=np.float64) / math.sqrt(pca._weight - 1.0))
+
+
+def incomplete_fit(pca: FittedPCA) -> bool:
+    """Whether the model was fitted where cells were missing, so that its certificate is that of an optimum."""
+    return isinstance(getattr(pca, "certificate_", None), Optimum)
 
 
 def row_names(X: Any, labels: Sequence[Any] | None = None, n: int | None = None) -> tuple[str, ...] | None:
@@ -132,8 +143,8 @@ def component_scores(pca: FittedPCA, X: Any) -> Matrix:
     return np.where(np.arange(pca.n_components_) < pca.rank_, plain_scores(pca, X), 0.0)
 
 
-def scored(pca: FittedPCA, X: Any, sample_weight: Any = None) -> Scored:
-    """Read the rows of X once, block by block."""
+def scored(pca: FittedPCA, X: Any, sample_weight: Any = None, *, why_whole: str = LENGTHS) -> Scored:
+    """Read the rows of X once, block by block; a row with missing cells is refused, with the reason why."""
     source = open_source(X)
     w = frequencies(sample_weight, source.shape[0])
     mean, scale = np.asarray(pca.mean_, dtype=np.float64), variable_scale(pca)
@@ -146,7 +157,7 @@ def scored(pca: FittedPCA, X: Any, sample_weight: Any = None) -> Scored:
         Z.append(component_scores(pca, part))  # first, as it refuses what is no row of this model
         squares = _sparse_squares if source.sparse else _dense_squares
         by_row, by_column = squares(part.values, mean, scale * unit, w[block.start : block.stop])
-        _refuse_missing(by_row, part, block.start)
+        _refuse_missing(by_row, part, block.start, why_whole)
         rows.append(by_row)
         columns += by_column
     if not Z:
@@ -154,15 +165,15 @@ def scored(pca: FittedPCA, X: Any, sample_weight: Any = None) -> Scored:
     return Scored(np.concatenate(Z), w, np.concatenate(rows), columns, unit)
 
 
-def _refuse_missing(squares: Vector, rows: DenseSource | SparseSource, start: int) -> None:
+def _refuse_missing(squares: Vector, rows: DenseSource | SparseSource, start: int, why: str) -> None:
     """Refuse a row that has scores, by conditional expectation, but no length."""
     bad = np.flatnonzero(np.isnan(squares))
     if len(bad):
         j = int(np.argmax(np.isnan(_dense(rows.values[bad[:1]]))[0]))
         name = f" ({rows.feature_names[j]!r})" if rows.feature_names else ""
         raise ValueError(
-            f"X contains NaN: row {start + bad[0]}, column {j}{name}, counted from 0. Distances and squared cosines "
-            "need whole rows: fill them in first, with pca.impute(X) say."
+            f"X contains NaN: row {start + bad[0]}, column {j}{name}, counted from 0. {why} Leave such rows out, or "
+            "fill them in first, with pca.impute(X) say."
         )
 
 

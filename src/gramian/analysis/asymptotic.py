@@ -13,8 +13,10 @@ import numpy.typing as npt
 from scipy.special import chdtrc, ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.analysis._elements import component_names
 from gramian.analysis._interval import Interval
 from gramian.analysis._model import FittedPCA, feature_names
+from gramian.analysis._scored import incomplete_fit
 from gramian.analysis.limits import check_choice
 from gramian.results import NumericalWarning
 
@@ -110,7 +112,7 @@ def eigenvalue_errors(pca: FittedPCA, level: float = 0.95, *, form: str = "ratio
     Parameters
     ----------
     pca : PCA
-        A fitted PCA without ``scale``.
+        A PCA without ``scale``, fitted to complete rows.
     level : float, default=0.95
         Coverage of the intervals.
     form : {"ratio", "log"}, default="ratio"
@@ -143,9 +145,10 @@ def eigenvalue_errors(pca: FittedPCA, level: float = 0.95, *, form: str = "ratio
     _warn_of_equals(gaps)
     bias = lam * np.sum(everything / gaps, axis=1) / (n - 1)
     errors = np.sqrt(_entry_variances(lam, everything, gaps, V) / (n - 1))
-    variance = Interval(lam, lower, upper, lam * tau, bias)
-    components = Interval(V, V - z * errors, V + z * errors, errors, 0.0 * V)
-    return AsymptoticErrors(variance, components, level, n, feature_names(pca), _assumptions(pca))
+    names, variables = component_names(len(lam)), feature_names(pca)
+    variance = Interval(lam, lower, upper, lam * tau, bias, names)
+    components = Interval(V, V - z * errors, V + z * errors, errors, 0.0 * V, names, variables)
+    return AsymptoticErrors(variance, components, level, n, variables, _assumptions(pca))
 
 
 def equality_test(pca: FittedPCA, components: Sequence[int]) -> EqualityTest:
@@ -159,7 +162,7 @@ def equality_test(pca: FittedPCA, components: Sequence[int]) -> EqualityTest:
     Parameters
     ----------
     pca : PCA
-        A fitted PCA without ``scale``.
+        A PCA without ``scale``, fitted to complete rows.
     components : sequence of int
         Numbers of neighbouring components, from 0; two at least.
 
@@ -193,6 +196,11 @@ def equality_test(pca: FittedPCA, components: Sequence[int]) -> EqualityTest:
 def _check(pca: FittedPCA, level: float) -> None:
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
+    if incomplete_fit(pca):
+        raise ValueError(
+            "The model was fitted where cells were missing, and missing cells make these errors too small: use "
+            "bootstrap(pca, X, scores=False), which resamples the rows as they are."
+        )
     if pca.scale_ is not None:
         raise ValueError(
             "These formulas hold for a covariance matrix; this model scales its columns, and a correlation "

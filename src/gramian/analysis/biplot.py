@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ Vector = npt.NDArray[np.float64]
 FORM = "form biplot: distances between rows are those of the data, as far as these components show them"
 COVARIANCE = "covariance biplot: inner products of columns are covariances, and their angles correlations"
 SYMMETRIC = "symmetric biplot: the singular values are shared equally; neither distances nor angles are the data's"
+ALPHAS = {"form": 1.0, "covariance": 0.0, "symmetric": 0.5}
 BETWEEN = "biplot between form (alpha = 1) and covariance (alpha = 0)"
 
 
@@ -78,7 +80,7 @@ class Biplot:
 def biplot(
     pca: FittedPCA,
     X: Any,
-    alpha: float = 1.0,
+    alpha: float | str = 1.0,
     components: Sequence[int] = (0, 1),
     *,
     deviations: bool = False,
@@ -96,9 +98,9 @@ def biplot(
         A fitted model.
     X : array-like, sparse matrix, frame, path or Source of shape (n, p)
         The rows to draw.
-    alpha : float, default=1.0
-        1 is the form biplot, which keeps distances between rows; 0 the covariance biplot, which keeps covariances
-        between variables; 0.5 the symmetric one.
+    alpha : float or {"form", "covariance", "symmetric"}, default=1.0
+        1 or "form" is the form biplot, which keeps distances between rows; 0 or "covariance" the covariance biplot,
+        which keeps covariances between variables; 0.5 or "symmetric" the symmetric one.
     components : sequence of int, default=(0, 1)
         Which components, counted from 0.
     deviations : bool, default=False
@@ -125,23 +127,31 @@ def biplot(
     >>> from gramian.analysis.biplot import biplot
     >>> X = load_iris().data
     >>> pca = PCA(2).fit(X)
-    >>> picture = biplot(pca, X, alpha=0.5)
+    >>> picture = biplot(pca, X, alpha="symmetric")
     >>> bool(np.allclose(picture.rows @ picture.columns.T, pca.inverse_transform(pca.transform(X)) - pca.mean_))
     True
     >>> print(picture.scaling)
     symmetric biplot: the singular values are shared equally; neither distances nor angles are the data's
     """
     chosen = _chosen(components, pca.n_components_)
-    if not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must be between 0 and 1, got {alpha}.")
+    alpha = _share(alpha)
     sigma = np.asarray(pca.singular_values_, dtype=np.float64)[list(chosen)]
     sigma = sigma / math.sqrt(pca._weight - 1.0) if deviations else sigma
     spread = sigma ** (1.0 - alpha)
     rows = component_scores(pca, X)[:, list(chosen)] * ratio(1.0, spread)
     columns = np.asarray(pca.components_, dtype=np.float64).T[:, list(chosen)] * spread
     explained = np.asarray(pca.explained_variance_ratio_, dtype=np.float64)[list(chosen)]
-    words = {1.0: FORM, 0.0: COVARIANCE, 0.5: SYMMETRIC}.get(float(alpha), BETWEEN)
-    return Biplot(rows, columns, float(alpha), chosen, feature_names(pca), row_names(X), explained, words)
+    words = {1.0: FORM, 0.0: COVARIANCE, 0.5: SYMMETRIC}.get(alpha, BETWEEN)
+    return Biplot(rows, columns, alpha, chosen, feature_names(pca), row_names(X), explained, words)
+
+
+def _share(alpha: float | str) -> float:
+    """The exponent, given as a number or by the name of the biplot."""
+    if isinstance(alpha, str) and alpha in ALPHAS:
+        return ALPHAS[alpha]
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 <= alpha <= 1.0:
+        raise ValueError(f"alpha must be between 0 and 1, or one of {', '.join(ALPHAS)}; got {alpha!r}.")
+    return float(alpha)
 
 
 def _chosen(components: Sequence[int], k: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -12,11 +12,14 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.analysis._elements import component_names
 from gramian.analysis._interval import Interval
-from gramian.analysis._model import FittedPCA, feature_names, plain_scores
+from gramian.analysis._model import FittedPCA, feature_names
 from gramian.analysis._quantiles import intervals
 from gramian.analysis._replicates import Draws, Progress, Store, each_replicate
-from gramian.analysis._training import Training, float_rows, training_rows
+from gramian.analysis._resampled import loading_intervals, score_intervals
+from gramian.analysis._scored import deviations, incomplete_fit, row_names
+from gramian.analysis._training import Training, training_rows
 from gramian.analysis.limits import check_choice
 from gramian.sources import memory_budget
 
@@ -39,6 +42,8 @@ class Bootstrap:
         Of the l-th largest variance in each replicate, whatever its direction.
     components : Interval of shape (k, p)
         Of the entries of the components, after alignment.
+    loadings : Interval of shape (p, k)
+        Of the loadings V√λ, as ``pca.loadings()`` gives them, after alignment.
     scores : Interval of shape (n, k) or None
         Of the scores of the rows handed in, each row taken as a fixed point.
     swaps : ndarray of shape (k,)
@@ -52,12 +57,13 @@ class Bootstrap:
     names : tuple of str
         The variables.
     notes : tuple of str
-        Which components the rows cannot tell apart.
+        Which components the rows cannot tell apart, and fits that did not converge.
     """
 
     explained_variance: Interval
     explained_variance_ratio: Interval
     components: Interval
+    loadings: Interval
     scores: Interval | None
     swaps: Vector
     variances: Matrix
@@ -81,10 +87,17 @@ class Bootstrap:
         return columns | {"swaps": self.swaps}
 
     def loadings_table(self) -> dict[str, Any]:
-        """Return one line for each component and variable: estimate, lower, upper, error, bias."""
+        """Return one line for each component and variable: estimate, lower, upper, error, bias of the loading V√λ."""
+        return self._where() | {name: column.reshape(len(self.names), -1).T.ravel() for name, column in
+                                self.loadings.table().items()}
+
+    def components_table(self) -> dict[str, Any]:
+        """Return the same for the entries of the components, which are vectors of length 1."""
+        return self._where() | self.components.table()
+
+    def _where(self) -> dict[str, Any]:
         k, p = self.components.estimate.shape
-        where = {"component": np.repeat(np.arange(k), p), "variable": list(self.names) * k}
-        return where | self.components.table()
+        return {"component": np.repeat(np.arange(k), p), "variable": list(self.names) * k}
 
     def __repr__(self) -> str:
         lines = [f"Bootstrap: {self.n_replicates} replicates, {self.level:.0%} {self.method} intervals, {self.align}"]
@@ -117,8 +130,12 @@ def bootstrap(
     A replicate is the same rows with frequencies w_b. Its components may come in another order, turned round, or mixed
     where variances are close, so they are aligned with those of the model before they are compared: A_b is the best
     signed permutation (``order``), found among a few more components than k, or the best rotation within the plane of
-    the first k (``rotation``; Milan and Whittaker, Applied Statistics 44, 1995). Variances are not aligned: the
-    intervals are of the first, the second, … largest.
+    the first k (``rotation``; Milan and Whittaker, Applied Statistics 44, 1995). Loadings V√λ follow the order of the
+    components, or are rotated to those of the model in their own right. Variances are not aligned: the intervals are
+    of the first, the second, … largest.
+
+    A model fitted where cells were missing is fitted anew to each sample in the same way, without spare components;
+    take ``scores=False`` then.
 
     Parameters
     ----------
@@ -163,13 +180,21 @@ def bootstrap(
     """
     check_is_fitted(pca)
     _check(pca, n_replicates, level, align, method)
-    training = training_rows(pca, X, sample_weight)
+    gaps = incomplete_fit(pca)
+    if gaps and scores:
+        raise ValueError(
+            "The model was fitted where cells were missing: scores of such rows are expectations, and resampling says "
+            "little about them. Use scores=False."
+        )
+    training = training_rows(pca, X, sample_weight, incomplete=True)
     _refuse_too_large(pca, training, n_replicates, scores)
     draws = Draws(_seeds(random_state, n_replicates), max(2, round(training.total)), training.weights / training.total)
-    store = Store(np.asarray(pca.components_, dtype=np.float64), n_replicates, align, pca.scale_ is not None)
-    spare = min(pca.n_components_ + SPARE, *training.source.shape)
-    each_replicate(pca, training, draws, spare, store, progress or _silent)
-    return _gather(pca, training, store, scores, level, method)
+    V = np.asarray(pca.components_, dtype=np.float64)
+    store = Store(V, deviations(pca), n_replicates, align, pca.scale_ is not None)
+    k = pca.n_components_ if gaps else min(pca.n_components_ + SPARE, *training.source.shape)
+    each_replicate(pca, training, draws, k, store, progress or _silent)
+    found = _gather(pca, training, store, scores, level, method)
+    return found if found.scores is None else replace(found, scores=replace(found.scores, rows=row_names(X)))
 
 
 def _silent(done: int, total: int) -> None:
@@ -224,19 +249,30 @@ def _gather(pca: FittedPCA, training: Training, store: Store, scores: bool, leve
         np.asarray(x, dtype=np.float64) for x in (pca.explained_variance_, pca.explained_variance_ratio_)
     )
     swaps = np.mean(store.order != np.arange(len(variance)), axis=0)
+    names, variables = component_names(len(variance)), feature_names(pca)
     return Bootstrap(
-        explained_variance=intervals(variance, store.variances, level, method),
-        explained_variance_ratio=intervals(ratio, store.ratios, level, method),
-        components=intervals(store.V, store.components, level, method),
-        scores=_score_intervals(pca, training, store, level, method) if scores else None,
+        explained_variance=replace(intervals(variance, store.variances, level, method), rows=names),
+        explained_variance_ratio=replace(intervals(ratio, store.ratios, level, method), rows=names),
+        components=replace(intervals(store.V, store.components, level, method), rows=names, columns=variables),
+        loadings=replace(loading_intervals(pca, store, level, method), rows=variables, columns=names),
+        # last, as it divides the components by the scales
+        scores=replace(score_intervals(pca, training, store, level, method), columns=names) if scores else None,
         swaps=swaps,
         variances=store.variances,
         level=level,
         align=store.align,
         method=method,
-        names=feature_names(pca),
-        notes=tuple(_note(i, store.order[:, i], variance) for i in range(len(swaps)) if swaps[i] >= OFTEN),
+        names=variables,
+        notes=_notes(store, swaps, variance),
     )
+
+
+def _notes(store: Store, swaps: Vector, variance: Vector) -> tuple[str, ...]:
+    notes = [_note(i, store.order[:, i], variance) for i in range(len(swaps)) if swaps[i] >= OFTEN]
+    stuck = int(np.count_nonzero(~store.converged))
+    if stuck:
+        notes.append(f"{stuck} of {len(store.converged)} fits did not converge: intervals are as good as these fits.")
+    return tuple(notes)
 
 
 def _note(i: int, order: npt.NDArray[np.intp], variance: Vector) -> str:
@@ -248,24 +284,3 @@ def _note(i: int, order: npt.NDArray[np.intp], variance: Vector) -> str:
         f"component {i} changed places in {len(other) / len(order):.0%} of the replicates, most often with {whom}: "
         "these rows cannot tell the two directions apart, and intervals of their entries and scores say little."
     )
-
-
-def _score_intervals(pca: FittedPCA, training: Training, store: Store, level: float, method: str) -> Interval:
-    """Intervals of Aᵀ_bVᵀ_b(x − x̄_b)/s_b for each row x, a few rows at a time."""
-    source, (count, k, p) = training.source, store.components.shape
-    if store.scales is not None:
-        store.components /= store.scales[:, None, :]  # their own intervals are made by now
-    loadings = store.components.reshape(count * k, p)
-    origin = np.zeros(p) if source.sparse else np.asarray(pca.mean_, dtype=np.float64)
-    offsets = np.einsum("bkp,bp->bk", store.components, store.means - origin).ravel()
-    estimate = plain_scores(pca, source)
-    out = [np.empty_like(estimate) for _ in range(4)]
-    rows = max(1, memory_budget() // (64 * count * k))
-    for block in source.blocks(rows):
-        x = float_rows(source, block)
-        Z = (x @ loadings.T).T if source.sparse else loadings @ (x - origin).T
-        Z -= offsets[:, None]
-        part = intervals(estimate[block.start : block.stop].T, Z.reshape(count, k, -1), level, method)
-        for whole, piece in zip(out, (part.lower, part.upper, part.error, part.bias), strict=True):
-            whole[block.start : block.stop] = piece.T
-    return Interval(estimate, *out)

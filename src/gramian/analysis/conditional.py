@@ -262,7 +262,7 @@ def _whole(D: Matrix, observed: Mask, factor: Factor) -> tuple[Vector, Vector]:
     """The same where all components are kept and none is noise: by QR of W_oᵀ for each pattern of observed cells."""
     dets, quadratic = np.empty(len(D)), np.empty(len(D))
     for o, rows in _patterns(observed):
-        R = np.linalg.qr(factor.loading[o].T, mode="r")
+        R: Matrix = np.asarray(np.linalg.qr(factor.loading[o].T, mode="r"), dtype=np.float64)
         pivots = np.abs(np.diag(R))
         if R.shape[0] < R.shape[1] or pivots.min() <= 1e-13 * pivots.max():
             raise ValueError("The model's covariance is singular, so rows with missing cells have no density under it.")

@@ -144,7 +144,8 @@ def cross_validate_rank(
         if progress is not None:
             progress(f + 1, n_folds)
     rank = min(model.rank for model in models)
-    most, limit = min(most, rank), min(_limit(source.shape[1], folds), rank)
+    # a model knows its rank up to the components it has
+    most, limit = (most, _limit(source.shape[1], folds)) if rank >= most else (rank, rank)
     return _choice(_press(source, w, folds, models, most), models, source, n_folds, limit)
 
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.analysis._model import FittedPCA, feature_names, plain_scores, variable_scale
+from gramian.analysis._scored import row_names
 from gramian.analysis._training import Training, dense_rows, training_rows
 from gramian.analysis.alarms import Alarms, Contributions
 from gramian.analysis.limits import Q_RULES, T2_RULES, check_choice, q_limit, t2_limit
@@ -85,13 +86,13 @@ class Monitor:
         Returns
         -------
         Alarms
-            Both statistics, row by row.
+            Both statistics, row by row; the index of a frame names the rows.
         """
         source = open_source(X)
         q = np.asarray(self._pca.reconstruction_error(source), dtype=np.float64)  # refuses rows with NaN by name
         q = q if self.n_components < len(self.names) else 0.0 * q
         t2 = np.sum(plain_scores(self._pca, source) ** 2 / _variances(self._pca), axis=1)
-        return Alarms(t2, q, self.t2_limit, self.q_limit)
+        return Alarms(t2, q, self.t2_limit, self.q_limit, row_names(X))
 
     __call__ = check
 
@@ -125,7 +126,9 @@ class Monitor:
         Z = D @ V.T
         residuals = D - Z @ V if self.n_components < p else np.zeros((n, p))
         t2 = (Z / np.sqrt(_variances(self._pca)) @ V) ** 2
-        return Contributions(t2, residuals**2, residuals, self.names)
+        return Contributions(
+            t2, residuals**2, residuals, self.names, self.t2_limit, self.q_limit, row_names(X)
+        )
 
     def table(self) -> dict[str, list[Any]]:
         """Return one line for each statistic: statistic, limit, rule."""

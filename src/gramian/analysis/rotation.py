@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.analysis._elements import ratio, text_table
+from gramian.analysis._elements import ratio
 from gramian.analysis._model import FittedPCA, feature_names
 from gramian.analysis._orthomax import Found, orthomax, random_rotation
+from gramian.analysis._rotated import Rotation
 from gramian.analysis._scored import component_scores, deviations
 from gramian.analysis.reading import loadings
 from gramian.results import NumericalWarning
@@ -23,69 +24,6 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 METHODS = ("equamax", "promax", "quartimax", "varimax")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Rotation:
-    r"""Loadings after a rotation, and how well its criterion was met.
-
-    Attributes
-    ----------
-    method : str
-        Name of the criterion.
-    names : tuple of str
-        The variables.
-    loadings : ndarray of shape (p, k)
-        Rotated loadings (the pattern): AM for loadings A. Factors by falling variance, largest entries positive.
-    rotation : ndarray of shape (k, k)
-        M; orthogonal unless the method is promax.
-    structure : ndarray of shape (p, k)
-        Covariances of variables and factors, AMΦ: the loadings themselves where M is orthogonal.
-    correlations : ndarray of shape (k, k)
-        Φ = (MᵀM)⁻¹, the correlations of the factors.
-    explained_variance : ndarray of shape (k,)
-        What each factor explains: column sums of loadings × structure. They sum to the communalities.
-    criterion : float
-        The orthomax criterion at the rotation found, of the normalised loadings where they were normalised (of promax:
-        varimax's, from which it starts).
-    stationarity : float
-        ‖ΛᵀG − GᵀΛ‖/‖ΛᵀΛ³‖ with 4G the criterion's gradient and Λ³ taken entry by entry: 0 exactly where no small
-        rotation changes the criterion.
-    tolerance : float
-        What stationarity was asked to meet.
-    iterations : int
-        Sweeps over all pairs of factors.
-    converged : bool
-        Whether it met the tolerance, with no plane left in which the criterion would still rise by that much.
-    """
-
-    method: str
-    names: tuple[str, ...]
-    loadings: Matrix
-    rotation: Matrix
-    structure: Matrix
-    correlations: Matrix
-    explained_variance: Vector
-    criterion: float
-    stationarity: float
-    tolerance: float
-    iterations: int
-    converged: bool
-
-    @property
-    def communalities(self) -> Vector:
-        """What the factors explain of each variable's variance; no rotation changes them."""
-        return np.asarray(np.sum(self.loadings * self.structure, axis=1))
-
-    def table(self) -> dict[str, Any]:
-        """Return the loadings as columns, ready for ``pandas.DataFrame``."""
-        factors = {f"factor{j}": self.loadings[:, j] for j in range(self.loadings.shape[1])}
-        return {"name": list(self.names), **factors, "communality": self.communalities}
-
-    def __repr__(self) -> str:
-        met = "converged" if self.converged else "NOT converged"
-        head = f"Rotation: {self.method}, {met} in {self.iterations} sweeps (stationarity {self.stationarity:.1e})"
-        return f"{head}\n{text_table(self.table())}"
 
 
 def rotate(
@@ -143,13 +81,19 @@ def rotate(
     >>> from gramian import PCA
     >>> from gramian.analysis.rotation import rotate
     >>> iris = load_iris(as_frame=True).data
-    >>> rotate(PCA(2, scale=True).fit(iris)).loadings.round(2)
-    array([[ 0.96,  0.05],
-           [-0.14,  0.99],
-           [ 0.94, -0.31],
-           [ 0.93, -0.26]])
+    >>> rotate(PCA(2, scale=True).fit(iris))
+    Rotation: varimax, converged in ... sweeps (stationarity ...)
+      name               factor0  factor1  communality
+      sepal length (cm)   0.9594  0.04635       0.9226
+      sepal width (cm)   -0.1425   0.9852       0.9909
+      petal length (cm)   0.9436  -0.3056       0.9837
+      petal width (cm)    0.9319  -0.2585       0.9353
+                   factor0  factor1
+      SS loadings      2.7    1.133
+      proportion    0.6749   0.2832
+      cumulative    0.6749   0.9581
     """
-    names, A = _loadings_of(pca, n_components)
+    names, A, total = _loadings_of(pca, n_components)
     p, k = A.shape
     _refuse(method, A, power, tol, max_iterations, n_starts)
     gamma = {"quartimax": 0.0, "equamax": k / 2}.get(method, 1.0)
@@ -165,7 +109,7 @@ def rotate(
             stacklevel=2,
         )
     M = _promax(A @ best.T, power, best.T) if method == "promax" else best.T
-    return _named(method, names, A, M, replace(best, criterion=best.criterion * unit**4), tol)
+    return _named(method, names, A, M, replace(best, criterion=best.criterion * unit**4), tol, total)
 
 
 def rotated_scores(pca: FittedPCA, X: Any, rotation: Rotation) -> Matrix:
@@ -210,8 +154,8 @@ def rotated_scores(pca: FittedPCA, X: Any, rotation: Rotation) -> Matrix:
     return np.asarray(np.linalg.solve(rotation.rotation, standard.T).T)
 
 
-def _loadings_of(pca: FittedPCA | Any, n_components: int | None) -> tuple[tuple[str, ...], Matrix]:
-    """Names of the variables and the loadings to rotate, of a model or as given."""
+def _loadings_of(pca: FittedPCA | Any, n_components: int | None) -> tuple[tuple[str, ...], Matrix, float]:
+    """Names of the variables, the loadings to rotate, of a model or as given, and the variance of all variables."""
     model = hasattr(pca, "components_")
     A = loadings(pca)[:, : pca.rank_] if model else np.asarray(pca, dtype=np.float64)
     if A.ndim != 2 or not A.size:
@@ -222,7 +166,13 @@ def _loadings_of(pca: FittedPCA | Any, n_components: int | None) -> tuple[tuple[
     if not 1 <= k <= A.shape[1]:
         raise ValueError(f"n_components={k} must be between 1 and {A.shape[1]}, the components that have variance.")
     names = feature_names(pca) if model else tuple(f"x{i}" for i in range(len(A)))
-    return names, A[:, :k]
+    return names, A[:, :k], _total_variance(pca) if model else float(len(A))
+
+
+def _total_variance(pca: FittedPCA) -> float:
+    """Σλ over all components, those left out too."""
+    kept = float(np.sum(np.asarray(pca.explained_variance_, dtype=np.float64)))
+    return kept / (float(np.sum(np.asarray(pca.explained_variance_ratio_, dtype=np.float64))) or 1.0)
 
 
 def _refuse(method: str, A: Matrix, power: float, tol: float, max_iterations: int, n_starts: int) -> None:
@@ -257,7 +207,9 @@ def _promax(L: Matrix, power: float, T: Matrix) -> Matrix:
     return np.asarray(T @ (U * np.sqrt(np.diag(np.linalg.inv(U.T @ U)))))
 
 
-def _named(method: str, names: tuple[str, ...], A: Matrix, M: Matrix, found: Found, tol: float) -> Rotation:
+def _named(
+    method: str, names: tuple[str, ...], A: Matrix, M: Matrix, found: Found, tol: float, total: float
+) -> Rotation:
     """Put the factors in order of variance, make their largest loadings positive, and name everything."""
     phi = np.linalg.inv(M.T @ M) if method == "promax" else np.eye(len(M))
     L = A @ M
@@ -268,6 +220,6 @@ def _named(method: str, names: tuple[str, ...], A: Matrix, M: Matrix, found: Fou
     structure = L @ phi if method == "promax" else L
     variance = np.sum(L * structure, axis=0)
     return Rotation(
-        method, names, L, M, structure, phi, variance, found.criterion, found.stationarity, tol, found.sweeps,
+        method, names, L, M, structure, phi, variance, total, found.criterion, found.stationarity, tol, found.sweeps,
         found.converged,
     )  # fmt: skip

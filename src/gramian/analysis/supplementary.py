@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gramian.analysis._elements import Elements
 from gramian.analysis._model import FittedPCA
-from gramian.analysis._scored import as_matrix, row_names, scored, standardised
+from gramian.analysis._scored import EXPECTED, as_matrix, row_names, scored, standardised
 
 __all__ = [
     "SupplementaryColumns",
@@ -148,7 +148,7 @@ def supplementary_columns(
     >>> supplementary_columns(PCA(3, scale=True).fit(X), X, y, names=["progression"]).correlations.round(3)
     array([[ 0.555, -0.194,  0.162]])
     """
-    seen = scored(pca, X, sample_weight)
+    seen = scored(pca, X, sample_weight, why_whole=EXPECTED)
     Z, w = seen.scores, seen.weights
     values, own = as_matrix(Y, "Y")
     if len(values) != len(Z):

@@ -21,6 +21,7 @@ from gramian.kernels import Kernel
 from gramian.operators import Data, FeatureCentred, KernelOperator, Operator
 from gramian.results import Certificate, Spectrum
 from gramian.spectral import SymmetricKrylov
+from gramian.spectral.rayleigh import warn_unless_converged
 from gramian.spectral.rpcholesky import rp_cholesky
 
 __all__ = ["Decomposition", "Task", "choose", "decompose"]
@@ -78,6 +79,8 @@ class Decomposition:
         Coefficients of the mean φ̄ in the features of the points.
     mean_square : float
         ‖φ̄‖².
+    means : ndarray of shape (m,)
+        ⟨φ̄, φ(x_j)⟩ of the points.
     certificate : Certificate
         How good they are.
     landmarks : ndarray or None
@@ -91,6 +94,7 @@ class Decomposition:
     offset: Vector
     share: Vector
     mean_square: float
+    means: Vector
     certificate: Certificate
     landmarks: npt.NDArray[np.intp] | None = None
 
@@ -170,12 +174,12 @@ def _coefficients(K: Operator, task: Task, result: Spectrum) -> Decomposition:
     root = np.ones((task.n, 1)) if task.w is None else np.sqrt(task.w)[:, None]
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
     alpha, share = root * U * inverse, task.share
-    offset, mean_square = np.zeros(len(values)), 0.0
+    offset, mean_square, means = np.zeros(len(values)), 0.0, np.zeros(task.n)
     if task.centre:
         alpha = alpha - share[:, None] * alpha.sum(axis=0)
         means = np.asarray(K.matmat(share[:, None]))[:, 0]
         offset, mean_square = means @ alpha, float(means @ share)
-    return Decomposition(values, U, task.X, alpha, offset, share, mean_square, result.certificate)
+    return Decomposition(values, U, task.X, alpha, offset, share, mean_square, means, result.certificate)
 
 
 def _cleaned(values: Vector) -> Vector:
@@ -202,10 +206,20 @@ def _nystrom(task: Task, reason: str) -> Decomposition:
     points = task.X[found.indices]
     # k(x, L) = F_L f(x) for the features f, so that f(x)·v = k(x, L)·F_L⁻ᵀv
     both = np.linalg.lstsq(F[found.indices].T, np.column_stack([V, mean]), rcond=None)[0]
-    coefficients, middle = both[:, :-1], both[:, -1]
+    coefficients, middle = np.asarray(both[:, :-1], np.float64), np.asarray(both[:, -1], np.float64)
     certificate = _nystrom_certificate(values, found.trace, task, reason, len(found.indices), U)
+    warn_unless_converged(certificate, f"Use more than n_landmarks={m}, or eigen_solver='krylov'.")
     return Decomposition(
-        values, U, points, coefficients, mean @ V, middle, float(mean @ mean), certificate, found.indices
+        values,
+        U,
+        points,
+        coefficients,
+        mean @ V,
+        middle,
+        float(mean @ mean),
+        F[found.indices] @ mean,
+        certificate,
+        found.indices,
     )
 
 

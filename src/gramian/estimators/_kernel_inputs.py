@@ -14,7 +14,7 @@ from gramian.estimators._inputs import open_input, refuse_non_finite
 from gramian.kernels import Callable, Kernel, Precomputed
 from gramian.operators import KernelOperator, Multiple, Shifted
 from gramian.results import NumericalWarning
-from gramian.sources import Source
+from gramian.sources import Source, open_source
 from gramian.spectral import SymmetricKrylov
 
 __all__ = ["check_kernel_matrix", "is_precomputed", "points_of", "warn_if_indefinite"]
@@ -34,7 +34,12 @@ def points_of(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int]:
     """Return the points and how many they are; objects that are no numbers are taken as they are for a callable."""
     if _are_objects(estimator.kernel, X):
         return list(X), len(X)
-    source = open_input(estimator, X, reset=reset)
+    try:
+        source = open_input(estimator, X, reset=reset)
+    except ValueError:
+        if is_array_api_obj(X) and X.ndim == 2:
+            refuse_non_finite(open_source(X))  # what is not a number is told before what has the wrong shape
+        raise
     refuse_non_finite(source)
     return _gathered(source), source.shape[0]
 
@@ -93,10 +98,13 @@ def warn_if_indefinite(kernel: Kernel, points: Any, eigenvalues: Any, seed: int)
     if top > 0 and low >= -INDEFINITE * top:
         return
     if low <= -top:
-        raise ValueError(
+        warnings.warn(
             f"The kernel matrix is not positive semidefinite: its eigenvalue {low:.4g} is larger in size than the "
-            f"largest, {top:.4g}, so it is no matrix of inner products. Check its sign, and the kernel."
+            f"largest, {top:.4g}, so it is no matrix of inner products. Check its sign, and the kernel.",
+            NumericalWarning,
+            stacklevel=3,
         )
+        return
     warnings.warn(
         f"The kernel matrix is indefinite: its smallest eigenvalue is {low:.4g} and its largest {top:.4g}. Components "
         "with positive eigenvalues are returned; distances in feature space are not to be trusted.",

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,8 +15,9 @@ from gramian.analysis._weights import frequencies
 from gramian.estimators._components import fix_signs
 from gramian.estimators._kernel_fitting import Decomposition, Task, decompose
 from gramian.estimators._kernel_inputs import check_kernel_matrix, is_precomputed, points_of, warn_if_indefinite
+from gramian.estimators._kernel_inverse import Inverse
 from gramian.estimators._parameters import one_of
-from gramian.estimators._preimages import METHODS, PreImages, fit_ridge_inverse, preimages
+from gramian.estimators._preimages import METHODS
 from gramian.kernels import Callable, Kernel, as_kernel
 from gramian.operators import KernelOperator
 from gramian.results import Certificate
@@ -46,7 +46,7 @@ class Novelty:
     spe: Vector
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Principal components of features φ(x) known by their inner products k(x, z) = ⟨φ(x), φ(z)⟩ alone.
 
     .. math::
@@ -213,42 +213,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         points, _ = points_of(self, X, reset=False)
         return self._like(self._product(points, self.dual_coefficients_) - self.offset_)
 
-    def inverse_transform(self, X: Any) -> Matrix:
-        """Rows whose features are near those of the scores X: pre-images, by the method ``inverse``."""
-        check_is_fitted(self)
-        Z = np.asarray(X, dtype=np.float64)
-        if Z.ndim != 2 or Z.shape[1] != len(self.eigenvalues_):
-            raise ValueError(f"Scores of shape {Z.shape} do not fit {len(self.eigenvalues_)} components.")
-        if self.inverse == "ridge":
-            return self._like(self._ridge(Z))
-        return self._like(self.preimages(Z).points)
-
-    def preimages(self, Z: Any, start: Any = None, **options: Any) -> PreImages:
-        """Pre-images of scores with the convergence of every row: :func:`gramian.estimators._preimages.preimages`.
-
-        Parameters
-        ----------
-        Z : array-like of shape (m, k)
-            Scores.
-        start : array-like of shape (m, p), optional
-            Rows to start from, such as those to be denoised.
-        **options
-            ``method`` (that of the estimator by default) and what it takes.
-        """
-        check_is_fitted(self)
-        G = np.asarray(Z, dtype=np.float64) @ self.dual_coefficients_.T + (
-            self.mean_coefficients_ if self.centre else 0.0
-        )
-        method = options.pop("method", self.inverse)
-        return preimages(self.kernel_, self.X_fit_, G, method=method, start=start, **options)
-
-    def denoise(self, X: Any, **options: Any) -> Matrix:
-        """Project rows on the components and find the pre-images, starting from the rows themselves."""
-        Z = self.transform(X)
-        if options.get("method", self.inverse) == "ridge":
-            return self.inverse_transform(Z)
-        return self._like(self.preimages(Z, np.asarray(X, dtype=np.float64), **options).points)
-
     def novelty(self, X: Any) -> Novelty:
         """T² within the components and squared distance from their span, in feature space, of the rows of X."""
         check_is_fitted(self)
@@ -276,29 +240,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             K = points[:, self._landmarks] if self._landmarks is not None else points
             return np.asarray(K, dtype=np.float64) @ V
         A = KernelOperator(self.kernel_, points, self.X_fit_, dtype=np.float64, store=False)
-        return np.asarray(A.matmat(V))
-
-    def _ridge(self, Z: Matrix) -> Matrix:
-        if not self.fit_inverse_transform:
-            raise NotFittedError(
-                "The learned inverse was not fitted: set fit_inverse_transform=True, or inverse='fixed-point', "
-                "'regularised' or 'mds', which need no fit."
-            )
-        return np.asarray(self._score_kernel()(Z, self.X_transformed_fit_) @ self.dual_coef_)
-
-    def _score_kernel(self) -> Kernel:
-        """The kernel given by name, of scores: as scikit-learn, with γ as it was for the rows."""
-        if isinstance(self.kernel, Kernel):
-            return self.kernel_
-        return as_kernel(self.kernel, self.gamma_, self.degree, self.coef0, **(self.kernel_params or {}))
-
-    def _learn_inverse(self, points: Any) -> None:
-        if is_precomputed(self.kernel_) or isinstance(points, (list, tuple)):
-            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel, or without rows to go back to.")
-        if hasattr(points, "toarray"):
-            raise ValueError("The learned inverse takes dense rows only. Use X.toarray().")
-        self.X_transformed_fit_ = self._training_scores()
-        self.dual_coef_ = fit_ridge_inverse(self._score_kernel(), self.X_transformed_fit_, points, self.alpha)
+        return np.asarray(A.matmat(V), dtype=np.float64)
 
     def _training_scores(self) -> Matrix:
         """√λ u, divided by √w; rows without weight are scored as new ones."""
@@ -324,10 +266,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         keep = np.ones(len(found.values), dtype=bool)
         if self.remove_zero_eig or self.n_components is None:
             keep = found.values > 0
-        flipped = fix_signs(np, found.vectors)
-        signs = np.where(np.sum(flipped * found.vectors, axis=0) < 0, -1.0, 1.0)[keep]
+        signs = _signs(found.vectors, task.w)[keep]
         self.eigenvalues_ = found.values[keep]
-        self.eigenvectors_ = flipped[:, keep]
+        self.eigenvectors_ = found.vectors[:, keep] * signs
         self.dual_coefficients_ = found.coefficients[:, keep] * signs
         self.offset_ = found.offset[keep] * signs
         self.mean_coefficients_ = found.share
@@ -337,6 +278,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             values=found.certificate.values[keep], residuals=found.certificate.residuals[keep]
         )
         self._mean_square = found.mean_square
+        self._means = found.means
         self._weight = float(task.n if task.w is None else task.w.sum())
         self._root = None if task.w is None else np.sqrt(task.w)[:, None]
         self._landmarks = found.landmarks
@@ -371,4 +313,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return int(self.eigenvalues_.shape[0])
 
     certificate_: Certificate
-    gamma_: Any
+    eigenvectors_: Matrix
+    _root: Matrix | None
+    _training: Any
+    _narrow: bool
+    _weight: float
+
+
+def _signs(U: Matrix, w: Vector | None) -> Vector:
+    """±1 such that the score largest in size is positive; of unit eigenvectors, divided by √w, it is the same entry."""
+    Z = U if w is None else U[w > 0] / np.sqrt(w[w > 0])[:, None]
+    return np.where(np.sum(fix_signs(np, Z) * Z, axis=0) < 0, -1.0, 1.0)
