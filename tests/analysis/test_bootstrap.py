@@ -24,7 +24,7 @@ from gramian.analysis.bootstrap import Bootstrap, bootstrap
 from oracles import Array, fix_signs, naive_pca, separated
 
 REPLICATES = 40
-PARTS = ["explained_variance", "explained_variance_ratio", "components", "scores"]
+PARTS = ["explained_variance", "explained_variance_ratio", "components", "loadings", "scores"]
 
 
 def gaussian(n: int, deviations: Any, seed: int = 0) -> Array:
@@ -52,14 +52,18 @@ def naive_bootstrap(X: Array, k: int, align: str, scale: bool, seed: int, w: Arr
         counts = np.random.default_rng(child).multinomial(round(w.sum()), w / w.sum())
         rows = np.repeat(X, counts, axis=0)
         fit = naive_pca(rows, scale=scale)
+        A = fit.components.T * np.sqrt(fit.variances)
         if align == "order":
             C = naive_order(V, fit.components)
+            L = C.T * np.sqrt([fit.variances[np.argmax(np.abs(fit.components @ row))] for row in C])
         else:
             C = orthogonal_procrustes(fit.components[:k].T, V.T)[0].T @ fit.components[:k]
+            L = A[:, :k] @ orthogonal_procrustes(A[:, :k], V.T * np.sqrt(model.variances[:k]))[0]
         s = rows.std(axis=0, ddof=1) if scale else 1.0
         out["explained_variance"].append(fit.variances[:k])
         out["explained_variance_ratio"].append((fit.variances / fit.variances.sum())[:k])
         out["components"].append(C)
+        out["loadings"].append(L)
         out["scores"].append((X - fit.mean) / s @ C.T)
     return {name: np.array(values) for name, values in out.items()}
 
@@ -81,6 +85,7 @@ def test_all_intervals_are_those_of_a_loop_over_repeated_rows(align: str, scale:
         assert_allclose(ours.bias, theirs.mean(axis=0) - ours.estimate, atol=1e-10, err_msg=name)
     assert_allclose(found.variances, expected["explained_variance"], rtol=1e-10)
     assert_allclose(found.components.estimate, pca.components_, rtol=1e-12)
+    assert_allclose(found.loadings.estimate, pca.loadings(), rtol=1e-12)
 
 
 SHAPES = {
@@ -344,7 +349,80 @@ def test_results_read_well_and_make_frames() -> None:
     assert found.n_replicates == 60
     frame = pandas.DataFrame(found.table())
     assert frame["variance_lower"].tolist() == found.explained_variance.lower.tolist()
-    loadings = pandas.DataFrame(found.loadings_table())
-    assert loadings["variable"].tolist() == ["a", "b", "c"] * 2
-    assert_array_equal(loadings["estimate"], found.components.estimate.ravel())
+    for table, values in ((found.loadings_table(), found.loadings.estimate.T), (found.components_table(), None)):
+        lines = pandas.DataFrame(table)
+        assert lines["variable"].tolist() == ["a", "b", "c"] * 2
+        assert lines["component"].tolist() == [0, 0, 0, 1, 1, 1]
+        assert_array_equal(lines["estimate"], (found.components.estimate if values is None else values).ravel())
+    assert [line.split("  ")[1] for line in repr(found.loadings).splitlines()[2:5]] == ["a, pca0", "a, pca1", "b, pca0"]
+    assert repr(found.explained_variance).splitlines()[3].split()[0] == "pca1"
+    assert "  0, pca1" in repr(found.scores)
     assert "and 88 more" in repr(found.scores)
+
+
+def test_tensors_take_the_short_way(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = torch.asarray(gaussian(50, [5, 3, 2, 1]))
+    pca = PCA(2).fit(X)
+    monkeypatch.setattr(PCA, "fit", lambda *arguments, **options: pytest.fail("a replicate was fitted the long way"))
+    assert bootstrap(pca, X, n_replicates=40).n_replicates == 40
+
+
+def with_gaps(n: int, seed: int = 0) -> Array:
+    X = gaussian(n, [4, 2, 0.5, 0.5, 0.5], seed)
+    X[np.random.default_rng(seed + 1).uniform(size=X.shape) < 0.1] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("method", ["likelihood", "regularised"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_rows_with_missing_cells_are_resampled_and_fitted_as_the_model_was(method: str, scale: bool) -> None:
+    X = with_gaps(40)
+    pca = PCA(2, scale=scale, whiten=True).fit_incomplete(X, method=method)
+    found = bootstrap(pca, X, n_replicates=40, scores=False, random_state=5)
+    for b in (0, 17):
+        child = np.random.SeedSequence(5).spawn(40)[b]
+        w = np.random.default_rng(child).multinomial(40, np.full(40, 1 / 40))
+        other = PCA(2, scale=scale).fit_incomplete(np.repeat(X, w, axis=0), method=method)
+        # both stop at the same tolerance, on their way from sums in another order
+        assert_allclose(found.variances[b], other.explained_variance_, rtol=1e-4)
+    assert_allclose(found.explained_variance.lower, np.quantile(found.variances, 0.025, axis=0), rtol=1e-12)
+    assert_allclose(found.loadings.estimate, pca.loadings(), rtol=1e-12)
+    assert found.scores is None
+
+
+def test_intervals_with_missing_cells_are_wider_than_those_of_the_whole_table() -> None:
+    whole = gaussian(80, [4, 2, 0.5, 0.5, 0.5])
+    holes = whole.copy()
+    holes[np.random.default_rng(1).uniform(size=whole.shape) < 0.25] = np.nan
+    known = bootstrap(PCA(2).fit(whole), whole, n_replicates=60, scores=False)
+    guessed = bootstrap(PCA(2).fit(holes), holes, n_replicates=60, scores=False)
+    # with a quarter of the cells unseen; 60 replicates know a standard error to 9 %
+    assert np.all(guessed.explained_variance.error > known.explained_variance.error)
+    assert np.mean(guessed.components.error) > 1.3 * np.mean(known.components.error)
+
+
+def test_what_missing_cells_do_not_allow_is_refused() -> None:
+    X = with_gaps(40)
+    pca = PCA(2).fit(X)
+    with pytest.raises(ValueError, match="scores=False"):
+        bootstrap(pca, X)
+    empty = X.copy()
+    empty[2:, 4] = np.nan
+    empty[:2, 4] = [1.0, 2.0]
+    with pytest.raises(ValueError, match="Replicate .* could not be fitted"):
+        bootstrap(PCA(2).fit(empty), empty, n_replicates=40, scores=False)
+
+
+def test_fits_that_did_not_converge_are_noted() -> None:
+    X = with_gaps(30)
+    pca = PCA(2).fit(X)
+
+    class Hasty(PCA):
+        """A PCA that stops too early."""
+
+        def fit_incomplete(self, X: Any, y: Any = None, **options: Any) -> Any:
+            return super().fit_incomplete(X, y, **{**options, "max_iterations": 1})
+
+    pca.__class__ = Hasty
+    found = bootstrap(pca, X, n_replicates=40, scores=False)
+    assert "40 of 40 fits did not converge" in found.notes[-1]

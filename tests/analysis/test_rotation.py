@@ -225,7 +225,7 @@ def test_shares_of_the_variance_are_printed(scale: bool) -> None:
         ("proportion", found.explained_variance_ratio),
         ("cumulative", np.cumsum(found.explained_variance_ratio)),
     ):
-        line = next(text for text in repr(found).splitlines() if text.split("  ")[1] == name)
+        line = next(text for text in repr(found).splitlines() if text.strip().startswith(name))
         assert line.split()[-2:] == [f"{x:.4g}" for x in row]
     assert "correlations of the factors" not in repr(found)
 

@@ -65,10 +65,11 @@ class Interval:
             columns = {"": [self._name(i) for i in range(min(SHOWN, self.estimate.size))]} | columns
         texts = [[name, *(x if isinstance(x, str) else f"{x:.4g}" for x in of)] for name, of in columns.items()]
         widths = [max(map(len, text)) for text in texts]
-        lines = [
-            "  ".join(x.ljust(w) if texts[j][0] == "" else x.rjust(w) for j, (x, w) in enumerate(zip(*pair, strict=True)))
-            for pair in ((line, widths) for line in zip(*texts, strict=True))
+        # names stand at the left of their column, numbers at the right
+        padded = [
+            [x.rjust(w) if text[0] else x.ljust(w) for x in text] for text, w in zip(texts, widths, strict=True)
         ]
+        lines = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
         more = self.estimate.size - SHOWN
         return "\n  ".join(["Interval", *lines, *([f"… and {more} more"] if more > 0 else [])])
 

@@ -253,8 +253,8 @@ def _way_out(k: int, source: Source, limit: int) -> str:
         )
     few = "columns" if k == source.shape[1] - 1 else "independent rows in the smallest training set"
     return (
-        f" It is the largest number tried, and no more can be with so few {few}: where the components end, cv cannot say "
-        "here. Ask another rule, such as 'parallel-gaussian', or give the number."
+        f" It is the largest number tried, and no more can be with so few {few}: where the components end, cv cannot "
+        "say here. Ask another rule, such as 'parallel-gaussian', or give the number."
     )
 
 

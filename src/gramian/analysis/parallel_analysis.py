@@ -41,9 +41,10 @@ def parallel_analysis(
     .. math:: \lambda_k > q_{0.95}\bigl(\lambda_k^{(1)}, \dots, \lambda_k^{(B)}\bigr)
 
     with :math:`\lambda_k^{(b)}` the k-th eigenvalue of draw b; counting stops at the first that falls short, and one
-    that is equal up to rounding does. The columns of a draw are independent of each other: those of the data, each permuted by itself, or normal ones of the
-    same variances. With ``PCA(scale=True)`` the draws are standardised too. (J. Horn, Psychometrika 30, 179, 1965;
-    A. Buja and N. Eyuboglu, Multivariate Behav. Res. 27, 509, 1992, for permutations and quantiles in place of means.)
+    that is equal up to rounding does. The columns of a draw are independent of each other: those of the data, each
+    permuted by itself, or normal ones of the same variances. With ``PCA(scale=True)`` the draws are standardised too.
+    (J. Horn, Psychometrika 30, 179, 1965; A. Buja and N. Eyuboglu, Multivariate Behav. Res. 27, 509, 1992, for
+    permutations and quantiles in place of means.)
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ class RankAdvice:
 
     @property
     def consensus(self) -> int | None:
-        """The answer most rules give; None where several answers share the largest number of rules, or none was given."""
+        """The answer most rules give; None where there is a tie between several (see ``leaders``), or no answer."""
         leaders = self.leaders
         return leaders[0] if len(leaders) == 1 else None
 

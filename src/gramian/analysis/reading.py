@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.analysis._elements import Elements, ratio
+from gramian.analysis._elements import component_names, ratio
 from gramian.analysis._model import FittedPCA, feature_names
-from gramian.analysis._scored import Scored, deviations, row_names, scored
+from gramian.analysis._reading_results import Columns, Eigenvalues, Reading, Rows
+from gramian.analysis._scored import Scored, deviations, incomplete_fit, row_names, scored
 
-__all__ = ["Columns", "Reading", "Rows", "correlations", "describe", "loadings"]
+__all__ = ["Columns", "Eigenvalues", "Reading", "Rows", "correlations", "describe", "loadings"]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -21,97 +21,6 @@ Vector = npt.NDArray[np.float64]
 MISMATCH = 1e-3  # relative difference between Σwz² and σ² that no tolerance of a solver explains
 DUST = 1e-6  # ... beside the largest σ²
 CONSTANT = 2.0**-50  # spread of a column, relative to its mean, that rounding of the mean alone can make
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Columns(Elements):
-    """The variables of a PCA, seen from its components.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The variables.
-    coordinates : ndarray of shape (p, k)
-        Loadings v√λ.
-    correlations : ndarray of shape (p, k)
-        Correlation of each variable with each component; 0 for a constant variable.
-    contributions : ndarray of shape (p, k)
-        100 v²: the percentage of a component's variance that comes from a variable. Columns sum to 100.
-    cos2 : ndarray of shape (p, k)
-        Squared correlation: how much of a variable a component shows. Over all components they sum to 1.
-    deviations : ndarray of shape (p,)
-        Standard deviations of the variables as the PCA saw them: 1 where it scaled them.
-    """
-
-    kind: ClassVar[str] = "Columns"
-    per_component: ClassVar[dict[str, str]] = {
-        "coordinate": "coordinates",
-        "correlation": "correlations",
-        "contribution": "contributions",
-        "cos2": "cos2",
-    }
-    overall: ClassVar[dict[str, str]] = {"deviation": "deviations"}
-    order: ClassVar[str] = "contribution"
-
-    names: tuple[str, ...]
-    coordinates: Matrix
-    correlations: Matrix
-    contributions: Matrix
-    cos2: Matrix
-    deviations: Vector
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Rows(Elements):
-    """The rows a PCA was fitted to, seen from its components.
-
-    Attributes
-    ----------
-    names : tuple of str or None
-        The rows, where they have names.
-    coordinates : ndarray of shape (n, k)
-        Scores z = Vᵀ(x − x̄)/s.
-    contributions : ndarray of shape (n, k)
-        100 wz²/Σwz²: the percentage of a component's variance that comes from a row. Columns sum to 100, or are 0 for
-        a component without variance.
-    cos2 : ndarray of shape (n, k)
-        z²/d²: how much of the row's distance from the centre a component shows; 0 for a row at the centre.
-    distances : ndarray of shape (n,)
-        d = ‖(x − x̄)/s‖.
-    """
-
-    kind: ClassVar[str] = "Rows"
-    per_component: ClassVar[dict[str, str]] = {
-        "coordinate": "coordinates",
-        "contribution": "contributions",
-        "cos2": "cos2",
-    }
-    overall: ClassVar[dict[str, str]] = {"distance": "distances"}
-    order: ClassVar[str] = "contribution"
-
-    names: tuple[str, ...] | None
-    coordinates: Matrix
-    contributions: Matrix
-    cos2: Matrix
-    distances: Vector
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Reading:
-    """What :func:`describe` finds: ``columns`` and ``rows``."""
-
-    columns: Columns
-    rows: Rows
-
-    def table(self) -> dict[str, Any]:
-        """Return columns and rows below each other, in what they share, ready for ``pandas.DataFrame``."""
-        parts = {"column": self.columns.table(), "row": self.rows.table()}
-        kinds = [kind for kind, part in parts.items() for _ in part["name"]]
-        shared = [key for key in parts["column"] if key in parts["row"]]
-        return {"kind": kinds} | {key: [*parts["column"][key], *parts["row"][key]] for key in shared}
-
-    def __repr__(self) -> str:
-        return f"{self.columns!r}\n{self.rows!r}"
 
 
 def loadings(pca: FittedPCA) -> Matrix:
@@ -181,6 +90,7 @@ def correlations(pca: FittedPCA, X: Any = None, sample_weight: Any = None) -> Ma
            [ 0.998, -0.048],
            [ 0.967, -0.049]])
     """
+    _refuse_incomplete(pca)
     if X is not None:
         return _correlations(pca, _known_or_measured(pca, _of_the_fit(pca, X, sample_weight)))
     known = _known_deviations(pca)
@@ -215,7 +125,7 @@ def describe(pca: FittedPCA, X: Any, sample_weight: Any = None, *, row_labels: S
     Returns
     -------
     Reading
-        ``columns`` and ``rows``, each with ``table()``.
+        ``eigenvalues``, ``columns`` and ``rows``, each with ``table()``.
 
     Examples
     --------
@@ -224,6 +134,11 @@ def describe(pca: FittedPCA, X: Any, sample_weight: Any = None, *, row_labels: S
     >>> from gramian.analysis.reading import describe
     >>> iris = load_iris(as_frame=True).data
     >>> reading = describe(PCA(2, scale=True).fit(iris), iris)
+    >>> reading.eigenvalues
+    Eigenvalues:
+      name  variance  percent  cumulative
+      pca0     2.918    72.96       72.96
+      pca1     0.914    22.85       95.81
     >>> reading.columns
     Columns: 4 on 2 components; on pca0, by contribution:
       name               coordinate  correlation  contribution    cos2  deviation
@@ -236,10 +151,17 @@ def describe(pca: FittedPCA, X: Any, sample_weight: Any = None, *, row_labels: S
     >>> reading.rows.contributions.sum(axis=0).round(9)
     array([100., 100.])
     """
+    _refuse_incomplete(pca)
     seen = _of_the_fit(pca, X, sample_weight)
-    return Reading(
-        _columns(pca, _known_or_measured(pca, seen)), _rows(seen, row_names(X, row_labels, len(seen.scores)))
+    rows = _rows(seen, row_names(X, row_labels, len(seen.scores)))
+    return Reading(_columns(pca, _known_or_measured(pca, seen)), rows, _eigenvalues(pca))
+
+
+def _eigenvalues(pca: FittedPCA) -> Eigenvalues:
+    variances, share = (
+        np.asarray(x, dtype=np.float64) for x in (pca.explained_variance_, pca.explained_variance_ratio_)
     )
+    return Eigenvalues(component_names(len(variances)), variances, 100 * share, 100 * np.cumsum(share))
 
 
 def _columns(pca: FittedPCA, spread: Vector) -> Columns:
@@ -273,6 +195,15 @@ def _known_or_measured(pca: FittedPCA, seen: Scored) -> Vector:
         return np.where(spread > 0.5, 1.0, 0.0)
     constant = spread <= CONSTANT * np.abs(np.asarray(pca.mean_, dtype=np.float64))
     return np.where(constant, 0.0, spread)
+
+
+def _refuse_incomplete(pca: FittedPCA) -> None:
+    """Refuse a model whose variances are those of expected cells and noise, not of the rows in any table."""
+    if incomplete_fit(pca):
+        raise ValueError(
+            "The model was fitted where cells were missing; complete the table and fit again: F = pca.impute(X); "
+            "PCA(...).fit(F).describe(F)."
+        )
 
 
 def _of_the_fit(pca: FittedPCA, X: Any, sample_weight: Any) -> Scored:

@@ -37,7 +37,7 @@ def points_of(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int]:
     try:
         source = open_input(estimator, X, reset=reset)
     except ValueError:
-        if is_array_api_obj(X) and X.ndim == 2:
+        if is_numpy_array(X) and X.ndim == 2 and X.dtype.kind == "f":
             refuse_non_finite(open_source(X))  # what is not a number is told before what has the wrong shape
         raise
     refuse_non_finite(source)

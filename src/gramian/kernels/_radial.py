@@ -156,16 +156,11 @@ class RadialPairs(Pairs):
         return row_squares(D)
 
     def _careful(self, rows: slice, columns: slice) -> Array:
-        """−u for a whole tile: in float64 for float32, by differences for float64."""
-        F, G = self._displaced(self.X[rows]), self._displaced(self.Z[columns])
-        if self.dtype == np.float64:
-            return np.asarray(-cdist(F, G, "sqeuclidean"))
-        f, g = row_squares(F), row_squares(G)
-        t: Array = 2.0 * (F @ G.T) - f[:, None] - g
-        limit = (F.shape[1] + 2) * float(np.finfo(np.float64).eps) * (f.max() + g.max())
-        i, j = np.nonzero(t > -max(limit, 4e-45))
-        t[i, j] = -self._from_differences(rows.start + i, columns.start + j)
-        return t
+        """−u for a whole tile, from the differences of the points as given: scaled ones would carry their rounding."""
+        X, Z = (np.asarray(A[part], dtype=np.float64) for A, part in ((self.X, rows), (self.Z, columns)))
+        if np.ndim(self.scale) == 0:
+            return np.asarray(cdist(X, Z, "sqeuclidean") * -(self.scale**2))
+        return np.asarray(-cdist(X, Z, "sqeuclidean", w=self.scale**2))
 
 
 class _Distance(Radial):
