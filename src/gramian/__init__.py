@@ -1,7 +1,7 @@
 """Gramian: the linear algebra of statistical learning, with certificates."""
 
 from gramian import analysis, kernels, likelihood, operators, sources, spectral
-from gramian.estimators import PCA, KernelPCA, Nystroem, RBFSampler, rank_advice
+from gramian.estimators import PCA, KernelPCA, Nystroem, PolynomialMap, RBFSampler, rank_advice
 from gramian.results import Certificate, NumericalWarning, Optimum, Spectrum
 from gramian.sources import Source
 from gramian.sources import open_source as open
@@ -13,6 +13,7 @@ __all__ = [
     "NumericalWarning",
     "Nystroem",
     "Optimum",
+    "PolynomialMap",
     "RBFSampler",
     "Source",
     "Spectrum",

@@ -173,3 +173,21 @@ def test_results_read_well_and_make_frames() -> None:
     assert "Gaussian" in repr(found)
     assert pandas.DataFrame(found.table())["estimate"].tolist() == pca.explained_variance_.tolist()
     assert pandas.DataFrame(equality_test(pca, (0, 1)).table()).shape == (1, 3)
+
+
+def test_missing_cells_make_the_formulas_too_sure() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4)) * [4, 2, 1, 1]
+    X[3, 1] = np.nan
+    pca = PCA(2).fit(X)
+    for call in (lambda: eigenvalue_errors(pca), lambda: equality_test(pca, [0, 1]), pca.eigenvalue_errors):
+        with pytest.raises(ValueError, match=r"missing cells make these errors too small: use bootstrap"):
+            call()
+
+
+def test_entries_are_called_by_their_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(60, 3)) * [4, 2, 1], columns=list("abc"))
+    found = eigenvalue_errors(PCA(2).fit(X))
+    names = [line.split("  ")[1] for line in repr(found.components).splitlines()[2:]]
+    assert names == ["pca0, a", "pca0, b", "pca0, c", "pca1, a", "pca1, b", "pca1, c"]
+    assert "pca1" in repr(found.explained_variance)

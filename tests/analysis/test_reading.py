@@ -44,6 +44,8 @@ def test_the_correlation_pca_of_factominer() -> None:
     reading = describe(pca, X)
     same(pca.explained_variance_, np.array(r["eig"])[:, 0])
     same(100 * pca.explained_variance_ratio_, np.array(r["eig"])[:, 1])
+    table = reading.eigenvalues.table()
+    same(np.array([table["variance"], table["percent"], table["cumulative"]]).T, r["eig"])
     flip = signs(loadings(pca), np.array(r["var"]["coord"]))
     same(reading.columns.coordinates * flip, r["var"]["coord"])
     same(reading.columns.correlations * flip, r["var"]["cor"])
@@ -283,3 +285,26 @@ def test_tables_name_what_makes_a_component() -> None:
         reading.rows.table(3)
     with pytest.raises(ValueError, match="2 names for 41 rows"):
         describe(PCA(2).fit(X), X, row_labels=["a", "b"])
+
+
+def test_a_reading_begins_with_the_variances() -> None:
+    reading = describe(PCA(3, scale=True).fit(X), X)
+    lines = repr(reading).splitlines()
+    assert lines[0] == "Eigenvalues:"
+    assert lines[1].split() == ["name", "variance", "percent", "cumulative"]
+    eig = R["scaled"]["eig"]
+    assert [line.split() for line in lines[2:5]] == [[f"pca{j}", *(f"{x:.4g}" for x in eig[j])] for j in range(3)]
+    assert lines[5].startswith("Columns:")
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_a_fit_with_missing_cells_is_not_read_as_one_of_rows(scale: bool) -> None:
+    gaps = separated(40, 4)
+    gaps[3, 1] = np.nan
+    pca = PCA(2, scale=scale).fit(gaps)
+    filled = pca.impute(gaps)
+    remedy = r"where cells were missing; complete the table and fit again: F = pca\.impute\(X\)"
+    for call in (lambda: pca.describe(filled), lambda: pca.correlations(gaps), pca.correlations):
+        with pytest.raises(ValueError, match=remedy):
+            call()
+    assert PCA(2, scale=scale).fit(filled).describe(filled).rows.coordinates.shape == (40, 2)

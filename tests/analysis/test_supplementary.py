@@ -246,3 +246,16 @@ def test_refusals_name_the_culprit() -> None:
         supplementary_rows(pca, bad)
     with pytest.raises(ValueError, match="row_labels has 1"):
         supplementary_rows(pca, values, row_labels=["a"])
+
+
+def test_missing_cells_are_refused_for_the_right_reason() -> None:
+    rows = separated(30, 4)
+    pca = PCA(2).fit(rows)
+    gaps = rows.copy()
+    gaps[5, 2] = np.nan
+    with pytest.raises(ValueError, match=r"row 5, column 2.*scores of such a row are expectations"):
+        supplementary_columns(pca, gaps, rows[:, 0])
+    with pytest.raises(ValueError, match=r"row 5, column 2.*Distances and squared cosines need whole rows"):
+        supplementary_rows(pca, gaps)
+    with pytest.raises(ValueError, match="Y contains nan: row 5, column 0"):
+        supplementary_columns(pca, rows, gaps[:, 2])

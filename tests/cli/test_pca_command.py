@@ -7,6 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn import config_context
 
 from gramian import PCA
 from gramian.cli import main
@@ -126,6 +127,26 @@ def test_whitened_scores_have_variance_one(tmp_path, npy):
     np.testing.assert_allclose(scores.var(axis=0, ddof=1), 1, rtol=1e-10)
 
 
+@pytest.mark.parametrize("k", ["0.9", "parallel", "cv", "tracy-widom", "mle", "2"])
+def test_components_by_number_fraction_or_rule(tmp_path, k):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2)) * [6.0, 4.0] @ rng.normal(size=(2, 6)) + 0.5 * rng.normal(size=(80, 6))
+    np.save(tmp_path / "x.npy", X)
+    result = run(tmp_path / "x.npy", "-k", k, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    rule = {"0.9": 0.9, "2": 2}.get(k, k)
+    kept = PCA(rule, random_state=0).fit(X).n_components_
+    assert table(tmp_path / "out" / "variances.csv")[1][-1][0] == f"PC{kept}"
+    assert json.loads((tmp_path / "out" / "certificate.json").read_text())["parameters"]["n_components"] == rule
+
+
+def test_a_file_too_large_to_shuffle_is_told_the_other_rule(tmp_path, npy):
+    with config_context(working_memory=1e-4):
+        result = run(npy, "-k", "parallel", "--out", tmp_path / "out")
+    assert result.exit_code == 3
+    assert "-k parallel-gaussian" in one_line(result)
+
+
 def test_refuses_to_overwrite_without_force(tmp_path, npy):
     out = tmp_path / "out"
     out.mkdir()
@@ -143,7 +164,11 @@ def test_refuses_to_overwrite_without_force(tmp_path, npy):
     ("arguments", "complaint"),
     [
         (["-k", "9"], "4 components"),
-        (["-k", "0"], "0 is not in the range"),
+        (["-k", "0"], "'0' is no number of components"),
+        (["-k", "1.5"], "'1.5' is no number of components"),
+        (["-k", "nan"], "fraction between 0 and 1"),
+        (["-k", "inf"], "fraction between 0 and 1"),
+        (["-k", "elbow"], "parallel-gaussian"),
         (["--label", "kind"], "CSV"),
         (["--solver", "magic"], "magic"),
     ],
@@ -199,7 +224,7 @@ def test_text_column_exits_3_and_points_to_label(tmp_path, labelled):
         ("a,b\n1,2\n3,4\n", "kind", "no column 'kind'; the columns are a, b"),
         ("a,kind,b\n1,x,2\n3,y,four\n", "kind", "'four' in row 1, column 'b', is not a number"),
         ("a,kind,b\n1,x,2\n3,y\n", "kind", "row 1 has 2 cells where the header has 3"),
-        ("a,kind,b\n1,x,2\n3,y,\n4,z,1\n", "kind", "values are missing"),
+        ("a,kind,b\n1,x,2\n3,y,\n4,z,1\n", "kind", "missing values"),
         ("", "kind", "no column 'kind'"),
     ],
 )

@@ -66,9 +66,7 @@ class Interval:
         texts = [[name, *(x if isinstance(x, str) else f"{x:.4g}" for x in of)] for name, of in columns.items()]
         widths = [max(map(len, text)) for text in texts]
         # names stand at the left of their column, numbers at the right
-        padded = [
-            [x.rjust(w) if text[0] else x.ljust(w) for x in text] for text, w in zip(texts, widths, strict=True)
-        ]
+        padded = [[x.rjust(w) if text[0] else x.ljust(w) for x in text] for text, w in zip(texts, widths, strict=True)]
         lines = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
         more = self.estimate.size - SHOWN
         return "\n  ".join(["Interval", *lines, *([f"… and {more} more"] if more > 0 else [])])

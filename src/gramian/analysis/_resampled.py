@@ -18,13 +18,13 @@ __all__ = ["loading_intervals", "score_intervals"]
 def loading_intervals(pca: FittedPCA, store: Store, level: float, method: str) -> Interval:
     """Intervals of V√λ, variables by rows; one component at a time, as the loadings of all replicates are many."""
     estimate = loadings(pca)
-    out = [np.empty_like(estimate) for _ in range(4)]
+    out = lower, upper, error, bias = [np.empty_like(estimate) for _ in range(4)]
     for l in range(estimate.shape[1]):  # noqa: E741 - the number of a component, as in the formulas
         replicates = np.einsum("bj,bjp->bp", store.turns[:, l], store.components)
         part = intervals(np.ascontiguousarray(estimate[:, l]), replicates, level, method)
         for whole, piece in zip(out, (part.lower, part.upper, part.error, part.bias), strict=True):
             whole[:, l] = piece
-    return Interval(estimate, *out)
+    return Interval(estimate, lower, upper, error, bias)
 
 
 def score_intervals(pca: FittedPCA, training: Training, store: Store, level: float, method: str) -> Interval:
@@ -36,7 +36,7 @@ def score_intervals(pca: FittedPCA, training: Training, store: Store, level: flo
     origin = np.zeros(p) if source.sparse else np.asarray(pca.mean_, dtype=np.float64)
     offsets = np.einsum("bkp,bp->bk", store.components, store.means - origin).ravel()
     estimate = plain_scores(pca, source)
-    out = [np.empty_like(estimate) for _ in range(4)]
+    out = lower, upper, error, bias = [np.empty_like(estimate) for _ in range(4)]
     rows = max(1, memory_budget() // (64 * count * k))
     for block in source.blocks(rows):
         x = float_rows(source, block)
@@ -45,4 +45,4 @@ def score_intervals(pca: FittedPCA, training: Training, store: Store, level: flo
         part = intervals(estimate[block.start : block.stop].T, Z.reshape(count, k, -1), level, method)
         for whole, piece in zip(out, (part.lower, part.upper, part.error, part.bias), strict=True):
             whole[block.start : block.stop] = piece.T
-    return Interval(estimate, *out)
+    return Interval(estimate, lower, upper, error, bias)

@@ -88,8 +88,9 @@ class Bootstrap:
 
     def loadings_table(self) -> dict[str, Any]:
         """Return one line for each component and variable: estimate, lower, upper, error, bias of the loading V√λ."""
-        return self._where() | {name: column.reshape(len(self.names), -1).T.ravel() for name, column in
-                                self.loadings.table().items()}
+        return self._where() | {
+            name: column.reshape(len(self.names), -1).T.ravel() for name, column in self.loadings.table().items()
+        }
 
     def components_table(self) -> dict[str, Any]:
         """Return the same for the entries of the components, which are vectors of length 1."""

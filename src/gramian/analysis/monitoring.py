@@ -126,9 +126,7 @@ class Monitor:
         Z = D @ V.T
         residuals = D - Z @ V if self.n_components < p else np.zeros((n, p))
         t2 = (Z / np.sqrt(_variances(self._pca)) @ V) ** 2
-        return Contributions(
-            t2, residuals**2, residuals, self.names, self.t2_limit, self.q_limit, row_names(X)
-        )
+        return Contributions(t2, residuals**2, residuals, self.names, self.t2_limit, self.q_limit, row_names(X))
 
     def table(self) -> dict[str, list[Any]]:
         """Return one line for each statistic: statistic, limit, rule."""

@@ -64,9 +64,13 @@ def broken_stick(eigenvalues: npt.ArrayLike) -> RankChoice:
     share = lam / lam.sum()
     k = leading(share > pieces)
     # shares and pieces both sum to 1, so that some share falls short: k < m
-    reason = used_up(k) if lam[k] == 0.0 else (
-        f"λ{k + 1} is {100 * share[k]:.3g} % of the variance, and a stick broken at random has a piece {k + 1} of "
-        f"{100 * pieces[k]:.3g} % on average."
+    reason = (
+        used_up(k)
+        if lam[k] == 0.0
+        else (
+            f"λ{k + 1} is {100 * share[k]:.3g} % of the variance, and a stick broken at random has a piece {k + 1} of "
+            f"{100 * pieces[k]:.3g} % on average."
+        )
     )
     return RankChoice("broken-stick", k, reason, share, pieces)
 

@@ -27,6 +27,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from gramian.cli.kernel_demo import PICTURES, Denoised, denoised_digits, published_projection, shape_pictures
 from gramian.cli.outputs import refuse_existing, staged, write_json
 from gramian.cli.page import Number, demo_page
 from gramian.cli.show import certificate_panel, variance_table
@@ -38,6 +39,7 @@ __all__ = ["FILES", "demo"]
 T = TypeVar("T")
 
 FILES = (
+    *PICTURES,
     "certificates.json",
     "digits_reconstruction.png",
     "digits_scores.png",
@@ -75,21 +77,23 @@ class Study:
 @click.option("--force", is_flag=True, help="Replace an earlier demo.")
 @click.pass_context
 def demo(context: click.Context, out: Path, force: bool) -> None:
-    """PCA of iris and of handwritten digits: published numbers, certificates and pictures."""
+    """PCA and kernel PCA of small data sets: published numbers, certificates and pictures."""
     refuse_existing(out, FILES, force)
     console = Console()
     with _progress() as progress, staged(out) as folder:
         step = _stepper(progress)
         iris = step("PCA of iris, standardised", _iris)
         digits = step("PCA of 1,797 digits of 8 × 8 pixels", _digits)
-        numbers = step("Published numbers", published_numbers)
+        numbers = step("Published numbers", lambda: [*published_numbers(), published_projection()])
         accuracy = step("PCA → logistic regression", digit_accuracy)
         step("Pictures", lambda: _pictures(folder, iris, digits))
-        step("Page", lambda: _page(folder, iris, digits, numbers, accuracy))
-    _report(console, (iris, digits), numbers, accuracy)
+        step("Kernel PCA of moons, circles and swiss roll", lambda: shape_pictures(folder))
+        denoised = step("Kernel PCA → digits without noise", lambda: denoised_digits(folder))
+        step("Page", lambda: _page(folder, iris, digits, numbers, accuracy, denoised))
+    _report(console, (iris, digits), numbers, accuracy, denoised)
     console.print(f"Open {out / 'index.html'} in a browser.", highlight=False, soft_wrap=True)
-    good = all(number.agrees for number in numbers) and iris.model.certificate_.converged
-    context.exit(0 if good and digits.model.certificate_.converged else 1)
+    certified = all(model.certificate_.converged for model in (iris.model, digits.model, denoised.model))
+    context.exit(0 if certified and all(number.agrees for number in numbers) else 1)
 
 
 def _progress() -> Progress:
@@ -100,7 +104,7 @@ def _progress() -> Progress:
 
 
 def _stepper(progress: Progress) -> Callable[[str, Callable[[], Any]], Any]:
-    task = progress.add_task("", total=6)
+    task = progress.add_task("", total=8)
 
     def step(text: str, work: Callable[[], T]) -> T:
         progress.update(task, description=text)
@@ -162,11 +166,19 @@ def _pictures(folder: Path, iris: Study, digits: Study) -> None:
     save_picture(gallery, folder / "digits_reconstruction.png")
 
 
-def _page(folder: Path, iris: Study, digits: Study, numbers: list[Number], accuracy: tuple[float, float]) -> None:
+def _page(
+    folder: Path,
+    iris: Study,
+    digits: Study,
+    numbers: list[Number],
+    accuracy: tuple[float, float],
+    denoised: Denoised,
+) -> None:
     certificates = {study.name: study.model.certificate_ for study in (iris, digits)}
+    certificates["denoised"] = denoised.model.certificate_
     write_json(folder / "certificates.json", {name: item.as_dict() for name, item in certificates.items()})
     captions = {"digits_components": components_for(digits.model, 0.95), "classifier": CLASSIFIER_COMPONENTS}
-    page = demo_page(certificates, numbers, accuracy, captions)
+    page = demo_page(certificates, numbers, accuracy, captions, denoised.errors)
     (folder / "index.html").write_text(page, encoding="utf-8")
 
 
@@ -175,7 +187,13 @@ def components_for(model: PCA, share: float) -> int:
     return int(np.searchsorted(np.cumsum(model.explained_variance_ratio_), share)) + 1
 
 
-def _report(console: Console, studies: tuple[Study, ...], numbers: list[Number], accuracy: tuple[float, float]) -> None:
+def _report(
+    console: Console,
+    studies: tuple[Study, ...],
+    numbers: list[Number],
+    accuracy: tuple[float, float],
+    denoised: Denoised,
+) -> None:
     for study in studies:
         n, p = study.X.shape
         console.print(variance_table(study.model, f"{study.name}: {n} rows, {p} columns", most=4))
@@ -189,6 +207,8 @@ def _report(console: Console, studies: tuple[Study, ...], numbers: list[Number],
     reduced, full = accuracy
     console.print(
         f"Digits named right by logistic regression: {reduced:.1%} from {CLASSIFIER_COMPONENTS} scores, "
-        f"{full:.1%} from all 64 pixels.\n",
+        f"{full:.1%} from all 64 pixels.",
         highlight=False,
     )
+    errors = ", ".join(f"{name} {error:.4f}" for name, error in denoised.errors.items() if name != "original")
+    console.print(f"Mean squared error of digits with noise: {errors}.\n", highlight=False)

@@ -37,12 +37,15 @@ def demo_page(
     numbers: Sequence[Number],
     accuracy: tuple[float, float],
     captions: Mapping[str, int],
+    errors: Mapping[str, float],
 ) -> str:
     """Return the page as HTML, without scripts or anything fetched."""
     template = Template(files("gramian.cli").joinpath("page.html").read_text("utf-8"))
     return template.substitute(
         iris=_certificate(certificates["iris"]),
         digits=_certificate(certificates["digits"]),
+        denoised=_certificate(certificates["denoised"]),
+        errors=", ".join(f"{escape(name)}: {error:.4f}" for name, error in errors.items() if name != "original"),
         numbers="\n".join(_row(number) for number in numbers),
         reduced=f"{accuracy[0]:.1%}",
         full=f"{accuracy[1]:.1%}",

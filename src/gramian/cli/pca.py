@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import accumulate
 from pathlib import Path
@@ -20,14 +20,29 @@ from gramian.cli.outputs import refuse_existing, staged, write_csv, write_json
 from gramian.cli.show import certificate_panel, spinner, variance_table, warnings_as_lines
 from gramian.display import save_picture, score_plot, scree
 from gramian.estimators import PCA
-from gramian.estimators._parameters import SOLVERS
+from gramian.estimators._parameters import RULES, SOLVERS
 from gramian.results import Certificate
-from gramian.sources import Source, open_source
+from gramian.sources import DenseSource, Source, memory_budget, open_source
 
 __all__ = ["FILES", "pca"]
 
 FILES = ("scores.csv", "loadings.csv", "variances.csv", "certificate.json", "scree.png", "scores.png")
 UNMET = 4
+
+
+def number_or_rule(text: str) -> int | float | str:
+    """Return what PCA takes as n_components: a number, a fraction of the variance, or the name of a rule."""
+    if text in RULES:
+        return text
+    with suppress(ValueError):
+        number = float(text)
+        if 0 < number < 1:
+            return number
+        if number >= 1 and number.is_integer():
+            return int(number)
+    raise click.BadParameter(
+        f"{text!r} is no number of components from 1 on, no fraction between 0 and 1, and no rule ({', '.join(RULES)})."
+    )
 
 
 class DataError(click.ClickException):
@@ -52,7 +67,14 @@ class Table:
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-k", "--components", type=click.IntRange(min=1), help="How many components [default: 5].")
+@click.option(
+    "-k",
+    "--components",
+    type=number_or_rule,
+    metavar="NUMBER|FRACTION|RULE",
+    help="How many components, the fraction of the variance to explain (0.9), or a rule: "
+    f"{', '.join(RULES)} [default: 5].",
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
 @click.option("--scale", is_flag=True, help="Divide each column by its standard deviation (correlation PCA).")
 @click.option("--whiten", is_flag=True, help="Give every score the variance 1.")
@@ -66,7 +88,7 @@ def pca(
     context: click.Context,
     /,
     file: Path,
-    components: int | None,
+    components: int | float | str | None,
     out: Path,
     label: str | None,
     force: bool,
@@ -82,7 +104,8 @@ def pca(
     with spinner(f"Reading {file.name}"):
         table = _read(file, label)
     model = PCA(n_components=_components(components, table.source.shape), **options)
-    with warnings_as_lines(), spinner(f"Fitting {model.n_components} components"), _data_errors(file):
+    table = _loaded(table) if components == "parallel" else table
+    with warnings_as_lines(), spinner(_doing(model.n_components)), _data_errors(file):
         scores = model.fit_transform(table.source)
     with spinner(f"Writing to {out}"), _write_errors(out), staged(out) as folder:
         _write(folder, table, model, np.asarray(scores))
@@ -106,6 +129,8 @@ def _remedy(text: str) -> str:
     """What the command line adds to the advice that the library gives."""
     if "could not convert" in text or "not a number" in text:
         return " A column of names can be set apart with --label COLUMN."
+    if "n_components='parallel-gaussian'" in text:
+        return " Here that is -k parallel-gaussian."
     return ""
 
 
@@ -127,11 +152,25 @@ def _read(file: Path, label: str | None) -> Table:
     return Table(file, source, labels)
 
 
-def _components(asked: int | None, shape: tuple[int, int]) -> int:
+def _components(asked: int | float | str | None, shape: tuple[int, int]) -> int | float | str:
     most = min(shape)
-    if asked is not None and asked > most:
+    if isinstance(asked, int) and asked > most:
         raise click.UsageError(f"-k {asked} is more than the {most} components of {shape[0]} × {shape[1]} data")
     return min(5, most) if asked is None else asked
+
+
+def _loaded(table: Table) -> Table:
+    """Hold a table of modest size in memory, which shuffling its columns needs."""
+    n, p = table.source.shape
+    if table.source.resident or 8 * n * p > memory_budget():
+        return table
+    with _data_errors(table.file):
+        rows = np.concatenate([np.array(block.values, dtype=np.float64) for block in table.source.blocks()])
+    return replace(table, source=DenseSource(rows, table.source.feature_names))
+
+
+def _doing(components: int | float | str | None) -> str:
+    return f"Fitting {components} components" if isinstance(components, int) else f"Choosing components by {components}"
 
 
 def _write(folder: Path, table: Table, model: PCA, scores: NDArray[Any]) -> None:

@@ -1,7 +1,17 @@
 """Pictures of fitted models. They read fitted attributes only and never fit anything."""
 
+from gramian.display.kernel_plots import before_and_after, component_field, denoising_gallery
 from gramian.display.plots import reconstruction_gallery, score_plot, scree
 from gramian.display.progress import progress_bar
 from gramian.display.style import save_picture
 
-__all__ = ["progress_bar", "reconstruction_gallery", "save_picture", "score_plot", "scree"]
+__all__ = [
+    "before_and_after",
+    "component_field",
+    "denoising_gallery",
+    "progress_bar",
+    "reconstruction_gallery",
+    "save_picture",
+    "score_plot",
+    "scree",
+]
