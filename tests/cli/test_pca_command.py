@@ -140,6 +140,14 @@ def test_components_by_number_fraction_or_rule(tmp_path, k):
     assert json.loads((tmp_path / "out" / "certificate.json").read_text())["parameters"]["n_components"] == rule
 
 
+def test_noise_has_no_components_to_write(tmp_path):
+    np.save(tmp_path / "noise.npy", np.random.default_rng(0).normal(size=(60, 5)))
+    result = run(tmp_path / "noise.npy", "-k", "parallel", "--out", tmp_path / "out")
+    assert result.exit_code == 3
+    assert "nothing that stands out of the noise; give -k as a number." in result.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_file_too_large_to_shuffle_is_told_the_other_rule(tmp_path, npy):
     with config_context(working_memory=1e-4):
         result = run(npy, "-k", "parallel", "--out", tmp_path / "out")

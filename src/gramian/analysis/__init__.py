@@ -22,7 +22,7 @@ from gramian.analysis.rank import (
     tracy_widom_rank,
     variance_fraction,
 )
-from gramian.analysis.reading import Columns, Reading, Rows, correlations, describe, loadings
+from gramian.analysis.reading import Columns, Eigenvalues, Reading, Rows, correlations, describe, loadings
 from gramian.analysis.rotation import Rotation, rotate, rotated_scores
 from gramian.analysis.rv import RV, rv_coefficient
 from gramian.analysis.subspaces import Procrustes, principal_angles, procrustes, subspace_distance
@@ -46,6 +46,7 @@ __all__ = [
     "Conditional",
     "Contributions",
     "CrossValidation",
+    "Eigenvalues",
     "EqualityTest",
     "Imputations",
     "Interval",

@@ -23,6 +23,7 @@ __all__ = [
     "component_scores",
     "deviations",
     "incomplete_fit",
+    "refuse_no_components",
     "row_names",
     "scored",
     "standardised",
@@ -89,6 +90,15 @@ def deviations(pca: FittedPCA) -> Vector:
 def incomplete_fit(pca: FittedPCA) -> bool:
     """Whether the model was fitted where cells were missing, so that its certificate is that of an optimum."""
     return isinstance(getattr(pca, "certificate_", None), Optimum)
+
+
+def refuse_no_components(pca: FittedPCA) -> None:
+    """Refuse a model of 0 components."""
+    if pca.n_components_ == 0:
+        raise ValueError(
+            "The model has no component: n_components was 0, or a rule that found nothing above the noise. Fit "
+            "PCA(n_components=1) or more to look at directions all the same."
+        )
 
 
 def row_names(X: Any, labels: Sequence[Any] | None = None, n: int | None = None) -> tuple[str, ...] | None:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.analysis._elements import component_names
 from gramian.analysis._interval import Interval
 from gramian.analysis._model import FittedPCA, feature_names
-from gramian.analysis._scored import incomplete_fit
+from gramian.analysis._scored import incomplete_fit, refuse_no_components
 from gramian.analysis.limits import check_choice
 from gramian.results import NumericalWarning
 
@@ -206,7 +206,8 @@ def _check(pca: FittedPCA, level: float) -> None:
             "These formulas hold for a covariance matrix; this model scales its columns, and a correlation "
             "matrix follows others. Use the bootstrap."
         )
-    if not 1 <= pca.n_components_ <= pca.rank_:
+    refuse_no_components(pca)
+    if pca.n_components_ > pca.rank_:
         raise ValueError(
             f"The model has {pca.n_components_} components, of which {pca.rank_} have variance. Fit "
             f"PCA(n_components={max(1, pca.rank_)}) or fewer."

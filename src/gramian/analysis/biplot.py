@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gramian.analysis._elements import component_names, ratio, text_table
 from gramian.analysis._model import FittedPCA, feature_names
-from gramian.analysis._scored import component_scores, row_names
+from gramian.analysis._scored import component_scores, refuse_no_components, row_names
 
 __all__ = ["Biplot", "biplot"]
 
@@ -133,6 +133,7 @@ def biplot(
     >>> print(picture.scaling)
     symmetric biplot: the singular values are shared equally; neither distances nor angles are the data's
     """
+    refuse_no_components(pca)
     chosen = _chosen(components, pca.n_components_)
     alpha = _share(alpha)
     sigma = np.asarray(pca.singular_values_, dtype=np.float64)[list(chosen)]

@@ -18,7 +18,7 @@ from gramian.analysis._model import FittedPCA, feature_names
 from gramian.analysis._quantiles import intervals
 from gramian.analysis._replicates import Draws, Progress, Store, each_replicate
 from gramian.analysis._resampled import loading_intervals, score_intervals
-from gramian.analysis._scored import deviations, incomplete_fit, row_names
+from gramian.analysis._scored import deviations, incomplete_fit, refuse_no_components, row_names
 from gramian.analysis._training import Training, training_rows
 from gramian.analysis.limits import check_choice
 from gramian.sources import memory_budget
@@ -210,7 +210,8 @@ def _check(pca: FittedPCA, n_replicates: int, level: float, align: str, method: 
     least = math.ceil(2 / (1 - level) - 1e-9)
     if n_replicates < least:
         raise ValueError(f"n_replicates={n_replicates} is too few for intervals of {level:.4g}: take {least} or more.")
-    if not 1 <= pca.n_components_ <= pca.rank_:
+    refuse_no_components(pca)
+    if pca.n_components_ > pca.rank_:
         raise ValueError(
             f"The model has {pca.n_components_} components, of which {pca.rank_} have variance: directions without "
             f"variance are arbitrary and have no intervals. Fit PCA(n_components={max(1, pca.rank_)}) or fewer."

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.analysis._model import FittedPCA, feature_names, plain_scores, variable_scale
-from gramian.analysis._scored import row_names
+from gramian.analysis._scored import refuse_no_components, row_names
 from gramian.analysis._training import Training, dense_rows, training_rows
 from gramian.analysis.alarms import Alarms, Contributions
 from gramian.analysis.limits import Q_RULES, T2_RULES, check_choice, q_limit, t2_limit
@@ -197,6 +197,7 @@ def monitor(
     check_is_fitted(pca)
     check_choice("t2", t2, T2_RULES)
     check_choice("q", q, (*Q_RULES, "moments"))
+    refuse_no_components(pca)
     _refuse_without_variance(pca)
     training = training_rows(pca, X, sample_weight)
     k, n = pca.n_components_, float(pca._weight)

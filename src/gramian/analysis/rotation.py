@@ -14,7 +14,7 @@ from gramian.analysis._elements import ratio
 from gramian.analysis._model import FittedPCA, feature_names
 from gramian.analysis._orthomax import Found, orthomax, random_rotation
 from gramian.analysis._rotated import Rotation
-from gramian.analysis._scored import component_scores, deviations
+from gramian.analysis._scored import component_scores, deviations, refuse_no_components
 from gramian.analysis.reading import loadings
 from gramian.results import NumericalWarning
 
@@ -157,6 +157,8 @@ def rotated_scores(pca: FittedPCA, X: Any, rotation: Rotation) -> Matrix:
 def _loadings_of(pca: FittedPCA | Any, n_components: int | None) -> tuple[tuple[str, ...], Matrix, float]:
     """Names of the variables, the loadings to rotate, of a model or as given, and the variance of all variables."""
     model = hasattr(pca, "components_")
+    if model:
+        refuse_no_components(pca)
     A = loadings(pca)[:, : pca.rank_] if model else np.asarray(pca, dtype=np.float64)
     if A.ndim != 2 or not A.size:
         raise ValueError(

@@ -107,6 +107,8 @@ def pca(
     table = _loaded(table) if components == "parallel" else table
     with warnings_as_lines(), spinner(_doing(model.n_components)), _data_errors(file):
         scores = model.fit_transform(table.source)
+        if model.n_components_ == 0:
+            raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")
     with spinner(f"Writing to {out}"), _write_errors(out), staged(out) as folder:
         _write(folder, table, model, np.asarray(scores))
     _report(table, model, out)
