@@ -97,7 +97,7 @@ def run(solver: str, rows: int, inverse: bool, limit: float) -> Figures | str:
     except subprocess.TimeoutExpired:
         return f"over {limit:.0f} s"
     except subprocess.CalledProcessError as error:
-        return (error.stderr.strip().splitlines() or [f"exit {error.returncode}"])[-1][:80]
+        return str((error.stderr.strip().splitlines() or [f"exit {error.returncode}"])[-1])[:80]
     return Figures(**json.loads(done.stdout.strip().splitlines()[-1]))
 
 
@@ -108,8 +108,12 @@ def best(solver: str, rows: int, inverse: bool, limit: float, repeats: int) -> F
     if isinstance(first, str) or first.fit > 20:
         return first
     found += [run(solver, rows, inverse, limit) for _ in range(repeats - 1)]
-    good = sorted((f for f in found if isinstance(f, Figures)), key=lambda f: f.fit)
+    good = sorted((f for f in found if isinstance(f, Figures)), key=_seconds)
     return good[len(good) // 2]
+
+
+def _seconds(figures: Figures) -> float:
+    return figures.fit
 
 
 def table(results: list[tuple[int, str, Figures | str]]) -> list[str]:

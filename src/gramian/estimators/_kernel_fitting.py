@@ -20,6 +20,7 @@ import scipy.linalg
 from gramian.kernels import Kernel
 from gramian.operators import Data, FeatureCentred, KernelOperator, Operator
 from gramian.results import Certificate, Spectrum
+from gramian.sources import memory_budget
 from gramian.spectral import SymmetricKrylov
 from gramian.spectral.rayleigh import warn_unless_converged
 from gramian.spectral.rpcholesky import rp_cholesky
@@ -127,9 +128,13 @@ def decompose(task: Task) -> Decomposition:
     way, reason = choose(task.n, task.k, task.solver)
     if way == "nystrom":
         return _nystrom(task, reason)
-    K = KernelOperator(task.kernel, task.X, dtype=np.float64, store=way == "dense" or "auto")
-    result = _dense(K, task, reason) if way == "dense" else _krylov(K, task, reason)
-    return _coefficients(K, task, result)
+    K = KernelOperator(task.kernel, task.X, dtype=np.float64, store=way == "dense")
+    if way == "dense":
+        return _coefficients(K, task, _dense(K, task, reason))
+    # many products are to come: what fits is kept from the first, one triangle in float32
+    twin = KernelOperator(task.kernel, task.X, dtype=np.float32, store=2 * task.n**2 <= memory_budget() // 2)
+    # a mean of n values of the kernel is as good from float32, unless the components are better than that
+    return _coefficients(twin if task.tol >= 1e-7 else K, task, _krylov(K, twin, task, reason))
 
 
 def _dense(K: KernelOperator, task: Task, reason: str) -> Spectrum:
@@ -160,9 +165,8 @@ def _centred_matrix(B: FeatureCentred) -> Matrix:
     return K
 
 
-def _krylov(K: KernelOperator, task: Task, reason: str) -> Spectrum:
+def _krylov(K: KernelOperator, twin: KernelOperator, task: Task, reason: str) -> Spectrum:
     """Block Krylov: iterated on tiles in float32, projected and certified in float64."""
-    twin = KernelOperator(task.kernel, task.X, dtype=np.float32)
     B, narrow = (FeatureCentred(A, task.w, centre=task.centre) for A in (K, twin))
     solver = SymmetricKrylov(task.tol, max_products=task.max_iterations or 300, seed=task.seed)
     return solver(B, task.k, reason, twin=narrow)
@@ -177,7 +181,7 @@ def _coefficients(K: Operator, task: Task, result: Spectrum) -> Decomposition:
     offset, mean_square, means = np.zeros(len(values)), 0.0, np.zeros(task.n)
     if task.centre:
         alpha = alpha - share[:, None] * alpha.sum(axis=0)
-        means = np.asarray(K.matmat(share[:, None]))[:, 0]
+        means = np.asarray(K.matmat(np.asarray(share[:, None], K.dtype)), dtype=np.float64)[:, 0]
         offset, mean_square = means @ alpha, float(means @ share)
     return Decomposition(values, U, task.X, alpha, offset, share, mean_square, means, result.certificate)
 
