@@ -159,6 +159,15 @@ def test_uncentred_components_are_those_of_k_itself(solver: str) -> None:
     assert_allclose(model.transform(X), model.fit_transform(X), atol=1e-8)
 
 
+def test_scores_of_new_rows_are_as_accurate_as_the_fit() -> None:
+    X, new = points(400), points(50, seed=4)
+    quick = KernelPCA(4, kernel=Gaussian(0.2), eigen_solver="krylov").fit(X)
+    exact = KernelPCA(4, kernel=Gaussian(0.2), eigen_solver="dense").fit(X)
+    size = np.abs(exact.transform(new)).max()
+    assert_allclose(quick.transform(new), exact.transform(new), atol=1e-5 * size)
+    assert_allclose(quick.transform(X), quick.fit_transform(X), atol=3e-6 * size)
+
+
 def test_nystrom_with_every_row_is_exact_and_with_fewer_keeps_its_bound() -> None:
     X, new = points(150), points(9, seed=5)
     exact = KernelPCA(4, kernel=Gaussian(0.2), eigen_solver="dense").fit(X)
