@@ -160,7 +160,7 @@ def test_uncentred_components_are_those_of_k_itself(solver: str) -> None:
 
 
 def test_scores_of_new_rows_are_as_accurate_as_the_fit() -> None:
-    X, new = points(400), points(50, seed=4)
+    X, new = points(1600), points(50, seed=4)
     quick = KernelPCA(4, kernel=Gaussian(0.2), eigen_solver="krylov").fit(X)
     exact = KernelPCA(4, kernel=Gaussian(0.2), eigen_solver="dense").fit(X)
     size = np.abs(exact.transform(new)).max()

@@ -25,7 +25,7 @@ from gramian.spectral import SymmetricKrylov
 from gramian.spectral.rayleigh import warn_unless_converged
 from gramian.spectral.rpcholesky import rp_cholesky
 
-__all__ = ["Decomposition", "Task", "choose", "decompose"]
+__all__ = ["DENSE", "Decomposition", "Task", "choose", "decompose"]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]

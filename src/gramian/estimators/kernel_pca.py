@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.analysis._weights import frequencies
 from gramian.estimators._components import fix_signs
-from gramian.estimators._kernel_fitting import Decomposition, Task, choose, decompose
+from gramian.estimators._kernel_fitting import DENSE, Decomposition, Task, choose, decompose
 from gramian.estimators._kernel_inputs import check_kernel_matrix, is_precomputed, points_of, warn_if_indefinite
 from gramian.estimators._kernel_inverse import Inverse
 from gramian.estimators._parameters import one_of
@@ -284,8 +284,8 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._landmarks = found.landmarks
         self._training = task.X
         # values of k from 0 to 1 are as good in float32 as components of a residual of 1e-6 can use, and twice as quick
-        iterated = choose(task.n, task.k, task.solver)[0] != "dense"
-        self._precision = np.float32 if iterated and task.tol >= 1e-6 and task.kernel.normalised else np.float64
+        many = task.n > DENSE and choose(task.n, task.k, task.solver)[0] != "dense"
+        self._precision = np.float32 if many and task.tol >= 1e-6 and task.kernel.normalised else np.float64
         self._narrow = getattr(task.X, "dtype", None) == np.float32
 
     def _like(self, Z: Matrix) -> Matrix:
