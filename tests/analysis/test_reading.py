@@ -33,7 +33,7 @@ def signs(ours: Array, theirs: Array) -> Array:
     return np.sign(np.sum(ours * theirs, axis=0))
 
 
-def same(ours: Array, theirs: Any, rtol: float = 1e-9) -> None:
+def assert_same(ours: Array, theirs: Any, rtol: float = 1e-9) -> None:
     theirs = np.asarray(theirs)
     assert_allclose(ours, theirs, rtol=rtol, atol=1e-9 * np.abs(theirs).max())
 
@@ -42,35 +42,35 @@ def test_the_correlation_pca_of_factominer() -> None:
     r = R["scaled"]
     pca = PCA(scale=True).fit(X)
     reading = describe(pca, X)
-    same(pca.explained_variance_, np.array(r["eig"])[:, 0])
-    same(100 * pca.explained_variance_ratio_, np.array(r["eig"])[:, 1])
+    assert_same(pca.explained_variance_, np.array(r["eig"])[:, 0])
+    assert_same(100 * pca.explained_variance_ratio_, np.array(r["eig"])[:, 1])
     table = reading.eigenvalues.table()
-    same(np.array([table["variance"], table["percent"], table["cumulative"]]).T, r["eig"])
+    assert_same(np.array([table["variance"], table["percent"], table["cumulative"]]).T, r["eig"])
     flip = signs(loadings(pca), np.array(r["var"]["coord"]))
-    same(reading.columns.coordinates * flip, r["var"]["coord"])
-    same(reading.columns.correlations * flip, r["var"]["cor"])
-    same(reading.columns.cos2, r["var"]["cos2"])
-    same(reading.columns.contributions, r["var"]["contrib"])
-    same(reading.rows.coordinates * flip * ROOT, r["ind"]["coord"])
-    same(reading.rows.cos2, r["ind"]["cos2"])
-    same(reading.rows.contributions, r["ind"]["contrib"])
-    same(reading.rows.distances * ROOT, r["ind"]["dist"])
+    assert_same(reading.columns.coordinates * flip, r["var"]["coord"])
+    assert_same(reading.columns.correlations * flip, r["var"]["cor"])
+    assert_same(reading.columns.cos2, r["var"]["cos2"])
+    assert_same(reading.columns.contributions, r["var"]["contrib"])
+    assert_same(reading.rows.coordinates * flip * ROOT, r["ind"]["coord"])
+    assert_same(reading.rows.cos2, r["ind"]["cos2"])
+    assert_same(reading.rows.contributions, r["ind"]["contrib"])
+    assert_same(reading.rows.distances * ROOT, r["ind"]["dist"])
 
 
 def test_the_covariance_pca_of_factominer() -> None:
     r = R["unscaled"]
     pca = PCA(5).fit(X)
     reading = describe(pca, X)
-    same(pca.explained_variance_ / ROOT**2, np.array(r["eig"])[:5, 0])
+    assert_same(pca.explained_variance_ / ROOT**2, np.array(r["eig"])[:5, 0])
     flip = signs(loadings(pca), np.array(r["var"]["coord"]))
-    same(reading.columns.coordinates * flip / ROOT, r["var"]["coord"])
-    same(reading.columns.correlations * flip, r["var"]["cor"])
-    same(reading.columns.cos2, r["var"]["cos2"])
-    same(reading.columns.contributions, r["var"]["contrib"])
-    same(reading.rows.coordinates * flip, r["ind"]["coord"])
-    same(reading.rows.cos2, r["ind"]["cos2"])
-    same(reading.rows.contributions, r["ind"]["contrib"])
-    same(reading.rows.distances, r["ind"]["dist"])
+    assert_same(reading.columns.coordinates * flip / ROOT, r["var"]["coord"])
+    assert_same(reading.columns.correlations * flip, r["var"]["cor"])
+    assert_same(reading.columns.cos2, r["var"]["cos2"])
+    assert_same(reading.columns.contributions, r["var"]["contrib"])
+    assert_same(reading.rows.coordinates * flip, r["ind"]["coord"])
+    assert_same(reading.rows.cos2, r["ind"]["cos2"])
+    assert_same(reading.rows.contributions, r["ind"]["contrib"])
+    assert_same(reading.rows.distances, r["ind"]["dist"])
 
 
 def test_the_weighted_pca_of_factominer() -> None:
@@ -78,13 +78,13 @@ def test_the_weighted_pca_of_factominer() -> None:
     pca = PCA(5, scale=True).fit(X, sample_weight=w)
     reading = describe(pca, X, w)
     root = np.sqrt(w.sum() / (w.sum() - 1))
-    same(pca.explained_variance_, np.array(r["eig"])[:5, 0])
+    assert_same(pca.explained_variance_, np.array(r["eig"])[:5, 0])
     flip = signs(loadings(pca), np.array(r["var"]["coord"]))
-    same(reading.columns.coordinates * flip, r["var"]["coord"])
-    same(reading.rows.coordinates * flip * root, r["ind"]["coord"])
-    same(reading.rows.contributions, r["ind"]["contrib"])
-    same(reading.rows.cos2, r["ind"]["cos2"])
-    same(reading.rows.distances * root, r["ind"]["dist"])
+    assert_same(reading.columns.coordinates * flip, r["var"]["coord"])
+    assert_same(reading.rows.coordinates * flip * root, r["ind"]["coord"])
+    assert_same(reading.rows.contributions, r["ind"]["contrib"])
+    assert_same(reading.rows.cos2, r["ind"]["cos2"])
+    assert_same(reading.rows.distances * root, r["ind"]["dist"])
 
 
 @pytest.mark.parametrize("scaled", [True, False])
@@ -94,13 +94,13 @@ def test_prince(scaled: bool) -> None:
     reading = describe(pca, X)
     flip = signs(loadings(pca), np.array(theirs["column_coordinates"]))
     # like FactoMineR it divides by n
-    same(pca.explained_variance_ / (1 if scaled else ROOT**2), theirs["eigenvalues"])
-    same(reading.rows.coordinates * flip * (ROOT if scaled else 1), theirs["row_coordinates"])
-    same(reading.rows.contributions / 100, theirs["row_contributions"])
-    same(reading.rows.cos2, theirs["row_cosine_similarities"])
-    same(reading.columns.coordinates * flip / (1 if scaled else ROOT), theirs["column_coordinates"])
-    same(reading.columns.correlations * flip, theirs["column_correlations"])
-    same(reading.columns.contributions / 100, theirs["column_contributions"])
+    assert_same(pca.explained_variance_ / (1 if scaled else ROOT**2), theirs["eigenvalues"])
+    assert_same(reading.rows.coordinates * flip * (ROOT if scaled else 1), theirs["row_coordinates"])
+    assert_same(reading.rows.contributions / 100, theirs["row_contributions"])
+    assert_same(reading.rows.cos2, theirs["row_cosine_similarities"])
+    assert_same(reading.columns.coordinates * flip / (1 if scaled else ROOT), theirs["column_coordinates"])
+    assert_same(reading.columns.correlations * flip, theirs["column_correlations"])
+    assert_same(reading.columns.contributions / 100, theirs["column_contributions"])
 
 
 def kinds(values: Array, folder: Path) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def matched(ours: Array, theirs: Array) -> tuple[Array, Array]:
     return order, np.sign(np.sum(ours[:, order] * theirs, axis=0))
 
 
-def same_factors(ours: Array, theirs: Any, atol: float) -> None:
+def assert_same_factors(ours: Array, theirs: Any, atol: float) -> None:
     order, signs = matched(ours, np.array(theirs))
     assert_allclose(ours[:, order] * signs, theirs, atol=atol)
 
@@ -39,7 +39,7 @@ def test_varimax_of_r(table: str, normalize: bool) -> None:
     found = rotate(R[table]["loadings"], normalize=normalize)
     assert found.converged
     # R stops when the sum of singular values stands still: half its digits
-    same_factors(found.loadings, R[table]["varimax" if normalize else "varimax_raw"], 2e-7)
+    assert_same_factors(found.loadings, R[table]["varimax" if normalize else "varimax_raw"], 2e-7)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -47,14 +47,14 @@ def test_varimax_of_r(table: str, normalize: bool) -> None:
 def test_gparotation(table: str, name: str) -> None:
     method, _, raw = name.partition("_")
     found = rotate(R[table]["loadings"], method, normalize=not raw)
-    same_factors(found.loadings, R[table][name], 1e-6)
+    assert_same_factors(found.loadings, R[table][name], 1e-6)
 
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize(("power", "name"), [(4, "promax"), (3, "promax_three")])
 def test_promax_of_r(table: str, power: float, name: str) -> None:
     found = rotate(R[table]["loadings"], "promax", power=power)
-    same_factors(found.loadings, R[table][name], 2e-5)  # stats::promax repeats varimax with a tolerance of 1e-5
+    assert_same_factors(found.loadings, R[table][name], 2e-5)  # stats::promax repeats varimax with a tolerance of 1e-5
 
 
 @pytest.mark.parametrize("table", TABLES)

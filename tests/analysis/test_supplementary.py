@@ -26,7 +26,7 @@ RESULT = np.array([line[11:13] for line in LINES], dtype=np.float64)
 COMPETITION = [line[13] for line in LINES]
 
 
-def same(ours: Array, theirs: Any) -> None:
+def assert_same(ours: Array, theirs: Any) -> None:
     theirs = np.asarray(theirs)
     assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
 
@@ -40,26 +40,26 @@ def test_rows_of_factominer() -> None:
     pca = PCA(5, scale=True).fit(X[:35])
     new = supplementary_rows(pca, X[35:])
     root = np.sqrt(35 / 34)  # FactoMineR divides by n
-    same(new.coordinates * flip_of(pca, r) * root, r["ind_sup"]["coord"])
-    same(new.cos2, r["ind_sup"]["cos2"])
-    same(new.distances * root, r["ind_sup"]["dist"])
+    assert_same(new.coordinates * flip_of(pca, r) * root, r["ind_sup"]["coord"])
+    assert_same(new.cos2, r["ind_sup"]["cos2"])
+    assert_same(new.distances * root, r["ind_sup"]["dist"])
 
 
 def test_columns_of_factominer() -> None:
     r = R["scaled"]
     pca = PCA(scale=True).fit(X)
     extra = supplementary_columns(pca, X, RESULT, names=["Rank", "Points"])
-    same(extra.coordinates * flip_of(pca, r), r["quanti_sup"]["coord"])
-    same(extra.correlations * flip_of(pca, r), r["quanti_sup"]["cor"])
-    same(extra.cos2, r["quanti_sup"]["cos2"])
+    assert_same(extra.coordinates * flip_of(pca, r), r["quanti_sup"]["coord"])
+    assert_same(extra.correlations * flip_of(pca, r), r["quanti_sup"]["cor"])
+    assert_same(extra.cos2, r["quanti_sup"]["cos2"])
 
 
 def test_columns_of_factominer_without_scaling() -> None:
     r = R["unscaled"]
     pca = PCA(5).fit(X)
     extra = supplementary_columns(pca, X, RESULT)
-    same(extra.correlations * flip_of(pca, r), r["quanti_sup"]["cor"])
-    same(extra.coordinates * flip_of(pca, r) * np.sqrt(40 / 41), r["quanti_sup"]["coord"])
+    assert_same(extra.correlations * flip_of(pca, r), r["quanti_sup"]["cor"])
+    assert_same(extra.coordinates * flip_of(pca, r) * np.sqrt(40 / 41), r["quanti_sup"]["coord"])
 
 
 @pytest.mark.parametrize("scaled", [True, False])
@@ -68,7 +68,7 @@ def test_columns_of_prince(scaled: bool) -> None:
     pca = PCA(5, scale=scaled).fit(X)
     extra = supplementary_columns(pca, X, RESULT)
     flip = np.sign(np.sum(loadings(pca) * np.array(theirs["column_coordinates"]), axis=0))
-    same(extra.correlations * flip, theirs["supplementary_correlations"])
+    assert_same(extra.correlations * flip, theirs["supplementary_correlations"])
 
 
 def test_categories_of_factominer() -> None:
@@ -78,21 +78,21 @@ def test_categories_of_factominer() -> None:
     flip, root = flip_of(pca, r), np.sqrt(41 / 40)
     assert found.names == ("Decastar", "OlympicG")
     assert_allclose(found.weights, [13, 28])
-    same(found.coordinates * flip * root, r["quali_sup"]["coord"])
-    same(found.cos2, r["quali_sup"]["cos2"])
-    same(found.v_test * flip, r["quali_sup"]["v.test"])
-    same(found.distances * root, r["quali_sup"]["dist"])
-    same(found.eta2, r["quali_sup"]["eta2"])
+    assert_same(found.coordinates * flip * root, r["quali_sup"]["coord"])
+    assert_same(found.cos2, r["quali_sup"]["cos2"])
+    assert_same(found.v_test * flip, r["quali_sup"]["v.test"])
+    assert_same(found.distances * root, r["quali_sup"]["dist"])
+    assert_same(found.eta2, r["quali_sup"]["eta2"])
 
 
 def test_categories_of_factominer_without_scaling() -> None:
     r = R["unscaled"]
     pca = PCA(5).fit(X)
     found = supplementary_categories(pca, X, COMPETITION)
-    same(found.coordinates * flip_of(pca, r), r["quali_sup"]["coord"])
-    same(found.v_test * flip_of(pca, r), r["quali_sup"]["v.test"])
-    same(found.cos2, r["quali_sup"]["cos2"])
-    same(found.eta2, r["quali_sup"]["eta2"])
+    assert_same(found.coordinates * flip_of(pca, r), r["quali_sup"]["coord"])
+    assert_same(found.v_test * flip_of(pca, r), r["quali_sup"]["v.test"])
+    assert_same(found.cos2, r["quali_sup"]["cos2"])
+    assert_same(found.eta2, r["quali_sup"]["eta2"])
 
 
 @pytest.mark.parametrize("scale", [False, True])

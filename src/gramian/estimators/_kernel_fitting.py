@@ -131,6 +131,8 @@ def decompose(task: Task) -> Decomposition:
     K = KernelOperator(task.kernel, task.X, dtype=np.float64, store=way == "dense")
     if way == "dense":
         return _coefficients(K, task, _dense(K, task, reason))
+    if task.n <= DENSE:
+        return _coefficients(K, task, _krylov(K, None, task, reason))
     # many products are to come: what fits is kept from the first, one triangle in float32
     twin = KernelOperator(task.kernel, task.X, dtype=np.float32, store=2 * task.n**2 <= memory_budget() // 2)
     # a mean of n values of the kernel is as good from float32, unless the components are better than that
@@ -165,9 +167,10 @@ def _centred_matrix(B: FeatureCentred) -> Matrix:
     return K
 
 
-def _krylov(K: KernelOperator, twin: KernelOperator, task: Task, reason: str) -> Spectrum:
-    """Block Krylov: iterated on tiles in float32, projected and certified in float64."""
-    B, narrow = (FeatureCentred(A, task.w, centre=task.centre) for A in (K, twin))
+def _krylov(K: KernelOperator, twin: KernelOperator | None, task: Task, reason: str) -> Spectrum:
+    """Block Krylov: iterated on tiles in float32 where there are many, projected and certified in float64."""
+    B = FeatureCentred(K, task.w, centre=task.centre)
+    narrow = None if twin is None else FeatureCentred(twin, task.w, centre=task.centre)
     solver = SymmetricKrylov(task.tol, max_products=task.max_iterations or 300, seed=task.seed)
     return solver(B, task.k, reason, twin=narrow)
 
