@@ -30,6 +30,14 @@ Matrix = npt.NDArray[np.float64]
 class Interpretation:
     """Methods that hand a fitted PCA to the function of the same name in :mod:`gramian.analysis`."""
 
+    def encode(self, X: Any) -> Any:
+        """Return the codes of the rows: another name for ``transform``."""
+        return self._fitted().transform(X)
+
+    def decode(self, X: Any) -> Any:
+        """Return the rows of codes: another name for ``inverse_transform``."""
+        return self._fitted().inverse_transform(X)
+
     def loadings(self) -> Matrix:
         """Loadings V√λ of the variables: :func:`gramian.analysis.loadings`."""
         return analysis.loadings(self._fitted())

@@ -258,14 +258,6 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         D = D if self.scale_ is None else D * as_like(D, self.scale_)
         return xp.astype(D + as_like(D, self.mean_), Z.dtype)
 
-    def encode(self, X: Any) -> Array:
-        """Return the codes of the rows: another name for :meth:`transform`."""
-        return self.transform(X)
-
-    def decode(self, X: Any) -> Array:
-        """Return the rows of codes: another name for :meth:`inverse_transform`."""
-        return self.inverse_transform(X)
-
     def reconstruction_error(self, X: Any) -> Array:
         r"""Squared distance ‖x − x̂‖² of each row from its reconstruction, in the units of the components.
 

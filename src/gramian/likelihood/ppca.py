@@ -9,6 +9,7 @@ the progress.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -91,42 +92,59 @@ def fit_factor(
     """
     every = np.ones(source.shape[0]) if w is None else w
     way: _Latent = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _values)
-    total = start.noise * len(start.mean) + float(np.sum(start.loading**2))
-    floor = FLOOR * total
-    theta = Factor(start.mean, start.loading, max(start.noise, floor))
-    stats, bound, idle = way.expect(theta), 1.0, 0
-    trace, slope = [-stats.log_likelihood], way.gradient(theta, stats, floor)
-    while way.passes < max_iterations and slope > tol:
-        one = way.maximise(theta, stats, floor)
-        first = way.expect(one)
-        two = way.maximise(one, first, floor)
-        jump, length = _extrapolate(theta, one, two, bound)
-        best, after = jump, way.expect(jump)
-        if not after.log_likelihood >= first.log_likelihood:  # too far: two plain steps do not lose
-            best, after, bound = two, way.expect(two), 1.0
-        elif length >= bound:
-            bound = min(4 * bound, LONGEST)
-        steeper = way.gradient(best, after, floor)
-        idle = 0 if _gained(stats, after) or steeper < slope else idle + 1
-        if idle == IDLE:
-            break  # rounding hides what is left to gain
-        if idle and after.log_likelihood < stats.log_likelihood:
+    floor = FLOOR * (start.noise * len(start.mean) + float(np.sum(start.loading**2)))
+    at = _look(way, Factor(start.mean, start.loading, max(start.noise, floor)), floor)
+    trace, bound, idle = [-at.height], 1.0, 0
+    while way.passes < max_iterations and at.slope > tol and idle < IDLE:
+        new, between, bound = _two_steps(way, at, floor, bound)
+        idle = 0 if _gained(at, new) or new.slope < at.slope else idle + 1  # rounding may hide what is left to gain
+        if idle and new.height < at.height:
             bound = 1.0
             continue
-        trace += [-min(first.log_likelihood, after.log_likelihood), -after.log_likelihood]
-        theta, stats, slope = best, after, steeper
-        if route == "auto" and type(way) is _Latent and way.passes > PATIENCE and len(theta.mean) <= NARROW:
+        trace += [-min(between, new.height), -new.height]
+        at = new
+        if route == "auto" and type(way) is _Latent and way.passes > PATIENCE and len(at.theta.mean) <= NARROW:
             # a component too many, or a weak one: what counts as unknown is better changed
             way, bound = _Cells(source, every, rows or _values, way.passes), 1.0
-            stats = way.expect(theta)
-            slope = way.gradient(theta, stats, floor)
-    return theta, _certificate(way, theta, stats, np.array(trace), tol, floor)
+            at = _look(way, at.theta, floor)
+    return at.theta, _certificate(way, at, np.array(trace), tol, floor)
 
 
-def _gained(before: Any, after: Any) -> bool:
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Parameters, what the data say of them, and the steepness of the likelihood there."""
+
+    theta: Factor
+    stats: Any
+    slope: float
+
+    @property
+    def height(self) -> float:
+        return float(self.stats.log_likelihood)
+
+
+def _look(way: _Latent, theta: Factor, floor: float) -> _Place:
+    stats = way.expect(theta)
+    return _Place(theta, stats, way.gradient(theta, stats, floor))
+
+
+def _two_steps(way: _Latent, at: _Place, floor: float, bound: float) -> tuple[_Place, float, float]:
+    """Two steps, extrapolated unless that loses; the likelihood between them; and how far to extrapolate next."""
+    one = way.maximise(at.theta, at.stats, floor)
+    first = way.expect(one)
+    between = float(first.log_likelihood)
+    two = way.maximise(one, first, floor)
+    jump, length = _extrapolate(at.theta, one, two, bound)
+    new = _look(way, jump, floor)
+    if not new.height >= between:  # too far: two plain steps do not lose
+        return _look(way, two, floor), between, 1.0
+    return new, between, min(4 * bound, LONGEST) if length >= bound else bound
+
+
+def _gained(before: _Place, after: _Place) -> bool:
     """Whether the likelihood has risen by more than the rounding of its sum."""
-    rounding = 4 * np.finfo(float).eps * (abs(before.log_likelihood) + before.cells)
-    return bool(after.log_likelihood > before.log_likelihood + rounding)
+    rounding = 4 * np.finfo(float).eps * (abs(before.height) + before.stats.cells)
+    return bool(after.height > before.height + rounding)
 
 
 class _Latent:
@@ -194,12 +212,12 @@ def _extrapolate(theta: Factor, one: Factor, two: Factor, bound: float) -> tuple
     return (two if a == 1.0 else theta.like(x + 2 * a * r + a**2 * v)), a
 
 
-def _certificate(way: _Latent, theta: Factor, stats: Any, trace: Vector, tol: float, floor: float) -> Optimum:
+def _certificate(way: _Latent, at: _Place, trace: Vector, tol: float, floor: float) -> Optimum:
     notes: tuple[str, ...] = ()
-    gradient = way.gradient(theta, stats, floor)
-    if theta.noise <= floor:
+    gradient, stats = at.slope, at.stats
+    if at.theta.noise <= floor:
         notes = (NO_NOISE,)
         gradient = max(gradient, 2 * tol)  # the rest is as it should be, but there is no maximum to have reached
-    reason = "values are missing" if stats.cells < stats.weight * len(theta.mean) else "asked for"
+    reason = "values are missing" if stats.cells < stats.weight * len(at.theta.mean) else "asked for"
     method = f"maximum likelihood of the observed cells: {way.name}"
     return Optimum(method, reason, way.passes, len(trace) - 1, trace, gradient, tol, notes)
