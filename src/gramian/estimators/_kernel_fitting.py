@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from gramian.kernels import Kernel
-from gramian.operators import Data, FeatureCentred, KernelOperator, Operator
+from gramian.kernels import Callable, Kernel, Precomputed
+from gramian.operators import Data, FeatureCentred, KernelOperator, Multiple, Operator, Shifted
 from gramian.results import Certificate, Spectrum
 from gramian.sources import memory_budget
 from gramian.spectral import SymmetricKrylov
 from gramian.spectral.rayleigh import warn_unless_converged
 from gramian.spectral.rpcholesky import rp_cholesky
 
-__all__ = ["DENSE", "Decomposition", "Task", "choose", "decompose"]
+__all__ = ["DENSE", "Decomposition", "Task", "choose", "chosen_points", "decompose"]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -33,6 +33,8 @@ Vector = npt.NDArray[np.float64]
 DENSE = 1500  # rows up to which LAPACK on the whole matrix is quicker than a few products
 PART = 8  # ... and where more than one component in so many rows is asked for
 HUGE = 200_000  # rows beyond which a product with every pair takes minutes
+NOTHING = 1e-13  # of the trace: what is left of it by centring is rounding
+CANCELS = 1e-3  # of the trace: below, float32 has too few digits for what centring leaves
 LANDMARKS = 2000  # of Nyström's method, where no number is given
 
 
@@ -57,9 +59,19 @@ class Task:
         return len(self.X) if isinstance(self.X, (list, tuple)) else int(self.X.shape[0])
 
     @property
+    def frequencies(self) -> Vector:
+        """W, all ones where not given."""
+        return np.ones(self.n) if self.w is None else self.w
+
+    @property
     def share(self) -> Vector:
         """w̄: the weights, to sum 1."""
-        return np.full(self.n, 1.0 / self.n) if self.w is None else self.w / self.w.sum()
+        return np.asarray(self.frequencies / self.frequencies.sum())
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing says that the kernel is positive semidefinite."""
+        return isinstance(self.kernel, (Callable, Precomputed)) or not self.kernel.positive_semidefinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +96,8 @@ class Decomposition:
         ⟨φ̄, φ(x_j)⟩ of the points.
     certificate : Certificate
         How good they are.
+    low : float
+        The smallest eigenvalue of B, where the kernel is not known to be positive semidefinite.
     landmarks : ndarray or None
         Which rows the points are, where they are not all.
     """
@@ -97,6 +111,7 @@ class Decomposition:
     mean_square: float
     means: Vector
     certificate: Certificate
+    low: float = 0.0
     landmarks: npt.NDArray[np.intp] | None = None
 
 
@@ -128,31 +143,50 @@ def decompose(task: Task) -> Decomposition:
     way, reason = choose(task.n, task.k, task.solver)
     if way == "nystrom":
         return _nystrom(task, reason)
-    K = KernelOperator(task.kernel, task.X, dtype=np.float64, store=way == "dense")
+    K: Operator = KernelOperator(task.kernel, task.X, dtype=np.float64, store=way == "dense" or _costly(task))
+    own = np.asarray(K.diagonal(), dtype=np.float64)  # type: ignore[attr-defined]
+    K = Data(K.to_dense()) if way == "dense" else K  # evaluated once, whatever is asked of it
+    means = np.asarray(K.matmat(task.share[:, None]))[:, 0] if task.centre else np.zeros(task.n)
+    whole = float(own @ task.frequencies)
+    spread = whole - float(task.frequencies.sum()) * float(means @ task.share)
+    if not spread > NOTHING * abs(whole) and not task.unknown:
+        return _coefficients(means, task, _no_variance(task, reason), 0.0)
     if way == "dense":
-        return _coefficients(K, task, _dense(K, task, reason))
-    if task.n <= DENSE:
-        return _coefficients(K, task, _krylov(K, None, task, reason))
-    # many products are to come: what fits is kept from the first, one triangle in float32
-    twin = KernelOperator(task.kernel, task.X, dtype=np.float32, store=2 * task.n**2 <= memory_budget() // 2)
-    # a mean of n values of the kernel is as good from float32, unless the components are better than that
-    return _coefficients(twin if task.tol >= 1e-7 else K, task, _krylov(K, twin, task, reason))
+        return _coefficients(means, task, *_dense(K, task, reason))
+    return _coefficients(means, task, *_krylov(K, task, reason, own, spread > CANCELS * abs(whole)))
 
 
-def _dense(K: KernelOperator, task: Task, reason: str) -> Spectrum:
-    """LAPACK on B, and the residuals by one product with it."""
+def _costly(task: Task) -> bool:
+    """Whether a value of the kernel costs a call of Python, so that every one is kept if it can be."""
+    return isinstance(task.kernel, Callable) and 4 * task.n**2 <= memory_budget()
+
+
+def _no_variance(task: Task, reason: str) -> Spectrum:
+    """All features are equal: any directions will do."""
+    zero = np.zeros(task.k)
+    certificate = Certificate("none needed", f"{reason}; all features are equal", 1, zero, zero, 0.0, 0.0, 1e-10)
+    return Spectrum(zero, np.eye(task.n, task.k), None, certificate)
+
+
+def _dense(K: Operator, task: Task, reason: str) -> tuple[Spectrum, float]:
+    """LAPACK on B, the residuals by one product with it; and its smallest eigenvalue where that is not known."""
     n, k = task.n, task.k
-    B = FeatureCentred(Data(K.to_dense()), task.w, centre=task.centre)
-    M = _centred_matrix(B)
-    values, vectors = scipy.linalg.eigh(M, subset_by_index=[n - k, n - 1], overwrite_a=False, check_finite=False)
-    values, vectors = values[::-1].copy(), np.ascontiguousarray(vectors[:, ::-1])
+    M = _centred_matrix(FeatureCentred(K, task.w, centre=task.centre))
+    values, vectors = scipy.linalg.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
+    if vectors.shape[1] < k:  # LAPACK finds no part of a spectrum that is one large cluster
+        values, vectors = scipy.linalg.eigh(M, check_finite=False)
+    values, vectors = values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k])
     norm = max(float(np.max(np.abs(values), initial=0.0)), np.finfo(float).tiny)
     residuals = np.sqrt(2) * np.linalg.norm(M @ vectors - vectors * values, axis=0) / norm
     orthogonality = float(np.max(np.abs(vectors.T @ vectors - np.eye(k)), initial=0.0))
     method = "dense: eigendecomposition of the centred kernel matrix"
-    rounding = 4 * np.finfo(float).eps
+    # entries that are large beside what centring leaves of them have lost digits before LAPACK sees them
+    largest = float(np.max(np.abs(K.to_dense()), initial=0.0)) * float(np.max(task.frequencies))
+    rounding = 4 * np.finfo(float).eps * max(1.0, largest * n**0.5 / norm)
     certificate = Certificate(method, reason, 1, values, residuals, norm, orthogonality, max(task.tol, 1e-10), rounding)
-    return Spectrum(values, vectors, None, certificate)
+    warn_unless_converged(certificate, "Subtract the mean from the data, or scale them.")
+    low = float(scipy.linalg.eigvalsh(M, subset_by_index=[0, 0])[0]) if task.unknown else 0.0
+    return Spectrum(values, vectors, None, certificate), low
 
 
 def _centred_matrix(B: FeatureCentred) -> Matrix:
@@ -167,26 +201,38 @@ def _centred_matrix(B: FeatureCentred) -> Matrix:
     return K
 
 
-def _krylov(K: KernelOperator, twin: KernelOperator | None, task: Task, reason: str) -> Spectrum:
-    """Block Krylov: iterated on tiles in float32 where there are many, projected and certified in float64."""
-    B = FeatureCentred(K, task.w, centre=task.centre)
-    narrow = None if twin is None else FeatureCentred(twin, task.w, centre=task.centre)
+def _krylov(K: Operator, task: Task, reason: str, own: Vector, keeps_digits: bool) -> tuple[Spectrum, float]:
+    """Block Krylov: iterated on tiles in float32 where that helps, projected and certified in float64."""
+    B, narrow = FeatureCentred(K, task.w, centre=task.centre), None
+    if task.n > DENSE and keeps_digits and 1e-30 < float(np.max(own)) < 1e30 and not _costly(task):
+        # many products are to come: what fits is kept from the first, one triangle in float32
+        twin = KernelOperator(task.kernel, task.X, dtype=np.float32, store=2 * task.n**2 <= memory_budget() // 2)
+        narrow = FeatureCentred(twin, task.w, centre=task.centre)
     solver = SymmetricKrylov(task.tol, max_products=task.max_iterations or 300, seed=task.seed)
-    return solver(B, task.k, reason, twin=narrow)
+    result = solver(B, task.k, reason, twin=narrow)
+    return result, _smallest(B, float(result.values[0]), task.seed) if task.unknown else 0.0
 
 
-def _coefficients(K: Operator, task: Task, result: Spectrum) -> Decomposition:
+def _smallest(B: Operator, top: float, seed: int) -> float:
+    """The smallest eigenvalue of B, as τ less the largest of τI − B with τ the largest of B.
+
+    What Krylov finds is never below the smallest, so that a negative answer is proof.
+    """
+    top = max(top, np.finfo(float).tiny)
+    shifted = Shifted(Multiple(B, -1.0), top)
+    return top - float(SymmetricKrylov(1e-5, max_products=60, seed=seed).attempt(shifted, 1, "").values[0])
+
+
+def _coefficients(means: Vector, task: Task, result: Spectrum, low: float) -> Decomposition:
     """α and c; directions without variance get the coefficient 0."""
     values, U = _cleaned(result.values), np.asarray(result.right, dtype=np.float64)
-    root = np.ones((task.n, 1)) if task.w is None else np.sqrt(task.w)[:, None]
+    root = np.sqrt(task.frequencies)[:, None]
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
     alpha, share = root * U * inverse, task.share
-    offset, mean_square, means = np.zeros(len(values)), 0.0, np.zeros(task.n)
     if task.centre:
         alpha = alpha - share[:, None] * alpha.sum(axis=0)
-        means = np.asarray(K.matmat(np.asarray(share[:, None], K.dtype)), dtype=np.float64)[:, 0]
-        offset, mean_square = means @ alpha, float(means @ share)
-    return Decomposition(values, U, task.X, alpha, offset, share, mean_square, means, result.certificate)
+    offset, mean_square = means @ alpha, float(means @ share)
+    return Decomposition(values, U, task.X, alpha, offset, share, mean_square, means, result.certificate, low)
 
 
 def _cleaned(values: Vector) -> Vector:
@@ -199,41 +245,46 @@ def _nystrom(task: Task, reason: str) -> Decomposition:
 
     K̂ = FFᵀ with F = K_{:,L}F_L⁻ᵀ and F_LF_Lᵀ = K_LL, so that 0 ≤ λ_i(K) − λ_i(K̂) ≤ tr(K − K̂), centred or not.
     """
+    if not task.kernel.positive_semidefinite:
+        raise ValueError(
+            f"{task.kernel!r} is not positive semidefinite, which eigen_solver='nystrom' needs. Use 'krylov'."
+        )
     m = min(task.n, task.landmarks or max(LANDMARKS, 4 * task.k))
     K = KernelOperator(task.kernel, task.X, dtype=np.float64, store=False)
-    found = rp_cholesky(np.asarray(K.diagonal(), dtype=np.float64), K.columns, m, seed=task.seed)
-    F, share = found.factor, task.share
+    own = np.asarray(K.diagonal(), dtype=np.float64)
+    found = rp_cholesky(own, K.columns, m, seed=task.seed)
+    F, share, at = found.factor, task.share, found.factor[found.indices]
     mean = share @ F if task.centre else np.zeros(F.shape[1])
-    root = np.ones((task.n, 1)) if task.w is None else np.sqrt(task.w)[:, None]
-    scatter = (F - mean) * root
-    squares, V = scipy.linalg.eigh(scatter.T @ scatter, check_finite=False)
+    F -= mean  # in place: F is the largest thing there is
+    if task.w is not None:
+        F *= np.sqrt(task.w)[:, None]
+    squares, V = scipy.linalg.eigh(F.T @ F, check_finite=False)
     values, V = _cleaned(squares[::-1][: task.k]), V[:, ::-1][:, : task.k]
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
-    U = scatter @ V * inverse
-    points = task.X[found.indices]
+    U = F @ V * inverse
     # k(x, L) = F_L f(x) for the features f, so that f(x)·v = k(x, L)·F_L⁻ᵀv
-    both = np.linalg.lstsq(F[found.indices].T, np.column_stack([V, mean]), rcond=None)[0]
+    both = np.linalg.lstsq(at.T, np.column_stack([V, mean]), rcond=None)[0]
     coefficients, middle = np.asarray(both[:, :-1], np.float64), np.asarray(both[:, -1], np.float64)
-    certificate = _nystrom_certificate(values, found.trace, task, reason, len(found.indices), U)
+    certificate = _nystrom_certificate(values, found.trace, own, task, reason, len(found.indices), U)
     warn_unless_converged(certificate, f"Use more than n_landmarks={m}, or eigen_solver='krylov'.")
+    points = chosen_points(task.X, found.indices)
+    square = float(mean @ mean)
     return Decomposition(
-        values,
-        U,
-        points,
-        coefficients,
-        mean @ V,
-        middle,
-        float(mean @ mean),
-        F[found.indices] @ mean,
-        certificate,
-        found.indices,
+        values, U, points, coefficients, mean @ V, middle, square, at @ mean, certificate, 0.0, found.indices
     )
 
 
-def _nystrom_certificate(values: Vector, trace: float, task: Task, reason: str, m: int, U: Matrix) -> Certificate:
+def chosen_points(X: Any, index: npt.NDArray[np.intp]) -> Any:
+    """Some of the points, of an array or of a list of objects."""
+    return [X[i] for i in index] if isinstance(X, (list, tuple)) else X[index]
+
+
+def _nystrom_certificate(
+    values: Vector, trace: float, own: Vector, task: Task, reason: str, m: int, U: Matrix
+) -> Certificate:
     norm = float(values[0]) if len(values) and values[0] > 0 else 1.0
-    heaviest = 1.0 if task.w is None else float(task.w.max())
-    bound = max(trace, 0.0) * heaviest
+    bound = max(trace, 0.0) * float(np.max(task.frequencies))
+    rounding = 8 * np.finfo(float).eps * max(1.0, float(own @ task.frequencies) / norm)
     return Certificate(
         f"Nyström with {m} landmarks by randomly pivoted Cholesky",
         reason,
@@ -243,5 +294,6 @@ def _nystrom_certificate(values: Vector, trace: float, task: Task, reason: str, 
         norm,
         float(np.max(np.abs(U.T @ U - np.eye(U.shape[1])), initial=0.0)),
         max(task.tol, 1e-6),
+        rounding,
         notes=(f"eigenvalues are too small by at most {bound:.3g}, the trace of what the landmarks leave out",),
     )

@@ -40,6 +40,7 @@ class Inverse:
     _mean_square: float
     _means: Vector
     _landmarks: Any
+    _root: Matrix | None
 
     def transform(self, X: Any) -> Matrix:
         """Scores of the rows of X."""
@@ -129,5 +130,10 @@ class Inverse:
         if is_precomputed(self.kernel_) or isinstance(points, (list, tuple)):
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel, or without rows to go back to.")
         rows = points.toarray() if hasattr(points, "toarray") else points
+        if np.ndim(getattr(self.kernel_, "gamma", None) or 0.0) > 0 or isinstance(self.gamma_, tuple):
+            raise ValueError(
+                "A kernel with one parameter for each feature does not fit scores. Use inverse='regularised'."
+            )
         self.X_transformed_fit_ = self._training_scores()
-        self.dual_coef_ = fit_ridge_inverse(self._score_kernel(), self.X_transformed_fit_, rows, self.alpha)
+        penalty = self.alpha if self._root is None else self.alpha / self._root[:, 0] ** 2
+        self.dual_coef_ = fit_ridge_inverse(self._score_kernel(), self.X_transformed_fit_, rows, penalty)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.analysis._weights import frequencies
 from gramian.estimators._components import fix_signs
-from gramian.estimators._kernel_fitting import DENSE, Decomposition, Task, choose, decompose
+from gramian.estimators._kernel_fitting import DENSE, Decomposition, Task, chosen_points, decompose
 from gramian.estimators._kernel_inputs import check_kernel_matrix, is_precomputed, points_of, warn_if_indefinite
 from gramian.estimators._kernel_inverse import Inverse
 from gramian.estimators._parameters import one_of
 from gramian.estimators._preimages import METHODS
-from gramian.kernels import Callable, Kernel, as_kernel
+from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators import KernelOperator
 from gramian.results import Certificate
 
@@ -178,17 +179,22 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             The estimator itself.
         """
         self._check_parameters()
-        points, n = points_of(self, X, reset=True)
+        for name in ("dual_coef_", "X_transformed_fit_"):
+            self.__dict__.pop(name, None)
+        every, n = points_of(self, X, reset=True)
         w = None if sample_weight is None else frequencies(sample_weight, n)
-        kernel = self._resolved(points)
-        if is_precomputed(kernel):
-            points = check_kernel_matrix(points)
-        k = n if self.n_components is None else min(n, int(self.n_components))
+        kept = None if w is None or np.all(w > 0) else np.flatnonzero(w > 0)  # a row of weight 0 is no row
+        if self._is_pairwise():
+            every = check_kernel_matrix(every)
+        points = every if kept is None else chosen_points(every, kept)
+        points = points[:, kept] if kept is not None and self._is_pairwise() else points
+        points = points.copy() if self.copy_X and kept is None and hasattr(points, "copy") else points
+        size = n if kept is None else len(kept)
         task = Task(
-            kernel,
+            self._resolved(points),
             points,
-            w,
-            k,
+            w if w is None or kept is None else w[kept],
+            size if self.n_components is None else min(size, int(self.n_components)),
             self.eigen_solver,
             self.tol or 1e-6,
             self.max_iter,
@@ -196,8 +202,9 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.centre,
             self.n_landmarks,
         )
-        self._name(decompose(task), task)
-        warn_if_indefinite(kernel, points, self.eigenvalues_, self._seed())
+        found = decompose(task)
+        self._name(found, task, n, kept)
+        warn_if_indefinite(found.low, found.values)
         if self.fit_inverse_transform:
             self._learn_inverse(points)
         return self
@@ -205,13 +212,13 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Matrix:
         """Fit and return the scores of X, √λ times the eigenvectors: no product with the kernel is needed."""
         self.fit(X, y, **params)
-        return self._like(self._training_scores())
+        return self.transform(X) if self._skipped else self._like(self._training_scores())
 
     def transform(self, X: Any) -> Matrix:
         """Scores of the rows of X, centred with the training means."""
         check_is_fitted(self)
         points, _ = points_of(self, X, reset=False)
-        return self._like(self._product(points, self.dual_coefficients_) - self.offset_)
+        return self._like(self._product(points, self.dual_coefficients_, self._precision) - self.offset_)
 
     def novelty(self, X: Any) -> Novelty:
         """T² within the components and squared distance from their span, in feature space, of the rows of X."""
@@ -235,40 +242,40 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         lengths = own - 2 * both[:, -1] + self._mean_square if self.centre else own
         return both[:, :-1] - self.offset_, lengths
 
-    def _product(self, points: Any, V: Matrix) -> Matrix:
+    def _product(self, points: Any, V: Matrix, dtype: Any = np.float64) -> Matrix:
+        if V.shape[1] == 0:
+            return np.zeros((len(points) if isinstance(points, list) else points.shape[0], 0))
         if is_precomputed(self.kernel_):
             K = points[:, self._landmarks] if self._landmarks is not None else points
-            return np.asarray(K, dtype=np.float64) @ V
-        A = KernelOperator(self.kernel_, points, self.X_fit_, dtype=self._precision, store=False)
+            return np.asarray(K @ V, dtype=np.float64)
+        A = KernelOperator(self.kernel_, points, self.X_fit_, dtype=dtype, store=False)
         return np.asarray(A.matmat(V.astype(A.dtype)), dtype=np.float64)
 
     def _training_scores(self) -> Matrix:
-        """√λ u, divided by √w; rows without weight are scored as new ones."""
-        Z = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
-        if self._root is None:
-            return Z
-        zero = self._root[:, 0] == 0
-        Z = np.divide(Z, self._root, out=np.zeros_like(Z), where=self._root > 0)
-        if zero.any():
-            Z[zero] = self._product(self._training[zero], self.dual_coefficients_) - self.offset_
-        return Z
+        """√λ u, divided by √w, of the rows that have weight."""
+        Z = (self.eigenvectors_ if self._kept is None else self.eigenvectors_[self._kept]) * np.sqrt(self.eigenvalues_)
+        return Z if self._root is None else np.asarray(Z / self._root)
 
     def _resolved(self, points: Any) -> Kernel:
         kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))
-        if isinstance(kernel, Callable) or is_precomputed(kernel):
+        if isinstance(points, list) or is_precomputed(kernel):
             self.gamma_ = self.gamma
             return kernel
         kernel = kernel.resolved(points)
-        self.gamma_ = getattr(kernel, "gamma", None) or (1 / points.shape[1] if self.gamma is None else self.gamma)
+        width = getattr(kernel, "bandwidth", None)
+        gamma = getattr(kernel, "gamma", None) if width is None else tuple(0.5 / np.square(np.atleast_1d(width)))
+        gamma = gamma[0] if isinstance(gamma, tuple) and len(gamma) == 1 else gamma
+        self.gamma_ = gamma or (1 / points.shape[1] if self.gamma is None else self.gamma)
         return kernel
 
-    def _name(self, found: Decomposition, task: Task) -> None:
+    def _name(self, found: Decomposition, task: Task, n: int, kept: Any) -> None:
         keep = np.ones(len(found.values), dtype=bool)
         if self.remove_zero_eig or self.n_components is None:
             keep = found.values > 0
         signs = _signs(found.vectors, task.w)[keep]
         self.eigenvalues_ = found.values[keep]
-        self.eigenvectors_ = found.vectors[:, keep] * signs
+        self.eigenvectors_ = np.zeros((n, int(keep.sum())))
+        self.eigenvectors_[slice(None) if kept is None else kept] = found.vectors[:, keep] * signs
         self.dual_coefficients_ = found.coefficients[:, keep] * signs
         self.offset_ = found.offset[keep] * signs
         self.mean_coefficients_ = found.share
@@ -281,12 +288,25 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._means = found.means
         self._weight = float(task.n if task.w is None else task.w.sum())
         self._root = None if task.w is None else np.sqrt(task.w)[:, None]
-        self._landmarks = found.landmarks
-        self._training = task.X
-        # values of k from 0 to 1 are as good in float32 as components of a residual of 1e-6 can use, and twice as quick
-        many = task.n > DENSE and choose(task.n, task.k, task.solver)[0] != "dense"
-        self._precision = np.float32 if many and task.tol >= 1e-6 and task.kernel.normalised else np.float64
+        self._landmarks = (
+            found.landmarks if kept is None else kept if found.landmarks is None else kept[found.landmarks]
+        )
+        self._kept, self._skipped = kept, kept is not None
+        self._precision = np.float32 if self._narrow_enough(found, task) else np.float64
         self._narrow = getattr(task.X, "dtype", None) == np.float32
+
+    def _narrow_enough(self, found: Decomposition, task: Task) -> bool:
+        """Whether scores of products in float32 are as good as a residual of ``tol`` leaves the components anyway.
+
+        Rounding errors of values k ≤ 1, as good as random, add up to some ε‖α‖; a score is of the size √(λ/n).
+        """
+        if task.n <= DENSE or found.landmarks is not None or not task.kernel.normalised or task.tol < 1e-6:
+            return False
+        error = 10 * 2.0**-23 * np.linalg.norm(found.coefficients, axis=0)
+        return bool(np.all(error <= task.tol * np.sqrt(found.values / task.frequencies.sum())))
+
+    def _is_pairwise(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     def _like(self, Z: Matrix) -> Matrix:
         return Z.astype(np.float32) if self._narrow else Z
@@ -300,15 +320,18 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         one_of("inverse", self.inverse, METHODS)
         if self.n_components is not None and not (int(self.n_components) == self.n_components >= 1):
             raise ValueError(f"n_components must be a positive whole number or None, got {self.n_components!r}.")
-        if not 0.0 <= self.tol < np.inf:
-            raise ValueError(f"tol must not be negative, got {self.tol!r}.")
+        for name in ("tol", "alpha"):
+            if not (isinstance(getattr(self, name), Real) and 0.0 <= getattr(self, name) < np.inf):
+                raise ValueError(f"{name} must be a number that is not negative, got {getattr(self, name)!r}.")
+        if self.max_iter is not None and not self.max_iter >= 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}.")
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._is_pairwise()
         return tags
 
     @property
@@ -317,8 +340,8 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     certificate_: Certificate
     eigenvectors_: Matrix
-    _root: Matrix | None
-    _training: Any
+    _kept: Any
+    _skipped: bool
     _narrow: bool
     _precision: Any
     _weight: float

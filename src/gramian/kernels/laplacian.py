@@ -76,8 +76,10 @@ class _ManhattanPairs(Pairs):
 
     def __init__(self, X: Any, Z: Any, gamma: Any, dtype: np.dtype[Any]) -> None:
         self.dtype, self.symmetric, self.shape = dtype, Z is X, (X.shape[0], Z.shape[0])
-        self.Z = _multiplied(Z, gamma * RATE)
-        self.X = self.Z if Z is X else _multiplied(X, gamma * RATE)
+        # about a common origin, so that what features have in common costs no digits
+        origin = 0.0 if is_sparse(Z) or not len(Z) else np.asarray(Z, dtype=np.float64).mean(axis=0)
+        self.Z = _multiplied(Z, gamma * RATE, origin)
+        self.X = self.Z if Z is X else _multiplied(X, gamma * RATE, origin)
 
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
         distance = manhattan_distances if is_sparse(self.X) else _cityblock
@@ -90,9 +92,9 @@ def _cityblock(X: Array, Z: Array) -> Array:
     return np.asarray(cdist(X, Z, "cityblock"))
 
 
-def _multiplied(X: Any, gamma: Any) -> Any:
-    """The features times γ, in float64."""
+def _multiplied(X: Any, gamma: Any, origin: Any) -> Any:
+    """The features about an origin times γ, in float64."""
     if not is_sparse(X):
-        return np.asarray(X, dtype=np.float64) * gamma
+        return (np.asarray(X, dtype=np.float64) - origin) * gamma
     X = X.astype(np.float64)
     return X * gamma if np.ndim(gamma) == 0 else sp.csr_array(X @ sp.diags_array(gamma))

@@ -109,6 +109,9 @@ def rp_cholesky(
         _extend(F, chosen, accepted, L, columns)
         chosen = np.concatenate([chosen, accepted])
         left -= np.sum(F[:, len(chosen) - len(accepted) : len(chosen)] ** 2, axis=1)
+        if np.any(left < -50 * noise.max()):
+            worst = int(np.argmin(left))
+            raise ValueError(f"Row {worst} is longer than its own length: the matrix is not positive semidefinite.")
         left[(left <= noise) | np.isin(np.arange(len(left)), chosen)] = 0.0
     factor = np.ascontiguousarray(F[:, : len(chosen)])
     return PivotedCholesky(chosen, factor, float(left.sum()), float(start.sum()), len(chosen))

@@ -21,7 +21,7 @@ __all__ = ["fit_ridge_inverse", "ridge_points"]
 Matrix = npt.NDArray[np.float64]
 
 
-def fit_ridge_inverse(kernel: Kernel, scores: Any, X: Any, alpha: float = 1.0) -> Matrix:
+def fit_ridge_inverse(kernel: Kernel, scores: Any, X: Any, alpha: Any = 1.0) -> Matrix:
     """Return the dual coefficients B = (k(T, T) + αI)⁻¹X of the map from scores T to rows X.
 
     Parameters
@@ -33,7 +33,7 @@ def fit_ridge_inverse(kernel: Kernel, scores: Any, X: Any, alpha: float = 1.0) -
     X : array-like of shape (n, d)
         The training rows.
     alpha : float, default=1.0
-        α > 0 trades exactness on the training rows for smoothness.
+        α > 0 trades exactness on the training rows for smoothness; α/w for rows of weight w.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def fit_ridge_inverse(kernel: Kernel, scores: Any, X: Any, alpha: float = 1.0) -
     T, rows = np.asarray(scores, dtype=np.float64), np.asarray(X, dtype=np.float64)
     if T.ndim != 2 or rows.ndim != 2 or len(T) != len(rows):
         raise ValueError(f"scores of shape {T.shape} and X of shape {rows.shape} must have the same number of rows.")
-    if not 0 <= alpha < np.inf:
+    if not np.all((np.asarray(alpha) >= 0) & np.isfinite(alpha)):
         raise ValueError(f"alpha must be a number from 0 on, got {alpha!r}.")
     K = np.asarray(kernel(T), dtype=np.float64)
     K.flat[:: len(K) + 1] += alpha
