@@ -10,6 +10,7 @@ so that new points are centred with the training means by subtracting one number
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from gramian.kernels import Callable, Kernel, Precomputed
+from gramian.kernels import Kernel, Precomputed
 from gramian.operators import Data, FeatureCentred, KernelOperator, Multiple, Operator, Shifted
-from gramian.results import Certificate, Spectrum
+from gramian.results import Certificate, NumericalWarning, Spectrum
 from gramian.sources import memory_budget
 from gramian.spectral import SymmetricKrylov
 from gramian.spectral.rayleigh import warn_unless_converged
@@ -71,7 +72,8 @@ class Task:
     @property
     def unknown(self) -> bool:
         """Whether nothing says that the kernel is positive semidefinite."""
-        return isinstance(self.kernel, (Callable, Precomputed)) or not self.kernel.positive_semidefinite
+        unheard = self.kernel.takes_objects or isinstance(self.kernel, Precomputed)
+        return unheard or not self.kernel.positive_semidefinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +160,17 @@ def decompose(task: Task) -> Decomposition:
 
 def _costly(task: Task) -> bool:
     """Whether a value of the kernel costs a call of Python, so that every one is kept if it can be."""
-    return isinstance(task.kernel, Callable) and 4 * task.n**2 <= memory_budget()
+    return task.kernel.takes_objects and 4 * task.n**2 <= memory_budget()
 
 
 def _no_variance(task: Task, reason: str) -> Spectrum:
-    """All features are equal: any directions will do."""
+    """All features are equal, as far as K can tell: any directions will do."""
+    warnings.warn(
+        "All features are equal, as far as the kernel matrix can tell: there is no variance to explain. If the rows do "
+        "differ, subtract their mean, or choose a narrower kernel.",
+        NumericalWarning,
+        stacklevel=5,
+    )
     zero = np.zeros(task.k)
     certificate = Certificate("none needed", f"{reason}; all features are equal", 1, zero, zero, 0.0, 0.0, 1e-10)
     return Spectrum(zero, np.eye(task.n, task.k), None, certificate)
@@ -259,7 +267,10 @@ def _nystrom(task: Task, reason: str) -> Decomposition:
     if task.w is not None:
         F *= np.sqrt(task.w)[:, None]
     squares, V = scipy.linalg.eigh(F.T @ F, check_finite=False)
-    values, V = _cleaned(squares[::-1][: task.k]), V[:, ::-1][:, : task.k]
+    nothing = NOTHING * float(own @ task.frequencies)
+    values, V = squares[::-1][: task.k], V[:, ::-1][:, : task.k]
+    values = _cleaned(np.where(values > nothing, values, 0.0))
+    V = V * (values > 0)  # directions without variance get the coefficient 0
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
     U = F @ V * inverse
     # k(x, L) = F_L f(x) for the features f, so that f(x)·v = k(x, L)·F_L⁻ᵀv

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from array_api_compat import is_array_api_obj, is_numpy_array
 
 from gramian.estimators._inputs import open_input, refuse_non_finite
-from gramian.kernels import Callable, Kernel, Precomputed, Product, Scaled, Sum
+from gramian.kernels import Kernel, Precomputed
 from gramian.results import NumericalWarning
 from gramian.sources import Source, open_source
 
@@ -50,20 +50,16 @@ def _are_objects(kernel: Any, X: Any) -> bool:
         return bool(is_numpy_array(X) and X.dtype == object and X.ndim == 1)
     if isinstance(X, (Source, str)) or hasattr(X, "toarray") or hasattr(X, "columns"):
         return False
-    return not all(isinstance(x, (list, tuple, np.ndarray)) and np.isrealobj(x) and _numbers(x) for x in X)
+    rows = all(isinstance(x, (list, tuple, np.ndarray)) and _numbers(x) for x in X)
+    return not rows or len({len(x) for x in X}) > 1
 
 
 def _calls(kernel: Any) -> bool:
-    """Whether a kernel is, or is made of, functions of two objects alone."""
-    if isinstance(kernel, (Product, Sum)):
-        return _calls(kernel.first) and _calls(kernel.second)
-    if isinstance(kernel, Scaled):
-        return _calls(kernel.kernel)
-    return isinstance(kernel, Callable) or (callable(kernel) and not isinstance(kernel, Kernel))
+    return kernel.takes_objects if isinstance(kernel, Kernel) else callable(kernel)
 
 
 def _numbers(x: Any) -> bool:
-    return all(isinstance(value, Real) for value in np.ravel(np.asarray(x, dtype=object)))
+    return all(isinstance(value, Real) for value in x)
 
 
 def _gathered(source: Source) -> Any:

@@ -39,7 +39,7 @@ class Inverse:
     gamma_: Any
     _mean_square: float
     _means: Vector
-    _landmarks: Any
+    _of_all: bool
     _root: Matrix | None
 
     def transform(self, X: Any) -> Matrix:
@@ -104,7 +104,7 @@ class Inverse:
 
     def _products(self, Z: Matrix) -> Matrix | None:
         """⟨P, φ(x_i)⟩ of all training rows, where they are the points the components are made of."""
-        if self._landmarks is not None:
+        if not self._of_all:
             return None
         mean = self._means if self.centre else 0.0
         return np.asarray(Z @ (self._training_scores() + self.offset_).T + mean)

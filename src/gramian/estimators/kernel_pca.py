@@ -291,7 +291,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._landmarks = (
             found.landmarks if kept is None else kept if found.landmarks is None else kept[found.landmarks]
         )
-        self._kept, self._skipped = kept, kept is not None
+        self._kept, self._skipped, self._of_all = kept, kept is not None, found.landmarks is None
         self._precision = np.float32 if self._narrow_enough(found, task) else np.float64
         self._narrow = getattr(task.X, "dtype", None) == np.float32
 
@@ -342,6 +342,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     eigenvectors_: Matrix
     _kept: Any
     _skipped: bool
+    _of_all: bool
     _narrow: bool
     _precision: Any
     _weight: float

@@ -83,6 +83,11 @@ class Kernel(ABC):
         """Whether a parameter is to be found from data."""
         return False
 
+    @property
+    def takes_objects(self) -> bool:
+        """Whether points may be objects of any kind, and not rows of numbers only."""
+        return False
+
     @abstractmethod
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points for evaluation in tiles; Z = X where None is given."""

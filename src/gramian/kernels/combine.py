@@ -34,6 +34,11 @@ class _Two(Kernel):
         """Whether either is."""
         return self.first.automatic or self.second.automatic
 
+    @property
+    def takes_objects(self) -> bool:
+        """Whether both do."""
+        return self.first.takes_objects and self.second.takes_objects
+
     def resolved(self, X: Any) -> Kernel:
         """Resolve both."""
         return type(self)(self.first.resolved(X), self.second.resolved(X))
@@ -109,6 +114,11 @@ class Scaled(Kernel):
 
     kernel: Kernel
     factor: float
+
+    @property
+    def takes_objects(self) -> bool:
+        """Whether the kernel does."""
+        return self.kernel.takes_objects
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.factor) and self.factor > 0):

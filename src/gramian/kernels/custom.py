@@ -53,6 +53,11 @@ class Callable(Kernel):
             raise ValueError(f"function must be callable with two objects, got {self.function!r}.")
         object.__setattr__(self, "parameters", tuple(dict(self.parameters).items()))
 
+    @property
+    def takes_objects(self) -> bool:
+        """Anything the function takes."""
+        return True
+
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Take the objects as they are."""
         return _ObjectPairs(self._bound(), _objects(X), None if Z is None else _objects(Z), dtype)

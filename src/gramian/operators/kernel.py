@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gramian.compute import cpu, tiles
-from gramian.kernels import Callable, Kernel, Precomputed, as_kernel
+from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators.base import Operator
 from gramian.sources import Source, memory_budget, open_source
 
@@ -231,7 +231,7 @@ class _Rows:
 
 def _points(kernel: Kernel, X: Any, in_memory: bool) -> Any:
     """The points as a kernel takes them: an array or CSR, a list of objects, or the Source of a file."""
-    if isinstance(kernel, Callable) and not isinstance(X, Source):
+    if kernel.takes_objects and not isinstance(X, Source):
         return X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
     source = open_source(X)
     if source.resident:
