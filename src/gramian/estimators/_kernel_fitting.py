@@ -148,14 +148,28 @@ def decompose(task: Task) -> Decomposition:
     K: Operator = KernelOperator(task.kernel, task.X, dtype=np.float64, store=way == "dense" or _costly(task))
     own = np.asarray(K.diagonal(), dtype=np.float64)  # type: ignore[attr-defined]
     K = Data(K.to_dense()) if way == "dense" else K  # evaluated once, whatever is asked of it
-    means = np.asarray(K.matmat(task.share[:, None]))[:, 0] if task.centre else np.zeros(task.n)
+    B = FeatureCentred(K, task.w, centre=task.centre)
+    twin = _twin(task, own) if way == "krylov" else None
+    if twin is None and _spread(B, task, own) <= NOTHING and not task.unknown:
+        return _coefficients(B, task, _no_variance(task, reason), 0.0)
+    return _coefficients(B, task, *(_dense(B, task, reason) if way == "dense" else _krylov(B, twin, task, reason)))
+
+
+def _spread(B: FeatureCentred, task: Task, own: Vector) -> float:
+    """tr B as a share of the trace of K: what centring leaves."""
     whole = float(own @ task.frequencies)
-    spread = whole - float(task.frequencies.sum()) * float(means @ task.share)
-    if not spread > NOTHING * abs(whole) and not task.unknown:
-        return _coefficients(means, task, _no_variance(task, reason), 0.0)
-    if way == "dense":
-        return _coefficients(means, task, *_dense(K, task, reason))
-    return _coefficients(means, task, *_krylov(K, task, reason, own, spread > CANCELS * abs(whole)))
+    taken = float(task.frequencies.sum()) * float(B.means @ B.share) if task.centre else 0.0
+    return (whole - taken) / abs(whole) if whole != 0.0 else 0.0
+
+
+def _twin(task: Task, own: Vector) -> FeatureCentred | None:
+    """B in float32, where there are many products to make and centring leaves digits enough."""
+    if task.n <= DENSE or not 1e-30 < float(np.max(own)) < 1e30 or _costly(task):
+        return None
+    # what fits is kept from the first product, one triangle
+    K = KernelOperator(task.kernel, task.X, dtype=np.float32, store=2 * task.n**2 <= memory_budget() // 2)
+    B = FeatureCentred(K, task.w, centre=task.centre)
+    return B if _spread(B, task, own) > CANCELS else None
 
 
 def _costly(task: Task) -> bool:
@@ -176,10 +190,10 @@ def _no_variance(task: Task, reason: str) -> Spectrum:
     return Spectrum(zero, np.eye(task.n, task.k), None, certificate)
 
 
-def _dense(K: Operator, task: Task, reason: str) -> tuple[Spectrum, float]:
+def _dense(B: FeatureCentred, task: Task, reason: str) -> tuple[Spectrum, float]:
     """LAPACK on B, the residuals by one product with it; and its smallest eigenvalue where that is not known."""
     n, k = task.n, task.k
-    M = _centred_matrix(FeatureCentred(K, task.w, centre=task.centre))
+    M = _centred_matrix(B)
     values, vectors = scipy.linalg.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
     if vectors.shape[1] < k:  # LAPACK finds no part of a spectrum that is one large cluster
         values, vectors = scipy.linalg.eigh(M, check_finite=False)
@@ -189,7 +203,7 @@ def _dense(K: Operator, task: Task, reason: str) -> tuple[Spectrum, float]:
     orthogonality = float(np.max(np.abs(vectors.T @ vectors - np.eye(k)), initial=0.0))
     method = "dense: eigendecomposition of the centred kernel matrix"
     # entries that are large beside what centring leaves of them have lost digits before LAPACK sees them
-    largest = float(np.max(np.abs(K.to_dense()), initial=0.0)) * float(np.max(task.frequencies))
+    largest = float(np.max(np.abs(B.A.to_dense()), initial=0.0)) * float(np.max(task.frequencies))
     rounding = 4 * np.finfo(float).eps * max(1.0, largest * n**0.5 / norm)
     certificate = Certificate(method, reason, 1, values, residuals, norm, orthogonality, max(task.tol, 1e-10), rounding)
     warn_unless_converged(certificate, "Subtract the mean from the data, or scale them.")
@@ -209,15 +223,10 @@ def _centred_matrix(B: FeatureCentred) -> Matrix:
     return K
 
 
-def _krylov(K: Operator, task: Task, reason: str, own: Vector, keeps_digits: bool) -> tuple[Spectrum, float]:
+def _krylov(B: FeatureCentred, twin: Operator | None, task: Task, reason: str) -> tuple[Spectrum, float]:
     """Block Krylov: iterated on tiles in float32 where that helps, projected and certified in float64."""
-    B, narrow = FeatureCentred(K, task.w, centre=task.centre), None
-    if task.n > DENSE and keeps_digits and 1e-30 < float(np.max(own)) < 1e30 and not _costly(task):
-        # many products are to come: what fits is kept from the first, one triangle in float32
-        twin = KernelOperator(task.kernel, task.X, dtype=np.float32, store=2 * task.n**2 <= memory_budget() // 2)
-        narrow = FeatureCentred(twin, task.w, centre=task.centre)
     solver = SymmetricKrylov(task.tol, max_products=task.max_iterations or 300, seed=task.seed)
-    result = solver(B, task.k, reason, twin=narrow)
+    result = solver(B, task.k, reason, twin=twin)
     return result, _smallest(B, float(result.values[0]), task.seed) if task.unknown else 0.0
 
 
@@ -231,14 +240,16 @@ def _smallest(B: Operator, top: float, seed: int) -> float:
     return top - float(SymmetricKrylov(1e-5, max_products=60, seed=seed).attempt(shifted, 1, "").values[0])
 
 
-def _coefficients(means: Vector, task: Task, result: Spectrum, low: float) -> Decomposition:
+def _coefficients(B: FeatureCentred, task: Task, result: Spectrum, low: float) -> Decomposition:
     """α and c; directions without variance get the coefficient 0."""
     values, U = _cleaned(result.values), np.asarray(result.right, dtype=np.float64)
     root = np.sqrt(task.frequencies)[:, None]
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
     alpha, share = root * U * inverse, task.share
+    means = np.zeros(task.n)
     if task.centre:
         alpha = alpha - share[:, None] * alpha.sum(axis=0)
+        means = np.asarray(B.means, dtype=np.float64)
     offset, mean_square = means @ alpha, float(means @ share)
     return Decomposition(values, U, task.X, alpha, offset, share, mean_square, means, result.certificate, low)
 
