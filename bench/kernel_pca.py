@@ -155,7 +155,8 @@ def main(argv: list[str] | None = None) -> int:
             if rows <= MOST.get(solver, rows):
                 results.append((rows, solver, best(solver, rows, rows == 5_000, args.limit, args.repeats)))
                 print("\n".join(table(results[-1:])[2:]), flush=True)
-    out = ROOT / "bench" / "results" / f"kernel-pca-{datetime.now(UTC):%Y-%m-%d}.md"
+    part = "".join(f"-{rows}" for rows in args.rows or ())
+    out = ROOT / "bench" / "results" / f"kernel-pca-{datetime.now(UTC):%Y-%m-%d}{part}.md"
     out.write_text("\n".join([*_head(), *table(results), ""]), encoding="utf-8")
     print(f"wrote {out.relative_to(ROOT)}")
     return 0
