@@ -212,7 +212,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Matrix:
         """Fit and return the scores of X, √λ times the eigenvectors: no product with the kernel is needed."""
         self.fit(X, y, **params)
-        return self.transform(X) if self._skipped else self._like(self._training_scores())
+        return self._like(self._training_scores()) if self._kept is None else self.transform(X)
 
     def transform(self, X: Any) -> Matrix:
         """Scores of the rows of X, centred with the training means."""
@@ -288,10 +288,9 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._means = found.means
         self._weight = float(task.n if task.w is None else task.w.sum())
         self._root = None if task.w is None else np.sqrt(task.w)[:, None]
-        self._landmarks = (
-            found.landmarks if kept is None else kept if found.landmarks is None else kept[found.landmarks]
-        )
-        self._kept, self._skipped, self._of_all = kept, kept is not None, found.landmarks is None
+        chosen = found.landmarks
+        self._landmarks = chosen if kept is None else kept if chosen is None else kept[chosen]
+        self._kept, self._of_all = kept, found.landmarks is None
         self._precision = np.float32 if self._narrow_enough(found, task) else np.float64
         self._narrow = getattr(task.X, "dtype", None) == np.float32
 
@@ -341,7 +340,6 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     certificate_: Certificate
     eigenvectors_: Matrix
     _kept: Any
-    _skipped: bool
     _of_all: bool
     _narrow: bool
     _precision: Any
