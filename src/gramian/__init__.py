@@ -2,7 +2,7 @@
 
 from gramian import analysis, kernels, likelihood, operators, sources, spectral
 from gramian.estimators import PCA, KernelPCA, Nystroem, PolynomialMap, RBFSampler, rank_advice
-from gramian.results import Certificate, NumericalWarning, Optimum, Spectrum
+from gramian.results import Certificate, NumericalWarning, Optimum, Residual, Solution, Spectrum
 from gramian.sources import Source
 from gramian.sources import open_source as open
 
@@ -15,6 +15,8 @@ __all__ = [
     "Optimum",
     "PolynomialMap",
     "RBFSampler",
+    "Residual",
+    "Solution",
     "Source",
     "Spectrum",
     "analysis",

@@ -13,7 +13,8 @@ from array_api_compat import to_device
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.operators.base import Operator
-from gramian.results import Certificate, Spectrum, Vector
+from gramian.results import Certificate, Spectrum
+from gramian.results.spectrum import Vector
 
 __all__ = ["Triplets", "default_tolerance", "finish", "random_block", "spectrum", "warn_unless_converged"]
 
