@@ -99,7 +99,7 @@ class Filter:
         """Generalised cross-validation (RSS/N)/(1 − df/N)², of shape (λs, t); infinite where df = N."""
         free = np.maximum(1.0 - self.dof(lam) / self.count, 0.0)[:, None]
         mean = self.rss(lam) / self.count
-        return np.divide(mean, free**2, out=np.full_like(mean, np.inf), where=free > 1e-12)
+        return np.asarray(np.divide(mean, free**2, out=np.full_like(mean, np.inf), where=free > 1e-12))
 
     def noise(self, lam: Any) -> Matrix:
         """Estimate RSS/(N − df) of the variance of the errors, of shape (λs, t); NaN where df = N."""
