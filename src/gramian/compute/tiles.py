@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from gramian.compute.threads import parallel
 
-__all__ = ["Stored", "Tiled", "adjoint", "dense", "product", "symmetric_product"]
+__all__ = ["Stored", "Tiled", "adjoint", "dense", "packed", "product", "symmetric_product"]
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
@@ -200,8 +200,41 @@ def dense(K: Tiled) -> Array:
     return out
 
 
-def _slices(n: int, step: int) -> list[slice]:
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+def packed(K: Tiled) -> Array:
+    """One triangle of a symmetric K in LAPACK's rectangular full packed form (TRANSR='N', UPLO='L'), n(n+1)/2 numbers.
+
+    Half the memory of a matrix, and factored at the same speed (Gustavson, Waśniewski, Dongarra and Langou, 2010).
+    Read in rows, with h = ⌈n/2⌉, the array holds the first h rows of the upper triangle of K and, in the room left
+    below their diagonal, the lower triangle of the other n − h rows and columns.
+    """
+    n, step = K.shape[0], side(1, K.dtype.itemsize)
+    half, even = (n + 1) // 2, 1 - n % 2
+    memory = np.empty(n * (n + 1) // 2, K.dtype)
+    C = memory.reshape(half, n + even)
+    head, tail = C[:, even:], C[1 - even :]
+    jobs = [(head, rows, c, 0) for rows in _slices(half, step) for c in (rows, *_slices(n, step, rows.stop))]
+    jobs += [(tail, rows, c, half) for rows in _slices(n - half, step) for c in _slices(rows.stop, step)]
+
+    def work(share: Sequence[tuple[Array, slice, slice, int]]) -> None:
+        buffers = _buffers(K, step)
+        for home, rows, columns, first in share:
+            tile = K.fill(_moved(rows, first), _moved(columns, first), buffers)
+            if rows != columns:
+                home[rows, columns] = tile
+            else:  # both triangles of these places are in use
+                mask = np.tri(len(tile), dtype=bool)
+                np.copyto(home[rows, columns], tile, where=mask if first else mask.T)
+
+    _share(K, work, jobs)
+    return memory
+
+
+def _moved(part: slice, by: int) -> slice:
+    return slice(part.start + by, part.stop + by)
+
+
+def _slices(n: int, step: int, start: int = 0) -> list[slice]:
+    return [slice(i, min(i + step, n)) for i in range(start, n, step)]
 
 
 def _step(K: Tiled, V: Array) -> int:

@@ -1,6 +1,23 @@
 """Linear systems: a small frozen object of tolerances, called with an operator, returns a Solution."""
 
+from gramian.linear.cg import ConjugateGradients
+from gramian.linear.cgls import CGLS
+from gramian.linear.cholesky import Cholesky
+from gramian.linear.inducing import Inducing
 from gramian.linear.path import CRITERIA, Filter, RidgePath, leave_one_out
+from gramian.linear.preconditioners import Nystrom
 from gramian.results import Residual, Solution
 
-__all__ = ["CRITERIA", "Filter", "Residual", "RidgePath", "Solution", "leave_one_out"]
+__all__ = [
+    "CGLS",
+    "CRITERIA",
+    "Cholesky",
+    "ConjugateGradients",
+    "Filter",
+    "Inducing",
+    "Nystrom",
+    "Residual",
+    "RidgePath",
+    "Solution",
+    "leave_one_out",
+]

@@ -78,6 +78,17 @@ class Filter:
         """σ²/(σ²+λ), of shape (r, λs): how much of each direction is kept."""
         return np.asarray(self.squares[:, None] * self.inverse(lam))
 
+    def left(self, lam: Any) -> Matrix:
+        """λ/(σ²+λ), of shape (r, λs): how much of each direction is left, without cancelling; 1 where both are 0."""
+        lam = np.atleast_1d(np.asarray(lam, dtype=np.float64))
+        total = self.squares[:, None] + lam[None, :]
+        return np.asarray(np.divide(lam[None, :] + 0.0 * total, total, out=np.ones_like(total), where=total > 0))
+
+    def free(self, lam: Any) -> Vector:
+        """N − df, of shape (λs,), summed without cancelling."""
+        fixed = self.count - float(self.intercept) - len(self.squares)
+        return np.asarray(fixed + self.left(lam).sum(axis=0))
+
     def dof(self, lam: Any) -> Vector:
         """Effective degrees of freedom Σσ²/(σ²+λ), of shape (λs,), one more for an intercept."""
         return np.asarray(self.shrinkage(lam).sum(axis=0) + float(self.intercept))
@@ -92,24 +103,24 @@ class Filter:
 
     def rss(self, lam: Any) -> Matrix:
         """Weighted residual sum of squares, of shape (λs, t)."""
-        left = 1.0 - self.shrinkage(lam)
-        return np.asarray(self.rest[None, :] + (left**2).T @ self.projections**2)
+        return np.asarray(self.rest[None, :] + (self.left(lam) ** 2).T @ self.projections**2)
 
     def gcv(self, lam: Any) -> Matrix:
         """Generalised cross-validation (RSS/N)/(1 − df/N)², of shape (λs, t); infinite where df = N."""
-        free = np.maximum(1.0 - self.dof(lam) / self.count, 0.0)[:, None]
+        free = np.maximum(self.free(lam) / self.count, 0.0)[:, None]
         mean = self.rss(lam) / self.count
         return np.asarray(np.divide(mean, free**2, out=np.full_like(mean, np.inf), where=free > 1e-12))
 
     def noise(self, lam: Any) -> Matrix:
         """Estimate RSS/(N − df) of the variance of the errors, of shape (λs, t); NaN where df = N."""
-        free, rss = (self.count - self.dof(lam))[:, None], self.rss(lam)
+        free, rss = self.free(lam)[:, None], self.rss(lam)
         return np.divide(rss, free, out=np.full_like(rss, np.nan), where=free > 1e-12 * self.count)
 
     def scale(self, lam: Any) -> Matrix:
         r"""Most likely noise variance s of y ~ N(0, s(W⁻¹ + X Xᵀ/λ)), of shape (λs, t)."""
-        left = 1.0 - self.shrinkage(lam)
-        return np.asarray((self.rest[None, :] + left.T @ self.projections**2) / (self.count - float(self.intercept)))
+        return np.asarray(
+            (self.rest[None, :] + self.left(lam).T @ self.projections**2) / (self.count - float(self.intercept))
+        )
 
     def log_likelihood(self, lam: Any, scale: Any = None) -> Matrix:
         r"""Log marginal likelihood of y ~ N(b, s(W⁻¹ + X Xᵀ/λ)), of shape (λs, t).

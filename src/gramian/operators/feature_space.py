@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import is_numpy_namespace
+
+from gramian.compute import tiles
 from gramian.operators.base import Operator
 from gramian.operators.compose import _Composed
+from gramian.operators.kernel import KernelOperator
 
 __all__ = ["FeatureCentred"]
 
@@ -68,6 +75,40 @@ class FeatureCentred(_Composed):
         """Multiply by the transpose: the matrix is symmetric."""
         return self.matmat(U)
 
+    def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
+        """Rows of the matrix: those of K less m_i + m_j − w̄ᵀKw̄, with m = Kw̄, times √w on both sides."""
+        if V is not None:
+            yield from super().rows(V)
+            return
+        m, c = (self.means, self.share @ self.means) if self.centre else (None, 0.0)
+        for start, stop, block in self.A.rows():
+            block = block if m is None else block - (m[start:stop, None] + m[None, :] - c)
+            yield start, stop, block if self.root is None else block * (self.root[start:stop, None] * self.root)
+
+    def to_dense(self) -> Array:
+        """The matrix, written once."""
+        if not is_numpy_namespace(self.xp):
+            return super().to_dense()
+        out = np.empty(self.shape, self.dtype)
+        for start, stop, block in self.rows():
+            out[start:stop] = block
+        return out
+
+    def diagonal(self) -> Array:
+        """w_i(K_ii − 2m_i + w̄ᵀKw̄), of a K that knows its diagonal: squared lengths of weighted, centred features."""
+        own = self.A.diagonal()  # type: ignore[attr-defined]
+        if self.centre:
+            own = own - (2 * self.means - self.share @ self.means)
+        return own if self.root is None else self.root**2 * own
+
+    def packed(self, dtype: npt.DTypeLike) -> Array:
+        """One triangle as :func:`gramian.compute.tiles.packed` lays it out: what Cholesky factors."""
+        kernel = isinstance(self.A, KernelOperator)
+        K = self.A.tiled(dtype) if kernel else _Matrix(np.asarray(self.A.to_dense(), dtype=dtype))  # type: ignore[attr-defined]
+        m = np.asarray(self.means, dtype=np.float64) if self.centre else None
+        root = None if self.root is None else np.asarray(self.root, dtype=np.float64)
+        return tiles.packed(_Dressed(K, m, float(self.share @ self.means) if self.centre else 0.0, root))
+
     def _product(self, V: Array) -> Array:
         """K V; the first time with one column more, w̄, which costs next to nothing."""
         if self._means is not None or not self.centre:
@@ -78,3 +119,33 @@ class FeatureCentred(_Composed):
 
     def _weighted(self, V: Array) -> Array:
         return V if self.root is None else self.root[:, None] * V
+
+
+class _Matrix:
+    """A dense symmetric matrix that hands out its tiles."""
+
+    symmetric, buffers, serial, side = True, 0, False, 0
+
+    def __init__(self, K: Any) -> None:
+        self.K, self.shape, self.dtype = K, K.shape, K.dtype
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Any]) -> Any:
+        return self.K[rows, columns]
+
+
+class _Dressed:
+    """Tiles of K, centred and weighted while they are at hand."""
+
+    symmetric, side = True, 0
+
+    def __init__(self, K: tiles.Tiled, m: Any, c: float, root: Any) -> None:
+        self.K, self.m, self.c, self.root = K, m, c, root
+        self.shape, self.dtype, self.buffers, self.serial = K.shape, K.dtype, K.buffers, K.serial
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Any]) -> Any:
+        tile = self.K.fill(rows, columns, buffers)
+        if self.m is not None:
+            tile = tile - (self.m[rows, None] + (self.m[columns] - self.c)).astype(self.dtype)
+        if self.root is not None:
+            tile = tile * (self.root[rows, None] * self.root[columns]).astype(self.dtype)
+        return tile

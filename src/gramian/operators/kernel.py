@@ -154,6 +154,25 @@ class KernelOperator(Operator):
         for start, stop, pairs in self._parts(self._block_rows(self.shape[1])):
             yield start, stop, tiles.dense(pairs)
 
+    def to_dense(self) -> Array:
+        """K as a matrix, written once."""
+        if self._file is not None:
+            return np.asarray(super().to_dense())
+        self._count_pass()
+        return tiles.dense(self._pairs)
+
+    def tiled(self, dtype: npt.DTypeLike) -> tiles.Tiled:
+        """K = k(X, X) as something that hands out tiles in a dtype, each evaluated when asked for."""
+        if self.Z is not None or self.shape[0] != self.shape[1]:
+            raise ValueError(f"Only k(X, X) is symmetric; this operator of shape {self.shape} has two sets of points.")
+        pairs: tiles.Tiled = self.kernel.pairs(self.X, None, np.dtype(dtype))
+        return pairs
+
+    def packed(self, dtype: npt.DTypeLike) -> Array:
+        """One triangle of K = k(X, X) as :func:`gramian.compute.tiles.packed` lays it out: what Cholesky factors."""
+        self._count_pass()
+        return tiles.packed(self.tiled(dtype))
+
     def diagonal(self) -> Array:
         """k(x, x) for every point; of K = k(X, X) only."""
         if self.Z is not None:

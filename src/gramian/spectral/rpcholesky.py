@@ -17,6 +17,7 @@ Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 ROUNDING = 100  # a pivot below this many ε of its entry of the diagonal is rounding
+PROMISED = 2e-12  # ... and one below this part of it too: no better are values of kernels in float64, of rows far out
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,13 @@ class PivotedCholesky:
 
 
 def rp_cholesky(
-    diagonal: Vector, columns: Callable[..., Any], k: int, *, block: int | None = None, seed: int = 0
+    diagonal: Vector,
+    columns: Callable[..., Any],
+    k: int,
+    *,
+    block: int | None = None,
+    seed: int = 0,
+    start: PivotedCholesky | None = None,
 ) -> PivotedCholesky:
     r"""Factor K ≈ FFᵀ from at most k columns, each drawn in proportion to what is left of its entry of the diagonal.
 
@@ -76,6 +83,9 @@ def rp_cholesky(
         Proposals at a time: k/10, from 1 to 128, where not given.
     seed : int, default=0
         For the draws.
+    start : PivotedCholesky, optional
+        A factor of the same matrix to continue: its landmarks stay, and the next ones are drawn as if they had been
+        drawn in one go (by other random numbers, so they are not the same ones).
 
     Returns
     -------
@@ -91,14 +101,15 @@ def rp_cholesky(
     >>> rp_cholesky(np.diagonal(K), lambda j, i=slice(None): K[i][:, j], 3)
     PivotedCholesky(2 landmarks of 3, 0 of the trace left)
     """
-    start = np.asarray(diagonal, dtype=np.float64)
-    _check(start, k)
+    own = np.asarray(diagonal, dtype=np.float64)
+    _check(own, k)
     block = max(1, min(128, k // 10)) if block is None else block
     if block < 1:
         raise ValueError(f"block must be a positive number of proposals, got {block!r}.")
-    rng = np.random.default_rng(seed)
-    left, noise = start.copy(), _noise(start, columns)
-    F, chosen = np.zeros((len(start), k)), np.empty(0, dtype=np.intp)
+    noise = _noise(own, columns)
+    F, chosen = _begun(len(own), k, start)
+    rng = np.random.default_rng([seed, len(chosen)] if len(chosen) else seed)
+    left = _left(own - np.sum(F[:, : len(chosen)] ** 2, axis=1), chosen, noise)
     while len(chosen) < k and np.any(left > 0):
         proposals = rng.choice(len(left), size=block, p=left / left.sum())
         accepted, L = _accepted(proposals, left, F[:, : len(chosen)], columns, rng, noise)
@@ -108,13 +119,31 @@ def rp_cholesky(
             continue
         _extend(F, chosen, accepted, L, columns)
         chosen = np.concatenate([chosen, accepted])
-        left -= np.sum(F[:, len(chosen) - len(accepted) : len(chosen)] ** 2, axis=1)
-        if np.any(left < -50 * noise.max()):
-            worst = int(np.argmin(left))
-            raise ValueError(f"Row {worst} is longer than its own length: the matrix is not positive semidefinite.")
-        left[(left <= noise) | np.isin(np.arange(len(left)), chosen)] = 0.0
+        left = _left(left - np.sum(F[:, len(chosen) - len(accepted) : len(chosen)] ** 2, axis=1), chosen, noise)
     factor = np.ascontiguousarray(F[:, : len(chosen)])
-    return PivotedCholesky(chosen, factor, float(left.sum()), float(start.sum()), len(chosen))
+    return PivotedCholesky(chosen, factor, float(left.sum()), float(own.sum()), len(chosen))
+
+
+def _begun(n: int, k: int, start: PivotedCholesky | None) -> tuple[Matrix, Indices]:
+    """Room for k columns of F, with those of an earlier factor in their place."""
+    F = np.zeros((n, k))
+    if start is None:
+        return F, np.empty(0, dtype=np.intp)
+    if start.factor.shape[0] != n:
+        raise ValueError(f"start is a factor of {start.factor.shape[0]} rows, and the diagonal has {n}.")
+    done = min(k, start.factor.shape[1])
+    F[:, :done] = start.factor[:, :done]
+    return F, start.indices[:done].copy()
+
+
+def _left(rest: Vector, chosen: Indices, noise: Vector) -> Vector:
+    """What is left of the diagonal: 0 at landmarks and where it is rounding."""
+    if np.any(rest < -50 * noise.max(initial=0.0)):
+        worst = int(np.argmin(rest))
+        raise ValueError(f"Row {worst} is longer than its own length: the matrix is not positive semidefinite.")
+    rest[rest <= noise] = 0.0
+    rest[chosen] = 0.0
+    return rest
 
 
 def _check(diagonal: Vector, k: int) -> None:
@@ -133,7 +162,7 @@ def _noise(diagonal: Vector, columns: Callable[..., Any]) -> Vector:
     """What rounding leaves of an entry of the diagonal, in the dtype that columns come in."""
     first = np.zeros(1, dtype=np.intp)
     dtype = np.result_type(np.asarray(columns(first, first)).dtype, np.float32)
-    return np.asarray(ROUNDING * np.finfo(dtype).eps * diagonal)
+    return np.asarray(max(ROUNDING * float(np.finfo(dtype).eps), PROMISED) * diagonal)
 
 
 def _accepted(

@@ -1,0 +1,114 @@
+"""What an inducing-point regression is handed, checked: k(X, Z), targets, weights, and the basis of the centres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.linear._inducing.whitening import EPS, Whitening, whiten
+from gramian.operators.base import Operator
+
+__all__ = ["Problem", "make_problem", "shifts_of"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """k(X, Z), the targets and their weights, and the basis in which the problem is a ridge regression.
+
+    Attributes
+    ----------
+    A : Operator of shape (n, m)
+        k(X, Z).
+    basis : Whitening
+        Of the centres.
+    Y : ndarray of shape (n, t)
+        Targets, less their means where there is an intercept.
+    middle : ndarray of shape (t,)
+        What was subtracted.
+    w : ndarray of shape (n,)
+        Weights, not negative.
+    intercept, counts : bool
+        Whether there is an intercept; whether weights are counts.
+    indices : ndarray of shape (m,) or None
+        Which rows the centres are.
+    own : ndarray of shape (n,) or None
+        k(x, x) of every row.
+    """
+
+    A: Operator
+    basis: Whitening
+    Y: Matrix
+    middle: Vector
+    w: Vector
+    intercept: bool
+    counts: bool
+    indices: npt.NDArray[np.intp] | None
+    own: Vector | None
+
+    @property
+    def mass(self) -> float:
+        """Σw."""
+        return float(self.w.sum())
+
+    @property
+    def lengths(self) -> Vector:
+        """‖√w y‖ of every target as given, its mean included."""
+        return np.asarray(np.sqrt(self.w @ self.Y**2 + self.mass * self.middle**2))
+
+
+def shifts_of(shifts: Any, t: int) -> Vector:
+    lam = np.asarray(shifts, dtype=np.float64)
+    if lam.ndim > 1 or lam.shape not in ((), (1,), (t,)):
+        raise ValueError(f"shifts has shape {lam.shape}; expected one λ, or one for each of the {t} targets.")
+    if not np.all(np.isfinite(lam) & (lam >= 0)):
+        raise ValueError(f"shifts must be finite and not negative, got {shifts!r}.")
+    return np.array(np.broadcast_to(lam, (t,)))
+
+
+def make_problem(
+    A: Operator,
+    Kmm: Matrix,
+    Y: Matrix,
+    *,
+    weights: Any = None,
+    counts: bool | None = None,
+    intercept: bool = False,
+    indices: Any = None,
+    diagonal: Any = None,
+) -> Problem:
+    """Check what was handed in, centre the targets and factor k(Z, Z)."""
+    n, m = A.shape
+    if np.dtype(A.dtype) != np.float64:
+        raise ValueError(f"k(X, Z) is in {A.dtype}; dividing by small pivots of k(Z, Z) needs float64. Give dtype.")
+    Y = np.asarray(Y, dtype=np.float64)
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    for name, found, wanted in (("Kmm", np.shape(Kmm), (m, m)), ("Y", Y.shape[:1], (n,)), ("weights", w.shape, (n,))):
+        if found != wanted:
+            raise ValueError(f"{name} has shape {found}; k(X, Z) of shape {A.shape} needs {wanted}.")
+    if not (np.all(np.isfinite(w) & (w >= 0)) and w.sum() > 0):
+        raise ValueError("weights must be finite, not negative, and not all 0.")
+    where = None if indices is None else _rows_of_centres(indices, w, m)
+    own = None if diagonal is None else np.broadcast_to(np.asarray(diagonal, dtype=np.float64), (n,))
+    middle = w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
+    moved = Y - middle
+    moved = moved * (w @ moved**2 > (8 * EPS * middle) ** 2 * w.sum())  # a constant is the intercept and nothing else
+    counts = bool(np.all(w == np.round(w))) if counts is None else counts
+    return Problem(A, whiten(np.asarray(Kmm, np.float64), intercept), moved, middle, w, intercept, counts, where, own)
+
+
+def _rows_of_centres(indices: Any, w: Vector, m: int) -> npt.NDArray[np.intp]:
+    where = np.asarray(indices, dtype=np.intp)
+    if where.shape != (m,) or np.any((where < 0) | (where >= len(w))):
+        raise ValueError(f"indices must be {m} row numbers between 0 and {len(w) - 1}, one for each centre.")
+    if np.any(w[where] == 0):
+        raise ValueError(
+            f"Row {where[np.argmin(w[where])]} is a centre and has weight 0. Choose rows that have weight."
+        )
+    return where
