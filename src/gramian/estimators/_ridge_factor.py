@@ -1,0 +1,212 @@
+r"""Decompositions of X̃ = UΣVᵀ, each as much of it as a ridge regression for every λ needs.
+
+Forming X̃ᵀX̃ or X̃X̃ᵀ squares the condition number: what is asked of them is :math:`\sigma^2+\lambda`, so that is
+harmless while :math:`(\sigma_1^2+\lambda)/(\sigma_p^2+\lambda)` is moderate, and only then. Otherwise one QR
+factorisation of [X̃ Ỹ], block by block, gives the same without forming either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg as la
+from array_api_compat import is_numpy_namespace
+
+from gramian.compute import cpu, reference
+from gramian.compute.memory import refuse_beyond_memory
+from gramian.estimators._ridge_problem import RidgeProblem, host
+from gramian.linear.path import Filter
+
+__all__ = ["SAFE", "Decomposition", "augmented_triangle", "by_cogram", "by_gram", "by_rows", "by_svd", "is_safe"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+EPS = 2.0**-52
+SAFE = 1e7  # of a condition number: the Gram route then keeps nine digits before, and sixteen after, a correction
+COLUMN_BYTES = 2**24  # of a dense block of columns
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """Σ² with V or U, and c = UᵀỸ.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (r,)
+        σ².
+    basis : ndarray of shape (p, r) or (n, r)
+        V, or U where ``dual``.
+    projections : ndarray of shape (r, t)
+        c.
+    rest : ndarray of shape (t,)
+        ‖ỹ − UUᵀỹ‖².
+    dual : bool
+        Whether the basis is U.
+    label : str
+        How it was made, for the certificate.
+    squared : bool
+        Whether σ² are eigenvalues of a Gram matrix, good to ε σ₁² only.
+    """
+
+    squares: Vector
+    basis: Matrix
+    projections: Matrix
+    rest: Vector
+    dual: bool
+    label: str
+    squared: bool
+
+    def filter(self, problem: RidgeProblem) -> Filter:
+        """Return what every λ shares."""
+        w = problem.weights
+        return Filter(self.squares, self.projections, self.rest, w.count, w.mass, problem.intercept, w.log_sum)
+
+    def rank(self, problem: RidgeProblem) -> int:
+        """How many σ stand out of rounding: that of the data, or that of their squares."""
+        return int(np.count_nonzero(np.sqrt(self.squares) > self._level(problem) * np.sqrt(self.top)))
+
+    def _level(self, problem: RidgeProblem) -> float:
+        level = relative_rounding(problem)
+        return max(level, level**0.5 if self.squared else 0.0)
+
+    @property
+    def top(self) -> float:
+        """σ₁²."""
+        return float(np.max(self.squares, initial=0.0))
+
+    def smallest(self, problem: RidgeProblem) -> float:
+        """The least σ² among all p directions of the coefficients, or n of the dual ones; 0 where there are more."""
+        size = min(problem.source.shape) if self.dual else problem.source.shape[1]
+        return float(np.min(self.squares)) if len(self.squares) >= size else 0.0
+
+
+def relative_rounding(problem: RidgeProblem) -> float:
+    """σ/σ₁ that the rounding of the data can make of nothing."""
+    n, p = problem.source.shape
+    if problem.source.dtype == problem.source.xp.float32:
+        return float(4 * 2.0**-23 * min(n, p) ** 0.5)
+    return float(EPS * max(n, p))
+
+
+def is_safe(found: Decomposition, problem: RidgeProblem, lam: float) -> bool:
+    """Whether σ² + λ keeps its digits although σ² came from a Gram matrix."""
+    low = found.smallest(problem) + lam
+    return not found.squared or (low > 0.0 and (found.top + lam) <= SAFE * low)
+
+
+def by_gram(problem: RidgeProblem) -> Decomposition:
+    """V and σ² from the p×p matrix X̃ᵀX̃; c = VᵀX̃ᵀỸ/σ."""
+    assert problem.gram is not None
+    assert problem.cross is not None
+    squares, V = la.eigh(problem.gram, overwrite_a=False, check_finite=False)
+    squares, V = np.maximum(squares[::-1], 0.0), np.ascontiguousarray(V[:, ::-1])
+    sigma = np.sqrt(squares)[:, None]
+    h = V.T @ problem.cross
+    c = np.divide(h, sigma, out=np.zeros_like(h), where=sigma > 0)
+    rest = np.maximum(problem.energy - np.sum(c**2, axis=0), 0.0)
+    return Decomposition(squares, V, c, rest, False, "eigenvectors of X̃ᵀX̃", True)
+
+
+def by_cogram(problem: RidgeProblem) -> Decomposition:
+    """U and σ² from the n×n matrix X̃X̃ᵀ; the direction √w, which centring has emptied, is left out."""
+    n = problem.source.shape[0]
+    refuse_beyond_memory(
+        24.0 * n * n, f"The {n} × {n} matrix X̃X̃ᵀ with its eigenvectors", "Use solver='cg', which never forms it."
+    )
+    K = host(problem.A.cogram())
+    squares, U = _eigen_without(K, _emptied(problem))
+    c = U.T @ problem.targets
+    return Decomposition(squares, U, c, np.zeros(c.shape[1]), True, "eigenvectors of X̃X̃ᵀ", True)
+
+
+def _emptied(problem: RidgeProblem) -> Vector | None:
+    """√w/‖√w‖, with which every column of X̃ and Ỹ is orthogonal; None without an intercept."""
+    if not problem.intercept:
+        return None
+    root = problem.weights.root
+    root = np.ones(problem.source.shape[0]) if root is None else root
+    return np.asarray(root / np.linalg.norm(root))
+
+
+def _eigen_without(K: Matrix, q: Vector | None) -> tuple[Vector, Matrix]:
+    """Eigenpairs of K in descending order, without q, an eigenvector of the eigenvalue 0."""
+    if q is None:
+        squares, U = la.eigh(K, check_finite=False)
+        return np.maximum(squares[::-1], 0.0), np.ascontiguousarray(U[:, ::-1])
+    lift = 2.0 * float(np.trace(K)) or 1.0  # above all others, so that no other eigenvector mixes with q
+    squares, U = la.eigh(K + (lift * q)[:, None] * q[None, :], check_finite=False)
+    return np.maximum(squares[-2::-1], 0.0), np.ascontiguousarray(U[:, -2::-1])
+
+
+def by_rows(problem: RidgeProblem) -> Decomposition:
+    """V, Σ and c from the R of [X̃ Ỹ] = QR, made in one pass over the rows; for p ≤ n."""
+    p = problem.source.shape[1]
+    R = augmented_triangle(problem)
+    U, sigma, Vt = la.svd(R[:p, :p], check_finite=False)
+    rest = np.sum(R[p:, p:] ** 2, axis=0)
+    return Decomposition(sigma**2, Vt.T, U.T @ R[:p, p:], rest, False, "SVD of the R of X̃ = QR", False)
+
+
+def augmented_triangle(problem: RidgeProblem, scale: Vector | None = None) -> Matrix:
+    """R of [X̃ diag(1/scale), Ỹ] = QR with at least p rows."""
+    A, Y, p = problem.A, problem.targets, problem.source.shape[1]
+    kernels, R = cpu if is_numpy_namespace(A.xp) else reference, None
+    factor = A.asarray(np.ones(p) if scale is None else 1.0 / scale)
+    for start, stop, block in A.rows():
+        rows = A.xp.concat([block * factor[None, :], A.asarray(Y[start:stop])], axis=1)
+        part = kernels.triangle(rows)
+        R = part if R is None else kernels.triangle(A.xp.concat([R, part], axis=0))
+    out = host(R)
+    missing = p - len(out)
+    return out if missing <= 0 else np.concatenate([out, np.zeros((missing, out.shape[1]))])
+
+
+def by_svd(problem: RidgeProblem, *, dual: bool = False) -> Decomposition:
+    """Σ with V, or U, of X̃ itself where p > n: of a dense copy, or of sparse columns taken a block at a time."""
+    n, p = problem.source.shape
+    if problem.source.sparse:
+        return _by_columns(problem)
+    refuse_beyond_memory(24.0 * n * p, f"The SVD of a dense {n} × {p} matrix", "Use solver='cg' or a larger alpha.")
+    X, q = host(problem.A.to_dense()), _emptied(problem)
+    if q is not None:
+        X = np.concatenate([_lift(problem) * q[:, None], X], axis=1)
+    U, sigma, Vt = la.svd(X, full_matrices=False, overwrite_a=True, check_finite=False)
+    U, sigma, Vt = (U, sigma, Vt) if q is None else (U[:, 1:], sigma[1:], Vt[1:, 1:])
+    c = U.T @ problem.targets
+    rest = np.sum((problem.targets - U @ c) ** 2, axis=0)
+    return Decomposition(sigma**2, U if dual else Vt.T, c, rest, dual, "SVD of X̃", False)
+
+
+def _lift(problem: RidgeProblem) -> float:
+    """A singular value for √w above all others, so that no other direction mixes with it."""
+    return 2.0 * problem.total**0.5 or 1.0
+
+
+def _by_columns(problem: RidgeProblem) -> Decomposition:
+    """U and Σ from the R of X̃ᵀ = QR, a block of columns at a time: sparse data are never dense at once."""
+    q = _emptied(problem)
+    R = np.zeros((0, problem.source.shape[0])) if q is None else _lift(problem) * q[None, :]
+    for block in _column_blocks(problem):
+        R = cpu.triangle(np.concatenate([R, block]))
+    _, sigma, Ut = la.svd(R, full_matrices=False, check_finite=False)
+    U, sigma = (Ut.T, sigma) if q is None else (Ut[1:].T, sigma[1:])
+    c = U.T @ problem.targets
+    rest = np.sum((problem.targets - U @ c) ** 2, axis=0)
+    return Decomposition(sigma**2, U, c, rest, True, "SVD of the R of X̃ᵀ = QR", False)
+
+
+def _column_blocks(problem: RidgeProblem) -> Iterator[Matrix]:
+    """Rows of X̃ᵀ, a few at a time."""
+    X: Any = problem.source.values.tocsc()  # type: ignore[attr-defined]
+    n, p = X.shape
+    root, mean = problem.weights.root, host(problem.mean) + host(problem.low)
+    step = max(1, COLUMN_BYTES // (8 * n))
+    for j in range(0, p, step):
+        block = problem.unit * X[:, j : j + step].toarray().astype(np.float64).T
+        block = block - mean[j : j + step, None] if problem.intercept else block
+        yield block if root is None else block * root

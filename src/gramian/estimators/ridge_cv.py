@@ -1,0 +1,291 @@
+"""Ridge regression that chooses its own penalty."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import check_scoring, get_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+
+from gramian.estimators._parameters import one_of
+from gramian.estimators._ridge_choice import Chosen, Task, check_store, choose_penalty
+from gramian.estimators._ridge_inference import PRIVATE, LinearPredictions
+from gramian.estimators._ridge_inputs import RidgeInputs, open_ridge
+from gramian.estimators._scores import beside
+from gramian.estimators.ridge import Ridge
+from gramian.linear.path import CRITERIA, RidgePath
+from gramian.results import NumericalWarning, Residual
+from gramian.sources import Source
+
+__all__ = ["RidgeCV"]
+
+Array = Any
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+TAKEN = ("certificate_", "coef_", "dof_", "intercept_", "noise_variance_", "rank_", "solver_", *PRIVATE)
+
+
+class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    r"""Ridge regression with the penalty that predicts rows left out best.
+
+    .. math:: e_i(\lambda) = \frac{y_i-\hat y_i(\lambda)}{1-H_{ii}(\lambda)},\qquad
+        \hat\lambda=\arg\min_\lambda\tfrac1N\sum_i w_i e_i(\lambda)^2
+
+    A drop-in for :class:`sklearn.linear_model.RidgeCV`. One decomposition serves every λ: two passes over the data, for
+    three values or for fifty.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (L,), float or "auto", default=(0.1, 1.0, 10.0)
+        λ to choose from. "auto" is a grid of 50 in equal ratios, from nearly all degrees of freedom to nearly none.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised.
+    scoring : str or callable, optional
+        scikit-learn's score of the predictions of rows left out, instead of the squared error.
+    cv : int, splitter or iterable, optional
+        Folds to be left out instead of rows; every λ is then fitted anew by scikit-learn's GridSearchCV and scored by
+        ``scoring`` (R² by default), whatever the ``criterion``.
+    gcv_mode : {"auto", "svd", "eigen"}, optional
+        "svd" decomposes the data themselves; else the smaller Gram matrix is, where that is safe.
+    store_cv_results : bool, default=False
+        Whether to keep the error of every row, λ and target.
+    alpha_per_target : bool, default=False
+        Whether to choose for each target by itself.
+    criterion : {"loo", "gcv", "marginal_likelihood"}, default="loo"
+        Leave-one-out error; generalised cross-validation (RSS/N)/(1 − df/N)²; or the probability of y under the prior
+        of which the penalty is the logarithm.
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray of shape (t,)
+        The best λ.
+    best_score_ : float or ndarray of shape (t,)
+        Its score, larger being better: minus the mean squared error unless ``scoring`` or ``criterion`` say otherwise.
+    cv_results_ : ndarray of shape (n, L) or (n, t, L)
+        Squared errors of rows left out, times the weight where weights are precisions, 0 where it is 0; predictions
+        where ``scoring`` is given. Only with ``store_cv_results``.
+    path_ : RidgePath
+        Coefficients, degrees of freedom and every criterion for each λ; not there with ``cv``. Its ``coef`` is empty
+        where it would have more than 2²⁵ numbers.
+    coef_, intercept_, dof_, noise_variance_, rank_, solver_, certificate_, n_features_in_, feature_names_in_
+        As of :class:`gramian.Ridge` with ``alpha_``.
+
+    Notes
+    -----
+    Weights that are all whole numbers are counts: a weight of 2 is the row twice, of which one is left out at a time.
+    Others are precisions, and the row is left out whole.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import RidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RidgeCV(alphas=[1e-3, 1e-2, 1e-1, 1]).fit(X, y)
+    >>> model.alpha_, round(model.score(X, y), 4)
+    (0.01, 0.5166)
+    >>> RidgeCV(alphas="auto").fit(X, y).path_
+    RidgePath(50 values of λ from ...
+    """
+
+    alpha_: Any
+    best_score_: Any
+
+    def __init__(
+        self,
+        alphas: Any = (0.1, 1.0, 10.0),
+        *,
+        fit_intercept: bool = True,
+        scoring: Any = None,
+        cv: Any = None,
+        gcv_mode: str | None = None,
+        store_cv_results: bool = False,
+        alpha_per_target: bool = False,
+        criterion: str = "loo",
+    ) -> None:
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.cv = cv
+        self.gcv_mode = gcv_mode
+        self.store_cv_results = store_cv_results
+        self.alpha_per_target = alpha_per_target
+        self.criterion = criterion
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> RidgeCV:
+        """Choose λ and find the coefficients.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`Ridge.fit`.
+        **params
+            For the scorer, where scikit-learn's metadata routing is enabled.
+
+        Returns
+        -------
+        RidgeCV
+            The estimator itself.
+        """
+        alphas = self._checked()
+        self.__dict__.pop("cv_results_", None)
+        self.__dict__.pop("path_", None)
+        if params and not get_config()["enable_metadata_routing"]:
+            raise ValueError(
+                f"Got {sorted(params)}: only sample_weight can be passed while scikit-learn's metadata routing is off."
+            )
+        if self.cv is not None:
+            self._fit_folds(X, y, alphas, sample_weight, params)
+            return self
+        inputs = open_ridge(self, X, y, sample_weight)
+        task = self._task(inputs, y, alphas, sample_weight, params)
+        if task.store:
+            check_store(inputs.Y.shape[0], 50 if alphas is None else len(alphas), inputs.Y.shape[1])
+        self._name(choose_penalty(inputs, task), inputs)
+        return self
+
+    def _task(self, inputs: RidgeInputs, y: Any, alphas: Vector | None, sample_weight: Any, params: Any) -> Task:
+        score = None
+        if self.scoring is not None:
+            score = self._score_function(inputs, self._score_parameters(sample_weight, params))
+        return Task(
+            alphas,
+            bool(self.fit_intercept),
+            self.criterion,
+            bool(self.alpha_per_target) and inputs.Y.shape[1] > 1,
+            bool(self.store_cv_results),
+            self.gcv_mode == "svd",
+            score,
+        )
+
+    def _score_parameters(self, sample_weight: Any, params: Any) -> dict[str, Any]:
+        given = params if sample_weight is None else {**params, "sample_weight": sample_weight}
+        if not get_config()["enable_metadata_routing"]:
+            return dict(given)
+        return dict(process_routing(self, "fit", **given).scorer.score)
+
+    def _score_function(self, inputs: RidgeInputs, params: dict[str, Any]) -> Any:
+        """The scorer on predictions of rows left out; rows without weight have none and are passed over."""
+        scorer, w, Y = self._scorer(), inputs.weights.values, inputs.Y
+        keep = slice(None) if w is None or np.all(w > 0) else w > 0
+        given = {k: np.asarray(v)[keep] if np.shape(v)[:1] == (len(Y),) else v for k, v in params.items()}
+
+        def score(predictions: Matrix) -> Any:
+            P, T = predictions[keep], Y[keep]
+            if self.alpha_per_target and Y.shape[1] > 1:
+                return [scorer(_Given(), P[:, j], T[:, j], **given) for j in range(Y.shape[1])]
+            flat = inputs.ndim == 1
+            return scorer(_Given(), P[:, 0] if flat else P, T[:, 0] if flat else T, **given)
+
+        return score
+
+    def _fit_folds(self, X: Any, y: Any, alphas: Vector | None, sample_weight: Any, params: Any) -> None:
+        """Every λ on every fold, by scikit-learn's grid search around our Ridge; for each target if asked for."""
+        if alphas is None:
+            raise ValueError("alphas='auto' follows from one decomposition of all rows: give the values, or cv=None.")
+        if isinstance(X, (str, os.PathLike, Source)):
+            raise ValueError("cv needs rows that can be indexed: pass an array or a memory map, or use cv=None.")
+        model: Any = Ridge(fit_intercept=self.fit_intercept)
+        if get_config()["enable_metadata_routing"]:
+            model.set_fit_request(sample_weight=True)
+        given = params if sample_weight is None else {**params, "sample_weight": sample_weight}
+        scorer, each = self._scorer(), bool(self.alpha_per_target) and np.ndim(y) == 2
+        searches = [
+            GridSearchCV(model, {"alpha": alphas}, cv=self.cv, scoring=scorer).fit(X, target, **given)
+            for target in (np.asarray(y).T if each else [y])
+        ]
+        if each:
+            self.alpha_ = np.array([search.best_params_["alpha"] for search in searches])
+            self.best_score_ = np.array([search.best_score_ for search in searches])
+            best = Ridge(self.alpha_, fit_intercept=self.fit_intercept).fit(X, y, sample_weight)
+        else:
+            best = searches[0].best_estimator_
+            self.alpha_, self.best_score_ = best.alpha, searches[0].best_score_
+        for name in (*TAKEN, "n_features_in_", "feature_names_in_"):
+            if hasattr(best, name):
+                setattr(self, name, getattr(best, name))
+
+    def _checked(self) -> Vector | None:
+        """Check the parameters and return λ, or None for an automatic grid."""
+        one_of("gcv_mode", self.gcv_mode, (None, "auto", "svd", "eigen"))
+        one_of("criterion", self.criterion, CRITERIA)
+        one_of("fit_intercept", self.fit_intercept, (True, False))
+        if self.cv is not None and self.store_cv_results:
+            raise ValueError(
+                "cv!=None and store_cv_results=True are incompatible: folds leave no errors of single rows."
+            )
+        if self.criterion != "loo" and self.scoring is not None:
+            raise ValueError(
+                f"criterion={self.criterion!r} is a score of its own: leave out scoring, or use criterion='loo'."
+            )
+        if isinstance(self.alphas, str):
+            one_of("alphas", self.alphas, ("auto",))
+            return None
+        return _penalty_grid(self.alphas, zero=self.cv is not None)
+
+    def _name(self, chosen: Chosen, inputs: RidgeInputs) -> None:
+        self._take(chosen.solved, inputs.ndim)
+        each = bool(self.alpha_per_target) and inputs.Y.shape[1] > 1
+        self.alpha_ = chosen.alpha if each else float(chosen.alpha[0])
+        self.best_score_ = chosen.score if each else chosen.score[0]
+        for message in chosen.solved.warnings:
+            warnings.warn(message, NumericalWarning, stacklevel=3)
+        self.path_: RidgePath = chosen.path
+        self.rank_ = chosen.solved.rank
+        self.certificate_: Residual = chosen.solved.certificate
+        if chosen.results is not None:
+            results = chosen.results[:, 0] if inputs.ndim == 1 else chosen.results
+            single = inputs.source.dtype == inputs.source.xp.float32
+            self.cv_results_ = beside(inputs.source, results.astype(np.float32) if single else results)
+
+    def _scorer(self) -> Any:
+        if get_config()["enable_metadata_routing"] and self.scoring is None:
+            default: Any = get_scorer("r2")
+            return default.set_score_request(sample_weight=True)
+        return check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+
+    def get_metadata_routing(self) -> Any:
+        """Say what metadata goes where: to the scorer, and to the splitter of the folds."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(scorer=self._scorer(), method_mapping=MethodMapping().add(caller="fit", callee="score"))
+        return router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+
+    def __sklearn_tags__(self) -> Any:
+        """Say what scikit-learn may expect."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class _Given(RegressorMixin, BaseEstimator):
+    """Predicts what it is handed: the predictions themselves."""
+
+    def predict(self, X: Any) -> Any:
+        """X."""
+        return X
+
+    decision_function = predict
+
+
+def _penalty_grid(alphas: Any, zero: bool) -> Vector:
+    """λ as an array, each of them named if it will not do."""
+    values = np.atleast_1d(np.asarray(alphas, dtype=object))
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"alphas must be one or more numbers, got an array of shape {values.shape}.")
+    for i, value in enumerate(values):
+        name = "alphas" if len(values) == 1 else f"alphas[{i}]"
+        if not isinstance(value, Real):
+            raise TypeError(f"{name} must be an instance of float, not {type(value).__name__}.")
+        if not (np.isfinite(float(value)) and (float(value) > 0 or (zero and float(value) == 0))):
+            raise ValueError(
+                f"{name} == {value}, must be {'>=' if zero else '>'} 0{'' if zero else ' unless cv is given'}."
+            )
+    return np.asarray(values, dtype=np.float64)
