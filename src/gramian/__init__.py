@@ -1,7 +1,20 @@
 """Gramian: the linear algebra of statistical learning, with certificates."""
 
-from gramian import analysis, kernels, likelihood, operators, sources, spectral
-from gramian.estimators import PCA, KernelPCA, Nystroem, PolynomialMap, RBFSampler, rank_advice
+from gramian import analysis, kernels, likelihood, linear, operators, sources, spectral
+from gramian.estimators import (
+    PCA,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeCV,
+    Nystroem,
+    PolynomialMap,
+    RBFSampler,
+    Ridge,
+    RidgeCV,
+    rank_advice,
+)
+from gramian.linear import RidgePath
 from gramian.results import Certificate, NumericalWarning, Optimum, Residual, Solution, Spectrum
 from gramian.sources import Source
 from gramian.sources import open_source as open
@@ -10,18 +23,25 @@ __all__ = [
     "PCA",
     "Certificate",
     "KernelPCA",
+    "KernelRidge",
+    "KernelRidgeCV",
+    "KernelRidgeClassifier",
     "NumericalWarning",
     "Nystroem",
     "Optimum",
     "PolynomialMap",
     "RBFSampler",
     "Residual",
+    "Ridge",
+    "RidgeCV",
+    "RidgePath",
     "Solution",
     "Source",
     "Spectrum",
     "analysis",
     "kernels",
     "likelihood",
+    "linear",
     "open",
     "operators",
     "rank_advice",

@@ -15,7 +15,15 @@ from gramian.kernels import Kernel, Precomputed
 from gramian.results import NumericalWarning
 from gramian.sources import Source, open_source
 
-__all__ = ["check_kernel_matrix", "is_precomputed", "points_of", "warn_if_indefinite"]
+__all__ = [
+    "are_objects",
+    "check_kernel_matrix",
+    "checked_source",
+    "gathered",
+    "is_precomputed",
+    "points_of",
+    "warn_if_indefinite",
+]
 
 Matrix = npt.NDArray[Any]
 
@@ -30,8 +38,14 @@ def is_precomputed(kernel: Any) -> bool:
 
 def points_of(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int]:
     """Return the points and how many they are; objects that are no numbers are taken as they are for a callable."""
-    if _are_objects(estimator.kernel, X):
+    if are_objects(estimator.kernel, X):
         return list(X), len(X)
+    source = checked_source(estimator, X, reset=reset)
+    return gathered(source), source.shape[0]
+
+
+def checked_source(estimator: Any, X: Any, *, reset: bool) -> Source:
+    """Open rows of finite numbers."""
     try:
         source = open_input(estimator, X, reset=reset)
     except ValueError:
@@ -39,10 +53,10 @@ def points_of(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int]:
             refuse_non_finite(open_source(X))  # what is not a number is told before what has the wrong shape
         raise
     refuse_non_finite(source)
-    return _gathered(source), source.shape[0]
+    return source
 
 
-def _are_objects(kernel: Any, X: Any) -> bool:
+def are_objects(kernel: Any, X: Any) -> bool:
     """Whether X is a sequence of anything but rows of numbers, which only a function of two objects can compare."""
     if not _calls(kernel):
         return False
@@ -62,7 +76,7 @@ def _numbers(x: Any) -> bool:
     return all(isinstance(value, Real) for value in x)
 
 
-def _gathered(source: Source) -> Any:
+def gathered(source: Source) -> Any:
     """All rows, in memory: a kernel compares every one with every other."""
     if source.sparse:
         return source.values  # type: ignore[attr-defined]

@@ -1,0 +1,276 @@
+"""Choosing a kernel and λ together: one decomposition for each kernel, and the best of all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.compute.memory import available_memory
+from gramian.estimators._kernel_inputs import is_precomputed
+from gramian.estimators._kernel_model import _some_rows
+from gramian.estimators._kernel_path import Eigen, automatic_alphas, eigen_bytes, eigen_system
+from gramian.estimators._kernel_solving import HUGE, Fitted, _indefinite, _relative
+from gramian.estimators._kernel_task import Task
+from gramian.kernels import Kernel, as_kernel
+from gramian.linear.path import RidgePath
+from gramian.results import Residual
+from gramian.sources import Source
+
+__all__ = [
+    "EXACT",
+    "TOLERANCE",
+    "Choice",
+    "Rule",
+    "alphas_of",
+    "best_pair",
+    "candidates",
+    "choose_exact",
+    "misses",
+    "picked",
+    "route",
+]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+EXACT = 8000  # rows up to which one decomposition takes about a minute
+TOLERANCE = 1e-8  # of the residual: at the smallest λ that are tried, rounding of the kernel allows no 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """By what to choose.
+
+    Attributes
+    ----------
+    alphas : "auto" or ndarray
+        λ to choose from.
+    criterion : str
+        One of :data:`gramian.linear.path.CRITERIA`, or "accuracy" of labels.
+    per_target : bool
+        Whether each target has a λ of its own.
+    reason : str
+        Why the solver was chosen.
+    tol : float
+        Of the residual.
+    labels : bool
+        Whether targets are ±1: one column, or one for each class.
+    copies : ndarray or None
+        How often each row is there, as for :func:`gramian.estimators._kernel_path.eigen_system`.
+    """
+
+    alphas: Any
+    criterion: str = "loo"
+    per_target: bool = False
+    reason: str = "asked for"
+    tol: float = TOLERANCE
+    labels: bool = False
+    copies: Vector | None = None
+
+    def joint(self, S: Matrix) -> Vector:
+        """One number for each λ, of all targets: likelihoods multiply, errors are averaged."""
+        return np.asarray(np.sum(S, axis=-1) if self.criterion == "marginal_likelihood" else np.mean(S, axis=-1))
+
+    def scores(self, system: Eigen, path: RidgePath) -> Matrix:
+        """What is to be made small, of shape (λs, t); the share of errors has one column."""
+        if self.criterion != "accuracy":
+            return path.score(self.criterion)
+        w, total = system.task.share, np.zeros(len(path.alphas))
+        for rows, _, errors in system.all_errors(path.alphas):
+            total += w[rows] @ misses(system.task.Y[rows][:, None, :], errors)
+        return np.asarray(np.where(system.usable(path.alphas), total, np.nan)[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The kernel and λ chosen, and what the others scored.
+
+    Attributes
+    ----------
+    task : Task
+        With the kernel and the λ of each target that were chosen.
+    index : ndarray of shape (t,)
+        Which λ that is.
+    best : ndarray of shape (t,)
+        What was made small, there.
+    scores, alphas : ndarray of shape (kernels, λs)
+        What was made small, of all targets; λ.
+    path : RidgePath or None
+        Of the kernel chosen.
+    fitted : Fitted or None
+        β and its certificate, where the choice made them on the way.
+    left_out : ndarray of shape (m, t)
+        Errors of predictions of rows left out, at the pair chosen.
+    which : int
+        Number of the kernel chosen.
+    rows : ndarray of shape (m,) or None
+        Which rows were left out; None is all.
+    how : tuple of str
+        How it was chosen, where not by all rows in turn.
+    """
+
+    task: Task
+    index: npt.NDArray[np.intp]
+    best: Vector
+    scores: Matrix
+    alphas: Matrix
+    path: RidgePath | None
+    fitted: Fitted | None
+    left_out: Matrix
+    which: int = 0
+    rows: npt.NDArray[np.intp] | None = None
+    how: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: how it was chosen, and where λ is the smallest or largest of several tried."""
+        tried = self.alphas[self.which]
+        ends = {"smallest": tried.min(), "largest": tried.max()} if len(tried) > 1 else {}
+        edges = (
+            f"λ = {value:.3g} is the {name} tried: the best may lie beyond, give other alphas"
+            for name, value in ends.items()
+            if np.any(self.task.lam == value)
+        )
+        return (*self.how, *edges)
+
+
+def route(n: int, solver: str, *, whole: bool = False, file: bool = False) -> tuple[str, str]:
+    """Return how to choose, and the reason: as asked for, or by size.
+
+    One eigendecomposition up to 8,000 rows, where three matrices of n² numbers fit in memory, and of a kernel known by
+    a function or a matrix (``whole``); conjugate gradients on four fifths of up to 200,000 rows; else inducing points.
+
+    Examples
+    --------
+    >>> from gramian.estimators._kernel_choice import route
+    >>> route(3_000, "auto")[0], route(50_000, "auto")[0]
+    ('eigh', 'cg')
+    """
+    if solver != "auto":
+        return solver, f"solver={solver!r}"
+    if file:
+        return "inducing", f"{n} rows in a file: it is read block by block"
+    if whole or (n <= EXACT and eigen_bytes(n) <= 0.8 * available_memory()):
+        return "eigh", f"{n} rows: one decomposition gives every λ"
+    if n <= HUGE:
+        return "cg", f"{n} rows: a decomposition takes too long"
+    return "inducing", f"{n} rows: a product with every pair of them takes half a minute"
+
+
+def candidates(model: Any, points: Any) -> list[Kernel]:
+    """The kernels to choose from: each of ``model.kernel`` with each of ``model.gamma``, resolved from the points."""
+    names = list(model.kernel) if isinstance(model.kernel, (list, tuple)) else [model.kernel]
+    gammas = list(model.gamma) if isinstance(model.gamma, (list, tuple, np.ndarray)) else [model.gamma]
+    if not names or not gammas:
+        raise ValueError("There is nothing to choose from: kernel and gamma must not be empty lists.")
+    extra = model.kernel_params or {}
+    every = [as_kernel(name, gamma, model.degree, model.coef0, **extra) for name in names for gamma in gammas]
+    if (len(every) > 1 or isinstance(model.kernel, (list, tuple))) and any(is_precomputed(kernel) for kernel in every):
+        raise ValueError("A precomputed kernel matrix is one kernel: give kernel='precomputed' and one gamma.")
+    if isinstance(points, Source):
+        points = _some_rows(points)
+    if not isinstance(points, list) and not is_precomputed(every[0]):
+        every = [kernel.resolved(points) for kernel in every]
+    return list(dict.fromkeys(every))
+
+
+def alphas_of(alphas: Any, largest: float, span: Callable[[float], Vector] = automatic_alphas) -> Vector:
+    """Λ as given, each positive; or found from the largest eigenvalue."""
+    if isinstance(alphas, str):
+        if alphas != "auto":
+            raise ValueError(f"alphas must be 'auto' or positive numbers, got {alphas!r}.")
+        return span(largest)
+    values = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(f"alphas must be 'auto' or positive numbers, got {alphas!r}.")
+    return values
+
+
+def best_pair(S: Matrix, tie: Matrix, per_target: bool) -> tuple[npt.NDArray[np.intp], tuple[float, float]]:
+    """Index of the best λ for each target, and the two numbers by which kernels are compared: smaller is better."""
+    S, tie = (np.where(np.isnan(values), np.inf, values) for values in (S, tie))
+    if not per_target:
+        S, tie = S.sum(axis=1, keepdims=True), tie.sum(axis=1, keepdims=True)
+    index = np.array([np.lexsort((tie[:, j], S[:, j]))[0] for j in range(S.shape[1])])
+    columns = np.arange(S.shape[1])
+    return index, (float(S[index, columns].sum()), float(tie[index, columns].sum()))
+
+
+def misses(Y: Matrix, errors: Matrix) -> npt.NDArray[np.bool_]:
+    """Whether Y − e points to another class than Y of ±1 does: by its sign, or by its largest column."""
+    values = Y - errors
+    if values.shape[-1] == 1:
+        return np.asarray((values > 0) != (Y > 0))[..., 0]
+    return np.asarray(np.argmax(values, axis=-1) != np.argmax(Y, axis=-1))
+
+
+def choose_exact(task: Task, kernels: list[Kernel], rule: Rule) -> Choice:
+    """Decompose B for each kernel in turn; of the eigenvectors only what the best needs is kept."""
+    best: Choice | None = None
+    rank, low, tried = (np.inf, np.inf), 0.0, []
+    for k, kernel in enumerate(kernels):
+        system = eigen_system(task.with_(kernel=kernel), rule.copies)
+        # where K is indefinite, λ that outweigh its negative eigenvalues are among those found
+        path = system.path(alphas_of(rule.alphas, max(system.largest, -4.0 * system.low)))
+        S = rule.scores(system, path)
+        index, mine = best_pair(S, path.loo, rule.per_target)
+        tried.append((path.alphas, rule.joint(S)))
+        if mine < rank or (best is None and np.any(system.usable(path.alphas))):
+            best, rank, low = _chosen(k, system, path, S, index, rule), mine, system.low
+    if best is None:
+        raise ValueError(
+            f"The kernel matrix is indefinite: no alpha up to {max(a.max() for a, _ in tried):.3g} makes it safely "
+            "positive definite. Give larger alphas, or another kernel."
+        )
+    if not np.isfinite(rank[0]) and sum(len(a) for a, _ in tried) > 1:
+        raise ValueError(
+            f"n_samples={task.n} are too few to choose by: with an intercept nothing is left to predict a row by. "
+            "Give one alpha, and one kernel."
+        )
+    grid, means = np.array([a for a, _ in tried]), np.array([s for _, s in tried])
+    return _noted(replace(best, scores=means, alphas=grid), low)
+
+
+def _chosen(k: int, system: Eigen, path: RidgePath, S: Matrix, index: Any, rule: Rule) -> Choice:
+    """What is kept of one kernel's decomposition, at the best λ of each target."""
+    index = np.broadcast_to(index, (path.loo.shape[1],))
+    task = system.task.with_(lam=path.alphas[index], tol=rule.tol)
+    fitted, errors = _fitted(system, task, rule.reason), system.errors(task.lam)
+    return Choice(task, index, picked(S, index), S, path.alphas[None, :], path, fitted, errors, k)
+
+
+def picked(S: Matrix, index: Any) -> Vector:
+    """Entries of the columns of S, or of its only one, at the index of each target."""
+    return np.asarray(S[index, np.arange(len(index)) if S.shape[1] == len(index) else 0])
+
+
+def _noted(choice: Choice, low: float) -> Choice:
+    """Write into the certificate, and warn of, what a user should know of an indefinite kernel."""
+    if choice.fitted is None or choice.path is None or low == 0.0:
+        return choice
+    size = float(np.max(choice.path.singular_values, initial=0.0)) ** 2
+    certificate = choice.fitted.certificate.with_(notes=_indefinite(low, max(size, -low), choice.task))
+    return replace(choice, fitted=replace(choice.fitted, certificate=certificate))
+
+
+def _fitted(system: Eigen, task: Task, reason: str) -> Fitted:
+    """β, refined by what one more pass over the kernel shows to be missing, and its residual."""
+    B, Y, lam = task.operator(), task.targets, task.lam
+    beta, passes = system.dual(lam), 2
+    R = Y - (B @ beta + lam * beta)
+    if np.max(_relative(R, Y), initial=0.0) > 1e-2 * task.tol:
+        better = beta + system.solve(R, lam)
+        S = Y - (B @ better + lam * better)
+        use = np.linalg.norm(S, axis=0) < np.linalg.norm(R, axis=0)
+        beta, R, passes = np.where(use, better, beta), np.where(use, S, R), 3
+    squares = system.filter.squares
+    least, most = float(np.min(squares, initial=np.inf)), float(np.max(squares, initial=0.0))
+    condition = (most + lam.min()) / (least + lam.min()) if len(squares) else 1.0
+    certificate = Residual(
+        "eigendecomposition", reason, passes, 0, _relative(R, Y), task.tol, condition=float(condition)
+    )
+    return Fitted(beta, certificate)

@@ -1,0 +1,199 @@
+"""Choosing a kernel and λ where no n×n matrix is decomposed: on rows held out, or for a model of few centres."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+
+from gramian.estimators._centres import choose_centres
+from gramian.estimators._kernel_choice import Choice, Rule, alphas_of, best_pair, misses, picked
+from gramian.estimators._kernel_inputs import is_precomputed
+from gramian.estimators._kernel_path import automatic_alphas
+from gramian.estimators._kernel_solving import _Factors, solve
+from gramian.estimators._kernel_task import Task
+from gramian.kernels import Kernel
+from gramian.linear.inducing import Decomposed, Inducing
+from gramian.linear.path import leave_one_out
+from gramian.operators import KernelOperator
+
+__all__ = ["HELD_OUT", "choose_held_out", "choose_inducing", "held_out_rows"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
+
+HELD_OUT = 5  # one row in so many
+ALPHAS = (1e-9, 1.0, 16)  # least and largest λ as shares of the largest eigenvalue, and how many, for iterations
+ENOUGH = 1e-3  # of the residual: a change of predictions far below their errors
+STEPS = 100  # iterations after which predictions are judged as they are
+COLUMNS = 64  # solved for at once: more would take memory and save no evaluations
+RANK = 100  # of a factor whose largest eigenvalue is that of the matrix, to a few digits
+
+
+def held_out_rows(n: int, seed: int, labels: Any = None) -> tuple[Index, Index]:
+    """Split rows into those to fit and those to judge by, a fifth; of each class alike where there are labels.
+
+    Examples
+    --------
+    >>> from gramian.estimators._kernel_choice_large import held_out_rows
+    >>> fit, judge = held_out_rows(10, seed=0)
+    >>> len(fit), len(judge)
+    (8, 2)
+    """
+    order = np.random.default_rng(seed).permutation(n)
+    if labels is not None:
+        order = order[np.argsort(np.asarray(labels)[order], kind="stable")]
+    judge = np.zeros(n, dtype=bool)
+    judge[order[HELD_OUT - 1 :: HELD_OUT]] = True
+    return np.flatnonzero(~judge), np.flatnonzero(judge)
+
+
+def choose_held_out(task: Task, kernels: list[Kernel], rule: Rule) -> Choice:
+    """Fit four fifths of the rows for every λ, all in one block, and judge by the others."""
+    if rule.criterion in ("gcv", "marginal_likelihood"):
+        raise ValueError(
+            f"criterion={rule.criterion!r} needs the eigenvalues of the kernel matrix of {task.n} rows, which "
+            "solver='cg' does not find. Use criterion='loo', by rows held out, or solver='inducing' or 'eigh'."
+        )
+    labels = np.unique(task.Y, axis=0, return_inverse=True)[1].reshape(-1) if rule.labels else None
+    fit, judge = held_out_rows(task.n, task.seed, labels)
+    if not len(judge):
+        raise ValueError(f"n_samples={task.n} are too few to hold out one in {HELD_OUT}. Use solver='eigh'.")
+    tried = [_tried(task, kernel, rule, fit, judge) for kernel in kernels]
+    w = task.frequencies[judge]
+    size = w.sum() if task.counts else float(len(judge))
+    how = (f"chosen by the errors of {len(judge)} rows held out, and fitted to all",)
+    return _best(task, kernels, rule, tried, judge, w / size, how)
+
+
+def _best(
+    task: Task, kernels: list[Kernel], rule: Rule, tried: list[tuple[Vector, Matrix]], rows: Index, w: Vector, how: Any
+) -> Choice:
+    """The best of all pairs, from the λ of each kernel and the errors of rows left out, of shape (m, λs, t)."""
+    squares = [np.tensordot(w, errors**2, axes=1) for _, errors in tried]
+    scores, Y = squares, task.Y[rows][:, None, :]
+    if rule.criterion == "accuracy":
+        scores = [(w / w.sum() @ misses(Y, errors))[:, None] for _, errors in tried]
+    found = [best_pair(S, tie, rule.per_target) for S, tie in zip(scores, squares, strict=True)]
+    k = min(range(len(found)), key=lambda i: found[i][1])
+    t = task.Y.shape[1]
+    index = np.broadcast_to(found[k][0], (t,))
+    alphas, errors = tried[k]
+    chosen = task.with_(kernel=kernels[k], lam=alphas[index])
+    grid, means = np.array([a for a, _ in tried]), np.array([rule.joint(S) for S in scores])
+    left_out = errors[:, index, np.arange(t)]
+    return Choice(chosen, index, picked(scores[k], index), means, grid, None, None, left_out, k, rows, how)
+
+
+def _tried(task: Task, kernel: Kernel, rule: Rule, fit: Index, judge: Index) -> tuple[Vector, Matrix]:
+    """λ and the errors, of shape (rows held out, λs, t), of one kernel."""
+    part = _part(task.with_(kernel=kernel), fit)
+    alphas = alphas_of(rule.alphas, _largest(part), _coarse)
+    t = task.Y.shape[1]
+    lam = np.repeat(alphas, t)
+    across = _across(task.with_(kernel=kernel), judge, fit)
+    means = part.kernel_operator().matmat(part.share[:, None])[:, 0] if part.intercept else np.zeros(part.n)
+    parts = []
+    for columns in _groups(len(lam)):
+        some = part.with_(Y=part.Y[:, columns % t], lam=lam[columns], tol=ENOUGH, max_iterations=STEPS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # judged as they are, by rows they have not seen
+            alpha = some.dual(solve(some, "cg", rule.reason).beta)
+        parts.append(across(alpha) + some.mean - means @ alpha)
+    f = np.concatenate(parts, axis=1).reshape(len(judge), len(alphas), t)
+    return alphas, task.Y[judge][:, None, :] - f
+
+
+def _groups(size: int) -> Iterator[Index]:
+    return (np.arange(start, min(start + COLUMNS, size)) for start in range(0, size, COLUMNS))
+
+
+def _coarse(largest: float) -> Vector:
+    low, high, number = ALPHAS
+    return np.asarray((largest if largest > 0 else 1.0) * np.geomspace(low, high, number))
+
+
+def _largest(task: Task) -> float:
+    """The largest eigenvalue of B, by a factor of low rank, which lies below B and is near it where it matters."""
+    F = np.asarray(_Factors(task)(min(RANK, task.n)), dtype=np.float64)
+    return float(np.linalg.eigvalsh(F.T @ F)[-1])
+
+
+def _part(task: Task, rows: Index) -> Task:
+    """The regression of some rows."""
+    points = task.points[np.ix_(rows, rows)] if is_precomputed(task.kernel) else _taken(task.points, rows)
+    return task.with_(points=points, Y=task.Y[rows], w=None if task.w is None else task.w[rows])
+
+
+def _taken(points: Any, rows: Index) -> Any:
+    return [points[i] for i in rows] if isinstance(points, (list, tuple)) else points[rows]
+
+
+def _across(task: Task, judge: Index, fit: Index) -> Any:
+    """Return the function that multiplies by k(rows held out, rows fitted)."""
+    if is_precomputed(task.kernel):
+        K = task.points[np.ix_(judge, fit)]
+        return lambda alpha: K @ alpha
+    A = KernelOperator(task.kernel, _taken(task.points, judge), _taken(task.points, fit), dtype=np.float64)
+    return A.matmat
+
+
+def choose_inducing(task: Task, kernels: list[Kernel], rule: Rule, n_centres: int | None) -> Choice:
+    """Decompose the model of each kernel's centres: every λ, and rows left out exactly, by two passes over the rows."""
+    best: Any = None
+    rank, tried = (np.inf, np.inf), []
+    for k, kernel in enumerate(kernels):
+        system = _decomposed(task.with_(kernel=kernel), n_centres)
+        path = system.path(alphas_of(rule.alphas, float(np.max(system.filter.squares, initial=0.0)), automatic_alphas))
+        S = path.score(rule.criterion) if rule.criterion != "accuracy" else _wrong(system, path.alphas, task)
+        index, mine = best_pair(S, path.loo, rule.per_target)
+        tried.append((path.alphas, rule.joint(S)))
+        if best is None or mine < rank:
+            best, rank = (k, system, path, S, np.broadcast_to(index, (task.Y.shape[1],))), mine
+    k, system, path, S, index = best
+    chosen = task.with_(kernel=kernels[k], lam=path.alphas[index])
+    left_out = _own_errors(system, chosen.lam, task) if rule.labels else np.empty((0, len(index)))
+    grid, means = np.array([a for a, _ in tried]), np.array([s for _, s in tried])
+    how = ("chosen for the model of the centres, by leaving out each row with the centres as they are",)
+    return Choice(chosen, index, picked(S, index), means, grid, path, None, left_out, k, None, how)
+
+
+def _decomposed(task: Task, n_centres: int | None) -> Decomposed:
+    indices, Z = choose_centres(
+        task.kernel, task.points, n_centres, "rpcholesky", lam=1.0, weights=task.w, seed=task.seed
+    )
+    A = KernelOperator(task.kernel, task.points, Z, dtype=np.float64, store=False)
+    Kmm = np.asarray(task.kernel(Z), dtype=np.float64)
+    options = {"weights": task.w, "counts": task.counts, "intercept": task.intercept, "indices": indices}
+    return Inducing().decompose(A, Kmm, task.Y, **options)
+
+
+def _left_out(system: Decomposed, lam: Vector) -> Iterator[tuple[slice, Matrix]]:
+    """Yield a slice of rows and their leave-one-out errors of shape (rows, λs, t), by one pass."""
+    p, inverse = system.problem, system.filter.inverse(lam)
+    solution = system.filter.solution(lam).reshape(len(inverse), -1)
+    for start, stop, K in p.A.rows():
+        F = (p.basis.features(K) - system.first.mean[:, None]).T @ system.vectors
+        w = p.w[start:stop]
+        errors = p.Y[start:stop][:, None, :] - (F @ solution).reshape(stop - start, len(lam), -1)
+        leverage = w[:, None] * (F**2 @ inverse + float(p.intercept) / p.mass)
+        yield slice(start, stop), leave_one_out(errors, leverage, w, p.counts)
+
+
+def _wrong(system: Decomposed, alphas: Vector, task: Task) -> Matrix:
+    """Weighted share of rows put into a wrong class when left out, of shape (λs, 1)."""
+    parts = (task.share[rows] @ misses(task.Y[rows][:, None, :], errors) for rows, errors in _left_out(system, alphas))
+    return np.asarray(sum(parts, start=np.zeros(len(alphas)))[:, None])
+
+
+def _own_errors(system: Decomposed, lam: Vector, task: Task) -> Matrix:
+    """Errors of rows left out, of shape (n, t), for one λ of all targets."""
+    out = np.empty_like(task.Y)
+    for rows, errors in _left_out(system, lam[:1]):
+        out[rows] = errors[:, 0, :]
+    return out

@@ -1,0 +1,266 @@
+"""Classification by kernel ridge regression on ±1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_y, check_is_fitted
+
+from gramian.analysis._weights import frequencies
+from gramian.estimators._calibration import Sigmoid, common_sigmoid, probabilities
+from gramian.estimators._kernel_choice import Choice
+from gramian.estimators._parameters import one_of
+from gramian.estimators._targets import whole_numbers
+from gramian.estimators.kernel_ridge_cv import KernelRidgeCV
+from gramian.kernels import Precomputed
+
+__all__ = ["KernelRidgeClassifier"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+CRITERIA = ("loo", "accuracy")
+SHARED = (
+    *("alpha_", "alphas_", "kernel_", "kernels_", "gamma_", "path_", "dof_", "dual_coef_", "intercept_", "X_fit_"),
+    *("certificate_", "solver_", "n_iter_"),
+)
+
+
+class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
+    r"""Least squares on labels of ±1, one class against the rest, with a kernel.
+
+    .. math:: f_c=\arg\min_f\sum_i w_i(y_{ic}-f(x_i))^2+\lambda\|f\|^2,\qquad
+        y_{ic}=\pm1,\qquad \hat c(x)=\arg\max_c f_c(x)
+
+    One eigendecomposition serves all classes and every λ, and gives the decision values of rows left out exactly: λ and
+    the kernel are chosen by them, and probabilities come from a sigmoid fitted to them.
+
+    Parameters
+    ----------
+    alphas : "auto" or sequence of float, default="auto"
+        λ to choose from, as in :class:`KernelRidgeCV`; one for all classes is chosen.
+    kernel : str, callable, Kernel, or a list of these, default="rbf"
+        As in :class:`KernelRidgeCV`.
+    gamma : float, "scale", "median", or a list of these, optional
+        As in :class:`KernelRidgeCV`.
+    degree, coef0, kernel_params
+        Parameters of a kernel given by name; of a callable.
+    fit_intercept : bool, default=True
+        Whether to add constants that are not penalised.
+    criterion : {"loo", "accuracy"}, default="loo"
+        Mean squared leave-one-out error, which changes smoothly with λ; or the share of rows put into their class when
+        left out, ties broken by the former.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, by which those of their rows are multiplied; "balanced" gives all classes the same total.
+    solver : {"auto", "eigh", "cg", "inducing"}, default="auto"
+        As in :class:`KernelRidgeCV`.
+    tol : float, optional
+        As in :class:`KernelRidgeCV`.
+    n_centres : int, optional
+        Centres of "inducing".
+    random_state : int, RandomState or None, default=None
+        Seed; None is a fixed one.
+    verbose : bool or callable, default=False
+        As in :class:`KernelRidge`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (c,)
+        The labels, sorted.
+    best_score_, scores_ : float; ndarray of shape (kernels, λs)
+        Larger is better: minus the mean squared error, or the accuracy, of rows left out.
+    sigmoid_ : Sigmoid
+        What turns decision values into probabilities, with its ``slope`` and ``offset``.
+    alpha_, alphas_, kernel_, kernels_, gamma_, path_, dof_, solver_, n_iter_
+        As in :class:`KernelRidgeCV`.
+    dual_coef_, intercept_, X_fit_, certificate_
+        As in :class:`KernelRidge`, with one target for two classes, otherwise one for each.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from gramian import KernelRidgeClassifier
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> model = KernelRidgeClassifier(gamma=[0.5, 2.0, 8.0]).fit(X[:100], y[:100])
+    >>> bool(model.score(X[100:], y[100:]) > 0.93)
+    True
+    >>> model.predict_proba([[0.0, 1.0]]).round(1)
+    array([[1., 0.]])
+    """
+
+    def __init__(
+        self,
+        alphas: Any = "auto",
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        criterion: str = "loo",
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float | None = None,
+        n_centres: int | None = None,
+        random_state: Any = None,
+        verbose: Any = False,
+    ) -> None:
+        self.alphas = alphas
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.criterion = criterion
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.n_centres = n_centres
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
+        """Choose the kernel and λ, fit one function to each class, and calibrate probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (n, p); a kernel matrix; or a list of objects
+            The points.
+        y : array-like of shape (n,)
+            Labels of any kind, one for each row.
+        sample_weight : array-like of shape (n,), optional
+            Weights, as in :class:`KernelRidgeCV`; those of classes multiply them.
+
+        Returns
+        -------
+        KernelRidgeClassifier
+            The estimator itself.
+        """
+        one_of("criterion", self.criterion, CRITERIA)
+        labels = self._labels(y)
+        w, copies = self._weights(labels, sample_weight)
+        self._refuse_one_class(labels, w)
+        Y = _plus_minus(labels, len(self.classes_))
+        shared = {name: value for name, value in self.get_params().items() if name not in ("criterion", "class_weight")}
+        self._model = KernelRidgeCV(**shared)
+        choice = self._model._fit(X, Y, w, copies=copies, labels=True, criterion=self.criterion)
+        self._take_over(float(self.criterion == "accuracy"))
+        self.sigmoid_ = _calibrated(choice)
+        return self
+
+    def decision_function(self, X: Any, return_bound: bool = False) -> Any:
+        """Decision values f(x) of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (m, p); a kernel matrix; objects
+            New points.
+        return_bound : bool, default=False
+            Also return a bound on the distance from the exact solution.
+
+        Returns
+        -------
+        ndarray of shape (m,) for two classes, otherwise (m, c); or a tuple of two
+            Positive, or largest, for the class that is predicted.
+        """
+        check_is_fitted(self)
+        return self._model.predict(X, return_bound=return_bound)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the labels of the rows of X: those of the largest decision values."""
+        values = self.decision_function(X)
+        index = values > 0 if values.ndim == 1 else np.argmax(values, axis=1)
+        return np.asarray(self.classes_[np.asarray(index, dtype=np.intp)])
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Probabilities of the classes, in the order of ``classes_``.
+
+        One sigmoid of the decision values of all classes, fitted to rows left out (Platt), and made to sum to 1: the
+        class of highest probability is the one predicted. They refer to classes in the proportions of the weights.
+        Where values of rows left out say nothing about their classes, all are equal.
+        """
+        values = self.decision_function(X)
+        return probabilities(values[:, None] if values.ndim == 1 else values, self.sigmoid_)
+
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """Logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def _labels(self, y: Any) -> npt.NDArray[np.intp]:
+        """Check the labels, and return the number of each among ``classes_``."""
+        if y is None:
+            raise ValueError("This KernelRidgeClassifier estimator requires y to be passed, but the target y is None.")
+        shape = np.asarray(y).shape
+        if len(shape) == 2 and shape[1] > 1:
+            raise ValueError(f"y must be one label for each row, got shape {shape}: fit one model for each column.")
+        y = _check_y(y, estimator=self)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        return np.asarray(labels, dtype=np.intp)
+
+    def _weights(self, labels: npt.NDArray[np.intp], sample_weight: Any) -> tuple[Vector | None, Vector | None]:
+        """Weights of rows and classes multiplied; and, where classes have any, how often each row is there."""
+        n = len(labels)
+        w = None if sample_weight is None else frequencies(sample_weight, n)
+        if self.class_weight is None:
+            return w, None
+        own = np.ones(n) if w is None else w
+        return own * self._class_weights(labels, own)[labels], own if whole_numbers(own) else np.ones(n)
+
+    def _class_weights(self, labels: npt.NDArray[np.intp], w: Vector) -> Vector:
+        """Weight of each class; "balanced" by the weights of its rows, so that a weight of 2 is the row twice."""
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            totals = np.bincount(labels, w, len(self.classes_)).astype(np.float64)
+            present = totals > 0
+            share = np.divide(w.sum(), present.sum() * totals, out=np.zeros_like(totals), where=present)
+            return np.asarray(share)
+        if not isinstance(self.class_weight, dict):
+            raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}.")
+        return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels]))
+
+    def _refuse_one_class(self, labels: npt.NDArray[np.intp], w: Vector | None) -> None:
+        found = np.unique(labels if w is None else labels[w > 0])
+        if len(found) < 2:
+            name = f": {self.classes_[found[0]]}" if len(found) else ""
+            raise ValueError(f"There is only one class among rows of positive weight{name}; two are needed.")
+
+    def _take_over(self, one: float) -> None:
+        """Name what the regression found; the accuracy is 1 less the share of errors."""
+        for name in SHARED:
+            setattr(self, name, getattr(self._model, name))
+        self.best_score_, self.scores_ = one + self._model.best_score_, one + self._model.scores_
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(self._model, name):
+                setattr(self, name, getattr(self._model, name))
+
+    def __sklearn_tags__(self) -> Any:
+        """Say what scikit-learn may expect."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+        return tags
+
+
+def _plus_minus(labels: npt.NDArray[np.intp], c: int) -> Matrix:
+    """±1, as a vector for two classes, otherwise one column for each."""
+    if c == 2:
+        return np.where(labels == 1, 1.0, -1.0)
+    return np.where(labels[:, None] == np.arange(c), 1.0, -1.0)
+
+
+def _calibrated(choice: Choice) -> Sigmoid:
+    """The sigmoid of the decision values of rows left out."""
+    rows = slice(None) if choice.rows is None else choice.rows
+    Y = choice.task.Y[rows]
+    return common_sigmoid(Y - choice.left_out, Y, choice.task.frequencies[rows])

@@ -1,0 +1,356 @@
+"""Kernel ridge regression against scikit-learn, Gaussian processes, explicit systems and repeated rows."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import gramian
+from gramian.estimators import _kernel_variance
+from gramian.estimators._kernel_solving import choose
+from gramian.estimators.kernel_ridge import KernelRidge
+from gramian.kernels import Gaussian, Linear, Matern
+from gramian.results import NumericalWarning
+
+SOLVERS = ("auto", "eigh", "cholesky", "cg", "inducing")
+EXACT = ("eigh", "cholesky", "cg")
+
+
+def data(n=120, p=3, t=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    Y = np.sin(X @ rng.standard_normal((p, t))) + 0.1 * rng.standard_normal((n, t))
+    return X, Y[:, 0] if t == 1 else Y
+
+
+def model(solver="auto", n=120, **params):
+    options = {"kernel": "rbf", "gamma": 0.3, "alpha": 0.1, "solver": solver, **params}
+    if solver == "inducing":
+        options.setdefault("n_centres", n)
+    if solver == "cg":
+        options.setdefault("tol", 1e-11)
+    return KernelRidge(**options)
+
+
+def ours_and_theirs(X, y, w=None, **params):
+    theirs = SklearnKernelRidge(**params).fit(X, y, sample_weight=w)
+    return KernelRidge(**params).fit(X, y, sample_weight=w), theirs
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("targets", [1, 3])
+def test_predictions_are_those_of_scikit_learn(solver, targets):
+    X, Y = data(t=targets)
+    theirs = SklearnKernelRidge(alpha=0.1, kernel="rbf", gamma=0.3).fit(X, Y)
+    ours = model(solver).fit(X, Y)
+    new = data(seed=1)[0]
+    np.testing.assert_allclose(ours.predict(new), theirs.predict(new), atol=1e-7)
+    assert ours.predict(new).shape == theirs.predict(new).shape
+    assert ours.certificate_.converged
+
+
+@pytest.mark.parametrize("solver", EXACT)
+def test_coefficients_are_those_of_scikit_learn(solver):
+    X, Y = data(t=2)
+    w = np.random.default_rng(2).uniform(0.2, 3.0, len(X))
+    theirs = SklearnKernelRidge(alpha=[0.1, 2.0], kernel="rbf", gamma=0.3).fit(X, Y, sample_weight=w)
+    ours = model(solver, alpha=[0.1, 2.0]).fit(X, Y, sample_weight=w)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"kernel": "linear", "alpha": 3.0},
+        {"kernel": "poly", "degree": 2, "coef0": 1.5, "gamma": 0.5},
+        {"kernel": "laplacian", "gamma": 0.2, "alpha": 0.3},
+        {"kernel": "cosine"},
+        {"kernel": lambda x, z: float(np.exp(-np.abs(x - z).sum()))},
+    ],
+)
+def test_every_named_kernel_as_in_scikit_learn(params):
+    X, y = data(60)
+    ours, theirs = ours_and_theirs(X, y, **params)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(ours.predict(X[:7]), theirs.predict(X[:7]), atol=1e-9)
+
+
+def test_a_precomputed_matrix_gives_the_same_as_its_kernel():
+    X, y = data()
+    K, k_new = Gaussian(gamma=0.3)(X), Gaussian(gamma=0.3)(X[:5] + 0.1, X)
+    ours = KernelRidge(0.1, kernel="precomputed").fit(K, y)
+    np.testing.assert_allclose(ours.predict(k_new), model().fit(X, y).predict(X[:5] + 0.1), atol=1e-10)
+    with pytest.raises(ValueError, match="precomputed kernel does not say"):
+        ours.predict(k_new, return_bound=True)
+    with pytest.raises(ValueError, match="in memory already"):
+        KernelRidge(kernel="precomputed", solver="inducing").fit(K, y)
+
+
+def bordered(K, y, w, lam):
+    """The intercept as the Lagrange multiplier it is: [K + λ/W, 1; 1ᵀ, 0][α; b] = [y; 0]."""
+    n = len(K)
+    system = np.block([[K + lam * np.diag(1 / w), np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    found = np.linalg.solve(system, np.append(y, 0.0))
+    return found[:n], found[n]
+
+
+@pytest.mark.parametrize("solver", EXACT)
+def test_an_intercept_solves_the_bordered_system(solver):
+    X, y = data()
+    w = np.random.default_rng(3).uniform(0.5, 2.0, len(X))
+    ours = model(solver, fit_intercept=True).fit(X, y + 100.0, sample_weight=w)
+    alpha, b = bordered(Gaussian(gamma=0.3)(X), y + 100.0, w, 0.1)
+    np.testing.assert_allclose(ours.dual_coef_, alpha, atol=1e-7)
+    assert ours.intercept_ == pytest.approx(b, abs=1e-7)
+    assert abs(ours.dual_coef_.sum()) < 1e-9
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_weights_are_repetitions(solver, intercept):
+    X, y = data(50)
+    w = np.random.default_rng(4).integers(0, 4, len(X))
+    repeated = np.repeat(np.arange(len(X)), w)
+    one = model(solver, n=int((w > 0).sum()), fit_intercept=intercept).fit(X, y, sample_weight=w)
+    two = model(solver, n=int((w > 0).sum()), fit_intercept=intercept).fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(one.predict(X), two.predict(X), atol=2e-7)
+    if solver != "inducing":
+        assert one.noise_variance_ == pytest.approx(two.noise_variance_, rel=1e-6)
+        np.testing.assert_allclose(
+            one.predict(X, return_std=True)[1], two.predict(X, return_std=True)[1], rtol=1e-6
+        )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    lam=st.floats(1e-4, 10.0),
+    intercept=st.booleans(),
+    weighted=st.booleans(),
+    iterations=st.integers(1, 6),
+)
+def test_the_bound_is_never_violated_by_an_unfinished_solution(seed, lam, intercept, weighted, iterations):
+    X, Y = data(60, t=2, seed=seed)
+    w = np.random.default_rng(seed).uniform(0.1, 5.0, 60) if weighted else None
+    options = {"alpha": lam, "kernel": Gaussian(gamma=0.5), "fit_intercept": intercept}
+    exact = KernelRidge(**options, solver="eigh").fit(X, Y, sample_weight=w)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        rough = KernelRidge(**options, solver="cg", max_iter=iterations, tol=1e-12).fit(X, Y, sample_weight=w)
+    new = np.random.default_rng(seed + 1).standard_normal((40, 3)) * 2
+    f, bound = rough.predict(new, return_bound=True)
+    truth, own = exact.predict(new, return_bound=True)
+    assert np.all(np.abs(f - truth) <= bound + own)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    lam=st.floats(1e-3, 10.0),
+    intercept=st.booleans(),
+    weighted=st.booleans(),
+    m=st.integers(2, 60),
+)
+def test_the_bound_of_inducing_points_against_exact_kernel_ridge(seed, lam, intercept, weighted, m):
+    X, y = data(60, seed=seed)
+    w = np.random.default_rng(seed).uniform(0.1, 5.0, 60) if weighted else None
+    options = {"alpha": lam, "kernel": Matern(1.5, length_scale=1.0), "fit_intercept": intercept}
+    exact = KernelRidge(**options, solver="eigh").fit(X, y, sample_weight=w)
+    few = KernelRidge(**options, solver="inducing", n_centres=m, random_state=seed).fit(X, y, sample_weight=w)
+    new = np.random.default_rng(seed + 1).standard_normal((40, 3)) * 2
+    f, bound = few.predict(new, return_bound=True)
+    truth, own = exact.predict(new, return_bound=True)
+    assert np.all(np.abs(f - truth) <= bound + own)
+    assert "exact kernel ridge" in few.certificate_.bounded
+
+
+def test_standard_deviations_are_those_of_the_gaussian_process():
+    X, y = data(40)
+    ours = model().fit(X, y)
+    s = ours.noise_variance_
+    kernel = ConstantKernel(s / 0.1) * RBF(length_scale=np.sqrt(0.5 / 0.3)) + WhiteKernel(s)
+    process = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, y)
+    new = data(30, seed=5)[0]
+    f, std = ours.predict(new, return_std=True)
+    mean, truth = process.predict(new, return_std=True)
+    np.testing.assert_allclose(f, mean, atol=1e-9)
+    np.testing.assert_allclose(std, truth, rtol=1e-7)
+    assert ours.std_method() == "exact"
+
+
+def test_the_noise_is_the_most_likely_one():
+    X, y = data(40)
+    s = model().fit(X, y).noise_variance_
+    likelihoods = []
+    for scale in (0.99 * s, s, 1.01 * s):
+        kernel = ConstantKernel(scale / 0.1) * RBF(length_scale=np.sqrt(0.5 / 0.3)) + WhiteKernel(scale)
+        process = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, y)
+        likelihoods.append(process.log_marginal_likelihood_value_)
+    assert likelihoods[1] > max(likelihoods[0], likelihoods[2])
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_fewer_rows_give_an_upper_bound_of_the_standard_deviation(monkeypatch, intercept):
+    X, y = data(200)
+    exact = model(fit_intercept=intercept).fit(X, y)
+    truth = exact.predict(X, return_std=True)[1]
+    monkeypatch.setattr(_kernel_variance, "EXACT", 100)
+    monkeypatch.setattr(_kernel_variance, "SUBSET", 60)
+    some = model(fit_intercept=intercept).fit(X, y)
+    bound = some.predict(X, return_std=True)[1]
+    assert some.std_method() == "upper bound from 60 of the 200 rows"
+    assert np.all(bound >= truth * (1 - 1e-9))
+    few = model("inducing", n_centres=50, fit_intercept=intercept).fit(X, y)
+    assert few.std_method() == "upper bound from 50 of the 200 rows"
+
+
+def test_standard_deviation_with_an_intercept_is_least_squares_as_the_prior_widens():
+    X, y = data(30, p=1)
+    ours = KernelRidge(1e-7, kernel="linear", fit_intercept=True, solver="eigh").fit(X, y)
+    D = np.column_stack([np.ones(30), X])
+    new = np.array([[0.0], [2.0]])
+    N = np.column_stack([np.ones(2), new])
+    truth = 1 + np.einsum("ij,jk,ik->i", N, np.linalg.inv(D.T @ D), N)
+    std = ours.predict(new, return_std=True)[1]
+    np.testing.assert_allclose(std**2 / ours.noise_variance_, truth, rtol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["eigh", "cholesky"])
+def test_no_penalty_warns_with_the_rank_and_interpolates(solver):
+    X, y = data(30, p=2)
+    with pytest.warns(NumericalWarning, match="rank 2"):
+        ours = KernelRidge(0, kernel="linear", solver=solver).fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), X @ np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-9)
+    with pytest.raises(ValueError, match="no bound"):
+        ours.predict(X, return_bound=True)
+
+
+def test_an_indefinite_kernel_is_solved_and_told():
+    X, y = data(40)
+    with pytest.warns(NumericalWarning, match="indefinite"):
+        ours = KernelRidge(0.01, kernel="sigmoid", gamma=2.0, coef0=-1.0, solver="eigh").fit(X, y)
+    K = np.tanh(2.0 * X @ X.T - 1.0)
+    np.testing.assert_allclose(ours.dual_coef_, np.linalg.solve(K + 0.01 * np.eye(40), y), rtol=1e-6)
+    with pytest.raises(ValueError, match="indefinite"):
+        ours.predict(X, return_bound=True)
+
+
+def test_an_exact_solve_beyond_memory_is_refused_before_it_is_tried(monkeypatch):
+    monkeypatch.setattr("gramian.compute.memory.available_memory", lambda: 10**5)
+    X, y = data(400)
+    with pytest.raises(MemoryError, match=r"solver='cholesky' on 400 rows would take .* are available.*'cg'"):
+        model("cholesky").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("n", "chosen"), [(300, "cholesky"), (20_000, "cholesky"), (50_000, "cg"), (200_001, "inducing")]
+)
+def test_the_rule(n, chosen, monkeypatch):
+    monkeypatch.setattr("gramian.estimators._kernel_solving.available_memory", lambda: 16 * 2**30)
+    assert choose(n, "auto")[0] == chosen
+    assert choose(n, "auto", whole=True)[0] == "cholesky"
+    assert choose(n, "auto", file=True)[0] == "inducing"
+
+
+def test_the_rule_avoids_a_matrix_that_does_not_fit(monkeypatch):
+    monkeypatch.setattr("gramian.estimators._kernel_solving.available_memory", lambda: 2**20)
+    assert choose(5000, "auto")[0] == "cg"
+
+
+def test_sparse_rows_frames_and_files_give_the_same(tmp_path):
+    X, y = data()
+    X[np.abs(X) < 0.4] = 0.0
+    wanted = model().fit(X, y).predict(X[:9])
+    np.testing.assert_allclose(model().fit(sp.csr_array(X), y).predict(sp.csr_array(X[:9])), wanted, atol=1e-10)
+    np.save(tmp_path / "x.npy", X)
+    np.testing.assert_allclose(model().fit(str(tmp_path / "x.npy"), y).predict(X[:9]), wanted, atol=1e-10)
+    in_file = model("inducing").fit(str(tmp_path / "x.npy"), y)
+    np.testing.assert_allclose(in_file.predict(str(tmp_path / "x.npy"))[:9], wanted, atol=1e-6)
+    assert gramian.open(str(tmp_path / "x.npy")).resident is False
+
+
+def test_objects_that_are_no_numbers():
+    words = ["spam", "ham", "spa", "hams", "egg", "eggs"]
+    shared = lambda a, b: float(len(set(a) & set(b)))  # noqa: E731
+    K = np.array([[shared(a, b) for b in words] for a in words])
+    y = np.arange(6.0)
+    ours = KernelRidge(0.5, kernel=shared).fit(words, y)
+    np.testing.assert_allclose(ours.dual_coef_, np.linalg.solve(K + 0.5 * np.eye(6), y), atol=1e-9)
+    assert ours.predict(["gg"]).shape == (1,)
+
+
+def test_progress_is_reported():
+    seen = []
+    X, y = data()
+    fitted = model("cg", tol=1e-8, verbose=lambda i, residual: seen.append((i, residual))).fit(X, y)
+    assert len(seen) >= 1
+    assert fitted.n_iter_ >= 1
+    assert seen[-1][1] <= 1e-6
+
+
+def test_verbose_writes_to_standard_error(capsys):
+    X, y = data()
+    model("cg", tol=1e-8, verbose=True).fit(X, y)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "KernelRidge: iteration" in err
+
+
+def test_too_few_iterations_warn():
+    X, y = data()
+    with pytest.warns(ConvergenceWarning):
+        fitted = model("cg", alpha=1e-6, max_iter=1, tol=1e-12).fit(X, y)
+    assert not fitted.certificate_.converged
+
+
+def test_scripts_for_scikit_learn_run(tmp_path):
+    X, y = data()
+    pipe = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf"))
+    search = GridSearchCV(pipe, {"kernelridge__alpha": [0.01, 0.1], "kernelridge__gamma": [0.1, 1.0]}, cv=3).fit(X, y)
+    theirs = GridSearchCV(
+        make_pipeline(StandardScaler(), SklearnKernelRidge(kernel="rbf")), search.param_grid, cv=3
+    ).fit(X, y)
+    assert search.best_params_ == theirs.best_params_
+    assert search.best_score_ == pytest.approx(theirs.best_score_, abs=1e-10)
+    back = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(back.predict(X), search.predict(X))
+    assert clone(KernelRidge(2, kernel=Linear())).get_params()["alpha"] == 2
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": -1.0}, "alpha must be finite and not negative"),
+        ({"alpha": [1.0, 2.0, 3.0]}, "one for each of the 1 targets"),
+        ({"solver": "svd"}, "solver must be one of"),
+        ({"tol": 0.0}, "tol must be"),
+        ({"centres": "kmeans"}, "centres must be one of"),
+        ({"n_centres": 0}, "n_centres must be"),
+    ],
+)
+def test_wrong_parameters_are_named(params, message):
+    X, y = data(20)
+    with pytest.raises(ValueError, match=message):
+        KernelRidge(**{"kernel": "rbf", **params}).fit(X, y)
+
+
+def test_wrong_targets_are_named():
+    X, y = data(20)
+    y[7] = np.nan
+    with pytest.raises(ValueError, match="row 7"):
+        KernelRidge().fit(X, y)
+    with pytest.raises(ValueError, match="X has 20 rows, y 19"):
+        KernelRidge().fit(X, np.zeros(19))
