@@ -1,0 +1,230 @@
+"""The pictures of ridge regression show the path, the choice and the fit they were handed."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from gramian.display.fit_plots import plot_ridge_fit
+from gramian.display.ridge_plots import plot_ridge_path
+from gramian.display.style import MARKERS, PALETTE
+from gramian.estimators.kernel_ridge import KernelRidge
+from gramian.estimators.kernel_ridge_cv import KernelRidgeCV
+from gramian.estimators.ridge import Ridge
+from gramian.estimators.ridge_cv import RidgeCV
+
+ALPHAS = np.geomspace(1e-2, 1e3, 15)
+
+
+def rendered(figure):
+    """The figure as PNG bytes: drawing is where matplotlib's own warnings would appear."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def sample(p=4, t=None):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, p))
+    noise = rng.standard_normal(40 if t is None else (40, t))
+    return X, X @ rng.standard_normal(p if t is None else (p, t)) + noise
+
+
+def line_of(ax, label):
+    return next(line for line in ax.get_lines() if line.get_label() == label)
+
+
+def vertical(ax, x):
+    """Whether a line from bottom to top stands at x."""
+    return any(np.allclose(line.get_xdata(), x) and len(line.get_xdata()) == 2 for line in ax.get_lines())
+
+
+def test_three_panels_show_the_path_of_a_model():
+    model = RidgeCV(alphas=ALPHAS).fit(*sample())
+    figure = plot_ridge_path(model)
+    coefficients, kept, criteria, likelihood = figure.axes
+    for j in range(4):
+        line = line_of(coefficients, f"x{j + 1}")
+        np.testing.assert_allclose(line.get_xdata(), ALPHAS)
+        np.testing.assert_allclose(line.get_ydata(), model.path_.coef[:, 0, j])
+    largest = line_of(kept, "largest σ").get_ydata()
+    s = model.path_.singular_values[0]
+    np.testing.assert_allclose(largest, s**2 / (s**2 + ALPHAS))
+    np.testing.assert_allclose(line_of(criteria, "leave-one-out").get_ydata(), model.path_.loo[:, 0])
+    np.testing.assert_allclose(line_of(criteria, "GCV").get_ydata(), model.path_.gcv[:, 0])
+    shown = line_of(likelihood, "−log likelihood (right)").get_ydata()
+    np.testing.assert_allclose(shown, -model.path_.log_marginal_likelihood[:, 0])
+    assert all(vertical(ax, model.alpha_) for ax in (coefficients, kept, criteria))
+    assert f"{model.alpha_:.3g}" in criteria.get_xlabel()
+    assert rendered(figure).startswith(b"\x89PNG")
+
+
+def test_the_marker_of_a_criterion_is_at_its_least_value():
+    model = RidgeCV(alphas=ALPHAS).fit(*sample())
+    _, _, criteria, likelihood = plot_ridge_path(model).axes
+    for ax, label in ((criteria, "leave-one-out"), (criteria, "GCV"), (likelihood, "−log likelihood (right)")):
+        line = line_of(ax, label)
+        assert line.get_markevery() == [int(np.argmin(line.get_ydata()))]
+
+
+def test_lines_are_told_apart_without_colour():
+    _, kept, criteria, likelihood = plot_ridge_path(RidgeCV(alphas=ALPHAS).fit(*sample())).axes
+    lines = [line for ax in (criteria, likelihood) for line in ax.get_lines() if line.get_marker() in MARKERS]
+    assert len({line.get_linestyle() for line in lines}) == len({line.get_marker() for line in lines}) == 3
+    assert line_of(kept, "largest σ").get_linestyle() != line_of(kept, "smallest σ").get_linestyle()
+
+
+def test_degrees_of_freedom_stand_above_their_penalties():
+    model = RidgeCV(alphas=ALPHAS).fit(*sample())
+    figure = plot_ridge_path(model)
+    rendered(figure)
+    top = figure.axes[0].child_axes[0]
+    for at, text in zip(top.get_xticks(), top.get_xticklabels(), strict=True):
+        k = int(np.argmin(np.abs(ALPHAS - at)))
+        assert text.get_text() == f"{model.path_.dof[k]:.3g}"
+
+
+def test_unsorted_penalties_and_zero_are_put_in_order():
+    X, y = sample()
+    model = RidgeCV(alphas=[10.0, 1e-9, 0.1, 1.0]).fit(X, y)
+    line = line_of(plot_ridge_path(model).axes[0], "x1")
+    assert line.get_xdata().tolist() == [1e-9, 0.1, 1.0, 10.0]
+    expected = [Ridge(alpha=lam).fit(X, y).coef_[0] for lam in (1e-9, 0.1, 1.0, 10.0)]
+    np.testing.assert_allclose(line.get_ydata(), expected)
+    path = replace(model.path_, alphas=np.array([10.0, 0.0, 0.1, 1.0]))
+    assert line_of(plot_ridge_path(path).axes[0], "x1").get_xdata().tolist() == [0.1, 1.0, 10.0]
+    chosen = replace(path, loo=np.array([[3.0], [1.0], [2.0], [2.0]]))
+    assert "no place" in plot_ridge_path(chosen).axes[2].get_xlabel()
+    with pytest.raises(ValueError, match="no λ above 0"):
+        plot_ridge_path(replace(path, alphas=np.zeros(4)))
+
+
+def test_a_path_alone_is_marked_by_the_criterion_asked_for():
+    path = RidgeCV(alphas=ALPHAS).fit(*sample()).path_
+    for criterion in ("loo", "gcv", "marginal_likelihood"):
+        figure = plot_ridge_path(path, criterion=criterion)
+        assert vertical(figure.axes[0], ALPHAS[path.best(criterion)[0]])
+
+
+def test_many_coefficients_are_grey_but_for_the_largest():
+    X, y = sample(p=30)
+    model = RidgeCV(alphas=ALPHAS).fit(X, y)
+    figure = plot_ridge_path(model)
+    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert len(texts) == len(PALETTE)
+    largest = np.argsort(-np.abs(model.path_.coef[:, 0]).max(axis=0))[: len(PALETTE)]
+    assert texts == [f"x{j + 1}" for j in np.sort(largest)]
+    assert len(figure.axes[0].get_lines()) >= 30
+    assert rendered(figure)
+
+
+def test_names_come_from_the_frame_or_the_caller():
+    pandas = pytest.importorskip("pandas")
+    X, y = sample()
+    model = RidgeCV(alphas=ALPHAS).fit(pandas.DataFrame(X, columns=list("abcd")), y)
+    assert line_of(plot_ridge_path(model).axes[0], "c") is not None
+    given = plot_ridge_path(model, names=["p", "q", "r", "s"]).axes[0]
+    assert [text.get_text() for text in given.get_legend().get_texts()] == ["p", "q", "r", "s"]
+    with pytest.raises(ValueError, match="2 entries for 4 columns"):
+        plot_ridge_path(model, names=["p", "q"])
+
+
+def test_every_target_has_its_picture():
+    model = RidgeCV(alphas=ALPHAS, alpha_per_target=True).fit(*sample(t=2))
+    for target in (0, 1):
+        axes = plot_ridge_path(model, target=target).axes
+        np.testing.assert_allclose(line_of(axes[0], "x2").get_ydata(), model.path_.coef[:, target, 1])
+        assert vertical(axes[0], model.alpha_[target])
+    with pytest.raises(ValueError, match="from 0 to 1, got 2"):
+        plot_ridge_path(model, target=2)
+
+
+def test_dual_coefficients_are_left_out():
+    x = np.linspace(0, 6, 30)[:, None]
+    model = KernelRidgeCV(alphas=ALPHAS, gamma=1.0).fit(x, np.sin(x[:, 0]))
+    figure = plot_ridge_path(model)
+    assert [ax.get_title(loc="left") for ax in figure.axes[:2]] == ["Kept of each direction", "What chooses λ"]
+    assert vertical(figure.axes[0], model.alpha_)
+    assert rendered(figure)
+
+
+@pytest.mark.parametrize("shape", [(15, 1, 0), (0, 1, 4), (0,)])
+def test_coefficients_that_were_not_kept_are_not_drawn(shape):
+    path = replace(RidgeCV(alphas=ALPHAS).fit(*sample()).path_, coef=np.empty(shape))
+    assert plot_ridge_path(path).axes[0].get_title(loc="left") == "Kept of each direction"
+    with pytest.raises(ValueError, match="too large to keep its coefficients"):
+        plot_ridge_path(path, coefficients=True)
+
+
+def test_what_has_no_path_is_said():
+    with pytest.raises(ValueError, match="Ridge has no path"):
+        plot_ridge_path(Ridge().fit(*sample()))
+    with pytest.raises(ValueError, match="ndarray has no path"):
+        plot_ridge_path(np.ones(3))
+
+
+@pytest.fixture
+def curve():
+    x = np.linspace(0, 6, 40)
+    return x, np.sin(x) + 0.1 * np.random.default_rng(0).standard_normal(40)
+
+
+def test_a_fit_shows_data_prediction_and_band(curve):
+    x, y = curve
+    model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0).fit(x[:, None], y)
+    ax = plot_ridge_fit(model, x, y)
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), np.column_stack([x, y]))
+    line = line_of(ax, "prediction")
+    np.testing.assert_allclose(line.get_ydata(), model.predict(line.get_xdata()[:, None]))
+    f, std = model.predict(x[:1, None], return_std=True)
+    low, high = ax.collections[1].get_datalim(ax.transData).intervaly
+    assert low < f[0] - 1.95 * std[0] < f[0] + 1.95 * std[0] < high
+    assert rendered(ax.figure)
+
+
+def test_the_band_of_a_straight_line_is_its_interval(curve):
+    x, y = curve
+    model = Ridge(alpha=0.1).fit(x[:, None], y)
+    ax = plot_ridge_fit(model, x, y, level=0.8)
+    low, high = model.predict_interval(np.linspace(0, 6, 300)[:, None], level=0.8)
+    vertices = ax.collections[1].get_paths()[0].vertices
+    for end in (low, high):
+        distance = np.abs(vertices[:, 1][:, None] - end[None, ::50]).min(axis=0)
+        np.testing.assert_allclose(distance, 0, atol=1e-9)
+    assert "80% of new observations" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_a_certified_bound_is_drawn_where_asked_for(curve):
+    x, y = curve
+    model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0, solver="cg", tol=1e-2).fit(x[:, None], y)
+    left, right = Figure().subplots(1, 2)
+    assert plot_ridge_fit(model, x, y, ax=left, bound=True) is left
+    at = np.linspace(0, 6, 300)
+    f, bound = model.predict(at[:, None], return_bound=True)
+    np.testing.assert_allclose(line_of(left, "certified bound").get_ydata(), f + bound)
+    assert len(plot_ridge_fit(model, x, y, ax=right).get_lines()) == 1
+
+
+def test_a_model_without_intervals_is_drawn_without_them(curve):
+    class Plain:
+        def predict(self, X):
+            return X[:, 0]
+
+    x, y = curve
+    ax = plot_ridge_fit(Plain(), x, y)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["data", "prediction"]
+
+
+def test_wrong_shapes_are_named(curve):
+    x, y = curve
+    model = Ridge().fit(x[:, None], y)
+    with pytest.raises(ValueError, match="one column"):
+        plot_ridge_fit(model, np.ones((4, 2)), np.ones(4))
+    with pytest.raises(ValueError, match="x has 40 points, y 39"):
+        plot_ridge_fit(model, x, y[1:])
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        plot_ridge_fit(model, x, y, level=95)
+    with pytest.raises(ValueError, match="target must be from 0 to 1"):
+        plot_ridge_fit(model, x, np.column_stack([y, y]), target=2)
