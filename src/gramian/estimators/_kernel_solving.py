@@ -66,7 +66,7 @@ def choose(n: int, solver: str, *, whole: bool = False, file: bool = False) -> t
         return solver, f"solver={solver!r}"
     if file:
         return "inducing", f"{n} rows in a file: it is read block by block"
-    if whole or (n <= DIRECT and Cholesky.memory(n, "float32") <= 0.8 * available_memory()):
+    if whole or (n <= DIRECT and Cholesky.memory(n) <= 0.8 * available_memory()):
         return "cholesky", f"{n} rows: a factorisation is affordable, whatever the kernel and λ"
     if n <= HUGE:
         return "cg", f"{n} rows: products with tiles that are never stored"
@@ -85,7 +85,7 @@ def _refuse_unless_it_fits(task: Task, solver: str) -> None:
     n = task.n
     if is_precomputed(task.kernel):
         return
-    nbytes = 2.5 * 8 * n**2 if solver == "eigh" else Cholesky.memory(n, "float32")
+    nbytes = 2.5 * 8 * n**2 if solver == "eigh" else Cholesky.memory(n)
     refuse_beyond_memory(
         nbytes,
         f"solver={solver!r} on {n} rows",

@@ -18,7 +18,7 @@ Index = npt.NDArray[np.intp]
 ROWS = 4096  # of a block of F or U
 NARROW = 1e5  # largest ratio of the parts of P⁻¹ for which U is kept in float32
 NOTHING = 1e-13  # eigenvalues of FᵀF below this share of the largest are rounding
-# seconds, as measured on two cores: their ratio is what counts
+# seconds, roughly, on two cores: their ratio is what counts
 PRODUCT = 0.45e-9  # an entry of K in a product in float32
 FACTOR = 0.12e-9  # n·r² of a factor of rank r: pivoted Cholesky, FᵀF, and U
 
@@ -31,10 +31,10 @@ class Nystrom:
     .. math:: P_\lambda^{-1} = U\,\mathrm{diag}\Big(\frac1{s+\lambda}\Big)U^T + \frac1{\lambda+\rho}(I-UU^T)
 
     with ρ = 0. As preconditioner of K + λI with K ≈ FFᵀ, ρ stands for what FFᵀ leaves of K: the last s, unless given
-    (Frangella, Tropp and Udell, 2023). In trials with four kernels that took up to half fewer iterations than ρ = 0
-    where λ is small, and a tenth more at worst. K − FFᵀ ⪰ 0 for a factor by pivoted Cholesky, and the condition number
-    is then at most about 1 + ‖K − FFᵀ‖/λ (Díaz and others, 2023). U is kept in float32 where it can be: while the parts
-    of P⁻¹ differ by no more than 1e5, its rounding is below a hundredth of the smallest.
+    (Frangella, Tropp and Udell, 2023). In trials with four kernels that took up to a third fewer iterations than
+    ρ = 0 where λ is small, and about a tenth more at worst. K − FFᵀ ⪰ 0 for a factor by pivoted Cholesky, and the
+    condition number is then at most about 1 + ‖K − FFᵀ‖/λ (Díaz and others, 2023). U is kept in float32 where it can:
+    while the parts of P⁻¹ differ by no more than 1e5, its rounding stays within a few hundredths of the smallest.
 
     Parameters
     ----------
