@@ -11,7 +11,7 @@ import numpy.typing as npt
 from array_api_compat import is_array_api_obj, is_numpy_array
 
 from gramian.estimators._inputs import open_input, refuse_non_finite
-from gramian.kernels import Kernel, Precomputed
+from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.results import NumericalWarning
 from gramian.sources import Source, open_source
 
@@ -69,7 +69,7 @@ def are_objects(kernel: Any, X: Any) -> bool:
 
 
 def _calls(kernel: Any) -> bool:
-    return kernel.takes_objects if isinstance(kernel, Kernel) else callable(kernel)
+    return as_kernel(kernel).takes_objects if callable(kernel) or isinstance(kernel, Kernel) else False
 
 
 def _numbers(x: Any) -> bool:

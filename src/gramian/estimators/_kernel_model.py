@@ -12,10 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.analysis._weights import frequencies
+from gramian.estimators._centres import kernel_diagonal
 from gramian.estimators._kernel_fitting import chosen_points
 from gramian.estimators._kernel_inputs import are_objects, check_kernel_matrix, checked_source, gathered, is_precomputed
 from gramian.estimators._kernel_task import Task, count_points
-from gramian.estimators._kernel_variance import Choice, Posterior
+from gramian.estimators._kernel_variance import Given, Posterior
 from gramian.estimators._targets import check_targets, whole_numbers
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.linear.inducing import InducingFit
@@ -68,15 +69,17 @@ class KernelModel(BaseEstimator):
             Predictions, then standard deviations and bounds where asked for.
         """
         check_is_fitted(self)
+        if return_bound or return_std:
+            self._refuse_unknown_lengths("a bound" if return_bound else "a variance")
         if return_bound and self.certificate_.error_bounds is None:
             raise ValueError(f"There is no bound on predictions here: {'; '.join(self.certificate_.notes)}.")
         alpha = self._columns(self.dual_coef_)
         parts = []
         for points in self._parts(X, return_std or return_bound):
-            f, norms = self._product(points, alpha, return_bound)
+            f, norms, own = self._product(points, alpha, return_bound)
             part = [f + np.atleast_1d(self.intercept_)]
             part += [self._std(points)] if return_std else []
-            part += [self._bounds(norms)] if return_bound else []
+            part += [self._bounds(norms, own)] if return_bound else []
             parts.append(part)
         answers = [self._shaped(np.concatenate(list(some))) for some in zip(*parts, strict=True)]
         return answers[0] if len(answers) == 1 else tuple(answers)
@@ -84,7 +87,9 @@ class KernelModel(BaseEstimator):
     def std_method(self) -> str:
         """Say how ``predict(..., return_std=True)`` finds standard deviations: exactly, or as an upper bound."""
         check_is_fitted(self)
-        return self._posterior_of(0).method
+        self._refuse_unknown_lengths("a variance")
+        support = self.X_fit_ if self._support is None else self._support
+        return Given(self._rows, self._subset, 0).method(count_points(support))
 
     def _parts(self, X: Any, dense: bool) -> Iterator[Any]:
         """The new points: at once, or in blocks of rows of a file and where a dense k(X, S) would be large."""
@@ -98,40 +103,49 @@ class KernelModel(BaseEstimator):
             yield points if step >= n else points[start : start + step]
 
     def _new_points(self, X: Any) -> Any:
-        if are_objects(self.kernel, X):
+        if are_objects(self.kernel_, X):
             return list(X)
         source = checked_source(self, X, reset=False)
         return source if not source.resident else gathered(source)
 
-    def _product(self, points: Any, alpha: Matrix, bounded: bool) -> tuple[Matrix, Vector]:
-        """k(X, X_fit_) α, and ‖φ(x)‖, about the mean feature where there is an intercept, if asked for."""
+    def _refuse_unknown_lengths(self, what: str) -> None:
+        if is_precomputed(self.kernel_):
+            raise ValueError(f"A precomputed kernel does not say k(x, x) of new rows, which {what} needs.")
+
+    def _product(self, points: Any, alpha: Matrix, bounded: bool) -> tuple[Matrix, Vector, Vector]:
+        """k(X, X_fit_) α; and if asked for ‖φ(x)‖, about the mean feature where there is an intercept, and √k(x, x)."""
         centred = bounded and self._centre is not None
         columns = np.column_stack([alpha, np.asarray(self._centre)]) if centred else alpha
         if is_precomputed(self.kernel_):
-            if bounded:
-                raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which a bound needs.")
-            return np.asarray(_dense(points) @ columns, dtype=np.float64), np.empty(0)
+            return np.asarray(_dense(points) @ columns, dtype=np.float64), np.empty(0), np.empty(0)
         A = KernelOperator(self.kernel_, points, self.X_fit_, dtype=np.float64, store=False)
         F = np.asarray(A.matmat(columns))
         if not bounded:
-            return F, np.empty(0)
-        own = np.asarray(self.kernel_.diagonal(points), dtype=np.float64)
+            return F, np.empty(0), np.empty(0)
+        own = kernel_diagonal(self.kernel_, points)
         if centred:
-            return F[:, :-1], np.sqrt(np.maximum(own - 2 * F[:, -1] + self._mean_square, 0.0))
-        return F, np.sqrt(own) if self._inducing is None else self._inducing.lengths(np.asarray(A.to_dense()), own)
+            return F[:, :-1], np.sqrt(np.maximum(own - 2 * F[:, -1] + self._mean_square, 0.0)), np.sqrt(own)
+        inducing = self._inducing
+        return F, np.sqrt(own) if inducing is None else inducing.lengths(np.asarray(A.to_dense()), own), np.sqrt(own)
 
-    def _bounds(self, norms: Vector) -> Matrix:
-        """‖φ(x)‖(‖r‖/(2√λ)), and the rounding of a sum of n products."""
+    def _bounds(self, norms: Vector, own: Vector) -> Matrix:
+        """‖φ(x)‖(‖r‖/(2√λ)), and the rounding of a sum of n products and of adding the intercept."""
         size = np.sum(np.abs(self._columns(self.dual_coef_)), axis=0) * self._longest
-        rounding = 4 * EPS * (8 + np.sqrt(len(self.dual_coef_))) * size
-        return np.asarray(norms[:, None] * (np.asarray(self.certificate_.error_bounds) + rounding)[None, :])
+        rounding = 4 * EPS * (8 + np.sqrt(len(self.dual_coef_))) * np.outer(own + self._longest, size)
+        rounding += 4 * EPS * (np.abs(np.atleast_1d(self.intercept_)) + self._level)
+        return np.asarray(norms[:, None] * np.asarray(self.certificate_.error_bounds)[None, :] + rounding)
 
     def _std(self, points: Any) -> Matrix:
-        if is_precomputed(self.kernel_):
-            raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which a variance needs.")
+        """√(s(1 + Var f/s)) of each target; NaN of one without noise."""
+        if not self._semidefinite:
+            raise ValueError("The kernel is not positive semidefinite, so that there is no variance to speak of.")
+        if not np.any(self._lam > 0):
+            raise ValueError("At alpha=0 there is no noise, and no predictive variance. Use a positive alpha.")
         s = np.atleast_1d(self.noise_variance_)
-        stds = [np.sqrt(s[j] * (1.0 + self._posterior_of(j).variance(points))) for j in range(len(s))]
-        return np.column_stack(stds)
+        out = np.full((count_points(points), len(s)), np.nan)
+        for j in np.flatnonzero(self._lam > 0):
+            out[:, j] = np.sqrt(s[j] * (1.0 + self._posterior_of(int(j)).variance(points)))
+        return out
 
     def _posterior_of(self, j: int) -> Posterior:
         """The posterior for the λ of a target: made when it is first asked for, and kept."""
@@ -139,8 +153,8 @@ class KernelModel(BaseEstimator):
         lam = float(self._lam[j])
         if lam not in known:
             points = self.X_fit_ if self._support is None else chosen_points(self.X_fit_, self._support)
-            rule = Choice(self._rows, self._subset, self._seed())
-            known[lam] = Posterior.of(self.kernel_, points, self._fit_weights, lam, self.fit_intercept, rule)
+            given = Given(self._rows, self._subset, self._seed())
+            known[lam] = Posterior.of(self.kernel_, points, self._fit_weights, lam, self._intercept, given)
         return known[lam]
 
     def _opened(self, X: Any, y: Any, sample_weight: Any, *, file: bool = False) -> tuple[Task, Any, Any]:
@@ -148,7 +162,8 @@ class KernelModel(BaseEstimator):
         every, n = self._training_points(X, file)
         Y, self._vector = check_targets(self, y, n)
         w = None if sample_weight is None else frequencies(sample_weight, n)
-        kept = None if w is None or np.all(w > 0) else np.flatnonzero(w > 0)  # a row of weight 0 is no row
+        file = isinstance(every, Source)  # where weights of 0 are left to the solver
+        kept = None if w is None or file or np.all(w > 0) else np.flatnonzero(w > 0)  # a row of weight 0 is no row
         if self._is_pairwise():
             every = check_kernel_matrix(every)
         points, counts = every, whole_numbers(w)
@@ -165,10 +180,6 @@ class KernelModel(BaseEstimator):
         return (source if file and not source.resident else gathered(source)), source.shape[0]
 
     def _kept_points(self, every: Any, kept: Any) -> Any:
-        if isinstance(every, Source):
-            raise ValueError(
-                "Rows of weight 0 in a file larger than memory are not left out: remove them from the file first."
-            )
         points = chosen_points(every, kept)
         return points[:, kept] if self._is_pairwise() else points
 
@@ -185,8 +196,10 @@ class KernelModel(BaseEstimator):
         self.__dict__.pop("_posteriors", None)
         self.X_fit_, self.kernel_, self.certificate_ = points, task.kernel, certificate
         self.dual_coef_ = alpha[:, 0] if self._vector else alpha
-        self.intercept_ = (float(b[0]) if self._vector else b) if self.fit_intercept else 0.0
-        self._lam = task.lam
+        self.intercept_ = (float(b[0]) if self._vector else b) if task.intercept else 0.0
+        self._lam, self._intercept = task.lam, task.intercept
+        self._semidefinite = certificate.error_bounds is not None or bool(np.all(task.lam == 0.0))
+        self._level = float(np.max(np.abs(task.mean), initial=0.0))
 
     def _columns(self, values: Any) -> Matrix:
         return np.asarray(values[:, None] if values.ndim == 1 else values)
@@ -221,6 +234,9 @@ class KernelModel(BaseEstimator):
     _support: npt.NDArray[np.intp] | None
     _centre: Vector | None
     _inducing: InducingFit | None
+    _intercept: bool
+    _semidefinite: bool
+    _level: float
     _mean_square: float
     _longest: float
     _subset: npt.NDArray[np.intp] | None

@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.memory import available_memory, refuse_beyond_memory
+from gramian.estimators._centres import kernel_diagonal
 from gramian.estimators._kernel_inputs import is_precomputed
 from gramian.estimators._kernel_task import Task
+from gramian.kernels import Kernel
 from gramian.linear.cg import ConjugateGradients
 from gramian.linear.cholesky import Cholesky
 from gramian.linear.preconditioners import dressed_factor
@@ -27,7 +30,18 @@ from gramian.operators import Operator
 from gramian.results import NumericalWarning, Residual, Solution
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 
-__all__ = ["BOUNDED", "DIRECT", "HUGE", "TOLERANCES", "Fitted", "choose", "solve"]
+__all__ = [
+    "BOUNDED",
+    "DIRECT",
+    "HUGE",
+    "TOLERANCES",
+    "Fitted",
+    "choose",
+    "longest_squares",
+    "semidefinite",
+    "solve",
+    "warn_unless_converged",
+]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -35,9 +49,13 @@ Vector = npt.NDArray[np.float64]
 DIRECT = 20_000  # rows up to which a factorisation, whatever the kernel and λ, takes less than half a minute
 SMALL = 3_000  # rows up to which a factor in float64 costs nothing worth saving
 HUGE = 200_000  # rows beyond which a product with every pair of them takes half a minute
-TOLERANCES = {"eigh": 1e-10, "cholesky": 1e-10, "cg": 1e-6, "inducing": 1e-8}
+TOLERANCES = {"eigh": 1e-8, "cholesky": 1e-8, "cg": 1e-6, "inducing": 1e-8}
+SHARPER = 1e-2  # times the tolerance: what refinement aims at, since another step costs little
 BOUNDED = "|f̂(x) − f(x)|/‖φ(x)‖"
 EPS = 2.0**-52
+EIGEN = 20  # bytes for each entry of a matrix that is decomposed: the matrix, its eigenvectors, and room to work
+INDEFINITE = 1e-8  # of the largest: a negative eigenvalue below this is rounding
+WIDEST = 1e30  # values of a kernel beyond which their products may overflow in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +92,36 @@ def choose(n: int, solver: str, *, whole: bool = False, file: bool = False) -> t
 
 
 def solve(task: Task, solver: str, reason: str) -> Fitted:
-    """Solve (B + λI)β = ỹ by "eigh", "cholesky" or "cg"."""
-    if solver != "cg":
-        _refuse_unless_it_fits(task, solver)
-    found = {"eigh": _by_eigenvectors, "cholesky": _by_cholesky, "cg": _by_gradients}[solver](task, reason)
-    return Fitted(found.beta, _bounded(task, found), found.landmarks)
+    """Solve (B + λI)β = ỹ by "eigh", "cholesky" or "cg"; say so where the answer is not as good as asked for."""
+    method = {"eigh": _by_eigenvectors, "cholesky": _by_cholesky, "cg": _by_gradients}[solver]
+    with warnings.catch_warnings():
+        # what a solver says of itself is said again below, at the user's own line
+        warnings.filterwarnings("ignore", category=ConvergenceWarning)
+        warnings.filterwarnings("ignore", category=NumericalWarning, message=".*the largest residual")
+        found = method(task, reason)
+    certificate = _bounded(task, found).with_(tolerance=task.tol)
+    warn_unless_converged(certificate, 5)
+    return Fitted(found.beta, certificate, found.landmarks)
+
+
+def warn_unless_converged(certificate: Residual, level: int) -> None:
+    """Say by how much the tolerance was missed, and what to change."""
+    if certificate.converged:
+        return
+    iterated = "conjugate gradients" in certificate.method
+    remedy = "Use more iterations (max_iter), a larger alpha" if iterated else "Use a larger alpha, columns that are"
+    remedy += ", or a larger tolerance (tol)." if iterated else " centred and scaled, or a larger tolerance (tol)."
+    warnings.warn(
+        f"{certificate.method}: the residual, rounding included, is {certificate.worst:.1e}, and "
+        f"{certificate.tolerance:.1e} was asked for. {remedy}",
+        ConvergenceWarning if iterated else NumericalWarning,
+        stacklevel=level,
+    )
 
 
 def _refuse_unless_it_fits(task: Task, solver: str) -> None:
     n = task.n
-    if is_precomputed(task.kernel):
-        return
-    nbytes = 2.5 * 8 * n**2 if solver == "eigh" else Cholesky.memory(n)
+    nbytes = EIGEN * n**2 if solver == "eigh" else Cholesky.memory(n)
     refuse_beyond_memory(
         nbytes,
         f"solver={solver!r} on {n} rows",
@@ -97,12 +133,13 @@ def _by_cholesky(task: Task, reason: str) -> Fitted:
     """One factorisation for each λ; by eigenvectors at λ = 0 or where B + λI is not positive definite."""
     if np.any(task.lam == 0.0):
         return _by_eigenvectors(task, f"{reason}; at λ = 0 eigenvectors tell the rank")
+    _refuse_unless_it_fits(task, "cholesky")
     B, Y = _settled(task), task.targets
     beta, parts = np.empty_like(Y), []
     for lam in np.unique(task.lam):
         mine = np.flatnonzero(task.lam == lam)
         try:
-            solver = Cholesky(task.tol, "float64" if task.n <= SMALL else "auto")
+            solver = Cholesky(SHARPER * task.tol, "float64" if task.n <= SMALL else "auto")
             found = solver(B, Y[:, mine], float(lam), reason=reason)
         except np.linalg.LinAlgError:
             return _by_eigenvectors(task, f"{reason}; K + λI is not positive definite")
@@ -114,7 +151,7 @@ def _by_cholesky(task: Task, reason: str) -> Fitted:
 def _settled(task: Task) -> Operator:
     """B in float64: evaluated in tiles, or, of a function of two objects, once and for all."""
     if task.kernel.takes_objects and not is_precomputed(task.kernel):
-        return task.dressed(np.asarray(task.kernel(task.points), dtype=np.float64))
+        return task.dressed(task.matrix)
     return task.operator()
 
 
@@ -136,39 +173,71 @@ def _merged(parts: list[tuple[Any, Residual]], t: int) -> Residual:
 
 
 def _by_eigenvectors(task: Task, reason: str) -> Fitted:
-    """β = U (Uᵀỹ)/(s + λ) from B = U diag(s) Uᵀ; the pseudo-inverse where s + λ is rounding."""
+    """β = U (Uᵀỹ)/(s + λ) from B = U diag(s) Uᵀ; at λ = 0 the pseudo-inverse."""
+    _refuse_unless_it_fits(task, "eigh")
     B, Y = np.asarray(_settled(task).to_dense(), dtype=np.float64), task.targets
     s, U = scipy.linalg.eigh(B, driver="evd", check_finite=False)
-    shifted = s[:, None] + task.lam[None, :]
     size = float(np.max(np.abs(s), initial=0.0))
+    notes: tuple[str, ...] = ()
+    if _known(task.kernel):
+        s = np.maximum(s, 0.0)  # negative only by rounding
+    else:
+        notes = _indefinite(float(s[0]) if len(s) else 0.0, size, task)
     cut = len(s) * EPS * size
-    gone = np.abs(shifted) <= cut
+    shifted = s[:, None] + task.lam[None, :]
+    gone = (np.abs(shifted) <= cut) & (task.lam == 0.0) | (shifted == 0.0)
     C = np.divide(U.T @ Y, shifted, out=np.zeros_like(shifted), where=~gone)
     beta = U @ C
-    if np.any(gone & (task.lam == 0.0)):
-        rank = int(np.sum(np.abs(s) > cut))
-        warnings.warn(
-            f"At alpha=0 the kernel matrix of {task.n} rows has rank {rank}: the smallest solution is returned. "
-            "A positive alpha makes it unique.",
-            NumericalWarning,
-            stacklevel=5,
-        )
-    low = float(s[0]) if len(s) else 0.0
-    notes = _indefinite(low, size, task)
     R = Y - (B @ beta + task.lam * beta)
     if np.any(gone):
+        _warn_of_rank(task, int(np.sum(~np.any(gone, axis=1))))
         R = np.where(np.any(gone, axis=0), U @ ((~gone) * (U.T @ R)), R)  # what no β can reach is not an error of β
     kept = np.abs(shifted)[~gone]
     condition = float(kept.max() / kept.min()) if kept.size else 1.0
-    certificate = Residual(
-        "eigendecomposition", reason, 1, 0, _relative(R, Y), task.tol, condition=condition, notes=notes
-    )
+    rounding = float(np.max(_relative(np.atleast_2d(_rounding(task, beta)), Y), initial=0.0))
+    residuals = _relative(R, Y)
+    certificate = Residual("eigendecomposition", reason, 1, 0, residuals, task.tol, rounding, condition, notes=notes)
     return Fitted(beta, certificate)
+
+
+def _warn_of_rank(task: Task, rank: int) -> None:
+    warnings.warn(
+        f"At alpha=0 the kernel matrix of {task.n} rows has rank {rank}: the smallest solution is returned. "
+        "A positive alpha makes it unique.",
+        NumericalWarning,
+        stacklevel=6,
+    )
+
+
+def _known(kernel: Kernel) -> bool:
+    """Whether the kernel is positive semidefinite by its formula, not by someone's word."""
+    return kernel.positive_semidefinite and not kernel.takes_objects and not is_precomputed(kernel)
+
+
+def semidefinite(task: Task) -> bool:
+    """Whether K is positive semidefinite, as far as can be told: by its formula, by a factor, or by its 2×2 minors."""
+    if _known(task.kernel):
+        return True
+    if not task.kernel.positive_semidefinite:
+        return False
+    K = task.matrix
+    own = np.diagonal(K)
+    small = INDEFINITE * float(np.max(np.abs(own), initial=0.0))
+    root = np.sqrt(np.maximum(own, 0.0)) + np.sqrt(small)
+    if np.any(own < -small) or np.any(np.abs(K) > np.outer(root, root) * (1 + 1e-8)):
+        return False
+    if len(K) > DIRECT:
+        return True
+    try:
+        scipy.linalg.cholesky(K + (small or 1e-300) * np.eye(len(K)), overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _indefinite(low: float, size: float, task: Task) -> tuple[str, ...]:
     """Say so where B + λI has an eigenvalue far below 0: there is no feature space, hence no bound."""
-    if low >= -1e-8 * size:
+    if low >= -INDEFINITE * size:
         return ()
     warnings.warn(
         f"The kernel matrix is indefinite: its smallest eigenvalue is {low:.4g}, its largest in size {size:.4g}. "
@@ -183,10 +252,14 @@ def _by_gradients(task: Task, reason: str) -> Fitted:
     """Block conjugate gradients, products in float32 and residuals in float64, with a factor of growing rank."""
     if np.any(task.lam == 0.0):
         raise ValueError("alpha=0 with solver='cg' has no preconditioner to speak of: use a positive alpha.")
-    A = _settled(task)
+    if not task.kernel.positive_semidefinite:
+        raise ValueError(
+            f"solver='cg' needs a positive semidefinite kernel, and {task.kernel!r} is not one: use solver='eigh', or "
+            "another kernel."
+        )
+    A, factors = _settled(task), _Factors(task)
     tiled = not task.kernel.takes_objects
-    twin = task.operator(np.float32, store="auto") if tiled else None
-    factors = _Factors(task)
+    twin = task.operator(np.float32, store="auto") if tiled and factors.dtype == np.float32 else None
     solver = ConjugateGradients(task.tol, task.max_iterations, task.report)
     found: Solution = solver(A, task.targets, task.lam, grow=factors if tiled else None, twin=twin, reason=reason)
     return Fitted(np.asarray(found.values), found.certificate, factors.landmarks)
@@ -196,7 +269,9 @@ class _Factors:
     """F of B ≈ FFᵀ, of any rank, each continuing the last."""
 
     def __init__(self, task: Task) -> None:
-        self.task, self.K = task, task.kernel_operator(np.float32)
+        wide = float(np.max(longest_squares(task), initial=0.0)) > WIDEST
+        self.dtype = np.float64 if wide else np.float32
+        self.task, self.K = task, task.kernel_operator(self.dtype)
         self.found: PivotedCholesky | None = None
 
     @property
@@ -216,26 +291,30 @@ def _relative(R: Matrix, Y: Matrix) -> Vector:
 
 
 def _bounded(task: Task, found: Fitted) -> Residual:
-    """Add ‖r‖/(2√λ), with the rounding of the products that r was computed from."""
+    """Add ‖r‖/(2√λ), with the rounding of the products that r was computed from; infinite where λ is 0."""
     c = found.certificate
-    if np.any(task.lam == 0.0) or any("indefinite" in note for note in c.notes):
-        notes = c.notes if any("indefinite" in note for note in c.notes) else (*c.notes, "λ is 0: no bound follows")
-        return c.with_(notes=notes)
+    if any("indefinite" in note for note in c.notes):
+        return c
+    if not semidefinite(task):
+        return c.with_(notes=(*c.notes, "the kernel is not known to be positive semidefinite: there is no bound"))
+    if np.all(task.lam == 0.0):
+        return c.with_(notes=(*c.notes, "λ is 0: no bound follows from a residual"))
     size = np.linalg.norm(task.targets, axis=0)
-    rounding = _rounding(task, found.beta)
-    bounds = (c.residuals * size + rounding) / (2 * np.sqrt(task.lam))
+    slack = 2 * EPS * np.linalg.norm(task.Y, axis=0) * np.sqrt(np.max(task.frequencies)) if task.intercept else 0.0
+    with np.errstate(divide="ignore"):
+        bounds = (c.residuals * size + _rounding(task, found.beta) + slack) / (2 * np.sqrt(task.lam))
     return c.with_(error_bounds=np.asarray(bounds), bounded=BOUNDED)
 
 
 def _rounding(task: Task, beta: Matrix) -> Vector:
     """Error of Bβ in norm: each entry is a sum of n products whose rounding errors are as good as random."""
-    longest = float(np.max(longest_squares(task), initial=0.0))
+    longest = float(np.max(np.abs(longest_squares(task)), initial=0.0))
     heavy = float(np.max(task.frequencies))
     return np.asarray(16 * EPS * np.sqrt(task.n) * longest * heavy * np.linalg.norm(beta, axis=0))
 
 
 def longest_squares(task: Task) -> Vector:
-    """k(x, x) of the training points."""
+    """k(x, x) of the training points, in float64."""
     if is_precomputed(task.kernel):
-        return np.asarray(np.abs(np.diagonal(task.points)), dtype=np.float64)
-    return np.asarray(task.kernel.diagonal(task.points), dtype=np.float64)
+        return np.asarray(np.diagonal(task.points), dtype=np.float64)
+    return kernel_diagonal(task.kernel, task.points)

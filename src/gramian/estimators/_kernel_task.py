@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gramian.estimators._kernel_inputs import is_precomputed
 from gramian.kernels import Kernel
 from gramian.operators import Data, FeatureCentred, KernelOperator, Operator
 
@@ -95,12 +97,20 @@ class Task:
     @property
     def targets(self) -> Matrix:
         """Ỹ: √w(y − ȳ); of a constant target exactly 0, or its rounding would be solved for."""
-        centred = (self.Y - self.mean) * (np.ptp(self.Y, axis=0) > 0) if self.intercept else self.Y
+        centred = self.Y
+        if self.intercept:
+            centred = (self.Y - self.mean) * (np.ptp(self.Y, axis=0) > 0)
+            centred = centred - self.share @ centred  # what the rounding of ȳ has left
         return np.asarray(centred if self.w is None else np.sqrt(self.w)[:, None] * centred)
 
     def kernel_operator(self, dtype: Any = np.float64, store: bool | str = False) -> Operator:
         """K, evaluated in tiles."""
         return KernelOperator(self.kernel, self.points, dtype=dtype, store=store)
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """K as a matrix, of a kernel that is a function of two objects: called once for each pair."""
+        return np.asarray(self.points if is_precomputed(self.kernel) else self.kernel(self.points), dtype=np.float64)
 
     def operator(self, dtype: Any = np.float64, store: bool | str = False) -> Operator:
         """B = diag(√w) H K Hᵀ diag(√w)."""

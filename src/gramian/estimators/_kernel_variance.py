@@ -18,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
+from gramian.estimators._centres import kernel_diagonal
 from gramian.estimators._kernel_fitting import chosen_points
 from gramian.estimators._kernel_task import count_points
 from gramian.kernels import Kernel
 from gramian.operators import KernelOperator
 from gramian.spectral.rpcholesky import rp_cholesky
 
-__all__ = ["EXACT", "SUBSET", "Choice", "Posterior"]
+__all__ = ["EXACT", "SUBSET", "Given", "Posterior"]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -34,12 +35,17 @@ SUBSET = 1000  # rows that stand for more, where the solver chose none
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Given:
     """Which rows to condition on: all ``rows`` of the fit there were, those a solver chose, or some drawn by a seed."""
 
     rows: int
     subset: npt.NDArray[np.intp] | None
     seed: int
+
+    def method(self, n: int) -> str:
+        """Say what a variance from n points at hand is: "exact", or an upper bound."""
+        used = n if n <= EXACT else SUBSET if self.subset is None else len(self.subset)
+        return "exact" if used == self.rows else f"upper bound from {used} of the {self.rows} rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +62,6 @@ class Posterior:
         L⁻¹1, where there is an intercept.
     lam : float
         λ.
-    method : str
-        "exact", or which rows give the bound.
     """
 
     kernel: Kernel
@@ -65,34 +69,35 @@ class Posterior:
     factor: Matrix
     ones: Vector | None
     lam: float
-    method: str
 
     @classmethod
-    def of(
-        cls, kernel: Kernel, points: Any, w: Vector | None, lam: float, intercept: bool, choice: Choice
-    ) -> Posterior:
+    def of(cls, kernel: Kernel, points: Any, w: Vector | None, lam: float, intercept: bool, given: Given) -> Posterior:
         """Choose the rows: all, the solver's own, or some by randomly pivoted Cholesky; and factor A."""
         if not lam > 0:
             raise ValueError("At λ = 0 there is no noise, and no predictive variance. Use a positive alpha.")
-        n, subset = count_points(points), choice.subset
+        n, subset = count_points(points), given.subset
         if n > EXACT:
             if subset is None:
                 K = KernelOperator(kernel, points, store=False)
-                subset = rp_cholesky(K.diagonal(), K.columns, SUBSET, seed=choice.seed).indices
+                subset = rp_cholesky(K.diagonal(), K.columns, SUBSET, seed=given.seed).indices
             points, w = chosen_points(points, subset), None if w is None else w[subset]
-        used = count_points(points)
-        method = "exact" if used == choice.rows else f"upper bound from {used} of the {choice.rows} rows"
-        A = np.asarray(kernel(points), dtype=np.float64)
+        A = np.asarray(KernelOperator(kernel, points, dtype=np.float64, store=False).to_dense(), dtype=np.float64)
         A[np.diag_indices_from(A)] += lam if w is None else lam / w
-        L = scipy.linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+        try:
+            L = scipy.linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"K + λI is singular to rounding at alpha={lam:g}, so there is no predictive variance. Use a larger "
+                "alpha, or columns that are centred and scaled."
+            ) from None
         ones = scipy.linalg.solve_triangular(L, np.ones(len(L)), lower=True) if intercept else None
-        return cls(kernel, points, L, ones, lam, method)
+        return cls(kernel, points, L, ones, lam)
 
     def variance(self, X: Any) -> Vector:
         """Var(f(x) + b)/s of the rows of X."""
         k = np.asarray(KernelOperator(self.kernel, X, self.points, dtype=np.float64, store=False).to_dense())
         Z = scipy.linalg.solve_triangular(self.factor, k.T, lower=True, check_finite=False)
-        left = np.asarray(self.kernel.diagonal(X), dtype=np.float64) - np.einsum("ij,ij->j", Z, Z)
+        left = kernel_diagonal(self.kernel, X) - np.einsum("ij,ij->j", Z, Z)
         left = np.maximum(left, 0.0)
         if self.ones is not None:
             left += (1.0 - self.ones @ Z) ** 2 / (self.ones @ self.ones)

@@ -6,7 +6,26 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["reporter"]
+__all__ = ["Lines", "finish", "reporter"]
+
+
+class Lines:
+    """One line on standard error that is written over, ended by :meth:`end`."""
+
+    def __init__(self, name: str, tol: float) -> None:
+        self.name, self.tol, self.open = name, tol, False
+
+    def __call__(self, iteration: int, residual: float) -> None:
+        """Show where the iteration stands."""
+        sys.stderr.write(f"\r{self.name}: iteration {iteration}, residual {residual:.1e} of {self.tol:.0e} ")
+        sys.stderr.flush()
+        self.open = True
+
+    def end(self) -> None:
+        """Go to the next line, if anything was written."""
+        if self.open:
+            sys.stderr.write("\n")
+        self.open = False
 
 
 def reporter(verbose: Any, name: str, tol: float) -> Callable[[int, float], None] | None:
@@ -22,12 +41,10 @@ def reporter(verbose: Any, name: str, tol: float) -> Callable[[int, float], None
     """
     if callable(verbose):
         return lambda iteration, residual: verbose(iteration, residual)
-    if not verbose:
-        return None
+    return Lines(name, tol) if verbose else None
 
-    def line(iteration: int, residual: float) -> None:
-        end = "\n" if residual <= tol else ""
-        sys.stderr.write(f"\r{name}: iteration {iteration}, residual {residual:.1e} of {tol:.0e} {end}")
-        sys.stderr.flush()
 
-    return line
+def finish(report: Any) -> None:
+    """End the line that a fit has shown."""
+    if isinstance(report, Lines):
+        report.end()

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.memory import available_memory, refuse_beyond_memory
-from gramian.estimators._centres import Centres, choose_centres
+from gramian.estimators._centres import Centres, choose_centres, kernel_diagonal
 from gramian.estimators._kernel_inputs import is_precomputed
 from gramian.estimators._kernel_model import KernelModel
-from gramian.estimators._kernel_solving import TOLERANCES, Fitted, choose, longest_squares, solve
+from gramian.estimators._kernel_solving import (
+    TOLERANCES,
+    Fitted,
+    choose,
+    longest_squares,
+    solve,
+    warn_unless_converged,
+)
 from gramian.estimators._kernel_task import Task, count_points
 from gramian.estimators._parameters import one_of
-from gramian.estimators._progress import reporter
-from gramian.linear.inducing import Inducing, choose_method, needed_bytes
+from gramian.estimators._progress import finish, reporter
+from gramian.linear.inducing import Inducing, InducingFit, choose_method, needed_bytes
 from gramian.operators import KernelOperator
 from gramian.sources import Source, open_source
 
@@ -55,7 +64,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     solver : {"auto", "eigh", "cholesky", "cg", "inducing"}, default="auto"
         See :func:`gramian.estimators._kernel_solving.choose`.
     tol : float, optional
-        Relative residual to reach: 1e-10 of a factorisation, 1e-6 of "cg", 1e-8 of "inducing" where None.
+        Relative residual to reach: 1e-8 of a factorisation, 1e-6 of "cg", 1e-8 of "inducing" where None.
     max_iter : int, optional
         Most iterations of "cg".
     n_centres : int, optional
@@ -82,7 +91,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     solver_ : str
         What was run.
     n_iter_ : int
-        Iterations; 1 of a factorisation.
+        Iterations, or steps of refinement; at least 1.
     certificate_ : Residual
         Method, residuals, and the bound on every prediction.
 
@@ -148,6 +157,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
             The estimator itself.
         """
         self._check_parameters()
+        self.__dict__.pop("centre_indices_", None)
         task, every, kept = self._opened(X, y, sample_weight, file=self._stays_in_file(X))
         solver, reason = self._choice(task)
         tol = TOLERANCES[solver] if self.tol is None else float(self.tol)
@@ -155,10 +165,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         lam = self._penalties(task.Y.shape[1])
         task = task.with_(lam=lam, tol=tol, max_iterations=self.max_iter, report=report)
         self.solver_ = solver
-        if solver == "inducing":
-            self._fit_centres(task, reason)
-        else:
-            self._finish(solve(task, solver, reason), task, every, kept)
+        try:
+            if solver == "inducing":
+                self._fit_centres(task, reason, kept)
+            else:
+                self._finish(solve(task, solver, reason), task, every, kept)
+        finally:
+            finish(report)
         self.n_iter_ = max(1, self.certificate_.iterations)
         return self
 
@@ -193,40 +206,49 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         """K w̄, the inner products of the mean feature with every other."""
         return np.asarray(task.kernel_operator().matmat(task.share[:, None])[:, 0], dtype=np.float64)
 
-    def _fit_centres(self, task: Task, reason: str) -> None:
+    def _fit_centres(self, task: Task, reason: str, kept: Any = None) -> None:
         """Inducing points: coefficients of a few rows, by passes over all."""
-        chosen = self._chosen_centres(task)
-        indices, Z = chosen
-        way, _ = choose_method(task.n, len(indices), task.Y.shape[1], resident=not isinstance(task.points, Source))
+        chosen = self._chosen_centres(task, kept)
+        m = len(chosen.indices)
+        way, _ = choose_method(task.n, m, task.Y.shape[1], resident=not isinstance(task.points, Source))
         remedy = "Use fewer centres (n_centres)."
-        refuse_beyond_memory(needed_bytes(len(indices), way), f"solver='inducing' with {len(indices)} centres", remedy)
-        A = KernelOperator(task.kernel, task.points, Z, dtype=np.float64, store=False)
-        Kmm = np.asarray(task.kernel(Z), dtype=np.float64)
+        refuse_beyond_memory(needed_bytes(m, way), f"solver='inducing' with {m} centres", remedy)
+        A = KernelOperator(task.kernel, task.points, chosen.points, dtype=np.float64, store=False)
+        Kmm = np.asarray(KernelOperator(task.kernel, chosen.points, dtype=np.float64, store=False).to_dense())
         solver = Inducing(tol=task.tol, max_iterations=task.max_iterations, report=task.report)
-        found = solver(
-            A,
-            Kmm,
-            task.Y,
-            task.lam,
-            reason=reason,
-            weights=task.w,
-            counts=task.counts,
-            intercept=task.intercept,
-            indices=indices,
-            diagonal=_diagonal(task),
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=ConvergenceWarning)  # said again below, at the user's own line
+            found = solver(
+                A,
+                Kmm,
+                task.Y,
+                task.lam,
+                reason=reason,
+                weights=task.w,
+                counts=task.counts,
+                intercept=task.intercept,
+                indices=chosen.indices,
+                diagonal=longest_squares(task),
+            )
+        self._keep_centres(task, chosen, found, kept)
+        warn_unless_converged(self.certificate_, 4)
+
+    def _keep_centres(self, task: Task, chosen: Centres, found: InducingFit, kept: Any = None) -> None:
+        """Name what inducing points gave."""
         certificate = found.certificate.with_(notes=(*found.certificate.notes, chosen.note))
-        self._keep(task, Z, found.coef, np.atleast_1d(found.intercept), certificate)
-        self._rows, self._support, self._subset = task.n, None, None
-        self._fit_weights = None if task.w is None else task.w[indices]
-        self._centre, self._mean_square, self._inducing, self.centre_indices_ = None, 0.0, found, indices
-        self._longest = float(np.sqrt(np.max(np.diagonal(Kmm), initial=0.0)))
+        self._keep(task, chosen.points, found.coef, np.atleast_1d(found.intercept), certificate)
+        self._rows, self._support, self._subset = int(np.sum(task.frequencies > 0)), None, None
+        self._fit_weights = None if task.w is None else task.w[chosen.indices]
+        self._centre, self._mean_square, self._inducing = None, 0.0, found
+        self.centre_indices_ = chosen.indices if kept is None else kept[chosen.indices]
+        own = kernel_diagonal(task.kernel, chosen.points)
+        self._longest = float(np.sqrt(np.max(own, initial=0.0)))
         self._set_noise(found.objective, task)
 
-    def _chosen_centres(self, task: Task) -> Centres:
-        """Rows by the rule asked for, or those given."""
+    def _chosen_centres(self, task: Task, kept: Any = None) -> Centres:
+        """Rows by the rule asked for, or those given, which are counted with rows of weight 0."""
         given = not isinstance(self.centres, str)
-        how = np.asarray(self.centres) if given else self.centres
+        how = _among(np.asarray(self.centres), kept) if given else self.centres
         m = len(how) if given else self.n_centres
         lam = float(task.lam.min())
         return choose_centres(task.kernel, task.points, m, how, lam=lam, weights=task.w, seed=task.seed)
@@ -237,11 +259,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.noise_variance_ = float(noise[0]) if self._vector else noise
 
     def _penalties(self, t: int) -> Vector:
-        lam = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
+        try:
+            lam = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
+        except (TypeError, ValueError):
+            lam = np.array([np.nan])
+        if isinstance(self.alpha, str):
+            lam = np.array([np.nan])
         if lam.ndim != 1 or len(lam) not in (1, t):
             raise ValueError(f"alpha has shape {lam.shape}; expected one number, or one for each of the {t} targets.")
         if not np.all(np.isfinite(lam) & (lam >= 0)):
-            raise ValueError(f"alpha must be finite and not negative, got {self.alpha!r}.")
+            raise ValueError(f"alpha must be a number, finite and not negative; got {self.alpha!r}.")
         return np.asarray(np.broadcast_to(lam, (t,)), dtype=np.float64)
 
     def _stays_in_file(self, X: Any) -> bool:
@@ -267,9 +294,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
                 raise ValueError(f"{name} must be a positive whole number or None, got {value!r}.")
 
 
-def _diagonal(task: Task) -> Vector:
-    """k(x, x) of every row, of a file too."""
-    if not isinstance(task.points, Source):
-        return longest_squares(task)
-    own = [task.kernel.diagonal(np.array(block.values)) for block in task.points.blocks()]
-    return np.concatenate(own).astype(np.float64)
+def _among(centres: Any, kept: Any) -> Any:
+    """Row numbers among those that have weight."""
+    if kept is None or centres.dtype.kind not in "iu":
+        return centres
+    lost = np.setdiff1d(centres, kept)
+    if len(lost):
+        raise ValueError(f"centres names row {lost[0]}, which has no weight or is not there; choose others.")
+    return np.searchsorted(kept, centres)

@@ -5,7 +5,7 @@ from gramian.kernels.base import Kernel, Pairs
 from gramian.kernels.chi2 import AdditiveChi2, Chi2
 from gramian.kernels.combine import Product, Scaled, Sum
 from gramian.kernels.cosine import Cosine
-from gramian.kernels.custom import Callable, Precomputed
+from gramian.kernels.custom import Callable, MatrixFunction, Precomputed
 from gramian.kernels.feature_map import monomials, polynomial_features
 from gramian.kernels.gaussian import Gaussian
 from gramian.kernels.laplacian import Laplacian
@@ -26,6 +26,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "MatrixFunction",
     "Pairs",
     "Polynomial",
     "Precomputed",

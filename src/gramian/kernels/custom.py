@@ -1,4 +1,4 @@
-"""Kernels that are not formulas of vectors: a Python function on any objects, and a matrix computed elsewhere."""
+"""Kernels that are not formulas of vectors: a function of two objects or two arrays, a matrix computed elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gramian.kernels.base import Kernel, Pairs, as_points, is_sparse, room
 
-__all__ = ["Callable", "Precomputed"]
+__all__ = ["Callable", "MatrixFunction", "Precomputed"]
 
 Array = npt.NDArray[Any]
 
@@ -100,6 +100,55 @@ def _objects(X: Any) -> Any:
     if is_sparse(X):
         return list(X.tocsr().toarray())
     return X if isinstance(X, (list, tuple, np.ndarray)) else list(X)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class MatrixFunction(Kernel):
+    r"""k(X, Z) = function(X, Z), a function of two arrays of rows: such as the kernels of Gaussian processes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from gramian.kernels import MatrixFunction
+    >>> MatrixFunction(RBF(2.0))(np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    function: Any
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Hand over rows in float64."""
+        return _FunctionPairs(self.function, _rows(X), None if Z is None else _rows(Z), dtype)
+
+    def diagonal(self, X: Any) -> Array:
+        """function(x, x), of a few rows at a time."""
+        X = _rows(X)
+        parts = [np.diagonal(self.function(X[i : i + 64], X[i : i + 64])) for i in range(0, len(X), 64)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def __repr__(self) -> str:
+        return f"MatrixFunction({self.function!r})"
+
+
+class _FunctionPairs(Pairs):
+    """One call for each tile."""
+
+    def __init__(self, function: Any, X: Array, Z: Array | None, dtype: npt.DTypeLike | None) -> None:
+        self.function, self.X, self.Z = function, X, X if Z is None else Z
+        self.symmetric, self.dtype = Z is None, np.dtype(np.float64 if dtype is None else dtype)
+        self.shape = (len(self.X), len(self.Z))
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
+        tile = room(buffers[0], rows, columns)
+        tile[...] = self.function(self.X[rows], self.Z[columns])
+        return tile
+
+
+def _rows(X: Any) -> Array:
+    X = as_points(X)
+    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
 @dataclass(frozen=True, repr=False)

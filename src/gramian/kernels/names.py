@@ -7,7 +7,7 @@ from typing import Any
 from gramian.kernels.base import Kernel
 from gramian.kernels.chi2 import AdditiveChi2, Chi2
 from gramian.kernels.cosine import Cosine
-from gramian.kernels.custom import Callable, Precomputed
+from gramian.kernels.custom import Callable, MatrixFunction, Precomputed
 from gramian.kernels.gaussian import Gaussian
 from gramian.kernels.laplacian import Laplacian
 from gramian.kernels.linear import Linear
@@ -38,7 +38,7 @@ def as_kernel(
     Parameters
     ----------
     kernel : str, callable or Kernel
-        A Kernel has its own parameters, and is returned as it is.
+        A Kernel has its own parameters, and is returned as it is; so has one of scikit-learn's for Gaussian processes.
     gamma : float, "scale" or "median", optional
         For "rbf", "poly", "sigmoid", "laplacian" (1/p where not given) and "chi2" (1). The rules are for "rbf".
     degree, coef0 : float, optional
@@ -56,6 +56,8 @@ def as_kernel(
     """
     if isinstance(kernel, Kernel):
         return kernel
+    if callable(kernel) and hasattr(kernel, "is_stationary"):  # one of scikit-learn's for Gaussian processes
+        return MatrixFunction(kernel)
     if callable(kernel):
         return Callable(kernel, tuple(kernel_params.items()))
     coef0, degree = 1.0 if coef0 is None else coef0, 3 if degree is None else degree
