@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian import PCA, KernelPCA
+from gramian import PCA, KernelPCA, KernelRidge
 from gramian.estimators.kernel_features import Nystroem, PolynomialMap, RBFSampler
 
 
@@ -21,6 +21,12 @@ from gramian.estimators.kernel_features import Nystroem, PolynomialMap, RBFSampl
         KernelPCA(kernel="rbf", fit_inverse_transform=True),
         KernelPCA(1, kernel="rbf", eigen_solver="krylov", random_state=0),
         KernelPCA(2, kernel="precomputed"),
+        KernelRidge(),
+        KernelRidge(0.1, kernel="rbf", fit_intercept=True),
+        KernelRidge(kernel="rbf", solver="eigh"),
+        KernelRidge(kernel="rbf", solver="cg", tol=1e-10),
+        KernelRidge(kernel="rbf", solver="inducing"),
+        KernelRidge(kernel="precomputed"),
         Nystroem(),
         Nystroem(landmarks="rpcholesky"),
         RBFSampler(),
