@@ -2,6 +2,7 @@
 
 from gramian.display.fit_plots import plot_ridge_fit
 from gramian.display.kernel_plots import before_and_after, component_field, denoising_gallery
+from gramian.display.likelihood_plots import plot_fit
 from gramian.display.plots import reconstruction_gallery, score_plot, scree
 from gramian.display.progress import progress_bar
 from gramian.display.ridge_plots import plot_ridge_path
@@ -11,6 +12,7 @@ __all__ = [
     "before_and_after",
     "component_field",
     "denoising_gallery",
+    "plot_fit",
     "plot_ridge_fit",
     "plot_ridge_path",
     "progress_bar",

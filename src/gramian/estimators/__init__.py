@@ -6,6 +6,7 @@ from gramian.estimators.kernel_pca import KernelPCA
 from gramian.estimators.kernel_ridge import KernelRidge
 from gramian.estimators.kernel_ridge_classifier import KernelRidgeClassifier
 from gramian.estimators.kernel_ridge_cv import KernelRidgeCV
+from gramian.estimators.mle import MaximumLikelihood
 from gramian.estimators.pca import PCA
 from gramian.estimators.ridge import Ridge
 from gramian.estimators.ridge_cv import RidgeCV
@@ -16,6 +17,7 @@ __all__ = [
     "KernelRidge",
     "KernelRidgeCV",
     "KernelRidgeClassifier",
+    "MaximumLikelihood",
     "Nystroem",
     "PolynomialMap",
     "RBFSampler",

@@ -1,5 +1,79 @@
 """Models fitted by maximum likelihood: a source in, an estimate and its certificate out."""
 
+from gramian.likelihood._estimate import Estimate
+from gramian.likelihood._goodness import Goodness
+from gramian.likelihood._intervals import ConfidenceIntervals
+from gramian.likelihood.comparison import Comparison, compare
+from gramian.likelihood.families import (
+    Bernoulli,
+    Beta,
+    Binomial,
+    Categorical,
+    Custom,
+    Exponential,
+    Family,
+    Gamma,
+    Geometric,
+    Joint,
+    Laplace,
+    Link,
+    LocationScale,
+    Logistic,
+    LogNormal,
+    MultivariateNormal,
+    NegativeBinomial,
+    NoMaximumError,
+    Normal,
+    Parameter,
+    Poisson,
+    Scipy,
+    StudentT,
+    VonMises,
+    Weibull,
+    as_family,
+)
+from gramian.likelihood.fit import fit
 from gramian.likelihood.ppca import Factor, fit_factor
+from gramian.likelihood.sample import Binned, Censored, Intervals, Sample, as_sample
 
-__all__ = ["Factor", "fit_factor"]
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Binned",
+    "Binomial",
+    "Categorical",
+    "Censored",
+    "Comparison",
+    "ConfidenceIntervals",
+    "Custom",
+    "Estimate",
+    "Exponential",
+    "Factor",
+    "Family",
+    "Gamma",
+    "Geometric",
+    "Goodness",
+    "Intervals",
+    "Joint",
+    "Laplace",
+    "Link",
+    "LocationScale",
+    "LogNormal",
+    "Logistic",
+    "MultivariateNormal",
+    "NegativeBinomial",
+    "NoMaximumError",
+    "Normal",
+    "Parameter",
+    "Poisson",
+    "Sample",
+    "Scipy",
+    "StudentT",
+    "VonMises",
+    "Weibull",
+    "as_family",
+    "as_sample",
+    "compare",
+    "fit",
+    "fit_factor",
+]

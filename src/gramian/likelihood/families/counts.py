@@ -1,0 +1,268 @@
+"""Families of whole numbers: Bernoulli, binomial, Poisson, geometric."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaln, gammaln, xlog1py, xlogy
+
+from gramian.likelihood.families._links import POSITIVE, UNIT
+from gramian.likelihood.families._tails import log1mexp, log_beta_p, log_beta_q, log_gamma_p, log_gamma_q
+from gramian.likelihood.families.base import Boundary, Family, NoMaximumError, Parameter
+from gramian.likelihood.sample import INF, Sample
+
+__all__ = ["Bernoulli", "Binomial", "Counts", "Geometric", "Poisson", "finite"]
+
+Vector = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float64]
+
+
+class Counts(Family):
+    """Whole numbers from ``low`` on; what is outside has probability 0."""
+
+    discrete = True
+    low = 0.0
+
+    def log_mass(self, k: Vector, theta: Vector) -> Vector:
+        """ln P(X = k) for k in the support."""
+        raise TypeError("a family supplies this")
+
+    def log_density(self, x: Vector, theta: Vector) -> Vector:
+        """ln P(X = x), −∞ outside the support."""
+        outside = (x < self.low) | (x > self.high) | (x != np.floor(x))
+        return np.where(outside, -INF, self.log_mass(np.clip(np.floor(x), self.low, self.high), theta))
+
+    @staticmethod
+    def only(seen: Sample, k: float) -> bool:
+        """Whether all records may be the value k."""
+        return bool(np.all(np.where(seen.exact, seen.lower == k, (seen.lower < k) & (k <= seen.upper))))
+
+    def mean(self, sample: Sample) -> float:
+        """The mean of one value for each record."""
+        return float(np.average(sample.representatives(self.low, self.high), weights=sample.weight))
+
+
+class Binomial(Counts):
+    r"""The binomial family, :math:`P(k) = \binom nk\theta^k(1-\theta)^{n-k}` with n known; parameter ``theta``.
+
+    For points θ̂ = Σwk/(nΣw).
+
+    Parameters
+    ----------
+    n : int
+        The number of trials behind each observation.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import Binomial, fit
+    >>> fit(Binomial(10), [3, 5, 4]).estimates
+    {'theta': 0.4}
+    """
+
+    name = "binomial"
+    parameters = (Parameter("theta", UNIT),)
+    words = ("trials are successes", "trials are failures")
+
+    def __init__(self, n: int) -> None:
+        if int(n) != n or n < 1:
+            raise ValueError(f"n must be a whole number of trials, at least 1; got {n!r}.")
+        self.n = int(n)
+        self.high = float(n)
+
+    def log_mass(self, k: Vector, theta: Vector) -> Vector:
+        """The binomial coefficient and the powers."""
+        choices = -betaln(k + 1.0, self.n - k + 1.0) - np.log(self.n + 1.0)
+        return np.asarray(choices + xlogy(k, theta[0]) + xlog1py(self.n - k, -theta[0]))
+
+    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+        """ln(1 − I_θ(k+1, n−k))."""
+        k = np.clip(np.floor(x), 0.0, self.n - 1.0)
+        inside = log_beta_q(k + 1.0, self.n - k, np.full_like(k, theta[0]))
+        return np.where(x < 0, -INF, np.where(x >= self.n, 0.0, inside))
+
+    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+        """ln I_θ(k+1, n−k)."""
+        k = np.clip(np.floor(x), 0.0, self.n - 1.0)
+        inside = log_beta_p(k + 1.0, self.n - k, np.full_like(k, theta[0]))
+        return np.where(x < 0, 0.0, np.where(x >= self.n, -INF, inside))
+
+    def score(self, x: Vector, theta: Vector) -> Matrix:
+        """k/θ − (n−k)/(1−θ)."""
+        return np.array([x / theta[0] - (self.n - x) / (1.0 - theta[0])])
+
+    def closed(self, sample: Sample) -> Vector:
+        """The share of successes."""
+        return np.array([self.mean(sample) / self.n])
+
+    def start(self, sample: Sample) -> Vector:
+        """The same, away from 0 and 1."""
+        return np.clip(self.closed(sample), 0.01, 0.99)
+
+    def boundary(self, sample: Sample) -> Boundary | None:
+        """Successes only, or failures only."""
+        seen = sample.observed()
+        if sample.truncated:
+            return None
+        for theta, words in ((1.0, self.words[0]), (0.0, self.words[1])):
+            if self.only(seen, theta * self.n):
+                note = f"all {words}: the maximum is at theta = {theta:g}; interval by profile"
+                return Boundary(np.array([theta]), note)
+        return None
+
+    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+        """Binomial values."""
+        return rng.binomial(self.n, theta[0], size).astype(np.float64)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n})"
+
+
+class Bernoulli(Binomial):
+    r"""The Bernoulli family, the coin: P(1) = θ, P(0) = 1 − θ; parameter ``theta``. θ̂ is the share of ones.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> fit("bernoulli", [1, 0, 1, 1]).estimates
+    {'theta': 0.75}
+    """
+
+    name = "bernoulli"
+    words = ("flips are heads", "flips are tails")
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def __repr__(self) -> str:
+        return "Bernoulli()"
+
+
+class Poisson(Counts):
+    r"""The Poisson family, :math:`P(k) = \lambda^ke^{-\lambda}/k!`; parameter ``rate``. λ̂ is the mean.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> fit("poisson", [2, 0, 4]).estimates
+    {'rate': 2.0}
+    """
+
+    name = "poisson"
+    parameters = (Parameter("rate", POSITIVE),)
+
+    def log_mass(self, k: Vector, theta: Vector) -> Vector:
+        """k ln λ − λ − ln k!."""
+        return np.asarray(xlogy(k, theta[0]) - theta[0] - gammaln(k + 1.0))
+
+    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+        """ln Q(k+1, λ)."""
+        k = np.floor(np.maximum(x, 0.0))
+        return np.where(x < 0, -INF, np.where(np.isinf(k), 0.0, log_gamma_q(finite(k) + 1.0, theta[0])))
+
+    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+        """ln P(k+1, λ)."""
+        k = np.floor(np.maximum(x, 0.0))
+        return np.where(x < 0, 0.0, np.where(np.isinf(k), -INF, log_gamma_p(finite(k) + 1.0, theta[0])))
+
+    def score(self, x: Vector, theta: Vector) -> Matrix:
+        """k/λ − 1."""
+        return np.array([x / theta[0] - 1.0])
+
+    def closed(self, sample: Sample) -> Vector:
+        """The mean."""
+        return np.array([self.mean(sample)])
+
+    def start(self, sample: Sample) -> Vector:
+        """The same, above 0."""
+        return np.array([max(self.mean(sample), 0.1)])
+
+    def boundary(self, sample: Sample) -> Boundary | None:
+        """Zeros only."""
+        seen = sample.observed()
+        if self.only(seen, 0.0) and not sample.truncated:
+            return Boundary(np.array([0.0]), "all counts are 0: the maximum is at rate = 0; interval by profile")
+        if np.all(seen.upper == INF):
+            raise NoMaximumError(
+                "All counts are censored on the right: the likelihood grows to 1 as rate → ∞, without a maximum."
+            )
+        return None
+
+    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+        """Poisson values."""
+        return rng.poisson(theta[0], size).astype(np.float64)
+
+
+class Geometric(Counts):
+    r"""The geometric family, :math:`P(k) = (1-\theta)^{k-f}\theta`, k = f, f+1, …; parameter ``theta``.
+
+    The number of trials up to the first success (``first`` f = 1, as in scipy), or of failures before it (f = 0, as in
+    R). For points θ̂ = 1/(mean − f + 1).
+
+    Parameters
+    ----------
+    first : {1, 0}, default=1
+        The smallest value.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import Geometric, fit
+    >>> fit("geometric", [1, 3, 2]).estimates, fit(Geometric(first=0), [0, 2, 1]).estimates
+    ({'theta': 0.5}, {'theta': 0.5})
+    """
+
+    name = "geometric"
+    parameters = (Parameter("theta", UNIT),)
+
+    def __init__(self, first: int = 1) -> None:
+        if first not in (0, 1):
+            raise ValueError(
+                f"first must be 0 (failures before the first success) or 1 (trials up to it); got {first!r}."
+            )
+        self.first = int(first)
+        self.low = float(first)
+
+    def log_mass(self, k: Vector, theta: Vector) -> Vector:
+        """(k−f) ln(1−θ) + ln θ."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(xlog1py(k - self.low, -theta[0]) + np.log(theta[0]))
+
+    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+        """ln(1 − (1−θ)^(k−f+1))."""
+        return np.where(x < self.low, -INF, log1mexp(self.log_sf(np.maximum(x, self.low), theta)))
+
+    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+        """(k−f+1) ln(1−θ)."""
+        trials = finite(np.maximum(np.floor(x) - self.low + 1.0, 0.0))
+        return np.where(np.isposinf(x), -INF, xlog1py(trials, -theta[0]))
+
+    def score(self, x: Vector, theta: Vector) -> Matrix:
+        """1/θ − (k−f)/(1−θ)."""
+        return np.array([1.0 / theta[0] - (x - self.low) / (1.0 - theta[0])])
+
+    def closed(self, sample: Sample) -> Vector:
+        """1/(mean − f + 1)."""
+        return np.array([1.0 / (self.mean(sample) - self.low + 1.0)])
+
+    def start(self, sample: Sample) -> Vector:
+        """The same, away from 0 and 1."""
+        return np.clip(self.closed(sample), 0.001, 0.99)
+
+    def boundary(self, sample: Sample) -> Boundary | None:
+        """The first value only; or none seen."""
+        seen, note = sample.observed(), "the maximum is at theta = {}; interval by profile"
+        if sample.truncated:
+            return None
+        if self.only(seen, self.low):
+            return Boundary(np.array([1.0]), f"all values are {self.low:g}: {note.format(1)}")
+        if np.all(seen.upper == INF):
+            return Boundary(np.array([0.0]), f"all observations are censored, no success was seen: {note.format(0)}")
+        return None
+
+    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+        """Geometric values."""
+        return rng.geometric(theta[0], size).astype(np.float64) - 1.0 + self.low
+
+
+def finite(k: Vector) -> Vector:
+    """K with 0 for ∞, where the formula would fail."""
+    return np.where(np.isinf(k), 0.0, k)

@@ -1,0 +1,225 @@
+r"""The multivariate normal family.
+
+.. math:: \hat\mu = \bar x,\quad \hat\Sigma = \tfrac1n\sum_iw_i(x_i-\bar x)(x_i-\bar x)^T,\quad
+    \operatorname{Cov}\hat\mu = \hat\Sigma/n,
+
+.. math:: \operatorname{Cov}(\hat\sigma_{ij},\hat\sigma_{kl})
+    = (\hat\sigma_{ik}\hat\sigma_{jl}+\hat\sigma_{il}\hat\sigma_{jk})/n
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+from scipy.optimize import brentq
+
+from gramian.compute import cpu
+from gramian.compute.moments import Moments, block_moments
+from gramian.likelihood._checks import as_weights
+from gramian.likelihood.families.base import NoMaximumError
+from gramian.likelihood.families.joint import Formula, Joint
+from gramian.sources import Source, open_source
+
+__all__ = ["MultivariateNormal"]
+
+Vector = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float64]
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class MultivariateNormal(Joint):
+    """Rows with mean μ and covariance Σ; parameters ``mean[j]`` and ``cov[i,j]`` for i ≤ j.
+
+    The sums are made in one pass over blocks of rows, so files and memory maps may be larger than memory.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> est = fit("multivariate normal", [[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 4.0]])
+    >>> est.estimates["mean[1]"], est.estimates["cov[0,1]"]
+    (1.5, 0.5)
+    """
+
+    name = "multivariate normal"
+
+    def read(self, x: Any) -> Source:
+        """A table of numbers."""
+        source = open_source(x if not isinstance(x, (list, tuple)) else np.asarray(x, dtype=np.float64))
+        if source.sparse:
+            raise ValueError("The multivariate normal family takes dense rows: use X.toarray().")
+        return source
+
+    def formula(self, data: Any, sample_weight: Any) -> tuple[MultivariateNormal, Formula]:
+        """Mean and covariance of the rows."""
+        source = self.read(data)
+        n, d = source.shape
+        w = None if sample_weight is None else as_weights(sample_weight, n)
+        moments = _moments(source, w)
+        mean, S = moments.mean + moments.low, moments.scatter / moments.weight
+        correlation = _refuse_singular(moments.rows, d, S)
+        values = np.concatenate([mean, S[_upper(d)]])
+        total = moments.weight
+        log_det = float(np.sum(np.log(np.diag(S)))) + float(np.linalg.slogdet(correlation)[1])
+        loglik = -0.5 * total * (d * (LOG_2PI + 1.0) + log_det)
+        names = (*(f"mean[{j}]" for j in range(d)), *(f"cov[{i},{j}]" for i, j in zip(*_upper(d), strict=True)))
+        spread = _Ellipse(mean, S, total)
+        score = _score(source, w, mean, S, total)
+        return self, Formula(names, values, _covariance(S, total), loglik, total, len(values), score, spread)
+
+    def log_density(self, x: Any, values: Vector) -> Vector:
+        """−(d ln 2π + ln|Σ| + (x−μ)ᵀΣ⁻¹(x−μ))/2."""
+        source = self.read(x)
+        mean, S = unpacked(values, source.shape[1])
+        scale = np.sqrt(np.diag(S))
+        L = np.linalg.cholesky(S / np.outer(scale, scale))
+        constant = len(mean) * LOG_2PI + 2.0 * float(np.sum(np.log(np.diag(L))) + np.sum(np.log(scale)))
+        parts = []
+        for block in source.blocks():
+            Z = solve_triangular(L, ((np.asarray(block.values, np.float64) - mean) / scale).T, lower=True)
+            parts.append(-0.5 * (constant + np.einsum("ij,ij->j", Z, Z)))
+        return np.concatenate(parts)
+
+    def draw(self, values: Vector, size: int, rng: np.random.Generator) -> Any:
+        """Rows."""
+        d = int(np.sqrt(2.0 * len(values) + 2.25) - 1.5 + 0.5)
+        mean, S = unpacked(values, d)
+        return mean + rng.standard_normal((size, d)) @ np.linalg.cholesky(S).T
+
+    def __repr__(self) -> str:
+        return "MultivariateNormal()"
+
+
+def unpacked(values: Vector, d: int) -> tuple[Vector, Matrix]:
+    """Mean and covariance from the parameters."""
+    if len(values) != d + d * (d + 1) // 2:
+        raise ValueError(f"Rows of {d} columns do not fit a model of {len(values)} parameters.")
+    S = np.empty((d, d))
+    S[_upper(d)] = values[d:]
+    S.T[_upper(d)] = values[d:]
+    return values[:d], S
+
+
+def _upper(d: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    return np.triu_indices(d)
+
+
+def _moments(source: Source, w: Vector | None) -> Moments:
+    n, d = source.shape
+    if n == 0 or d == 0:
+        raise ValueError(f"There is no observation: the data have shape {source.shape}.")
+    if w is not None and not w.any():
+        raise ValueError("There is no observation: all weights are zero.")
+    like = np.empty((0, d))
+
+    def statistic(block: Any) -> Moments:
+        rows = np.asarray(block.values, dtype=np.float64)
+        bad = np.argwhere(~np.isfinite(rows))
+        if len(bad):
+            i, j = bad[0]
+            raise ValueError(
+                f"Row {block.start + i}, column {j} is {rows[i, j]}: complete rows of finite numbers are needed."
+            )
+        return block_moments(cpu, rows, None if w is None else w[block.start : block.stop], like, full=True)
+
+    merged: Moments = source.reduce(statistic, Moments.merge)
+    return merged
+
+
+def _score(source: Source, w: Vector | None, mean: Vector, S: Matrix, n: float) -> float:
+    """√(gᵀI⁻¹g) by a second pass: n δᵀΣ⁻¹δ for the mean and (n/2)‖Σ^(−½)ΔΣ^(−½)‖² for the covariance."""
+    scale = np.sqrt(np.diag(S))
+    L = np.linalg.cholesky(S / np.outer(scale, scale))
+
+    def statistic(block: Any) -> Matrix:
+        Z = solve_triangular(L, ((np.asarray(block.values, dtype=np.float64) - mean) / scale).T, lower=True)
+        W = Z if w is None else Z * w[block.start : block.stop]
+        return np.column_stack([W.sum(axis=1), W @ Z.T])
+
+    sums = source.reduce(statistic, np.add) / n
+    rest = sums[:, 1:] - np.eye(len(mean))
+    return float(np.sqrt(n * np.sum(sums[:, 0] ** 2) + 0.5 * n * np.sum(rest**2)))
+
+
+def _refuse_singular(rows: int, d: int, S: Matrix) -> Matrix:
+    """The correlation matrix; an error where Σ is singular and the likelihood has no maximum."""
+    how = "the likelihood of the multivariate normal family grows without bound as Σ becomes singular"
+    if rows <= d:
+        number = "There is 1 sample" if rows == 1 else f"There are {rows} rows"
+        raise NoMaximumError(f"{number} for {d} columns: {how}. More rows than columns are needed.")
+    variance = np.diag(S)
+    constant = np.flatnonzero(~(variance > 0))
+    if len(constant):
+        raise NoMaximumError(f"Column {constant[0]} is constant: {how}. Leave it out.")
+    R = S / np.sqrt(np.outer(variance, variance))
+    values, vectors = np.linalg.eigh(R)
+    if values[0] <= 4 * d * np.finfo(np.float64).eps:
+        columns = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-6)
+        raise NoMaximumError(f"Columns {', '.join(map(str, columns))} are linearly dependent: {how}. Leave one out.")
+    return np.asarray(R)
+
+
+def _covariance(S: Matrix, n: float) -> Matrix:
+    """Of the estimates: Σ/n for the mean, and (σ_ik σ_jl + σ_il σ_jk)/n for the covariances."""
+    d = len(S)
+    i, j = _upper(d)
+    full = np.zeros((d + len(i),) * 2)
+    full[:d, :d] = S / n
+    full[d:, d:] = (S[np.ix_(i, i)] * S[np.ix_(j, j)] + S[np.ix_(i, j)] * S[np.ix_(j, i)]) / n
+    return full
+
+
+@dataclass(frozen=True, eq=False)
+class _Ellipse:
+    """Profiles of the multivariate normal: each parameter's involves its own one or two columns only."""
+
+    mean: Vector
+    S: Matrix
+    n: float
+
+    def ends(self, j: int, drop: float) -> tuple[float, float]:
+        """Where twice the log-likelihood has fallen by ``drop``."""
+        d = len(self.mean)
+        if j < d:  # the deviance is n ln(1 + (m − x̄)²/s)
+            width = float(np.sqrt(self.S[j, j] * np.expm1(drop / self.n)))
+            return float(self.mean[j]) - width, float(self.mean[j]) + width
+        a, b = (int(index[j - d]) for index in _upper(d))
+        if a == b:
+            return self._variance(float(self.S[a, a]), drop)
+        return self._covariance_of(a, b, drop)
+
+    def _variance(self, s: float, drop: float) -> tuple[float, float]:
+        """The deviance is n(s/v − 1 − ln(s/v))."""
+
+        def excess(log_v: float) -> float:
+            return float(self.n * (np.expm1(-log_v) + log_v) - drop)
+
+        width = float(np.sqrt(2.0 * drop / self.n)) + drop / self.n
+        low, high = brentq(excess, -2.0 * width - 1.0, 0.0), brentq(excess, 0.0, 2.0 * width + 1.0)
+        return s * float(np.exp(low)), s * float(np.exp(high))
+
+    def _covariance_of(self, a: int, b: int, drop: float) -> tuple[float, float]:
+        """In units where both variances are 1: with σ_ab = c both are v, a root of v³ − v² + (2rc − c²)v − c²."""
+        unit = float(np.sqrt(self.S[a, a] * self.S[b, b]))
+        r = float(self.S[a, b]) / unit
+        top = np.log1p(-r * r) + 2.0
+
+        def excess(c: float) -> float:
+            roots = np.roots([1.0, -1.0, 2.0 * r * c - c * c, -c * c])
+            v = np.array([float(x.real) for x in roots if abs(x.imag) < 1e-9 and x.real > abs(c)])
+            det = v * v - c * c
+            best = float(np.min(np.log(det) + 2.0 * (v - r * c) / det))
+            return float(self.n * (best - top) - drop)
+
+        step = float(np.sqrt(drop * (1.0 + r * r) / self.n))
+        return unit * _outwards(excess, r, -step), unit * _outwards(excess, r, step)
+
+
+def _outwards(excess: Any, start: float, step: float) -> float:
+    at = step
+    while excess(start + at) < 0.0:
+        at *= 2.0
+    return float(brentq(excess, start, start + at, xtol=1e-14))

@@ -1,0 +1,79 @@
+"""Families by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy import stats
+
+from gramian.likelihood.families.base import Family
+from gramian.likelihood.families.bounded import Beta, VonMises
+from gramian.likelihood.families.categorical import Categorical
+from gramian.likelihood.families.counts import Bernoulli, Geometric, Poisson
+from gramian.likelihood.families.joint import Joint
+from gramian.likelihood.families.line import Laplace, Logistic, Normal
+from gramian.likelihood.families.multivariate import MultivariateNormal
+from gramian.likelihood.families.negative_binomial import NegativeBinomial
+from gramian.likelihood.families.positive import Exponential, Gamma, LogNormal, Weibull
+from gramian.likelihood.families.scipy_stats import Scipy
+from gramian.likelihood.families.student import StudentT
+
+__all__ = ["FAMILIES", "as_family"]
+
+FAMILIES: dict[str, type[Family] | type[Joint]] = {
+    "bernoulli": Bernoulli,
+    "beta": Beta,
+    "categorical": Categorical,
+    "exponential": Exponential,
+    "gamma": Gamma,
+    "gaussian": Normal,
+    "geometric": Geometric,
+    "laplace": Laplace,
+    "logistic": Logistic,
+    "lognormal": LogNormal,
+    "multivariate normal": MultivariateNormal,
+    "negative binomial": NegativeBinomial,
+    "normal": Normal,
+    "poisson": Poisson,
+    "student t": StudentT,
+    "t": StudentT,
+    "von mises": VonMises,
+    "weibull": Weibull,
+}
+
+
+def as_family(family: Any) -> Family | Joint:
+    """Return a family by its name, or as it is.
+
+    Parameters
+    ----------
+    family : str, Family or scipy.stats distribution
+        "normal", "student t", …; "_" and "-" are read as spaces. A name that is not ours may be scipy's.
+
+    Returns
+    -------
+    Family or Joint
+        What :func:`gramian.likelihood.fit` fits.
+
+    Examples
+    --------
+    >>> from gramian.likelihood.families import as_family
+    >>> as_family("student-t"), as_family("gumbel_r")
+    (StudentT(df, location, scale), Scipy('gumbel_r'))
+    """
+    if isinstance(family, (Family, Joint)):
+        return family
+    if isinstance(family, str):
+        ours = FAMILIES.get(family.lower().replace("_", " ").replace("-", " ").strip())
+        if ours is not None:
+            return ours()
+        if family.lower() == "binomial":
+            raise ValueError("The binomial family needs the number of trials: Binomial(n).")
+        if isinstance(getattr(stats, family, None), (stats.rv_continuous, stats.rv_discrete)):
+            return Scipy(family)
+        raise ValueError(f"There is no family {family!r}; there are {', '.join(FAMILIES)}, and those of scipy.stats.")
+    if isinstance(family, (stats.rv_continuous, stats.rv_discrete)):
+        return Scipy(family)
+    if callable(family):
+        raise ValueError("A log-density is fitted as Custom(log_density, start={...}), which names its parameters.")
+    raise ValueError(f"family must be a name, a Family or a distribution of scipy.stats; got {family!r}.")

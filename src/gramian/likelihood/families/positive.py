@@ -1,0 +1,281 @@
+"""Families of positive numbers: exponential, Weibull, lognormal, gamma."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, log_ndtr, xlogy
+
+from gramian.likelihood.families._degenerate import refuse_concentration
+from gramian.likelihood.families._gamma_terms import LARGE, log1pmx, log_less_digamma, stirling
+from gramian.likelihood.families._links import POSITIVE
+from gramian.likelihood.families._tails import log1mexp, log_gamma_p, log_gamma_q
+from gramian.likelihood.families.base import Boundary, Family, NoMaximumError, Parameter
+from gramian.likelihood.families.line import LOG_2PI
+from gramian.likelihood.sample import INF, Sample
+
+__all__ = ["Exponential", "Gamma", "LogNormal", "Weibull"]
+
+Vector = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float64]
+
+
+class _Positive(Family):
+    """Values above 0."""
+
+    low = 0.0
+    open_low = True
+    concentrated = "shape → ∞"
+
+    def boundary(self, sample: Sample) -> Boundary | None:
+        """Refuse samples on which the family concentrates."""
+        refuse_concentration(sample, self.name, self.concentrated)
+        return None
+
+    def logs(self, sample: Sample) -> tuple[float, float, float]:
+        """Mean, mean of the logarithm and its standard deviation, for one value for each record."""
+        x = sample.representatives(0.0)
+        x = np.maximum(x, 1e-3 * float(np.max(x)) if np.max(x) > 0 else 1.0)
+        y = np.log(x)
+        centre = float(np.average(y, weights=sample.weight))
+        sd = float(np.sqrt(np.average((y - centre) ** 2, weights=sample.weight)))
+        return float(np.average(x, weights=sample.weight)), centre, max(sd, 1e-3)
+
+
+class Exponential(_Positive):
+    r"""The exponential family, :math:`f(x) = \lambda e^{-\lambda x}`; parameter ``rate``.
+
+    For points and right-censored times λ̂ = events / total time.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import Censored, fit
+    >>> fit("exponential", Censored([1.0, 2.0, 5.0], event=[1, 1, 0])).estimates
+    {'rate': 0.25}
+    """
+
+    name = "exponential"
+    parameters = (Parameter("rate", POSITIVE, "rate"),)
+    open_low = False
+
+    def log_density(self, x: Vector, theta: Vector) -> Vector:
+        """ln λ − λx."""
+        return np.where(x < 0, -INF, np.log(theta[0]) - theta[0] * x)
+
+    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+        """ln(1 − e^(−λx))."""
+        return log1mexp(self.log_sf(x, theta))
+
+    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+        """−λx, and −∞ at ∞ even where λ = 0."""
+        return np.where(np.isposinf(x), -INF, -theta[0] * np.clip(x, 0.0, np.finfo(np.float64).max))
+
+    def score(self, x: Vector, theta: Vector) -> Matrix:
+        """1/λ − x."""
+        return np.array([1.0 / theta[0] - x])
+
+    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+        """−x/λ."""
+        return np.array([-x / theta[0]])
+
+    def closed(self, sample: Sample) -> Vector:
+        """1/mean."""
+        return np.array([1.0 / np.average(sample.lower, weights=sample.weight)])
+
+    def start(self, sample: Sample) -> Vector:
+        """Events over total time: the maximum, if no interval has two ends."""
+        seen = sample.exact | np.isfinite(sample.upper)
+        time = sample.weight @ sample.representatives(0.0)
+        return np.array([max(float(sample.weight @ seen), 0.5) / time])
+
+    def boundary(self, sample: Sample) -> Boundary | None:
+        """No event: λ = 0. All of them at 0: none."""
+        seen = sample.observed()
+        if np.all(seen.upper <= 0.0):
+            values = "The 1 sample there is, is 0" if len(seen.lower) == 1 else "All values are 0"
+            raise NoMaximumError(f"{values}: the likelihood of the exponential family grows without bound as rate → ∞.")
+        if np.all(seen.upper == INF) and not sample.truncated:
+            note = (
+                "all observations are censored and no event was seen: the maximum is at rate = 0; interval by profile"
+            )
+            return Boundary(np.array([0.0]), note)
+        return None
+
+    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+        """Exponential values."""
+        return np.asarray(rng.exponential(1.0 / theta[0], size))
+
+
+class Weibull(_Positive):
+    r"""The Weibull family, :math:`S(x) = e^{-(x/s)^k}`; parameters ``shape`` k, ``scale`` s.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> est = fit("weibull", [1.0, 2.0, 3.0, 4.0])
+    >>> round(est.estimates["shape"], 4), round(est.estimates["scale"], 4)
+    (2.4532, 2.8287)
+    """
+
+    name = "weibull"
+    parameters = (Parameter("shape", POSITIVE), Parameter("scale", POSITIVE, "scale"))
+
+    def log_density(self, x: Vector, theta: Vector) -> Vector:
+        """ln k − ln s + (k−1) ln(x/s) − (x/s)ᵏ."""
+        k, s = theta
+        with np.errstate(divide="ignore"):
+            y = np.log(np.maximum(x, 0.0) / s)
+        return np.where(x < 0, -INF, np.log(k / s) + _times(k - 1.0, y) - np.exp(k * y))
+
+    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+        """ln(1 − e^(−u))."""
+        return log1mexp(-self._u(x, theta))
+
+    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+        """−u, with u = (x/s)ᵏ."""
+        return -self._u(x, theta)
+
+    def score(self, x: Vector, theta: Vector) -> Matrix:
+        """1/k + (1 − u) ln(x/s) and (u − 1)k/s."""
+        k, s = theta
+        u = self._u(x, theta)
+        return np.array([1.0 / k + (1.0 - u) * np.log(x / s), (u - 1.0) * k / s])
+
+    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+        """−(x/k) ln(x/s) and x/s."""
+        k, s = theta
+        return np.array([-xlogy(x, x / s) / k, x / s])
+
+    def start(self, sample: Sample) -> Vector:
+        """From the logarithms, whose standard deviation is π/(√6 k)."""
+        _, centre, sd = self.logs(sample)
+        k = np.pi / np.sqrt(6.0) / sd
+        return np.array([k, np.exp(centre + np.euler_gamma / k)])
+
+    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+        """Weibull values."""
+        return np.asarray(theta[1] * rng.weibull(theta[0], size))
+
+    def _u(self, x: Vector, theta: Vector) -> Vector:
+        with np.errstate(over="ignore"):
+            return np.asarray((np.maximum(x, 0.0) / theta[1]) ** theta[0])
+
+
+class LogNormal(_Positive):
+    r"""The lognormal family: ln x is normal; parameters ``meanlog``, ``sdlog``.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> fit("lognormal", [1.0, 10.0, 100.0]).estimates["meanlog"].__round__(6)
+    2.302585
+    """
+
+    name = "lognormal"
+    parameters = (Parameter("meanlog", kind="log"), Parameter("sdlog", POSITIVE))
+    concentrated = "sdlog → 0"
+
+    def log_density(self, x: Vector, theta: Vector) -> Vector:
+        """The normal density of ln x, less ln x."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = np.log(x)
+            z = (y - theta[0]) / theta[1]
+            return np.where(x <= 0, -INF, -0.5 * (z * z + LOG_2PI) - np.log(theta[1]) - y)
+
+    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+        """ln Φ(z)."""
+        return np.asarray(log_ndtr(self._z(x, theta)))
+
+    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+        """ln Φ(−z)."""
+        return np.asarray(log_ndtr(-self._z(x, theta)))
+
+    def score(self, x: Vector, theta: Vector) -> Matrix:
+        """z/σ and (z² − 1)/σ."""
+        z = self._z(x, theta)
+        return np.array([z / theta[1], (z * z - 1.0) / theta[1]])
+
+    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+        """x and xz."""
+        return np.array([x, np.where(x > 0, x * self._z(np.maximum(x, 1e-300), theta), 0.0)])
+
+    def closed(self, sample: Sample) -> Vector:
+        """Mean and standard deviation of the logarithms."""
+        y = np.log(sample.lower)
+        mean = float(np.average(y, weights=sample.weight))
+        return np.array([mean, np.sqrt(np.average((y - mean) ** 2, weights=sample.weight))])
+
+    def start(self, sample: Sample) -> Vector:
+        """The same of one value for each record."""
+        _, centre, sd = self.logs(sample)
+        return np.array([centre, sd])
+
+    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+        """Lognormal values."""
+        return np.asarray(rng.lognormal(theta[0], theta[1], size))
+
+    def _z(self, x: Vector, theta: Vector) -> Vector:
+        with np.errstate(divide="ignore"):
+            return np.asarray((np.log(np.maximum(x, 0.0)) - theta[0]) / theta[1])
+
+
+class Gamma(_Positive):
+    r"""The gamma family, :math:`f(x) = \lambda^ax^{a-1}e^{-\lambda x}/\Gamma(a)`; parameters ``shape`` a, ``rate`` λ.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> est = fit("gamma", [1.0, 2.0, 3.0, 4.0])
+    >>> round(est.estimates["shape"] / est.estimates["rate"], 6)
+    2.5
+    """
+
+    name = "gamma"
+    parameters = (Parameter("shape", POSITIVE), Parameter("rate", POSITIVE, "rate"))
+    unmoved = (0,)
+
+    def log_density(self, x: Vector, theta: Vector) -> Vector:
+        """a ln λ − ln Γ(a) + (a−1) ln x − λx, written about the mean a/λ, where large terms cancel."""
+        a, rate = theta
+        u = rate * np.maximum(x, 0.0) / a
+        with np.errstate(divide="ignore"):
+            if a < LARGE:
+                power = _times(a - 1.0, np.log(a * u)) - a * u - gammaln(a)
+            else:
+                power = a * log1pmx(u - 1.0) - np.log(a * u) + stirling(a)
+        return np.where(x < 0, -INF, np.log(rate) + power)
+
+    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+        """ln P(a, λx)."""
+        return log_gamma_p(theta[0], theta[1] * np.maximum(x, 0.0))
+
+    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+        """ln Q(a, λx)."""
+        return log_gamma_q(theta[0], theta[1] * np.maximum(x, 0.0))
+
+    def score(self, x: Vector, theta: Vector) -> Matrix:
+        """ln λ − ψ(a) + ln x and a/λ − x."""
+        a, rate = theta
+        u = rate * x / a
+        log_u = np.log(u) if a < LARGE else np.log1p(u - 1.0)
+        return np.array([log_u + log_less_digamma(a), a / rate * (1.0 - u)])
+
+    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+        """−x/λ with the rate; with a there is no formula."""
+        return np.array([np.zeros_like(x), -x / theta[1]])
+
+    def start(self, sample: Sample) -> Vector:
+        """Minka's approximation, from ln(mean) − mean(ln)."""
+        mean, centre, _ = self.logs(sample)
+        s = max(np.log(mean) - centre, 1e-6)
+        a = (3.0 - s + np.sqrt((s - 3.0) ** 2 + 24.0 * s)) / (12.0 * s)
+        return np.array([a, a / mean])
+
+    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+        """Gamma values."""
+        return np.asarray(rng.gamma(theta[0], 1.0 / theta[1], size))
+
+
+def _times(power: float, log_x: Vector) -> Vector:
+    """power · ln x, 0 where the power is 0 and x too."""
+    return np.zeros_like(log_x) if power == 0.0 else np.asarray(power * log_x)

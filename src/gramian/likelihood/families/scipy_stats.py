@@ -1,0 +1,174 @@
+"""Any distribution of scipy.stats, by name."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from gramian.likelihood.families._links import POSITIVE, REAL, Link
+from gramian.likelihood.families.base import Family, Parameter
+from gramian.likelihood.sample import INF, Sample
+
+__all__ = ["Scipy"]
+
+Vector = npt.NDArray[np.float64]
+TRIES = (1.0, 0.3, 3.0, 10.0)  # shapes among which the search begins
+REAL_TRIES = (0.0, 1.0, -1.0, 0.1, 3.0)  # and those that may be negative
+
+
+class Scipy(Family):
+    r"""A distribution of :mod:`scipy.stats` with its shapes, ``loc`` and ``scale``.
+
+    Where the support has an end, ``loc`` would move it and the likelihood is often unbounded or without derivative
+    there: ``loc`` is then 0, and not estimated, unless ``location=True``; ``scale`` is 1 where it would move an end
+    that is not 0. Derivatives are by differences of sixth order.
+
+    Parameters
+    ----------
+    distribution : str or scipy.stats distribution
+        As "gumbel_r" or ``scipy.stats.gumbel_r``.
+    location : bool, optional
+        Whether to estimate ``loc``; by default where the support is the whole line.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> est = fit("gumbel_r", [0.1, 0.7, 1.2, 2.9])
+    >>> list(est.estimates)
+    ['loc', 'scale']
+    """
+
+    def __init__(self, distribution: Any, location: bool | None = None) -> None:
+        self.distribution: Any = getattr(stats, distribution, None) if isinstance(distribution, str) else distribution
+        if not isinstance(self.distribution, (stats.rv_continuous, stats.rv_discrete)):
+            raise ValueError(f"{distribution!r} is no distribution of scipy.stats.")
+        self.name = str(self.distribution.name)
+        self.discrete = isinstance(self.distribution, stats.rv_discrete)
+        self.parameters, self._located, self._scaled = self._layout(location)
+        if not self.parameters:
+            raise ValueError(
+                f"{self.name} has nothing to estimate but the ends of its support, where the likelihood has no "
+                "derivative: they are the smallest and the largest value."
+            )
+        shapes = [_typical(parameter.link) for parameter in self.parameters[: self._shapes]]
+        low, high = (float(v) for v in self.distribution.support(*shapes))
+        if not self._located:
+            self.low = low if self._fixed_end(low) else -INF
+            self.high = high if self._fixed_end(high) else INF
+
+    @property
+    def _shapes(self) -> int:
+        return int(self.distribution.numargs)
+
+    def _fixed_end(self, end: float) -> bool:
+        return np.isfinite(end) and (end == 0.0 or not self._scaled) and not self._shapes_move_support()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is held because it would move the end of the support."""
+        loc = () if self._located or self.discrete else ("loc is held at 0",)
+        scale = () if self._scaled or self.discrete else ("scale is held at 1",)
+        held = " and ".join((*loc, *scale))
+        return (f"{held}: it would move the end of the support",) if held else ()
+
+    def _shapes_move_support(self) -> bool:
+        if not self._shapes:
+            return False
+        links = [parameter.link for parameter in self.parameters[: self._shapes]]
+        ends = {tuple(self.distribution.support(*(link.natural(v) for link in links))) for v in (0.5, 1.5)}
+        return len(ends) > 1
+
+    def _layout(self, location: bool | None) -> tuple[tuple[Parameter, ...], bool, bool]:
+        """Which parameters there are: all shapes, loc and scale where they are estimated."""
+        shapes = tuple(Parameter(info.name, _range(info, self.name)) for info in self.distribution._shape_info())
+        supports = [self.distribution.support(*point) for point in self._tries([p.link for p in shapes])]
+        located = any(np.all(np.isinf(ends)) for ends in supports) if location is None else location
+        located = located and not self.discrete
+        natural = any(all(np.isinf(end) or end == 0.0 for end in ends) for ends in supports)
+        scaled = not self.discrete and (located or natural)
+        loc = (Parameter("loc", REAL, "location"),) if located else ()
+        scale = (Parameter("scale", POSITIVE, "scale"),) if scaled else ()
+        return (*shapes, *loc, *scale), located, scaled
+
+    def _arguments(self, theta: Vector) -> tuple[tuple[float, ...], float, float]:
+        rest = list(theta[self._shapes :])
+        loc = rest.pop(0) if self._located else 0.0
+        return tuple(theta[: self._shapes]), loc, (rest.pop(0) if self._scaled else 1.0)
+
+    def _call(self, name: str, x: Vector, theta: Vector) -> Vector:
+        shapes, loc, scale = self._arguments(theta)
+        with np.errstate(all="ignore"):
+            z = x if self.discrete else (x - loc) / scale
+            return np.asarray(getattr(self.distribution, name)(z, *shapes), dtype=np.float64)
+
+    def log_density(self, x: Vector, theta: Vector) -> Vector:
+        """logpdf or logpmf."""
+        if self.discrete:
+            return self._call("logpmf", x, theta)
+        return np.asarray(self._call("logpdf", x, theta) - np.log(self._arguments(theta)[2]))
+
+    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+        """logcdf."""
+        return self._call("logcdf", x, theta)
+
+    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+        """logsf."""
+        return self._call("logsf", x, theta)
+
+    def start(self, sample: Sample) -> Vector:
+        """The best of a few shapes, each with loc and scale from its own quartiles and those of the sample."""
+        x = sample.representatives(self.low, self.high)
+        best, found = -INF, None
+        for shapes in self._tries([parameter.link for parameter in self.parameters[: self._shapes]]):
+            theta = self._matched(shapes, x, sample.weight)
+            with np.errstate(all="ignore"):
+                value = float(sample.weight @ self.log_density(x, theta))
+            if np.isfinite(value) and value > best:
+                best, found = value, theta
+        if found is None:
+            raise ValueError(f"No shape of {self.name} among those tried gives the data a likelihood; pass start=.")
+        return found
+
+    def _tries(self, links: list[Link]) -> list[Vector]:
+        grid = [REAL_TRIES if link == REAL else [link.natural(float(np.log(t))) for t in TRIES] for link in links]
+        return [np.array(point) for point in product(*grid)]
+
+    def _matched(self, shapes: Vector, x: Vector, weight: Vector) -> Vector:
+        """Loc and scale that bring the quartiles of the standard distribution to those of the sample."""
+        order = np.argsort(x)
+        below = np.cumsum(weight[order]) / weight.sum()
+        places = np.minimum(np.searchsorted(below, (0.25, 0.5, 0.75)), len(x) - 1)
+        data = x[order[places]]
+        with np.errstate(all="ignore"):
+            own = [np.float64(self.distribution.ppf(q, *shapes)) for q in (0.25, 0.5, 0.75)]
+            ratio = (data[2] - data[0]) / (own[2] - own[0]) if self._located else data[1] / own[1]
+        scale = float(ratio) if self._scaled and np.isfinite(ratio) and ratio > 0 else 1.0
+        tail = ([data[1] - scale * own[1]] if self._located else []) + ([scale] if self._scaled else [])
+        return np.array([*shapes, *tail])
+
+    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+        """Values drawn by scipy."""
+        shapes, loc, scale = self._arguments(theta)
+        values = self.distribution.rvs(*shapes, size=size, random_state=rng)
+        return np.asarray(loc + scale * np.asarray(values, dtype=np.float64))
+
+    def __repr__(self) -> str:
+        return f"Scipy({self.name!r})"
+
+
+def _typical(link: Link) -> float:
+    return 1.0 if link == REAL else link.natural(0.0)
+
+
+def _range(info: Any, name: str) -> Link:
+    """The open range of a shape; whole numbers cannot be estimated by derivatives."""
+    if info.integrality:
+        raise ValueError(
+            f"{name} has the whole-number parameter {info.name!r}, which has no derivative: use Custom with it fixed."
+        )
+    low, high = (float(end) for end in info.domain)
+    return Link(low, high)

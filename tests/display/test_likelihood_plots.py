@@ -1,0 +1,107 @@
+"""The picture of a fit shows the data it was fitted to and the density that was fitted."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy import stats
+
+from gramian.display.likelihood_plots import plot_fit
+from gramian.likelihood.fit import fit
+from gramian.likelihood.sample import Binned, Censored, Intervals
+
+INF = float("inf")
+GAMMA = np.random.default_rng(0).gamma(2.0, 1.5, 80)
+
+
+def rendered(figure):
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def curve(ax):
+    return next(line for line in ax.lines if line.get_label() == "fit").get_xydata().T
+
+
+def test_values_are_a_histogram_of_density_under_the_fitted_curve():
+    est = fit("gamma", GAMMA)
+    ax = plot_fit(est, bins=12)
+    heights, edges = np.histogram(GAMMA, bins=12, density=True)
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], heights)
+    np.testing.assert_allclose([bar.get_x() for bar in ax.patches], edges[:-1])
+    x, y = curve(ax)
+    np.testing.assert_allclose(y, stats.gamma.pdf(x, est["shape"], scale=1 / est["rate"]), rtol=1e-9, atol=1e-300)
+    assert x.min() >= 0.0
+    assert ax.get_title(loc="left").startswith("gamma: shape")
+    assert rendered(ax.figure).startswith(b"\x89PNG")
+
+
+def test_weighted_values_need_their_classes():
+    est = fit("gamma", GAMMA, sample_weight=np.arange(80))
+    with pytest.raises(ValueError, match="bins=20"):
+        plot_fit(est)
+    heights = np.histogram(GAMMA, bins=5, weights=np.arange(80), density=True)[0]
+    np.testing.assert_allclose([bar.get_height() for bar in plot_fit(est, bins=5).patches], heights)
+
+
+def test_classes_have_the_area_of_their_share_and_open_ones_are_hatched():
+    est = fit("normal", Binned([-INF, 0.0, 1.0, 3.0, INF], [3, 8, 6, 3]))
+    ax = plot_fit(est)
+    bars = sorted(ax.patches, key=lambda bar: bar.get_x())
+    np.testing.assert_allclose([bar.get_height() * bar.get_width() for bar in bars], np.array([3, 8, 6, 3]) / 20)
+    assert [bar.get_hatch() for bar in bars] == ["//", "", "", "//"]
+    assert [bar.get_width() for bar in bars] == [1.0, 1.0, 2.0, 2.0]
+    assert rendered(ax.figure)
+
+
+def test_counts_are_bars_and_the_fit_is_points():
+    x = np.array([0, 1, 1, 2, 4])
+    est = fit("poisson", x)
+    ax = plot_fit(est)
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], [0.2, 0.4, 0.2, 0.0, 0.2])
+    k, p = curve(ax)
+    np.testing.assert_allclose(p, stats.poisson.pmf(k, 1.6), rtol=1e-12)
+    many = plot_fit(fit("poisson", np.arange(0, 400, 3)))
+    assert len(many.patches) == 60
+
+
+def test_censored_times_are_their_product_limit():
+    t, event = np.minimum(GAMMA, 4.0), GAMMA <= 4.0
+    est = fit("weibull", Censored(t, event))
+    ax = plot_fit(est)
+    steps = next(line for line in ax.lines if "product" in line.get_label())
+    times, S = est.sample.survival()
+    np.testing.assert_allclose(steps.get_ydata()[1:-1], S)
+    np.testing.assert_allclose(steps.get_xdata()[1:-1], times)
+    x, y = curve(ax)
+    np.testing.assert_allclose(y, np.exp(-((x / est["scale"]) ** est["shape"])), rtol=1e-9)
+    marks = next(line for line in ax.lines if line.get_label() == "censored")
+    assert len(marks.get_xdata()) == (~event).sum()
+    assert rendered(ax.figure)
+
+
+def test_intervals_are_lines_under_the_density():
+    ax = plot_fit(fit("normal", Intervals([0.0, 1.0, -INF, 2.0, 1.5], [2.0, 3.0, 1.0, INF, 1.5])))
+    lines = ax.collections[0].get_segments()
+    assert len(lines) == 5
+    assert all(line[:, 1].max() < 0 for line in lines)
+    assert min(ax.get_yticks()) >= 0
+    whole = plot_fit(fit("poisson", Intervals([-1.0, 1.0, 2.0], [1.0, 3.0, 5.0])))
+    assert len(curve(whole)[0]) == 7
+    assert rendered(ax.figure)
+
+
+def test_a_truncated_fit_is_drawn_as_it_could_be_seen():
+    seen = GAMMA[GAMMA > 1.0]
+    est = fit("exponential", seen, truncated=(1.0, INF))
+    ax = plot_fit(est, ax=Figure().subplots())
+    x, y = curve(ax)
+    expected = np.where(x < 1.0, 0.0, est["rate"] * np.exp(-est["rate"] * (x - 1.0)))
+    np.testing.assert_allclose(y, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_rows_are_refused():
+    with pytest.raises(ValueError, match="is no curve"):
+        plot_fit(fit("multivariate normal", np.random.default_rng(0).normal(size=(9, 2))))

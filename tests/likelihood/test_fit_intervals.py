@@ -1,0 +1,256 @@
+"""Confidence intervals and goodness of fit, against closed forms, brute force, scipy and published numbers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from gramian.likelihood.families import Categorical
+from gramian.likelihood.fit import fit
+from gramian.likelihood.sample import Binned, Censored, Intervals
+
+INF = float("inf")
+Q95 = stats.chi2.ppf(0.95, 1)
+rng = np.random.default_rng(7)
+GAMMA = rng.gamma(2.5, 2.0, 60)
+CRABS = Binned(
+    np.concatenate([[-INF], 0.5835 + 0.004 * np.arange(28), [INF]]),
+    [1, 3, 5, 2, 7, 10, 13, 19, 20, 25, 40, 31, 60, 62, 54, 74, 84, 86, 96, 85, 75, 47, 43, 24, 19, 9, 5, 0, 1],
+)
+
+
+def test_wald_intervals_are_estimate_and_errors():
+    est = fit("gamma", GAMMA)
+    found = est.wald(level=0.9)
+    z = stats.norm.ppf(0.95)
+    low, high = found["shape"]
+    assert low == pytest.approx(est["shape"] - z * est.standard_errors["shape"], rel=1e-12)
+    assert high == pytest.approx(est["shape"] + z * est.standard_errors["shape"], rel=1e-12)
+    inside = est.wald(level=0.9, transformed=True)
+    spread = z * est.standard_errors["shape"] / est["shape"]
+    np.testing.assert_allclose(inside["shape"], est["shape"] * np.exp([-spread, spread]), rtol=1e-12)
+    assert list(found) == ["shape", "rate"]
+    assert "90% confidence intervals, Wald" in repr(found)
+
+
+@pytest.mark.parametrize("n", [1, 3, 10, 1000])
+def test_all_heads_have_a_one_sided_interval(n):
+    found = fit("bernoulli", np.ones(n)).profile()
+    low, high = found["theta"]
+    assert high == 1.0
+    assert low == pytest.approx(np.exp(-Q95 / (2 * n)), rel=1e-10)  # −2n ln θ = χ²
+    assert "one-sided" in found.notes[0]
+    assert fit("bernoulli", np.zeros(n)).profile()["theta"][1] == pytest.approx(1 - low, rel=1e-8)
+
+
+def test_no_event_has_a_one_sided_interval():
+    assert fit("poisson", np.zeros(8)).profile()["rate"] == pytest.approx((0.0, Q95 / 16), rel=1e-10)
+    silent = fit("exponential", Censored([1.0, 2.0, 4.0], [0, 0, 0])).profile()["rate"]
+    assert silent == pytest.approx((0.0, Q95 / 14), rel=1e-10)  # 2 λ Σt = χ²
+
+
+def test_profiles_of_the_normal_are_closed_forms():
+    x = np.random.default_rng(0).normal(5.0, 3.0, 25)
+    est = fit("normal", x)
+    found, n = est.profile(), len(x)
+    width = est["sd"] * np.sqrt(np.expm1(Q95 / n))  # n ln(1 + (m − x̄)²/s²) = χ²
+    assert found["mean"] == pytest.approx((est["mean"] - width, est["mean"] + width), rel=1e-9)
+    for end in found["sd"]:
+        ratio = est["sd"] ** 2 / end**2
+        assert n * (ratio - 1 - np.log(ratio)) == pytest.approx(Q95, rel=1e-8)
+    rows = fit("multivariate normal", x[:, None]).profile()
+    assert rows["mean[0]"] == pytest.approx(found["mean"], rel=1e-9)
+    np.testing.assert_allclose(np.sqrt(rows["cov[0,0]"]), found["sd"], rtol=1e-8)
+
+
+def test_the_profile_of_an_exponential_rate_is_a_closed_form():
+    x = GAMMA[:20]
+    est = fit("exponential", x)
+    for end in est.profile()["rate"]:
+        u = end / est["rate"]
+        assert 2 * 20 * (u - 1 - np.log(u)) == pytest.approx(Q95, rel=1e-9)
+
+
+def brute_force(loglik: Any, top: float, value: float, others: Any) -> float:
+    """Twice the fall of the likelihood, maximised over the others by scipy."""
+    best = optimize.minimize(
+        lambda t: -loglik(value, t), others, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12}
+    )
+    return float(2 * (top + best.fun))
+
+
+def test_profiles_of_a_gamma_end_where_brute_force_says():
+    est = fit("gamma", GAMMA)
+    low, high = est.profile()["shape"]
+    for end in (low, high):
+        fall = brute_force(
+            lambda a, t: stats.gamma.logpdf(GAMMA, a, scale=np.exp(-t[0])).sum(), est.loglik, end, [np.log(est["rate"])]
+        )
+        assert fall == pytest.approx(Q95, rel=1e-7)
+
+
+def test_profiles_of_censored_times_end_where_brute_force_says():
+    t = np.minimum(GAMMA, 6.0)
+    est = fit("weibull", Censored(t, GAMMA <= 6.0))
+    seen = GAMMA <= 6.0
+
+    def loglik(s: float, k: Any) -> float:
+        law = stats.weibull_min(np.exp(k[0]), scale=s)
+        return float(law.logpdf(t[seen]).sum() + law.logsf(t[~seen]).sum())
+
+    for end in est.profile(level=0.9, names=["scale"])["scale"]:
+        fall = brute_force(loglik, est.loglik, end, [np.log(est["shape"])])
+        assert fall == pytest.approx(stats.chi2.ppf(0.9, 1), rel=1e-7)
+
+
+def test_the_profile_of_a_laplace_location_ends_where_its_closed_form_says():
+    x = np.random.default_rng(5).laplace(2.0, 1.0, 31)
+    est = fit("laplace", x)
+    for end in est.profile(names=["location"])["location"]:
+        fall = 2 * len(x) * np.log(np.mean(np.abs(x - end)) / est["scale"])
+        assert fall == pytest.approx(Q95, rel=1e-6)
+
+
+def test_profiles_of_covariances_and_shares():
+    X = np.random.default_rng(3).normal(size=(40, 2)) @ np.array([[1.0, 0.6], [0.0, 2.0]])
+    est = fit("multivariate normal", X)
+    S = np.cov(X.T, ddof=0)
+
+    def loglik(c: float, t: Any) -> float:
+        C = np.array([[np.exp(t[0]), c], [c, np.exp(t[1])]])
+        if np.linalg.det(C) <= 0:
+            return -1e9
+        return float(-0.5 * 40 * (np.log(np.linalg.det(2 * np.pi * C)) + np.trace(np.linalg.solve(C, S))))
+
+    for end in est.profile(names=["cov[0,1]"])["cov[0,1]"]:
+        fall = brute_force(loglik, est.loglik, end, np.log(np.diag(S)) + 0.05)
+        assert fall == pytest.approx(Q95, rel=1e-6)
+    shares = fit(Categorical(["a", "b", "c"]), ["a"] * 6 + ["b"] * 4)
+    coin = fit("bernoulli", [1] * 6 + [0] * 4)
+    assert shares.profile()["theta[a]"] == pytest.approx(coin.profile()["theta"], rel=1e-9)
+    assert shares.profile()["theta[c]"] == pytest.approx((0.0, -np.expm1(-Q95 / 20)), rel=1e-9)
+
+
+def test_a_parameter_the_data_do_not_bound_has_an_open_interval():
+    found = fit("student t", np.linspace(-1, 1, 41)).profile()
+    assert found["df"][1] == INF
+    assert 1.0 < found["df"][0] < 100.0
+    normal = fit("normal", np.linspace(-1, 1, 41)).profile()
+    assert found["location"] == pytest.approx(normal["mean"], abs=1e-4)
+    poisson = fit("negative binomial", [3, 4, 4, 5, 5, 6, 4]).profile()
+    assert poisson["size"][1] == INF
+    assert poisson["mean"] == pytest.approx(fit("poisson", [3, 4, 4, 5, 5, 6, 4]).profile()["rate"], rel=1e-3)
+    around = fit("von mises", [0.0, np.pi / 2, np.pi, -np.pi / 2]).profile()
+    assert around["mean"] == pytest.approx((-np.pi, np.pi))
+    assert around["kappa"][0] == 0.0
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10_000), n=st.integers(5, 60))
+def test_profile_and_wald_intervals_agree_in_the_middle_and_hold_the_estimate(seed, n):
+    x = np.random.default_rng(seed).gamma(3.0, 1.0, n)
+    est = fit("weibull", x)
+    profile, wald = est.profile(level=0.5), est.wald(level=0.5)
+    for name in est.names:
+        low, high = profile[name]
+        assert low < est[name] < high
+        assert high - low == pytest.approx(wald[name][1] - wald[name][0], rel=0.35)
+
+
+def test_wrong_levels_and_names_are_named():
+    est = fit("gamma", GAMMA, fixed={"shape": 2.0})
+    with pytest.raises(ValueError, match="level must lie between 0 and 1; got 95"):
+        est.wald(95)
+    with pytest.raises(ValueError, match="'shape' was not estimated"):
+        est.profile(names=["shape"])
+    with pytest.raises(KeyError, match="no interval for 'shape'"):
+        est.profile()["shape"]
+    assert est.profile().table()["parameter"] == ["rate"]
+
+
+def test_the_fit_of_the_crabs_is_the_published_one():
+    found = fit("normal", CRABS).goodness(least=0)
+    # deviance of two normals 22.11 and likelihood ratio 52.73: shared/MATHEMATICS.md
+    assert found.deviance == pytest.approx(22.11 + 52.73, abs=0.01)
+    assert found.df == 29 - 1 - 2
+    assert found.p_deviance == pytest.approx(stats.chi2.sf(found.deviance, 26))
+    assert found.expected.sum() == pytest.approx(1000.0)
+    pooled = fit("normal", CRABS).goodness()
+    assert pooled.expected.min() >= 5.0
+    assert pooled.observed.sum() == 1000.0
+    theirs = stats.chisquare(pooled.observed, pooled.expected * 1000 / pooled.expected.sum(), ddof=2)
+    assert pooled.pearson == pytest.approx(theirs.statistic, rel=1e-9)
+    assert pooled.p_pearson == pytest.approx(theirs.pvalue, rel=1e-9)
+    assert "Kolmogorov–Smirnov is refused: it needs every value exactly" in pooled.notes[0]
+    assert len(pooled.table()["observed"]) == len(pooled.observed)
+    assert "Pearson X²" in repr(pooled)
+
+
+def test_what_the_edges_leave_out_is_a_class_with_nothing_in_it():
+    binned = Binned([0.0, 1.0, 2.0, 3.0], [10, 20, 10])
+    found = fit("normal", binned).goodness(least=0)
+    np.testing.assert_array_equal(found.observed, [0, 10, 20, 10, 0])
+    assert found.expected.sum() == pytest.approx(40.0)
+    seen = fit("normal", binned, truncated=(0.0, 3.0)).goodness(least=0)
+    np.testing.assert_array_equal(seen.observed, [10, 20, 10])
+    assert seen.expected.sum() == pytest.approx(40.0)
+    assert np.isnan(seen.p_pearson)
+    assert "leave no degrees of freedom" in seen.notes[0]
+    start = fit("exponential", Binned([0.0, 1.0, 2.0, INF], [10, 5, 3])).goodness(least=0)
+    np.testing.assert_array_equal(start.observed, [10, 5, 3])
+
+
+def test_counts_are_their_own_classes():
+    x = np.repeat(np.arange(7), [12, 25, 30, 17, 9, 4, 3])
+    found = fit("poisson", x).goodness()
+    rate = x.mean()
+    expected = 100 * np.append(stats.poisson.pmf(np.arange(5), rate), stats.poisson.sf(4, rate))
+    np.testing.assert_allclose(found.expected, expected, rtol=1e-10)
+    np.testing.assert_array_equal(found.observed, [12, 25, 30, 17, 9, 7])
+    assert found.df == 4
+    assert "continuous variables only" in found.notes[0]
+
+
+def test_kolmogorov_smirnov_is_scipys_and_has_a_p_value_only_where_it_is_valid():
+    est, other = fit("gamma", GAMMA), np.random.default_rng(9).gamma(2.5, 2.0, 40)
+    own = est.goodness()
+    twin = stats.gamma(est["shape"], scale=1 / est["rate"])
+    assert own.ks == pytest.approx(stats.kstest(GAMMA, twin.cdf).statistic, rel=1e-9)
+    assert np.isnan(own.p_ks)
+    assert "estimated from the same values" in own.notes[1]
+    fresh, theirs = est.goodness(other), stats.kstest(other, twin.cdf)
+    assert fresh.ks == pytest.approx(theirs.statistic, rel=1e-9)
+    assert fresh.p_ks == pytest.approx(theirs.pvalue, rel=1e-9)
+    twice = fit("gamma", np.unique(GAMMA), sample_weight=np.full(60, 2.0)).goodness()
+    assert twice.ks == pytest.approx(stats.kstest(np.repeat(GAMMA, 2), twin.cdf).statistic, rel=1e-6)
+
+
+def test_the_bootstrap_of_a_normal_is_the_test_of_lilliefors():
+    x = np.random.default_rng(2).normal(size=20)
+    good = fit("normal", x).goodness(bootstrap=199, random_state=0)
+    # Lilliefors (1967), table 1: for n = 20 the 5 % point of D is 0.190 and the 20 % point 0.160
+    assert (good.ks < 0.160) == (good.p_ks > 0.20)
+    bad = fit("normal", np.exp(2 * x)).goodness(bootstrap=199, random_state=0)
+    assert bad.ks > 0.231  # its 1 % point
+    assert bad.p_ks < 0.02
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "words"),
+    [
+        (Censored(GAMMA, GAMMA < 5), {}, "censored records overlap"),
+        (GAMMA, {"sample_weight": np.full(60, 0.5)}, "no whole numbers"),
+        (GAMMA, {"truncated": (0.0, 1e9)}, "without classes, censoring or truncation"),
+        (Intervals(np.floor(GAMMA), np.floor(GAMMA) + 1), {}, "bin the data"),
+    ],
+)
+def test_what_cannot_be_tested_is_refused_by_name(data, options, words):
+    found = fit("gamma", data, **options).goodness()
+    assert any(words in note for note in found.notes)
+    assert np.isnan(found.p_ks)
+    assert words in repr(found)
+    circle = fit("von mises", GAMMA).goodness()
+    assert any("where the circle is cut" in note for note in circle.notes)
