@@ -1,0 +1,94 @@
+"""Components that have gone wrong, named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.likelihood.mixture.floor import lowest
+from gramian.likelihood.mixture.parameters import Mixture
+from gramian.likelihood.mixture.prior import Prior
+from gramian.likelihood.mixture.statistics import Statistics
+
+__all__ = ["Diagnosis", "diagnose"]
+
+Array = npt.NDArray[np.float64]
+
+HELD = 1.5  # times the floor: a variance below this is held by it
+NOBODY = 1e-6  # of the total weight
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What is wrong with a component.
+
+    Attributes
+    ----------
+    component : int
+        Which.
+    kind : {"empty", "collapsed"}
+        No row belongs to it, or it has shrunk to a point, a line or a plane, where the likelihood has no maximum.
+    message : str
+        The same as a sentence, with the remedy.
+    """
+
+    component: int
+    kind: str
+    message: str
+
+
+def diagnose(mixture: Mixture, stats: Statistics, prior: Prior | None) -> tuple[Diagnosis, ...]:
+    """Name the components that are empty, or that only the floor keeps from collapsing.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.likelihood.mixture import Mixture, Rows, fit_mixture
+    >>> data = Rows.of(gramian.open(np.array([[0.0], [1.0], [2.0], [3.0], [9.0]])))
+    >>> fit = fit_mixture(data, Mixture.of([0.5, 0.5], [[1.0], [9.0]], [1.0, 0.1], "V"))
+    >>> [(item.component, item.kind) for item in fit.diagnoses]
+    [(1, 'collapsed')]
+    """
+    empty = np.flatnonzero(stats.counts <= NOBODY * stats.weight)
+    found = [Diagnosis(int(k), "empty", _empty(int(k), stats)) for k in empty]
+    if prior is not None and prior.hard:
+        held, column = _held(mixture, stats, prior.scale)
+        found += [
+            Diagnosis(int(k), "collapsed", _collapsed(int(k), int(column[k]), mixture, stats))
+            for k in np.flatnonzero(held)
+            if k not in empty
+        ]
+    return tuple(sorted(found, key=lambda item: item.component))
+
+
+def _held(mixture: Mixture, stats: Statistics, scale: Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+    """Which components the floor holds, by their covariance or, where its shape is their own, by their scatter."""
+    model, S = mixture.model, mixture.covariances
+    held = lowest(model, S, scale) < HELD
+    if model[1] == "V":
+        N = np.maximum(stats.counts, np.finfo(float).tiny)
+        T = stats.scatter(mixture.centres) / N.reshape(-1, *(1,) * (S.ndim - 1))
+        held |= lowest(model, T, scale) < HELD
+        S = T
+    if mixture.diagonal:
+        return held, np.asarray(np.argmin(S / scale, axis=1))
+    root = np.sqrt(scale)
+    vectors = np.linalg.eigh(S / (root[:, None] * root))[1]
+    return held, np.asarray(np.argmax(np.abs(vectors[:, :, 0]), axis=1))
+
+
+def _empty(k: int, stats: Statistics) -> str:
+    share = stats.counts[k] / stats.weight
+    return f"component {k} is empty (weight {share:.2g}): fit fewer components, or start it elsewhere"
+
+
+def _collapsed(k: int, column: int, mixture: Mixture, stats: Statistics) -> str:
+    d = len(mixture.origin)
+    where = "" if d == 1 else f", mostly in column {column}"
+    return (
+        f"component {k} has collapsed (it holds {stats.counts[k]:.3g} rows{where}): only the floor keeps its variance "
+        "from 0, where the likelihood is unbounded; fit fewer components, a model with shared covariances, or use a "
+        "prior, or start elsewhere"
+    )

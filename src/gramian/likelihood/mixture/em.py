@@ -1,0 +1,222 @@
+r"""Expectation-maximisation that never falls, is accelerated, and ends by its gradient.
+
+EM is a map of the statistics to themselves, T → E(M(T)). Three of them in a row are extrapolated (SQUAREM, Varadhan and
+Roland 2008), statistics rather than parameters: every mixture then comes from a maximisation step, so it obeys the
+model, the prior and the constraints, whatever was extrapolated. What does not raise the objective is not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.compute.threads import quiet_blas
+from gramian.likelihood.mixture.diagnosis import Diagnosis, diagnose
+from gramian.likelihood.mixture.maximise import Maximiser, step_length
+from gramian.likelihood.mixture.parameters import Mixture
+from gramian.likelihood.mixture.prior import Prior
+from gramian.likelihood.mixture.squarem import blend, length, possible
+from gramian.likelihood.mixture.statistics import Data, Statistics
+from gramian.results import Optimum
+
+__all__ = ["Fit", "fit_mixture"]
+
+Array = npt.NDArray[np.float64]
+
+LONGEST = 1024.0  # times a step that may be extrapolated
+ROUNDING = 1e-13  # of the objective, that a step may lose
+IDLE = 3  # rounds without gain before the rest is left to rounding
+STOPPED = "stopped where rounding hides what is left to gain"
+PLAIN, ACCELERATED = "EM", "EM, accelerated (SQUAREM on the statistics)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit:
+    """A fitted mixture.
+
+    Attributes
+    ----------
+    mixture : Mixture
+        The parameters.
+    statistics : Statistics
+        Of the data, at these parameters.
+    optimum : Optimum
+        How they were found. The objective is −(log-likelihood + log prior).
+    diagnoses : tuple of Diagnosis
+        Components that are empty or have collapsed.
+    """
+
+    mixture: Mixture
+    statistics: Statistics
+    optimum: Optimum
+    diagnoses: tuple[Diagnosis, ...]
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of the data, without the prior."""
+        return self.statistics.log_likelihood
+
+    def __repr__(self) -> str:
+        return f"{self.mixture!r}\nlog-likelihood {self.log_likelihood:.6f}\n{self.optimum!r}"
+
+
+def fit_mixture(
+    data: Data,
+    start: Mixture,
+    maximiser: Maximiser | None = None,
+    *,
+    tol: float = 1e-5,
+    max_iterations: int = 1000,
+    accelerate: bool = True,
+    watch: Callable[[int, float], None] | None = None,
+) -> Fit:
+    r"""Maximise the likelihood of a mixture.
+
+    .. math:: \ell = \sum_iw_i\ln\sum_k\pi_kN(x_i;\mu_k,\Sigma_k)
+
+    Parameters
+    ----------
+    data : Rows or Bins
+        What was observed.
+    start : Mixture
+        Parameters to start from; one maximisation step brings them into the model.
+    maximiser : Maximiser, optional
+        Model, prior and constraints: those of the start, with the floor of :meth:`Prior.floor`, unless given.
+    tol : float, default=1e-5
+        Gradient to reach: length of the next step of EM, in standard errors of complete data.
+    max_iterations : int, default=1000
+        Most steps, each one pass over the data.
+    accelerate : bool, default=True
+        Whether to extrapolate. The path differs, the maximum does not.
+    watch : callable, optional
+        Called with the number of steps and the log-likelihood after each round.
+
+    Returns
+    -------
+    Fit
+        Mixture, statistics, certificate, diagnoses.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.likelihood.mixture import Mixture, Rows, fit_mixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (300, 1)), rng.normal(6, 2, (700, 1))])
+    >>> fit = fit_mixture(Rows.of(gramian.open(X)), Mixture.of([0.5, 0.5], [[-1.0], [8.0]], [1.0, 1.0], "V"))
+    >>> fit.optimum.converged, fit.mixture.weights.round(1)
+    (True, array([0.3, 0.7]))
+    """
+    step = Maximiser(start.model, Prior.floor(data)) if maximiser is None else maximiser
+    step.constraints.check(start)
+    climb = _Climb(data, step)
+    with quiet_blas():
+        at, trace = climb.first_step(start.measured_from(data.origin), tol if max_iterations > 0 else np.inf)
+        bound, idle = 1.0, 0
+        while climb.passes <= max_iterations and at.slope > tol and idle < IDLE:
+            if accelerate and climb.passes + 2 <= max_iterations:
+                new, heights, bound = climb.three_steps(at, bound)
+            else:
+                new, heights = climb.one_step(at)
+            idle = 0 if _gained(at, new) or new.slope < at.slope else idle + 1
+            trace, at = trace + heights, new
+            if watch is not None:
+                watch(climb.passes - 1, at.stats.log_likelihood)
+    return _fit(at, climb, np.array(trace), tol, ACCELERATED if accelerate else PLAIN, idle >= IDLE)
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """A mixture, what the data say of it, and where the next step leads."""
+
+    mixture: Mixture
+    stats: Statistics
+    step: Maximiser
+
+    @cached_property
+    def height(self) -> float:
+        return self.stats.log_likelihood + self.step.log_prior(self.mixture)
+
+    @cached_property
+    def next(self) -> Mixture:
+        return self.step(self.stats, self.mixture)
+
+    @cached_property
+    def slope(self) -> float:
+        same = self.next.model == self.mixture.model and self.next.diagonal == self.mixture.diagonal
+        return step_length(self.mixture, self.next, self.stats.weight) if same else np.inf
+
+
+def _holds(before: _Place, after: _Place) -> bool:
+    """Whether a step goes up, or down by no more than the rounding of sums."""
+    return bool(after.height >= before.height - ROUNDING * (abs(before.height) + before.stats.weight))
+
+
+def _gained(before: _Place, after: _Place) -> bool:
+    """Whether the objective has risen by more than the rounding of its sum."""
+    rounding = 4 * np.finfo(float).eps * (abs(before.height) + before.stats.weight)
+    return bool(after.height > before.height + rounding)
+
+
+class _Climb:
+    """The passes over the data, counted."""
+
+    def __init__(self, data: Data, step: Maximiser) -> None:
+        self.data, self.step, self.passes = data, step, 0
+
+    def look(self, mixture: Mixture) -> _Place:
+        self.passes += 1
+        return _Place(mixture, self.data.expect(mixture), self.step)
+
+    def first_step(self, start: Mixture, tol: float) -> tuple[_Place, list[float]]:
+        """The start and the step from it: a start that is not of the model counts from the first that is."""
+        at = self.look(start)
+        if at.slope <= tol:
+            return at, [at.height]
+        new = self.look(at.next)
+        return new, [at.height, new.height] if _holds(at, new) else [new.height]
+
+    def one_step(self, at: _Place) -> tuple[_Place, list[float]]:
+        """A step, and the height after it; none where rounding would make it a step down."""
+        new = self.look(at.next)
+        return (new, [new.height]) if _holds(at, new) else (at, [])
+
+    def three_steps(self, at: _Place, bound: float) -> tuple[_Place, list[float], float]:
+        """Two steps and an extrapolation; the height after each that was taken; how far to extrapolate next."""
+        one, first = self.one_step(at)
+        two, second = self.one_step(one) if first else (one, first)
+        if not second:
+            return two, first, 1.0
+        far = length(at.stats, one.stats, two.stats, two.mixture)
+        a = min(max(far, 1.0), bound)
+        jump = self._extrapolated(at, one, two, a)
+        new = self.look(two.next if jump is None else jump)
+        if not new.height >= two.height:
+            return two, first + second, 1.0 if jump is None else max(1.0, a / 4)
+        return new, [*first, *second, new.height], min(4 * bound, LONGEST) if far >= bound else bound
+
+    def _extrapolated(self, at: _Place, one: _Place, two: _Place, a: float) -> Mixture | None:
+        """M(T₀ + 2a(T₁−T₀) + a²(T₂−2T₁+T₀)), with a brought nearer to 1 until that is a mixture."""
+        if two.stats.diagonal != at.stats.diagonal:
+            return None
+        for _ in range(4):
+            if a <= 1.0:
+                return None
+            stats = blend(at.stats, one.stats, two.stats, a)
+            if possible(stats, two.stats):
+                return self.step(stats, two.mixture)
+            a = 1.0 + (a - 1.0) / 4
+        return None
+
+
+def _fit(at: _Place, climb: _Climb, trace: Array, tol: float, method: str, idle: bool) -> Fit:
+    found = diagnose(at.mixture, at.stats, climb.step.prior)
+    notes = tuple(item.message for item in found) + ((STOPPED,) if idle and at.slope > tol else ())
+    reason = f"maximum likelihood of a mixture of {at.mixture.n_components} normals, model {at.mixture.model}"
+    if climb.step.prior is not None and climb.step.prior.counts > 0:
+        reason = f"maximum a posteriori for {at.mixture.n_components} normals, model {at.mixture.model}"
+    optimum = Optimum(method, reason, climb.passes, climb.passes - 1, -trace, at.slope, tol, notes)
+    return Fit(at.mixture, at.stats, optimum, found)

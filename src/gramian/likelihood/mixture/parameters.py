@@ -1,0 +1,263 @@
+r"""The parameters of a Gaussian mixture, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+
+from gramian.compute.mixture import Components, log_densities
+from gramian.likelihood.mixture import missing
+from gramian.likelihood.mixture.models import DIAGONAL, free_parameters, resolve_model
+
+__all__ = ["Mixture"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture:
+    r"""A mixture of K normal distributions in d columns.
+
+    .. math:: p(x) = \sum_k\pi_kN(x;\ c+m_k,\ \Sigma_k)
+
+    Means are kept as distances m from an origin c, so that data far from 0 cost no digits. :meth:`of` makes a mixture
+    from plain means.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (K,)
+        Proportions π; they sum to 1.
+    centres : ndarray of shape (K, d)
+        Means, measured from the origin.
+    covariances : ndarray of shape (K, d, d) or (K, d)
+        Covariance matrices, or variances where the model is diagonal.
+    model : str
+        Three letters; see :mod:`gramian.likelihood.mixture.models`.
+    origin : ndarray of shape (d,)
+        What centres are measured from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.likelihood.mixture import Mixture
+    >>> two = Mixture.of([0.3, 0.7], [[0.0], [4.0]], [1.0, 2.0], "V")
+    >>> two
+    Mixture(VII, 2 components, 1 column): weights 0.3, 0.7
+    >>> two.responsibilities([[0.0], [4.0]]).round(3)
+    array([[0.971, 0.029],
+           [0.   , 1.   ]])
+    """
+
+    weights: Array
+    centres: Array
+    covariances: Array
+    model: str
+    origin: Array
+
+    @classmethod
+    def of(cls, weights: Any, means: Any, covariances: Any, model: str = "VVV", origin: Any | None = None) -> Mixture:
+        """Make a mixture, and refuse what is not one.
+
+        Parameters
+        ----------
+        weights : array-like of shape (K,)
+            Proportions; rounding of their sum is corrected.
+        means : array-like of shape (K, d)
+            Means, measured from ``origin`` where that is given.
+        covariances : array-like
+            Of shape (K, d, d); or (d, d), one for all, where orientation and shape and volume are equal; (K, d)
+            variances or (K,) spherical ones where the model is diagonal.
+        model : str, default="VVV"
+            Covariance model, by any of its names.
+        origin : array-like of shape (d,), optional
+            0 unless given.
+        """
+        centres = np.atleast_2d(np.asarray(means, dtype=np.float64))
+        k, d = centres.shape
+        letters = resolve_model(model, d)
+        shares = _proportions(np.asarray(weights, dtype=np.float64), k)
+        spread = _covariances(np.asarray(covariances, dtype=np.float64), k, d, letters)
+        start = np.zeros(d) if origin is None else np.asarray(origin, dtype=np.float64)
+        if start.shape != (d,) or not np.isfinite(centres).all():
+            raise ValueError(f"Means must be finite, of shape (K, d), and the origin of shape (d,) = ({d},).")
+        made = cls(shares, centres, spread, letters, start)
+        _ = made.roots  # refuses what is not positive definite
+        return made
+
+    @property
+    def n_components(self) -> int:
+        """K."""
+        return len(self.weights)
+
+    @property
+    def means(self) -> Array:
+        """Means as they are: origin + centres."""
+        return self.origin + self.centres
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether covariances are kept as variances."""
+        return self.covariances.ndim == 2
+
+    @property
+    def matrices(self) -> Array:
+        """Covariances of shape (K, d, d), whatever the model."""
+        return self.covariances[:, :, None] * np.eye(self.centres.shape[1]) if self.diagonal else self.covariances
+
+    @property
+    def free_parameters(self) -> int:
+        """How many parameters the model leaves free."""
+        return free_parameters(self.model, *self.centres.shape)
+
+    @cached_property
+    def factors(self) -> Array:
+        """Cholesky factors L of shape (K, d, d), or standard deviations of shape (K, d)."""
+        if self.diagonal:
+            bad = np.flatnonzero(~(self.covariances > 0).all(axis=1) | ~np.isfinite(self.covariances).all(axis=1))
+            if len(bad):
+                raise ValueError(f"Component {bad[0]} has a variance that is not positive.")
+            return np.sqrt(self.covariances)
+        return np.stack([_factor(S, k) for k, S in enumerate(self.covariances)])
+
+    @cached_property
+    def roots(self) -> Array:
+        """L⁻¹, so that RΣRᵀ = I; or inverse standard deviations."""
+        L = self.factors
+        if self.diagonal:
+            return np.asarray(1.0 / L)
+        one = np.eye(L.shape[1])
+        return np.stack([solve_triangular(factor, one, lower=True, check_finite=False) for factor in L])
+
+    @cached_property
+    def log_determinants(self) -> Array:
+        """ln|Σ| of every component."""
+        diagonal = self.factors if self.diagonal else np.diagonal(self.factors, axis1=1, axis2=2)
+        return np.asarray(2.0 * np.sum(np.log(diagonal), axis=1))
+
+    @cached_property
+    def components(self) -> Components:
+        """The same as the hot loops want it."""
+        with np.errstate(divide="ignore"):  # a weight of 0 is a component that takes no part
+            shares = np.log(self.weights)
+        d = self.centres.shape[1]
+        constants = shares - 0.5 * (self.log_determinants + d * math.log(2 * math.pi))
+        return Components(self.origin, self.centres, self.roots, constants)
+
+    def joint_log_density(self, X: Any) -> Array:
+        """ln π_k N(x; μ_k, Σ_k), of shape (n, K); of the observed cells where X has NaN."""
+        rows = self._rows(X)
+        if np.isnan(rows).any():
+            return missing.joint_log_density(rows, self)
+        return log_densities(rows, self.components).T
+
+    def component_log_density(self, X: Any) -> Array:
+        """ln N(x; μ_k, Σ_k), of shape (n, K)."""
+        even = replace(self, weights=np.full(self.n_components, 1.0 / self.n_components))
+        return even.joint_log_density(X) + math.log(self.n_components)
+
+    def log_density(self, X: Any) -> Array:
+        """ln p(x) of every row."""
+        return np.asarray(logsumexp(self.joint_log_density(X), axis=1))
+
+    def log_likelihood(self, X: Any, sample_weight: Any | None = None) -> float:
+        """Σ w ln p(x)."""
+        each = self.log_density(X)
+        return float(each.sum() if sample_weight is None else np.asarray(sample_weight) @ each)
+
+    def responsibilities(self, X: Any) -> Array:
+        """P(k | x), of shape (n, K)."""
+        joint = self.joint_log_density(X)
+        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[np.int64]]:
+        """Draw n rows, and the component of each."""
+        labels = rng.choice(self.n_components, size=n, p=self.weights)
+        Z, L = rng.standard_normal((n, self.centres.shape[1])), self.factors
+        for k in range(self.n_components):
+            mine = labels == k
+            Z[mine] = (Z[mine] * L[k] if self.diagonal else Z[mine] @ L[k].T) + self.centres[k]
+        return Z + self.origin, labels
+
+    def marginal(self, columns: Sequence[int]) -> Mixture:
+        """The mixture of some columns; its model is VVI or VVV, unless its own is that of any columns too."""
+        keep = np.asarray(columns, dtype=np.intp)
+        spread = self.covariances[:, keep] if self.diagonal else self.covariances[:, keep[:, None], keep]
+        model = self.model if self.model in ("EII", "VII", "EEI", "EEE") else "VVI" if self.diagonal else "VVV"
+        return Mixture(self.weights, self.centres[:, keep], np.ascontiguousarray(spread), model, self.origin[keep])
+
+    def conditional(self, columns: Sequence[int], values: Any) -> Mixture:
+        """The mixture of the other columns where these have these values."""
+        given = np.asarray(columns, dtype=np.intp)
+        rest = np.setdiff1d(np.arange(self.centres.shape[1]), given)
+        shares, centres, spread = missing.regression(np.atleast_2d(np.asarray(values, float)), self, given, rest)
+        kept = self.marginal([int(j) for j in rest])
+        if self.diagonal:
+            return replace(kept, weights=shares[0])
+        return replace(kept, weights=shares[0], centres=centres[0], covariances=spread)
+
+    def transformed(self, scale: Any = 1.0, shift: Any = 0.0, rotation: Any | None = None) -> Mixture:
+        """The mixture of s·(Qx) + t for a number s: what the same data in other units would have given."""
+        s = float(scale)
+        centres, origin, spread = s * self.centres, s * self.origin, s**2 * self.covariances
+        if rotation is not None:
+            Q = np.asarray(rotation, dtype=np.float64)
+            centres, origin = centres @ Q.T, Q @ origin
+            spread = spread if self.model in ("EII", "VII") else Q @ (s**2 * self.matrices) @ Q.T
+        model = self.model if spread.ndim == 2 or not self.diagonal else "VVV"
+        return Mixture(self.weights, centres, spread, model, origin + np.broadcast_to(shift, origin.shape))
+
+    def measured_from(self, origin: Array) -> Mixture:
+        """The same mixture with its centres measured from another origin."""
+        return replace(self, centres=self.centres + (self.origin - origin), origin=origin)
+
+    def ordered(self, order: Any) -> Mixture:
+        """The same mixture with its components in another order."""
+        keep = np.asarray(order, dtype=np.intp)
+        return replace(self, weights=self.weights[keep], centres=self.centres[keep], covariances=self.covariances[keep])
+
+    def _rows(self, X: Any) -> Array:
+        rows = np.asarray(X)
+        if rows.ndim != 2 or rows.shape[1] != len(self.origin):
+            raise ValueError(f"X must have {len(self.origin)} columns, as the mixture has; its shape is {rows.shape}.")
+        return rows
+
+    def __repr__(self) -> str:
+        k, d = self.centres.shape
+        size = f"{k} component{'s' * (k != 1)}, {d} column{'s' * (d != 1)}"
+        return f"Mixture({self.model}, {size}): weights {', '.join(f'{w:.3g}' for w in self.weights)}"
+
+
+def _factor(S: Array, k: int) -> Array:
+    try:
+        return np.asarray(np.linalg.cholesky(S))
+    except np.linalg.LinAlgError:
+        raise ValueError(f"The covariance of component {k} is not positive definite.") from None
+
+
+def _proportions(weights: Array, k: int) -> Array:
+    if weights.shape != (k,) or not (weights >= 0).all() or abs(weights.sum() - 1.0) > 1e-6:
+        raise ValueError(f"Weights must be {k} numbers of at least 0 that sum to 1; got {weights}.")
+    return np.asarray(weights / weights.sum())
+
+
+def _covariances(given: Array, k: int, d: int, model: str) -> Array:
+    """Bring covariances of any accepted shape to that of the model."""
+    if model in DIAGONAL:
+        if given.shape == (k, d, d) and not np.any(given * (1 - np.eye(d))):
+            return np.array(np.diagonal(given, axis1=1, axis2=2))
+        full = given[:, None] if given.shape == (k,) else given
+        if full.ndim == 2 and full.shape in ((k, d), (k, 1)):
+            return np.array(np.broadcast_to(full, (k, d)))
+        if given.ndim == 0:
+            return np.full((k, d), float(given))
+    elif given.shape in ((k, d, d), (d, d)):
+        return np.array(np.broadcast_to((given + np.swapaxes(given, -1, -2)) / 2, (k, d, d)))
+    raise ValueError(f"Covariances of shape {given.shape} do not fit {k} components, {d} columns and model {model}.")
