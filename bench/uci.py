@@ -2,10 +2,10 @@
 
 Features and target are standardised with the training rows. Ours is ``KernelRidgeCV``, which chooses bandwidth and λ
 on a grid by leave-one-out error, one decomposition for each bandwidth; scikit-learn's is ``GridSearchCV(KernelRidge)``
-with 5 shuffled folds on the same grid. Sets of more than 3,000 training rows choose on 1,000 of them, both in the same way, and
-fit on all; scikit-learn in one thread from 15,000 rows on, since it crashes with two at 20,000, and on the first 3
-splits, with ours on the same 3 beside. Errors alone are compared, in units of the target; ``bench.ridge`` compares
-times. What a solver found is kept in ``bench/.cache``.
+with 5 shuffled folds on the same grid. Sets of more than 3,000 training rows choose on 1,000 of them, both in the same
+way, and fit on all; scikit-learn in one thread from 15,000 rows on, since it crashes with two at 20,000, and on the
+first 3 splits, with ours on the same 3 beside. Errors alone are compared, in units of the target; ``bench.ridge``
+compares times. What a solver found is kept in ``bench/.cache``.
 """
 
 import argparse

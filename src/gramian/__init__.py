@@ -3,6 +3,7 @@
 from gramian import analysis, kernels, likelihood, linear, operators, sources, spectral
 from gramian.estimators import (
     PCA,
+    GaussianMixture,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -23,6 +24,7 @@ from gramian.sources import open_source as open
 __all__ = [
     "PCA",
     "Certificate",
+    "GaussianMixture",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",

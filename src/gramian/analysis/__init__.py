@@ -12,6 +12,14 @@ from gramian.analysis.eigenvalue_tests import TracyWidomTable, tracy_widom_stati
 from gramian.analysis.imputation import Imputations, Pooled, multiple_imputation, pool
 from gramian.analysis.iterative import Completion, iterative_pca
 from gramian.analysis.limits import q_limit, t2_limit
+from gramian.analysis.mixtures import (
+    LikelihoodRatioTest,
+    MixtureBootstrap,
+    MixtureChoice,
+    bootstrap_lrt,
+    bootstrap_mixture,
+    select_mixture,
+)
 from gramian.analysis.monitoring import Monitor, monitor
 from gramian.analysis.parallel_analysis import parallel_analysis
 from gramian.analysis.rank import (
@@ -51,6 +59,9 @@ __all__ = [
     "Imputations",
     "Interval",
     "Latent",
+    "LikelihoodRatioTest",
+    "MixtureBootstrap",
+    "MixtureChoice",
     "Monitor",
     "Pooled",
     "Procrustes",
@@ -64,6 +75,8 @@ __all__ = [
     "TracyWidomTable",
     "biplot",
     "bootstrap",
+    "bootstrap_lrt",
+    "bootstrap_mixture",
     "broken_stick",
     "correlations",
     "cross_validate_rank",
@@ -83,6 +96,7 @@ __all__ = [
     "rotate",
     "rotated_scores",
     "rv_coefficient",
+    "select_mixture",
     "subspace_distance",
     "supplementary_categories",
     "supplementary_columns",

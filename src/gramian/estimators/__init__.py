@@ -6,6 +6,7 @@ from gramian.estimators.kernel_pca import KernelPCA
 from gramian.estimators.kernel_ridge import KernelRidge
 from gramian.estimators.kernel_ridge_classifier import KernelRidgeClassifier
 from gramian.estimators.kernel_ridge_cv import KernelRidgeCV
+from gramian.estimators.mixture import GaussianMixture
 from gramian.estimators.mle import MaximumLikelihood
 from gramian.estimators.pca import PCA
 from gramian.estimators.ridge import Ridge
@@ -13,6 +14,7 @@ from gramian.estimators.ridge_cv import RidgeCV
 
 __all__ = [
     "PCA",
+    "GaussianMixture",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",

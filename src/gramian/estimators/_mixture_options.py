@@ -1,0 +1,97 @@
+"""What the constructor of GaussianMixture accepts, and what a fit makes of it."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from gramian.estimators._parameters import one_of
+from gramian.likelihood.mixture import (
+    Bins,
+    Constraints,
+    Fit,
+    Maximiser,
+    Mixture,
+    Prior,
+    Rows,
+    fit_mixture,
+    resolve_model,
+)
+
+__all__ = ["STARTS", "check_parameters", "maximiser_of", "one_normal", "seeded"]
+
+STARTS = ("kmeans", "k-means++", "random", "random_from_data", "hierarchical")
+
+
+def check_parameters(model: Any) -> None:
+    """Raise an error that names the parameter, what it is, and what it may be."""
+    for name, least in (("n_components", 1), ("max_iter", 0), ("n_init", 1), ("verbose_interval", 1)):
+        value = getattr(model, name)
+        if not isinstance(value, Integral) or int(value) < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    _not_negative("tol", model.tol)
+    one_of("init_params", model.init_params, STARTS)
+    if model.reg_covar is not None:
+        _not_negative("reg_covar", model.reg_covar)
+    if model.prior is not None and not isinstance(model.prior, Prior):
+        one_of("prior", model.prior, ("conjugate",))
+    if model.prior is not None and model.reg_covar is not None:
+        raise ValueError("reg_covar and prior both keep components from collapsing: give one of them.")
+    if model.constraints is not None and not isinstance(model.constraints, Constraints):
+        raise ValueError(f"constraints must be a gramian.likelihood.mixture.Constraints, got {model.constraints!r}.")
+    _check_held(model)
+
+
+def _not_negative(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
+
+
+def _check_held(model: Any) -> None:
+    """What is held is held at the value given."""
+    for part, given in (("weights", "weights_init"), ("means", "means_init"), ("covariances", "precisions_init")):
+        held = None if model.constraints is None else getattr(model.constraints, f"fixed_{part}")
+        if held is not None and np.any(held) and getattr(model, given) is None:
+            raise ValueError(f"constraints hold {part} that are not given: set {given}.")
+
+
+def seeded(random_state: Any) -> np.random.RandomState:
+    """The generator of a fit: None is a fixed seed, so that fits repeat."""
+    if random_state is None or isinstance(random_state, Integral):
+        return np.random.RandomState(0 if random_state is None else int(random_state))
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    if isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(int(random_state.integers(2**31 - 1)))
+    raise ValueError(f"random_state must be None, a whole number or a generator, got {random_state!r}.")
+
+
+def maximiser_of(model: Any, data: Rows | Bins) -> Maximiser:
+    """The maximisation step that the constructor's arguments ask for, on these data."""
+    letters = resolve_model(model.covariance_type, len(data.origin))
+    rules = Constraints() if model.constraints is None else model.constraints
+    return Maximiser(letters, _prior(model, letters, data), rules)
+
+
+def _prior(model: Any, letters: str, data: Rows | Bins) -> Prior | None:
+    if isinstance(model.prior, Prior):
+        return model.prior
+    if model.prior == "conjugate":
+        whole = one_normal(data)
+        unbiased = whole.mixture.covariances[0] * (data.weight / (data.weight - 1.0))
+        return Prior.conjugate(unbiased, whole.mixture.means[0], letters, model.n_components)
+    if model.reg_covar is None:
+        return Prior.floor(data)
+    if model.reg_covar == 0.0:
+        return None
+    # as much as scikit-learn adds to the variances, of components of average size
+    return Prior(np.full(len(data.origin), model.reg_covar * data.weight / model.n_components))
+
+
+def one_normal(data: Rows | Bins, max_iterations: int = 1000) -> Fit:
+    """One normal distribution fitted to data: for complete rows one step, their mean and covariance."""
+    variances = np.where(data.variances > 0, data.variances, 1.0)
+    start = Mixture.of([1.0], np.zeros((1, len(variances))), np.diag(variances), "EEE", data.origin)
+    return fit_mixture(data, start, Maximiser("EEE", Prior.floor(data)), max_iterations=max_iterations)

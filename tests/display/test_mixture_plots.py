@@ -1,0 +1,125 @@
+"""The pictures of mixtures show the densities, counts and criteria they were handed."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from scipy.stats import norm
+
+from gramian.analysis.mixtures import select_mixture
+from gramian.display.mixture_plots import plot_binned_mixture, plot_mixture, plot_mixture_choice, plot_uncertainty
+from gramian.estimators.mixture import GaussianMixture
+
+
+def rendered(figure):
+    """The figure as PNG bytes: drawing is where matplotlib's own warnings would appear."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="module")
+def plane():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(0, 1, (40, 3)), rng.normal(5, 1, (60, 3))])
+    return pd.DataFrame(rows, columns=["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def model(plane):
+    return GaussianMixture(2).fit(plane)
+
+
+def curves(ax):
+    return {line.get_label(): line.get_xydata() for line in ax.get_lines()}
+
+
+def test_curves_of_one_column_are_its_components_and_their_sum(plane, model):
+    ax = plot_mixture(model, plane, columns=[1])
+    found = curves(ax)
+    x = found["sum"][:, 0]
+    parts = [
+        model.weights_[k] * norm(model.means_[k, 1], np.sqrt(model.covariances_[k, 1, 1])).pdf(x) for k in range(2)
+    ]
+    for k in range(2):
+        np.testing.assert_allclose(found[f"component {k}"][:, 1], parts[k], atol=1e-12)
+    np.testing.assert_allclose(found["sum"][:, 1], sum(parts), atol=1e-12)
+    assert ax.get_xlabel() == "b"
+    bars = sum(bar.get_width() * bar.get_height() for bar in ax.patches)
+    assert bars == pytest.approx(1.0)
+    assert rendered(ax.figure).startswith(b"\x89PNG")
+
+
+def test_ellipses_lie_at_one_and_two_standard_deviations(plane, model):
+    ax = plot_mixture(model, plane, columns=[0, 2])
+    rings = [line.get_xydata() for line in ax.get_lines() if len(line.get_xydata()) == 121]
+    assert len(rings) == 4
+    for i, ring in enumerate(rings):
+        k, columns = i // 2, np.ix_([0, 2], [0, 2])
+        away = ring - model.means_[k, [0, 2]]
+        distance = np.einsum("ij,jk,ik->i", away, np.linalg.inv(model.covariances_[k][columns]), away)
+        np.testing.assert_allclose(distance, (1.0, 4.0)[i % 2], rtol=1e-9)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("a", "c")
+    points = sum(len(part.get_offsets()) for part in ax.collections if hasattr(part, "get_offsets"))
+    assert points >= len(plane)
+    assert rendered(ax.figure).startswith(b"\x89PNG")
+
+
+def test_bars_are_the_counts_and_curves_are_on_their_scale():
+    edges, counts = [-np.inf, 0.0, 1.0, 2.0, np.inf], [10, 40, 40, 10]
+    model = GaussianMixture(1).fit_binned(edges, counts)
+    ax = plot_binned_mixture(model, edges, counts)
+    assert [bar.get_height() for bar in ax.patches] == counts
+    assert [bar.get_width() for bar in ax.patches] == [1.0] * 4
+    assert ax.patches[0].get_alpha() < ax.patches[1].get_alpha()
+    total = curves(ax)["sum"]
+    expected = 100 * norm(model.means_[0, 0], np.sqrt(model.covariances_[0, 0, 0])).pdf(total[:, 0])
+    np.testing.assert_allclose(total[:, 1], expected, rtol=1e-9)
+    wide = plot_binned_mixture(model, [0.0, 1.0, 2.0, 4.0], [10, 20, 30])
+    assert [bar.get_height() for bar in wide.patches] == [10, 20, 15]
+    assert wide.get_ylabel() == "count per 1"
+    assert rendered(ax.figure).startswith(b"\x89PNG")
+
+
+def test_the_lowest_value_of_a_choice_is_marked(plane):
+    choice = select_mixture(GaussianMixture(), plane, n_components=(1, 2, 3), covariance_types=("EII", "VVV"))
+    ax = plot_mixture_choice(choice)
+    found = curves(ax)
+    np.testing.assert_array_equal(found["EII"][:, 1], choice.bic[:, 0])
+    np.testing.assert_array_equal(found["VVV"][:, 0], [1, 2, 3])
+    mark = found[f"best: {choice.best.covariance_type}, {choice.best.n_components}"]
+    assert mark[0, 1] == choice.bic.min()
+    low, high = ax.get_ylim()
+    assert low < choice.bic.min() < high
+    assert "AIC" in plot_mixture_choice(choice, "aic").get_ylabel()
+    assert rendered(ax.figure).startswith(b"\x89PNG")
+
+
+def test_uncertain_rows_are_drawn_large(plane, model):
+    between = pd.DataFrame([[2.5, 2.5, 2.5]], columns=plane.columns)
+    rows = pd.concat([plane, between])
+    ax = plot_uncertainty(model, rows)
+    sizes = np.concatenate([part.get_sizes() for part in ax.collections])
+    doubt = 1 - model.predict_proba(rows).max(axis=1)
+    assert sizes.max() == pytest.approx(4 + 160 * doubt.max())
+    one = plot_uncertainty(model, rows, columns=[0])
+    heights = np.concatenate([part.get_offsets()[:, 1] for part in one.collections])
+    np.testing.assert_allclose(np.sort(heights), np.sort(doubt), atol=1e-12)
+    assert rendered(ax.figure).startswith(b"\x89PNG")
+
+
+def test_pictures_are_drawn_on_the_axes_given(plane, model):
+    ax = Figure().subplots()
+    assert plot_mixture(model, plane, ax=ax) is ax
+    assert plot_mixture(model, ax=Figure().subplots()).get_legend() is None
+
+
+def test_what_cannot_be_drawn_is_refused(plane, model):
+    with pytest.raises(ValueError, match="one column or two"):
+        plot_mixture(model, columns=[0, 1, 2])
+    with pytest.raises(ValueError, match="3 columns"):
+        plot_mixture(model, plane[["a", "b"]])
+    with pytest.raises(ValueError, match="one column"):
+        plot_binned_mixture(model, [0, 1, 2], [1, 2])
