@@ -9,7 +9,9 @@ from click.testing import CliRunner
 from gramian.cli import main
 from gramian.cli.demo import FILES, digit_accuracy, published_numbers
 from gramian.cli.kernel_demo import denoised_digits, published_projection
+from gramian.cli.mixture_demo import crab_numbers, crabs
 from gramian.cli.page import Number
+from gramian.cli.regression_demo import regressions
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +56,24 @@ def test_page_stands_alone(demo):
 
 def test_certificates_are_written(demo):
     certificates = json.loads((demo[0] / "certificates.json").read_text())
-    assert {name: item["converged"] for name, item in certificates.items()} == {
-        "iris": True,
-        "digits": True,
-        "denoised": True,
-    }
+    wanted = ("iris", "digits", "denoised", "ridge", "kernel_ridge", "crabs")
+    assert {name: item["converged"] for name, item in certificates.items()} == dict.fromkeys(wanted, True)
 
 
 def test_the_published_projection_agrees():
     assert published_projection().agrees
+
+
+def test_the_crabs_agree():
+    numbers = crab_numbers(crabs())
+    assert len(numbers) == 6
+    assert [number for number in numbers if not number.agrees] == []
+
+
+def test_the_regressions_find_the_noise():
+    fitted = regressions()
+    assert 0.08 < fitted.kernel.noise_variance_**0.5 < 0.12
+    assert 0.5 < fitted.ridge.alpha_ < 50
 
 
 def test_kernel_pca_cleans_digits_better_than_the_best_linear_pca():

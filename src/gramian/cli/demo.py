@@ -1,4 +1,4 @@
-"""``gramian demo``: PCA of two small data sets that ship with scikit-learn, with numbers to compare."""
+"""``gramian demo``: PCA, regressions and a mixture of small data sets, with numbers to compare."""
 
 from __future__ import annotations
 
@@ -27,19 +27,25 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gramian.cli.kernel_demo import PICTURES, Denoised, denoised_digits, published_projection, shape_pictures
+from gramian.cli import kernel_demo, mixture_demo, regression_demo
+from gramian.cli.kernel_demo import Denoised, denoised_digits, published_projection, shape_pictures
+from gramian.cli.mixture_demo import crab_numbers, crabs
 from gramian.cli.outputs import refuse_existing, staged, write_json
 from gramian.cli.page import Number, demo_page
+from gramian.cli.regression_demo import Regressions, regressions
 from gramian.cli.show import certificate_panel, variance_table
 from gramian.display import reconstruction_gallery, save_picture, score_plot, scree
-from gramian.estimators import PCA
+from gramian.estimators import PCA, GaussianMixture
+from gramian.results import Certificate, Optimum, Residual
 
 __all__ = ["FILES", "demo"]
 
 T = TypeVar("T")
 
 FILES = (
-    *PICTURES,
+    *kernel_demo.PICTURES,
+    *mixture_demo.PICTURES,
+    *regression_demo.PICTURES,
     "certificates.json",
     "digits_reconstruction.png",
     "digits_scores.png",
@@ -77,22 +83,28 @@ class Study:
 @click.option("--force", is_flag=True, help="Replace an earlier demo.")
 @click.pass_context
 def demo(context: click.Context, out: Path, force: bool) -> None:
-    """PCA and kernel PCA of small data sets: published numbers, certificates and pictures."""
+    """PCA, regressions and a mixture of small data sets: published numbers, certificates and pictures."""
     refuse_existing(out, FILES, force)
     console = Console()
     with _progress() as progress, staged(out) as folder:
         step = _stepper(progress)
         iris = step("PCA of iris, standardised", _iris)
         digits = step("PCA of 1,797 digits of 8 × 8 pixels", _digits)
-        numbers = step("Published numbers", lambda: [*published_numbers(), published_projection()])
+        pearson = step("Two normal curves for Pearson's crabs", lambda: crabs(folder))
+        numbers = step(
+            "Published numbers", lambda: [*published_numbers(), published_projection(), *crab_numbers(pearson)]
+        )
         accuracy = step("PCA → logistic regression", digit_accuracy)
         step("Pictures", lambda: _pictures(folder, iris, digits))
         step("Kernel PCA of moons, circles and swiss roll", lambda: shape_pictures(folder))
         denoised = step("Kernel PCA → digits without noise", lambda: denoised_digits(folder))
-        step("Page", lambda: _page(folder, iris, digits, numbers, accuracy, denoised))
+        fitted = step("Ridge and kernel ridge regression", lambda: regressions(folder))
+        certificates = _certificates(iris, digits, denoised, fitted, pearson)
+        step("Page", lambda: _page(folder, digits, certificates, numbers, accuracy, denoised))
     _report(console, (iris, digits), numbers, accuracy, denoised)
+    console.print(_regression_line(fitted), highlight=False)
     console.print(f"Open {out / 'index.html'} in a browser.", highlight=False, soft_wrap=True)
-    certified = all(model.certificate_.converged for model in (iris.model, digits.model, denoised.model))
+    certified = all(certificate.converged for certificate in certificates.values())
     context.exit(0 if certified and all(number.agrees for number in numbers) else 1)
 
 
@@ -104,7 +116,7 @@ def _progress() -> Progress:
 
 
 def _stepper(progress: Progress) -> Callable[[str, Callable[[], Any]], Any]:
-    task = progress.add_task("", total=8)
+    task = progress.add_task("", total=10)
 
     def step(text: str, work: Callable[[], T]) -> T:
         progress.update(task, description=text)
@@ -166,20 +178,38 @@ def _pictures(folder: Path, iris: Study, digits: Study) -> None:
     save_picture(gallery, folder / "digits_reconstruction.png")
 
 
+def _certificates(
+    iris: Study, digits: Study, denoised: Denoised, fitted: Regressions, pearson: GaussianMixture
+) -> dict[str, Certificate | Optimum | Residual]:
+    return {
+        "iris": iris.model.certificate_,
+        "digits": digits.model.certificate_,
+        "denoised": denoised.model.certificate_,
+        "ridge": fitted.ridge.certificate_,
+        "kernel_ridge": fitted.kernel.certificate_,
+        "crabs": pearson.certificate_,
+    }
+
+
 def _page(
     folder: Path,
-    iris: Study,
     digits: Study,
+    certificates: dict[str, Certificate | Optimum | Residual],
     numbers: list[Number],
     accuracy: tuple[float, float],
     denoised: Denoised,
 ) -> None:
-    certificates = {study.name: study.model.certificate_ for study in (iris, digits)}
-    certificates["denoised"] = denoised.model.certificate_
     write_json(folder / "certificates.json", {name: item.as_dict() for name, item in certificates.items()})
     captions = {"digits_components": components_for(digits.model, 0.95), "classifier": CLASSIFIER_COMPONENTS}
     page = demo_page(certificates, numbers, accuracy, captions, denoised.errors)
     (folder / "index.html").write_text(page, encoding="utf-8")
+
+
+def _regression_line(fitted: Regressions) -> str:
+    return (
+        f"Ridge regression of diabetes: leave-one-out chooses λ = {fitted.ridge.alpha_:.3g} of 60. Kernel ridge of a "
+        f"curve: γ = {fitted.kernel.gamma_:.3g}, λ = {fitted.kernel.alpha_:.3g} of 100 pairs, from 5 decompositions.\n"
+    )
 
 
 def components_for(model: PCA, share: float) -> int:

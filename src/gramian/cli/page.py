@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from gramian.results import Certificate, Optimum
+from gramian.results import Certificate, Optimum, Residual
 
 __all__ = ["Number", "demo_page"]
 
@@ -33,7 +33,7 @@ class Number:
 
 
 def demo_page(
-    certificates: Mapping[str, Certificate | Optimum],
+    certificates: Mapping[str, Certificate | Optimum | Residual],
     numbers: Sequence[Number],
     accuracy: tuple[float, float],
     captions: Mapping[str, int],
@@ -42,9 +42,7 @@ def demo_page(
     """Return the page as HTML, without scripts or anything fetched."""
     template = Template(files("gramian.cli").joinpath("page.html").read_text("utf-8"))
     return template.substitute(
-        iris=_certificate(certificates["iris"]),
-        digits=_certificate(certificates["digits"]),
-        denoised=_certificate(certificates["denoised"]),
+        **{name: _certificate(certificate) for name, certificate in certificates.items()},
         errors=", ".join(f"{escape(name)}: {error:.4f}" for name, error in errors.items() if name != "original"),
         numbers="\n".join(_row(number) for number in numbers),
         reduced=f"{accuracy[0]:.1%}",
@@ -58,7 +56,7 @@ def _row(number: Number) -> str:
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
-def _certificate(certificate: Certificate | Optimum) -> str:
+def _certificate(certificate: Certificate | Optimum | Residual) -> str:
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in certificate.summary())
     state, word = ("met", "converged") if certificate.converged else ("unmet", "not converged")
     return f'<table class="certificate {state}"><caption>Certificate: {word}</caption>{rows}</table>'
