@@ -15,7 +15,8 @@ from scipy import sparse
 from sklearn.kernel_ridge import KernelRidge
 
 from gramian.estimators import _centres
-from gramian.estimators._centres import HOW, choose_centres, default_centres, draw, kernel_diagonal, ridge_leverage
+from gramian.estimators._centres import HOW, choose_centres, default_centres, draw, ridge_leverage
+from gramian.estimators._kernel_points import dense_kernel, kernel_diagonal
 from gramian.kernels import Callable, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from gramian.linear.inducing import Inducing
 from gramian.operators import KernelOperator
@@ -250,3 +251,23 @@ def test_models_come_nearer_to_exact_kernel_ridge_as_centres_are_added(how: str)
     errors = [error(m) for m in (5, 45, 120, 300)]
     assert all(a > 2 * b for a, b in pairwise(errors))
     assert errors[-1] < 1e-8
+
+
+def test_points_in_float32_are_compared_in_float64() -> None:
+    X = (points(400) + 30.0).astype(np.float32)
+    wide = X.astype(np.float64)
+    for kernel in (Linear(), Polynomial(degree=3, gamma=0.5), Gaussian(gamma=0.01)):
+        np.testing.assert_array_equal(kernel_diagonal(kernel, X), kernel_diagonal(kernel, wide))
+        np.testing.assert_array_equal(kernel_diagonal(kernel, sparse.csr_array(X)), kernel_diagonal(kernel, wide))
+        np.testing.assert_array_equal(dense_kernel(kernel, X), dense_kernel(kernel, wide))
+        for how in HOW:
+            here, there = (choose_centres(kernel, Z, 25, how, lam=0.1).indices for Z in (X, wide))
+            np.testing.assert_array_equal(here, there)
+    found = ridge_leverage(Gaussian(gamma=0.01), X, 1e-6, np.arange(400))
+    np.testing.assert_allclose(found, ridge_leverage(Gaussian(gamma=0.01), wide, 1e-6, np.arange(400)), rtol=1e-9)
+
+
+def test_where_no_row_has_a_feature_one_stands_for_all() -> None:
+    found = choose_centres(Linear(), np.zeros((50, 2)), 10, weights=np.where(np.arange(50) == 7, 1.0, 0.5))
+    assert len(found.indices) == 1
+    assert "every k(x, x) is 0" in found.note

@@ -145,7 +145,7 @@ def test_the_dense_system_is_the_operator(kind: str, intercept: bool) -> None:
     w, counts = weights(12, kind)
     task = Task(Gaussian(0.4), X, Y, w, np.ones(2), intercept, counts)
     B = FeatureCentred(KernelOperator(Gaussian(0.4), X), w, centre=intercept)
-    ours, means = dense_system(task)
+    ours, means, _ = dense_system(task)
     assert_allclose(ours, B.to_dense(), atol=1e-14)
     assert_allclose(means, B.means if intercept else np.zeros(12), atol=1e-14)
     assert ours.flags.f_contiguous
@@ -229,3 +229,17 @@ def test_residuals_shrink_and_errors_do_not(n: int, seed: int, intercept: bool, 
     residual = Y - K @ alpha - (system.intercepts(alpha) if intercept else 0.0)
     assert_allclose(residual, lam * alpha, rtol=1e-6, atol=1e-9)  # K α + λα + b = y
     assert np.all(np.abs(system.errors(lam)) >= np.abs(residual) * (1 - 1e-9))
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1.0, 1e3, 1e9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_centring_leaves_of_points_that_are_one_is_no_eigenvalue(value: float, weighted: bool) -> None:
+    X, (_, Y) = np.full((60, 3), value), problem(60)
+    w = weights(60, "precisions")[0] if weighted else None
+    system = found(X, Y, w, not weighted, True, Linear())
+    assert system.largest == 0.0
+    assert system.low == 0.0
+    alphas = automatic_alphas(system.largest)
+    assert 0.1 <= alphas.min() < 1.0 < alphas.max() <= 10.0
+    nudged = found(X + 1e-5 * max(1.0, value) * problem(60)[0], Y, w, not weighted, True, Linear())
+    assert nudged.largest > 0.0

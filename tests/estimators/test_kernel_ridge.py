@@ -378,11 +378,12 @@ def test_a_tiny_penalty_on_repeated_rows_is_told_of():
     assert not fitted.certificate_.converged
 
 
-def test_a_polynomial_of_large_numbers_warns():
+def test_a_polynomial_of_large_numbers_warns_at_the_line_that_fits():
     X, y = data(60)
-    with pytest.warns(NumericalWarning):
+    with pytest.warns(NumericalWarning) as seen:
         fitted = KernelRidge(0.1, kernel="poly").fit(X * 1e4, y)
     assert not fitted.certificate_.converged
+    assert seen[0].filename == __file__
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.calibration import _sigmoid_calibration
-from sklearn.datasets import load_digits, make_blobs, make_moons
+from sklearn.datasets import load_digits, load_iris, make_blobs, make_moons
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import brier_score_loss, log_loss
@@ -42,6 +43,7 @@ def blobs(n: int = 60, seed: int = 0, spread: float = 2.0) -> tuple[Array, Array
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [
         KernelRidgeClassifier(),
+        KernelRidgeClassifier(solver="inducing"),
         KernelRidgeClassifier(gamma=[0.1, 1.0], criterion="accuracy", class_weight="balanced"),
     ]
 )
@@ -290,3 +292,42 @@ def test_each_class_is_held_out_alike() -> None:
     fit, judge = held_out_rows(80, 1, labels)
     assert_array_equal(np.bincount(labels[judge]), [10, 5, 1])
     assert_array_equal(np.sort(np.concatenate([fit, judge])), np.arange(80))
+
+
+@pytest.mark.parametrize("criterion", ["loo", "accuracy"])
+def test_counts_of_weighted_classes_are_repeated_rows_for_centres_too(criterion: str) -> None:
+    X, y = (part[20:] for part in load_iris(return_X_y=True))
+    w = np.random.default_rng(3).integers(1, 4, len(y))
+    often, class_weight = np.repeat(np.arange(len(y)), w), {0: 1, 1: 2.5, 2: 0.7}
+    model = KernelRidgeClassifier(
+        np.geomspace(1e-3, 10, 5), class_weight=class_weight, criterion=criterion, solver="inducing"
+    )
+    ours, long = clone(model).fit(X, y, w), clone(model).fit(X[often], y[often])
+    exact = clone(model).set_params(solver="eigh").fit(X, y, w)
+    for other in (long, exact):
+        assert_allclose(ours.scores_, other.scores_, rtol=1e-8)
+        assert ours.alpha_ == other.alpha_
+        assert_allclose(ours.predict_proba(X), other.predict_proba(X), atol=1e-6)
+    held_out = clone(model).set_params(solver="cg").fit(X, y, w)
+    assert held_out.scores_.shape == (1, 5)
+
+
+def test_copies_held_out_together_count_as_rows_do() -> None:
+    """The score of rows held out is Σ c v e²/Σ c, of c copies and weights v of classes."""
+    X, y = moons(60)
+    copies, share = np.random.default_rng(0).integers(1, 4, 60), {0: 2.5, 1: 0.7}
+    ours = KernelRidgeClassifier([0.5], gamma=1.0, solver="cg", class_weight=share, fit_intercept=False)
+    score = ours.fit(X, y, copies).best_score_
+    fit, judge = held_out_rows(60, 0, y)
+    v = compute_sample_weight(share, y)
+    theirs = KernelRidge(alpha=0.5, kernel="rbf", gamma=1.0).fit(X[fit], 2.0 * y[fit] - 1, (copies * v)[fit])
+    errors = 2 * y[judge] - 1 - theirs.predict(X[judge])
+    assert_allclose(-score, (copies * v)[judge] @ errors**2 / copies[judge].sum(), rtol=2e-2)
+
+
+def test_a_kernel_of_gaussian_processes_is_a_kernel() -> None:
+    X, y = moons(60)
+    ours = KernelRidgeClassifier(ALPHAS, kernel=RBF(0.5)).fit(X, y)
+    own = KernelRidgeClassifier(ALPHAS, kernel="rbf", gamma=2.0).fit(X, y)
+    assert_allclose(ours.predict_proba(X), own.predict_proba(X), atol=1e-8)
+    assert clone(ours).get_params()["kernel__length_scale"] == 0.5

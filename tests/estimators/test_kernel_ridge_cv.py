@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
@@ -18,8 +19,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gramian import NumericalWarning
 from gramian.estimators._kernel_choice import route
 from gramian.estimators._kernel_choice_large import held_out_rows
+from gramian.estimators.kernel_ridge import KernelRidge as OurKernelRidge
 from gramian.estimators.kernel_ridge_cv import KernelRidgeCV
 from gramian.kernels import Gaussian, Laplacian, Linear, Matern, Precomputed
+from gramian.linear.inducing import Inducing
 from oracles import Array
 
 ALPHAS = np.geomspace(1e-3, 10.0, 6)
@@ -39,6 +42,7 @@ def problem(n: int = 50, t: int = 1, noise: float = 0.2, seed: int = 0) -> tuple
         KernelRidgeCV(),
         KernelRidgeCV(criterion="gcv"),
         KernelRidgeCV(kernel="precomputed"),
+        KernelRidgeCV(solver="inducing"),
         KernelRidgeCV(fit_intercept=True, gamma=[0.1, 1.0], criterion="marginal_likelihood", alpha_per_target=True),
     ]
 )
@@ -233,6 +237,8 @@ def test_one_row_is_enough_without_an_intercept_and_one_alpha_with() -> None:
         ({"alphas": []}, "alphas must be"),
         ({"alphas": [1.0, 0.0]}, "alphas must be"),
         ({"alphas": "many"}, "alphas must be"),
+        ({"alphas": ["a"]}, r"alphas must be 'auto' or positive numbers, got \['a'\]"),
+        ({"alphas": {1.0}}, "alphas must be"),
         ({"criterion": "aic"}, "criterion must be one of"),
         ({"solver": "cholesky"}, "solver must be one of"),
         ({"alpha_per_target": "yes"}, "alpha_per_target"),
@@ -244,6 +250,12 @@ def test_one_row_is_enough_without_an_intercept_and_one_alpha_with() -> None:
 def test_wrong_parameters_are_named(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         KernelRidgeCV(**params).fit(*problem(10))
+
+
+def test_a_matrix_has_no_centres() -> None:
+    X, y = problem(20)
+    with pytest.raises(ValueError, match="in memory already: use solver='eigh' or 'cg'"):
+        KernelRidgeCV(kernel="precomputed", solver="inducing").fit(X @ X.T, y)
 
 
 def test_too_large_a_decomposition_is_refused_before_it_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,3 +347,129 @@ def test_the_route_follows_the_size() -> None:
     assert route(10**5, "auto", whole=True)[0] == "eigh"
     assert route(10, "auto", file=True)[0] == "inducing"
     assert route(10, "cg") == ("cg", "solver='cg'")
+
+
+@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+@pytest.mark.parametrize("X", [np.ones((60, 2)), np.full((60, 3), 0.1), np.zeros((60, 2))], ids=["1", "0.1", "0"])
+def test_points_that_are_all_one_predict_the_mean(X: Array, solver: str) -> None:
+    y = problem(60)[1]
+    for n_centres in (None, 7):
+        ours = KernelRidgeCV(kernel="linear", fit_intercept=True, solver=solver, n_centres=n_centres).fit(X, y)
+        assert_allclose(ours.predict(X[:3] + 0.0), y.mean(), rtol=1e-12)
+        assert 0.1 <= ours.alphas_.min() < ours.alphas_.max() <= 10.0
+    if not X.any():
+        assert_allclose(KernelRidgeCV(kernel="linear", solver=solver).fit(X, y).predict(X[:3]), 0.0)
+
+
+def test_one_row_with_centres_is_as_one_row_without() -> None:
+    row, target = [[1.0, 2.0]], [4.0]
+    alone = KernelRidgeCV([1.0], fit_intercept=True, solver="inducing").fit(row, target)
+    assert_allclose(alone.predict([[7.0, 2.0]]), 4.0)
+    with pytest.raises(ValueError, match="n_samples=1 are too few"):
+        KernelRidgeCV(fit_intercept=True, solver="inducing").fit(row, target)
+
+
+def test_rows_in_float32_are_chosen_for_as_in_float64() -> None:
+    X, y = problem(300)
+    X = np.round(X, 2).astype(np.float32)
+    for solver in ("eigh", "inducing"):
+        narrow, wide = (KernelRidgeCV(solver=solver).fit(Z, y) for Z in (X, X.astype(np.float64)))
+        assert_allclose(narrow.scores_, wide.scores_, rtol=1e-6)
+        assert_allclose(narrow.predict(X), wide.predict(X), rtol=1e-6)
+
+
+def test_too_many_centres_are_refused_before_they_are_decomposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("decomposed before memory was asked for")
+
+    monkeypatch.setattr("gramian.compute.memory.available_memory", lambda: 2**14)
+    monkeypatch.setattr("gramian.estimators._kernel_choice_large.Inducing.decompose", never)
+    with pytest.raises(MemoryError, match=r"solver='inducing' with 50 centres .* Use fewer centres"):
+        KernelRidgeCV(solver="inducing").fit(*problem())
+
+
+@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+def test_kernels_of_gaussian_processes_are_kernels(solver: str) -> None:
+    X, y = problem(60)
+    common: dict[str, Any] = {"alphas": ALPHAS, "solver": solver, "tol": 1e-9}
+    ours = KernelRidgeCV(kernel=RBF(2.0), **common).fit(X, y)
+    own = KernelRidgeCV(kernel="rbf", gamma=0.125, **common).fit(X, y)
+    assert_allclose(ours.scores_, own.scores_, rtol=2e-2 if solver == "cg" else 1e-7)
+    assert ours.alpha_ == own.alpha_
+    assert_allclose(ours.predict(X), own.predict(X), atol=1e-7)
+    several = KernelRidgeCV(kernel=[RBF(0.1), RBF(2.0)], **common).fit(X, y)
+    assert_allclose(several.predict(X), ours.predict(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+def test_a_large_mean_of_the_targets_costs_no_digits_but_its_own(solver: str) -> None:
+    X, y = problem(60)
+    model = KernelRidgeCV(gamma=0.1, fit_intercept=True, solver=solver, tol=1e-8)  # a warning would be an error
+    plain, shifted = (clone(model).fit(X, y + b) for b in (0.0, 2.0**30))
+    assert shifted.certificate_.converged
+    assert_allclose(shifted.predict(X) - 2.0**30, plain.predict(X), atol=1e-5)
+
+
+def test_lists_of_functions_compare_objects() -> None:
+    words = ["ant", "anthem", "bee", "beetle", "cat", "cattle", "dog", "doge"] * 3
+    y = np.array([len(word) for word in words], dtype=float)
+
+    def letters(a: str, b: str) -> float:
+        return float(len(set(a) & set(b)))
+
+    def first(a: str, b: str) -> float:
+        return float(a[0] == b[0])
+
+    for solver in ("eigh", "cg", "inducing"):
+        model = KernelRidgeCV(kernel=[first, letters], solver=solver).fit(words, y)
+        alone = KernelRidgeCV(kernel=letters, solver=solver).fit(words, y)
+        assert_allclose(model.predict(["anthem", "cat"]), alone.predict(["anthem", "cat"]), rtol=1e-12)
+        assert len(model.scores_) == 2
+    with pytest.raises(ValueError, match="kernel 'rbf' takes rows of numbers, and X is a list of objects"):
+        KernelRidgeCV(kernel=[letters, "rbf"]).fit(words, y)
+    X, z = problem(20)
+    rows = KernelRidgeCV(kernel=[lambda a, b: float(a @ b), "rbf"]).fit(X, z)
+    assert len(rows.scores_) == 2
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e200])
+@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+def test_targets_without_squares_are_refused(scale: float, solver: str) -> None:
+    X, y = problem(30)
+    with pytest.raises(ValueError, match=r"y has a target of size .* Divide y by it"):
+        KernelRidgeCV(solver=solver).fit(X, np.column_stack([y, scale * y]))
+    zeros = KernelRidgeCV([1.0], solver=solver).fit(X, np.column_stack([y, 0 * y]))
+    assert_allclose(zeros.predict(X)[:, 1], 0.0)
+
+
+@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+def test_the_choice_is_shown(solver: str, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = problem(60)
+    ours = KernelRidgeCV(ALPHAS, gamma=[0.05, 0.3], solver=solver, verbose=True).fit(X, y)
+    shown = capsys.readouterr().err
+    assert "KernelRidgeCV: Gaussian(gamma=0.05), 1 of 2: loo score" in shown
+    assert f"{ours.scores_[1].max():.4g} at λ = {ALPHAS[np.argmax(ours.scores_[1])]:.3g}" in shown
+    seen: list[Any] = []
+    KernelRidgeCV(ALPHAS, solver=solver, verbose=lambda *step: seen.append(step)).fit(X, y)
+    assert [i for i, _ in seen].count(1) == (2 if solver == "cg" else 0)  # of the choice, and of the fit
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_model_of_the_centres_is_decomposed_once(intercept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_iris(return_X_y=True)
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("solved again, after the choice had decomposed the model")
+
+    monkeypatch.setattr(Inducing, "__call__", never)
+    monkeypatch.setattr("gramian.estimators.kernel_ridge.choose_centres", never)
+    ours = KernelRidgeCV(solver="inducing", fit_intercept=intercept).fit(X, y.astype(float))
+    assert ours.certificate_.converged
+    assert_allclose(ours.dual_coef_, ours.path_.coef[np.flatnonzero(ours.alphas_[0] == ours.alpha_)[0], 0], rtol=1e-4)
+    again = OurKernelRidge(ours.alpha_, kernel=ours.kernel_, fit_intercept=intercept).fit(X, y.astype(float))
+    f, bound = ours.predict(X, return_bound=True)
+    assert np.all(np.abs(f - again.predict(X)) <= bound + 1e-9)
+    assert (ours.centre_indices_ == np.arange(150)).all()
+    exact = KernelRidgeCV(solver="eigh", fit_intercept=intercept).fit(X, y.astype(float))
+    assert not hasattr(exact, "centre_indices_")

@@ -400,3 +400,80 @@ def test_representation_says_what_it_is() -> None:
     assert "asked for; 50 rows and 10 centres take" in fit.certificate.reason
     assert fit.certificate.error_bounds is None
     assert "no bound" in fit.certificate.notes[-1]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_copies_of_weighted_rows_are_left_out_one_at_a_time(intercept: bool) -> None:
+    """A weight of copies · precision is the row with its precision, repeated."""
+    X, Y = data(50)
+    rng = np.random.default_rng(4)
+    copies, precision = rng.integers(0, 4, 50), rng.uniform(0.4, 2.5, 50)
+    rows, kernel, alphas = np.flatnonzero(copies)[:12], Gaussian(gamma=0.3), np.array([0.01, 1.0, 30.0])
+    often, Kmm = np.repeat(np.arange(50), copies), kernel(X[rows])
+    both = {"weights": copies * precision, "copies": copies, "intercept": intercept}
+    once = Inducing().decompose(KernelOperator(kernel, X, X[rows]), Kmm, Y, **both)
+    long = {"weights": precision[often], "counts": False, "intercept": intercept}
+    twice = Inducing().decompose(KernelOperator(kernel, X[often], X[rows]), Kmm, Y[often], **long)
+    ours, theirs = once.path(alphas), twice.path(alphas)
+    for name in ("loo", "gcv", "log_marginal_likelihood", "noise_variance", "dof", "coef"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-7, err_msg=name)
+    errors, repeated = (dict(_each(system.left_out(alphas))) for system in (once, twice))
+    assert sorted(errors) == np.flatnonzero(copies).tolist()
+    for k, i in enumerate(often):
+        np.testing.assert_allclose(errors[i], repeated[k], rtol=1e-7, atol=1e-10)
+    with pytest.raises(ValueError, match="copies must be 50 numbers"):
+        Inducing().decompose(KernelOperator(kernel, X, X[:5]), kernel(X[:5]), Y, copies=np.zeros(50))
+
+
+def _each(blocks: Any) -> Any:
+    return ((int(i), e) for rows, errors in blocks for i, e in zip(rows, errors, strict=True))
+
+
+def test_left_out_errors_make_up_the_score() -> None:
+    X, Y = data(60)
+    kernel, alphas = Gaussian(gamma=0.3), np.array([0.1, 3.0])
+    system = Inducing().decompose(KernelOperator(kernel, X, X[:9]), kernel(X[:9]), 1e3 * Y, intercept=True)
+    errors = np.array([e for _, e in sorted(dict(_each(system.left_out(alphas))).items())])
+    np.testing.assert_allclose(np.mean(errors**2, axis=0), system.path(alphas).loo, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["direct", "cg"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_tiny_and_huge_targets_are_fitted_as_others_are(method: str, intercept: bool) -> None:
+    X, Y = data(80)
+    kernel, rows = Gaussian(gamma=0.3), np.arange(20)
+    options: dict[str, Any] = {"intercept": intercept, "indices": rows, "diagonal": 1.0}
+    plain = fitted(kernel, X, X[rows], Y, 0.5, method, **options)
+    for power in (-1000, -565, 664, 1010):  # of two: 1e-301, 1e-170, 1e200 and 1e304
+        scale = np.array([2.0**power, 1.0])  # the other target stays as it is
+        fit = fitted(kernel, X, X[rows], Y * scale, 0.5, method, **options)
+        np.testing.assert_allclose(fit.coef / scale, plain.coef, rtol=1e-12)
+        np.testing.assert_allclose(fit.intercept / scale, plain.intercept, rtol=1e-12)
+        np.testing.assert_allclose(fit.certificate.error_bounds / scale, plain.certificate.error_bounds, rtol=1e-9)
+        np.testing.assert_array_equal(fit.objective[1], plain.objective[1])
+        assert fit.certificate.converged
+
+
+@pytest.mark.parametrize("power", [-90, 90])
+def test_scores_are_in_the_units_of_the_targets(power: int) -> None:
+    X, Y = data(60)
+    kernel, lam, scale = Gaussian(gamma=0.3), np.array([0.1, 3.0]), np.array([2.0**power, 1.0])
+    A = KernelOperator(kernel, X, X[:9])
+    plain, scaled = (Inducing().decompose(A, kernel(X[:9]), T, intercept=True).path(lam) for T in (Y, Y * scale))
+    for name in ("loo", "gcv", "noise_variance"):
+        np.testing.assert_allclose(getattr(scaled, name) / scale**2, getattr(plain, name), rtol=1e-10)
+    np.testing.assert_allclose(scaled.coef / scale[:, None], plain.coef, rtol=1e-10)
+    shift = scaled.log_marginal_likelihood - plain.log_marginal_likelihood
+    np.testing.assert_allclose(shift, np.broadcast_to(-59 * np.log(scale), shift.shape), atol=1e-8)
+
+
+@pytest.mark.parametrize("X", [np.ones((30, 2)), np.full((30, 3), 0.1), np.zeros((30, 2)), np.ones((1, 2))], ids=str)
+def test_every_penalty_gives_the_mean_where_all_points_are_one(X: Array) -> None:
+    Y = np.random.default_rng(0).standard_normal((len(X), 2))
+    system = Inducing().decompose(KernelOperator(Linear(), X, X), Linear()(X), Y, intercept=True)
+    path = system.path([0.1, 10.0])
+    np.testing.assert_array_equal(path.coef, 0.0)
+    np.testing.assert_allclose(path.intercept, np.broadcast_to(Y.mean(axis=0), (2, 2)), rtol=1e-13)
+    n = len(X)
+    wanted = np.inf if n == 1 else np.mean((Y - Y.mean(axis=0)) ** 2, axis=0) * (n / (n - 1)) ** 2
+    np.testing.assert_allclose(path.loo, np.broadcast_to(wanted, (2, 2)), rtol=1e-12)

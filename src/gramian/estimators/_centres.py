@@ -2,7 +2,6 @@ r"""Which rows become the centres of an inducing-point model."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, sqrt
@@ -14,10 +13,10 @@ import scipy.linalg
 from numpy.random import Generator
 
 from gramian.compute.memory import available_memory
-from gramian.estimators._kernel_fitting import chosen_points
+from gramian.estimators._kernel_points import dense_kernel, gathered_rows, kernel_diagonal, opened
 from gramian.kernels import Kernel
 from gramian.operators import KernelOperator
-from gramian.sources import Source, open_source
+from gramian.sources import Source
 from gramian.spectral.rpcholesky import rp_cholesky
 
 __all__ = ["HOW", "Centres", "choose_centres", "default_centres", "draw", "kernel_diagonal", "ridge_leverage"]
@@ -80,22 +79,19 @@ def choose_centres(
     weights: Any = None,
     seed: int = 0,
 ) -> Centres:
-    r"""Choose m rows of X.
+    r"""Choose m rows of X; a row of weight 2 is the row twice, and a row of weight 0 is never chosen.
 
     * "rpcholesky": randomly pivoted Cholesky of √w K √w, each row drawn in proportion to what the rows before leave of
-      its feature. All rows where they are in memory and the factor, n·m numbers, takes at most a quarter of
-      what is free; else a random sample of up to 20m rows.
+      its feature. Of a random sample of up to 20m where a factor of all would not fit in a quarter of free memory.
     * "leverage": in proportion to approximate ridge leverage scores at λ (:func:`ridge_leverage`), without replacement.
     * "uniform": in proportion to the weights, without replacement: evenly where there are none.
-
-    A row of weight 2 is the row twice, and a row of weight 0 is never chosen.
 
     Parameters
     ----------
     kernel : Kernel
         With every parameter found.
     X : array, sparse matrix, list, path, memory map or Source
-        Rows. A file is read in blocks; only the rows chosen, or a sample, are kept.
+        Rows; of a file only those chosen, or a sample, are kept.
     m : int, optional
         How many; :func:`default_centres` where None. All rows with weight where there are no more.
     how : {"rpcholesky", "leverage", "uniform"} or array of row numbers
@@ -122,28 +118,30 @@ def choose_centres(
     >>> sorted(points[:, 0].tolist())
     [0.0, 1.0, 2.0]
     """
-    X, n = _opened(X)
-    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    if w.shape != (n,) or not np.all(np.isfinite(w) & (w >= 0)) or not np.any(w > 0):
-        raise ValueError(f"weights must be {n} finite numbers, not negative and not all 0.")
+    X, n = opened(X)
+    w = _weights(weights, n)
     if not isinstance(how, str):
         return _given(X, how, w)
+    _check(how, m)
+    alive, rng = int(np.count_nonzero(w)), np.random.default_rng(seed)
+    m = default_centres(alive) if m is None else min(int(m), alive)
+    rules = {"uniform": _evenly, "leverage": _by_leverage, "rpcholesky": _by_cholesky}
+    indices, note = (np.flatnonzero(w), "all rows") if m == alive else rules[how](kernel, X, w, m, lam, rng)
+    return Centres(indices, gathered_rows(X, indices), note)
+
+
+def _check(how: str, m: int | None) -> None:
     if how not in HOW:
         raise ValueError(f"centres must be one of {', '.join(HOW)}, or an array of row numbers; got {how!r}.")
     if m is not None and m < 1:
         raise ValueError(f"The number of centres must be at least 1, got {m}.")
-    alive = int(np.count_nonzero(w))
-    m = default_centres(alive) if m is None else min(int(m), alive)
-    rng = np.random.default_rng(seed)
-    if m == alive:
-        indices, note = np.flatnonzero(w), "all rows"
-    elif how == "uniform":
-        indices, note = draw(w, m, rng), "drawn evenly"
-    elif how == "leverage":
-        indices, note = _by_leverage(kernel, X, w, m, lam, rng)
-    else:
-        indices, note = _by_cholesky(kernel, X, w, m, rng)
-    return Centres(indices, _gathered_rows(X, indices), note)
+
+
+def _weights(weights: Any, n: int) -> Vector:
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    if w.shape != (n,) or not np.all(np.isfinite(w) & (w >= 0)) or not np.any(w > 0):
+        raise ValueError(f"weights must be {n} finite numbers, not negative and not all 0.")
+    return w
 
 
 def draw(p: Vector, m: int, rng: Generator) -> Indices:
@@ -198,12 +196,11 @@ def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any 
     """
     if not lam > 0:
         raise ValueError(f"Leverage scores need λ > 0, got {lam!r}: choose centres='rpcholesky'.")
-    X, n = _opened(X)
-    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    S = np.asarray(pilot, dtype=np.intp)
-    Z = _gathered_rows(X, S)
+    X, n = opened(X)
+    w, S = _weights(weights, n), np.asarray(pilot, dtype=np.intp)
+    Z = gathered_rows(X, S)
     # (√w_S K_SS √w_S + ...)⁻¹ between √w_S on both sides is (K_SS + .../w_S)⁻¹
-    inner, alone = np.asarray(kernel(Z), dtype=np.float64), lam / w[S]
+    inner, alone = dense_kernel(kernel, Z), lam / w[S]
     shared = alone * len(S) / np.count_nonzero(w)
     inner[np.diag_indices(len(S))] += shared
     L = scipy.linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
@@ -215,41 +212,6 @@ def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any 
     inverse = np.sum(scipy.linalg.lapack.dtrtri(L, lower=1)[0] ** 2, axis=0)
     left[S] = alone - alone**2 * inverse / (1.0 + (alone - shared) * inverse)
     return np.asarray(np.where(w > 0, np.clip(w * left / lam, np.finfo(float).eps, 1.0), 0.0))
-
-
-def kernel_diagonal(kernel: Kernel, X: Any) -> Vector:
-    """k(x, x) of every row, in float64; of a file in one pass, or in none where k(x, x) = 1."""
-    X, n = _opened(X)
-    if kernel.normalised:
-        return np.ones(n)
-    if not isinstance(X, Source):
-        return np.array(kernel.diagonal(X), dtype=np.float64)
-    out = np.empty(n)
-    for block in X.blocks():
-        out[block.start : block.stop] = kernel.diagonal(np.array(block.values, dtype=np.float64))
-    return out
-
-
-def _opened(X: Any) -> tuple[Any, int]:
-    """Points in memory, or the Source of a file; and how many they are."""
-    if isinstance(X, (list, tuple)):
-        return X, len(X)
-    if isinstance(X, (Source, str, os.PathLike, np.memmap)):
-        source = open_source(X)
-        X = source.values if source.resident else source  # type: ignore[attr-defined]
-    return X, int(X.shape[0])
-
-
-def _gathered_rows(X: Any, indices: Indices) -> Any:
-    """Some rows, in memory and in the order asked for: of a file in one pass."""
-    if not isinstance(X, Source):
-        return chosen_points(X, indices)
-    order = np.argsort(indices, kind="stable")
-    ranked, out = indices[order], np.empty((len(indices), X.shape[1]), dtype=np.result_type(X.dtype, np.float32))
-    for block in X.blocks():
-        low, high = np.searchsorted(ranked, (block.start, block.stop))
-        out[order[low:high]] = block.values[ranked[low:high] - block.start]
-    return out
 
 
 def _given(X: Any, rows: Any, w: Vector) -> Centres:
@@ -266,7 +228,11 @@ def _given(X: Any, rows: Any, w: Vector) -> Centres:
     if np.any(w[indices] == 0):
         raise ValueError(f"centres names row {indices[w[indices] == 0][0]}, whose weight is 0.")
     indices = indices.astype(np.intp)
-    return Centres(indices, _gathered_rows(X, indices), "given")
+    return Centres(indices, gathered_rows(X, indices), "given")
+
+
+def _evenly(kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator) -> tuple[Indices, str]:
+    return draw(w, m, rng), "drawn evenly"
 
 
 def _by_leverage(kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator) -> tuple[Indices, str]:
@@ -277,19 +243,21 @@ def _by_leverage(kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Gen
     return draw(scores, m, rng), f"drawn by ridge leverage scores at λ = {lam:.3g}, from a pilot set of {s} rows"
 
 
-def _by_cholesky(kernel: Kernel, X: Any, w: Vector, m: int, rng: Generator) -> tuple[Indices, str]:
+def _by_cholesky(kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator) -> tuple[Indices, str]:
     _refuse_indefinite(kernel, "rpcholesky")
     rows = np.flatnonzero(w)
     fit = max(m, int(available_memory() // MEMORY_PART // (8 * m)))
     if isinstance(X, Source) or len(rows) > fit:
         rows = np.sort(rng.choice(rows, size=min(len(rows), fit, PER_CENTRE * m), replace=False))
-    K = KernelOperator(kernel, X if len(rows) == len(w) else _gathered_rows(X, rows), dtype=np.float64, store=False)
-    root = np.sqrt(w[rows])
+    points, root = X if len(rows) == len(w) else gathered_rows(X, rows), np.sqrt(w[rows])
+    K = KernelOperator(kernel, points, dtype=np.float64, store=False)
 
     def columns(j: Indices, i: Any = None) -> Any:
         return K.columns(j, i) * root[slice(None) if i is None else i, None] * root[None, j]
 
-    found = rp_cholesky(root**2 * K.diagonal(), columns, m, seed=int(rng.integers(2**31)))
+    found = rp_cholesky(root**2 * kernel_diagonal(kernel, points), columns, m, seed=int(rng.integers(2**31)))
+    if not len(found.indices):
+        return draw(w, 1, rng), "one row drawn evenly, since every k(x, x) is 0"
     of = f" of a random sample of {len(rows)} of {np.count_nonzero(w)} rows" if len(rows) < np.count_nonzero(w) else ""
     fewer = f"; {len(found.indices)} span the features of all" if len(found.indices) < m else ""
     return rows[found.indices], f"by randomly pivoted Cholesky{of}{fewer}"

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.memory import available_memory
+from gramian.estimators._centres import Centres
 from gramian.estimators._kernel_inputs import is_precomputed
 from gramian.estimators._kernel_model import _some_rows
 from gramian.estimators._kernel_path import Eigen, automatic_alphas, eigen_bytes, eigen_system
 from gramian.estimators._kernel_solving import HUGE, Fitted, _indefinite, _relative
 from gramian.estimators._kernel_task import Task
 from gramian.kernels import Kernel, as_kernel
+from gramian.linear.inducing import Decomposed
 from gramian.linear.path import RidgePath
 from gramian.results import Residual
 from gramian.sources import Source
@@ -31,6 +33,7 @@ __all__ = [
     "choose_exact",
     "misses",
     "picked",
+    "refuse_too_few",
     "route",
 ]
 
@@ -53,14 +56,14 @@ class Rule:
         One of :data:`gramian.linear.path.CRITERIA`, or "accuracy" of labels.
     per_target : bool
         Whether each target has a λ of its own.
-    reason : str
-        Why the solver was chosen.
-    tol : float
-        Of the residual.
+    reason, tol : str, float
+        Why the solver was chosen; tolerance of the residual.
     labels : bool
         Whether targets are ±1: one column, or one for each class.
     copies : ndarray or None
         How often each row is there, as for :func:`gramian.estimators._kernel_path.eigen_system`.
+    show : callable or None
+        Called with a line of text on each kernel as it is tried.
     """
 
     alphas: Any
@@ -70,6 +73,15 @@ class Rule:
     tol: float = TOLERANCE
     labels: bool = False
     copies: Vector | None = None
+    show: Callable[[str], None] | None = None
+
+    def tell(self, kernel: Kernel, number: str, alphas: Vector, S: Matrix) -> None:
+        """Show the best λ of one kernel and its score, larger being better."""
+        if self.show is None:
+            return
+        values = -self.joint(S) + float(self.criterion == "accuracy")
+        best = int(np.argmax(np.where(np.isnan(values), -np.inf, values)))
+        self.show(f"{kernel!r}, {number}: {self.criterion} score {values[best]:.4g} at λ = {alphas[best]:.3g}")
 
     def joint(self, S: Matrix) -> Vector:
         """One number for each λ, of all targets: likelihoods multiply, errors are averaged."""
@@ -93,16 +105,12 @@ class Choice:
     ----------
     task : Task
         With the kernel and the λ of each target that were chosen.
-    index : ndarray of shape (t,)
-        Which λ that is.
-    best : ndarray of shape (t,)
-        What was made small, there.
+    index, best : ndarray of shape (t,)
+        Which λ that is; what was made small, there.
     scores, alphas : ndarray of shape (kernels, λs)
         What was made small, of all targets; λ.
-    path : RidgePath or None
-        Of the kernel chosen.
-    fitted : Fitted or None
-        β and its certificate, where the choice made them on the way.
+    path, fitted : RidgePath or None, Fitted or None
+        Of the kernel chosen; β and its certificate, where the choice made them on the way.
     left_out : ndarray of shape (m, t)
         Errors of predictions of rows left out, at the pair chosen.
     which : int
@@ -111,6 +119,8 @@ class Choice:
         Which rows were left out; None is all.
     how : tuple of str
         How it was chosen, where not by all rows in turn.
+    model : tuple or None
+        Centres and the decomposition of their model, where the choice made one.
     """
 
     task: Task
@@ -124,6 +134,7 @@ class Choice:
     which: int = 0
     rows: npt.NDArray[np.intp] | None = None
     how: tuple[str, ...] = ()
+    model: tuple[Centres, Decomposed] | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -175,17 +186,18 @@ def candidates(model: Any, points: Any) -> list[Kernel]:
         points = _some_rows(points)
     if not isinstance(points, list) and not is_precomputed(every[0]):
         every = [kernel.resolved(points) for kernel in every]
-    return list(dict.fromkeys(every))
+    return [kernel for k, kernel in enumerate(every) if kernel not in every[:k]]  # not all can be hashed
 
 
 def alphas_of(alphas: Any, largest: float, span: Callable[[float], Vector] = automatic_alphas) -> Vector:
     """Λ as given, each positive; or found from the largest eigenvalue."""
-    if isinstance(alphas, str):
-        if alphas != "auto":
-            raise ValueError(f"alphas must be 'auto' or positive numbers, got {alphas!r}.")
+    if isinstance(alphas, str) and alphas == "auto":
         return span(largest)
-    values = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
-    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values) & (values > 0)):
+    try:
+        values = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+    except (TypeError, ValueError):
+        values = np.array([np.nan])
+    if isinstance(alphas, str) or values.ndim != 1 or not len(values) or not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"alphas must be 'auto' or positive numbers, got {alphas!r}.")
     return values
 
@@ -219,6 +231,7 @@ def choose_exact(task: Task, kernels: list[Kernel], rule: Rule) -> Choice:
         S = rule.scores(system, path)
         index, mine = best_pair(S, path.loo, rule.per_target)
         tried.append((path.alphas, rule.joint(S)))
+        rule.tell(kernel, f"{k + 1} of {len(kernels)}", path.alphas, S)
         if mine < rank or (best is None and np.any(system.usable(path.alphas))):
             best, rank, low = _chosen(k, system, path, S, index, rule), mine, system.low
     if best is None:
@@ -226,13 +239,18 @@ def choose_exact(task: Task, kernels: list[Kernel], rule: Rule) -> Choice:
             f"The kernel matrix is indefinite: no alpha up to {max(a.max() for a, _ in tried):.3g} makes it safely "
             "positive definite. Give larger alphas, or another kernel."
         )
-    if not np.isfinite(rank[0]) and sum(len(a) for a, _ in tried) > 1:
-        raise ValueError(
-            f"n_samples={task.n} are too few to choose by: with an intercept nothing is left to predict a row by. "
-            "Give one alpha, and one kernel."
-        )
+    refuse_too_few(task.n, rank, tried)
     grid, means = np.array([a for a, _ in tried]), np.array([s for _, s in tried])
     return _noted(replace(best, scores=means, alphas=grid), low)
+
+
+def refuse_too_few(n: int, rank: tuple[float, float], tried: list[tuple[Vector, Vector]]) -> None:
+    """Refuse to choose where no pair of several has a score."""
+    if not np.isfinite(rank[0]) and sum(len(a) for a, _ in tried) > 1:
+        raise ValueError(
+            f"n_samples={n} are too few to choose by: with an intercept nothing is left to predict a row by. "
+            "Give one alpha, and one kernel."
+        )
 
 
 def _chosen(k: int, system: Eigen, path: RidgePath, S: Matrix, index: Any, rule: Rule) -> Choice:
@@ -261,10 +279,10 @@ def _fitted(system: Eigen, task: Task, reason: str) -> Fitted:
     """β, refined by what one more pass over the kernel shows to be missing, and its residual."""
     B, Y, lam = task.operator(), task.targets, task.lam
     beta, passes = system.dual(lam), 2
-    R = Y - (B @ beta + lam * beta)
+    R = _seen(task, Y - (B @ beta + lam * beta))
     if np.max(_relative(R, Y), initial=0.0) > 1e-2 * task.tol:
         better = beta + system.solve(R, lam)
-        S = Y - (B @ better + lam * better)
+        S = _seen(task, Y - (B @ better + lam * better))
         use = np.linalg.norm(S, axis=0) < np.linalg.norm(R, axis=0)
         beta, R, passes = np.where(use, better, beta), np.where(use, S, R), 3
     squares = system.filter.squares
@@ -274,3 +292,9 @@ def _fitted(system: Eigen, task: Task, reason: str) -> Fitted:
         "eigendecomposition", reason, passes, 0, _relative(R, Y), task.tol, condition=float(condition)
     )
     return Fitted(beta, certificate)
+
+
+def _seen(task: Task, R: Matrix) -> Matrix:
+    """R without its part along √w where there is an intercept: α = Hᵀ√wβ sees nothing of it."""
+    u = np.sqrt(task.share)
+    return np.asarray(R - np.outer(u, u @ R) if task.intercept else R)

@@ -10,18 +10,19 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.estimators._centres import choose_centres
-from gramian.estimators._kernel_choice import Choice, Rule, alphas_of, best_pair, misses, picked
+from gramian.compute.memory import refuse_beyond_memory
+from gramian.estimators._centres import Centres, choose_centres
+from gramian.estimators._kernel_choice import Choice, Rule, alphas_of, best_pair, misses, picked, refuse_too_few
 from gramian.estimators._kernel_inputs import is_precomputed
 from gramian.estimators._kernel_path import automatic_alphas
-from gramian.estimators._kernel_solving import _Factors, solve
+from gramian.estimators._kernel_points import dense_kernel, kernel_diagonal
+from gramian.estimators._kernel_solving import _Factors, longest_squares, solve
 from gramian.estimators._kernel_task import Task
 from gramian.kernels import Kernel
-from gramian.linear.inducing import Decomposed, Inducing
-from gramian.linear.path import leave_one_out
+from gramian.linear.inducing import Decomposed, Inducing, needed_bytes
 from gramian.operators import KernelOperator
 
-__all__ = ["HELD_OUT", "choose_held_out", "choose_inducing", "held_out_rows"]
+__all__ = ["ENOUGH", "HELD_OUT", "choose_held_out", "choose_inducing", "held_out_rows"]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -66,7 +67,8 @@ def choose_held_out(task: Task, kernels: list[Kernel], rule: Rule) -> Choice:
         raise ValueError(f"n_samples={task.n} are too few to hold out one in {HELD_OUT}. Use solver='eigh'.")
     tried = [_tried(task, kernel, rule, fit, judge) for kernel in kernels]
     w = task.frequencies[judge]
-    size = w.sum() if task.counts else float(len(judge))
+    copies = rule.copies[judge] if rule.copies is not None else w if task.counts else np.ones(len(judge))
+    size = float(copies.sum())
     how = (f"chosen by the errors of {len(judge)} rows held out, and fitted to all",)
     return _best(task, kernels, rule, tried, judge, w / size, how)
 
@@ -80,6 +82,8 @@ def _best(
     if rule.criterion == "accuracy":
         scores = [(w / w.sum() @ misses(Y, errors))[:, None] for _, errors in tried]
     found = [best_pair(S, tie, rule.per_target) for S, tie in zip(scores, squares, strict=True)]
+    for k, S in enumerate(scores):
+        rule.tell(kernels[k], f"{k + 1} of {len(kernels)}", tried[k][0], S)
     k = min(range(len(found)), key=lambda i: found[i][1])
     t = task.Y.shape[1]
     index = np.broadcast_to(found[k][0], (t,))
@@ -114,14 +118,19 @@ def _groups(size: int) -> Iterator[Index]:
 
 
 def _coarse(largest: float) -> Vector:
-    low, high, number = ALPHAS
-    return np.asarray((largest if largest > 0 else 1.0) * np.geomspace(low, high, number))
+    return automatic_alphas(largest, ALPHAS)
 
 
 def _largest(task: Task) -> float:
-    """The largest eigenvalue of B, by a factor of low rank, which lies below B and is near it where it matters."""
-    F = np.asarray(_Factors(task)(min(RANK, task.n)), dtype=np.float64)
-    return float(np.linalg.eigvalsh(F.T @ F)[-1])
+    """The largest eigenvalue of B, by a factor of low rank, which lies below B and is near it where it matters.
+
+    0 where that is what rounding leaves of rows that centring makes 0.
+    """
+    factors = _Factors(task)
+    F = np.asarray(factors(min(RANK, task.n)), dtype=np.float64)
+    top = float(np.max(np.linalg.eigvalsh(F.T @ F), initial=0.0))
+    slip = 4 * float(np.finfo(factors.dtype).eps) if task.intercept else 0.0
+    return top if top > slip**2 * float(task.frequencies @ np.abs(longest_squares(task))) else 0.0
 
 
 def _part(task: Task, rows: Index) -> Task:
@@ -148,52 +157,48 @@ def choose_inducing(task: Task, kernels: list[Kernel], rule: Rule, n_centres: in
     best: Any = None
     rank, tried = (np.inf, np.inf), []
     for k, kernel in enumerate(kernels):
-        system = _decomposed(task.with_(kernel=kernel), n_centres)
-        path = system.path(alphas_of(rule.alphas, float(np.max(system.filter.squares, initial=0.0)), automatic_alphas))
+        model = _decomposed(task.with_(kernel=kernel), rule.copies, n_centres)
+        system = model[1]
+        path = system.path(alphas_of(rule.alphas, float(np.max(system.filter.squares, initial=0.0))))
         S = path.score(rule.criterion) if rule.criterion != "accuracy" else _wrong(system, path.alphas, task)
         index, mine = best_pair(S, path.loo, rule.per_target)
         tried.append((path.alphas, rule.joint(S)))
+        rule.tell(kernel, f"{k + 1} of {len(kernels)}", path.alphas, S)
         if best is None or mine < rank:
-            best, rank = (k, system, path, S, np.broadcast_to(index, (task.Y.shape[1],))), mine
-    k, system, path, S, index = best
+            best, rank = (k, model, path, S, np.broadcast_to(index, (task.Y.shape[1],))), mine
+    refuse_too_few(task.n, rank, tried)
+    k, model, path, S, index = best
     chosen = task.with_(kernel=kernels[k], lam=path.alphas[index])
-    left_out = _own_errors(system, chosen.lam, task) if rule.labels else np.empty((0, len(index)))
+    left_out = _own_errors(model[1], chosen.lam, task) if rule.labels else np.empty((0, len(index)))
     grid, means = np.array([a for a, _ in tried]), np.array([s for _, s in tried])
     how = ("chosen for the model of the centres, by leaving out each row with the centres as they are",)
-    return Choice(chosen, index, picked(S, index), means, grid, path, None, left_out, k, None, how)
+    return Choice(chosen, index, picked(S, index), means, grid, path, None, left_out, k, None, how, model)
 
 
-def _decomposed(task: Task, n_centres: int | None) -> Decomposed:
-    indices, Z = choose_centres(
-        task.kernel, task.points, n_centres, "rpcholesky", lam=1.0, weights=task.w, seed=task.seed
-    )
-    A = KernelOperator(task.kernel, task.points, Z, dtype=np.float64, store=False)
-    Kmm = np.asarray(task.kernel(Z), dtype=np.float64)
-    options = {"weights": task.w, "counts": task.counts, "intercept": task.intercept, "indices": indices}
-    return Inducing().decompose(A, Kmm, task.Y, **options)
-
-
-def _left_out(system: Decomposed, lam: Vector) -> Iterator[tuple[slice, Matrix]]:
-    """Yield a slice of rows and their leave-one-out errors of shape (rows, λs, t), by one pass."""
-    p, inverse = system.problem, system.filter.inverse(lam)
-    solution = system.filter.solution(lam).reshape(len(inverse), -1)
-    for start, stop, K in p.A.rows():
-        F = (p.basis.features(K) - system.first.mean[:, None]).T @ system.vectors
-        w = p.w[start:stop]
-        errors = p.Y[start:stop][:, None, :] - (F @ solution).reshape(stop - start, len(lam), -1)
-        leverage = w[:, None] * (F**2 @ inverse + float(p.intercept) / p.mass)
-        yield slice(start, stop), leave_one_out(errors, leverage, w, p.counts)
+def _decomposed(task: Task, copies: Vector | None, n_centres: int | None) -> tuple[Centres, Decomposed]:
+    """Choose centres and decompose their model, unless its matrices would not fit."""
+    chosen = choose_centres(task.kernel, task.points, n_centres, weights=task.w, seed=task.seed)
+    m = len(chosen.indices)
+    what, remedy = f"solver='inducing' with {m} centres", "Use fewer centres (n_centres)."
+    refuse_beyond_memory(needed_bytes(m, "direct"), what, remedy)
+    A = KernelOperator(task.kernel, task.points, chosen.points, dtype=np.float64, store=False)
+    rows = {"weights": task.w, "counts": task.counts, "copies": copies, "intercept": task.intercept}
+    own = kernel_diagonal(task.kernel, task.points)
+    Kmm = dense_kernel(task.kernel, chosen.points)
+    return chosen, Inducing().decompose(A, Kmm, task.Y, **rows, indices=chosen.indices, diagonal=own)
 
 
 def _wrong(system: Decomposed, alphas: Vector, task: Task) -> Matrix:
     """Weighted share of rows put into a wrong class when left out, of shape (λs, 1)."""
-    parts = (task.share[rows] @ misses(task.Y[rows][:, None, :], errors) for rows, errors in _left_out(system, alphas))
-    return np.asarray(sum(parts, start=np.zeros(len(alphas)))[:, None])
+    total = np.zeros(len(alphas))
+    for rows, errors in system.left_out(alphas):
+        total += task.share[rows] @ misses(task.Y[rows][:, None, :], errors)
+    return total[:, None]
 
 
 def _own_errors(system: Decomposed, lam: Vector, task: Task) -> Matrix:
-    """Errors of rows left out, of shape (n, t), for one λ of all targets."""
-    out = np.empty_like(task.Y)
-    for rows, errors in _left_out(system, lam[:1]):
+    """Errors of rows left out, of shape (n, t), for one λ of all targets; 0 of rows without weight."""
+    out = np.zeros_like(task.Y)
+    for rows, errors in system.left_out(lam[:1]):
         out[rows] = errors[:, 0, :]
     return out

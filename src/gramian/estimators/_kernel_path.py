@@ -31,6 +31,7 @@ Vector = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 BLOCK_BYTES = 2**24  # of U∘U, formed a block of rows at a time
 AUTO_ALPHAS = (1e-11, 1.0, 30)  # least and largest λ as shares of the largest eigenvalue, and how many
+ABOUT_ONE = (0.1, 10.0)  # least and largest λ where there is no eigenvalue: all of them predict the mean, or 0
 
 
 def eigen_bytes(n: int, targets: int = 1, alphas: int = 30) -> int:
@@ -38,10 +39,11 @@ def eigen_bytes(n: int, targets: int = 1, alphas: int = 30) -> int:
     return 8 * (3 * n * n + 2 * n * targets * alphas)
 
 
-def automatic_alphas(largest: float) -> Vector:
+def automatic_alphas(largest: float, shares: tuple[float, float, int] = AUTO_ALPHAS) -> Vector:
     """30 values of λ, evenly spaced in their logarithm, from 1e-11 to 1 times the largest eigenvalue σ₁².
 
-    At the largest every direction is shrunk to half or less; below the smallest, rounding of K itself is felt.
+    At the largest every direction is shrunk to half or less; below the smallest, rounding of K itself is felt. Where
+    no eigenvalue is left, from 0.1 to 10: all give the same.
 
     Examples
     --------
@@ -50,15 +52,15 @@ def automatic_alphas(largest: float) -> Vector:
     >>> len(alphas), alphas[0].round(12), alphas[-1].round(6)
     (30, np.float64(1e-09), np.float64(100.0))
     """
-    low, high, number = AUTO_ALPHAS
-    top = largest if largest > 0 else 1.0
-    return np.asarray(top * np.geomspace(low, high, number))
+    low, high, number = shares
+    return np.asarray(largest * np.geomspace(low, high, number) if largest > 0 else np.geomspace(*ABOUT_ONE, number))
 
 
-def dense_system(task: Task) -> tuple[Matrix, Vector]:
-    """B as an array in Fortran's order, and K w̄; 0 where there is no intercept."""
-    K, means = _kernel_matrix(task), np.zeros(task.n)
+def dense_system(task: Task) -> tuple[Matrix, Vector, float]:
+    """B as an array in Fortran's order; K w̄, and how long what centring takes from B was; 0 without an intercept."""
+    K, means, size = _kernel_matrix(task), np.zeros(task.n), 0.0
     if task.intercept:
+        size = _length(K, task.frequencies)
         means = K @ task.share
         K -= means[:, None]
         K -= (task.share @ K)[None, :]
@@ -66,7 +68,14 @@ def dense_system(task: Task) -> tuple[Matrix, Vector]:
         root = np.sqrt(task.w)
         K *= root[:, None]
         K *= root[None, :]
-    return K.T, means  # symmetric: its transpose is itself, in the order LAPACK overwrites
+    return K.T, means, size  # symmetric: its transpose is itself, in the order LAPACK overwrites
+
+
+def _length(K: Matrix, w: Vector) -> float:
+    """‖√w K √w‖ of Frobenius, a block of rows at a time."""
+    step = max(1, BLOCK_BYTES // (8 * max(1, len(K))))
+    parts = (slice(start, start + step) for start in range(0, len(K), step))
+    return float(np.sqrt(sum(float(w[rows] @ (K[rows] ** 2 @ w)) for rows in parts)))
 
 
 def _kernel_matrix(task: Task) -> Matrix:
@@ -92,19 +101,19 @@ def eigen_system(task: Task, copies: Vector | None = None) -> Eigen:
     """
     if copies is None and task.counts:
         copies = task.w
-    B, means = dense_system(task)
+    B, means, size = dense_system(task)
     tilted = _tilt(B, task) if task.intercept else 0.0
     values, U = scipy.linalg.eigh(B, driver="evd", overwrite_a=True, check_finite=False)
     if task.intercept:  # tilted to be the largest, so that nothing else mixes with it
         values, U = values[:-1], U[:, :-1]
     low, top = float(np.min(values, initial=0.0)), float(np.max(values, initial=0.0))
-    # what LAPACK leaves of a zero; a negative eigenvalue that is more than that stays
-    rounding = 10 * EPS * (task.n * max(top, -low) + tilted)
+    # what centring and LAPACK leave of a zero; a negative eigenvalue that is more than that stays
+    rounding = 10 * EPS * (task.n * max(top, -low) + tilted + size)
     squares = np.where(np.abs(values) <= rounding, np.maximum(values, 0.0), values)
     Y, c = task.targets, np.ones(task.n) if copies is None else copies
     logs = float(c @ np.log(task.frequencies / c))
     kept = Filter(squares, U.T @ Y, np.zeros(Y.shape[1]), float(c.sum()), task.mass, task.intercept, logs)
-    return Eigen(task, U, kept, means, low if low < -rounding else 0.0, copies)
+    return Eigen(task, U, kept, means, low if low < -rounding else 0.0, copies, top if top > rounding else 0.0)
 
 
 def _tilt(B: Matrix, task: Task) -> float:
@@ -139,6 +148,8 @@ class Eigen:
         The smallest eigenvalue where it is negative and not by rounding, else 0.
     copies : ndarray of shape (n,) or None
         How often each row is there: one copy of them is left out.
+    largest : float
+        The largest eigenvalue; 0 where that is rounding of what centring took away.
 
     Examples
     --------
@@ -158,11 +169,7 @@ class Eigen:
     means: Vector
     low: float
     copies: Vector | None = None
-
-    @property
-    def largest(self) -> float:
-        """The largest eigenvalue."""
-        return float(np.max(self.filter.squares, initial=0.0))
+    largest: float = 0.0
 
     def usable(self, alphas: Vector) -> npt.NDArray[np.bool_]:
         """Which λ make B + λI safely positive definite."""

@@ -23,6 +23,7 @@ from gramian.estimators._centres import kernel_diagonal
 from gramian.estimators._kernel_inputs import is_precomputed
 from gramian.estimators._kernel_task import Task
 from gramian.kernels import Kernel
+from gramian.linear._caller import caller_level
 from gramian.linear.cg import ConjugateGradients
 from gramian.linear.cholesky import Cholesky
 from gramian.linear.preconditioners import dressed_factor
@@ -100,11 +101,11 @@ def solve(task: Task, solver: str, reason: str) -> Fitted:
         warnings.filterwarnings("ignore", category=NumericalWarning, message=".*the largest residual")
         found = method(task, reason)
     certificate = _bounded(task, found).with_(tolerance=task.tol)
-    warn_unless_converged(certificate, 5)
+    warn_unless_converged(certificate)
     return Fitted(found.beta, certificate, found.landmarks)
 
 
-def warn_unless_converged(certificate: Residual, level: int) -> None:
+def warn_unless_converged(certificate: Residual) -> None:
     """Say by how much the tolerance was missed, and what to change."""
     if certificate.converged:
         return
@@ -115,7 +116,7 @@ def warn_unless_converged(certificate: Residual, level: int) -> None:
         f"{certificate.method}: the residual, rounding included, is {certificate.worst:.1e}, and "
         f"{certificate.tolerance:.1e} was asked for. {remedy}",
         ConvergenceWarning if iterated else NumericalWarning,
-        stacklevel=level,
+        stacklevel=caller_level(),
     )
 
 
@@ -205,7 +206,7 @@ def _warn_of_rank(task: Task, rank: int) -> None:
         f"At alpha=0 the kernel matrix of {task.n} rows has rank {rank}: the smallest solution is returned. "
         "A positive alpha makes it unique.",
         NumericalWarning,
-        stacklevel=6,
+        stacklevel=caller_level(),
     )
 
 
@@ -243,7 +244,7 @@ def _indefinite(low: float, size: float, task: Task) -> tuple[str, ...]:
         f"The kernel matrix is indefinite: its smallest eigenvalue is {low:.4g}, its largest in size {size:.4g}. "
         "The system is solved as it is, but it is no kernel ridge regression and its predictions have no bound.",
         NumericalWarning,
-        stacklevel=6,
+        stacklevel=caller_level(),
     )
     return ("the kernel matrix is indefinite, so there is no bound on predictions",)
 

@@ -82,7 +82,7 @@ class Task:
     @property
     def count(self) -> float:
         """N: Σw where the weights are counts, otherwise the number of rows."""
-        return self.mass if self.counts else float(self.n)
+        return self.mass if self.counts or self.w is None else float(np.count_nonzero(self.w))
 
     @property
     def share(self) -> Vector:

@@ -231,7 +231,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
                 diagonal=longest_squares(task),
             )
         self._keep_centres(task, chosen, found, kept)
-        warn_unless_converged(self.certificate_, 4)
+        warn_unless_converged(self.certificate_)
 
     def _keep_centres(self, task: Task, chosen: Centres, found: InducingFit, kept: Any = None) -> None:
         """Name what inducing points gave."""

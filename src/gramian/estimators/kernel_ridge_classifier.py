@@ -66,7 +66,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seed; None is a fixed one.
     verbose : bool or callable, default=False
-        As in :class:`KernelRidge`.
+        As in :class:`KernelRidgeCV`.
 
     Attributes
     ----------
@@ -148,7 +148,8 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         w, copies = self._weights(labels, sample_weight)
         self._refuse_one_class(labels, w)
         Y = _plus_minus(labels, len(self.classes_))
-        shared = {name: value for name, value in self.get_params().items() if name not in ("criterion", "class_weight")}
+        own = ("criterion", "class_weight")
+        shared = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
         self._model = KernelRidgeCV(**shared)
         choice = self._model._fit(X, Y, w, copies=copies, labels=True, criterion=self.criterion)
         self._take_over(float(self.criterion == "accuracy"))

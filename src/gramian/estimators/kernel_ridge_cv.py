@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,17 +12,16 @@ import numpy.typing as npt
 
 from gramian.compute.memory import refuse_beyond_memory
 from gramian.estimators._kernel_choice import TOLERANCE, Choice, Rule, alphas_of, candidates, choose_exact, route
-from gramian.estimators._kernel_choice_large import choose_held_out, choose_inducing
-from gramian.estimators._kernel_inputs import is_precomputed
-from gramian.estimators._kernel_path import eigen_bytes
-from gramian.estimators._kernel_solving import TOLERANCES, _bounded, solve
+from gramian.estimators._kernel_choice_large import ENOUGH, choose_held_out, choose_inducing
+from gramian.estimators._kernel_inputs import are_objects, is_precomputed
+from gramian.estimators._kernel_path import AUTO_ALPHAS, eigen_bytes
+from gramian.estimators._kernel_solving import TOLERANCES, _bounded, solve, warn_unless_converged
 from gramian.estimators._kernel_task import Task
 from gramian.estimators._parameters import one_of
 from gramian.estimators._progress import reporter
 from gramian.estimators.kernel_ridge import KernelRidge
 from gramian.kernels import Gaussian, Kernel
 from gramian.linear.path import CRITERIA, RidgePath
-from gramian.results import NumericalWarning, Residual
 from gramian.sources import Source
 
 __all__ = ["KernelRidgeCV"]
@@ -30,6 +30,7 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 SOLVERS = ("auto", "eigh", "cg", "inducing")
+SQUARED = (1e-150, 1e150)  # sizes of targets whose squared errors can be told apart
 
 
 class KernelRidgeCV(KernelRidge):
@@ -61,7 +62,8 @@ class KernelRidgeCV(KernelRidge):
         Choose λ for each target, and otherwise one for all; the kernel is one for all.
     solver : {"auto", "eigh", "cg", "inducing"}, default="auto"
         See :func:`gramian.estimators._kernel_choice.route`. "cg" chooses by the error on a fifth of the rows that is
-        held out, with all λ and targets in one block, and then fits to all rows; it knows no other criterion.
+        held out, with all λ and targets in one block, and then fits to all rows; it knows no other criterion. All
+        copies of a row, where weights are counts, are held out together: one that is fitted would predict the others.
         "inducing" chooses for the model of its centres.
     tol : float, optional
         Relative residual of the fit: 1e-8 by "eigh" and "inducing", 1e-6 by "cg" where None.
@@ -70,7 +72,8 @@ class KernelRidgeCV(KernelRidge):
     random_state : int, RandomState or None, default=None
         Seed; None is a fixed one.
     verbose : bool or callable, default=False
-        As in :class:`KernelRidge`.
+        Show the best score of each kernel, and the residual after each iteration; or call a function with (iteration,
+        residual), first of what "cg" fits to choose by, of one kernel after another, then of the fit.
 
     Attributes
     ----------
@@ -167,13 +170,15 @@ class KernelRidgeCV(KernelRidge):
     def _fit(self, X: Any, y: Any, sample_weight: Any, **labels: Any) -> Choice:
         """Fit, and return what was chosen; ``labels`` change the rule for a classifier."""
         self._check_parameters()
+        self.__dict__.pop("centre_indices_", None)
         task, every, kept = self._opened(X, y, sample_weight, file=self._stays_in_file(X))
+        _refuse_extreme(task.Y)
         if labels.get("copies") is not None:
             labels["copies"], task = labels["copies"][slice(None) if kept is None else kept], task.with_(counts=False)
         self.kernels_ = candidates(self, task.points)
         self.solver_, reason = self._route(task)
         tol = (self.tol and float(self.tol)) or {**TOLERANCES, "eigh": TOLERANCE}[self.solver_]
-        rule = Rule(self.alphas, self.criterion, self.alpha_per_target, reason, tol)
+        rule = Rule(self.alphas, self.criterion, self.alpha_per_target, reason, tol, show=self._shown())
         choice = self._chosen(task, replace(rule, **labels))
         self._name(choice, rule)
         self._settle(choice, every, kept, rule)
@@ -181,16 +186,34 @@ class KernelRidgeCV(KernelRidge):
 
     def _route(self, task: Task) -> tuple[str, str]:
         whole = any(kernel.takes_objects or is_precomputed(kernel) for kernel in self.kernels_)
+        if self.solver == "inducing" and is_precomputed(self.kernels_[0]):
+            raise ValueError("A precomputed kernel matrix is in memory already: use solver='eigh' or 'cg'.")
         return route(task.n, self.solver, whole=whole, file=isinstance(task.points, Source))
+
+    def _shown(self) -> Callable[[str], None] | None:
+        """Return what shows a line of text, where progress is to be shown and not handed to a function."""
+        name = type(self).__name__
+        return (lambda line: _write(f"{name}: {line}\n")) if self.verbose and not callable(self.verbose) else None
+
+    def _training_points(self, X: Any, file: bool) -> tuple[Any, int]:
+        """As for one kernel; objects are taken where every kernel of a list is a function of two."""
+        if not isinstance(self.kernel, (list, tuple)) or not any(are_objects(kernel, X) for kernel in self.kernel):
+            return super()._training_points(X, file)
+        for kernel in self.kernel:
+            if not are_objects(kernel, X):
+                raise ValueError(f"kernel {kernel!r} takes rows of numbers, and X is a list of objects: leave it out.")
+        return list(X), len(X)
 
     def _chosen(self, task: Task, rule: Rule) -> Choice:
         """Choose by the route that suits the size."""
         if self.solver_ == "inducing":
             return choose_inducing(task, self.kernels_, rule, self.n_centres)
         if self.solver_ == "cg":
-            return choose_held_out(task, self.kernels_, rule)
+            report = reporter(self.verbose, f"{type(self).__name__}, to choose", ENOUGH)
+            return choose_held_out(task.with_(report=report), self.kernels_, rule)
+        number = AUTO_ALPHAS[2] if isinstance(self.alphas, str) else np.size(self.alphas)
         refuse_beyond_memory(
-            eigen_bytes(task.n, task.Y.shape[1]),
+            eigen_bytes(task.n, task.Y.shape[1], number),
             f"The eigendecomposition of the kernel matrix of {task.n} rows",
             "Use solver='cg', which stores no matrix, or solver='inducing'.",
         )
@@ -200,14 +223,16 @@ class KernelRidgeCV(KernelRidge):
         """Fit to all rows at the pair chosen, unless the choice has done so, and say what the certificate misses."""
         report = reporter(self.verbose, type(self).__name__, rule.tol)
         task = choice.task.with_(tol=rule.tol, report=report)
-        if self.solver_ == "inducing":
-            self._fit_centres(task, rule.reason)
+        if choice.model is not None:
+            chosen, system = choice.model
+            self._keep_centres(task, chosen, system.fit(task.lam, rule.tol, rule.reason), kept)
+            warn_unless_converged(self.certificate_)
         elif choice.fitted is None:
             self._finish(solve(task, self.solver_, rule.reason), task, every, kept)
         else:
             certificate = _bounded(task, choice.fitted)
             self._finish(replace(choice.fitted, certificate=certificate), task, every, kept)
-            _warn_unless_converged(certificate)
+            warn_unless_converged(certificate)
         self.certificate_ = self.certificate_.with_(notes=(*self.certificate_.notes, *choice.notes))
         self.n_iter_ = max(1, self.certificate_.iterations)
 
@@ -233,14 +258,18 @@ class KernelRidgeCV(KernelRidge):
     path_: RidgePath | None
 
 
-def _warn_unless_converged(certificate: Residual) -> None:
-    if not certificate.converged:
-        warnings.warn(
-            f"The residual of the fit is {certificate.worst:.1e} of the targets, and {certificate.tolerance:.1e} was "
-            f"asked for: at a condition number of {certificate.condition:.1e} rounding allows no less. Use larger "
-            "alphas, or a larger tol.",
-            NumericalWarning,
-            stacklevel=5,
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _refuse_extreme(Y: Matrix) -> None:
+    """Refuse targets by whose squared errors nothing can be chosen."""
+    size = np.max(np.abs(Y), axis=0, initial=0.0)
+    beyond = size[(size > SQUARED[1]) | ((size > 0) & (size < SQUARED[0]))]
+    if len(beyond):
+        raise ValueError(
+            f"y has a target of size {beyond[0]:.1e}, whose squared errors are no numbers to choose by. Divide y by it."
         )
 
 

@@ -99,7 +99,8 @@ class Inducing:
         reason : str, optional
             Why this solver was chosen, for the certificate.
         **options
-            ``weights``, ``counts``, ``intercept``, ``indices`` and ``diagonal``, as for :meth:`decompose`.
+            ``weights``, ``counts``, ``copies``, ``intercept``, ``indices`` and ``diagonal``, as for
+            :meth:`decompose`.
 
         Returns
         -------
@@ -125,14 +126,15 @@ class Inducing:
             As for a fit.
         **options
             ``weights``: of shape (n,), not negative; rows of weight 0 take no part. ``counts``: whether they are
-            counts; where None, if all are whole numbers. ``intercept``: whether to fit one, False unless given.
+            counts; where None, if all are whole numbers. ``copies``: how often each row is there, where a weight is
+            copies · precision: both at once. ``intercept``: whether to fit one, False unless given.
             ``indices``: which rows the centres are, and ``diagonal``: k(x, x) of every row; either gives a bound on the
             distance from exact kernel ridge, the second a sharper one.
 
         Returns
         -------
         Decomposed
-            With ``filter``, ``fit`` and ``path``.
+            With ``filter``, ``fit``, ``path`` and ``left_out``.
         """
         return decompose(make_problem(A, Kmm, Y, **options))
 

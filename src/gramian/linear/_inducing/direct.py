@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ class Decomposed:
     Attributes
     ----------
     filter : Filter
-        σ² and projections of the weighted, centred features.
+        σ², and projections of the targets divided by their scale, of the weighted, centred features.
     vectors : ndarray of shape (r, r)
         V, the right singular vectors of the features.
     """
@@ -39,7 +40,7 @@ class Decomposed:
     vectors: Matrix
 
     def coordinates(self, lam: Vector) -> Matrix:
-        """C, of shape (r, t), for the λ of each target."""
+        """C, of shape (r, t), for the λ of each target, divided by its scale."""
         return np.asarray(self.vectors @ (self.filter.factors(lam) * self.filter.projections))
 
     def fit(self, shifts: Any, tol: float = 1e-8, reason: str = "asked for") -> InducingFit:
@@ -57,39 +58,52 @@ class Decomposed:
     def path(self, alphas: Any) -> RidgePath:
         """Return the model for every λ with its leave-one-out errors, centres fixed: one more pass."""
         lam = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
-        f, basis, t = self.filter, self.problem.basis, self.problem.Y.shape[1]
+        p, f, basis, scale = self.problem, self.filter, self.problem.basis, self.problem.scale
+        t = len(scale)
         c = np.tensordot(self.vectors, f.solution(lam), axes=1).reshape(basis.rank, len(lam) * t)
         a = basis.coefficients(c)
-        b = np.tile(self.problem.middle, len(lam))
-        b = b - self.first.sums @ a / self.problem.mass if self.problem.intercept else b
-        return RidgePath(
-            alphas=lam,
-            singular_values=np.sqrt(f.squares),
-            filter_factors=f.factors(lam),
-            dof=f.dof(lam),
-            coef=a.T.reshape(len(lam), t, basis.m),
-            intercept=b.reshape(len(lam), t),
-            loo=self._left_out(lam),
-            gcv=f.gcv(lam),
-            log_marginal_likelihood=f.log_likelihood(lam),
-            noise_variance=f.noise(lam),
-        )
+        b = np.tile(p.middle, len(lam))
+        b = b - self.first.sums @ a / p.mass if p.intercept else b
+        loo = self._mean_squares(lam)
+        nu = f.count - float(p.intercept)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # one row and an intercept leave nothing
+            return RidgePath(
+                alphas=lam,
+                singular_values=np.sqrt(f.squares),
+                filter_factors=f.factors(lam),
+                dof=f.dof(lam),
+                coef=a.T.reshape(len(lam), t, basis.m) * scale[:, None],
+                intercept=b.reshape(len(lam), t) * scale,
+                loo=loo * scale**2,
+                gcv=f.gcv(lam) * scale**2,
+                log_marginal_likelihood=f.log_likelihood(lam) - nu * np.log(scale),
+                noise_variance=f.noise(lam) * scale**2,
+            )
 
-    def _left_out(self, lam: Vector) -> Matrix:
-        """Mean squared leave-one-out errors, of shape (λs, t)."""
-        p, inverse = self.problem, self.filter.inverse(lam)
-        solution = self.filter.solution(lam).reshape(len(inverse), -1)
-        total = np.zeros((len(lam), p.Y.shape[1]))
-        for start, stop, K in blocks(p.A):
-            some = np.flatnonzero(p.w[start:stop] > 0)
-            if not len(some):
-                continue
-            F = (p.basis.features(K[some]) - self.first.mean[:, None]).T @ self.vectors
-            Y, w = p.Y[start:stop][some], p.w[start:stop][some]
-            errors = Y[:, None, :] - (F @ solution).reshape(len(Y), len(lam), -1)
-            leverage = w[:, None] * (F**2 @ inverse + float(p.intercept) / p.mass)
-            total += np.einsum("i,ilt->lt", w, leave_one_out(errors, leverage, w, p.counts) ** 2)
+    def left_out(self, alphas: Any) -> Iterator[tuple[npt.NDArray[np.intp], Matrix]]:
+        """Yield the numbers of some rows and their leave-one-out errors, of shape (rows, λs, t): one pass over all."""
+        lam = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+        return ((rows, errors * self.problem.scale) for rows, errors in self._scaled_errors(lam))
+
+    def _mean_squares(self, lam: Vector) -> Matrix:
+        """Mean squared leave-one-out errors of the targets divided by their scale, of shape (λs, t)."""
+        total = np.zeros((len(lam), len(self.problem.scale)))
+        for rows, errors in self._scaled_errors(lam):
+            total += np.einsum("i,ilt->lt", self.problem.w[rows], errors**2)
         return total / self.filter.count
+
+    def _scaled_errors(self, lam: Vector) -> Iterator[tuple[npt.NDArray[np.intp], Matrix]]:
+        p, inverse = self.problem, self.filter.inverse(lam)
+        t = len(p.scale)
+        solution = self.filter.solution(lam).reshape(len(inverse), len(lam) * t)
+        for start, stop, K in blocks(p.A):
+            rows = start + np.flatnonzero(p.w[start:stop] > 0)
+            if not len(rows):
+                continue
+            F = (p.basis.features(K[rows - start]) - self.first.mean[:, None]).T @ self.vectors
+            errors = p.Y[rows][:, None, :] - (F @ solution).reshape(len(rows), len(lam), t)
+            leverage = p.w[rows][:, None] * (F**2 @ inverse + float(p.intercept) / p.mass)
+            yield rows, leave_one_out(errors, leverage, p.copies[rows], True)
 
 
 def decompose(problem: Problem) -> Decomposed:
@@ -104,9 +118,10 @@ def decompose(problem: Problem) -> Decomposed:
     projected = V.T @ first.pull
     c = np.divide(projected, roots, out=np.zeros_like(projected), where=roots > 0)
     rest = np.maximum(w @ problem.Y**2 - np.sum(c**2, axis=0), 0.0)
-    rows = float(np.count_nonzero(w))
-    count, logs = (problem.mass, 0.0) if problem.counts else (rows, float(np.sum(np.log(w[w > 0]))))
-    return Decomposed(problem, first, Filter(squares, c, rest, count, problem.mass, problem.intercept, logs), V)
+    there, copies = w > 0, problem.copies
+    logs = float(copies[there] @ np.log(w[there] / copies[there]))
+    kept = Filter(squares, c, rest, float(copies.sum()), problem.mass, problem.intercept, logs)
+    return Decomposed(problem, first, kept, V)
 
 
 def _condition(squares: Vector, lam: Vector) -> float | None:

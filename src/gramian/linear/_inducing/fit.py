@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,15 @@ class InducingFit:
         across = self.basis.outside(K, F, own) + self.mean_outside
         return np.asarray(np.hypot(np.linalg.norm(F - self.mean[:, None], axis=0), across))
 
+    def times(self, scale: Vector | float) -> InducingFit:
+        """Return the model of targets ``scale`` times as large."""
+        bounds = self.certificate.error_bounds
+        certificate = self.certificate if bounds is None else self.certificate.with_(error_bounds=bounds * scale)
+        with np.errstate(over="ignore"):  # a square beyond the largest number is infinite
+            objective = self.objective * scale * scale
+        coef, intercept = self.coef * scale, self.intercept * scale
+        return replace(self, coef=coef, intercept=intercept, objective=objective, certificate=certificate)
+
     def __repr__(self) -> str:
         m, t = self.coef.shape
         return f"InducingFit({m} centres of rank {self.rank}, {t} targets; {self.certificate.method})"
@@ -91,7 +100,8 @@ def as_fit(
     objective = problem.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
     mean = _mean(problem, first)
     across = _mean_outside(problem, first, mean)
-    return InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis, mean, across)
+    found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis, mean, across)
+    return found.times(problem.scale)
 
 
 def _mean(problem: Problem, first: First) -> Vector:

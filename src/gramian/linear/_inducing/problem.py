@@ -28,13 +28,17 @@ class Problem:
     basis : Whitening
         Of the centres.
     Y : ndarray of shape (n, t)
-        Targets, less their means where there is an intercept.
+        Targets divided by ``scale``, less their means where there is an intercept.
     middle : ndarray of shape (t,)
         What was subtracted.
+    scale : ndarray of shape (t,)
+        A power of two near the largest target: squares of what is left neither overflow nor vanish.
     w : ndarray of shape (n,)
         Weights, not negative.
-    intercept, counts : bool
-        Whether there is an intercept; whether weights are counts.
+    copies : ndarray of shape (n,)
+        How often each row is there: its weight where weights are counts, otherwise once; 0 without weight.
+    intercept : bool
+        Whether there is one.
     indices : ndarray of shape (m,) or None
         Which rows the centres are.
     own : ndarray of shape (n,) or None
@@ -45,9 +49,10 @@ class Problem:
     basis: Whitening
     Y: Matrix
     middle: Vector
+    scale: Vector
     w: Vector
+    copies: Vector
     intercept: bool
-    counts: bool
     indices: npt.NDArray[np.intp] | None
     own: Vector | None
 
@@ -58,7 +63,7 @@ class Problem:
 
     @property
     def lengths(self) -> Vector:
-        """‖√w y‖ of every target as given, its mean included."""
+        """‖√w y‖ of every target divided by its scale, its mean included."""
         return np.asarray(np.sqrt(self.w @ self.Y**2 + self.mass * self.middle**2))
 
 
@@ -78,11 +83,12 @@ def make_problem(
     *,
     weights: Any = None,
     counts: bool | None = None,
+    copies: Any = None,
     intercept: bool = False,
     indices: Any = None,
     diagonal: Any = None,
 ) -> Problem:
-    """Check what was handed in, centre the targets and factor k(Z, Z)."""
+    """Check what was handed in, scale and centre the targets, and factor k(Z, Z)."""
     n, m = A.shape
     if np.dtype(A.dtype) != np.float64:
         raise ValueError(f"k(X, Z) is in {A.dtype}; dividing by small pivots of k(Z, Z) needs float64. Give dtype.")
@@ -96,11 +102,31 @@ def make_problem(
         raise ValueError("weights must be finite, not negative, and not all 0.")
     where = None if indices is None else _rows_of_centres(indices, w, m)
     own = None if diagonal is None else np.broadcast_to(np.asarray(diagonal, dtype=np.float64), (n,))
+    scale = _powers_of_two(Y)
+    Y = Y / scale
     middle = w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
     moved = Y - middle
     moved = moved * (w @ moved**2 > (8 * EPS * middle) ** 2 * w.sum())  # a constant is the intercept and nothing else
-    counts = bool(np.all(w == np.round(w))) if counts is None else counts
-    return Problem(A, whiten(np.asarray(Kmm, np.float64), intercept), moved, middle, w, intercept, counts, where, own)
+    each = _copies(w, counts, copies)
+    basis = whiten(np.asarray(Kmm, np.float64), intercept)
+    return Problem(A, basis, moved, middle, scale, w, each, intercept, where, own)
+
+
+def _powers_of_two(Y: Matrix) -> Vector:
+    """The power of two at or below the largest size of each target; 1 where all are 0. Dividing by it is exact."""
+    largest = np.max(np.abs(Y), axis=0, initial=0.0)
+    return np.asarray(np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0))
+
+
+def _copies(w: Vector, counts: bool | None, copies: Any) -> Vector:
+    """How often each row is there: as given; else its weight if weights are counts, or once."""
+    if copies is None:
+        counts = bool(np.all(w == np.round(w))) if counts is None else counts
+        return w if counts else (w > 0).astype(np.float64)
+    each = np.asarray(copies, dtype=np.float64)
+    if each.shape != w.shape or not np.all(np.isfinite(each) & (each >= 0) & ((each > 0) | (w == 0))):
+        raise ValueError(f"copies must be {len(w)} numbers, positive where the weight is.")
+    return np.asarray(np.where(w > 0, each, 0.0))
 
 
 def _rows_of_centres(indices: Any, w: Vector, m: int) -> npt.NDArray[np.intp]:
