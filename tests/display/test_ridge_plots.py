@@ -2,9 +2,11 @@
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from gramian.display.fit_plots import plot_ridge_fit
@@ -203,7 +205,8 @@ def test_a_certified_bound_is_drawn_where_asked_for(curve):
     assert plot_ridge_fit(model, x, y, ax=left, bound=True) is left
     at = np.linspace(0, 6, 300)
     f, bound = model.predict(at[:, None], return_bound=True)
-    np.testing.assert_allclose(line_of(left, "certified bound").get_ydata(), f + bound)
+    label = f"certified bound: ±{bound.max():.1e}"
+    np.testing.assert_allclose(line_of(left, label).get_ydata(), f + bound)
     assert len(plot_ridge_fit(model, x, y, ax=right).get_lines()) == 1
 
 
@@ -228,3 +231,64 @@ def test_wrong_shapes_are_named(curve):
         plot_ridge_fit(model, x, y, level=95)
     with pytest.raises(ValueError, match="target must be from 0 to 1"):
         plot_ridge_fit(model, x, np.column_stack([y, y]), target=2)
+
+
+def test_a_kernel_path_rises_and_is_drawn_from_the_largest():
+    x = np.linspace(0, 6, 30)[:, None]
+    model = KernelRidgeCV(alphas=ALPHAS, gamma=1.0).fit(x, np.sin(x[:, 0]))
+    kept = plot_ridge_path(model).axes[0]
+    largest, smallest = (line_of(kept, f"{which} σ").get_ydata() for which in ("largest", "smallest"))
+    s = model.path_.singular_values.max()
+    np.testing.assert_allclose(largest, s**2 / (s**2 + ALPHAS))
+    assert np.all(largest > smallest)
+    turned = RidgeCV(alphas=ALPHAS).fit(*sample()).path_
+    turned = replace(turned, singular_values=turned.singular_values[::-1], filter_factors=turned.filter_factors[::-1])
+    s = turned.singular_values.max()
+    np.testing.assert_allclose(
+        line_of(plot_ridge_path(turned).axes[1], "largest σ").get_ydata(), s**2 / (s**2 + ALPHAS)
+    )
+
+
+def test_long_names_leave_room_and_nothing_lies_on_the_titles():
+    X, y = sample()
+    names = [f"the_pressure_in_the_upper_chamber_measured_by_sensor_{j}" for j in range(4)]
+    figure = plot_ridge_path(RidgeCV(alphas=ALPHAS).fit(X, y), names=names)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert texts == [f"the_press…sensor_{j}" for j in range(4)]
+    assert figure.axes[2].get_window_extent(renderer).width > 0.6 * figure.bbox.width
+    for ax in figure.axes[:3]:
+        title = ax._left_title.get_window_extent(renderer)
+        assert not any(other.get_legend().get_window_extent(renderer).overlaps(title) for other in figure.axes[:3])
+
+
+def test_a_single_penalty_is_drawn_as_points():
+    axes = plot_ridge_path(RidgeCV(alphas=[1.0]).fit(*sample())).axes
+    assert all(line.get_marker() != "None" for line in axes[1].get_lines()[:4])
+    assert line_of(axes[1], "largest σ").get_marker() != line_of(axes[1], "smallest σ").get_marker()
+
+
+def test_markers_at_the_same_place_show_each_other():
+    _, _, criteria, likelihood = plot_ridge_path(RidgeCV(alphas=ALPHAS).fit(*sample())).axes
+    lines = [line for ax in (criteria, likelihood) for line in ax.get_lines() if line.get_marker() in MARKERS]
+    assert [line.get_markerfacecolor() for line in lines] == ["none"] * 3
+    sizes = [line.get_markersize() for line in lines]
+    assert all(small < 0.7 * large for large, small in pairwise(sizes))
+
+
+def test_coefficients_have_markers_all_along_their_lines():
+    ax = plot_ridge_path(RidgeCV(alphas=ALPHAS).fit(*sample())).axes[0]
+    lines = [line_of(ax, f"x{j}") for j in (1, 2, 3, 4)]
+    assert len({line.get_marker() for line in lines}) == 4
+    for line in lines:
+        start, step = line.get_markevery()
+        assert len(ALPHAS[start::step]) >= 5
+
+
+def test_a_bound_thinner_than_the_line_is_a_number(curve):
+    x, y = curve
+    model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0).fit(x[:, None], y)
+    labels = [text.get_text() for text in plot_ridge_fit(model, x, y, bound=True).get_legend().get_texts()]
+    assert float(labels[-1].removeprefix("certified bound: ±")) < 1e-9

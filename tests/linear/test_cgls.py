@@ -279,3 +279,32 @@ def test_what_does_not_fit_is_named(problem):
         CGLS()(Data(X), B, [1.0, -1.0, 0.0, 0.0])
     with pytest.raises(ValueError, match=r"start must have shape \(20, 4\)"):
         CGLS()(Data(X), B, 1.0, start=np.zeros((4, 20)))
+
+
+def test_the_warning_stands_at_the_line_that_called(problem):
+    X, B = problem[:2]
+    with pytest.warns(ConvergenceWarning) as caught:
+        CGLS(tol=1e-12, max_iterations=1)(Data(X), B, 1e-6)
+    assert caught[0].filename == __file__
+
+
+def test_scaling_survives_a_shift_beside_which_the_data_are_nothing():
+    rng = np.random.default_rng(0)
+    X, B = rng.standard_normal((40, 6)) * np.geomspace(1, 1e3, 6), rng.standard_normal((40, 2))
+    solved = CGLS()(Data(X), B, [1e250, 10.0], diagonal=np.sum(X**2, axis=0))
+    np.testing.assert_allclose(solved.values[:, 0], X.T @ B[:, 0] / 1e250, rtol=1e-9)  # (AᵀA + λ)⁻¹ is 1/λ there
+    np.testing.assert_allclose(solved.values[:, 1:], dense_ridge(X, B[:, 1:], 10.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e6, 1e9])
+def test_means_taken_off_afterwards_cost_digits_once_and_the_bound_knows(mean):
+    rng = np.random.default_rng(0)
+    D = np.round(rng.standard_normal((60, 3)) * 2**10) / 2**10
+    D -= np.round(D.mean(axis=0) * 2**10) / 2**10
+    B = rng.standard_normal((60, 1))
+    X = D + mean  # exact: both are multiples of 2⁻¹⁰ below 2⁴²
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        solved = CGLS(tol=1e-12)(Centred(Data(X), np.full(3, mean)), B, 1.0)
+    error = np.linalg.norm(solved.values - dense_ridge(D, B, [1.0]))
+    assert error <= solved.certificate.error_bounds[0] <= 1e-11 * mean

@@ -1,5 +1,7 @@
 """The λ-path against naive twins: explicit matrices, n refits, densities of the normal distribution, an integral."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -267,3 +269,34 @@ def test_a_path_shows_itself_as_a_line_and_as_a_table():
     assert repr(found) == ("RidgePath(3 values of λ from 0.1 to 10; least leave-one-out error 1.5 at λ = 1, df = 2.00)")
     assert found.table()["loo"].tolist() == [2.0, 1.5, 3.0]
     assert list(found.table()) == ["alpha", "dof", "loo", "gcv", "log_marginal_likelihood", "noise_variance"]
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1e-12, 1e-18, 1e-120])
+def test_what_a_tiny_penalty_leaves_does_not_cancel(lam):
+    squares, c = np.array([9.0, 4.0, 1.0]), np.array([[3.0], [-2.0], [1.0]])
+    f = Filter(squares, c, np.zeros(1), 4.0, 4.0, True)
+    left = [Fraction(lam) / (Fraction(s) + Fraction(lam)) for s in squares]
+    rss = sum(r**2 * Fraction(v) ** 2 for r, v in zip(left, c[:, 0], strict=True))
+    assert f.free(lam)[0] == pytest.approx(float(sum(left)), rel=1e-14, abs=0)
+    assert f.gcv(lam)[0, 0] == pytest.approx(float(4 * rss / sum(left) ** 2), rel=1e-14, abs=0)
+    assert f.noise(lam)[0, 0] == pytest.approx(float(rss / sum(left)), rel=1e-14, abs=0)
+
+
+def test_directions_that_cannot_be_there_take_no_degrees_of_freedom():
+    # three observations and an intercept have two directions: the least squares are rounding, larger than λ or not
+    f = Filter(np.array([1e-17, 4.0, 0.0, 1.0]), np.zeros((4, 1)), np.zeros(1), 3.0, 3.0, True)
+    assert f.free(1e-18)[0] == pytest.approx(1.25e-18, rel=1e-14, abs=0)
+
+
+def test_what_is_beyond_the_data_hides_what_a_tiny_penalty_leaves():
+    f = Filter(np.array([1.0]), np.ones((1, 2)), np.array([1e-20, 0.0]), 1.0, 1.0, False)
+    assert f.gcv(1e-14)[0].tolist() == [np.inf, pytest.approx(1.0)]
+    assert np.isnan(f.noise(1e-14)[0]).tolist() == [True, False]
+
+
+def test_a_target_of_zeros_has_no_largest_likelihood():
+    f = Filter(np.array([4.0, 1.0]), np.array([[0.0, 1.0], [0.0, 2.0]]), np.zeros(2), 3.0, 3.0, True)
+    assert f.log_likelihood([0.5, 1.0])[:, 0].tolist() == [np.inf, np.inf]
+    assert np.isfinite(f.log_likelihood([0.5, 1.0])[:, 1]).all()
+    assert f.log_likelihood(0.0)[0, 0] == -np.inf
+    assert np.isfinite(f.log_likelihood(0.5, 2.0)).all()

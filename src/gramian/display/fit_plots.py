@@ -43,7 +43,7 @@ def plot_ridge_fit(
         Share of new observations in the band.
     bound : bool, default=False
         Also draw the certified bound on the distance from the exact solution, of a model that predicts with
-        ``return_bound``.
+        ``return_bound``; its largest value is in the legend, as it may be thinner than the line.
     target : int, default=0
         Which target, where there are several.
     ax : matplotlib.axes.Axes, optional
@@ -64,31 +64,42 @@ def plot_ridge_fit(
     >>> [text.get_text() for text in plot_ridge_fit(model, x, np.sin(x)).get_legend().get_texts()]
     ['data', 'prediction', '95% of new observations']
     """
-    points, values = _one_variable(x), _target(np.asarray(y, dtype=float), target)
-    if len(points) != len(values):
-        raise ValueError(f"x has {len(points)} points, y {len(values)}.")
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+    points, values = _checked(x, y, level, target)
     ax = new_axes(ax, (6.4, 4.2))
     ax.grid(color=GRID)
     line = np.linspace(points.min(), points.max(), STEPS)
     ax.scatter(points, values, s=18, color=INK, alpha=0.6, linewidths=0, label="data", zorder=3)
     curve = _target(np.asarray(model.predict(line[:, None]), dtype=float), target)
     ax.plot(line, curve, color=PALETTE[0], linewidth=2, label="prediction", zorder=4)
-    band = _band(model, line, level, target)
-    if band is not None:
-        ax.fill_between(
-            line, *band, color=PALETTE[3], alpha=0.4, linewidth=0, label=f"{100 * level:.4g}% of new observations"
-        )
+    _draw_band(ax, line, _band(model, line, level, target), f"{100 * level:.4g}% of new observations")
     if bound:
-        distance = _target(np.asarray(model.predict(line[:, None], return_bound=True)[1], dtype=float), target)
-        for side in (-1, 1):
-            label = "certified bound" if side > 0 else None
-            ax.plot(line, curve + side * distance, color=PALETTE[1], linestyle="--", label=label)
+        _draw_bound(ax, line, curve, _target(np.asarray(model.predict(line[:, None], return_bound=True)[1]), target))
     ax.set(xlabel="x", ylabel="y")
     ax.set_title("Data and prediction", loc="left")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4, frameon=False, fontsize="small")
     return ax
+
+
+def _checked(x: ArrayLike, y: ArrayLike, level: float, target: int) -> tuple[Array, Array]:
+    """Points and their values, of the same number, and a level that is a share."""
+    points, values = _one_variable(x), _target(np.asarray(y, dtype=float), target)
+    if len(points) != len(values):
+        raise ValueError(f"x has {len(points)} points, y {len(values)}.")
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+    return points, values
+
+
+def _draw_band(ax: Axes, line: Array, band: tuple[Array, Array] | None, label: str) -> None:
+    if band is not None:
+        ax.fill_between(line, *band, color=PALETTE[3], alpha=0.4, linewidth=0, label=label)
+
+
+def _draw_bound(ax: Axes, line: Array, curve: Array, distance: Array) -> None:
+    """Both sides of the bound, over the curve, and how wide it is at most."""
+    for side in (-1, 1):
+        label = f"certified bound: ±{np.max(distance):.1e}" if side > 0 else None
+        ax.plot(line, curve + side * distance, color=PALETTE[1], linestyle="--", linewidth=1.2, label=label, zorder=5)
 
 
 def _one_variable(x: ArrayLike) -> Array:

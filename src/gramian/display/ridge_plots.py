@@ -19,6 +19,8 @@ Array = NDArray[Any]
 
 NAMED = len(PALETTE)  # coefficients that get a colour and a name; the others are grey
 DIRECTIONS = 12  # of shrinkage, drawn where there are more
+LONGEST = 18  # letters of a name: more would take the room of the picture
+REPEATED = 6  # markers along a line
 WIDE = 30.0  # largest over smallest error from which they are drawn on a logarithmic scale
 
 
@@ -31,16 +33,17 @@ class Criterion:
     colour: str
     line: str
     marker: str
+    size: float  # of the marker: where two have the same least value the smaller lies in the larger
 
 
-LOO = Criterion("loo", "leave-one-out", PALETTE[0], "-", "o")
-GCV = Criterion("gcv", "GCV", PALETTE[1], "--", "s")
-LIKELIHOOD = Criterion("marginal_likelihood", "−log likelihood (right)", PALETTE[2], ":", "D")
+LOO = Criterion("loo", "leave-one-out", PALETTE[0], "-", "o", 12.0)
+GCV = Criterion("gcv", "GCV", PALETTE[1], "--", "s", 7.5)
+LIKELIHOOD = Criterion("marginal_likelihood", "−log likelihood (right)", PALETTE[2], ":", "D", 4.0)
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One target of a path, λ > 0 in rising order, and the λ chosen (NaN for one that is not on the axis)."""
+    """One target of a path, λ > 0 rising, directions from the largest σ to the smallest, and the λ chosen."""
 
     lam: Array
     dof: Array
@@ -124,7 +127,8 @@ def _view(model: Any, target: int, criterion: str) -> View:
     if not len(order):
         raise ValueError("The path has no λ above 0 to draw.")
     chosen = path.alphas[path.best(criterion)] if path is model else np.atleast_1d(model.alpha_)
-    kept = path.singular_values[:, None] * path.filter_factors
+    falling = np.argsort(-path.singular_values, kind="stable")
+    kept = (path.singular_values[:, None] * path.filter_factors)[falling]
     return View(
         lam=path.alphas[order],
         dof=path.dof[order],
@@ -144,18 +148,25 @@ def _names(model: Any, names: Sequence[str] | None, p: int) -> list[str]:
 
 
 def _draw_coefficients(ax: Axes, view: View, names: list[str]) -> None:
-    """Every coefficient; the largest by name, in colours and with markers where λ was chosen."""
+    """Every coefficient; the largest by name, in colours and with markers along the line, each at its own places."""
     size = np.max(np.abs(view.coef), axis=0)
     named = np.sort(np.argsort(-size, kind="stable")[:NAMED])
     rest = np.setdiff1d(np.arange(len(names)), named)
     ax.plot(view.lam, view.coef[:, rest], color="#bbbbbb", linewidth=0.8)
-    at = int(np.argmin(np.abs(np.log(view.lam) - np.log(view.chosen)))) if view.chosen > 0 else 0
-    for j, colour, marker in zip(named, PALETTE, MARKERS, strict=False):
-        ax.plot(view.lam, view.coef[:, j], color=colour, marker=marker, markevery=[at], label=names[j])
+    step = max(1, len(view.lam) // REPEATED)
+    for k, (j, colour, marker) in enumerate(zip(named, PALETTE, MARKERS, strict=False)):
+        style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "markevery": (k % step, step)}
+        ax.plot(view.lam, view.coef[:, j], label=_short(names[j]), **style)
     ax.axhline(0.0, color=INK, linewidth=0.8)
     ax.set_ylabel("coefficient")
     ax.set_title("Coefficients", loc="left")
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small")
+
+
+def _short(name: str) -> str:
+    """A long name without its middle: its ends tell it from others."""
+    half = (LONGEST - 1) // 2
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1 - half]}…{name[-half:]}"
 
 
 def _draw_kept(ax: Axes, view: View) -> None:
@@ -166,7 +177,10 @@ def _draw_kept(ax: Axes, view: View) -> None:
         first, last = j == 0, j == r - 1 and r > 1
         colour, line = (PALETTE[0], "-") if first else (PALETTE[1], "--") if last else ("#999999", "-")
         label = "largest σ" if first else "smallest σ" if last else None
-        ax.plot(view.lam, view.kept[j], color=colour, linestyle=line, linewidth=2 if label else 1, label=label)
+        style: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 2 if label else 1}
+        if len(view.lam) == 1:  # of which there is no line
+            style["marker"] = "o" if first else "s" if last else "_"
+        ax.plot(view.lam, view.kept[j], label=label, **style)
     ax.set(ylabel="σ²/(σ²+λ)", ylim=(-0.03, 1.03))
     ax.set_title("Kept of each direction", loc="left")
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small")
@@ -183,6 +197,7 @@ def _draw_criteria(ax: Axes, view: View) -> None:
             continue
         least = int(np.nanargmin(values))
         style: dict[str, Any] = {"color": criterion.colour, "linestyle": criterion.line, "marker": criterion.marker}
+        style |= {"markersize": criterion.size, "markerfacecolor": "none", "markeredgewidth": 1.5}
         handles += scale.plot(view.lam, values, markevery=[least], label=criterion.label, **style)
     errors = np.concatenate([view.curves[c.key] for c in (LOO, GCV)])
     errors = errors[np.isfinite(errors)]
@@ -191,7 +206,8 @@ def _draw_criteria(ax: Axes, view: View) -> None:
     ax.set_ylabel("mean squared error")
     right.set_ylabel("−log marginal likelihood")
     ax.set_title("What chooses λ", loc="left")
-    ax.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, fontsize="small")
+    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.28), "ncols": 3}
+    ax.legend(handles=handles, frameon=False, fontsize="small", **below)
 
 
 def _draw_penalty(axes: Sequence[Axes], view: View) -> None:

@@ -94,7 +94,8 @@ def _choose(inputs: RidgeInputs, task: Task) -> Chosen:
     index = np.broadcast_to(best, (t,))
     fitted = certified(problem, route_of(problem, found, lam[index]), lam[index], way)
     solved = together(problem, [(np.arange(t), fitted)], scaled_penalties(problem, alphas[index])[1], task.data)
-    solved = replace(_noting_ends(solved, alphas, alphas[index]), warnings=_unscored(scores))
+    solved = _noting_ends(solved, alphas, alphas[index])
+    solved = replace(solved, warnings=(*solved.warnings, *_unscored(scores, problem, task)))
     told = scores if task.score is not None else _criterion(path, task)
     return Chosen(alphas[index], told[best, np.arange(told.shape[1])], solved, path, _results(problem, left, task))
 
@@ -110,10 +111,18 @@ def _noting_ends(solved: Solved, alphas: Vector, chosen: Vector) -> Solved:
     return replace(solved, certificate=certificate.with_(notes=(*certificate.notes, *notes)))
 
 
-def _unscored(scores: Matrix) -> tuple[str, ...]:
+def _unscored(scores: Matrix, problem: RidgeProblem, task: Task) -> tuple[str, ...]:
     """Say so where no λ could be told from another."""
     if np.all(np.isfinite(scores).any(axis=0)):
         return ()
+    constant = np.flatnonzero(problem.energy == 0.0)
+    if task.criterion == "marginal_likelihood" and len(constant):
+        which = f"Column {constant[0]} of y" if problem.Y.shape[1] > 1 else "y"
+        return (
+            f"{which} is {'constant' if problem.intercept else '0 in every row'}: every alpha fits it without error, "
+            "the likelihood grows without bound and prefers none, so that the first alpha was taken. Leave such a "
+            "target out, or use criterion='loo'.",
+        )
     return (
         "No alpha has a finite score, so that the first was taken: some row determines its own fit, and nothing is "
         "known of its error when left out. Try larger alphas, or criterion='marginal_likelihood'.",

@@ -21,13 +21,27 @@ from gramian.compute.memory import refuse_beyond_memory
 from gramian.estimators._ridge_problem import RidgeProblem, host
 from gramian.linear.path import Filter
 
-__all__ = ["SAFE", "Decomposition", "augmented_triangle", "by_cogram", "by_gram", "by_rows", "by_svd", "is_safe"]
+__all__ = [
+    "CONTRACTION",
+    "SAFE",
+    "Decomposition",
+    "augmented_triangle",
+    "by_cogram",
+    "by_gram",
+    "by_rows",
+    "by_svd",
+    "cancelled",
+    "is_safe",
+    "real_columns",
+    "relative_rounding",
+]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 EPS = 2.0**-52
 SAFE = 1e7  # of a condition number: the Gram route then keeps nine digits before, and sixteen after, a correction
+CONTRACTION = 0.01  # of an error by one correction with a Gram matrix that rounding has changed
 COLUMN_BYTES = 2**24  # of a dense block of columns
 
 
@@ -44,7 +58,7 @@ class Decomposition:
     projections : ndarray of shape (r, t)
         c.
     rest : ndarray of shape (t,)
-        ‖ỹ − UUᵀỹ‖².
+        ‖ỹ − UUᵀỹ‖²; exactly 0 where U spans all that centring left.
     dual : bool
         Whether the basis is U.
     label : str
@@ -68,7 +82,13 @@ class Decomposition:
 
     def rank(self, problem: RidgeProblem) -> int:
         """How many σ stand out of rounding: that of the data, or that of their squares."""
-        return int(np.count_nonzero(np.sqrt(self.squares) > self._level(problem) * np.sqrt(self.top)))
+        lost = cancelled(problem) ** 0.5 if self.squared else 4 * EPS * problem.A.offset**0.5
+        return int(np.count_nonzero(np.sqrt(self.squares) > max(self._level(problem) * self.top**0.5, lost)))
+
+    def spans(self, problem: RidgeProblem) -> bool:
+        """Whether U spans all that centring left of Ỹ, so that c alone knows the residuals."""
+        most = problem.weights.rows - int(problem.intercept)
+        return self.dual or (not self.squared and len(self.squares) >= most)
 
     def _level(self, problem: RidgeProblem) -> float:
         level = relative_rounding(problem)
@@ -80,9 +100,15 @@ class Decomposition:
         return float(np.max(self.squares, initial=0.0))
 
     def smallest(self, problem: RidgeProblem) -> float:
-        """The least σ² among all p directions of the coefficients, or n of the dual ones; 0 where there are more."""
+        """The least σ² among all p directions of the coefficients, or n of the dual ones; 0 where there are more.
+
+        Sparse data are centred after they are multiplied: what cancels there is taken off.
+        """
         size = min(problem.source.shape) if self.dual else problem.source.shape[1]
-        return float(np.min(self.squares)) if len(self.squares) >= size else 0.0
+        if len(self.squares) < size:
+            return 0.0
+        least, dust = float(np.min(self.squares)), 4 * EPS * problem.A.offset**0.5
+        return max(least - cancelled(problem), 0.0) if self.squared else max(least**0.5 - dust, 0.0) ** 2
 
 
 def relative_rounding(problem: RidgeProblem) -> float:
@@ -93,10 +119,23 @@ def relative_rounding(problem: RidgeProblem) -> float:
     return float(EPS * max(n, p))
 
 
+def cancelled(problem: RidgeProblem) -> float:
+    """What rounding leaves in a Gram matrix of sparse data from which large means are taken off afterwards."""
+    return float(4 * EPS * problem.A.offset)
+
+
+def real_columns(problem: RidgeProblem) -> npt.NDArray[np.bool_]:
+    """Which columns of X̃ are more than the rounding of a constant's mean."""
+    dust = (4.0 if problem.source.sparse else 4e-6) * EPS * host(problem.mean)
+    return np.asarray(problem.diagonal > problem.weights.mass * dust**2)
+
+
 def is_safe(found: Decomposition, problem: RidgeProblem, lam: float) -> bool:
     """Whether σ² + λ keeps its digits although σ² came from a Gram matrix."""
     low = found.smallest(problem) + lam
-    return not found.squared or (low > 0.0 and (found.top + lam) <= SAFE * low)
+    return not found.squared or (
+        low > 0.0 and (found.top + lam) <= SAFE * low and cancelled(problem) <= CONTRACTION * low
+    )
 
 
 def by_gram(problem: RidgeProblem) -> Decomposition:
@@ -124,23 +163,26 @@ def by_cogram(problem: RidgeProblem) -> Decomposition:
     return Decomposition(squares, U, c, np.zeros(c.shape[1]), True, "eigenvectors of X̃X̃ᵀ", True)
 
 
-def _emptied(problem: RidgeProblem) -> Vector | None:
-    """√w/‖√w‖, with which every column of X̃ and Ỹ is orthogonal; None without an intercept."""
-    if not problem.intercept:
-        return None
-    root = problem.weights.root
-    root = np.ones(problem.source.shape[0]) if root is None else root
-    return np.asarray(root / np.linalg.norm(root))
+def _emptied(problem: RidgeProblem) -> Matrix:
+    """Directions with which every column of X̃ and Ỹ is orthogonal: √w/‖√w‖ of an intercept, and rows of weight 0."""
+    n, root = problem.source.shape[0], problem.weights.root
+    root = np.ones(n) if root is None else root
+    absent = np.flatnonzero(root == 0.0)
+    Q = np.zeros((n, len(absent) + int(problem.intercept)))
+    Q[absent, np.arange(len(absent))] = 1.0
+    if problem.intercept:
+        Q[:, -1] = root / np.linalg.norm(root)
+    return Q
 
 
-def _eigen_without(K: Matrix, q: Vector | None) -> tuple[Vector, Matrix]:
-    """Eigenpairs of K in descending order, without q, an eigenvector of the eigenvalue 0."""
-    if q is None:
-        squares, U = la.eigh(K, check_finite=False)
-        return np.maximum(squares[::-1], 0.0), np.ascontiguousarray(U[:, ::-1])
-    lift = 2.0 * float(np.trace(K)) or 1.0  # above all others, so that no other eigenvector mixes with q
-    squares, U = la.eigh(K + (lift * q)[:, None] * q[None, :], check_finite=False)
-    return np.maximum(squares[-2::-1], 0.0), np.ascontiguousarray(U[:, -2::-1])
+def _eigen_without(K: Matrix, Q: Matrix) -> tuple[Vector, Matrix]:
+    """Eigenpairs of K in descending order, without the columns of Q, eigenvectors of the eigenvalue 0."""
+    if Q.shape[1]:
+        lift = 2.0 * float(np.trace(K)) or 1.0  # above all others, so that no other eigenvector mixes with Q
+        K = K + (lift * Q) @ Q.T
+    squares, U = la.eigh(K, check_finite=False)
+    kept = slice(-1 - Q.shape[1], None, -1)
+    return np.maximum(squares[kept], 0.0), np.ascontiguousarray(U[:, kept])
 
 
 def by_rows(problem: RidgeProblem) -> Decomposition:
@@ -172,32 +214,31 @@ def by_svd(problem: RidgeProblem, *, dual: bool = False) -> Decomposition:
     if problem.source.sparse:
         return _by_columns(problem)
     refuse_beyond_memory(24.0 * n * p, f"The SVD of a dense {n} × {p} matrix", "Use solver='cg' or a larger alpha.")
-    X, q = host(problem.A.to_dense()), _emptied(problem)
-    if q is not None:
-        X = np.concatenate([_lift(problem) * q[:, None], X], axis=1)
-    U, sigma, Vt = la.svd(X, full_matrices=False, overwrite_a=True, check_finite=False)
-    U, sigma, Vt = (U, sigma, Vt) if q is None else (U[:, 1:], sigma[1:], Vt[1:, 1:])
+    X, Q = host(problem.A.to_dense()), _emptied(problem)
+    k = Q.shape[1]
+    # to_dense may be the caller's own array: only a copy is ours to write over
+    X = np.concatenate([_lift(problem) * Q, X], axis=1) if k else X
+    U, sigma, Vt = la.svd(X, full_matrices=False, overwrite_a=k > 0, check_finite=False)
+    U, sigma, Vt = U[:, k:], sigma[k:], Vt[k:, k:]
     c = U.T @ problem.targets
-    rest = np.sum((problem.targets - U @ c) ** 2, axis=0)
-    return Decomposition(sigma**2, U if dual else Vt.T, c, rest, dual, "SVD of X̃", False)
+    return Decomposition(sigma**2, U if dual else Vt.T, c, np.zeros(c.shape[1]), dual, "SVD of X̃", False)
 
 
 def _lift(problem: RidgeProblem) -> float:
-    """A singular value for √w above all others, so that no other direction mixes with it."""
+    """A singular value for what is empty, above all others, so that no other direction mixes with it."""
     return 2.0 * problem.total**0.5 or 1.0
 
 
 def _by_columns(problem: RidgeProblem) -> Decomposition:
     """U and Σ from the R of X̃ᵀ = QR, a block of columns at a time: sparse data are never dense at once."""
-    q = _emptied(problem)
-    R = np.zeros((0, problem.source.shape[0])) if q is None else _lift(problem) * q[None, :]
+    Q = _emptied(problem)
+    k, R = Q.shape[1], _lift(problem) * Q.T
     for block in _column_blocks(problem):
         R = cpu.triangle(np.concatenate([R, block]))
     _, sigma, Ut = la.svd(R, full_matrices=False, check_finite=False)
-    U, sigma = (Ut.T, sigma) if q is None else (Ut[1:].T, sigma[1:])
+    U, sigma = Ut[k:].T, sigma[k:]
     c = U.T @ problem.targets
-    rest = np.sum((problem.targets - U @ c) ** 2, axis=0)
-    return Decomposition(sigma**2, U, c, rest, True, "SVD of the R of X̃ᵀ = QR", False)
+    return Decomposition(sigma**2, U, c, np.zeros(c.shape[1]), True, "SVD of the R of X̃ᵀ = QR", False)
 
 
 def _column_blocks(problem: RidgeProblem) -> Iterator[Matrix]:

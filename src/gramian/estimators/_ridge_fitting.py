@@ -15,7 +15,7 @@ from gramian.estimators._ridge_factor import Decomposition, by_cogram, by_gram, 
 from gramian.estimators._ridge_inputs import ITERATIVE, RidgeInputs
 from gramian.estimators._ridge_ols import SMALL, LeastSquares
 from gramian.estimators._ridge_problem import RidgeProblem, host, ridge_problem
-from gramian.estimators._ridge_routes import KEEP, Cholesky, Group, Route, route_of
+from gramian.estimators._ridge_routes import KEEP, Cholesky, Group, Route, norms, route_of
 from gramian.estimators._scores import beside
 from gramian.linear.cgls import CGLS
 from gramian.results import Residual
@@ -52,6 +52,7 @@ class Solved:
     solver: str
     rss: Vector
     dof: Vector
+    free: Vector
     rank: int | None
     groups: tuple[Group, ...]
     warnings: tuple[str, ...] = ()
@@ -132,14 +133,13 @@ def _route(problem: RidgeProblem, lam: Vector, way: Way) -> Route:
 
 
 def decompose(problem: RidgeProblem, way: Way, least: float, *, dual: bool = False) -> Decomposition:
-    """Decompose the Gram matrix where that is safe for λ ≥ ``least``, else the data; ``dual``: U where p ≥ n − 1."""
+    """Decompose the Gram matrix where that is safe for λ ≥ ``least``, else the data; ``dual``: with U, not V."""
     n, p = problem.source.shape
     if way.method in ("primal", "dual"):
         found = by_gram(problem) if way.method == "primal" else by_cogram(problem)
         if is_safe(found, problem, least):
             return found
-    wide = p > n or (dual and p >= n - int(problem.intercept))
-    return by_svd(problem, dual=dual) if wide else by_rows(problem)
+    return by_svd(problem, dual=dual) if p >= n - int(problem.intercept) else by_rows(problem)
 
 
 def together(
@@ -147,20 +147,47 @@ def together(
 ) -> Solved:
     """All targets in their order and in the data's own units."""
     t, p = problem.Y.shape[1], problem.source.shape[1]
-    coef, rss, dof, residuals, bounds = np.zeros((p, t)), np.zeros(t), np.zeros(t), np.zeros(t), np.zeros(t)
+    coef, (rss, dof, free, residuals, bounds) = np.zeros((p, t)), np.zeros((5, t))
     groups, messages = [], []
     with np.errstate(over="ignore", under="ignore"):
         for columns, part in parts:
             coef[:, columns] = part.B * factor[columns]
             rss[columns] = part.rss / problem.y_unit / problem.y_unit
-            dof[columns] = part.route.dof
+            dof[columns], free[columns] = part.route.dof, part.route.free
             residuals[columns] = part.certificate.residuals
             bounds[columns] = part.bounds * factor[columns]
             groups += _kept(problem, part.route, columns, keep_all)
             messages += _rank_message(part.route, p)
     certificate = _joined(problem, [part for _, part in parts]).with_(residuals=residuals, error_bounds=bounds)
+    certificate = _as_returned(certificate, coef, problem.source)
+    messages += _missed_message(certificate, problem)
     route, dof = parts[0][1].route, dof + float(problem.intercept)
-    return Solved(coef, problem, certificate, route.solver, rss, dof, route.rank, tuple(groups), tuple(messages))
+    return Solved(coef, problem, certificate, route.solver, rss, dof, free, route.rank, tuple(groups), tuple(messages))
+
+
+def _as_returned(certificate: Residual, coef: Matrix, source: Source) -> Residual:
+    """The certificate with the rounding of coefficients that are returned in single precision."""
+    if source.dtype != source.xp.float32 or certificate.error_bounds is None:
+        return certificate
+    with np.errstate(over="ignore", invalid="ignore"):
+        lost = norms(coef - coef.astype(np.float32))
+    return certificate.with_(error_bounds=certificate.error_bounds + lost)
+
+
+def _missed_message(certificate: Residual, problem: RidgeProblem) -> list[str]:
+    if certificate.converged:
+        return []
+    remedy = (
+        "Sparse data are centred after they are multiplied, and where means are large beside the spread of their "
+        "columns digits cancel: pass a dense array, or subtract constants from such columns first."
+        if problem.A.offset > problem.total
+        else "Use a larger alpha, bring the columns to similar size, or leave out those that nearly follow from others."
+    )
+    return [
+        f"{certificate.method}: the gradient at the solution is {certificate.worst:.1e} of ‖X̃ᵀỹ‖, rounding included, "
+        f"and was to be at most {certificate.tolerance:.0e}. {remedy} certificate_.error_bounds says how far off the "
+        "coefficients can be."
+    ]
 
 
 def _joined(problem: RidgeProblem, parts: list[Certified]) -> Residual:
@@ -197,11 +224,13 @@ def _iterative(problem: RidgeProblem, lam: Vector, way: Way, options: Options) -
     """Conjugate gradients: the decomposition, and with it degrees of freedom and variances, is not made."""
     shifts, factor = scaled_penalties(problem, lam)
     solver = CGLS(options.tol or None, options.max_iterations)
-    found = solver(problem.A, beside(problem.source, problem.targets), shifts, reason=way.reason)
+    targets = beside(problem.source, problem.targets)
+    found = solver(problem.A, targets, shifts, diagonal=problem.diagonal, reason=way.reason)
     certificate = found.certificate
     bounds = certificate.error_bounds
     certificate = certificate.with_(
         passes=certificate.passes + problem.passes, error_bounds=None if bounds is None else bounds * factor
     )
-    unknown = np.full(len(lam), np.nan)
-    return Solved(host(found.values) * factor, problem, certificate, "cg", unknown, unknown, None, ())
+    coef, unknown = host(found.values) * factor, np.full(len(lam), np.nan)
+    certificate = _as_returned(certificate, coef, problem.source)
+    return Solved(coef, problem, certificate, "cg", unknown, unknown, unknown, None, ())

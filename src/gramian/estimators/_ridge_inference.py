@@ -18,7 +18,7 @@ from gramian.estimators._parameters import one_of
 from gramian.estimators._problem import centred_data
 from gramian.estimators._ridge_fitting import Solved
 from gramian.estimators._ridge_problem import host
-from gramian.estimators._ridge_routes import Group
+from gramian.estimators._ridge_routes import KEEP, Group
 from gramian.estimators._scores import beside
 from gramian.operators import Multiple
 from gramian.sources import Source
@@ -29,7 +29,7 @@ Array = Any
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
-PRIVATE = ("_centre", "_count", "_groups", "_level", "_mass")  # what a fit leaves for these methods
+PRIVATE = ("_centre", "_count", "_free", "_groups", "_level", "_mass")  # what a fit leaves for these methods
 
 
 class LinearPredictions:
@@ -45,6 +45,7 @@ class LinearPredictions:
     _centre: Vector
     _mass: float
     _count: float
+    _free: Vector
 
     def predict(self, X: Any, return_std: bool = False) -> Array:
         r"""Predictions f(x) = xᵀŵ + b, and the standard deviation of a new observation there.
@@ -105,7 +106,7 @@ class LinearPredictions:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
         source = open_input(self, X, reset=False)
         spread = self._noise() * ((1.0 if kind == "prediction" else 0.0) + self._leverage(source))
-        half = stdtrit(self._count - np.atleast_1d(self.dof_), (1.0 + level) / 2) * np.sqrt(spread)
+        half = stdtrit(self._free, (1.0 + level) / 2) * np.sqrt(spread)
         F, half = self._values(source), beside(source, half)
         return self._shaped(F - half), self._shaped(F + half)
 
@@ -148,11 +149,17 @@ class LinearPredictions:
 
     def _known_groups(self) -> tuple[Group, ...]:
         if sum(len(group.targets) for group in self._groups) < self._targets:
-            raise ValueError(
-                f"This model was fitted with solver_={self.solver_!r}, which did not keep a decomposition, so that "
-                "variances are not known. Fit with solver='svd'."
+            why = (
+                "Conjugate gradients make no decomposition"
+                if self.solver_ == "cg"
+                else f"The inverse of {self._p} columns was too large to keep with the model (limit: {KEEP:,} numbers)"
             )
+            raise ValueError(f"{why}, so that variances are not known. {self._keeping()}")
         return self._groups
+
+    def _keeping(self) -> str:
+        """What to do to have the inverse kept."""
+        return "Fit with solver='svd', which keeps it whatever its size."
 
     def _values(self, source: Source) -> Array:
         """Predictions of shape (n, t), about the mean of the training rows while intercept_ is as it was fitted."""
@@ -197,8 +204,9 @@ class LinearPredictions:
         one = coef.shape[0] == 1
         self.coef_ = beside(source, coef[0] if one else coef)
         self.intercept_ = _named(source, b.astype(coef.dtype), ndim) if problem.intercept else 0.0
-        free = problem.weights.count - solved.dof
-        noise = np.divide(solved.rss, free, out=np.full(len(free), np.nan), where=free > 1e-9 * problem.weights.count)
+        free = solved.free
+        noise = np.divide(solved.rss, free, out=np.full(len(free), np.nan), where=free > 0)
+        self._free = free
         self.noise_variance_ = float(noise[0]) if one else noise
         self.dof_ = solved.dof if np.ptp(solved.dof) > 0 else float(solved.dof[0])  # NaN where unknown
         self.solver_ = solved.solver

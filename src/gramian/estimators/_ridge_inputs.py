@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_array
 
 from gramian.analysis._weights import frequencies
 from gramian.estimators._inputs import open_input
 from gramian.estimators._parameters import one_of
+from gramian.estimators._targets import check_targets, whole_numbers
 from gramian.sources import Source, open_source
 
 __all__ = ["ITERATIVE", "SOLVERS", "RidgeInputs", "Weights", "check_ridge", "open_ridge", "penalties", "weights_of"]
@@ -24,6 +24,7 @@ Vector = npt.NDArray[np.float64]
 
 ITERATIVE = ("cg", "lsqr", "sparse_cg", "sag", "saga")  # scikit-learn's names, all of them our block CGLS
 SOLVERS = ("auto", "svd", "cholesky", "primal", "dual", *ITERATIVE)
+WIDEST = 1e100  # the largest weight lies within 1/WIDEST and WIDEST
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +90,11 @@ class RidgeInputs:
 
 def open_ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RidgeInputs:
     """Open X, record its columns on the estimator, and check y and the weights against it."""
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
-        )
     source = open_input(estimator, X, reset=True)
-    Y, ndim = _targets(y, source.shape[0])
-    return RidgeInputs(source, Y, weights_of(sample_weight, source.shape[0]), ndim)
+    Y, vector = check_targets(estimator, _read(y), source.shape[0])
+    if Y.shape[1] == 0:
+        raise ValueError("y has no columns: 0 targets were given, at least 1 is needed.")
+    return RidgeInputs(source, Y, weights_of(sample_weight, source.shape[0]), 1 if vector else 2)
 
 
 def weights_of(sample_weight: Any, n: int) -> Weights:
@@ -108,54 +107,41 @@ def weights_of(sample_weight: Any, n: int) -> Weights:
     >>> w.counts, w.rows, w.count
     (True, 2, 3.0)
     """
-    w = frequencies(sample_weight, n)
-    counts = bool(np.all(w == np.floor(w)))
+    given = sample_weight.detach() if hasattr(sample_weight, "detach") else sample_weight
+    w = frequencies(given, n)
+    largest = int(np.argmax(w))
+    if not 1 / WIDEST <= w[largest] <= WIDEST:
+        raise ValueError(
+            f"sample_weight: the largest is {w[largest]:g}, in row {largest}, and squares times weights would leave "
+            f"the range of float64. Multiply all weights and alpha by {1 / w[largest]:.0e}: coefficients stay the same."
+        )
     rows, mass = int(np.count_nonzero(w)), float(w.sum())
-    return Weights(None if np.all(w == 1.0) else w, counts, rows, mass)
+    return Weights(None if np.all(w == 1.0) else w, whole_numbers(w), rows, mass)
 
 
-def _targets(y: Any, n: int) -> tuple[Matrix, int]:
-    """Y of shape (n, t) in float64, and how many dimensions y had."""
+def _read(y: Any) -> Any:
+    """Targets that are in a file or a Source as an array; others as they are."""
     if isinstance(y, (str, os.PathLike)):
         if Path(y).suffix.lower() != ".npy":
             raise ValueError(f"y = {os.fspath(y)!r}: targets are read from .npy files only; else pass an array.")
-        y = np.load(Path(y), mmap_mode="r")
-    elif isinstance(y, Source):
-        y = np.concatenate([np.array(block.values) for block in open_source(y).blocks()])
-    y = y.cpu() if hasattr(y, "cpu") else y
-    values = check_array(y, ensure_2d=False, allow_nd=False, dtype="numeric", ensure_all_finite=False, input_name="y")
-    out: Matrix = np.asarray(values, dtype=np.float64)
-    if out.ndim == 0 or out.ndim > 2:
-        raise ValueError(f"y should be a 1d array, or 2d with one column for each target; got shape {out.shape}.")
-    if len(out) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n} rows and y has {len(out)}."
-        )
-    ndim, out = out.ndim, out.reshape(n, -1)
-    if out.shape[1] == 0:
-        raise ValueError("y has no columns: 0 targets were given, at least 1 is needed.")
-    _refuse_non_finite_targets(out, ndim)
-    return out, ndim
-
-
-def _refuse_non_finite_targets(Y: Matrix, ndim: int) -> None:
-    bad = np.argwhere(~np.isfinite(Y))
-    if len(bad):
-        i, j = bad[0]
-        what = "NaN" if np.isnan(Y[i, j]) else "infinity (inf)"
-        where = f"row {i}" if ndim == 1 else f"row {i}, column {j}"
-        raise ValueError(f"Input y contains {what}: the first is in {where}, counted from 0. Remove such rows.")
+        return np.load(Path(y), mmap_mode="r")
+    if isinstance(y, Source):
+        return np.concatenate([np.array(block.values) for block in open_source(y).blocks()])
+    return y
 
 
 def penalties(alpha: Any, targets: int) -> Vector:
     """Return λ for each target."""
-    lam: Vector = np.asarray(alpha, dtype=np.float64)
-    if lam.ndim > 1 or (lam.ndim == 1 and len(lam) not in (1, targets)):
+    given = np.asarray(alpha.detach().cpu() if hasattr(alpha, "detach") else alpha)
+    if given.dtype.kind not in "biuf" and not all(isinstance(value, Real) for value in given.ravel()):
+        raise ValueError(f"alpha must be a number, or one for each target; got {alpha!r}.")
+    lam: Vector = given.astype(np.float64).ravel()
+    if len(lam) not in (1, targets):
         raise ValueError(
             f"Number of targets and number of penalties do not correspond: {lam.size} != {targets}. Give one alpha, or "
             "one for each column of y."
         )
-    lam = np.broadcast_to(lam.ravel(), (targets,)).copy()
+    lam = np.broadcast_to(lam, (targets,)).copy()
     bad = np.flatnonzero(~(np.isfinite(lam) & (lam >= 0)))
     if len(bad):
         raise ValueError(f"alpha must be finite and not negative; got {lam[bad[0]]}.")

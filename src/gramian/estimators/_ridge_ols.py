@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg as la
 
-from gramian.estimators._ridge_factor import Decomposition, augmented_triangle, by_svd, relative_rounding
+from gramian.estimators._ridge_factor import (
+    Decomposition,
+    augmented_triangle,
+    by_svd,
+    real_columns,
+    relative_rounding,
+)
 from gramian.estimators._ridge_problem import RidgeProblem, host
 from gramian.estimators._ridge_routes import Dual, Route, norms
 
@@ -47,8 +53,10 @@ class LeastSquares(Route):
             self._from_svd(problem, by_svd(problem))
         else:
             self._from_triangle(problem)
-        self.floor = np.full(t, np.linalg.norm(self.basis, 2) ** -2.0 if self.rank else np.inf)
+        least = 1.0 / np.linalg.norm(self.basis, 2) - 4 * EPS * problem.A.offset**0.5 if self.rank else np.inf
+        self.floor = np.full(t, max(float(least), 0.0) ** 2)
         self.dof = np.full(t, float(self.rank))
+        self.free = np.full(t, max(problem.weights.count - float(problem.intercept) - self.rank, 0.0))
 
     def _from_svd(self, problem: RidgeProblem, found: Decomposition) -> None:
         """U, Σ, V of a wide X̃, cut to its rank."""
@@ -91,7 +99,11 @@ class LeastSquares(Route):
         """‖(X̃ᵀX̃)⁺G‖ and what rounding can add, for columns of length 1, and so however they were scaled."""
         if self.rank == 0:
             return np.zeros(B.shape[1])
+        if not np.all(self.floor > 0):
+            return np.full(B.shape[1], np.inf)
         noise = eps * len(B) ** 0.5 * self.steepest * (distance + np.sqrt(problem.energy))
+        after = 4 * eps * problem.A.offset**0.5  # what cancels where means are taken off after multiplying
+        noise = noise + after * (norms(B) + distance / np.sqrt(self.floor))
         return np.asarray(norms(self.basis @ (self.basis.T @ G)) + noise / np.sqrt(self.floor) + EPS * norms(B))
 
     def measured(self) -> tuple[Matrix, Matrix, Matrix] | None:
@@ -105,10 +117,10 @@ class LeastSquares(Route):
 
 
 def _lengths(problem: RidgeProblem) -> Vector:
-    """Lengths of the columns of X̃ as powers of two, which round nothing; 1 for a constant column."""
-    dust = (4.0 if problem.source.sparse else 4e-6) * EPS * host(problem.mean)
-    real = problem.diagonal > problem.weights.mass * dust**2
-    return np.asarray(np.exp2(np.round(0.5 * np.log2(np.where(real, problem.diagonal, 1.0)))))
+    """Lengths of the columns of X̃ as powers of two, which round nothing; infinite for a constant column."""
+    real = real_columns(problem)
+    lengths = np.exp2(np.round(0.5 * np.log2(np.where(real, problem.diagonal, 1.0))))
+    return np.asarray(np.where(real, lengths, np.inf))
 
 
 def _without(N: Matrix, M: Matrix) -> Matrix:
@@ -144,13 +156,14 @@ def refined(problem: RidgeProblem) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def _extended(problem: RidgeProblem) -> tuple[Extended, Extended]:
-    """X̃ and Ỹ in extended precision, about means that are taken in it."""
+    """X̃ and Ỹ in extended precision, about means that are taken in it, of what rounded means leave over."""
     blocks = [np.array(host(b.values)) for b in problem.source.blocks()]
     X = np.concatenate(blocks).astype(np.longdouble) * problem.unit
     Y = problem.raw.astype(np.longdouble)
     w = np.ones(len(X), np.longdouble) if problem.weights.values is None else problem.weights.values
     w = w.astype(np.longdouble)
     if problem.intercept:
+        X, Y = X - host(problem.mean), Y - problem.level
         X, Y = X - w @ X / w.sum(), Y - w @ Y / w.sum()
     root = np.sqrt(w)[:, None]
     return root * X, root * Y

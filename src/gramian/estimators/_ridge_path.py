@@ -19,7 +19,7 @@ from gramian.compute.threads import parallel
 from gramian.estimators._ridge_factor import Decomposition
 from gramian.estimators._ridge_problem import RidgeProblem, host
 from gramian.estimators._scores import beside
-from gramian.linear.path import Filter, RidgePath, leave_one_out
+from gramian.linear.path import Filter, RidgePath
 
 __all__ = ["LeftOut", "automatic_grid", "in_own_units", "leave_out", "ridge_path"]
 
@@ -27,6 +27,7 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 TILE = 2**18  # numbers a thread works on at a time: 2 MiB
+ALONE = 2.0**-44  # of 1 − h: what rounding can make of a row that determines its own fit
 GRID = 50
 NEARLY = 0.01  # of the degrees of freedom: what the ends of an automatic grid leave out
 SQUARES = ("loo", "gcv", "noise_variance")  # of a path: what has the units of y²
@@ -105,7 +106,7 @@ class _Primal:
             here = slice(start + rows.start, start + rows.stop)
             w, R = self.w[here], self.residuals(Z[rows], here, targets, C)
             rss[:, targets] += _weighted(w, R)
-            E = _divided(R, self.left(Z[rows], w))
+            E = self.divided(R, Z[rows], w)
             if errors is not None:
                 errors[here, :, targets] = np.where(w[:, None, None] > 0, E, np.nan)
             E[w == 0.0] = 0.0
@@ -122,13 +123,14 @@ class _Primal:
         F = (Z @ C).reshape(len(Z), len(self.lam), -1)
         return np.asarray(np.subtract(self.problem.Y[here, None, targets], F, out=F))
 
-    def left(self, Z: Matrix, w: Vector) -> Matrix:
-        """1 less the leverage of one copy, or of the whole row."""
+    def divided(self, R: Matrix, Z: Matrix, w: Vector) -> Matrix:
+        """R over 1 − h of one copy, or of the whole row; infinite where a row determines its own fit."""
         H = (Z * Z) @ self.inverse
         H += self.share
         if not self.counts:
             H *= w[:, None]
-        return np.asarray(np.subtract(1.0, H, out=H))
+        left = np.subtract(1.0, H, out=H)
+        return _divided(R, left, left <= ALONE)
 
 
 class _Dual(_Primal):
@@ -148,11 +150,17 @@ class _Dual(_Primal):
         root = np.sqrt(np.where(self.w[here] > 0, self.w[here], 1.0))
         return np.asarray(((Z @ C) / root[:, None]).reshape(len(Z), len(self.lam), -1))
 
-    def left(self, Z: Matrix, w: Vector) -> Matrix:
-        """1 less the leverage of one copy, or of the whole row."""
-        whole = (Z * Z) @ self.inverse
-        safe = np.where(w > 0, w, 1.0)[:, None]
-        return np.asarray(1.0 - (1.0 - whole) / safe if self.counts and np.any(safe != 1.0) else whole)
+    def divided(self, R: Matrix, Z: Matrix, w: Vector) -> Matrix:
+        """R over 1 − h = ((w − 1) + λ u²·1/(σ²+λ))/w of one copy, or λ u²·1/(σ²+λ) of the whole row.
+
+        With one copy both have the factor λ, however small: alone is only a row of which U has nothing.
+        """
+        squares = Z * Z
+        left, alone = squares @ self.inverse, np.sum(squares, axis=1) <= ALONE
+        if self.counts:
+            safe = np.where(w > 0, w, 1.0)
+            left, alone = (left + (safe - 1.0)[:, None]) / safe[:, None], alone & (safe <= 1.0)
+        return _divided(R, left, alone[:, None] | (left == 0.0))
 
 
 def _weighted(w: Vector, E: Matrix) -> Matrix:
@@ -160,11 +168,10 @@ def _weighted(w: Vector, E: Matrix) -> Matrix:
     return np.asarray((w @ (E.reshape(len(w), -1) ** 2)).reshape(E.shape[1:]))
 
 
-def _divided(R: Matrix, left: Matrix) -> Matrix:
-    """Residuals over 1 − h; infinite where a row determines its own fit."""
-    if np.min(left, initial=1.0) <= 2.0**-40:
-        return leave_one_out(R, 1.0 - left, None, False)
-    R /= left[:, :, None]
+def _divided(R: Matrix, left: Matrix, alone: npt.NDArray[np.bool_]) -> Matrix:
+    """Residuals over 1 − h, which are overwritten; infinite where a row is alone."""
+    R /= np.where(alone, 1.0, left)[:, :, None]
+    R[alone] = np.inf
     return R
 
 
@@ -194,7 +201,8 @@ def automatic_grid(squares: Vector) -> Vector:
 
 def ridge_path(problem: RidgeProblem, found: Decomposition, lam: Vector, alphas: Vector, left: LeftOut) -> RidgePath:
     """The whole path; ``lam`` are ``alphas`` in the units of the problem, in which squares of y are left for now."""
-    filter_ = with_measured_rest(found.filter(problem), lam, left.rss)
+    filter_ = found.filter(problem)
+    filter_ = filter_ if found.dual else with_measured_rest(filter_, lam, left.rss)  # U of the dual spans all of Ỹ
     coef = _coefficients(problem, found, filter_, lam) * (problem.unit / problem.y_unit)
     return RidgePath(
         alphas=alphas,
@@ -223,8 +231,8 @@ def in_own_units(path: RidgePath, problem: RidgeProblem) -> RidgePath:
 def with_measured_rest(filter_: Filter, lam: Vector, rss: Matrix) -> Filter:
     """The filter with what no λ can fit taken from the residuals of the least λ: no digits cancel there."""
     i = int(np.argmin(lam))
-    shrunk = (1.0 - filter_.shrinkage(lam[i : i + 1])) ** 2
-    return replace(filter_, rest=np.maximum(rss[i] - shrunk[:, 0] @ filter_.projections**2, 0.0))
+    left = filter_.left(lam[i : i + 1])[:, 0] ** 2
+    return replace(filter_, rest=np.maximum(rss[i] - left @ filter_.projections**2, 0.0))
 
 
 def _coefficients(problem: RidgeProblem, found: Decomposition, filter_: Filter, lam: Vector) -> Matrix:

@@ -93,6 +93,11 @@ class RidgeProblem:
         return float(self.diagonal.sum())
 
     @property
+    def magnitude(self) -> float:
+        """A bound on ‖X‖_F of the numbers that are multiplied: of sparse data, whose means are taken off afterwards."""
+        return float((self.total + (16.0 * self.A.offset if self.A.offset else 0.0)) ** 0.5)
+
+    @property
     def energy(self) -> Vector:
         """‖ỹ‖² of each target."""
         w = self.weights.values
@@ -173,6 +178,7 @@ def _problem(
 ) -> RidgeProblem:
     p, source = inputs.source.shape[1], inputs.source
     mean, low = beside(source, joint.mean[:p]), beside(source, joint.low[:p])
+    joint = _without_dust(joint, Y, inputs.weights.values, p) if intercept else joint
     problem = RidgeProblem(
         source,
         inputs.weights,
@@ -192,6 +198,21 @@ def _problem(
         cross = host(problem.A.T @ beside(source, problem.targets))
         return replace(problem, cross=cross, passes=passes + 1)
     return problem
+
+
+def _without_dust(joint: Joint, Y: Matrix, w: Vector | None, p: int) -> Joint:
+    """The moments with nothing left of targets that are constant, whose mean may be off by a rounding."""
+    rows = slice(None) if w is None else w > 0
+    first = Y[rows][0]
+    constant = np.all(Y[rows] == first, axis=0)
+    if not constant.any():
+        return joint
+    mean, low, cross = joint.mean.copy(), joint.low.copy(), joint.cross.copy()
+    mean[p:] = np.where(constant, first, mean[p:])
+    low[p:] = np.where(constant, 0.0, low[p:])
+    if cross.size:
+        cross[:, constant] = 0.0
+    return replace(joint, mean=mean, low=low, cross=cross)
 
 
 def _diagonal(gram: Matrix) -> Vector:

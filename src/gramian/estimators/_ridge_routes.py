@@ -11,9 +11,17 @@ import numpy.typing as npt
 import scipy.linalg as la
 from scipy.linalg import lapack
 
-from gramian.estimators._ridge_factor import SAFE, Decomposition, relative_rounding
+from gramian.estimators._ridge_factor import (
+    CONTRACTION,
+    SAFE,
+    Decomposition,
+    cancelled,
+    real_columns,
+    relative_rounding,
+)
 from gramian.estimators._ridge_problem import RidgeProblem, host
 from gramian.estimators._scores import beside
+from gramian.linear.path import Filter
 
 __all__ = ["KEEP", "Cholesky", "Dual", "Group", "Route", "Spectral", "norms", "route_of"]
 
@@ -21,6 +29,7 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 EPS = 2.0**-52
+SATURATED = 1e-4  # of N − df: below, with as many coefficients as observations, residuals are not differences
 KEEP = 2**22  # numbers of a basis that a fitted model carries with it unless asked for more: 32 MiB
 
 
@@ -60,8 +69,10 @@ class Route(ABC):
         Condition number of the matrix that is inverted.
     floor : ndarray of shape (t,)
         Lower bound on σ_p² + λ.
-    dof : ndarray of shape (t,)
-        Σσ²/(σ²+λ), without the intercept.
+    dof, free : ndarray of shape (t,)
+        Σσ²/(σ²+λ), without the intercept; N − df with it, which may be far smaller than either and is summed itself.
+    rss : ndarray of shape (t,) or None
+        Residual sums of squares where the method knows them better than the residuals, which cancel.
     rank : int
         Numerical rank of X̃, as far as the method can see.
     reads : int
@@ -73,7 +84,9 @@ class Route(ABC):
     condition: float
     floor: Vector
     dof: Vector
+    free: Vector
     rank: int
+    rss: Vector | None = None
     reads: int = 0
 
     @abstractmethod
@@ -93,9 +106,11 @@ class Route(ABC):
 
         That of X̃ᵀR is divided by σ_p² + λ as well, that of R = Ỹ − X̃B by its root: ‖(X̃ᵀX̃+λI)⁻¹X̃ᵀ‖ is no more.
         """
-        size = problem.total**0.5
-        within = eps * (np.sqrt(problem.energy) + size * norms(B)) / np.sqrt(self.floor)
-        return np.asarray((norms(G) + eps * size * distance) / self.floor + within + 2 * EPS * norms(B))
+        size = problem.magnitude
+        floor = np.where(self.floor > 0, self.floor, np.nan)
+        within = eps * (np.sqrt(problem.energy) + size * norms(B)) / np.sqrt(floor)
+        bounds = (norms(G) + eps * size * distance) / floor + within + 2 * EPS * norms(B)
+        return np.where(self.floor > 0, bounds, np.inf)
 
 
 class Spectral(Route):
@@ -109,7 +124,8 @@ class Spectral(Route):
         low, p = found.smallest(problem), problem.source.shape[1]
         self.floor = low + lam
         self.condition = _ratio(found.top + float(np.min(lam)), low + float(np.min(lam)))
-        self.dof = filter_.shrinkage(lam).sum(axis=0)
+        self.dof, self.free = filter_.shrinkage(lam).sum(axis=0), filter_.free(lam)
+        self.rss = _rss(filter_, lam) if found.spans(problem) else None
         self.rank = found.rank(problem)
         self.outside = _inverse(lam) if len(found.squares) < p else np.zeros(len(lam))
 
@@ -138,7 +154,8 @@ class Dual(Route):
         least = float(np.min(lam))
         self.floor = lam + (found.smallest(problem) if len(found.squares) >= problem.source.shape[1] else 0.0)
         self.condition = _ratio(found.top + least, found.smallest(problem) + least)
-        self.dof = filter_.shrinkage(lam).sum(axis=0)
+        self.dof, self.free = filter_.shrinkage(lam).sum(axis=0), filter_.free(lam)
+        self.rss = _rss(filter_, lam)
         self.rank = found.rank(problem)
 
     def coefficients(self) -> Matrix:
@@ -178,8 +195,14 @@ class Cholesky(Route):
         inverse, _ = lapack.dtrtri(L, lower=1)
         self.basis = self.scale[:, None] * np.tril(inverse).T
         trace = float(np.sum(self.basis**2))
-        self.floor = np.full(len(lam), max(shift, 1.0 / trace))
-        self.dof = np.full(len(lam), max(p - shift * trace, 0.0))
+        left = shift * trace  # Σλ/(σ²+λ)
+        fixed = problem.weights.count - float(problem.intercept) - p
+        saturated = fixed <= 0 and left < SATURATED  # then RSS/(N − df) is a ratio of two small numbers
+        self.safe = cancelled(problem) * trace <= CONTRACTION and not saturated
+        self.floor = np.full(len(lam), max(shift, 1.0 / trace - cancelled(problem)))
+        kept = p - left if left < 0.5 * p else float(np.sum(self.basis * (problem.gram @ self.basis)))
+        self.dof = np.full(len(lam), max(kept, 0.0))
+        self.free = np.full(len(lam), max(fixed + left, 0.0))
         self.rank = _rank(problem)
 
     def coefficients(self) -> Matrix:
@@ -217,11 +240,16 @@ def _scaled_factor(gram: Matrix, shift: float) -> tuple[Vector, Matrix, float]:
 def _rank(problem: RidgeProblem) -> int:
     """Rank of X̃ with columns of length 1, by a Cholesky factorisation with pivots: σ to the root of rounding."""
     assert problem.gram is not None
-    diagonal = np.diagonal(problem.gram)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    real = real_columns(problem)
+    scale = np.where(real, 1.0 / np.sqrt(np.where(real, problem.diagonal, 1.0)), 0.0)
     scaled = problem.gram * scale[:, None] * scale[None, :]
     *_, rank, _ = lapack.dpstrf(scaled, tol=4 * relative_rounding(problem), lower=1, overwrite_a=1)
     return int(rank)
+
+
+def _rss(filter_: Filter, lam: Vector) -> Vector:
+    """Σ(λ/(σ²+λ))²c² with one λ for each target: the residuals, where U spans all of Ỹ."""
+    return np.asarray(np.sum((filter_.left(lam) * filter_.projections) ** 2, axis=0))
 
 
 def route_of(problem: RidgeProblem, found: Decomposition, lam: Vector) -> Route:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from gramian.estimators._ridge_fitting import Options, Solved, fit_ridge
 from gramian.estimators._ridge_inference import LinearPredictions
 from gramian.estimators._ridge_inputs import check_ridge, open_ridge, penalties
+from gramian.linear._caller import caller_level
 from gramian.results import NumericalWarning, Residual
 
 __all__ = ["Ridge"]
@@ -72,6 +73,9 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
     Notes
     -----
     Weights that are all whole numbers are counts: a weight of 2 is the row twice. Others are precisions.
+
+    Dense rows are centred before anything is multiplied. Sparse ones are centred afterwards, which costs about as many
+    digits as the means are longer than the spread, in a fit as in a prediction; the bound knows of it.
 
     Examples
     --------
@@ -137,7 +141,7 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         steps = solved.certificate.iterations
         self.n_iter_ = np.full(solved.coef.shape[1], max(steps, 1)) if solved.solver == "cg" else 1
         for message in solved.warnings:
-            warnings.warn(message, NumericalWarning, stacklevel=3)
+            warnings.warn(message, NumericalWarning, stacklevel=caller_level())
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""

@@ -21,6 +21,7 @@ from gramian.estimators._ridge_inference import PRIVATE, LinearPredictions
 from gramian.estimators._ridge_inputs import RidgeInputs, open_ridge
 from gramian.estimators._scores import beside
 from gramian.estimators.ridge import Ridge
+from gramian.linear._caller import caller_level
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.results import NumericalWarning, Residual
 from gramian.sources import Source
@@ -136,8 +137,8 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             The estimator itself.
         """
         alphas = self._checked()
-        self.__dict__.pop("cv_results_", None)
-        self.__dict__.pop("path_", None)
+        for name in ("cv_results_", "path_"):
+            self.__dict__.pop(name, None)
         if params and not get_config()["enable_metadata_routing"]:
             raise ValueError(
                 f"Got {sorted(params)}: only sample_weight can be passed while scikit-learn's metadata routing is off."
@@ -146,13 +147,13 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             self._fit_folds(X, y, alphas, sample_weight, params)
             return self
         inputs = open_ridge(self, X, y, sample_weight)
-        task = self._task(inputs, y, alphas, sample_weight, params)
+        task = self._task(inputs, alphas, sample_weight, params)
         if task.store:
             check_store(inputs.Y.shape[0], 50 if alphas is None else len(alphas), inputs.Y.shape[1])
         self._name(choose_penalty(inputs, task), inputs)
         return self
 
-    def _task(self, inputs: RidgeInputs, y: Any, alphas: Vector | None, sample_weight: Any, params: Any) -> Task:
+    def _task(self, inputs: RidgeInputs, alphas: Vector | None, sample_weight: Any, params: Any) -> Task:
         score = None
         if self.scoring is not None:
             score = self._score_function(inputs, self._score_parameters(sample_weight, params))
@@ -193,6 +194,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             raise ValueError("alphas='auto' follows from one decomposition of all rows: give the values, or cv=None.")
         if isinstance(X, (str, os.PathLike, Source)):
             raise ValueError("cv needs rows that can be indexed: pass an array or a memory map, or use cv=None.")
+        open_ridge(self, X, y, sample_weight)  # what is wrong is said here, once, and not by every fold
         model: Any = Ridge(fit_intercept=self.fit_intercept)
         if get_config()["enable_metadata_routing"]:
             model.set_fit_request(sample_weight=True)
@@ -203,15 +205,15 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             for target in (np.asarray(y).T if each else [y])
         ]
         if each:
-            self.alpha_ = np.array([search.best_params_["alpha"] for search in searches])
+            found = np.array([search.best_params_["alpha"] for search in searches])
+            self.alpha_ = found if len(found) > 1 else float(found[0])
             self.best_score_ = np.array([search.best_score_ for search in searches])
-            best = Ridge(self.alpha_, fit_intercept=self.fit_intercept).fit(X, y, sample_weight)
+            best = Ridge(found, fit_intercept=self.fit_intercept).fit(X, y, sample_weight)
         else:
             best = searches[0].best_estimator_
             self.alpha_, self.best_score_ = best.alpha, searches[0].best_score_
-        for name in (*TAKEN, "n_features_in_", "feature_names_in_"):
-            if hasattr(best, name):
-                setattr(self, name, getattr(best, name))
+        for name in TAKEN:
+            setattr(self, name, getattr(best, name))
 
     def _checked(self) -> Vector | None:
         """Check the parameters and return λ, or None for an automatic grid."""
@@ -233,11 +235,11 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def _name(self, chosen: Chosen, inputs: RidgeInputs) -> None:
         self._take(chosen.solved, inputs.ndim)
-        each = bool(self.alpha_per_target) and inputs.Y.shape[1] > 1
-        self.alpha_ = chosen.alpha if each else float(chosen.alpha[0])
+        each = bool(self.alpha_per_target) and inputs.ndim == 2
+        self.alpha_ = chosen.alpha if each and len(chosen.alpha) > 1 else float(chosen.alpha[0])
         self.best_score_ = chosen.score if each else chosen.score[0]
         for message in chosen.solved.warnings:
-            warnings.warn(message, NumericalWarning, stacklevel=3)
+            warnings.warn(message, NumericalWarning, stacklevel=caller_level())
         self.path_: RidgePath = chosen.path
         self.rank_ = chosen.solved.rank
         self.certificate_: Residual = chosen.solved.certificate
@@ -245,6 +247,11 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             results = chosen.results[:, 0] if inputs.ndim == 1 else chosen.results
             single = inputs.source.dtype == inputs.source.xp.float32
             self.cv_results_ = beside(inputs.source, results.astype(np.float32) if single else results)
+
+    def _keeping(self) -> str:
+        if self.cv is None:
+            return "Fit with gcv_mode='svd', which keeps it whatever its size."
+        return "Fit Ridge(alpha_, solver='svd'), which keeps it whatever its size."
 
     def _scorer(self) -> Any:
         if get_config()["enable_metadata_routing"] and self.scoring is None:

@@ -15,8 +15,8 @@ def caller_level() -> int:
     Examples
     --------
     >>> from gramian.linear._caller import caller_level
-    >>> caller_level()
-    1
+    >>> caller_level() >= 1
+    True
     """
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:

@@ -84,11 +84,12 @@ class LeastSquares:
         return self.square > 0 and self.square + self.A.offset <= least / self.eps**0.5
 
     def scaling(self, columns: Index) -> Array | None:
-        """1/(diagonal + λ) for these columns; 1 where λ = 0, so that the solution is the one of least norm."""
+        """1/(diagonal + λ) for these columns, the largest being 1; all 1 where λ = 0, for a solution of least norm."""
         if self.diagonal is None:
             return None
         lam = self.lam[None, columns]
-        return self.A.asarray(np.where(lam > 0, 1.0 / np.where(lam > 0, self.diagonal[:, None] + lam, 1.0), 1.0))
+        total = np.where(lam > 0, self.diagonal[:, None] + lam, 1.0)
+        return self.A.asarray(np.min(total, axis=0, initial=np.inf) / total)
 
 
 class Descent:

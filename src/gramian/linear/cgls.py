@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian.linear._caller import caller_level
 from gramian.linear._descent import Descent, LeastSquares, Measured, norms, small
 from gramian.operators.base import Operator
 from gramian.results import Residual, Solution
@@ -143,7 +144,8 @@ class CGLS:
     ) -> Residual:
         A, lam, regular = work.A, work.lam, bool(np.all(work.lam > 0))
         square = work.square + A.offset  # of the numbers that are really multiplied
-        noise = np.sqrt(square) * norms(A, true.R) + (square + lam) * norms(A, true.X)
+        spread = np.sqrt(square * work.square)  # of Aᵀ times the rounding of Ax
+        noise = np.sqrt(square) * norms(A, true.R) + (spread + lam) * norms(A, true.X)
         return Residual(
             method="CGLS, one pass a step" if work.one_pass else "CGLS, two passes a step",
             reason=reason,
@@ -151,7 +153,7 @@ class CGLS:
             iterations=iterations,
             residuals=true.residuals,
             tolerance=self._tolerance(A),
-            rounding=4 * work.eps * (1.0 + (A.offset / work.square if work.square > 0 else 0.0)),
+            rounding=4 * work.eps * (square / work.square if work.square > 0 else 1.0) ** 0.5,
             condition=float(np.max(1.0 + work.square / lam, initial=1.0)) if regular else None,
             error_bounds=lengths * (true.residuals * work.size + 4 * work.eps * noise) / lam if regular else None,
             bounded="‖ŵ − w‖" if regular else "",
@@ -168,7 +170,7 @@ class CGLS:
             f"{certificate.worst / certificate.tolerance:.1f} times what was asked, after {certificate.iterations} "
             f"iterations. Raise the tolerance or λ, scale the columns, allow more iterations, or use an exact solver.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
 
 

@@ -85,9 +85,15 @@ class Filter:
         return np.asarray(np.divide(lam[None, :] + 0.0 * total, total, out=np.ones_like(total), where=total > 0))
 
     def free(self, lam: Any) -> Vector:
-        """N − df, of shape (λs,), summed without cancelling."""
+        """N − df, of shape (λs,), summed without cancelling.
+
+        There are no more than N directions, or N − 1 with an intercept: of more σ the least are 0 but for rounding.
+        """
         fixed = self.count - float(self.intercept) - len(self.squares)
-        return np.asarray(fixed + self.left(lam).sum(axis=0))
+        left = self.left(lam)
+        if fixed < 0:
+            left = left[np.sort(np.argsort(-self.squares, kind="stable")[: max(0, len(left) + math.floor(fixed))])]
+        return np.asarray(max(fixed, 0.0) + left.sum(axis=0))
 
     def dof(self, lam: Any) -> Vector:
         """Effective degrees of freedom Σσ²/(σ²+λ), of shape (λs,), one more for an intercept."""
@@ -107,14 +113,19 @@ class Filter:
 
     def gcv(self, lam: Any) -> Matrix:
         """Generalised cross-validation (RSS/N)/(1 − df/N)², of shape (λs, t); infinite where df = N."""
-        free = np.maximum(self.free(lam) / self.count, 0.0)[:, None]
-        mean = self.rss(lam) / self.count
-        return np.asarray(np.divide(mean, free**2, out=np.full_like(mean, np.inf), where=free > 1e-12))
+        free, rss = self.free(lam)[:, None] / self.count, self.rss(lam)
+        where = self._stands_out(free)
+        safe = np.where(where, free, 1.0)
+        return np.asarray(np.where(where, rss / self.count / safe / safe, np.inf))
 
     def noise(self, lam: Any) -> Matrix:
         """Estimate RSS/(N − df) of the variance of the errors, of shape (λs, t); NaN where df = N."""
         free, rss = self.free(lam)[:, None], self.rss(lam)
-        return np.divide(rss, free, out=np.full_like(rss, np.nan), where=free > 1e-12 * self.count)
+        return np.divide(rss, free, out=np.full_like(rss, np.nan), where=self._stands_out(free / self.count))
+
+    def _stands_out(self, free: Matrix) -> npt.NDArray[np.bool_]:
+        """Where 1 − df/N is known: always while U spans all of ỹ, as RSS has the same factors; else beyond rounding."""
+        return np.asarray((free > 0) & ((free > 1e-12) | (self.rest == 0.0)))
 
     def scale(self, lam: Any) -> Matrix:
         r"""Most likely noise variance s of y ~ N(0, s(W⁻¹ + X Xᵀ/λ)), of shape (λs, t)."""
@@ -129,6 +140,7 @@ class Filter:
             \qquad q=\tilde y^T(I+\tilde X\tilde X^T/\lambda)^{-1}\tilde y
 
         with the most likely s if none is given; an intercept b has a flat prior and takes one observation: ν = N − 1.
+        A target that is constant has no most likely s > 0, and the likelihood grows without bound: infinite.
         """
         lam = np.atleast_1d(np.asarray(lam, dtype=np.float64))
         nu = self.count - float(self.intercept)
@@ -138,6 +150,7 @@ class Filter:
             det = np.log1p(self.squares[:, None] / lam[None, :]).sum(axis=0)[:, None]
             constant = math.log(self.mass) if self.intercept else 0.0
             out = -0.5 * (nu * np.log(2 * np.pi * s) + det + nu * best / s + constant - self.log_weights)
+        out = np.where((best == 0.0) & (s == 0.0), np.inf, out)
         return np.asarray(np.where(lam[:, None] > 0, out, -np.inf))
 
 
