@@ -55,7 +55,7 @@ class Run:
         self.size = self.true.copy()  # of the residuals as they are carried along
         if grow is not None and self.M is None and np.all(system.lam > 0) and len(self._open()):
             self.grow, self.most = grow, min(n, most)
-            self.M = Nystrom(grow(min(first_rank(n), self.most)), system.lam)
+            self.M = Nystrom(grow(min(first_rank(n), self.most)), system.lam, quiet=system.A.session)
         self._restart(self._open())
 
     def _start_at(self, X: Matrix) -> None:
@@ -170,7 +170,7 @@ class Run:
         self.M = None  # its memory first
         F = self.grow(asked)
         self.grow = None if F.shape[1] < asked or F.shape[1] <= had else self.grow
-        self.M = Nystrom(F, self.system.lam)
+        self.M = Nystrom(F, self.system.lam, quiet=self.system.A.session)
         self._restart(self._open())
 
     def notes(self) -> tuple[str, ...]:
