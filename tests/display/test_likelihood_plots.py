@@ -38,10 +38,13 @@ def test_values_are_a_histogram_of_density_under_the_fitted_curve():
     assert rendered(ax.figure).startswith(b"\x89PNG")
 
 
-def test_weighted_values_need_their_classes():
+def test_weights_are_counts_in_the_histogram():
     est = fit("gamma", GAMMA, sample_weight=np.arange(80))
-    with pytest.raises(ValueError, match="bins=20"):
-        plot_fit(est)
+    twin = fit("gamma", np.repeat(GAMMA, np.arange(80)))
+    bars = [[(bar.get_x(), bar.get_height()) for bar in plot_fit(e).patches] for e in (est, twin)]
+    np.testing.assert_allclose(*bars)
+    shares = fit("gamma", GAMMA, sample_weight=np.linspace(0.5, 1.5, 80))
+    np.testing.assert_allclose(sum(bar.get_height() * bar.get_width() for bar in plot_fit(shares).patches), 1.0)
     heights = np.histogram(GAMMA, bins=5, weights=np.arange(80), density=True)[0]
     np.testing.assert_allclose([bar.get_height() for bar in plot_fit(est, bins=5).patches], heights)
 
@@ -105,3 +108,29 @@ def test_a_truncated_fit_is_drawn_as_it_could_be_seen():
 def test_rows_are_refused():
     with pytest.raises(ValueError, match="is no curve"):
         plot_fit(fit("multivariate normal", np.random.default_rng(0).normal(size=(9, 2))))
+
+
+def test_a_left_censored_record_at_the_extreme_is_no_point():
+    ax = plot_fit(fit("normal", Censored([1.0, 2.0, 3.0, 4.0], [0, 1, 1, 1], side="left")))
+    dots = next(line for line in ax.lines if line.get_marker() == ".")
+    np.testing.assert_array_equal(np.sort(dots.get_xdata()), [2.0, 3.0, 4.0])
+
+
+def test_times_without_an_event_survive_at_one():
+    ax = plot_fit(fit("exponential", Censored([1.0, 2.0, 3.0], [0, 0, 0])))
+    steps = next(line for line in ax.lines if line.get_label() == "data (product limit)")
+    np.testing.assert_array_equal(steps.get_ydata(), [1.0, 1.0])
+
+
+def test_labels_are_bars_of_their_shares():
+    ax = plot_fit(fit("categorical", ["a", "b", "a", "c"]))
+    assert [bar.get_height() for bar in ax.patches] == [0.5, 0.25, 0.25]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["a", "b", "c"]
+
+
+def test_axes_show_the_circle_both_sides_of_a_coin_and_nothing_of_weight_zero():
+    x, _ = curve(plot_fit(fit("von mises", [3.0, 3.1, -3.0])))
+    assert (x.min(), x.max()) == (-np.pi, np.pi)
+    assert plot_fit(fit("bernoulli", [1, 1])).get_xticks().tolist() == [0.0, 1.0]
+    x, _ = curve(plot_fit(fit("normal", [1.0, 2.0, 3.0, 1e6], sample_weight=[1, 1, 1, 0])))
+    assert x.max() < 4.0

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
@@ -110,3 +111,26 @@ def test_wrong_input_is_named():
         MaximumLikelihood("gamma").fit([[1.0, -2.0], [2.0, 3.0]])
     with pytest.raises(ValueError, match="no family 'nrml'"):
         MaximumLikelihood("nrml").fit(X)
+
+
+def test_classes_are_scored_as_they_were_fitted():
+    classes = Binned([-np.inf, 0, 1, 2, np.inf], [3, 4, 5, 2])
+    model = MaximumLikelihood("normal").fit(classes)
+    assert model.score(classes) == pytest.approx(model.loglik_ / 14)
+    seen = Binned([0, 1, 2, 4], [3, 4, 5])
+    model = MaximumLikelihood("exponential", truncated=(0, 4)).fit(seen)
+    assert model.score(seen) == pytest.approx(model.loglik_ / 12)
+
+
+def test_limits_of_each_row_are_not_for_the_estimator():
+    with pytest.raises(ValueError, match="truncated must be two numbers"):
+        MaximumLikelihood("exponential", truncated=([0.5, 0.5], np.inf)).fit([[1.0], [2.0]])
+
+
+def test_columns_are_called_by_their_names():
+    table = pd.DataFrame({"a": [1.0, 1.0, 1.0, 1.0], "b": [1.0, 2.0, 3.0, 1.0], "c": [0.0, 5.0, 1.0, 2.0]})
+    for family in ("normal", "multivariate normal"):
+        with pytest.raises(ValueError, match="Column a"):
+            MaximumLikelihood(family).fit(table)
+    found = MaximumLikelihood("multivariate normal").fit(table[["b", "c"]]).parameters_
+    assert list(found) == ["mean[b]", "mean[c]", "cov[b,b]", "cov[b,c]", "cov[c,c]"]

@@ -455,7 +455,7 @@ def test_directions_that_cancel_are_uniform():
         ("normal", Censored([1.0, 2.0], [0, 0]), "All observations are censored"),
         ("weibull", Censored([1.0, 2.0], [0, 0]), "All observations are censored"),
         ("normal", Binned([0, 1, 2], [0, 7]), "one interval, 1 to 2"),
-        ("normal", Binned([0, 1, 2, 3], [5, 5, 0]), "keeps growing as sd → 0"),
+        ("normal", Binned([0, 1, 2, 3], [5, 5, 0]), "meet at 1: as sd → 0"),
         ("poisson", Censored([2, 3], [0, 0]), "rate → ∞"),
         ("negative binomial", [0, 0], "All counts are 0"),
         ("negative binomial", Censored([2, 3], [0, 0]), "mean → ∞"),
@@ -636,3 +636,144 @@ def test_an_estimate_can_be_kept():
     est = pickle.loads(pickle.dumps(fit("gamma", DRAWS["gamma"])))
     assert est.estimates == fit("gamma", DRAWS["gamma"]).estimates
     assert est.profile()["shape"][0] < est["shape"]
+
+
+@pytest.mark.parametrize(
+    ("family", "fixed", "how"),
+    [
+        ("normal", {"mean": 5.0}, "sd → 0"),
+        ("laplace", {"location": 5.0}, "scale → 0"),
+        ("logistic", {"location": 5.0}, "scale → 0"),
+        ("student t", {"location": 5.0}, "scale → 0"),
+        ("student t", {"df": 3.0}, "scale → 0"),
+        ("lognormal", {"meanlog": np.log(5.0)}, "sdlog → 0"),
+        ("weibull", {"scale": 5.0}, "shape → ∞"),
+    ],
+)
+def test_a_parameter_held_at_the_only_value_leaves_no_maximum(family, fixed, how):
+    with pytest.raises(NoMaximumError, match=how):
+        fit(family, [5.0, 5.0, 5.0, 5.0], fixed=fixed)
+
+
+def test_a_parameter_held_elsewhere_leaves_one():
+    assert fit("normal", [5.0, 5.0], fixed={"mean": 4.0})["sd"] == pytest.approx(1.0)
+    assert fit("normal", [5.0, 5.0], fixed={"sd": 4.0})["mean"] == 5.0
+    with pytest.raises(NoMaximumError, match="one interval"):
+        fit("normal", Binned([0, 1, 2], [0, 7]), fixed={"mean": 1.5})
+
+
+def test_the_limit_of_a_family_is_named_with_a_parameter_held():
+    est = fit("negative binomial", [1, 2, 2, 3, 1, 2], fixed={"mean": 2.0})
+    assert est["size"] == INF
+    assert est.loglik == pytest.approx(stats.poisson.logpmf([1, 2, 2, 3, 1, 2], 2.0).sum())
+
+
+@pytest.mark.parametrize(("m", "truncated"), [(50.0, None), (200.0, None), (1000.0, None), (50.0, (-300, 5000))])
+def test_a_custom_peak_away_from_zero_is_not_missed(m, truncated):
+    law = Custom(lambda x, m: -((x - m) ** 2) / 2 - 0.5 * np.log(2 * np.pi), start={"m": m})
+    assert fit(law, [m + 1, m + 2, m + 3], truncated=truncated)["m"] == pytest.approx(m + 2)
+
+
+@pytest.mark.parametrize(
+    ("family", "data"),
+    [
+        ("normal", Binned([0, 1, 2, 3], [0, 10, 5])),
+        ("gamma", Binned([0, 1, 2, INF], [5, 5, 0])),
+        ("normal", Binned([-INF, 0, 1, INF], [5, 5, 0])),
+    ],
+)
+def test_classes_that_meet_at_one_edge_have_no_maximum(family, data):
+    with pytest.raises(NoMaximumError, match="meet at"):
+        fit(family, data)
+
+
+def test_counts_at_the_end_of_their_window_have_no_maximum():
+    for family, name in (("poisson", "rate"), ("negative binomial", "mean")):
+        with pytest.raises(NoMaximumError, match=f"{name} → ∞"):
+            fit(family, [3, 3], truncated=(0, 3))
+
+
+def test_a_bad_start_is_no_proof_that_there_is_no_maximum():
+    est = fit("weibull", [1, 2, 4.0], start={"shape": 50.0, "scale": 0.01})
+    assert est.values == pytest.approx(fit("weibull", [1, 2, 4.0]).values)
+
+
+def test_probabilities_of_large_counts_keep_their_digits():
+    with mpmath.workdps(50):
+        rate = mpmath.mpf(10) ** 15 + 50
+        terms = [k * mpmath.log(rate) - rate - mpmath.loggamma(k + 1) for k in (rate - 50, rate + 50)]
+        n, k = mpmath.mpf(10) ** 12, mpmath.mpf(4) * 10**11
+        share = mpmath.log(mpmath.binomial(n, k)) + k * mpmath.log(k / n) + (n - k) * mpmath.log1p(-k / n)
+        exact = float(sum(terms)), float(share)
+    assert fit("poisson", [1e15, 1e15 + 100]).loglik == pytest.approx(exact[0], rel=1e-12)
+    assert fit(Binomial(10**12), [4 * 10**11]).loglik == pytest.approx(exact[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("option", [{"bootstrap": -3}, {"bootstrap": 2.5}, {"least": -3}, {"least": INF}])
+def test_goodness_refuses_options_that_mean_nothing(option):
+    with pytest.raises(ValueError, match=next(iter(option))):
+        fit("normal", [1.0, 2.0, 4.0]).goodness(**option)
+
+
+def test_other_data_are_seen_through_the_window_of_the_fit():
+    est = fit("exponential", [1.5, 2.0, 4.0], truncated=(1, INF))
+    assert est.refit([1.5, 2.0, 4.0])["rate"] == pytest.approx(est["rate"])
+    with pytest.raises(ValueError, match="outside the limits"):
+        est.goodness([0.5, 2.0])
+    expected = est.goodness(Binned([1, 2, 3, INF], [10, 5, 3]), least=0).expected
+    assert expected == pytest.approx(18 * np.diff(stats.expon.cdf([0, 1, 2, INF], scale=1.5)))
+    late = fit("exponential", [1.5, 2.0, 4.0], truncated=([1, 1, 2], INF))
+    with pytest.raises(ValueError, match="for each record"):
+        late.refit([3.0, 4.0])
+
+
+def test_notes_say_what_is_true():
+    left = fit("poisson", Censored([3, 2], [0, 0], side="left"))
+    assert left.certificate.notes[0].startswith("all counts may be 0")
+    with pytest.raises(NoMaximumError, match="growing as sd → ∞"):
+        fit("normal", [0, 0.2, 0.5, 0.8, 1], truncated=(0, 1))
+
+
+def test_a_location_of_scipy_may_be_held_where_it_is_or_elsewhere():
+    x = np.array([1.0, 2.0, 4.0, 3.0])
+    assert fit("invgauss", x, fixed={"loc": 0}).values == pytest.approx(fit("invgauss", x).values)
+    est = fit("invgauss", x, fixed={"loc": 0.5})
+    mu, _, scale = stats.invgauss.fit(x, floc=0.5)
+    assert (est["mu"], est["loc"], est["scale"]) == pytest.approx((mu, 0.5, scale), rel=1e-4)
+    with pytest.raises(ValueError, match="subtract"):
+        fit("logser", [1, 2, 4], fixed={"loc": 1})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fit("bernoulli", ["H", "T", "H"]), "x == 'H'"),
+        (lambda: Binned(["a", 1], [1]), "edges must be numbers; row 0 has 'a'"),
+        (lambda: fit("normal", [1.0, 2.0], fixed={"sd": "a"}), "no number"),
+        (lambda: Binomial([10, 5]), "one number of trials"),
+        (lambda: fit("categorical", ["a", None]), r"missing \(None\)"),
+        (lambda: fit("categorical", np.array(["a", 1], dtype=object)), "no order"),
+        (lambda: compare([], [1.0, 2.0]), "families is empty"),
+        (lambda: fit("multivariate normal", [[1, 2.0], [2, 3], [1, 5]]).wald(transformed=True), "use profile"),
+        (lambda: fit("nbinom", [1, 2]), '"negative binomial"'),
+        (lambda: fit("binom", [1, 2]), r"Binomial\(n\)"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_remedy(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_one_name_may_come_without_a_list():
+    assert compare("normal", [1.0, 2.0, 4.0]).best.family.name == "normal"
+    assert list(fit("normal", [1.0, 2.0, 4.0]).profile(names="mean")) == ["mean"]
+
+
+def test_zeros_beside_times_censored_at_once_are_refused():
+    with pytest.raises(NoMaximumError, match="All values may be 0"):
+        fit("exponential", Censored([0.0, 0.0], [0, 1]))
+
+
+def test_equal_angles_with_their_spread_held_have_their_mean_there():
+    est = fit("von mises", [0.25] * 4, truncated=(-0.5, 1.0), fixed={"kappa": 2.0})
+    assert est["mean"] == pytest.approx(0.25)  # the middle of the window: its derivative vanishes too

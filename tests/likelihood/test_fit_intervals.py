@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
+from sklearn.exceptions import ConvergenceWarning
 
-from gramian.likelihood.families import Categorical
+from gramian.likelihood.families import Categorical, StudentT
 from gramian.likelihood.fit import fit
-from gramian.likelihood.sample import Binned, Censored, Intervals
+from gramian.likelihood.sample import Binned, Censored, Intervals, as_sample
 
 INF = float("inf")
 Q95 = stats.chi2.ppf(0.95, 1)
@@ -254,3 +255,91 @@ def test_what_cannot_be_tested_is_refused_by_name(data, options, words):
     assert words in repr(found)
     circle = fit("von mises", GAMMA).goodness()
     assert any("where the circle is cut" in note for note in circle.notes)
+
+
+def lost(log_density, x, hold, starts):
+    """2(ℓ̂ − ℓ) of a held parameter, by the simplex method from several starts."""
+    return min(
+        optimize.minimize(
+            lambda rest: -np.sum(log_density(x, hold, *rest)),
+            s,
+            method="Nelder-Mead",
+            options={"xatol": 1e-9, "fatol": 1e-12},
+        ).fun
+        for s in starts
+    )
+
+
+@pytest.mark.parametrize("x", [[1, 2, 2.5, 3, 4, 3.5, 2.8], [1.1, 1.2, 1.3, 2, 3.0]])
+def test_a_profile_that_flattens_has_no_end(x):
+    x, est = np.array(x, dtype=float), fit("normal", x, truncated=(1, INF))
+    found = est.profile()
+    assert found["mean"][0] == -INF  # the limit is the exponential from 1 on, and near enough
+    assert 2.0 * (est.loglik - stats.expon.logpdf(x - 1.0, scale=np.mean(x - 1.0)).sum()) < Q95
+    assert found["sd"][1] == INF
+
+    def density(x, mean, log_sd):
+        return stats.norm.logpdf(x, mean, np.exp(log_sd)) - stats.norm.logsf(1.0, mean, np.exp(log_sd))
+
+    at_end = lost(density, x, found["mean"][1], [[0.0], [1.0], [-1.0]])
+    assert 2.0 * (est.loglik + at_end) == pytest.approx(Q95, abs=1e-6)
+
+
+def test_the_other_parameters_leave_the_plateau_they_began_on():
+    x = np.array([0, 1, 1, 2])
+    size = np.exp(np.linspace(-3, 12, 3001))
+    est = fit("negative binomial", x)
+    for end in est.profile()["mean"]:
+        best = stats.nbinom.logpmf(x[:, None], size, size / (size + end)).sum(axis=0).max()
+        assert 2.0 * (est.loglik - best) == pytest.approx(Q95, abs=1e-4)
+
+
+def test_a_lower_end_at_zero_is_zero():
+    found = fit("negative binomial", [1, 2, 2, 3, 1, 2], truncated=(1, INF)).profile()
+    assert found["mean"][0] == 0.0
+    assert found["size"] == (0.0, INF)
+
+
+def test_degrees_of_freedom_end_where_the_likelihood_is_unbounded():
+    x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    est = fit("student t", x)
+
+    def density(x, df, location, log_scale):
+        return stats.t.logpdf(x, df, location, np.exp(log_scale))
+
+    low = est.profile(names="df")["df"][0]
+    at_end = lost(density, x, low, [[3.0, 0.0], [2.0, -1.0], [3.1, 1.0]])
+    assert 2.0 * (est.loglik + at_end) == pytest.approx(Q95, abs=1e-6)
+    wild = fit("student t", [-3.0, -1.0, 0.0, 1.0, 8.0]).profile(names="df")
+    assert wild["df"] == (1 / 4, INF)
+    assert "unbounded" in wild.notes[0]
+    tied = StudentT().walls(as_sample([0.0, 0.0, 1.0, 2.0, 3.0]))
+    assert tied[0] == pytest.approx(2 / 3)
+    late = StudentT().walls(Censored([0.0, 1.0, 2.0, 3.0], [1, 1, 1, 0]))  # nothing is later than what it may be
+    assert late[0] == pytest.approx(1 / 3)
+
+
+def test_a_moving_support_does_not_end_the_walk_early():
+    x = np.array([1, 2, 3.0, 5, 4, 6, 9, 2.2, 2.5, 3.1])
+    est = fit("genextreme", x)
+    for c in est.profile(names="c")["c"]:
+
+        def density(x, c, loc, log_scale):
+            return np.maximum(stats.genextreme.logpdf(x, c, loc, np.exp(log_scale)), -1e6)
+
+        at_end = lost(density, x, c, [[2.6, 0.4], [3.0, 0.8], [2.0, 0.0]])
+        assert 2.0 * (est.loglik + at_end) == pytest.approx(Q95, abs=1e-5)
+
+
+def test_data_that_leave_a_curve_of_maxima_have_open_profiles():
+    with pytest.warns(ConvergenceWarning, match="no standard errors"):
+        est = fit("gamma", Binned([0, 1, INF], [5, 5]))
+    found = est.profile()
+    assert found["shape"] == (0.0, INF)
+    assert found["rate"] == (0.0, INF)
+
+
+def test_standard_errors_are_not_lost_to_squares():
+    for size in (1e-200, 1e300):
+        est = fit("normal", np.array([1.0, 3.0, 4.0]) * size)
+        assert est.standard_errors["mean"] / size == pytest.approx(np.std([1, 3, 4]) / np.sqrt(3))

@@ -119,3 +119,16 @@ def test_units_change_ends_and_windows_together():
     np.testing.assert_array_equal(sample.upper, [2.0, INF])
     np.testing.assert_array_equal(sample.left, [0.0])
     assert isinstance(sample, Sample)
+
+
+def test_hidden_and_complex_values_are_refused():
+    with pytest.raises(ValueError, match="masked at entry 1"):
+        as_sample(np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False]))
+    with pytest.raises(ValueError, match="complex"):
+        as_sample([1.0 + 1.0j, 2.0])
+    assert as_sample(np.ma.masked_array([1.0, 2.0])).total == 2.0
+
+
+def test_intervals_of_nothing_are_refused():
+    with pytest.raises(ValueError, match="no observation"):
+        Intervals([], [])

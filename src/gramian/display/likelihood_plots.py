@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from gramian.display.style import GRID, INK, PALETTE, new_axes
@@ -14,6 +15,8 @@ __all__ = ["plot_fit"]
 
 Vector = NDArray[np.float64]
 STEPS = 400  # points of a curve
+REPEATED = 1_000_000  # most observations written out to choose classes
+FEW = 12  # values of a count that get a tick each
 MOST = 60  # values of a count that get a bar each
 
 
@@ -43,7 +46,8 @@ def plot_fit(estimate: FittedFamily, bins: Any = "auto", ax: Axes | None = None)
     """Draw a fitted distribution over its data.
 
     Values are drawn as a histogram, classes by their density n/(N·width), counts as bars, right-censored times as the
-    product-limit estimate of survival, and other intervals as lines; the fit as a curve, or as points for counts.
+    product-limit estimate of survival, and other intervals as lines; the fit as a curve, or as points for counts. The
+    shares of labels are bars.
     An open class is as wide as its neighbour and hatched.
 
     Parameters
@@ -67,10 +71,12 @@ def plot_fit(estimate: FittedFamily, bins: Any = "auto", ax: Axes | None = None)
     >>> plot_fit(fit("gamma", [1.0, 2.0, 2.5, 4.0])).get_title(loc="left")
     'gamma: shape 4.47, rate 1.88'
     """
-    sample = estimate.sample
-    if sample is None:
-        raise ValueError(f"A {estimate.family.name} fit is no curve: only families of numbers are drawn.")
+    if hasattr(estimate.family, "labels"):
+        return _draw_labels(new_axes(ax, (6.4, 4.0)), estimate)
+    if estimate.sample is None:
+        raise ValueError(f"A {estimate.family.name} fit is no curve: only families of numbers and labels are drawn.")
     ax = new_axes(ax, (6.4, 4.0))
+    sample = estimate.sample if estimate.sample.edges is not None else estimate.sample.observed()
     survival = None if estimate.family.discrete or sample.exact.all() else sample.survival()
     if sample.edges is not None:
         _draw_classes(ax, estimate, *_closed(sample.edges, sample.weight))
@@ -79,7 +85,7 @@ def plot_fit(estimate: FittedFamily, bins: Any = "auto", ax: Axes | None = None)
     elif survival is not None:
         _draw_survival(ax, estimate, sample, *survival)
     elif sample.exact.all():
-        counts, edges = np.histogram(sample.lower, bins=bins, weights=_weights_for(bins, sample))
+        counts, edges = np.histogram(sample.lower, bins=_edges(bins, sample), weights=sample.weight)
         _draw_classes(ax, estimate, edges, counts.astype(float), np.zeros(len(counts), dtype=bool))
     else:
         _draw_intervals(ax, estimate, sample)
@@ -91,13 +97,23 @@ def plot_fit(estimate: FittedFamily, bins: Any = "auto", ax: Axes | None = None)
     return ax
 
 
-def _weights_for(bins: Any, sample: Any) -> Any:
-    """Numpy chooses the number of classes for unweighted values only."""
-    if np.all(sample.weight == 1.0):
-        return None
-    if isinstance(bins, str):
-        raise ValueError("Weighted values need their classes given: bins=20, say.")
-    return sample.weight
+def _edges(bins: Any, sample: Any) -> Any:
+    """Classes for weighted values, as numpy would choose them for each value so often as it was observed."""
+    if not isinstance(bins, str):
+        return bins
+    often = np.round(sample.weight).astype(int)
+    whole = np.all(often == sample.weight) and often.sum() <= REPEATED
+    return np.histogram_bin_edges(np.repeat(sample.lower, often) if whole else sample.lower, bins=bins)
+
+
+def _draw_labels(ax: Axes, estimate: FittedFamily) -> Axes:
+    """A bar for each label: the share that was observed is the estimate."""
+    labels = [str(label) for label in estimate.family.labels]
+    ax.bar(np.arange(len(labels)), estimate.values, 0.8, color=PALETTE[3], tick_label=labels)
+    ax.grid(axis="y", color=GRID)
+    ax.set_title(f"{estimate.family.name}: {len(labels)} labels", loc="left")
+    ax.set(xlabel="label", ylabel="share")
+    return ax
 
 
 def _closed(edges: Vector, counts: Vector) -> tuple[Vector, Vector, NDArray[np.bool_]]:
@@ -133,10 +149,16 @@ def _draw_counts(ax: Axes, estimate: FittedFamily, sample: Any) -> None:
         counts, edges = np.histogram(sample.lower, bins=MOST, weights=sample.weight)
         _draw_classes(ax, estimate, edges, counts.astype(float), np.zeros(len(counts), dtype=bool))
         return
+    if estimate.family.high - estimate.family.low <= 1.0:
+        low, high = estimate.family.low, estimate.family.high  # a coin has two sides, seen or not
     k = np.arange(low, high + 1.0)
     share = [float(sample.weight[sample.lower == value].sum()) / sample.total for value in k]
     ax.bar(k, share, 0.8, color=PALETTE[3], label="data")
     _draw_masses(ax, estimate, k)
+    if len(k) <= FEW:
+        ax.set_xticks(k)
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylabel("share")
 
 
@@ -147,7 +169,10 @@ def _draw_masses(ax: Axes, estimate: FittedFamily, k: Vector) -> None:
 
 def _draw_curve(ax: Axes, estimate: FittedFamily, low: float, high: float) -> None:
     margin = 0.08 * (high - low)
-    ends = max(low - margin, estimate.family.low), min(high + margin, estimate.family.high)
+    first, last = estimate.family.low, estimate.family.high
+    if any(parameter.kind == "angle" for parameter in estimate.family.parameters):
+        first, last = (-np.pi, np.pi) if -np.pi <= low and high <= np.pi else (min(low, 0.0), max(high, 2.0 * np.pi))
+    ends = max(low - margin, first), min(high + margin, last)
     x = np.linspace(*ends, STEPS)
     y = _visible(estimate, x)
     ax.plot(x[np.isfinite(y)], y[np.isfinite(y)], color=PALETTE[1], label="fit")
@@ -168,7 +193,10 @@ def _visible(estimate: FittedFamily, x: Vector) -> Vector:
 def _draw_survival(ax: Axes, estimate: FittedFamily, sample: Any, times: Vector, survival: Vector) -> None:
     end = float(max(sample.lower.max(), times.max(initial=-np.inf)))
     begin = min(0.0, float(sample.lower.min()))
-    steps = np.concatenate([[begin], times, [end]]), np.concatenate([[1.0], survival, [survival[-1]]])
+    steps = (
+        np.concatenate([[begin], times, [end]]),
+        np.concatenate([[1.0], survival, survival[-1:] if len(survival) else [1.0]]),
+    )
     ax.step(*steps, where="post", color=PALETTE[0], label="data (product limit)")
     late = sample.lower[~sample.exact]
     at = np.concatenate([[1.0], survival])[np.searchsorted(times, late, side="right")]
@@ -191,5 +219,5 @@ def _draw_intervals(ax: Axes, estimate: FittedFamily, sample: Any) -> None:
     ends = np.clip(sample.lower[order], low, high), np.clip(sample.upper[order], low, high)
     ax.hlines(depth, *ends, color=PALETTE[0], linewidth=0.8, label="records")
     ax.set_yticks([tick for tick in ax.get_yticks() if tick >= 0.0])
-    points = ends[0] == ends[1]
+    points = sample.exact[order]
     ax.plot(ends[0][points], depth[points], linestyle="", marker=".", markersize=3, color=PALETTE[0])

@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian.likelihood._checks import as_weights
 from gramian.likelihood._estimate import Estimate
+from gramian.likelihood._windows import seen_alike
 from gramian.likelihood.families import Joint, as_family
 from gramian.likelihood.families.categorical import Categorical
+from gramian.likelihood.families.multivariate import MultivariateNormal
 from gramian.likelihood.fit import fit
 from gramian.likelihood.sample import Sample
 
@@ -101,6 +103,7 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
             The estimator itself.
         """
         law = as_family(self.family)
+        self._check_window()
         if isinstance(X, Sample):
             columns: list[Any] = [X]
             self.n_features_in_ = 1
@@ -110,7 +113,10 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
             _refuse_negative(values, law)
             sample_weight = None if sample_weight is None else as_weights(sample_weight, len(values))
             columns = [values] if isinstance(law, Joint) else list(values.T)
-        self.estimates_ = tuple(self._fit_one(law, column, sample_weight) for column in columns)
+            if isinstance(law, MultivariateNormal) and law.columns is None:
+                law = MultivariateNormal(getattr(self, "feature_names_in_", None))
+        pairs = zip(self._column_names(len(columns)), columns, strict=True)
+        self.estimates_ = tuple(self._fit_one(law, *pair, sample_weight) for pair in pairs)
         self.loglik_ = float(sum(estimate.loglik for estimate in self.estimates_))
         self.certificate_ = tuple(estimate.certificate for estimate in self.estimates_)
         names = self.estimates_[0].names
@@ -118,8 +124,10 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """ln p(x) of each row under the fitted distribution, the sum over its columns."""
+        """ln p(x) of each row under the fitted distribution, summed over its columns; or of a Sample's records."""
         check_is_fitted(self)
+        if isinstance(X, Sample):
+            return self._score_records(X)
         values = self._read(X, reset=False)
         if isinstance(self.estimates_[0].family, Joint):
             return self.estimates_[0].log_density(values)
@@ -130,7 +138,11 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The mean of ln p(x) over the rows of X: larger is better."""
-        return float(np.average(self.score_samples(X), weights=sample_weight))
+        found = self.score_samples(X)
+        if isinstance(X, Sample):
+            sample_weight = X.weight if sample_weight is None else as_weights(sample_weight, len(found)) * X.weight
+            found = np.where(np.asarray(sample_weight) > 0, found, 0.0)
+        return float(np.average(found, weights=sample_weight))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Rows drawn from the fitted distribution.
@@ -154,9 +166,39 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         drawn = [np.asarray(estimate.draw(n_samples, rng)) for estimate in self.estimates_]
         return np.column_stack(drawn)
 
-    def _fit_one(self, law: Any, column: Any, sample_weight: Any) -> Estimate:
+    def _check_window(self) -> None:
+        if self.truncated is not None and any(np.ndim(side) for side in self.truncated):
+            raise ValueError(
+                "truncated must be two numbers here: new rows to score would have no limits of their own. Limits for "
+                "each record are for gramian.likelihood.fit."
+            )
+
+    def _column_names(self, number: int) -> list[str]:
+        """What errors call the columns; nothing where there is one."""
+        if number == 1:
+            return [""]
+        names = getattr(self, "feature_names_in_", range(number))
+        return [f"Column {name!s}: " for name in names]
+
+    def _score_records(self, X: Sample) -> Array:
+        if self.n_features_in_ != 1 or isinstance(self.estimates_[0].family, Joint):
+            raise ValueError("A Sample is one column of numbers: score rows for this model.")
+        family, values = self.estimates_[0].family, self.estimates_[0].values
+        records = seen_alike(X, self.estimates_[0].sample)
+        a, b, c, d = np.broadcast_arrays(records.lower, records.upper, records.left, records.right)
+        c = np.ceil(c) - 1.0 if family.discrete else c
+        with np.errstate(all="ignore"):
+            inside = family.log_interval(np.maximum(a, c), np.minimum(b, d), values)
+            points = family.log_density(np.where(records.exact, a, 0.0), values)
+            window = family.log_interval(c, d, values) if records.truncated else 0.0
+        return np.asarray(np.where(records.exact, points, inside) - window)
+
+    def _fit_one(self, law: Any, name: str, column: Any, sample_weight: Any) -> Estimate:
         options = {"truncated": self.truncated, "fixed": self.fixed, "tol": self.tol, "max_iterations": self.max_iter}
-        return fit(law, column, sample_weight=sample_weight, **options)
+        try:
+            return fit(law, column, sample_weight=sample_weight, **options)
+        except ValueError as error:
+            raise type(error)(f"{name}{error}") from None
 
     def _read(self, X: Any, *, reset: bool) -> Array:
         if sp.issparse(X):

@@ -7,14 +7,40 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["as_numbers", "as_weights"]
+__all__ = ["as_floats", "as_numbers", "as_weights"]
 
 Vector = npt.NDArray[np.float64]
 
 
+def as_floats(data: Any, name: str) -> Vector:
+    """Return an array of real numbers; hidden, complex or written ones are refused by name."""
+    if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
+        row = int(np.flatnonzero(np.ma.getmaskarray(data).ravel())[0])
+        raise ValueError(f"{name} is masked at entry {row}: leave masked values out, as {name}.compressed() does.")
+    given = np.asarray(data)
+    if np.iscomplexobj(given):
+        raise ValueError(f"{name} is complex: a likelihood needs real numbers. Take the real part, or the modulus.")
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        row, value = next((i, v) for i, v in enumerate(given.ravel()) if not _number(v))
+        value = str(value) if isinstance(value, str) else value
+        labels = f'Labels are fitted as "categorical"; one of them against the rest as "bernoulli" of x == {value!r}.'
+        remedy = f" {labels}" if name == "data" else ""
+        raise ValueError(f"{name} must be numbers; row {row} has {value!r}.{remedy}") from None
+
+
+def _number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def as_numbers(data: Any, name: str) -> Vector:
     """Return a list of finite numbers; a column is one too."""
-    x: Vector = np.asarray(data, dtype=np.float64)
+    x = as_floats(data, name)
     x = x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else np.atleast_1d(x)
     if x.ndim != 1:
         raise ValueError(
@@ -32,7 +58,7 @@ def as_numbers(data: Any, name: str) -> Vector:
 
 def as_weights(weight: Any, n: int | None, name: str = "sample_weight") -> Vector:
     """Return frequencies as numbers: finite, none negative, one for each of n records."""
-    w = np.asarray(weight, dtype=np.float64)
+    w = as_floats(weight, name)
     w = np.full(n, float(w)) if w.ndim == 0 and n is not None else w
     if w.ndim != 1 or (n is not None and len(w) != n):
         raise ValueError(f"{name} has shape {w.shape}; expected one for each of the {n if n else ''} records.")

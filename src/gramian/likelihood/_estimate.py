@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -34,7 +34,7 @@ class Estimate:
 
     The standard errors are from the observed information, :math:`\operatorname{Cov}\hat\theta = I^{-1}` with
     :math:`I = -\partial^2\ell/\partial\theta\,\partial\theta^T` at the maximum. AIC = 2k − 2ℓ and BIC = k ln n − 2ℓ:
-    less is better.
+    less is better. ``gramian.display.plot_fit(estimate)`` draws it over its data.
 
     Attributes
     ----------
@@ -79,6 +79,7 @@ class Estimate:
     fixed: tuple[str, ...] = ()
     seen_from: Profile | None = field(default=None)
     again: Callable[[Any], Estimate] | None = field(default=None)
+    errors: Vector | None = field(default=None)
 
     @property
     def estimates(self) -> dict[str, float]:
@@ -131,6 +132,8 @@ class Estimate:
         """
         z, errors = float(ndtri(0.5 + 0.5 * _checked(level))), self._errors()
         lower, upper = self.values - z * errors, self.values + z * errors
+        if transformed and not hasattr(self.family, "parameters"):
+            raise ValueError(f"The {self.family.name} family has no coordinates without ends: use profile().")
         if transformed:
             lower, upper = self._transformed(z)
         return ConfidenceIntervals(self.names, self.values, lower, upper, level, "Wald")
@@ -142,7 +145,7 @@ class Estimate:
         ----------
         level : float, default=0.95
             Of confidence, in large samples.
-        names : sequence of str, optional
+        names : str or sequence of str, optional
             Which parameters; all that were estimated, by default.
 
         Returns
@@ -157,6 +160,7 @@ class Estimate:
         >>> round(low, 4), high
         (0.8252, 1.0)
         """
+        names = [names] if isinstance(names, str) else names
         chosen = [name for name in self.names if name not in self.fixed] if names is None else list(names)
         for name in chosen:
             if name not in self.names or name in self.fixed:
@@ -166,7 +170,7 @@ class Estimate:
         drop = float(chdtri(1.0, 1.0 - _checked(level)))
         which = [self.names.index(name) for name in chosen]
         ends = np.array([self.seen_from.ends(j, drop) for j in which]).reshape(-1, 2)
-        notes = tuple(f"{self.names[j]} is at the end of its range: one-sided" for j in which if self._at_end(j))
+        notes = tuple(note for j, pair in zip(which, ends, strict=True) for note in self._remarks(j, *pair))
         return ConfidenceIntervals(
             tuple(chosen), self.values[which], ends[:, 0], ends[:, 1], level, "profile likelihood", notes
         )
@@ -230,8 +234,20 @@ class Estimate:
         return "\n".join([*lines, *(f"  note: {note}" for note in self.certificate.notes)])
 
     def _errors(self) -> Vector:
+        if self.errors is not None:
+            return self.errors
         with np.errstate(invalid="ignore"):
             return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+    def _remarks(self, j: int, low: float, high: float) -> Iterator[str]:
+        name = self.names[j]
+        if self._at_end(j):
+            yield f"{name} is at the end of its range: one-sided"
+        if self.sample is not None and np.isclose(low, self.family.walls(self.sample).get(j, -1.0), rtol=1e-9):
+            yield f"at {name} = {low:.6g} and below the likelihood is unbounded: the interval ends there"
+        for end, side in ((low, "below"), (high, "above")):
+            if np.isnan(end):
+                yield f"{name} has no end {side}: the likelihood rises there above the maximum that was found"
 
     def _at_end(self, j: int) -> bool:
         end = not np.isfinite(self.values[j]) or self.values[j] in (0.0, 1.0)

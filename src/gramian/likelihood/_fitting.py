@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,11 @@ from gramian.likelihood._intervals import LineProfile
 from gramian.likelihood._kinks import ascend_kinks, information_about_kinks
 from gramian.likelihood._newton import Ascent, ascend, decrement
 from gramian.likelihood._problem import Problem
+from gramian.likelihood._windows import seen_alike
 from gramian.likelihood.families import Family
 from gramian.likelihood.families.base import Boundary, NoMaximumError, Unit
 from gramian.likelihood.families.custom import Custom
-from gramian.likelihood.sample import Sample, as_sample
+from gramian.likelihood.sample import Sample
 from gramian.results import Optimum
 
 __all__ = ["UNDETERMINED", "Fitting"]
@@ -25,6 +26,8 @@ __all__ = ["UNDETERMINED", "Fitting"]
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 LARGE = 1e4  # of a parameter whose limit is another family
+WIDE = 5.0  # ln of a scale that has run away with its location
+TILT = 1e-3  # location over squared scale, in units of the sample, that is more than rounding
 END = 25.0  # coordinate that stands for an infinite one: e⁻²⁵ = 1e-11
 UNDETERMINED = (
     "the information is not positive definite: the data leave a direction undetermined, or this is no maximum"
@@ -47,7 +50,7 @@ class Fitting:
 
     def run(self) -> Estimate:
         self._check()
-        edge = None if self.fixed else self.law.boundary(self.sample)
+        edge = self._edge()
         if edge is not None:
             return self._at_boundary(edge)
         problem, unit = self._problem()
@@ -57,8 +60,7 @@ class Fitting:
         if theta is not None:
             found, how, why = _certified(problem, problem.phi(theta)), "closed form", "values are exact and complete"
         else:
-            climb = ascend if self.law.smooth else ascend_kinks
-            found = climb(problem, self._start(problem, unit), self.tol, self.most)
+            found = self._climb(problem, unit)
             how, why = "Newton's method in free coordinates", self._why()
         if found.runaway is not None:
             return self._ran_away(problem, unit, found)
@@ -66,11 +68,30 @@ class Fitting:
             return self._at_limit(self.law.limit.note if self.law.limit else "")
         return self._estimate(problem, unit, found, how, why)
 
+    def _edge(self) -> Boundary | None:
+        if not self.fixed:
+            return self.law.boundary(self.sample)
+        if len(self.fixed) < len(self.law.names):
+            self.law.held(self.sample, self.fixed)
+        return None
+
+    def _climb(self, problem: Problem, unit: Unit) -> Ascent:
+        """From the start that was given, and from the family's own where that leads nowhere."""
+        climb = ascend if self.law.smooth else ascend_kinks
+        found = climb(problem, self._start(problem, unit, self.begin), self.tol, self.most)
+        if self.begin and (found.runaway is not None or not found.decrement <= self.tol):
+            again = climb(problem, self._start(problem, unit, {}), self.tol, self.most)
+            better = again.value >= found.value or not np.isfinite(found.value)
+            return again if again.runaway is None and (found.runaway is not None or better) else found
+        return found
+
     def _check(self) -> None:
         for name, given in (("fixed", self.fixed), ("start", self.begin)):
             for key, value in given.items():
                 if key not in self.law.names:
                     raise ValueError(f"{name} names {key!r}; the parameters are {', '.join(self.law.names)}.")
+                if not _is_number(value):
+                    raise ValueError(f"{name} gives {key} = {value!r}, which is no number.")
                 if not self.law.parameters[self.law.names.index(key)].link.holds(value):
                     raise ValueError(f"{name} puts {key} = {value!r} outside its range.")
         if not (self.tol > 0 and self.most >= 1):
@@ -81,15 +102,15 @@ class Fitting:
         free = np.array([name not in self.fixed for name in self.law.names])
         return Problem(self.law, self.sample.scaled(unit.shift, unit.scale), free), unit
 
-    def _start(self, problem: Problem, unit: Unit) -> Vector:
-        given = {**self.begin, **self.fixed}
+    def _start(self, problem: Problem, unit: Unit, begin: dict[str, float]) -> Vector:
+        given = {**begin, **self.fixed}
         theta = self.law.start(problem.sample) if len(given) < len(self.law.names) else np.ones(len(self.law.names))
         natural = self.law.from_units(np.array([given.get(name, 1.0) for name in self.law.names]), unit)
         chosen = np.array([name in given for name in self.law.names])
         return problem.phi(np.where(chosen, natural, theta))
 
     def _nothing(self, problem: Problem, unit: Unit) -> Ascent:
-        phi = self._start(problem, unit)
+        phi = self._start(problem, unit, {})
         value = problem.value(phi)
         return Ascent(phi, value, (value,), 0.0, np.empty((0, 0)))
 
@@ -103,7 +124,10 @@ class Fitting:
         law, phi = self.law, found.phi
         covariance, notes = _covariance(problem, found)
         stretch = problem.slopes(phi) * law.stretch(unit)
-        covariance = covariance * np.outer(stretch, stretch)
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            spread = np.sqrt(np.diag(covariance))
+            errors = spread * stretch  # not roots of what may be too small or too large for a square
+            covariance = covariance * np.outer(stretch, stretch)
         values = law.to_units(problem.theta(phi), unit)
         values = np.array(
             [_wrapped(v) if p.kind == "angle" else v for v, p in zip(values, law.parameters, strict=True)]
@@ -117,17 +141,15 @@ class Fitting:
         trace = -np.maximum.accumulate(np.array(found.trace)) + self._jacobian(unit)
         proof = Optimum(how, why, problem.evaluations, len(trace) - 1, trace, gradient, self.tol, notes)
         self._normalised(values)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.sqrt(np.diag(covariance)) / stretch
         seen_from = LineProfile(problem, phi, spread, found.value, unit, self.tol)
-        return self._named(values, covariance, loglik, proof, seen_from)
+        return replace(self._named(values, covariance, loglik, proof, seen_from), errors=errors)
 
     def _named(
         self, values: Vector, covariance: Matrix, loglik: float, proof: Optimum, profile: LineProfile
     ) -> Estimate:
         law, number = self.law, len(self.law.names) - len(self.fixed)
         held = tuple(self.fixed)
-        again = partial(_again, law, self.fixed, self.tol, self.most)
+        again = partial(_again, law, self.fixed, self.tol, self.most, self.sample)
         n = self.sample.total
         return Estimate(law, self.sample, law.names, values, covariance, loglik, n, number, proof, held, profile, again)
 
@@ -161,7 +183,9 @@ class Fitting:
         """The family in its limit: the smaller family's fit, with an infinite parameter."""
         limit = self.law.limit
         assert limit is not None
-        inner = Fitting(limit.family, self.sample, {}, {}, self.tol, self.most).run()
+        others = [name for name in self.law.names if name != self.law.names[limit.parameter]]
+        held = {b: self.fixed[a] for a, b in zip(others, limit.family.names, strict=True) if a in self.fixed}
+        inner = Fitting(limit.family, self.sample, held, {}, self.tol, self.most).run()
         values = np.insert(inner.values, limit.parameter, np.inf)
         covariance = np.full((len(values),) * 2, np.nan)
         rest = np.delete(np.arange(len(values)), limit.parameter)
@@ -180,7 +204,7 @@ class Fitting:
     def _in_the_limit(self, problem: Problem, found: Ascent) -> bool:
         """Whether a search that went far ended where the limit is as likely."""
         limit = self.law.limit
-        if limit is None or not problem.free.all() or found.phi[limit.parameter] < np.log(LARGE):
+        if limit is None or not problem.free[limit.parameter] or found.phi[limit.parameter] < np.log(LARGE):
             return False
         theta = problem.theta(found.phi)
         theta[limit.parameter] = np.inf
@@ -190,7 +214,15 @@ class Fitting:
         assert found.runaway is not None
         j, sign = found.runaway
         law, limit = self.law, self.law.limit
-        if limit is not None and j == limit.parameter and sign > 0 and not self.fixed:
+        wide = [
+            i for i, p in enumerate(law.parameters) if p.kind == "scale" and found.phi[i] > WIDE and problem.free[i]
+        ]
+        follows = ""
+        if law.parameters[j].kind == "location" and wide:  # a location goes with the scale only if θ/σ² does not vanish
+            tilt = abs(found.phi[j]) * np.exp(-2.0 * found.phi[wide[0]])
+            follows = f"{law.parameters[j].name} → {'∞' if sign > 0 else '−∞'} and " if tilt > TILT else ""
+            j, sign = wide[0], 1
+        if limit is not None and j == limit.parameter and sign > 0:
             return self._at_limit(limit.note)
         parameter = law.parameters[j]
         end = parameter.link.high if sign > 0 else parameter.link.low
@@ -201,8 +233,8 @@ class Fitting:
             theta[j] = end
             return self._ended(problem, unit, law.to_units(theta, unit), found.phi, found.value, note)
         raise NoMaximumError(
-            f"The likelihood of the {law.name} family keeps growing as {parameter.name} → {word}: these data have no "
-            "maximum there. Fix the parameter (fixed={...}), take a smaller family, or use finer data."
+            f"The likelihood of the {law.name} family keeps growing as {follows}{parameter.name} → {word}: these data "
+            "have no maximum there. Fix the parameter (fixed={...}), take a smaller family, or use finer data."
         )
 
     def _normalised(self, values: Vector) -> None:
@@ -213,8 +245,12 @@ class Fitting:
             )
 
 
-def _again(law: Family, fixed: dict[str, float], tol: float, most: int, data: Any) -> Estimate:
-    sample = as_sample(data)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, np.complexfloating)
+
+
+def _again(law: Family, fixed: dict[str, float], tol: float, most: int, seen: Sample, data: Any) -> Estimate:
+    sample = seen_alike(data, seen)
     law.check(sample)
     return Fitting(law, sample, fixed, {}, tol, most).run()
 

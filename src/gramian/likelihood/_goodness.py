@@ -19,6 +19,7 @@ from scipy.special import chdtrc, xlogy
 from scipy.stats import kstwo
 
 from gramian.likelihood._text import text_table
+from gramian.likelihood._windows import seen_alike
 from gramian.likelihood.sample import INF, Sample, as_sample
 
 __all__ = ["Goodness", "line_goodness"]
@@ -86,8 +87,12 @@ def _with(rows: dict[str, list[Any]], *entry: Any) -> dict[str, list[Any]]:
 
 def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random_state: Any) -> Goodness:
     """The statistics that the data allow."""
+    if not (np.isfinite(least) and least >= 0):
+        raise ValueError(f"least must be 0 or more expected observations; got {least!r}.")
+    if bootstrap != int(bootstrap) or bootstrap < 0:
+        raise ValueError(f"bootstrap must be a number of samples, 0 for none; got {bootstrap!r}.")
     own = data is None
-    sample: Sample = estimate.sample if own else as_sample(data)
+    sample: Sample = estimate.sample if own else seen_alike(data, estimate.sample)
     estimate.family.check(sample)
     used = estimate.n_parameters if own else 0
     cells, note = _cells(estimate, sample)
@@ -200,7 +205,7 @@ def _bootstrapped(estimate: Any, D: float, times: int, random_state: Any) -> flo
     """The share of samples, drawn from the fit and fitted themselves, that are as far from their fit."""
     rng = np.random.default_rng(random_state)
     larger = 0
-    for _ in range(times):
+    for _ in range(int(times)):
         twin = estimate.refit(as_sample(estimate.draw(round(estimate.n), rng)))
         larger += _distance(twin, twin.sample) >= D
     return (1.0 + larger) / (1.0 + times)

@@ -47,8 +47,9 @@ def decrement(g: Vector, information: Matrix) -> tuple[Vector, float]:
     values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
     sizes = np.maximum(np.abs(values), 1e-14)
     along = vectors.T @ (g * scale)
-    step = scale * (vectors @ (along / sizes))
-    return step, float(np.sqrt(np.sum(along**2 / sizes)))
+    with np.errstate(over="ignore", invalid="ignore"):  # without information a step is as long as it may be
+        step = scale * (vectors @ (along / sizes))
+        return np.nan_to_num(step), float(np.sqrt(np.sum(along**2 / sizes)))
 
 
 def ascend(problem: Problem, phi: Vector, tolerance: float, most: int) -> Ascent:

@@ -92,7 +92,7 @@ class Comparison:
 
 
 def compare(
-    families: Sequence[Any], data: Any, *, by: str = "aic", sample_weight: Any = None, truncated: Any = None
+    families: str | Sequence[Any], data: Any, *, by: str = "aic", sample_weight: Any = None, truncated: Any = None
 ) -> Comparison:
     """Fit several families to one sample and rank them.
 
@@ -122,7 +122,10 @@ def compare(
     """
     if by not in CRITERIA:
         raise ValueError(f"by must be one of {', '.join(CRITERIA)}; got {by!r}.")
+    families = [families] if isinstance(families, str) else families
     laws = [as_family(family) for family in families]
+    if not laws:
+        raise ValueError("families is empty: name one at least.")
     if any(isinstance(law, Joint) for law in laws):
         raise ValueError("Families of labels or rows cannot be ranked with others: fit them by themselves.")
     sample = as_sample(data, sample_weight, truncated)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian.likelihood._estimate import Estimate
 from gramian.likelihood._fitting import UNDETERMINED, Fitting
-from gramian.likelihood.families import Joint, as_family
+from gramian.likelihood.families import Custom, Joint, Scipy, as_family
 from gramian.likelihood.sample import as_sample
 from gramian.results import Optimum
 
@@ -79,9 +79,12 @@ def fit(
         if truncated is not None or fixed is not None or start is not None:
             raise ValueError(f"truncated, fixed and start are not for the {law.name} family, whose fit is a formula.")
         return _by_formula(law, data, sample_weight, tol)
+    held = dict(fixed or {})
+    law, held = law.holding(held) if isinstance(law, Scipy) else (law, held)
     sample = as_sample(data, sample_weight, truncated)
     law.check(sample)
-    result = Fitting(law, sample, dict(fixed or {}), dict(start or {}), tol, max_iterations).run()
+    law = law.about(sample) if isinstance(law, Custom) else law
+    result = Fitting(law, sample, held, dict(start or {}), tol, max_iterations).run()
     if not result.certificate.converged:
         warnings.warn(_unmet(result.certificate, law.name), ConvergenceWarning, stacklevel=2)
     return result

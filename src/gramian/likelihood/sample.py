@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.likelihood._checks import as_numbers, as_weights
+from gramian.likelihood._checks import as_floats, as_numbers, as_weights
 
 __all__ = ["Binned", "Censored", "Intervals", "Sample", "as_sample"]
 
@@ -160,7 +160,7 @@ class Binned(Sample):
     """
 
     def __init__(self, edges: Any, counts: Any) -> None:
-        e, n = np.asarray(edges, dtype=np.float64), as_weights(counts, None, "counts")
+        e, n = as_floats(edges, "edges"), as_weights(counts, None, "counts")
         if e.ndim != 1 or len(e) != len(n) + 1:
             raise ValueError(f"edges has shape {e.shape}: {len(n)} counts need {len(n) + 1} edges.")
         bad = np.flatnonzero(~(np.diff(e) > 0))
@@ -222,9 +222,11 @@ class Intervals(Sample):
     """
 
     def __init__(self, lower: Any, upper: Any) -> None:
-        a, b = np.atleast_1d(np.asarray(lower, np.float64)), np.atleast_1d(np.asarray(upper, np.float64))
+        a, b = np.atleast_1d(as_floats(lower, "lower")), np.atleast_1d(as_floats(upper, "upper"))
         if a.shape != b.shape or a.ndim != 1:
             raise ValueError(f"lower has shape {a.shape} and upper {b.shape}; expected two lists of one length.")
+        if not len(a):
+            raise ValueError("lower and upper are empty: there is no observation.")
         a, b = np.where(np.isnan(a), -INF, a), np.where(np.isnan(b), INF, b)
         bad = np.flatnonzero(~(a <= b) | ((a == b) & np.isinf(a)))
         if len(bad):

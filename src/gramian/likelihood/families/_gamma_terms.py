@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, xlogy
 
-__all__ = ["LARGE", "log1pmx", "log_less_digamma", "stirling"]
+__all__ = ["LARGE", "log1pmx", "log_less_digamma", "log_poisson", "stirling"]
 
 Vector = npt.NDArray[np.float64]
 
@@ -36,3 +36,15 @@ def log_less_digamma(a: float) -> float:
     if a < LARGE:
         return float(np.log(a) - digamma(a))
     return float(1.0 / (2.0 * a) + 1.0 / (12.0 * a**2) - 1.0 / (120.0 * a**4) + 1.0 / (252.0 * a**6))
+
+
+def log_poisson(k: Vector, rate: float | Vector) -> Vector:
+    """K ln λ − λ − ln k!, for large k about its saddle point: k(ln(λ/k) + 1 − λ/k) − ½ ln 2πk − … (Loader 2000)."""
+    large = k >= LARGE
+    few, many = np.where(large, 0.0, k), np.where(large, k, LARGE)
+    direct = xlogy(few, rate) - rate - gammaln(few + 1.0)
+    if not np.any(large):
+        return np.asarray(direct)
+    v = 1.0 / many
+    rest = -0.5 * np.log(2.0 * np.pi * many) - v * (1.0 / 12.0 - v * v * (1.0 / 360.0 - v * v / 1260.0))
+    return np.where(large, many * log1pmx((rate - many) / many) + rest, direct)

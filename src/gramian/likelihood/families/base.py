@@ -152,6 +152,13 @@ class Family:
         """The maximum where it lies at the end of the parameters' range; raises where there is none."""
         return None
 
+    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+        """Raise where there is no maximum although some parameters are held."""
+
+    def walls(self, sample: Sample) -> dict[int, float]:
+        """Values of parameters, by place, at and below which the likelihood is unbounded."""
+        return {}
+
     def log_interval(self, a: Vector, b: Vector, theta: Vector) -> Vector:
         """ln P(a < X ≤ b)."""
         if self.discrete:

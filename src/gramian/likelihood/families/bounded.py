@@ -67,7 +67,7 @@ class Beta(Family):
 
     def boundary(self, sample: Sample) -> Boundary | None:
         """Refuse samples on which the family concentrates."""
-        refuse_concentration(sample, self.name, "a + b → ∞")
+        refuse_concentration(sample, self.name, "a + b → ∞", support=(0.0, 1.0))
         return None
 
     def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
@@ -150,6 +150,11 @@ class VonMises(Family):
             return Boundary(np.array([np.nan, 0.0]), note)
         return None
 
+    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+        """Refuse samples on which κ → ∞ at the mean that is held."""
+        if "kappa" not in fixed:
+            refuse_concentration(sample, self.name, "kappa → ∞", fixed["mean"])
+
     def check(self, sample: Sample) -> None:
         """Refuse windows and intervals without ends."""
         for side in (sample.lower, sample.upper, *((sample.left, sample.right) if sample.truncated else ())):
@@ -172,6 +177,8 @@ def _short(kappa: float) -> float:
 def _concentration(short: float) -> float:
     """κ with 1 − I₁(κ)/I₀(κ) = short, by Newton's method in ln κ from Fisher's approximation."""
     R = 1.0 - short
+    if R <= 0.0 or short == 0.0:
+        return 0.0 if R <= 0.0 else INF
     kappa = 2.0 * R / (1.0 - R**2) if R < 0.5 else 0.5 / short
     for _ in range(50):
         ratio = 1.0 - _short(kappa)

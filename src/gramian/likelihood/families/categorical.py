@@ -49,13 +49,20 @@ class Categorical(Joint):
 
     def read(self, x: Any) -> Any:
         """A list of labels; a column is one too."""
+        if np.ma.isMaskedArray(x) and np.ma.getmaskarray(x).any():
+            raise ValueError("Some labels are masked: leave them out, as data.compressed() does.")
         values = np.asarray(x)
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
         if values.ndim != 1 or not len(values):
             raise ValueError(f"data has shape {values.shape}; expected a list of labels.")
-        bad = np.flatnonzero(values != values)
+        missing = values != values
+        if values.dtype == object:
+            missing = np.array([v is None or v != v for v in values])
+        bad = np.flatnonzero(missing)
         if len(bad):
-            raise ValueError(f"Label {bad[0]} is missing (NaN): leave it out, or give it a name.")
+            raise ValueError(f"Label {bad[0]} is missing ({values[bad[0]]}): leave it out, or give it a name.")
+        if values.dtype == object and len({isinstance(v, str) for v in values}) > 1:
+            raise ValueError("Some labels are text and some are not, and have no order: make all of them text.")
         return values
 
     def formula(self, data: Any, sample_weight: Any) -> tuple[Categorical, Formula]:

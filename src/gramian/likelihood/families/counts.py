@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln, gammaln, xlog1py, xlogy
+from scipy.special import betaln, xlog1py, xlogy
 
+from gramian.likelihood.families._gamma_terms import LARGE, log_poisson
 from gramian.likelihood.families._links import POSITIVE, UNIT
 from gramian.likelihood.families._tails import log1mexp, log_beta_p, log_beta_q, log_gamma_p, log_gamma_q
 from gramian.likelihood.families.base import Boundary, Family, NoMaximumError, Parameter
 from gramian.likelihood.sample import INF, Sample
 
-__all__ = ["Bernoulli", "Binomial", "Counts", "Geometric", "Poisson", "finite"]
+__all__ = ["Bernoulli", "Binomial", "Counts", "Geometric", "Poisson", "finite", "refuse_top"]
 
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
@@ -64,13 +65,19 @@ class Binomial(Counts):
     words = ("trials are successes", "trials are failures")
 
     def __init__(self, n: int) -> None:
+        if np.ndim(n) or isinstance(n, str):
+            raise ValueError(f"n must be one number of trials, the same behind every observation; got {n!r}.")
         if int(n) != n or n < 1:
             raise ValueError(f"n must be a whole number of trials, at least 1; got {n!r}.")
         self.n = int(n)
         self.high = float(n)
 
     def log_mass(self, k: Vector, theta: Vector) -> Vector:
-        """The binomial coefficient and the powers."""
+        """The binomial coefficient and the powers; of many trials a ratio of Poisson's, where large terms cancel."""
+        if self.n >= LARGE:
+            n, t = float(self.n), float(theta[0])
+            all_of_them = log_poisson(np.array([n]), n)[0]
+            return np.asarray(log_poisson(k, n * t) + log_poisson(n - k, n * (1.0 - t)) - all_of_them)
         choices = -betaln(k + 1.0, self.n - k + 1.0) - np.log(self.n + 1.0)
         return np.asarray(choices + xlogy(k, theta[0]) + xlog1py(self.n - k, -theta[0]))
 
@@ -105,6 +112,7 @@ class Binomial(Counts):
             return None
         for theta, words in ((1.0, self.words[0]), (0.0, self.words[1])):
             if self.only(seen, theta * self.n):
+                words = words if seen.exact.all() else words.replace(" are ", " may be ")
                 note = f"all {words}: the maximum is at theta = {theta:g}; interval by profile"
                 return Boundary(np.array([theta]), note)
         return None
@@ -152,7 +160,7 @@ class Poisson(Counts):
 
     def log_mass(self, k: Vector, theta: Vector) -> Vector:
         """k ln λ − λ − ln k!."""
-        return np.asarray(xlogy(k, theta[0]) - theta[0] - gammaln(k + 1.0))
+        return log_poisson(k, theta[0])
 
     def log_cdf(self, x: Vector, theta: Vector) -> Vector:
         """ln Q(k+1, λ)."""
@@ -180,7 +188,9 @@ class Poisson(Counts):
         """Zeros only."""
         seen = sample.observed()
         if self.only(seen, 0.0) and not sample.truncated:
-            return Boundary(np.array([0.0]), "all counts are 0: the maximum is at rate = 0; interval by profile")
+            verb = "are" if seen.exact.all() else "may be"
+            return Boundary(np.array([0.0]), f"all counts {verb} 0: the maximum is at rate = 0; interval by profile")
+        refuse_top(seen, "rate")
         if np.all(seen.upper == INF):
             raise NoMaximumError(
                 "All counts are censored on the right: the likelihood grows to 1 as rate → ∞, without a maximum."
@@ -253,7 +263,8 @@ class Geometric(Counts):
         if sample.truncated:
             return None
         if self.only(seen, self.low):
-            return Boundary(np.array([1.0]), f"all values are {self.low:g}: {note.format(1)}")
+            verb = "are" if seen.exact.all() else "may be"
+            return Boundary(np.array([1.0]), f"all values {verb} {self.low:g}: {note.format(1)}")
         if np.all(seen.upper == INF):
             return Boundary(np.array([0.0]), f"all observations are censored, no success was seen: {note.format(0)}")
         return None
@@ -261,6 +272,15 @@ class Geometric(Counts):
     def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
         """Geometric values."""
         return rng.geometric(theta[0], size).astype(np.float64) - 1.0 + self.low
+
+
+def refuse_top(seen: Sample, name: str) -> None:
+    """Raise where all counts are the largest that could be seen."""
+    if np.all(seen.exact & (seen.lower == np.floor(seen.right))):
+        raise NoMaximumError(
+            f"All counts are the largest that truncated lets be seen: the likelihood grows to 1 as {name} → ∞, without "
+            "a maximum."
+        )
 
 
 def finite(k: Vector) -> Vector:

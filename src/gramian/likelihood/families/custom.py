@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
+from copy import copy
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.integrate import quad
+from scipy.integrate import IntegrationWarning, quad
 
 from gramian.likelihood.families._links import REAL, Link
 from gramian.likelihood.families.base import Family, Parameter
@@ -16,6 +19,7 @@ from gramian.likelihood.sample import INF, Sample
 __all__ = ["Custom"]
 
 Vector = npt.NDArray[np.float64]
+PIECES = 9  # between values of the sample, for integrals
 SUM = 100_000  # most values of a discrete variable that are added up
 
 
@@ -74,6 +78,7 @@ class Custom(Family):
         self.low, self.high = (float(end) for end in support)
         self.discrete = bool(discrete)
         self._f, self._cdf, self._sf = log_density, log_cdf, log_sf
+        self._cuts: Vector = np.empty(0)
         self._start = np.array([float(value) for value in start.values()])
 
     def log_density(self, x: Vector, theta: Vector) -> Vector:
@@ -122,12 +127,47 @@ class Custom(Family):
         """Refuse: a log-density alone does not say how to draw from it."""
         raise ValueError("A family given by its log-density alone cannot be drawn from; write a Family with draw().")
 
+    def about(self, sample: Sample) -> Custom:
+        """Return the same family, integrated piece by piece about these data, so that no narrow peak is missed."""
+        twin = copy(self)
+        x = np.sort(sample.observed().representatives(self.low, self.high))
+        middle = x[np.unique(np.linspace(0, len(x) - 1, PIECES).astype(int))]
+        spread = float(x[-1] - x[0]) or max(1e-3 * abs(float(x[0])), 1.0)
+        reach = spread * 4.0 ** np.arange(-3, 5)
+        twin._cuts = np.unique(np.concatenate([middle, x[0] - reach, x[-1] + reach]))
+        return twin
+
     def _integral(self, a: float, b: float, theta: Vector) -> float:
+        """Between cuts about the data; the two open ends in units of the distance that has been covered."""
         if not a < b:
             return -INF
-        density = lambda x: float(np.exp(self.log_density(np.array([x]), theta)[0]))  # noqa: E731
-        value = quad(density, a, b, epsabs=0.0, epsrel=1e-11, limit=200)[0]
+        inside = self._cuts[(self._cuts > a) & (self._cuts < b)]
+        cuts = np.concatenate([[a], inside, [b]])
+        width = float(self._cuts[-1] - self._cuts[0]) if len(self._cuts) else 1.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IntegrationWarning)  # of pieces that hold nearly nothing
+            rough = self._piece(*self._fullest(cuts, theta), width, 0.0, theta)
+            pieces = pairwise(cuts)
+            value = sum(self._piece(float(p), float(q), width, 1e-13 * rough, theta) for p, q in pieces)
         return float(np.log(value)) if value > 0 else -INF
+
+    def _fullest(self, cuts: Vector, theta: Vector) -> tuple[float, float]:
+        """The piece that holds most, judged by the densities at its ends and in its middle."""
+        low, high = cuts[:-1], cuts[1:]
+        closed = np.where(np.isinf(low), high - 1.0, low), np.where(np.isinf(high), low + 1.0, high)
+        start, stop = (np.nan_to_num(end, posinf=1.0, neginf=-1.0) for end in closed)
+        x = np.array([start, 0.5 * (start + stop), stop])
+        with np.errstate(all="ignore"):
+            f = self.log_density(x.ravel(), theta).reshape(x.shape)
+            i = int(np.argmax(np.nan_to_num(np.max(f, axis=0) + np.log(np.abs(stop - start)), nan=-INF)))
+        return float(low[i]), float(high[i])
+
+    def _piece(self, a: float, b: float, width: float, small: float, theta: Vector) -> float:
+        scale = width if np.isinf([a, b]).any() else 1.0
+        start = a if np.isfinite(a) else b if np.isfinite(b) else 0.0
+        density = lambda u: float(np.exp(self.log_density(np.array([start + scale * u]), theta)[0]))  # noqa: E731
+        ends = (a - start) / scale, (b - start) / scale
+        return scale * float(quad(density, *ends, epsabs=small / scale, epsrel=1e-11, limit=200)[0])
 
     def _sum(self, a: float, b: float, theta: Vector) -> float:
         k = np.arange(np.floor(a) + 1.0, min(np.floor(b), np.floor(a) + SUM) + 1.0)

@@ -77,6 +77,11 @@ class LocationScale(Family):
         refuse_concentration(sample, self.name, f"{self.names[1]} → 0")
         return None
 
+    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+        """Refuse samples on which σ → 0 at the location that is held."""
+        if self.names[1] not in fixed:
+            refuse_concentration(sample, self.name, f"{self.names[1]} → 0", fixed.get(self.names[0]))
+
 
 class Normal(LocationScale):
     r"""The normal family, :math:`f(x) = e^{-(x-\mu)^2/2\sigma^2}/\sqrt{2\pi}\sigma`; parameters ``mean``, ``sd``.

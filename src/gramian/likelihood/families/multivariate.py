@@ -36,6 +36,11 @@ class MultivariateNormal(Joint):
 
     The sums are made in one pass over blocks of rows, so files and memory maps may be larger than memory.
 
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Names for the columns, in place of their numbers; by default those of a data frame.
+
     Examples
     --------
     >>> from gramian.likelihood import fit
@@ -45,6 +50,9 @@ class MultivariateNormal(Joint):
     """
 
     name = "multivariate normal"
+
+    def __init__(self, columns: Any = None) -> None:
+        self.columns = None if columns is None else tuple(str(column) for column in columns)
 
     def read(self, x: Any) -> Source:
         """A table of numbers."""
@@ -60,15 +68,25 @@ class MultivariateNormal(Joint):
         w = None if sample_weight is None else as_weights(sample_weight, n)
         moments = _moments(source, w)
         mean, S = moments.mean + moments.low, moments.scatter / moments.weight
-        correlation = _refuse_singular(moments.rows, d, S)
+        columns = self._columns(data, d)
+        correlation = _refuse_singular(moments.rows, d, S, columns)
         values = np.concatenate([mean, S[_upper(d)]])
         total = moments.weight
         log_det = float(np.sum(np.log(np.diag(S)))) + float(np.linalg.slogdet(correlation)[1])
         loglik = -0.5 * total * (d * (LOG_2PI + 1.0) + log_det)
-        names = (*(f"mean[{j}]" for j in range(d)), *(f"cov[{i},{j}]" for i, j in zip(*_upper(d), strict=True)))
+        pairs = [f"cov[{columns[i]},{columns[j]}]" for i, j in zip(*_upper(d), strict=True)]
+        names = (*(f"mean[{column}]" for column in columns), *pairs)
         spread = _Ellipse(mean, S, total)
         score = _score(source, w, mean, S, total)
         return self, Formula(names, values, _covariance(S, total), loglik, total, len(values), score, spread)
+
+    def _columns(self, data: Any, d: int) -> tuple[str, ...]:
+        names = self.columns if self.columns is not None else getattr(data, "columns", None)
+        if names is None or not all(isinstance(name, str) for name in names):
+            return tuple(map(str, range(d)))
+        if len(names) != d:
+            raise ValueError(f"columns names {len(names)} columns; the data have {d}.")
+        return tuple(names)
 
     def log_density(self, x: Any, values: Vector) -> Vector:
         """−(d ln 2π + ln|Σ| + (x−μ)ᵀΣ⁻¹(x−μ))/2."""
@@ -144,7 +162,7 @@ def _score(source: Source, w: Vector | None, mean: Vector, S: Matrix, n: float) 
     return float(np.sqrt(n * np.sum(sums[:, 0] ** 2) + 0.5 * n * np.sum(rest**2)))
 
 
-def _refuse_singular(rows: int, d: int, S: Matrix) -> Matrix:
+def _refuse_singular(rows: int, d: int, S: Matrix, names: tuple[str, ...]) -> Matrix:
     """The correlation matrix; an error where Σ is singular and the likelihood has no maximum."""
     how = "the likelihood of the multivariate normal family grows without bound as Σ becomes singular"
     if rows <= d:
@@ -153,12 +171,14 @@ def _refuse_singular(rows: int, d: int, S: Matrix) -> Matrix:
     variance = np.diag(S)
     constant = np.flatnonzero(~(variance > 0))
     if len(constant):
-        raise NoMaximumError(f"Column {constant[0]} is constant: {how}. Leave it out.")
+        raise NoMaximumError(f"Column {names[constant[0]]} is constant: {how}. Leave it out.")
     R = S / np.sqrt(np.outer(variance, variance))
     values, vectors = np.linalg.eigh(R)
     if values[0] <= 4 * d * np.finfo(np.float64).eps:
         columns = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-6)
-        raise NoMaximumError(f"Columns {', '.join(map(str, columns))} are linearly dependent: {how}. Leave one out.")
+        raise NoMaximumError(
+            f"Columns {', '.join(names[j] for j in columns)} are linearly dependent: {how}. Leave one out."
+        )
     return np.asarray(R)
 
 

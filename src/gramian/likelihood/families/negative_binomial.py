@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln, digamma, gammaln, xlogy
+from scipy.special import betaln, digamma
 
-from gramian.likelihood.families._gamma_terms import LARGE, log1pmx
+from gramian.likelihood.families._gamma_terms import LARGE, log1pmx, log_poisson
 from gramian.likelihood.families._links import POSITIVE
 from gramian.likelihood.families._tails import log_beta_p, log_beta_q
 from gramian.likelihood.families.base import Boundary, Limit, NoMaximumError, Parameter
-from gramian.likelihood.families.counts import Counts, Poisson, finite
+from gramian.likelihood.families.counts import Counts, Poisson, finite, refuse_top
 from gramian.likelihood.sample import INF, Sample
 
 __all__ = ["NegativeBinomial"]
@@ -46,7 +46,7 @@ class NegativeBinomial(Counts):
         """The coefficient and the powers; Poisson's where r = ∞."""
         size, mean = theta
         if np.isinf(size):
-            return np.asarray(xlogy(k, mean) - mean - gammaln(k + 1.0))
+            return log_poisson(k, mean)
         # −ln B(k+1, r) − ln(k+r) is the coefficient, without subtracting gamma functions of r
         choices = -betaln(k + 1.0, size) - np.log(k + size)
         return np.asarray(choices - size * np.log1p(mean / size) + k * (np.log(mean) - np.log(size + mean)))
@@ -93,6 +93,7 @@ class NegativeBinomial(Counts):
             if mean == 0.0:
                 raise NoMaximumError("All counts are 0: any size fits as well with mean = 0. Fit the poisson family.")
             return Boundary(np.array([INF, mean]), str(self.limit.note if self.limit else ""))
+        refuse_top(seen, "mean")
         if np.all(seen.upper == INF):
             raise NoMaximumError(
                 "All counts are censored on the right: the likelihood grows to 1 as mean → ∞, without a maximum."

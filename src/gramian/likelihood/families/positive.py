@@ -29,7 +29,7 @@ class _Positive(Family):
 
     def boundary(self, sample: Sample) -> Boundary | None:
         """Refuse samples on which the family concentrates."""
-        refuse_concentration(sample, self.name, self.concentrated)
+        refuse_concentration(sample, self.name, self.concentrated, support=(0.0, INF))
         return None
 
     def logs(self, sample: Sample) -> tuple[float, float, float]:
@@ -91,8 +91,9 @@ class Exponential(_Positive):
     def boundary(self, sample: Sample) -> Boundary | None:
         """No event: λ = 0. All of them at 0: none."""
         seen = sample.observed()
-        if np.all(seen.upper <= 0.0):
-            values = "The 1 sample there is, is 0" if len(seen.lower) == 1 else "All values are 0"
+        if np.all(seen.lower <= 0.0) and seen.exact.any():
+            verb = "are" if seen.exact.all() else "may be"
+            values = "The 1 sample there is, is 0" if len(seen.lower) == 1 else f"All values {verb} 0"
             raise NoMaximumError(f"{values}: the likelihood of the exponential family grows without bound as rate → ∞.")
         if np.all(seen.upper == INF) and not sample.truncated:
             note = (
@@ -152,6 +153,11 @@ class Weibull(_Positive):
         k = np.pi / np.sqrt(6.0) / sd
         return np.array([k, np.exp(centre + np.euler_gamma / k)])
 
+    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+        """Refuse samples on which k → ∞ at the scale that is held."""
+        if "shape" not in fixed:
+            refuse_concentration(sample, self.name, self.concentrated, fixed["scale"])
+
     def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
         """Weibull values."""
         return np.asarray(theta[1] * rng.weibull(theta[0], size))
@@ -209,6 +215,14 @@ class LogNormal(_Positive):
         """The same of one value for each record."""
         _, centre, sd = self.logs(sample)
         return np.array([centre, sd])
+
+    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+        """Refuse samples on which σ → 0 at the mean that is held."""
+        if "sdlog" not in fixed:
+            with np.errstate(divide="ignore"):
+                a, b = (np.log(np.maximum(side, 0.0)) for side in (sample.lower, sample.upper))
+            logs = Sample(a, b, sample.weight, sample.left, sample.right)
+            refuse_concentration(logs, self.name, self.concentrated, fixed["meanlog"])
 
     def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
         """Lognormal values."""

@@ -75,6 +75,17 @@ class Scipy(Family):
         held = " and ".join((*loc, *scale))
         return (f"{held}: it would move the end of the support",) if held else ()
 
+    def holding(self, fixed: dict[str, float]) -> tuple[Scipy, dict[str, float]]:
+        """The family and what is held in it, where that names a ``loc`` or ``scale`` that is not estimated anyway."""
+        held = {"loc": (self._located, 0.0), "scale": (self._scaled, 1.0)}
+        rest = {k: v for k, v in fixed.items() if k not in held or held[k][0] or v != held[k][1]}
+        moved = {k for k in rest if k in held and not held[k][0]}
+        if not moved:
+            return self, rest
+        if self.discrete:
+            raise ValueError(f"{self.name} is fitted with loc = 0: subtract another one from the data.")
+        return Scipy(self.distribution, location=True), {"loc": 0.0, **rest}
+
     def _shapes_move_support(self) -> bool:
         if not self._shapes:
             return False
@@ -167,8 +178,10 @@ def _typical(link: Link) -> float:
 def _range(info: Any, name: str) -> Link:
     """The open range of a shape; whole numbers cannot be estimated by derivatives."""
     if info.integrality:
+        ours = {"binom": "Binomial(n), with n known", "nbinom": '"negative binomial", whose size is any number'}
         raise ValueError(
-            f"{name} has the whole-number parameter {info.name!r}, which has no derivative: use Custom with it fixed."
+            f"{name} has the whole-number parameter {info.name!r}, which has no derivative: use "
+            f"{ours.get(name, 'Custom with it fixed')}."
         )
     low, high = (float(end) for end in info.domain)
     return Link(low, high)

@@ -19,6 +19,7 @@ __all__ = ["StudentT"]
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
+MOST_POINTS = 2000  # among which ties are looked for
 FAR = 1000.0  # degrees of freedom from which the difference of digamma functions is its series
 
 
@@ -94,6 +95,23 @@ class StudentT(Family):
         """Refuse samples on which σ → 0."""
         refuse_concentration(sample, self.name, "scale → 0")
         return None
+
+    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+        """Refuse samples on which σ → 0 at the location that is held."""
+        if "scale" not in fixed:
+            refuse_concentration(sample, self.name, "scale → 0", fixed.get("location"))
+
+    def walls(self, sample: Sample) -> dict[int, float]:
+        """ν = m/(n − m), where m of n records may lie at one point: as σ → 0 there, ℓ ≈ (ν(n − m) − m) ln σ."""
+        seen = sample.observed()
+        points, which = np.unique(seen.lower[seen.exact], return_inverse=True)
+        if not len(points) or len(points) > MOST_POINTS:
+            return {0: 1.0 / (seen.total - 1.0)} if len(points) and seen.total > 1.0 else {}
+        m = np.bincount(which.ravel(), seen.weight[seen.exact], len(points))
+        rest = seen.where(~seen.exact)
+        around = (rest.lower <= points[:, None]) & (points[:, None] <= rest.upper)
+        elsewhere = seen.total - m - around @ rest.weight
+        return {0: float(np.max(m[elsewhere > 0] / elsewhere[elsewhere > 0], initial=0.0))}
 
     def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
         """Values of t."""
