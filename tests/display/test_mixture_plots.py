@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from scipy.stats import norm
+from sklearn.exceptions import NotFittedError
 
-from gramian.analysis.mixtures import select_mixture
+from gramian.analysis.mixtures import MixtureChoice, select_mixture
 from gramian.display.mixture_plots import plot_binned_mixture, plot_mixture, plot_mixture_choice, plot_uncertainty
 from gramian.estimators.mixture import GaussianMixture
+from gramian.likelihood.mixture import MODELS
 
 
 def rendered(figure):
@@ -121,5 +123,50 @@ def test_what_cannot_be_drawn_is_refused(plane, model):
         plot_mixture(model, columns=[0, 1, 2])
     with pytest.raises(ValueError, match="3 columns"):
         plot_mixture(model, plane[["a", "b"]])
+    with pytest.raises(ValueError, match="one column or two"):
+        plot_uncertainty(model, plane, columns=[0, 1, 2])
+    with pytest.raises(ValueError, match="no column 'z'; there are a, b, c"):
+        plot_uncertainty(model, plane, columns=["z"])
     with pytest.raises(ValueError, match="one column"):
         plot_binned_mixture(model, [0, 1, 2], [1, 2])
+    one = GaussianMixture().fit(plane[["a"]])
+    with pytest.raises(ValueError, match="open on both sides"):
+        plot_binned_mixture(one, [-np.inf, np.inf], [5])
+    for draw in (plot_mixture, lambda m: plot_uncertainty(m, plane), lambda m: plot_binned_mixture(m, [0, 1], [2])):
+        with pytest.raises(NotFittedError):
+            draw(GaussianMixture())
+
+
+def test_columns_are_drawn_by_name(plane, model):
+    ax = plot_uncertainty(model, plane, columns=["c", "a"])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("c", "a")
+    assert plot_mixture(model, plane, columns=["b"]).get_xlabel() == "b"
+    sizes = [float(handle.get_sizes()[0]) for handle in ax.get_legend().legend_handles]
+    assert sizes == [30.0, 30.0]
+
+
+def test_values_above_the_frame_are_marked_and_models_can_be_told_apart():
+    names, sizes = tuple(MODELS), (1, 2)
+    values = np.add.outer([0.0, 1.0], np.arange(14.0))
+    values[0, 3] = 1e4
+    choice = MixtureChoice(
+        "bic",
+        sizes,
+        names,
+        bic=values,
+        aic=values,
+        icl=values,
+        log_likelihood=-values,
+        n_parameters=values,
+        problems=(("",) * 14,) * 2,
+        converged=np.ones((2, 14), bool),
+        best=None,
+    )
+    ax = plot_mixture_choice(choice)
+    found = curves(ax)
+    assert ax.get_ylim()[1] < 1e4
+    np.testing.assert_array_equal(found["above the frame: 1"][:, 0], [1])
+    looks = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in ax.get_lines()[:14]}
+    assert len(looks) == 14
+    with pytest.raises(ValueError, match="no criterion 'foo' to draw"):
+        plot_mixture_choice(choice, "foo")

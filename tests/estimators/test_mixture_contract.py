@@ -15,6 +15,8 @@ from gramian.estimators.mixture import GaussianMixture
     [
         GaussianMixture(),
         GaussianMixture(2, covariance_type="diag", max_iter=200),
+        GaussianMixture(2, covariance_type="spherical", max_iter=200),
+        GaussianMixture(2, covariance_type="VVE", max_iter=200),
         GaussianMixture(2, covariance_type="tied", init_params="hierarchical", max_iter=200),
     ]
 )

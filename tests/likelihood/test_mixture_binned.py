@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 from sklearn.datasets import load_iris
 
 import gramian
@@ -235,3 +236,53 @@ def test_what_cannot_be_integrated_is_refused():
         boxes.expect(Mixture.of([1.0], [[0.0]], [1.0], "V"))
     with pytest.raises(ValueError, match="Box 1 goes from"):
         Bins.intervals([0.0, 2.0], [1.0, 1.0])
+
+
+class TestExactValues:
+    """Equal limits are a value known exactly, whatever the other column is."""
+
+    truth = Mixture.of([0.3, 0.7], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 2.0]], [[0.5, -0.3], [-0.3, 1.0]]])
+    rows = truth.sample(40, np.random.default_rng(0))[0]
+
+    def test_in_both_columns_the_density_is_that_of_rows(self):
+        bins, data = Bins.intervals(self.rows, self.rows), Rows.of(gramian.open(self.rows))
+        for name in ("log_likelihood", "counts", "first", "second"):
+            one, two = (getattr(d.expect(self.truth.measured_from(data.origin)), name) for d in (bins, data))
+            assert_allclose(one, two, rtol=1e-11, atol=1e-11)
+
+    @pytest.mark.parametrize("j", [0, 1])
+    def test_in_one_column_the_other_is_confined_given_it(self, j):
+        """Against differences of the conditional normal distribution function, by scipy."""
+        low, high = self.rows.copy(), self.rows.copy()
+        low[:, 1 - j], high[:, 1 - j] = -0.4, 0.9
+        total = 0.0
+        for x in self.rows[:, j]:
+            parts = []
+            for w, m, S in zip(self.truth.weights, self.truth.means, self.truth.covariances, strict=True):
+                mean = m[1 - j] + S[0, 1] / S[j, j] * (x - m[j])
+                rest = norm(mean, np.sqrt(S[1 - j, 1 - j] - S[0, 1] ** 2 / S[j, j]))
+                parts.append(w * norm(m[j], np.sqrt(S[j, j])).pdf(x) * (rest.cdf(0.9) - rest.cdf(-0.4)))
+            total += np.log(sum(parts))
+        bins = Bins.intervals(low, high)
+        assert_allclose(bins.expect(self.truth).log_likelihood, total, rtol=1e-11)
+        narrow = Bins.intervals(low, high + 1e-7 * (np.arange(2) == j))
+        near = narrow.expect(self.truth)
+        assert_allclose(near.log_likelihood - 40 * np.log(1e-7), total, rtol=1e-6)
+        assert_allclose(near.second, bins.expect(self.truth).second, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("edges", "counts", "complaint"),
+    [
+        (["a", "b"], [1], "edges must be an array of real numbers"),
+        ([0.0, 1.0], ["x"], "counts must be an array of real numbers"),
+        ([0.0, np.nan, 2.0], [1, 1], "Edge 1 is NaN"),
+        ([0.0, 2.0, 1.0], [1, 1], "edge 1 is 2.0 and edge 2 is 1.0"),
+        ([0.0, 1.0, 2.0], [[1, 1]], r"counts have shape \(1, 2\)"),
+        ([0.0, 1.0], 3, r"counts have shape \(\)"),
+        ([0.0, 1.0 + 1j], [1], "edges must be an array of real numbers"),
+    ],
+)
+def test_edges_and_counts_that_are_none_are_named(edges, counts, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        Bins.of(edges, counts)

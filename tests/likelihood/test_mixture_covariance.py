@@ -201,3 +201,33 @@ class TestConstraints:
         tied = Maximiser("EEE")(self.stats)
         with pytest.raises(ValueError, match="depend on one another"):
             fit_mixture(IRIS, tied, Maximiser("EEE", None, rules))
+
+
+@pytest.mark.parametrize("model", ["EVE", "VVE"])
+@pytest.mark.parametrize("d", [7, 20])
+def test_common_axes_are_found_in_many_columns(model, d):
+    """Scatter with axes in common: the covariances are those of Celeux and Govaert in these axes, in closed form."""
+    rng = np.random.default_rng(d)
+    Q, N, v = np.linalg.qr(rng.normal(size=(d, d)))[0], np.array([20.0, 50.0]), np.exp(rng.normal(size=(2, d)))
+    T = N[:, None, None] * ((Q * v[:, None, :]) @ Q.T)
+    if model == "EVE":
+        sizes = np.exp(np.log(N[:, None] * v).mean(axis=1))
+        v = N[:, None] * v * (sizes.sum() / N.sum() / sizes)[:, None]
+    expected = (Q * v[:, None, :]) @ Q.T
+    assert_allclose(maximise_covariances(model, N, T), expected, rtol=1e-8, atol=1e-9)
+    start = maximise_covariances(model, *scatter_matrices(2, d, 0, diagonal=False))
+    for _ in range(30):
+        start = maximise_covariances(model, N, T, start)
+    assert_allclose(start, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_constraints_take_plain_lists_and_name_what_is_wrong():
+    rules = Constraints(fixed_weights=[True, False], tied_means=[[0, 1], [0, 2]], fixed_covariances=[1, 0])
+    assert rules.fixed_weights.dtype == rules.fixed_covariances.dtype == bool
+    assert rules.tied_means.dtype == np.intp
+    with pytest.raises(ValueError, match="fixed_means must be True or False for each; got"):
+        Constraints(fixed_means=[["a", "b"]])
+    with pytest.raises(ValueError, match="tied_weights must be whole numbers"):
+        Constraints(tied_weights=[0.5, 1.0])
+    with pytest.raises(ValueError, match="tied_means has rows of unequal length"):
+        Constraints(tied_means=[[0], [0, 1]])

@@ -19,11 +19,12 @@ from gramian.analysis._mixture_tasks import (
     each,
     entropy_of,
     fitted,
+    sample_size,
     started_at,
-    total_weight,
 )
 from gramian.analysis._quantiles import intervals
 from gramian.likelihood.mixture import Bins, Mixture
+from gramian.likelihood.mixture.given import numbers, unmasked
 from gramian.sources import open_source
 
 __all__ = ["MixtureBootstrap", "bootstrap_mixture"]
@@ -127,19 +128,24 @@ def bootstrap_mixture(
     True
     """
     check_is_fitted(model)
+    _check(n_replicates, level)
+    data = X if isinstance(X, Bins) else open_source(unmasked(X))
+    shares, n = _shares(data, sample_weight), sample_size(X, sample_weight)
+    seeds = np.random.SeedSequence(entropy_of(random_state)).spawn(n_replicates)
+    tasks = [(started_at(model), data, n, shares, seed) for seed in seeds]
+    return _gathered(model.mixture_, each(_replicate, tasks, n_jobs, progress), level)
+
+
+def _check(n_replicates: int, level: float) -> None:
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
     least = math.ceil(2 / (1 - level) - 1e-9)
     if n_replicates < least:
         raise ValueError(f"n_replicates={n_replicates} is too few for intervals of {level:.4g}: take {least} or more.")
-    data = X if isinstance(X, Bins) else open_source(X)
-    shares = _shares(data, sample_weight)
-    n = round(total_weight(X, sample_weight))
-    seeds = np.random.SeedSequence(entropy_of(random_state)).spawn(n_replicates)
-    tasks = [(started_at(model), data, n, shares, seed) for seed in seeds]
-    fits = each(_replicate, tasks, n_jobs, progress)
-    mixtures = [_matched(model.mixture_, fit) for fit, _, _ in fits]
-    at = model.mixture_
+
+
+def _gathered(at: Mixture, fits: list[tuple[Mixture, bool, str]], level: float) -> MixtureBootstrap:
+    mixtures = [_matched(at, fit) for fit, _, _ in fits]
     parts = [(m.weights, m.centres, m.matrices) for m in mixtures]
     weights, centres, spread = (np.stack(part) for part in zip(*parts, strict=True))
     means, shift = intervals(at.centres, centres, level, "percentile"), at.origin
@@ -147,7 +153,7 @@ def bootstrap_mixture(
         intervals(at.weights, weights, level, "percentile"),
         Interval(means.estimate + shift, means.lower + shift, means.upper + shift, means.error, means.bias),
         intervals(at.matrices, spread, level, "percentile"),
-        n_replicates,
+        len(fits),
         level,
         _notes(fits),
     )
@@ -156,7 +162,7 @@ def bootstrap_mixture(
 def _shares(data: Any, sample_weight: Any) -> Array:
     if isinstance(data, Bins):
         return data.counts / data.weight
-    w = np.ones(data.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    w = np.ones(data.shape[0]) if sample_weight is None else numbers("sample_weight", sample_weight)
     return np.asarray(w / w.sum())
 
 

@@ -16,10 +16,11 @@ from gramian.analysis._mixture_tasks import (
     each,
     entropy_of,
     quietly,
+    sample_size,
     started_at,
-    total_weight,
 )
 from gramian.likelihood.mixture import Bins, Mixture
+from gramian.likelihood.mixture.given import unmasked
 from gramian.sources import open_source
 
 __all__ = ["LikelihoodRatioTest", "bootstrap_lrt"]
@@ -84,8 +85,7 @@ def bootstrap_lrt(
 
     .. math:: LRT = 2(\ell_{K+1}-\ell_K)
 
-    has no χ² distribution, as the smaller model lies on the border of the larger one. Its distribution is that of
-    samples drawn from the fitted K components, to which both are fitted again.
+    has no χ² distribution, as the smaller model borders on the larger one: both are fitted to samples of the smaller.
 
     Parameters
     ----------
@@ -99,17 +99,12 @@ def bootstrap_lrt(
         Samples for each test. (mclust draws 999.)
     level : float, default=0.05
         Significance: the first test with a larger p-value is the last one.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed; None is a fixed one.
-    n_jobs : int, optional
-        How many processes.
-    progress : callable, optional
-        Called as ``progress(done, total)`` within each test.
+    random_state, n_jobs, progress : optional
+        Seed, None for a fixed one; how many processes; what is called as ``progress(done, total)`` within each test.
 
     Returns
     -------
     LikelihoodRatioTest
-        Statistics, p-values and the number chosen.
 
     Examples
     --------
@@ -122,23 +117,36 @@ def bootstrap_lrt(
     array([0.05])
     """
     _check(n_replicates, level, first, most)
+    sample_size(X, sample_weight)  # refuses weights that are no frequencies before anything is fitted
     seeds = np.random.SeedSequence(entropy_of(random_state)).spawn(most)
-    null = _of_size(prototype, first, X, sample_weight)
-    sizes, values, ps, draws = [], [], [], []
-    for k in range(first, most):
+    found: list[tuple[float, float, Array]] = []
+    null, k = _of_size(prototype, first, X, sample_weight), first
+    while k < most and (not found or found[-1][1] <= level):
         other = _of_size(prototype, k + 1, X, sample_weight)
-        value = max(0.0, 2 * (other.log_likelihood_ - null.log_likelihood_))
-        sampler = _Sampler(null.mixture_, X, sample_weight)
-        tasks = [(sampler, seed, started_at(null), _sized(prototype, k + 1)) for seed in seeds[k].spawn(n_replicates)]
-        under = np.array(each(_statistic, tasks, n_jobs, progress))
-        sizes.append(k)
-        values.append(value)
-        draws.append(under)
-        ps.append((1.0 + np.count_nonzero(under >= value)) / (n_replicates + 1.0))
-        if ps[-1] > level:
-            return LikelihoodRatioTest(tuple(sizes), np.array(values), np.array(ps), tuple(draws), level, k)
-        null = other
-    return LikelihoodRatioTest(tuple(sizes), np.array(values), np.array(ps), tuple(draws), level, most)
+        tasks = _tasks(prototype, null, X, sample_weight, seeds[k].spawn(n_replicates))
+        found.append(_compared(null, other, np.array(each(_statistic, tasks, n_jobs, progress))))
+        null, k = other, k + 1
+    return _test(found, first, level)
+
+
+def _tasks(prototype: Any, null: Any, X: Any, sample_weight: Any, seeds: list[Any]) -> list[tuple[Any, ...]]:
+    """One sample of the smaller model for each seed, and what both models are to start from."""
+    sampler, other = _Sampler(null.mixture_, X, sample_weight), _sized(prototype, null.n_components + 1)
+    return [(sampler, seed, started_at(null), other) for seed in seeds]
+
+
+def _compared(null: Any, other: Any, under: Array) -> tuple[float, float, Array]:
+    """The statistic, its p-value and what it is compared with."""
+    value = max(0.0, 2 * (float(other.log_likelihood_) - float(null.log_likelihood_)))
+    return value, (1.0 + int(np.sum(under >= value))) / (len(under) + 1.0), under
+
+
+def _test(found: list[tuple[float, float, Array]], first: int, level: float) -> LikelihoodRatioTest:
+    """The tests as one object: the last is not significant, or there is none left."""
+    values, ps, draws = zip(*found, strict=True) if found else ((), (), ())
+    chosen = first + len(found) - bool(ps and ps[-1] > level)
+    sizes = tuple(range(first, first + len(found)))
+    return LikelihoodRatioTest(sizes, np.array(values), np.array(ps), tuple(draws), level, chosen)
 
 
 def _check(n_replicates: int, level: float, first: int, most: int) -> None:
@@ -169,7 +177,7 @@ class _Sampler:
     """Samples from a mixture that are recorded as the data were: as many rows, with cells missing, or in bins."""
 
     def __init__(self, mixture: Mixture, X: Any, sample_weight: Any) -> None:
-        self.mixture, self.size = mixture, round(total_weight(X, sample_weight))
+        self.mixture, self.size = mixture, sample_size(X, sample_weight)
         self.bins: Bins | None = X if isinstance(X, Bins) else None
         self.holes: Any = None
         self.shares: Any = None
@@ -193,7 +201,7 @@ class _Sampler:
 
 def _holes(X: Any, sample_weight: Any) -> tuple[Any, Any]:
     """Which cells are missing in each row and how often the row counts; None where all are there."""
-    source = open_source(X)
+    source = open_source(unmasked(X))
     found = np.concatenate([np.isnan(np.asarray(b.values, dtype=np.float64)) for b in source.blocks()])
     if not found.any():
         return None, None

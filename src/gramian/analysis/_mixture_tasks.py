@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from gramian.likelihood.mixture import Bins, Mixture
+from gramian.likelihood.mixture.given import numbers
 from gramian.results import NumericalWarning, Optimum
 from gramian.sources import open_source
 
@@ -27,6 +28,7 @@ __all__ = [
     "entropy_of",
     "fitted",
     "quietly",
+    "sample_size",
     "started_at",
     "total_weight",
 ]
@@ -116,7 +118,18 @@ def total_weight(X: Any, sample_weight: Any) -> float:
     """Σw: how many observations there are."""
     if isinstance(X, Bins):
         return X.weight
-    return float(open_source(X).shape[0] if sample_weight is None else np.sum(np.asarray(sample_weight, dtype=float)))
+    return float(open_source(X).shape[0] if sample_weight is None else np.sum(numbers("sample_weight", sample_weight)))
+
+
+def sample_size(X: Any, sample_weight: Any) -> int:
+    """How many observations a sample of such data has: Σw, rounded."""
+    total = total_weight(X, sample_weight)
+    if round(total) < 2:
+        raise ValueError(
+            f"The weights sum to {total:g}, so that samples would have {round(total)} rows. Weights are frequencies: "
+            "let them sum to the number of observations."
+        )
+    return round(total)
 
 
 def entropy_of(random_state: Any) -> int:

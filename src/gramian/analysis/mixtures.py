@@ -31,7 +31,7 @@ def select_mixture(
     prototype: Any,
     X: Any,
     *,
-    n_components: Iterable[int] | None = None,
+    n_components: int | Iterable[int] | None = None,
     covariance_types: Sequence[str] | None = None,
     criterion: str = "bic",
     sample_weight: Any = None,
@@ -51,19 +51,15 @@ def select_mixture(
     prototype : GaussianMixture
         An unfitted one with all other settings; it is cloned.
     X : array-like, frame, path, Source or Bins
-        The data.
-    n_components : iterable of int, optional
+    n_components : int or iterable of int, optional
         1 to 9 unless given.
     covariance_types : sequence of str, optional
         All 14 models unless given; E and V for one column.
     criterion : {"bic", "aic", "icl", "lrt"}, default="bic"
         What to choose by. "lrt" needs one covariance type.
     sample_weight : array-like of shape (n,), optional
-        Frequencies of the rows.
-    n_jobs : int, optional
-        How many processes; −1 for as many as there are cores. In this process unless given.
-    progress : callable, optional
-        Called as ``progress(done, total)`` after each fit.
+    n_jobs, progress : optional
+        How many processes, −1 for one for each core; what is called as ``progress(done, total)`` after each fit.
     **test
         ``n_replicates``, ``level`` and ``random_state`` of :func:`bootstrap_lrt`, for criterion "lrt".
 
@@ -84,15 +80,24 @@ def select_mixture(
     (2, 'EII')
     """
     check_choice("criterion", criterion, (*CRITERIA, "lrt"))
-    sizes = tuple(sorted({int(k) for k in (range(1, MOST + 1) if n_components is None else n_components)}))
-    models = _models(covariance_types, columns_of(X))
-    if not sizes or sizes[0] < 1:
-        raise ValueError(f"n_components must be whole numbers of at least 1, got {list(sizes)}.")
+    sizes, models = _sizes(n_components), _models(covariance_types, columns_of(X))
+    if test and criterion != "lrt":
+        raise TypeError(f"{', '.join(test)} belong to criterion='lrt'.")
     if criterion == "lrt":
         return _by_test(prototype, X, sizes, models, sample_weight, n_jobs, progress, test)
-    if test:
-        raise TypeError(f"{', '.join(test)} belong to criterion='lrt'.")
     return _table(prototype, X, sizes, models, criterion, sample_weight, n_jobs, progress)
+
+
+def _sizes(given: int | Iterable[int] | None) -> tuple[int, ...]:
+    many = range(1, MOST + 1) if given is None else (given,) if isinstance(given, (int, np.integer)) else tuple(given)
+    wrong: list[Any] = [k for k in many if not _is_size(k)]
+    if wrong or not many:
+        raise ValueError(f"n_components must be whole numbers of at least 1, got {wrong[0] if wrong else given!r}.")
+    return tuple(sorted({int(k) for k in many}))
+
+
+def _is_size(k: Any) -> bool:
+    return isinstance(k, (int, np.integer)) and not isinstance(k, bool) and bool(k >= 1)
 
 
 def _models(names: Sequence[str] | None, d: int) -> tuple[str, ...]:

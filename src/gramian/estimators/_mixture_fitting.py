@@ -13,13 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian.estimators._mixture_landscape import landscape_of
 from gramian.estimators._mixture_names import attributes
-from gramian.likelihood.mixture import Bins, Fit, Maximiser, Mixture, Prior, Rows, diagnose, fit_mixture
+from gramian.likelihood.mixture import Bins, Fit, Maximiser, Mixture, Prior, Rows, diagnose, fit_mixture, is_flat
 from gramian.results import NumericalWarning
 
-__all__ = ["FITTED", "best_fit", "name_results", "warn_of"]
+__all__ = ["FITTED", "best_fit", "name_results", "warn_of", "with_flatness"]
 
 UNHELD = (
     "With reg_covar=0 nothing keeps a component from collapsing: leave it out, fit fewer components or use a prior."
+)
+FLAT = (
+    "counts in {classes} do not determine {parameters}: other mixtures are as likely, and this one is only where "
+    "the iterations ended; count in finer classes, fit fewer components or hold parameters (constraints)"
 )
 FITTED = (
     "weights_",
@@ -36,6 +40,7 @@ FITTED = (
     "certificate_",
     "landscape_",
     "_fit",
+    "_kind",
     "_stream",
 )
 
@@ -86,12 +91,24 @@ def name_results(model: Any, fits: list[Fit], weight: float, maximiser: Maximise
     model.certificate_ = fit.optimum
     model.landscape_ = landscape_of(fits, 0)
     model._fit = fit
+    model._kind = model.covariance_type
+
+
+def with_flatness(fits: list[Fit], data: Rows | Bins, maximiser: Maximiser) -> list[Fit]:
+    """The kept fit with a note where counts in bins do not determine it: rows of full rank always do."""
+    fit = fits[0]
+    if not isinstance(data, Bins) or fit.diagnoses or not is_flat(data, fit.mixture, maximiser):
+        return fits
+    taken, p = int(np.count_nonzero(data.counts)), maximiser.free_parameters(fit.mixture)
+    note = FLAT.format(classes=f"{taken} class{'es' * (taken != 1)}", parameters=f"{p} parameters")
+    return [replace(fit, optimum=fit.optimum.with_(notes=(*fit.optimum.notes, note))), *fits[1:]]
 
 
 def warn_of(model: Any) -> None:
     """Say what a reader of the result must know: that it stopped short, or that a component is none."""
     optimum, tolerated = model.certificate_, model.reg_covar is not None or model.prior is not None
-    problems = [item.message for item in model._fit.diagnoses if item.kind == "empty" or not tolerated]
+    said = [item.message for item in model._fit.diagnoses if item.kind == "empty" or not tolerated]
+    problems = list(dict.fromkeys([*said, *(note for note in optimum.notes if FLAT.split("{parameters}")[1] in note)]))
     for message in problems:
         warnings.warn(f"GaussianMixture: {message}.", NumericalWarning, stacklevel=4)
     if not optimum.converged and model.max_iter > 0 and not problems:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gramian.estimators._inputs import check_weights, open_input
 from gramian.estimators._scores import beside
 from gramian.likelihood.mixture import Bins, Rows
+from gramian.likelihood.mixture.given import numbers, unmasked
 from gramian.sources import Source
 
 __all__ = ["each_block", "on_rows", "open_data", "open_rows"]
@@ -27,7 +28,7 @@ def open_data(model: Any, X: Any, sample_weight: Any, *, reset: bool) -> Rows | 
             raise ValueError("The counts of bins are their weights: leave sample_weight out.")
         return _bins(model, X, reset)
     source = open_rows(model, X, reset=reset)
-    w = check_weights(sample_weight, source)
+    w = check_weights(None if sample_weight is None else numbers("sample_weight", sample_weight), source)
     w = None if w is None else np.asarray(w, dtype=np.float64)
     if w is not None and not w.sum() > 0:
         raise ValueError("The sample weights of all rows are zero: there is nothing to fit.")
@@ -35,10 +36,10 @@ def open_data(model: Any, X: Any, sample_weight: Any, *, reset: bool) -> Rows | 
 
 
 def open_rows(model: Any, X: Any, *, reset: bool = False) -> Source:
-    """The Source of X, which must be dense."""
+    """The Source of X, which must be dense; masked cells are missing ones."""
     if isinstance(X, Bins):
         raise ValueError("Bins are counts: this asks about rows.")
-    source = open_input(model, X, reset=reset)
+    source = open_input(model, unmasked(X), reset=reset)
     if source.sparse:
         raise TypeError(
             "Sparse data was passed to GaussianMixture, which takes dense rows: means and densities of sparse rows are "

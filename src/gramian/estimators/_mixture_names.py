@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.likelihood.mixture import Mixture, resolve_model
+from gramian.likelihood.mixture.given import numbers
 
 __all__ = ["PARAMETERS", "attributes", "covariance_shape", "covariances_from", "mixture_from"]
 
@@ -48,7 +49,7 @@ def covariance_shape(kind: str, k: int, d: int) -> tuple[int, ...]:
 
 def covariances_from(precisions: Any, kind: str, k: int, d: int, *, factored: bool = False) -> Array:
     """Covariances of shape (k, d) or (k, d, d) from precisions, or from factors C with Σ⁻¹ = CCᵀ."""
-    P = np.asarray(precisions, dtype=np.float64)
+    P = numbers("precisions", precisions)
     shape = covariance_shape(kind, k, d)
     if P.shape != shape:
         raise ValueError(f"Precisions of covariance_type={kind!r} must have shape {shape}; they have {P.shape}.")
@@ -69,7 +70,7 @@ def covariances_from(precisions: Any, kind: str, k: int, d: int, *, factored: bo
 def mixture_from(owner: Any) -> Mixture:
     """The mixture that an estimator's attributes say it is, from whatever put them there."""
     means = np.atleast_2d(np.asarray(owner.means_, dtype=np.float64))
-    (k, d), kind = means.shape, owner.covariance_type
+    (k, d), kind = means.shape, getattr(owner, "_kind", owner.covariance_type)
     model = resolve_model(kind, d)
     spread = covariances_from(owner.precisions_cholesky_, kind, k, d, factored=True)
     origin = means.mean(axis=0)

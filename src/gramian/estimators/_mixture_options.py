@@ -29,9 +29,11 @@ def check_parameters(model: Any) -> None:
     """Raise an error that names the parameter, what it is, and what it may be."""
     for name, least in (("n_components", 1), ("max_iter", 0), ("n_init", 1), ("verbose_interval", 1)):
         value = getattr(model, name)
-        if not isinstance(value, Integral) or int(value) < least:
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     _not_negative("tol", model.tol)
+    if isinstance(model.decay, bool) or not isinstance(model.decay, Real) or not 0.5 <= float(model.decay) <= 1.0:
+        raise ValueError(f"decay must be a number between 0.5 and 1, got {model.decay!r}.")
     one_of("init_params", model.init_params, STARTS)
     if model.reg_covar is not None:
         _not_negative("reg_covar", model.reg_covar)
@@ -45,7 +47,7 @@ def check_parameters(model: Any) -> None:
 
 
 def _not_negative(name: str, value: Any) -> None:
-    if not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
         raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
 
 
@@ -79,6 +81,11 @@ def _prior(model: Any, letters: str, data: Rows | Bins) -> Prior | None:
     if isinstance(model.prior, Prior):
         return model.prior
     if model.prior == "conjugate":
+        if not data.weight > 1.0:
+            raise ValueError(
+                "prior='conjugate' takes the covariance of the data with the divisor Σw − 1, and the weights sum to "
+                f"{data.weight:g}. Weights are frequencies: let them sum to the number of observations."
+            )
         whole = one_normal(data)
         unbiased = whole.mixture.covariances[0] * (data.weight / (data.weight - 1.0))
         return Prior.conjugate(unbiased, whole.mixture.means[0], letters, model.n_components)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from gramian.likelihood.mixture import (
     diagnose,
     standard_errors,
 )
+from gramian.likelihood.mixture.given import column_numbers, numbers
 
 __all__ = ["MixtureQueries"]
 
@@ -40,7 +42,7 @@ class MixtureQueries:
         check_is_fitted(self)
         fit = getattr(self, "_fit", None)
         if fit is not None and fit.mixture.n_components == len(self.weights_):  # type: ignore[attr-defined]
-            known = attributes(fit.mixture, self.covariance_type)  # type: ignore[attr-defined]
+            known = attributes(fit.mixture, self._kind)  # type: ignore[attr-defined]
             if all(np.array_equal(known[name], getattr(self, name)) for name in PARAMETERS if name != "precisions_"):
                 return fit.mixture  # type: ignore[no-any-return]
         return mixture_from(self)
@@ -103,9 +105,9 @@ class MixtureQueries:
 
         With ``random_state=None`` every call draws other rows.
         """
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1, got {n_samples!r}.")
-        state = self.random_state  # type: ignore[attr-defined]
+        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a whole number of at least 1, got {n_samples!r}.")
+        state = self.random_state
         rng = np.random.default_rng(None if state is None else seeded(state).randint(2**31 - 1))
         X, labels = self.mixture_.sample(int(n_samples), rng)
         order = np.argsort(labels, kind="stable")
@@ -137,7 +139,7 @@ class MixtureQueries:
         array([[1.5]])
         """
         given = self._columns(columns)
-        point = np.asarray(values, dtype=np.float64).reshape(-1)
+        point = numbers("values", values).reshape(-1)
         if len(point) != len(given):
             raise ValueError(f"There are {len(given)} columns and {len(point)} values.")
         if len(given) >= self.n_features_in_:  # type: ignore[attr-defined]
@@ -196,16 +198,11 @@ class MixtureQueries:
         check_is_fitted(self)
         names = [str(name) for name in getattr(self, "feature_names_in_", [])]
         d = self.n_features_in_  # type: ignore[attr-defined]
-        found = []
+        found: list[Any] = []
         for column in [columns] if isinstance(columns, (int, str)) else columns:
             if isinstance(column, str) and column not in names:
                 raise ValueError(
                     f"There is no column {column!r}; there are {', '.join(names) or f'{d}, without names'}."
                 )
-            j = names.index(column) if isinstance(column, str) else int(column)
-            if not -d <= j < d:
-                raise ValueError(f"There is no column {column}; there are {d}.")
-            found.append(j % d)
-        if len(set(found)) < len(found) or not found:
-            raise ValueError(f"Name one column or more, each once; got {list(columns)!r}.")
-        return found
+            found.append(names.index(column) if isinstance(column, str) else column)
+        return [int(j) for j in column_numbers(found, d)]

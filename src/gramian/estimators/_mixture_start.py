@@ -13,6 +13,7 @@ from gramian.estimators._mixture_hierarchy import MOST_LEAVES, by_agglomeration,
 from gramian.estimators._mixture_names import covariances_from
 from gramian.estimators._mixture_points import SPHERICAL, Points, points_of
 from gramian.likelihood.mixture import Bins, Maximiser, Mixture, Prior, Rows
+from gramian.likelihood.mixture.given import numbers
 from gramian.likelihood.mixture.models import DIAGONAL
 
 __all__ = ["starts"]
@@ -48,9 +49,10 @@ def starts(model: Any, data: Rows | Bins, letters: str, rng: np.random.RandomSta
         return
     points = points_of(data, letters, model.n_components, rng)
     if len(points.values) < model.n_components:
+        things = "bins" if isinstance(data, Bins) else "rows"
         raise ValueError(
-            f"n_components={model.n_components} exceeds the {len(points.values)} distinct rows with weight: each "
-            "component needs a row of its own. Fit fewer components."
+            f"n_components={model.n_components} exceeds the {len(points.values)} distinct {things} with weight: each "
+            f"component needs {things} of its own. Fit fewer components."
         )
     for turn in range(model.n_init):
         candidates = _candidates(model, points, letters, given["means"], data.origin, rng, turn)
@@ -71,11 +73,11 @@ def _given(model: Any, d: int) -> dict[str, Array | None]:
     k, kind = model.n_components, model.covariance_type
     weights, means, precisions = model.weights_init, model.means_init, model.precisions_init
     if weights is not None:
-        weights = np.asarray(weights, dtype=np.float64)
+        weights = numbers("weights_init", weights)
         if weights.shape != (k,) or not (weights >= 0).all() or not np.isclose(weights.sum(), 1.0):
             raise ValueError(f"weights_init must be {k} numbers of at least 0 that sum to 1, got {weights}.")
     if means is not None:
-        means = np.asarray(means, dtype=np.float64)
+        means = numbers("means_init", means)
         if means.shape != (k, d) or not np.isfinite(means).all():
             raise ValueError(f"means_init must be finite and of shape ({k}, {d}); its shape is {means.shape}.")
     try:

@@ -13,7 +13,26 @@ from gramian.likelihood.mixture import Bins, Fit, Maximiser, Rows, Stepwise, dia
 from gramian.likelihood.mixture.maximise import step_length
 from gramian.results import Optimum
 
-__all__ = ["Stream"]
+__all__ = ["Stream", "changes", "refuse_changes"]
+
+
+def changes(model: Any) -> list[str]:
+    """The parameters that decide what kind of mixture is fitted and that are not those of the fit any more."""
+    mixture = model._fit.mixture
+    found = ["n_components"] if model.n_components != mixture.n_components else []
+    if model.covariance_type != model._kind:
+        found.append("covariance_type")
+    return found
+
+
+def refuse_changes(model: Any) -> None:
+    """Refuse to go on from a fit of another kind."""
+    for name in changes(model):
+        before = model._kind if name == "covariance_type" else model._fit.mixture.n_components
+        raise ValueError(
+            f"{name} was {before!r} in the batches so far and is {getattr(model, name)!r} now: batches go on with one "
+            "kind of mixture. Set it back, or start anew with fit or a clone."
+        )
 
 
 class Stream:

@@ -7,13 +7,13 @@ from typing import Any
 from sklearn.base import BaseEstimator, DensityMixin
 
 from gramian.compute.threads import quiet_blas
-from gramian.estimators._mixture_fitting import FITTED, best_fit, name_results, warn_of
+from gramian.estimators._mixture_fitting import FITTED, best_fit, name_results, warn_of, with_flatness
 from gramian.estimators._mixture_inputs import open_data
 from gramian.estimators._mixture_options import check_parameters, maximiser_of, seeded
 from gramian.estimators._mixture_queries import MixtureQueries
 from gramian.estimators._mixture_start import starts
-from gramian.estimators._mixture_stream import Stream
-from gramian.likelihood.mixture import Bins, Maximiser, Rows
+from gramian.estimators._mixture_stream import Stream, changes, refuse_changes
+from gramian.likelihood.mixture import Bins, Fit, Maximiser, Mixture, Rows
 
 __all__ = ["GaussianMixture"]
 
@@ -37,9 +37,9 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
     tol : float, default=1e-5
         Gradient to reach: the next step of EM, in standard errors. (scikit-learn's is a gain per row.)
     reg_covar : float or None, default=None
-        None is a floor of 1e-10 of the variance of the data, which only a collapsing component feels, and which has no
-        units. A number is a variance in the data's own units: added, as a penalty −½(nr/K)Σ tr Σ_k⁻¹, to each
-        component of average size, as scikit-learn adds it to all. 0 is no regularisation.
+        None is a floor near rounding, 1e-22 of the variances of the data, which only a collapsing component feels, and
+        which has no units. A number is a variance in the data's own units: added, as a penalty −½(nr/K)Σ tr Σ_k⁻¹, to
+        each component of average size, as scikit-learn adds it to all. 0 is no regularisation.
     max_iter : int, default=1000
         Most iterations from each start.
     n_init : int, default=1
@@ -189,8 +189,9 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianMixture:
         """Learn from one more batch of rows, forgetting older ones slowly (stepwise EM, Cappé and Moulines 2009).
 
-        The first batch is fitted as :meth:`fit` does and must hold enough rows for that; each further one moves the
-        statistics by a step that shrinks. The certificate is of the last batch alone.
+        After :meth:`fit`, its rows count as the first batch, and are gone on from. Else the first batch is fitted as
+        :meth:`fit` does and must hold enough rows for that; each further one moves the statistics by a step that
+        shrinks. The certificate is of the last batch alone.
 
         Parameters
         ----------
@@ -203,21 +204,33 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
             The estimator itself.
         """
         check_parameters(self)
-        stream: Stream | None = vars(self).get("_stream")
-        data = self._open(X, sample_weight, reset=stream is None)
-        if stream is None:
-            self._forget()
+        known = "_fit" in vars(self)
+        if known:
+            refuse_changes(self)
+        data = self._open(X, sample_weight, reset=not known)
+        if known:
+            stream = vars(self).get("_stream") or Stream(self._fit, self._maximiser(data), self.decay)
+            stream.take(self, data)
+        else:
             self._fit_opened(data)
             stream = Stream(self._fit, self._maximiser(data), self.decay)
-        else:
-            stream.take(self, data)
         self._stream = stream
         return self
 
     def _fit_data(self, X: Any, sample_weight: Any) -> None:
         check_parameters(self)
+        last = self._last()
+        self._forget()  # a refit that fails leaves no fit behind, rather than columns of one and means of another
         data = self._open(X, sample_weight, reset=True)
-        self._fit_opened(data)
+        self._fit_opened(data, last)
+
+    def _last(self) -> Mixture | None:
+        """The last fit, where that is to be started from and is one of these settings."""
+        if not self.warm_start or "means_" not in vars(self):
+            return None
+        fit: Fit | None = vars(self).get("_fit")
+        changed = fit is not None and changes(self)
+        return None if changed else self.mixture_
 
     def _open(self, X: Any, sample_weight: Any, *, reset: bool) -> Rows | Bins:
         data = open_data(self, X, sample_weight, reset=reset)
@@ -230,30 +243,25 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
                 )
         return data
 
-    def _fit_opened(self, data: Rows | Bins) -> None:
+    def _fit_opened(self, data: Rows | Bins, last: Mixture | None = None) -> None:
         maximiser = self._maximiser(data)
-        if self._can_go_on(maximiser.model, len(data.origin)):
-            origins = iter([self.mixture_])
+        if last is not None and last.model == maximiser.model and last.centres.shape == self._shape(data):
+            origins = iter([last])
         else:
             origins = starts(self, data, maximiser.model, seeded(self.random_state))
         with quiet_blas():  # in the starts too: small products between passes
             fits = best_fit(self, data, origins, maximiser)
-        self._forget()
-        name_results(self, fits, data.weight, maximiser)
+        name_results(self, with_flatness(fits, data, maximiser), data.weight, maximiser)
         warn_of(self)
 
-    def _can_go_on(self, letters: str, d: int) -> bool:
-        """Whether there is a fit of the same kind to start from, and that is wanted."""
-        if not self.warm_start or "means_" not in vars(self):
-            return False
-        last = self.mixture_
-        return last.model == letters and last.centres.shape == (self.n_components, d)
+    def _shape(self, data: Rows | Bins) -> tuple[int, int]:
+        return self.n_components, len(data.origin)
 
     def _maximiser(self, data: Rows | Bins) -> Maximiser:
         return maximiser_of(self, data)
 
     def _forget(self) -> None:
-        for name in FITTED:
+        for name in (*FITTED, "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
 
     def __sklearn_tags__(self) -> Any:

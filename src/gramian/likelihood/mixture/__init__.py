@@ -26,7 +26,7 @@ from gramian.likelihood.mixture.constraints import Constraints
 from gramian.likelihood.mixture.covariance import maximise_covariances
 from gramian.likelihood.mixture.diagnosis import Diagnosis, diagnose
 from gramian.likelihood.mixture.em import Fit, fit_mixture
-from gramian.likelihood.mixture.errors import StandardErrors, observed_information, standard_errors
+from gramian.likelihood.mixture.errors import StandardErrors, is_flat, observed_information, standard_errors
 from gramian.likelihood.mixture.maximise import Maximiser
 from gramian.likelihood.mixture.models import MODELS, covariance_parameters, free_parameters, resolve_model
 from gramian.likelihood.mixture.moments import TwoNormals, central_moments, two_normals
@@ -57,6 +57,7 @@ __all__ = [
     "diagnose",
     "fit_mixture",
     "free_parameters",
+    "is_flat",
     "maximise_covariances",
     "observed_information",
     "regress",

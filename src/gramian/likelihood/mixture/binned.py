@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, logsumexp
 
+from gramian.likelihood.mixture.given import numbers
 from gramian.likelihood.mixture.parameters import Mixture
 from gramian.likelihood.mixture.planar import planar_moments
 from gramian.likelihood.mixture.statistics import Statistics
@@ -95,13 +96,15 @@ class Bins:
 
         The first edge of a column may be −inf and the last inf.
         """
-        table = np.asarray(counts, dtype=np.float64)
-        many = [edges] if table.ndim == 1 else list(edges)
-        limits = [np.asarray(e, dtype=np.float64) for e in many]
-        if tuple(len(e) - 1 for e in limits) != table.shape:
-            raise ValueError(f"Edges must be one more than counts in every column; counts have shape {table.shape}.")
-        if any(not (np.diff(e) > 0).all() for e in limits):
-            raise ValueError("Edges must rise.")
+        table = numbers("counts", counts)
+        limits = [numbers("edges", e) for e in ([edges] if table.ndim == 1 else list(edges))]
+        if table.ndim == 0 or any(e.ndim != 1 for e in limits) or tuple(len(e) - 1 for e in limits) != table.shape:
+            raise ValueError(
+                "Edges must be one more than counts in every column, and counts have an axis for each; counts have "
+                f"shape {table.shape}, and edges have {', '.join(str(e.shape) for e in limits) or 'none'}."
+            )
+        for j, e in enumerate(limits):
+            _refuse_edges(e, "" if len(limits) == 1 else f" of column {j}")
         lower = np.stack([g.ravel() for g in np.meshgrid(*(e[:-1] for e in limits), indexing="ij")], axis=1)
         upper = np.stack([g.ravel() for g in np.meshgrid(*(e[1:] for e in limits), indexing="ij")], axis=1)
         return cls.intervals(lower, upper, table.ravel())
@@ -109,9 +112,9 @@ class Bins:
     @classmethod
     def intervals(cls, lower: Any, upper: Any, counts: Any | None = None) -> Bins:
         """Rows known to lie between limits, each counted once unless counts are given."""
-        low, high = (np.asarray(v, dtype=np.float64) for v in (lower, upper))
+        low, high = numbers("lower", lower), numbers("upper", upper)
         low, high = (v[:, None] if v.ndim == 1 else v for v in (low, high))
-        n = np.ones(len(low)) if counts is None else np.asarray(counts, dtype=np.float64)
+        n = np.ones(len(low)) if counts is None else numbers("counts", counts)
         _refuse(low, high, n)
         origin, variances = _rough(low, high, n)
         return cls(low, high, n, origin, variances, float(n.sum()))
@@ -178,8 +181,17 @@ class Bins:
         return joint, first, second
 
 
+def _refuse_edges(e: Array, where: str) -> None:
+    if np.isnan(e).any():
+        raise ValueError(f"Edge {np.flatnonzero(np.isnan(e))[0]}{where} is NaN. Use -inf and inf for open ends.")
+    wrong = np.flatnonzero(~(np.diff(e) > 0))
+    if len(wrong):
+        i = wrong[0]
+        raise ValueError(f"Edges must rise: edge {i}{where} is {e[i]} and edge {i + 1} is {e[i + 1]}.")
+
+
 def _refuse(low: Array, high: Array, n: Array) -> None:
-    if low.shape != high.shape or n.shape != (len(low),):
+    if low.ndim != 2 or low.shape != high.shape or n.shape != (len(low),):
         raise ValueError(f"Limits of shapes {low.shape} and {high.shape} and counts of shape {n.shape} do not match.")
     wrong = np.flatnonzero(~(low <= high).all(axis=1) | (np.isinf(low) & (low == high)).any(axis=1))
     if len(wrong):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.likelihood.mixture import missing
+from gramian.likelihood.mixture.given import column_numbers, numbers
 from gramian.likelihood.mixture.parameters import Mixture
 
 __all__ = ["regress"]
@@ -34,9 +35,9 @@ def regress(mixture: Mixture, columns: Sequence[int], values: Any) -> tuple[Arra
     >>> mean.round(6), covariance.round(6)
     (array([[7.]]), array([[[1.]]]))
     """
-    given = np.asarray(columns, dtype=np.intp)
+    given = column_numbers(columns, len(mixture.origin))
     rest = np.setdiff1d(np.arange(len(mixture.origin)), given)
-    X = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    X = np.atleast_2d(numbers("values", values))
     if X.shape[1] != len(given):
         raise ValueError(f"Each row must have {len(given)} values, for columns {given.tolist()}; got shape {X.shape}.")
     shares, centres, spread = missing.regression(X, mixture, given, rest)

@@ -3,6 +3,7 @@ r"""Parameters that are held or shared, as masks and labels."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,14 @@ class Constraints:
     tied_weights: Labels | None = None
     tied_means: Labels | None = None
     tied_covariances: Labels | None = None
+
+    def __post_init__(self) -> None:
+        """Take plain lists too, and refuse what is neither true or false nor a label."""
+        for part in ("weights", "means", "covariances"):
+            for kind in ("fixed", "tied"):
+                value = getattr(self, f"{kind}_{part}")
+                if value is not None:
+                    object.__setattr__(self, f"{kind}_{part}", _asked(f"{kind}_{part}", value, kind == "fixed"))
 
     def check(self, mixture: Mixture) -> None:
         """Refuse masks that do not fit a mixture, and covariances that the model couples."""
@@ -153,6 +162,21 @@ class Constraints:
         keys = labels * d + np.arange(d)
         free = np.unique(keys[~self._held((k, d))])
         return np.asarray((keys.ravel()[:, None] == free) & ~self._held((k, d)).ravel()[:, None], dtype=np.float64)
+
+
+def _asked(name: str, value: Any, masks: bool) -> npt.NDArray[Any]:
+    """A mask of bool or labels of int, from whatever sequence has such entries."""
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} has rows of unequal length: {value!r}.") from None
+    zeros = given.dtype.kind in "iuf" and bool(np.isin(given, (0, 1)).all())
+    if masks and (given.dtype.kind == "b" or zeros):
+        return given.astype(bool)
+    if not masks and (given.dtype.kind in "iu" or (given.dtype.kind == "f" and bool((given == np.round(given)).all()))):
+        return given.astype(np.intp)
+    what = "True or False for each" if masks else "whole numbers: the same one for those that share a value"
+    raise ValueError(f"{name} must be {what}; got {value!r}.")
 
 
 def _column(values: npt.NDArray[np.generic] | None, j: int) -> npt.NDArray[np.generic] | None:

@@ -7,8 +7,8 @@ Given counts N_k and scatter matrices T_k about the means, the expected log-like
 
 and the solutions are those of Celeux and Govaert (1995). Eight of them are closed forms; VEI, VEE and VEV alternate
 between volumes and the rest, which is convex in the logarithms; EVE and VVE turn the common axes pair by pair, each by
-the best angle, as Flury and Gautschi (1986) turn theirs. Iterations start from the current
-covariances and never lower Q.
+the best angle, as Flury and Gautschi (1986) turn theirs: to the end where there are no current covariances, else a few
+times from theirs. Nothing lowers Q.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gramian.likelihood.mixture.floor import lowest
+from gramian.likelihood.mixture.floor import in_units, lowest
 from gramian.likelihood.mixture.parameters import Mixture
 from gramian.likelihood.mixture.prior import Prior
 from gramian.likelihood.mixture.statistics import Statistics
@@ -31,7 +31,7 @@ class Diagnosis:
     kind : {"empty", "collapsed"}
         No row belongs to it, or it has shrunk to a point, a line or a plane, where the likelihood has no maximum.
     message : str
-        The same as a sentence, with the remedy.
+        The same as a sentence, with the remedy; one and the same where the columns are the reason.
     """
 
     component: int
@@ -55,8 +55,9 @@ def diagnose(mixture: Mixture, stats: Statistics, prior: Prior | None) -> tuple[
     found = [Diagnosis(int(k), "empty", _empty(int(k), stats)) for k in empty]
     if prior is not None and prior.hard:
         held, column = _held(mixture, stats, prior.scale)
+        shared = _degenerate(mixture, stats, prior) if held.any() else None
         found += [
-            Diagnosis(int(k), "collapsed", _collapsed(int(k), int(column[k]), mixture, stats))
+            Diagnosis(int(k), "collapsed", shared or _collapsed(int(k), int(column[k]), mixture, stats))
             for k in np.flatnonzero(held)
             if k not in empty
         ]
@@ -74,8 +75,7 @@ def _held(mixture: Mixture, stats: Statistics, scale: Array) -> tuple[npt.NDArra
         S = T
     if mixture.diagonal:
         return held, np.asarray(np.argmin(S / scale, axis=1))
-    root = np.sqrt(scale)
-    vectors = np.linalg.eigh(S / (root[:, None] * root))[1]
+    vectors = np.linalg.eigh(in_units(S, scale))[1]
     return held, np.asarray(np.argmax(np.abs(vectors[:, :, 0]), axis=1))
 
 
@@ -85,10 +85,39 @@ def _empty(k: int, stats: Statistics) -> str:
 
 
 def _collapsed(k: int, column: int, mixture: Mixture, stats: Statistics) -> str:
-    d = len(mixture.origin)
+    d, rows = len(mixture.origin), f"{stats.counts[k]:.3g}"
     where = "" if d == 1 else f", mostly in column {column}"
     return (
-        f"component {k} has collapsed (it holds {stats.counts[k]:.3g} rows{where}): only the floor keeps its variance "
-        "from 0, where the likelihood is unbounded; fit fewer components, a model with shared covariances, or use a "
-        "prior, or start elsewhere"
+        f"component {k} has collapsed (it holds {rows} row{'s' * (rows != '1')}{where}): only the floor keeps its "
+        "variance from 0, where the likelihood is unbounded; fit fewer components, a model with shared covariances, or "
+        "use a prior, or start elsewhere"
+    )
+
+
+def _degenerate(mixture: Mixture, stats: Statistics, prior: Prior) -> str | None:
+    """What is wrong with the columns themselves, where all rows together are held by the floor."""
+    N, d = stats.counts, len(mixture.origin)
+    mean = N @ stats.centres / N.sum()
+    S = stats.scatter(np.broadcast_to(mean, stats.about.shape)).sum(axis=0) / N.sum()
+    flat = np.diag(S) if S.ndim == 2 else S
+    constant = np.flatnonzero(flat < HELD * prior.scale)
+    if mixture.model[1] == "I":
+        return None
+    if len(constant):
+        several = len(constant) > 1
+        return (
+            f"column{'s' * several} {', '.join(map(str, constant))} {'are' if several else 'is'} constant: no "
+            f"component has a variance there but the floor's; leave {'them' if several else 'it'} out"
+        )
+    if S.ndim == 1 or not np.linalg.eigvalsh(in_units(S, prior.scale))[0] < HELD:
+        return None
+    if stats.weight <= d:
+        return (
+            f"{stats.weight:.3g} rows in {d} columns have no covariance matrix of full rank, and only the floor keeps "
+            "it from being singular; use a diagonal or spherical model, or fewer columns (gramian.PCA)"
+        )
+    j = int(np.argmax(np.abs(np.linalg.eigh(in_units(S, prior.scale))[1][:, 0])))
+    return (
+        f"column {j} is a combination of others: no component has a variance in that direction, and only the floor "
+        "keeps it from 0; leave it out"
     )

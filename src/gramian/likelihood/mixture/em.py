@@ -114,18 +114,26 @@ def fit_mixture(
     step.constraints.check(start)
     climb = _Climb(data, step)
     with quiet_blas():
-        at, trace = climb.first_step(start.measured_from(data.origin), tol if max_iterations > 0 else np.inf)
-        bound, idle = 1.0, 0
-        while climb.passes <= max_iterations and at.slope > tol and idle < IDLE:
-            if accelerate and climb.passes + 2 <= max_iterations:
-                new, heights, bound = climb.three_steps(at, bound)
-            else:
-                new, heights = climb.one_step(at)
-            idle = 0 if _gained(at, new) or new.slope < at.slope else idle + 1
-            trace, at = trace + heights, new
-            if watch is not None:
-                watch(climb.passes - 1, at.stats.log_likelihood)
+        at, trace, idle = _climbed(climb, start.measured_from(data.origin), tol, max_iterations, accelerate, watch)
     return _fit(at, climb, np.array(trace), tol, ACCELERATED if accelerate else PLAIN, idle >= IDLE)
+
+
+def _climbed(
+    climb: _Climb, start: Mixture, tol: float, most: int, accelerate: bool, watch: Callable[[int, float], None] | None
+) -> tuple[_Place, list[float], int]:
+    """Steps until the gradient is small, or nothing is gained, or there were enough: the end, heights, idle rounds."""
+    at, trace = climb.first_step(start, tol if most > 0 else np.inf)
+    bound, idle = 1.0, 0
+    while climb.passes <= most and at.slope > tol and idle < IDLE:
+        if accelerate and climb.passes + 2 <= most:
+            new, heights, bound = climb.three_steps(at, bound)
+        else:
+            new, heights = climb.one_step(at)
+        idle = 0 if _gained(at, new) or new.slope < at.slope else idle + 1
+        trace, at = trace + heights, new
+        if watch is not None:
+            watch(climb.passes - 1, at.stats.log_likelihood)
+    return at, trace, idle
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,15 +21,17 @@ from gramian.likelihood.mixture.binned import Bins
 from gramian.likelihood.mixture.chart import Chart
 from gramian.likelihood.mixture.constraints import Constraints
 from gramian.likelihood.mixture.louis import bins_information, rows_information
+from gramian.likelihood.mixture.maximise import Maximiser
 from gramian.likelihood.mixture.parameters import Mixture
 from gramian.likelihood.mixture.statistics import Data, Rows, Statistics
 from gramian.results import NumericalWarning
 
-__all__ = ["StandardErrors", "observed_information", "standard_errors"]
+__all__ = ["StandardErrors", "is_flat", "observed_information", "standard_errors"]
 
 Array = npt.NDArray[np.float64]
 
 STEP = 2e-3  # of coordinates of size 1, for differences of fourth order
+NOTHING = 1e-3  # of the information of as many rows: less is none in any direction
 FLAT = 1e-9  # of the largest eigenvalue: less curvature than this leaves a direction undetermined
 
 
@@ -105,6 +107,32 @@ def standard_errors(data: Data, mixture: Mixture, constraints: Constraints | Non
         values = np.full(len(values), np.nan)
     V = T @ (vectors / np.sqrt(values))
     return _natural(chart, V, information)
+
+
+def is_flat(data: Bins, mixture: Mixture, maximiser: Maximiser) -> bool:
+    """Whether counts in bins leave some direction of the parameters undetermined.
+
+    By the information, where Louis's formula gives it; in two correlated columns by counting, as q classes that hold
+    something determine q − 1 probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.likelihood.mixture import Bins, Maximiser, Mixture, is_flat
+    >>> one = Mixture.of([1.0], [[0.0]], [1.0], "V")
+    >>> is_flat(Bins.of([-np.inf, 0.0, np.inf], [10, 10]), one, Maximiser("V"))
+    True
+    """
+    if maximiser.prior is not None and maximiser.prior.counts > 0:
+        return False
+    if not mixture.diagonal and len(mixture.origin) > 1:
+        return bool(np.count_nonzero(data.counts) <= maximiser.free_parameters(mixture))
+    chart = Chart(mixture)
+    T = _free(chart, maximiser.constraints)
+    if not T.shape[1]:
+        return False
+    values = np.linalg.eigvalsh(T.T @ observed_information(data, chart) @ T)
+    return not bool(values[0] > FLAT * max(values[-1], data.weight * NOTHING))
 
 
 def observed_information(data: Data, chart: Chart) -> Array:

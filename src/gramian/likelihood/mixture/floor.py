@@ -1,15 +1,19 @@
-r"""The floor: no variance of a component falls below a tiny fraction of the data's own.
+r"""The floor: no variance of a component falls to where rounding would hide it.
 
 The likelihood of a mixture is unbounded: a component that shrinks onto a row, a line or a plane raises it without end.
-Covariances are therefore kept from falling below :math:`\Lambda=\epsilon\operatorname{diag}(s_1^2,\dots,s_d^2)` with
-s² the variances of the columns,
+Covariances are therefore kept from falling below
 
-.. math:: \Sigma_k\succeq\Lambda.
+.. math:: \Sigma_k\succeq\Lambda_k=\max\bigl(\epsilon\operatorname{diag}(s_1^2,\dots,s_d^2),\
+    \rho\operatorname{diag}(T_k/N_k)\bigr)
 
-For EII, VII, EEI, VVI, EEE and VVV, cutting off the eigenvalues of :math:`\Lambda^{-1/2}T_k\Lambda^{-1/2}/N_k` at 1 is
-the maximum under that constraint, so the likelihood still never falls. For the others it is applied to the scatter
-matrices before the maximisation step, which is not taken where it would lower the expected log-likelihood. Data in
-other units give the same fit in those units.
+with s² the variances of the columns and ε = 1e-22: a deviation of 1e-11 of the data's, some 50,000 times the rounding
+of values that far apart. Clusters far apart and single outliers, which make s² large, do not come near it. The second
+part, ρ = 1e-12, is for covariances that are not diagonal, which cannot be told from singular ones below that.
+
+For EII, VII, EEI, VVI, EEE and VVV, cutting off the eigenvalues of
+:math:`\Lambda_k^{-1/2}(T_k/N_k)\Lambda_k^{-1/2}` at 1 is the maximum above :math:`\Lambda_k`. For the others it is
+applied to the scatter matrices before the maximisation step. A step that the floor would make one downwards is not
+taken. Data in other units give the same fit in those units.
 """
 
 from __future__ import annotations
@@ -17,11 +21,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SHARED_SHAPE", "lowest", "raised"]
+__all__ = ["POOLED", "SHARED_SHAPE", "in_units", "lowest", "raised"]
 
 Array = npt.NDArray[np.float64]
 
-POOLED = frozenset({"EII", "EEI", "EEE"})
+POOLED = frozenset({"EII", "EEI", "EEE"})  # one covariance for all
+SINGULAR = 1e-12  # ρ: smallest eigenvalue of a correlation matrix that is kept
 SHARED_SHAPE = frozenset({"VEI", "VEE", "EEV", "VEV"})
 
 
@@ -48,8 +53,13 @@ def lowest(model: str, S: Array, scale: Array) -> Array:
         return np.asarray(S.mean(axis=1) / scale.mean())
     if S.ndim == 2:
         return np.asarray(np.min(S / scale, axis=1))
-    root = np.sqrt(scale)
-    return np.asarray(np.linalg.eigvalsh(S / (root[:, None] * root))[:, 0])
+    return np.asarray(np.linalg.eigvalsh(in_units(S, scale))[:, 0])
+
+
+def in_units(S: Array, scale: Array) -> Array:
+    """Covariance matrices in units of the floor under each."""
+    root = np.sqrt(np.maximum(scale, SINGULAR * np.diagonal(S, axis1=-2, axis2=-1)))
+    return np.asarray(S / (root[..., :, None] * root[..., None, :]))
 
 
 def _raised(model: str, N: Array, T: Array, scale: Array) -> Array:
@@ -63,7 +73,7 @@ def _raised(model: str, N: Array, T: Array, scale: Array) -> Array:
 
 def _cut(S: Array, n: float, scale: Array) -> Array:
     """Eigenvalues below 1 raised to 1, in units of the floor; nothing is touched where there are none."""
-    root = np.sqrt(n * scale)
+    root = np.sqrt(np.maximum(n * scale, SINGULAR * np.diag(S)))
     whitened = S / (root[:, None] * root)
     try:
         np.linalg.cholesky(whitened - np.eye(len(S)))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gramian.likelihood.mixture.constraints import Constraints
 from gramian.likelihood.mixture.covariance import expected_log_likelihood, maximise_covariances
-from gramian.likelihood.mixture.floor import SHARED_SHAPE, lowest, raised
+from gramian.likelihood.mixture.floor import POOLED, SHARED_SHAPE, lowest, raised
 from gramian.likelihood.mixture.models import resolve_model
 from gramian.likelihood.mixture.parameters import Mixture
 from gramian.likelihood.mixture.prior import Prior
@@ -66,7 +66,8 @@ class Maximiser:
         counts, scatter = N, stats.scatter(centres)
         if self.prior is not None:
             counts, scatter = self.prior.added(N, scatter, centres, stats.origin)
-        counts, scatter = _without_empty(stats, counts, scatter, current)
+        own = model not in POOLED and (self.prior is None or self.prior.counts == 0.0)
+        counts, scatter = _without_empty(stats, counts, scatter, current, own=own)
         counts, scatter = rules.covariances(counts, scatter, current)
         spread = self._covariances(model, counts, scatter, None if current is None else current.covariances)
         return Mixture(rules.weights(N, current), centres, spread, model, stats.origin)
@@ -82,7 +83,7 @@ class Maximiser:
                 return free
         above = raised(model, N, T, scale)
         found = maximise_covariances(model, N, above, current)
-        if above is T or model in EXACT or current is None or current.shape != found.shape:
+        if above is T or (model in EXACT and T.ndim == 2) or current is None or current.shape != found.shape:
             return found
         falls = expected_log_likelihood(found, N, T) < expected_log_likelihood(current, N, T)
         return current if falls and lowest(model, current, scale).min() >= 0.5 else found
@@ -106,13 +107,18 @@ def _attempt(model: str, N: Array, T: Array, current: Array | None) -> Array | N
     return found if np.isfinite(found).all() else None
 
 
-def _without_empty(stats: Statistics, N: Array, T: Array, current: Mixture | None) -> tuple[Array, Array]:
-    """Give a component without rows its own covariance back, at a weight that moves no other."""
+def _without_empty(stats: Statistics, N: Array, T: Array, current: Mixture | None, *, own: bool) -> tuple[Array, Array]:
+    """Give a component without rows its own covariance back, at a weight that moves no other.
+
+    There is no need for that where all share one covariance, or where a prior gives it one.
+    """
     empty = stats.counts <= EMPTY * stats.weight
     if not empty.any():
         return N, T
     if current is None:
         raise ValueError(f"No row is assigned to component {np.flatnonzero(empty)[0]}. Start from fewer components.")
+    if not own:
+        return N, T
     tiny = EMPTY * stats.weight
     shape = (-1, *(1,) * (T.ndim - 1))
     return np.where(empty, tiny, N), np.where(empty.reshape(shape), tiny * current.covariances, T)

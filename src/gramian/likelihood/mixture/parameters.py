@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 
 from gramian.compute.mixture import Components, log_densities
 from gramian.likelihood.mixture import missing
+from gramian.likelihood.mixture.given import column_numbers, numbers
 from gramian.likelihood.mixture.models import DIAGONAL, free_parameters, resolve_model
 
 __all__ = ["Mixture"]
@@ -80,11 +81,11 @@ class Mixture:
         origin : array-like of shape (d,), optional
             0 unless given.
         """
-        centres = np.atleast_2d(np.asarray(means, dtype=np.float64))
+        centres = np.atleast_2d(numbers("means", means))
         k, d = centres.shape
         letters = resolve_model(model, d)
-        shares = _proportions(np.asarray(weights, dtype=np.float64), k)
-        spread = _covariances(np.asarray(covariances, dtype=np.float64), k, d, letters)
+        shares = _proportions(numbers("weights", weights), k)
+        spread = _covariances(numbers("covariances", covariances), k, d, letters)
         start = np.zeros(d) if origin is None else np.asarray(origin, dtype=np.float64)
         if start.shape != (d,) or not np.isfinite(centres).all():
             raise ValueError(f"Means must be finite, of shape (K, d), and the origin of shape (d,) = ({d},).")
@@ -188,16 +189,21 @@ class Mixture:
 
     def marginal(self, columns: Sequence[int]) -> Mixture:
         """The mixture of some columns; its model is VVI or VVV, unless its own is that of any columns too."""
-        keep = np.asarray(columns, dtype=np.intp)
+        keep = column_numbers(columns, len(self.origin))
         spread = self.covariances[:, keep] if self.diagonal else self.covariances[:, keep[:, None], keep]
         model = self.model if self.model in ("EII", "VII", "EEI", "EEE") else "VVI" if self.diagonal else "VVV"
         return Mixture(self.weights, self.centres[:, keep], np.ascontiguousarray(spread), model, self.origin[keep])
 
     def conditional(self, columns: Sequence[int], values: Any) -> Mixture:
         """The mixture of the other columns where these have these values."""
-        given = np.asarray(columns, dtype=np.intp)
+        given, point = column_numbers(columns, len(self.origin)), np.atleast_2d(numbers("values", values))
+        if not np.isfinite(point).all():
+            j = int(np.flatnonzero(~np.isfinite(point[0]))[0])
+            raise ValueError(
+                f"The value of column {given[j]} is {point[0, j]}: give finite ones, and leave out the others."
+            )
         rest = np.setdiff1d(np.arange(self.centres.shape[1]), given)
-        shares, centres, spread = missing.regression(np.atleast_2d(np.asarray(values, float)), self, given, rest)
+        shares, centres, spread = missing.regression(point, self, given, rest)
         kept = self.marginal([int(j) for j in rest])
         if self.diagonal:
             return replace(kept, weights=shares[0])

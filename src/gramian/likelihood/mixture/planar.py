@@ -5,7 +5,8 @@ With x the first variable and y the second given the first, in standard units,
 .. math:: P=\int_{a_1}^{b_1}\varphi(x)\,P(a_2<\rho x+sz<b_2)\,dx,\qquad s=\sqrt{1-\rho^2}
 
 and likewise for the moments: the inner integral is exact, the outer one is by Gauss and Legendre's rule on pieces that
-end where the integrand bends. The integrand is log-concave, so it has one peak and its tails can be cut off.
+end where the integrand bends. The integrand is log-concave, so it has one peak and its tails can be cut off. Where a
+value is known exactly, its density takes the place of its probability, and the other variable is confined given it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ PEAK = np.concatenate([-GRADES[::-1], [0.0], GRADES])
 def planar_moments(a: Array, b: Array, covariance: Array) -> tuple[Array, Array, Array]:
     """ln P, E x and E xxᵀ of a normal variable with mean 0 in boxes; limits are in standard deviations.
 
+    Limits that are equal are a value known exactly: then P is a density in that column.
+
     Examples
     --------
     >>> import numpy as np
@@ -39,11 +42,32 @@ def planar_moments(a: Array, b: Array, covariance: Array) -> tuple[Array, Array,
     >>> np.exp(quadrant[0]).round(12)
     array([0.33333333])
     """
+    known = a == b
+    if not known.any():
+        return _planar(a, b, covariance, exact=False)
+    log_p, first, second = np.empty(len(a)), np.empty((len(a), 2)), np.empty((len(a), 2, 2))
+    kinds = (
+        (~known.any(axis=1), [0, 1], False),
+        (known[:, 0], [0, 1], True),
+        (~known[:, 0] & known[:, 1], [1, 0], True),
+    )
+    for rows, order, exact in kinds:  # the variable known exactly comes first
+        if not rows.any():
+            continue
+        turned = np.ix_(order, order)
+        p, m, M = _planar(a[rows][:, order], b[rows][:, order], covariance[turned], exact=exact)
+        log_p[rows], first[rows], second[rows] = p, m[:, order], M[:, order][:, :, order]
+    return log_p, first, second
+
+
+def _planar(a: Array, b: Array, covariance: Array, *, exact: bool) -> tuple[Array, Array, Array]:
+    """The same for boxes whose first column is known exactly in all of them or in none."""
     sigma = np.sqrt(np.diag(covariance))
     rho = float(covariance[0, 1] / (sigma[0] * sigma[1]))
     rest = math.sqrt(float(np.linalg.det(covariance / np.outer(sigma, sigma))))
-    x, mass = _nodes(a, b, rho, rest)
+    x, mass = (a[:, :1], np.full((len(a), 1), 1.0 / sigma[0])) if exact else _nodes(a, b, rho, rest)
     log_p, M = truncated_moments((a[:, 1:] - rho * x) / rest, (b[:, 1:] - rho * x) / rest, 2)
+    log_p -= np.where(a[:, 1:] == b[:, 1:], math.log(sigma[1] * rest), 0.0)  # a density of x, not of z
     log_f = log_p - 0.5 * x**2 - 0.5 * math.log(2 * math.pi)
     top = log_f.max(axis=1, keepdims=True)
     f = mass * np.exp(log_f - top)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from gramian.likelihood.mixture.floor import POOLED
 from gramian.likelihood.mixture.models import DIAGONAL
 from gramian.likelihood.mixture.parameters import Mixture
 
@@ -26,8 +27,8 @@ __all__ = ["FLOOR", "Prior"]
 
 Array = npt.NDArray[np.float64]
 
-FLOOR = 1e-10  # of the variances of the data
-POOLED = frozenset({"EII", "EEI", "EEE"})  # one covariance for all: the prior counts once
+FLOOR = 1e-22  # of the variances of the data
+ROUNDING = float(np.finfo(float).eps)
 CONJUGATE = ("EII", "VII", "EEI", "VVI", "EEE", "VVV")
 SHRINKAGE = 0.01
 
@@ -56,7 +57,7 @@ class Prior:
     >>> import numpy as np, gramian
     >>> from gramian.likelihood.mixture import Prior, Rows
     >>> Prior.floor(Rows.of(gramian.open(np.array([[0.0], [2.0]])))).scale
-    array([1.e-10])
+    array([1.e-22])
     """
 
     scale: Array
@@ -70,11 +71,11 @@ class Prior:
     def floor(cls, data: Data, ratio: float = FLOOR) -> Prior:
         """A floor that no fit notices until a component collapses: Λ = ratio × the variances of the columns.
 
-        The ratio has no units, so data multiplied by 1e8 give the same fit in other units. See
-        :mod:`gramian.likelihood.mixture.floor`.
+        The ratio has no units, so data multiplied by 1e8 give the same fit in other units. A column that varies by its
+        rounding alone counts as the others do. See :mod:`gramian.likelihood.mixture.floor`.
         """
-        known = data.variances[data.variances > 0]
-        spread = np.where(data.variances > 0, data.variances, known.mean() if len(known) else 1.0)
+        varies = data.variances > (4 * ROUNDING * data.origin) ** 2
+        spread = np.where(varies, data.variances, data.variances[varies].mean() if varies.any() else 1.0)
         return cls(ratio * spread, hard=True)
 
     @classmethod
@@ -108,7 +109,9 @@ class Prior:
             scale, counts = np.full(d, even), freedom + 2
         else:
             scale, counts = covariance / share, freedom + d + 1
-        return cls(scale, counts, shrinkage, np.asarray(mean, dtype=np.float64), model in POOLED)
+        return cls(
+            scale, counts, shrinkage, np.asarray(mean, dtype=np.float64), model in POOLED
+        )  # then the prior counts once
 
     def shrunk(self, N: Array, centres: Array, origin: Array) -> Array:
         """Means drawn towards the prior's centre."""

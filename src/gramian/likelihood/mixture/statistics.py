@@ -17,6 +17,7 @@ from gramian.compute import cpu
 from gramian.compute.mixture import Sums, expectation, rounding_size, weighted_sums
 from gramian.compute.moments import Moments, block_moments
 from gramian.likelihood.mixture import missing
+from gramian.likelihood.mixture.given import numbers
 from gramian.likelihood.mixture.models import DIAGONAL
 from gramian.likelihood.mixture.parameters import Mixture
 from gramian.likelihood.observed import survey
@@ -173,7 +174,7 @@ class Rows:
     @classmethod
     def of(cls, source: Source, sample_weight: Any | None = None) -> Rows:
         """Look at a source: where its columns lie, how wide they are, whether cells are missing."""
-        w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        w = None if sample_weight is None else numbers("sample_weight", sample_weight)
         if source.sparse:
             raise ValueError(
                 "Mixtures take dense data: the responsibilities of sparse rows are dense. Use X.toarray()."
