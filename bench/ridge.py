@@ -7,6 +7,7 @@ five features plus noise of 0.1.
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -171,10 +172,14 @@ JOBS: dict[str, Callable[[str], Figures]] = {
 
 
 def run(name: str, solver: str, limit: float) -> Figures | str:
-    """Measure in a fresh process, or say why there is nothing to tell."""
+    """Measure in a fresh process, or say why there is nothing to tell.
+
+    scikit-learn's KernelRidge crashes in two threads at 20,000 rows, so there it gets one from the start.
+    """
     command = [sys.executable, "-m", "bench.ridge", "--worker", solver, "--only", name]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit, check=True)
+        env = os.environ | ({"OPENBLAS_NUM_THREADS": "1"} if solver == "sklearn one thread" else {})
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit, check=True, env=env)
     except subprocess.TimeoutExpired:
         return f"over {limit:.0f} s"
     except subprocess.CalledProcessError as error:
@@ -219,7 +224,7 @@ def main(argv: list[str] | None = None) -> int:
     made.add_argument("--worker", help=argparse.SUPPRESS)
     args = made.parse_args(argv)
     if args.worker:
-        print(json.dumps(asdict(_worker(args.only[0], args.worker))))
+        print(json.dumps(asdict(JOBS[args.only[0]](args.worker))))
         return 0
     part = "".join(f"-{name}" for name in args.only or ())
     out = ROOT / "bench" / "results" / f"ridge-{datetime.now(UTC):%Y-%m-%d}{part}.md"
@@ -231,14 +236,6 @@ def main(argv: list[str] | None = None) -> int:
         out.write_text("\n".join(lines), encoding="utf-8")
     print(f"wrote {out.relative_to(ROOT)}")
     return 0
-
-
-def _worker(name: str, solver: str) -> Figures:
-    """Run one job; scikit-learn's KernelRidge crashes in two threads at 20,000 rows, so there it gets one."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1 if solver == "sklearn one thread" else None):
-        return JOBS[name](solver)
 
 
 def _head() -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from gramian.compute.threads import parallel
+from gramian.compute.threads import n_threads, parallel
 from gramian.estimators._ridge_factor import Decomposition
 from gramian.estimators._ridge_problem import RidgeProblem, host
 from gramian.estimators._scores import beside
@@ -88,6 +88,8 @@ class _Primal:
         (n, r), L, t = Z.shape, len(self.lam), self.problem.Y.shape[1]
         width = max(1, min(t, TILE // (2 * r * L + 1)))
         rows = max(64, TILE // (2 * r + L * (width + 2)))
+        pieces = -(-n // rows)
+        rows = -(-n // (-(-pieces // n_threads()) * n_threads()))  # as many for each thread
         return [
             (slice(i, min(i + rows, n)), slice(j, min(j + width, t)))
             for j in range(0, t, width)

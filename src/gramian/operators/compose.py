@@ -57,6 +57,7 @@ class Centred(_Composed):
     def __init__(self, A: Operator, mean: Any, left: Any = None, sums: Any = None) -> None:
         super().__init__(A)
         self.mean = A.asarray(mean)
+        self._plain = left is None
         self.left = A.xp.ones(A.shape[0], dtype=A.dtype, **A._where()) if left is None else A.asarray(left)
         self._sums = None if sums is None else A.asarray(sums)
         self._cosums: Array | None = None
@@ -96,7 +97,12 @@ class Centred(_Composed):
             V = self.eye(self.shape[1])
         m = self.mean if V is None else self.mean @ V
         for start, stop, block in self.A.rows(V):
-            yield start, stop, block - self.left[start:stop, None] * m[None, :]
+            part = m[None, :] if self._plain else self.left[start:stop, None] * m[None, :]
+            if V is None:  # perhaps a view of the data
+                yield start, stop, block - part
+            else:
+                block -= part
+                yield start, stop, block
 
     def _corrections(self, w: Array | None) -> tuple[Array, float]:
         if w is None:
