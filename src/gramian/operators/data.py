@@ -122,7 +122,9 @@ class Data(Operator):
         self._passes += 1
         V = self.eye(self.shape[1]) if V is None and self.sparse else V
         width = self.shape[1] + (0 if V is None else V.shape[1])
-        step = max(1, min(ROWS_BYTES, memory_budget() // 8) // (8 * max(1, width)))
+        large = self.shape[0] * self.shape[1] >= 2 * ROWS_BYTES
+        room = 2 * ROWS_BYTES if large else ROWS_BYTES
+        step = max(1, min(room, memory_budget() // 8) // (8 * max(1, width)))
         like = self.eye(1)
         for b in self.source.blocks(step):
             if V is None:
