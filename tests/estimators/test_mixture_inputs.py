@@ -30,7 +30,7 @@ def fitted(X):
     return GaussianMixture(3).fit(X)
 
 
-def same(one, two, rtol=1e-8):
+def assert_same(one, two, rtol=1e-8):
     for name in ("weights_", "means_", "covariances_"):
         np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=rtol, atol=rtol, err_msg=name)
 
@@ -46,10 +46,10 @@ def test_frames_files_maps_tensors_and_sources_give_the_same_fit(X, fitted, tmp_
         X.tolist(),
         np.asfortranarray(X),
     ):
-        same(GaussianMixture(3).fit(data), fitted)
+        assert_same(GaussianMixture(3).fit(data), fitted)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     named = GaussianMixture(3).fit(frame)
-    same(named, fitted)
+    assert_same(named, fitted)
     assert list(named.feature_names_in_) == ["a", "b", "c"]
     answer = fitted.predict_proba(torch.as_tensor(X))
     assert isinstance(answer, torch.Tensor)
@@ -60,7 +60,7 @@ def test_frames_files_maps_tensors_and_sources_give_the_same_fit(X, fitted, tmp_
 def test_single_precision_is_read_as_it_is_and_summed_in_double(X, fitted):
     narrow = GaussianMixture(3).fit(X.astype(np.float32))
     assert narrow.means_.dtype == np.float64
-    same(narrow, GaussianMixture(3).fit(X.astype(np.float32).astype(np.float64)), rtol=1e-6)
+    assert_same(narrow, GaussianMixture(3).fit(X.astype(np.float32).astype(np.float64)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["full", "EEI", "VVE"])
@@ -71,7 +71,7 @@ def test_a_weight_is_the_row_so_many_times(kind, init):
     params = {"covariance_type": kind, "init_params": init}
     once = GaussianMixture(2, **params).fit(X, sample_weight=w)
     often = GaussianMixture(2, **params).fit(np.random.default_rng(2).permutation(np.repeat(X, w, axis=0)))
-    same(once, often, rtol=1e-6)
+    assert_same(once, often, rtol=1e-6)
     assert once.score(X, sample_weight=w) == pytest.approx(once.score(np.repeat(X, w, axis=0)), rel=1e-12)
     assert once.bic(X, sample_weight=w) == pytest.approx(once.bic(np.repeat(X, w, axis=0)), rel=1e-12)
     assert once.icl(X, sample_weight=w) == pytest.approx(once.icl(np.repeat(X, w, axis=0)), rel=1e-12)
@@ -197,7 +197,7 @@ def test_batches_lead_near_to_the_fit_of_all_rows():
     assert stream.n_iter_ == 40
     assert stream.score(X) > GaussianMixture(3).fit(X[:200]).score(X)
     stream.fit(X)  # starts anew
-    same(stream, whole)
+    assert_same(stream, whole)
 
 
 def test_weights_of_batches_are_frequencies():
@@ -207,7 +207,7 @@ def test_weights_of_batches_are_frequencies():
     for part in (slice(0, 150), slice(150, 300)):
         one.partial_fit(X[part], sample_weight=w[part])
         two.partial_fit(np.repeat(X[part], w[part], axis=0))
-    same(one, two, rtol=1e-6)
+    assert_same(one, two, rtol=1e-6)
 
 
 def test_memory_is_that_of_a_block_not_of_all_responsibilities(tmp_path):
