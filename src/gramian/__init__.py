@@ -1,6 +1,6 @@
 """Gramian: the linear algebra of statistical learning, with certificates."""
 
-from gramian import analysis, kernels, likelihood, linear, operators, sources, spectral
+from gramian import analysis, genetics, kernels, likelihood, linear, operators, sources, spectral
 from gramian.estimators import (
     PCA,
     GaussianMixture,
@@ -16,6 +16,7 @@ from gramian.estimators import (
     RidgeCV,
     rank_advice,
 )
+from gramian.genetics import GenotypePCA
 from gramian.linear import RidgePath
 from gramian.results import Certificate, NumericalWarning, Optimum, Residual, Solution, Spectrum
 from gramian.sources import Source
@@ -25,6 +26,7 @@ __all__ = [
     "PCA",
     "Certificate",
     "GaussianMixture",
+    "GenotypePCA",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",
@@ -43,6 +45,7 @@ __all__ = [
     "Source",
     "Spectrum",
     "analysis",
+    "genetics",
     "kernels",
     "likelihood",
     "linear",

@@ -16,6 +16,7 @@ from gramian.kernels import Gaussian, Polynomial
 from gramian.operators import (
     Centred,
     Data,
+    GenotypeOperator,
     Gram,
     KernelOperator,
     Known,
@@ -25,6 +26,7 @@ from gramian.operators import (
     Shifted,
     Transposed,
 )
+from gramian.sources.plink import Genotypes
 
 N, P = 13, 7
 BACKENDS = ["numpy", "fortran", "sparse", "torch"]
@@ -110,9 +112,27 @@ COMPOSITIONS: dict[str, tuple[Build, Build]] = {
 }
 
 
-@pytest.fixture(params=[f"{name}/{b}/{d}" for name in COMPOSITIONS for b in BACKENDS for d in DTYPES])
+def genotypes(which: str, dtype: str) -> tuple[Operator, np.ndarray]:
+    """A genotype operator, of the whole table or of a part of it, and the same by plain arithmetic."""
+    G = np.random.default_rng(6).integers(-1, 3, (P + 4, N + 6))
+    rows, columns = np.arange(P + 4) % 3 != 1, np.arange(N + 6) % 4 != 2
+    source = Genotypes.from_calls(G)
+    if which == "some":
+        source, G = source.select(snps=rows).select(samples=columns), G[rows][:, columns]
+    mean, scale = vector(len(G), 1), vector(len(G), 2)
+    Z = np.where(G < 0, 0.0, (G - mean[:, None]) / scale[:, None]).T
+    return GenotypeOperator(source, mean, scale, dtype=dtype), Z
+
+
+CASES = [f"{name}/{b}/{d}" for name in COMPOSITIONS for b in BACKENDS for d in DTYPES]
+CASES += [f"genotypes/{which}/{d}" for which in ("all", "some") for d in DTYPES]
+
+
+@pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> tuple[Operator, np.ndarray, float]:
     name, backend, dtype = request.param.split("/")
+    if name == "genotypes":
+        return *genotypes(backend, dtype), 1e-12 if dtype == "float64" else 2e-5
     operator, dense = COMPOSITIONS[name]
     # float32: a few roundings of sums of 13 products of numbers near 2
     return (

@@ -13,7 +13,13 @@ from scipy.optimize import brentq
 
 from gramian.analysis.tracy_widom import tracy_widom_quantile, tracy_widom_sf
 
-__all__ = ["TracyWidomTable", "largest_noise_eigenvalue", "trace_ratio_critical", "tracy_widom_statistics"]
+__all__ = [
+    "TracyWidomTable",
+    "largest_noise_eigenvalue",
+    "trace_ratio_critical",
+    "tracy_widom_from_sums",
+    "tracy_widom_statistics",
+]
 
 Vector = npt.NDArray[np.float64]
 
@@ -192,13 +198,57 @@ def tracy_widom_statistics(eigenvalues: npt.ArrayLike) -> TracyWidomTable:
     lam = given / given[0]  # squares of very large or small ones would leave float64
     m = np.arange(len(lam), 1, -1, dtype=np.float64)
     s1, s2 = (np.cumsum(x[::-1])[::-1][:-1] for x in (lam, lam**2))
+    return _patterson(given[:-1], lam[:-1], m, s1, s2)
+
+
+def tracy_widom_from_sums(eigenvalues: npt.ArrayLike, count: int, total: float, deviation: float) -> TracyWidomTable:
+    r"""Do the same for the leading eigenvalues alone, from the sums of all.
+
+    Parameters
+    ----------
+    eigenvalues : array-like of shape (k,)
+        The largest eigenvalues, descending.
+    count : int
+        How many there are in all, without those that are zero by construction; more than k.
+    total, deviation : float
+        Σλ and Σ(λ − λ̄)² of all of them. The second, not Σλ², is what estimates should be made of: n′ depends on how
+        unequal the eigenvalues are, which is a small difference of large numbers otherwise.
+
+    Returns
+    -------
+    TracyWidomTable
+        Of the k eigenvalues.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.analysis.eigenvalue_tests import tracy_widom_from_sums, tracy_widom_statistics
+    >>> lam = np.array([9.0, 3.0, 2.0, 1.5, 1.0])
+    >>> few = tracy_widom_from_sums(lam[:2], 5, lam.sum(), 5 * lam.var())
+    >>> np.allclose(few.statistics, tracy_widom_statistics(lam).statistics[:2])
+    True
+    """
+    given = _checked_few(eigenvalues)
+    if count <= len(given):
+        raise ValueError(f"count={count}: there must be more eigenvalues in all than the {len(given)} given.")
+    lam, unit = given / given[0], given[0]
+    before = np.concatenate([[0.0], np.cumsum(lam)[:-1]])
+    squares = np.concatenate([[0.0], np.cumsum(lam**2)[:-1]])
+    m = count - np.arange(len(lam), dtype=np.float64)
+    s1 = total / unit - before
+    s2 = deviation / unit**2 + (total / unit) ** 2 / count - squares
+    return _patterson(given, lam, m, s1, s2)
+
+
+def _patterson(given: Vector, lam: Vector, m: Vector, s1: Vector, s2: Vector) -> TracyWidomTable:
+    """The table of eigenvalues that are each the largest of m, with their sum and sum of squares."""
     spread = m * s2 - s1**2  # m² times the variance of the eigenvalues left
     equal = spread <= 8 * np.finfo(float).eps * m * s2
     n = np.divide((m + 2) * s1**2, spread, out=np.full_like(m, np.inf), where=~equal)
     x = np.full_like(m, np.nan)
-    x[~equal] = _standardised(m * lam[:-1] / s1, n, m, ~equal)
+    x[~equal] = _standardised(m * lam / s1, n, m, ~equal)
     p_values = np.where(equal, 1.0, tracy_widom_sf(np.where(equal, 0.0, x)))
-    return TracyWidomTable(given[:-1], x, p_values, n)
+    return TracyWidomTable(given, x, p_values, n)
 
 
 def _standardised(ratio: Vector, n: Vector, m: Vector, keep: npt.NDArray[np.bool_]) -> Vector:
@@ -212,6 +262,13 @@ def _checked(eigenvalues: npt.ArrayLike) -> Vector:
     lam = np.asarray(eigenvalues, dtype=np.float64)
     if lam.ndim != 1 or len(lam) < 2:
         raise ValueError(f"eigenvalues must be a list of at least 2 numbers, got shape {lam.shape}.")
+    return _checked_few(lam)
+
+
+def _checked_few(eigenvalues: npt.ArrayLike) -> Vector:
+    lam = np.asarray(eigenvalues, dtype=np.float64)
+    if lam.ndim != 1 or not len(lam):
+        raise ValueError(f"eigenvalues must be a list of numbers, got shape {lam.shape}.")
     bad = np.flatnonzero(~(np.isfinite(lam) & (lam > 0)))
     if len(bad):
         raise ValueError(

@@ -38,6 +38,8 @@ class Operator(ABC):
         Whether another pass over the data costs no reading.
     sparse : bool
         Whether the data are sparse and rows must not be made dense.
+    by_columns : bool
+        Whether the data are stored by columns, so that AAᵀU takes one pass over them and AᵀAV two.
     offset : float
         ‖removed rank-one part‖²: how much larger the numbers multiplied are than those of A itself.
     """
@@ -48,6 +50,7 @@ class Operator(ABC):
     device: Any = None
     resident: bool = True
     sparse: bool = False
+    by_columns: bool = False
     offset: float = 0.0
 
     @property

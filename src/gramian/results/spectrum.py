@@ -47,6 +47,9 @@ class Certificate(Shown):
         Eigenvalues are σ²/divisor; a PCA puts n − 1 here.
     notes : tuple of str
         Anything else a reader should know.
+    judged : int, optional
+        How many of the leading triplets were to meet the tolerance: all unless given. The directions of the others are
+        not determined by the data (they lie in the noise); their residuals are stated and not waited for.
 
     Examples
     --------
@@ -68,15 +71,16 @@ class Certificate(Shown):
     rounding: float = 0.0
     divisor: float = 1.0
     notes: tuple[str, ...] = field(default=())
+    judged: int | None = None
 
     @property
     def worst(self) -> float:
-        """The largest residual, or the rounding error of the products where that is larger."""
-        return max(float(np.max(self.residuals, initial=0.0)), self.rounding)
+        """The largest residual judged, or the rounding error of the products where that is larger."""
+        return max(float(np.max(self.residuals[: self.judged], initial=0.0)), self.rounding)
 
     @property
     def converged(self) -> bool:
-        """Whether every residual met the tolerance (NaN never does)."""
+        """Whether every residual judged met the tolerance (NaN never does)."""
         return bool(self.worst <= self.tolerance)
 
     @property
@@ -111,6 +115,7 @@ class Certificate(Shown):
             "value_bounds": self.value_bounds.tolist(),
             "eigenvalue_bounds": self.eigenvalue_bounds.tolist(),
             "notes": list(self.notes),
+            "judged": len(self.values) if self.judged is None else self.judged,
         }
 
     def summary(self) -> list[tuple[str, str]]:
@@ -120,12 +125,16 @@ class Certificate(Shown):
             ("method", self.method),
             ("why", self.reason),
             ("passes over the data", str(self.passes)),
-            ("components", str(len(self.values))),
+            ("components", self._count()),
             ("largest residual", f"{self.worst:.1e} (tolerance {self.tolerance:.1e} {met})"),
-            ("singular values within", f"{float(np.max(self.value_bounds, initial=0.0)):.1e}"),
+            ("singular values within", f"{float(np.max(self.value_bounds[: self.judged], initial=0.0)):.1e}"),
             ("orthogonality |VᵀV − I|", f"{self.orthogonality:.1e}"),
         ]
         return rows + [("note", note) for note in self.notes]
+
+    def _count(self) -> str:
+        all_of = len(self.values)
+        return str(all_of) if self.judged is None else f"{all_of}, of which {self.judged} separate from the noise"
 
 
 @dataclass(frozen=True, eq=False)

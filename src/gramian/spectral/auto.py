@@ -13,7 +13,7 @@ from gramian.spectral.dense import SVD_ENTRIES, Dense
 from gramian.spectral.krylov import History, Krylov
 from gramian.spectral.rayleigh import check_k, default_tolerance
 
-__all__ = ["Auto", "Choice", "Facts", "choose"]
+__all__ = ["HOPE", "Auto", "Choice", "Facts", "choose", "passes_to_go"]
 
 SKINNY = 1.9  # a flop of a product with a few columns takes this many times one of a large product
 READ_FLOPS = 45  # reading a byte of a file takes as long as this many flops (2 GB/s, 90 GFLOP/s)
@@ -168,7 +168,7 @@ class Auto:
         """Krylov, until its rate of convergence says that the Gram matrix is the shorter way."""
         budget = facts.gram_cost / facts.pass_cost
         tol = default_tolerance(A) if krylov.tol is None else krylov.tol
-        result = krylov.attempt(A, facts.k, choice.reason, lambda seen: _passes_to_go(seen, tol) > HOPE * budget)
+        result = krylov.attempt(A, facts.k, choice.reason, lambda seen: passes_to_go(seen, tol) > HOPE * budget)
         if result.certificate.converged:
             return result
         spent = result.certificate.passes
@@ -181,7 +181,7 @@ class Auto:
         return Spectrum(exact.values, exact.right, exact.left, certificate)
 
 
-def _passes_to_go(history: History, tol: float) -> float:
+def passes_to_go(history: History, tol: float) -> float:
     """Extrapolate the fall of the worst residual over the last passes; 0 while there is too little to see."""
     if len(history) < 3 or history[-1][0] < PATIENCE:
         return 0.0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
 
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
+from gramian.results.spectrum import Vector
 from gramian.spectral.lanczos import BlockLanczos
 from gramian.spectral.rayleigh import (
     Triplets,
@@ -29,7 +32,9 @@ BASIS_LIMIT = 1000  # the projected eigenproblem takes 0.15 s at 1,000 and grows
 CHECK = 1.05  # the projected problem is solved when the basis has grown by this: a fifth of a pass at dimension 600
 BLUR = 1e-10  # λ/λ₁ below which rounding mixes Ritz vectors
 
+Array = Any
 History = list[tuple[int, float]]
+Waited = Callable[[Vector, Callable[[], Array], int], int]
 
 
 @dataclass(frozen=True)
@@ -82,30 +87,53 @@ class Krylov:
         return result
 
     def attempt(
-        self, A: Operator, k: int, reason: str, abandon: Callable[[History], bool] = lambda _: False
+        self,
+        A: Operator,
+        k: int,
+        reason: str,
+        abandon: Callable[[History], bool] = lambda _: False,
+        *,
+        start: Array | None = None,
+        waited: Waited | None = None,
     ) -> Spectrum:
-        """Do the same without a warning; ``abandon`` sees (passes, worst residual) so far and may stop it."""
+        """Do the same without a warning.
+
+        Parameters
+        ----------
+        A, k, reason : Operator, int, str
+            As in a call.
+        abandon : callable, optional
+            Sees (passes, worst residual) so far and may stop the iteration.
+        start : array of shape (m, b), optional
+            Start block, m the smaller side (the rows of data stored by columns), instead of a random one.
+        waited : callable, optional
+            Given the eigenvalues of AᵀA found so far, a function that makes their vectors, and the passes: how many of
+            the leading ones must meet the tolerance. The others are reported as they are, for those that noise keeps
+            together would take for ever.
+        """
         tol, k = default_tolerance(A) if self.tol is None else self.tol, check_k(A, k)
         flip = _left_is_better(A, k)
         B = A.T if flip else A
         before = A.passes
         with A.session():
-            lanczos = self._start(B, k)
-            found = self._iterate(B, lanczos, k, tol, before, abandon)
+            lanczos = self._start(B, k, start)
+            found, judged = self._iterate(B, lanczos, k, tol, before, abandon, waited)
         if flip:
             found = Triplets(found.values, found.left, found.right, found.residuals)
         side = "AAᵀ" if flip else "AᵀA"
         method = f"block Krylov on {side} ({lanczos.block} vectors a pass)"
         passes = A.passes - before
-        return spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left)
+        result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left)
+        return replace(result, certificate=result.certificate.with_(judged=judged))
 
-    def _start(self, B: Operator, k: int) -> BlockLanczos:
+    def _start(self, B: Operator, k: int, start: Array | None) -> BlockLanczos:
         m = B.shape[1]
-        b = min(m, self.block or -(-(k + 2) // 8) * 8)
+        b = min(m, self.block or -(-(k + 2) // 8) * 8) if start is None else start.shape[1]
         room = _basis_bytes() // (8 * m)
         limit = self.basis or min(BASIS_LIMIT, room)
         limit = min(m, max(limit, 3 * b, k + 2 * b))
-        return BlockLanczos(B.normal, random_block(B, m, b, self.seed), B.xp, limit, self.seed)
+        start = random_block(B, m, b, self.seed) if start is None else start
+        return BlockLanczos(B.normal, start, B.xp, limit, self.seed)
 
     def _iterate(
         self,
@@ -115,7 +143,8 @@ class Krylov:
         tol: float,
         before: int,
         abandon: Callable[[History], bool],
-    ) -> Triplets:
+        waited: Waited | None,
+    ) -> tuple[Triplets, int | None]:
         history: History = []
         goal, checked = tol, 0
         while True:
@@ -127,20 +156,23 @@ class Krylov:
                 continue
             checked = lanczos.d
             theta, S, residuals = lanczos.ritz(k)
-            worst = _relative(theta, residuals, epsilon(B))
+            judged = None if waited is None else waited(theta, partial(lanczos.vectors, S), B.passes - before)
+            worst = _relative(theta[:judged], residuals[:judged], epsilon(B))
             history.append((B.passes - before, worst))
             stop = full or out_of_passes or abandon(history)
             if worst <= goal or stop:
                 if theta[-1] <= BLUR * theta[0]:  # AᵀA cannot tell such small values apart, but A can
                     S = lanczos.ritz(min(lanczos.d, k + lanczos.block))[1]
                 found = finish(B, B.xp.linalg.qr(lanczos.vectors(S))[0], k)
-                if stop or found.residuals.max() <= tol:
-                    return found
+                if stop or found.residuals[:judged].max(initial=0.0) <= tol:
+                    return found, judged
                 goal = min(goal, worst) / 4  # the estimate was too kind: go on a little
 
 
 def _relative(theta: np.ndarray, residuals: np.ndarray, eps: float) -> float:
-    """Residuals of AᵀA turned into those of A: ‖AᵀAv − θv‖ / (σ σ₁)."""
+    """Residuals of AᵀA turned into those of A: ‖AᵀAv − θv‖ / (σ σ₁); 0 where none is asked about."""
+    if not len(theta):
+        return 0.0
     top = max(float(theta[0]), np.finfo(float).tiny)
     sigma = np.sqrt(np.maximum(theta, eps * top))
     return float(np.max(residuals / sigma) / np.sqrt(top))
@@ -152,6 +184,6 @@ def _basis_bytes() -> int:
 
 
 def _left_is_better(A: Operator, k: int) -> bool:
-    """Whether to work with AAᵀ: fewer rows than columns, unless that would double the reading of a file."""
+    """Whether to work with AAᵀ: data stored by columns, or fewer rows than columns unless it doubles the reading."""
     n, p = A.shape
-    return n < p and (A.resident or p * 8 * 20 * k > _basis_bytes())
+    return A.by_columns or (n < p and (A.resident or p * 8 * 20 * k > _basis_bytes()))

@@ -148,10 +148,11 @@ def warn_unless_converged(certificate: Certificate, remedy: str) -> None:
     """Say by how much the tolerance was missed and what to change."""
     if certificate.converged:
         return
-    missed = int(np.count_nonzero(~(certificate.residuals <= certificate.tolerance)))
+    judged = certificate.residuals[: certificate.judged]
+    missed = int(np.count_nonzero(~(judged <= certificate.tolerance)))
     if missed:
-        what = f"{missed} of {len(certificate.values)} components have a residual above the tolerance"
-        found = f"the largest is {np.max(certificate.residuals):.1e}"
+        what = f"{missed} of {len(judged)} components have a residual above the tolerance"
+        found = f"the largest is {np.max(judged):.1e}"
     else:
         what = "the products themselves round to more than the tolerance"
         found = f"by {certificate.rounding:.1e} relative to the largest singular value"

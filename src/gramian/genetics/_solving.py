@@ -1,0 +1,162 @@
+"""The two ways to the components of genotypes: block Krylov on packed data, and the whole Gram matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from gramian.analysis.eigenvalue_tests import TracyWidomTable, tracy_widom_statistics
+from gramian.compute.memory import refuse_beyond_memory
+from gramian.genetics._noise import Noise, Probes
+from gramian.operators import GenotypeOperator
+from gramian.results import Spectrum
+from gramian.spectral import Krylov
+from gramian.spectral.auto import HOPE, Choice, Facts, choose, passes_to_go
+from gramian.spectral.dense import eigen_of_gram
+from gramian.spectral.krylov import History
+from gramian.spectral.rayleigh import Triplets, epsilon, finish, spectrum, warn_unless_converged
+
+__all__ = ["Found", "Problem", "exact", "krylov", "rule"]
+
+Matrix = npt.NDArray[np.float64]
+
+SPECTRUM_LIMIT = 10_000  # people up to whom all eigenvalues are computed: three minutes here
+NOISE_NOTE = (
+    "{which} lie{s} inside the noise (below the Tracy–Widom edge at 0.001): directions that these data do not "
+    "determine, and no method finds the same ones twice. A component more than {gap:.1%} above the edge would have shown."
+)
+PAIRWISE_NOTE = (
+    "Eigenvectors of the matrix whose entries are divided by the calls that two samples share, as PLINK does; it is "
+    "not ZZᵀ, so that the SNPs' loadings are orthogonal only nearly."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be solved: k components of Z, to a tolerance, within some passes."""
+
+    A: GenotypeOperator
+    k: int
+    total: float
+    tol: float
+    max_passes: int
+    seed: int
+    pairwise: bool = False
+    watch: Callable[[History], None] = lambda _: None
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Triplets with their certificate, the test of the eigenvalues, and all eigenvalues of ZZᵀ where computed."""
+
+    spectrum: Spectrum
+    tracy_widom: TracyWidomTable
+    noise: Noise
+    all_eigenvalues: npt.NDArray[np.float64] | None = None
+
+
+def rule(n: int, p: int, k: int) -> Choice:
+    """The choice between the two: by what the Gram matrix costs in passes, and whether it fits."""
+    choice = choose(Facts(n=n, p=p, k=k, sparse=False, resident=True))
+    return Choice("krylov", choice.reason, fallback=n <= SPECTRUM_LIMIT and p > n) if p < n else choice
+
+
+def krylov(problem: Problem, choice: Choice) -> Found:
+    """Few passes: probes first, which tell where the noise ends and are the start of the iteration."""
+    A, k = problem.A, problem.k
+    n, p = A.shape
+    columns = min(n, max(-(-(k + 2) // 8) * 8, 8))
+    before = A.passes
+    with A.session():
+        probes = Probes.draw(A.conormal, n, p, columns, problem.total, problem.seed)
+    solver = Krylov(problem.tol, max_passes=problem.max_passes - 1, seed=problem.seed, left=True)
+    budget = n / (7.6 * columns)  # passes that the Gram matrix costs
+
+    def abandon(history: History) -> bool:
+        problem.watch(history)
+        return choice.fallback and passes_to_go(history, problem.tol) > HOPE * budget
+
+    found = solver.attempt(A, k, choice.reason, abandon, start=A.asarray(probes.product), waited=probes.waited)
+    if not found.certificate.converged and choice.fallback:
+        why = f"after {A.passes - before} passes of block Krylov the Gram matrix was the shorter way"
+        return exact(problem, why)
+    return _finished(problem, found, probes, A.passes - before)
+
+
+def _finished(problem: Problem, found: Spectrum, probes: Probes, passes: int) -> Found:
+    """Count and name the components that lie in the noise, and test the eigenvalues."""
+    U, lam = np.asarray(found.left, dtype=np.float64), found.eigenvalues
+    separated = probes.separated(lam, U)
+    noise = probes.noise(lam[:separated], U[:, :separated])
+    certificate = found.certificate.with_(passes=passes, judged=separated)
+    if separated < problem.k:
+        certificate = certificate.with_(notes=(_noise_note(separated, problem.k, probes.resolution(passes - 3)),))
+    remedy = f"Raise tol={problem.tol:g} or max_passes={problem.max_passes}, or use solver='exact'."
+    warn_unless_converged(certificate, remedy)
+    return Found(replace(found, certificate=certificate), noise.table(lam), noise)
+
+
+def _noise_note(separated: int, k: int, gap: float) -> str:
+    one = k - separated == 1
+    which = f"Component {k}" if one else f"Components {separated + 1} to {k}"
+    return NOISE_NOTE.format(which=which, s="s" if one else "", gap=gap)
+
+
+def exact(problem: Problem, reason: str) -> Found:
+    """Every eigenvalue, through the n×n matrix of the samples' products: one pass, n²M operations."""
+    A, k = problem.A, problem.k
+    n, p = A.shape
+    refuse_beyond_memory(
+        32.0 * n * n, f"The exact way for {n} samples", "Use solver='krylov', which needs no such matrix."
+    )
+    before = A.passes
+    K = A.cogram()
+    if problem.pairwise:
+        K *= p / _shared_calls(A)
+    lam = np.maximum(scipy.linalg.eigvalsh(K, check_finite=False)[::-1], 0.0)
+    values, U, residuals = eigen_of_gram(np, K, k)
+    found = _triplets(A, U, values, residuals, problem)
+    side = "ZZᵀ, each pair divided by its shared calls" if problem.pairwise else "ZZᵀ"
+    result = spectrum(
+        A,
+        found,
+        method=f"exact: eigenvectors of {side} ({A.dtype})",
+        reason=reason,
+        passes=A.passes - before,
+        tolerance=problem.tol,
+        left=True,
+    )
+    if problem.pairwise:
+        defect = float(np.max(np.abs(U.T @ U - np.eye(k))))
+        result = replace(result, certificate=result.certificate.with_(orthogonality=defect, notes=(PAIRWISE_NOTE,)))
+    warn_unless_converged(result.certificate, "Raise tol, or use precision='double'.")
+    m = min(n - 1, p)
+    noise = Noise(m, float(lam[:m].sum()), float(m * lam[:m].var()))
+    return Found(result, tracy_widom_statistics(lam[:m][lam[:m] > 0]), noise, lam)
+
+
+def _triplets(A: GenotypeOperator, U: Matrix, values: Any, residuals: Any, problem: Problem) -> Triplets:
+    """Both sides of the components, with the residuals of Z itself where K is ZZᵀ, else those of K."""
+    if not problem.pairwise:
+        flipped = finish(A.T, A.asarray(U), problem.k)
+        return Triplets(flipped.values, flipped.left, flipped.right, flipped.residuals)
+    V = A.rmatmat(A.asarray(U)) / np.where(values > 0, values, 1.0)
+    return Triplets(values, V, U, residuals + 4 * epsilon(A))
+
+
+def _shared_calls(A: GenotypeOperator) -> Matrix:
+    """How many genotypes each two samples both have."""
+    N = GenotypeOperator.observed(A.source, dtype=A.dtype, progress=A.progress).cogram()
+    if not N.all():
+        i, j = np.argwhere(N == 0)[0]
+        names = A.source.samples.names
+        raise ValueError(
+            f"{names[i]} and {names[j]} have no genotype in common: missing='pairwise' has nothing to divide by. Use "
+            " missing='mean', or leave one of them out."
+        )
+    return np.asarray(N)

@@ -1,0 +1,348 @@
+"""GenotypePCA against plain arithmetic, PLINK 1.9 and 2, and smartpca."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
+
+from gramian import GenotypePCA
+from gramian.genetics import Progress
+from gramian.sources.plink import Genotypes, Samples, Snps, open_bed
+
+HAPMAP = Path(__file__).parents[3] / "shared" / "data" / "hapmap3"
+needs_hapmap = pytest.mark.skipif(not HAPMAP.exists(), reason="the HapMap data are not here")
+
+
+def people(n: int = 60, p: int = 900, spread: float = 0.25, missing: float = 0.05, seed: int = 0) -> np.ndarray:
+    """SNPs × samples of three populations, with gaps."""
+    rng = np.random.default_rng(seed)
+    f = np.clip(rng.uniform(0.2, 0.8, (p, 1)) + spread * rng.normal(size=(p, 3)), 0.02, 0.98)
+    G = rng.binomial(2, f[:, np.arange(n) % 3])
+    return np.where(rng.random(G.shape) < missing, -1, G)
+
+
+def standardised(G: np.ndarray, scaling: str) -> np.ndarray:
+    """Samples × SNPs, by the formulas a SNP at a time; SNPs that do not vary left out."""
+    columns = []
+    for g in G:
+        seen = g[g >= 0].astype(float)
+        if len(seen) == 0 or np.all(seen == seen[0]):
+            continue
+        f, q = seen.mean() / 2, (1 + seen.sum()) / (2 + 2 * len(seen))
+        s = {"plink": 2 * f * (1 - f), "patterson": f * (1 - f), "smartpca": q * (1 - q), "none": 1.0}[scaling] ** 0.5
+        columns.append(np.where(g < 0, 0.0, (g - 2 * f) / s))
+    return np.array(columns).T
+
+
+def assert_same_directions(found: np.ndarray, wanted: np.ndarray, tol: float) -> None:
+    signs = np.sign(np.sum(found * wanted, axis=0))
+    np.testing.assert_allclose(found * signs, wanted, atol=tol, rtol=0)
+
+
+@pytest.mark.parametrize("solver", ["exact", "krylov"])
+@pytest.mark.parametrize("scaling", ["plink", "patterson", "smartpca", "none"])
+def test_components_are_those_of_the_standardised_table(scaling: str, solver: str) -> None:
+    G = people()
+    pca = GenotypePCA(2, scaling=scaling, solver=solver, precision="double", tol=1e-9).fit(Genotypes.from_calls(G))
+    Z = standardised(G, scaling)
+    U, s, Vt = np.linalg.svd(Z, full_matrices=False)
+    np.testing.assert_allclose(pca.singular_values_, s[:2], rtol=1e-9)
+    np.testing.assert_allclose(pca.eigenvalues_, s[:2] ** 2 / Z.shape[1], rtol=1e-9)
+    assert_same_directions(pca.eigenvectors_, U[:, :2], 1e-8)
+    assert_same_directions(pca.components_.T, Vt[:2].T, 1e-8)
+    assert np.isclose(pca.total_variance_, np.sum(Z**2) / Z.shape[1])
+    assert np.all(np.take_along_axis(pca.components_, np.abs(pca.components_).argmax(axis=1)[:, None], axis=1) > 0)
+    assert pca.certificate_.converged
+
+
+def test_single_precision_is_as_good_as_its_certificate_says() -> None:
+    G = people(n=200, p=3000)
+    pca = GenotypePCA(2, solver="krylov").fit(Genotypes.from_calls(G))
+    s = np.linalg.svd(standardised(G, "plink"), compute_uv=False)[:2]
+    assert pca.components_.dtype == np.float32
+    assert np.all(np.abs(pca.singular_values_ - s) <= pca.certificate_.value_bounds)
+    bounds = pca.certificate_.eigenvalue_bounds
+    assert np.all(np.abs(pca.eigenvalues_ - s**2 / pca.components_.shape[1]) <= bounds)
+
+
+def test_pairwise_counts_divide_each_entry() -> None:
+    G = people(missing=0.2)
+    pca = GenotypePCA(3, missing="pairwise", precision="double").fit(Genotypes.from_calls(G))
+    Z, seen = standardised(G, "plink"), (G >= 0).T.astype(float)
+    lam, U = np.linalg.eigh(Z @ Z.T / (seen @ seen.T))
+    np.testing.assert_allclose(pca.eigenvalues_, lam[::-1][:3], rtol=1e-9)
+    assert_same_directions(pca.eigenvectors_, U[:, ::-1][:, :3], 1e-8)
+    assert "both have calls" in pca.eigenvalue_scale_
+    assert pca.certificate_.orthogonality < 1e-12
+
+
+def test_scores_fitted_to_the_genotypes_seen() -> None:
+    G = people(missing=0.2)
+    pca = GenotypePCA(2, missing="least-squares", precision="double").fit(Genotypes.from_calls(G))
+    Z, seen = standardised(G, "plink"), (G >= 0).T
+    V = pca.components_.T
+    scores = np.array([np.linalg.lstsq(V[o], z[o], rcond=None)[0] for z, o in zip(Z, seen, strict=True)])
+    np.testing.assert_allclose(pca.eigenvectors_, scores / np.linalg.norm(scores, axis=0), atol=1e-9)
+
+
+def test_an_array_of_samples_and_snps_is_packed() -> None:
+    G = people()
+    table = np.where(G < 0, np.nan, G).T
+    packed = GenotypePCA(2).fit(Genotypes.from_calls(G))
+    assert np.array_equal(GenotypePCA(2).fit(table).eigenvectors_, packed.eigenvectors_)
+    assert np.array_equal(GenotypePCA(2).fit(G.T).eigenvectors_, packed.eigenvectors_)
+
+
+def test_scores_and_transform() -> None:
+    G = people()
+    pca = GenotypePCA(2, precision="double")
+    scores = pca.fit_transform(Genotypes.from_calls(G))
+    np.testing.assert_allclose(scores, standardised(G, "plink") @ pca.components_.T, atol=1e-9)
+    np.testing.assert_allclose(pca.transform(Genotypes.from_calls(G)), scores, atol=1e-9)
+    some = Genotypes.from_calls(G).select(samples=np.arange(60) < 7)
+    np.testing.assert_allclose(pca.transform(some), scores[:7], atol=1e-9)
+
+
+def test_snps_left_out_are_counted() -> None:
+    G = people(p=30)
+    G[3], G[5], G[6] = 2, -1, np.where(G[6] < 0, -1, 0)
+    snps = Snps.numbered(30)
+    snps.chromosome[[0, 1, 2, 5]] = ["X", "MT", "0", "Y"]
+    pca = GenotypePCA(2).fit(Genotypes.from_calls(G, snps=snps))
+    assert pca.dropped_ == {"not on an autosome": 4, "without a call": 0, "the same in all samples": 2}
+    assert (pca.components_.shape, pca.n_features_in_, pca.snp_mask_.sum()) == ((2, 24), 30, 24)
+    everything = GenotypePCA(2, chromosomes="all").fit(Genotypes.from_calls(G, snps=snps))
+    assert everything.dropped_ == {"not on an autosome": 0, "without a call": 1, "the same in all samples": 2}
+    assert everything.transform(Genotypes.from_calls(G, snps=snps)).shape == (60, 2)
+
+
+def test_samples_without_calls_are_refused_by_name() -> None:
+    G = people()
+    G[:, [4, 9]] = -1
+    with pytest.raises(ValueError, match=r"2 of 60 samples have no call at the SNPs used: s5, s10\. Leave them out"):
+        GenotypePCA(2).fit(Genotypes.from_calls(G))
+
+
+def test_samples_with_calls_on_other_chromosomes_alone_are_refused_too() -> None:
+    G = people(p=30)
+    snps = Snps.numbered(30)
+    snps.chromosome[:10] = "X"
+    G[10:, 7] = -1
+    with pytest.raises(ValueError, match="no call at the SNPs used: s8"):
+        GenotypePCA(2).fit(Genotypes.from_calls(G, snps=snps))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scaling": "x"}, "scaling='x' is none of plink"),
+        ({"solver": "arpack"}, "solver"),
+        ({"missing": "drop"}, "missing"),
+        ({"precision": "half"}, "precision"),
+        ({"chromosomes": "22"}, "chromosomes"),
+        ({"n_components": 0}, "whole number from 1"),
+        ({"n_components": 60}, "at most 59 components"),
+        ({"tol": 0}, "tol=0 must lie"),
+        ({"missing": "pairwise", "solver": "krylov"}, "needs the whole matrix"),
+    ],
+)
+def test_parameters_are_checked(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GenotypePCA(**{"n_components": 2, **arguments}).fit(Genotypes.from_calls(people()))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (np.array([[0.0, 1.5], [1.0, 2.0]]), r"Row 0, column 1 is .*1\.5.*use gramian\.PCA"),
+        (np.array([["a", "b"]]), "dtype"),
+        (np.zeros(3), "table of samples"),
+        (np.zeros((4, 3)), "No SNP is left of 3: 3 the same in all samples"),
+        (np.full((4, 3), np.nan), "No SNP is left"),
+        (np.zeros((0, 3)), "nothing to analyse"),
+        (np.array([[1, 0, 2]]), "No SNP is left"),
+    ],
+)
+def test_tables_that_are_no_genotypes_are_refused(table: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GenotypePCA(1).fit(table)
+
+
+def test_transform_refuses_other_snps() -> None:
+    G = people()
+    pca = GenotypePCA(2).fit(Genotypes.from_calls(G))
+    swapped = Snps.numbered(900)
+    swapped.a1[3], swapped.a2[3] = "G", "A"
+    for other in (Genotypes.from_calls(G[:50]), Genotypes.from_calls(G, snps=swapped)):
+        with pytest.raises(ValueError, match=r"genetics\.project"):
+            pca.transform(other)
+
+
+class TestNoise:
+    """Components in the noise are named, not iterated for."""
+
+    def test_three_populations_separate_two_components(self) -> None:
+        pca = GenotypePCA(6, solver="krylov").fit(Genotypes.from_calls(people(n=400, p=4000, missing=0.01)))
+        assert pca.n_separated_ == 2
+        assert pca.certificate_.converged
+        assert pca.certificate_.passes < 25
+        assert "Components 3 to 6 lie inside the noise" in pca.certificate_.notes[0]
+        assert np.all(pca.certificate_.residuals[:2] <= 1e-5)
+
+    def test_pure_noise_has_none(self) -> None:
+        G = np.random.default_rng(0).binomial(2, 0.4, (3000, 300))
+        pca = GenotypePCA(4, solver="krylov").fit(Genotypes.from_calls(G))
+        assert pca.n_separated_ == 0
+        assert pca.certificate_.converged
+
+    def test_estimated_statistics_agree_with_the_whole_spectrum_within_their_error(self) -> None:
+        G = Genotypes.from_calls(people(n=500, p=3000, missing=0.01))
+        few, all_of = GenotypePCA(3, solver="krylov").fit(G), GenotypePCA(3, solver="exact").fit(G)
+        assert len(all_of.tracy_widom_.statistics) == 498
+        assert all_of.effective_markers_error_ == 0.0
+        assert 0 < few.effective_markers_error_ < 0.05
+        gap = few.tracy_widom_.effective_n[2] / all_of.tracy_widom_.effective_n[2] - 1
+        assert abs(gap) < 4 * few.effective_markers_error_
+        assert all_of.tracy_widom_.significant(0.001) == few.n_separated_ == 2
+
+    @pytest.mark.parametrize("p", [150, 700])
+    def test_fewer_snps_than_samples(self, p: int) -> None:
+        G = people(n=500, p=p)
+        pca = GenotypePCA(2, solver="krylov").fit(Genotypes.from_calls(G))
+        s = np.linalg.svd(standardised(G, "plink"), compute_uv=False)
+        np.testing.assert_allclose(pca.singular_values_, s[:2], rtol=1e-5)
+        lam = s[s > 1e-9] ** 2
+        exact = (
+            0.5 * (2 * len(lam) + 4) * lam[2:].sum() ** 2 / ((len(lam) - 2) * (lam[2:] ** 2).sum() - lam[2:].sum() ** 2)
+        )
+        table = GenotypePCA(3, solver="krylov").fit(Genotypes.from_calls(G)).tracy_widom_
+        assert abs(table.effective_n[2] / exact - 1) < 0.2
+
+    def test_too_few_passes_are_warned_about(self) -> None:
+        with pytest.warns(ConvergenceWarning, match="max_passes=4"):
+            pca = GenotypePCA(2, solver="krylov", max_passes=4, tol=1e-9).fit(
+                Genotypes.from_calls(people(400, 2000, 0.05))
+            )
+        assert not pca.certificate_.converged
+
+
+def test_progress_is_reported() -> None:
+    seen: list[Progress] = []
+    GenotypePCA(2, solver="krylov", verbose=seen.append).fit(Genotypes.from_calls(people(300, 3000)))
+    assert seen[0].stage == "counting"
+    passes = [p.passes for p in seen]
+    assert passes == sorted(passes)
+    assert passes[-1] >= 3
+    assert seen[-1].residual is not None
+
+
+def test_a_line_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    GenotypePCA(2, verbose=True).fit(Genotypes.from_calls(people()))
+    assert "GenotypePCA: exact, pass" in capsys.readouterr().err
+
+
+# The other checks feed normal deviates to fit, which are no copies of an allele.
+@pytest.mark.parametrize(
+    "name",
+    ["estimator_cloneable", "estimator_repr", "no_attributes_set_in_init", "parameters_default_constructible"]
+    + ["get_params_invariance", "set_params", "valid_tag_types"],
+)
+def test_scikit_learn_checks_that_apply(name: str) -> None:
+    check = getattr(estimator_checks, f"check_{name}")
+    assert check("GenotypePCA", GenotypePCA()) is None
+
+
+def test_the_contract_of_an_estimator() -> None:
+    G = people()
+    pca = GenotypePCA(2, scaling="patterson")
+    twin = clone(pca)
+    assert twin.get_params() == pca.get_params()
+    pipeline = make_pipeline(pca, StandardScaler())
+    assert pipeline.fit_transform(G.T).shape == (60, 2)
+    assert pca.get_feature_names_out().tolist() == ["genotypepca0", "genotypepca1"]
+    frame = clone(pca).set_output(transform="pandas").fit_transform(G.T)
+    assert list(frame.columns) == ["genotypepca0", "genotypepca1"]
+
+
+def test_the_same_answer_from_file_and_memory_and_any_blocks(tmp_path: Path) -> None:
+    G = people(n=61, p=700)
+    whole = Genotypes.from_calls(G)
+    path = tmp_path / "t.bed"
+    path.write_bytes(b"\x6c\x1b\x01" + whole.packed(0, 700).tobytes())
+    path.with_suffix(".fam").write_text("".join(f"0 s{i} 0 0 0 -9\n" for i in range(61)))
+    path.with_suffix(".bim").write_text("".join(f"1 snp{j} 0 {j} A G\n" for j in range(700)))
+    here, there = GenotypePCA(2).fit(whole), GenotypePCA(2).fit(str(path))
+    assert np.array_equal(here.eigenvectors_, there.eigenvectors_)
+    assert isinstance(there.samples_, Samples)
+
+
+@cache
+def hapmap(**parameters: Any) -> GenotypePCA:
+    return GenotypePCA(10, **parameters).fit(HAPMAP / "hm3.bed")
+
+
+@needs_hapmap
+class TestHapMap:
+    """957 people of 11 populations: other programs' results to all the digits they print."""
+
+    def reference(self, name: str) -> np.ndarray:
+        return np.loadtxt(HAPMAP / "reference" / name, usecols=range(2, 12), comments="#")
+
+    @pytest.mark.parametrize("name", ["p1.eigenvec", "p2.eigenvec"])
+    def test_plink_exact(self, name: str) -> None:
+        pca = hapmap(missing="pairwise")
+        values = np.loadtxt((HAPMAP / "reference" / name).with_suffix(".eigenval"))
+        assert [f"{x:.6g}" for x in pca.eigenvalues_] == [f"{x:.6g}" for x in values]
+        wanted = self.reference(name)
+        found = pca.eigenvectors_ * np.sign(np.sum(pca.eigenvectors_ * wanted, axis=0))
+        digits = 10.0 ** (np.floor(np.log10(np.abs(wanted))) - 5)  # the last of six printed
+        assert np.max(np.abs(found - wanted) / digits) < 0.501
+
+    def test_plink2_approx_imputes_the_mean_as_we_do(self) -> None:
+        pca = hapmap()
+        values = np.loadtxt(HAPMAP / "reference" / "p2a.eigenval")
+        assert [f"{x:.6g}" for x in pca.eigenvalues_[:5]] == [f"{x:.6g}" for x in values[:5]]
+
+    def test_krylov_and_exact_agree(self) -> None:
+        few = hapmap(solver="krylov")
+        exact = hapmap(solver="exact")
+        np.testing.assert_allclose(few.eigenvalues_, exact.eigenvalues_, rtol=1e-6)
+        assert_same_directions(few.eigenvectors_, exact.eigenvectors_, 1e-4)
+
+    def test_smartpca(self) -> None:
+        pca = hapmap(scaling="smartpca", solver="exact", missing="least-squares")
+        assert pca.all_eigenvalues_ is not None
+        scaled = pca.all_eigenvalues_ * 956 / pca.all_eigenvalues_.sum()
+        np.testing.assert_allclose(scaled, np.loadtxt(HAPMAP / "reference" / "sm.eval"), atol=0.6e-6)
+        wanted = np.loadtxt(HAPMAP / "reference" / "sm.evec", usecols=range(1, 11), skiprows=1)
+        assert_same_directions(pca.eigenvectors_, wanted, 0.501e-4)
+
+    def test_smartpca_tracy_widom_table(self) -> None:
+        table = hapmap(scaling="smartpca", solver="exact").tracy_widom_
+        text = (HAPMAP / "reference" / "sm.log").read_text()
+        rows = re.findall(r"^\s+(\d+)\s+[\d.]+\s+(?:NA|-[\d.]+)\s+(-?[\d.]+)\s+(\S+)\s+([\d.]+)$", text, re.MULTILINE)
+        assert len(rows) > 900
+        number, statistic, p, markers = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+        k = len(number)
+        np.testing.assert_allclose(table.effective_n[:k], markers, atol=0.6e-3)
+        np.testing.assert_allclose(table.statistics[1:k], statistic[1:], atol=0.6e-3)
+        # the first of smartpca's statistics is 651.872; its own eigenvalues and formula give 651.882
+        assert abs(table.statistics[0] - statistic[0]) < 0.011
+        # smartpca interpolates a table of the law, which ends at a statistic of 8
+        np.testing.assert_allclose(table.p_values[40:52], p[40:52], rtol=0.02)
+        assert table.significant(0.05) == 46
+
+    def test_open_and_named(self) -> None:
+        source = open_bed(HAPMAP / "hm3.bed")
+        assert source.shape == (957, 14079)
+        assert source.samples.names[0] == "2431:NA19916"
