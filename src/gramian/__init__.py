@@ -1,6 +1,6 @@
 """Gramian: the linear algebra of statistical learning, with certificates."""
 
-from gramian import analysis, genetics, kernels, likelihood, linear, operators, sources, spectral
+from gramian import analysis, genetics, kernels, likelihood, linear, operators, persistence, sources, spectral
 from gramian.estimators import (
     PCA,
     GaussianMixture,
@@ -18,6 +18,7 @@ from gramian.estimators import (
 )
 from gramian.genetics import GenotypePCA
 from gramian.linear import RidgePath
+from gramian.persistence import load, save
 from gramian.results import Certificate, NumericalWarning, Optimum, Residual, Solution, Spectrum
 from gramian.sources import Source
 from gramian.sources import open_source as open
@@ -49,9 +50,12 @@ __all__ = [
     "kernels",
     "likelihood",
     "linear",
+    "load",
     "open",
     "operators",
+    "persistence",
     "rank_advice",
+    "save",
     "sources",
     "spectral",
 ]

@@ -1,0 +1,164 @@
+"""What a model file holds, from its header alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gramian.persistence._arrays import TENSOR_TYPES, read_dtype
+from gramian.persistence._container import Header
+from gramian.persistence._registry import CLASSES
+from gramian.persistence._state import parameters_of
+
+__all__ = ["ModelFile", "Stored", "summary_of"]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Something that is in the file and was not read: what it is, and the shape of arrays.
+
+    Examples
+    --------
+    >>> from gramian.persistence.summary import Stored
+    >>> Stored("float64", (2, 3))
+    float64 (2, 3)
+    """
+
+    kind: str
+    shape: tuple[int, ...] | None = None
+
+    def __repr__(self) -> str:
+        return self.kind if self.shape is None else f"{self.kind} {self.shape}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelFile:
+    """The contents of a model file, arrays by their type and shape.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    kind : str
+        Class of the model, such as "PCA".
+    gramian : str
+        Version that wrote it.
+    format : int
+        Version of the format.
+    parameters : dict of str to value
+        What the constructor was given.
+    attributes : dict of str to value
+        What was fitted: numbers and texts as they are, arrays and other objects as :class:`Stored`.
+    metadata : dict
+        What was handed to :func:`gramian.save`.
+    bytes : int
+        Size of the file.
+    sha256 : str
+        Its checksum, which :func:`gramian.load` compares and this summary does not.
+    """
+
+    path: Path
+    kind: str
+    gramian: str
+    format: int
+    parameters: dict[str, Any]
+    attributes: dict[str, Any]
+    metadata: dict[str, Any]
+    bytes: int
+    sha256: str
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{self.kind} in {self.path.name}: {self.bytes:,} bytes, by Gramian {self.gramian}, format {self.format}"
+        ]
+        lines.append(f"  {self.kind}({', '.join(f'{k}={v!r}' for k, v in self._chosen().items())})")
+        shown = {name: value for name, value in self.attributes.items() if not name.startswith("_")}
+        width = max(map(len, shown), default=0)
+        lines += [f"  {name:{width}}  {_short(value)}" for name, value in shown.items()]
+        lines += [f"  metadata {name}: {_short(value)}" for name, value in self.metadata.items()]
+        return "\n".join(lines)
+
+    def _chosen(self) -> dict[str, Any]:
+        """Parameters that differ from the defaults."""
+        defaults = parameters_of(CLASSES[self.kind]) if self.kind in CLASSES else {}
+        return {k: v for k, v in self.parameters.items() if k not in defaults or repr(defaults[k]) != repr(v)}
+
+
+def summary_of(header: Header) -> ModelFile:
+    """Sort the state of the model into parameters and the rest."""
+    document = header.document
+    reader = _Reader(header)
+    state = {name: reader.shown(node) for name, node in document["model"].get("state", {}).items()}
+    names = parameters_of(CLASSES[document["kind"]]) if document["kind"] in CLASSES else {}
+    return ModelFile(
+        header.path,
+        document["kind"],
+        document["gramian"],
+        document["format"],
+        {name: value for name, value in state.items() if name in names},
+        {name: value for name, value in state.items() if name not in names},
+        document["metadata"],
+        header.size,
+        document["sha256"],
+    )
+
+
+class _Reader:
+    """Nodes as values where these are small, else as what they are."""
+
+    def __init__(self, header: Header) -> None:
+        self.tensors = header.tensors
+        self.first = {
+            node["id"]: node for node in _nodes(header.document["model"]) if "id" in node and node["$"] != "ref"
+        }
+
+    def shown(self, node: Any) -> Any:
+        """What a summary says of a node."""
+        if isinstance(node, list):
+            return [self.shown(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        show: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "array": self._array,
+            "dict": lambda node: {str(self.shown(key)): self.shown(item) for key, item in node["items"]},
+            "float": lambda node: float(node["value"]),
+            "ref": lambda node: self.shown(self.first[node["id"]]),
+            "scalar": lambda node: self.shown(node["value"]),
+            "sparse": lambda node: Stored(f"sparse {node['format']}", tuple(node["shape"])),
+            "texts": lambda node: Stored("str", tuple(node["shape"])),
+            "tuple": lambda node: tuple(self.shown(item) for item in node["items"]),
+        }
+        return show[node["$"]](node) if node["$"] in show else _other(node)
+
+    def _array(self, node: dict[str, Any]) -> Stored:
+        tensor = self.tensors[node["tensor"]]
+        dtype = read_dtype(node["dtype"]) if "dtype" in node else np.dtype(TENSOR_TYPES[tensor.dtype])
+        shape = tensor.shape[:-1] if dtype.kind == "c" else tensor.shape
+        axes = node.get("axes", list(range(len(shape))))
+        return Stored(dtype.name, tuple(shape[axes.index(axis)] for axis in range(len(shape))))
+
+
+def _other(node: dict[str, Any]) -> Stored:
+    return Stored(str(node.get("class") or node.get("name") or node["$"]).rpartition(".")[2])
+
+
+def _nodes(node: Any) -> Iterator[dict[str, Any]]:
+    """All nodes in a document."""
+    rest = [node]
+    while rest:
+        here = rest.pop()
+        if isinstance(here, dict):
+            if "$" in here:
+                yield here
+            rest.extend(here.values())
+        elif isinstance(here, list):
+            rest.extend(here)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
