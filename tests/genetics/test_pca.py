@@ -254,8 +254,15 @@ def test_a_line_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
 # The other checks feed normal deviates to fit, which are no copies of an allele.
 @pytest.mark.parametrize(
     "name",
-    ["estimator_cloneable", "estimator_repr", "no_attributes_set_in_init", "parameters_default_constructible"]
-    + ["get_params_invariance", "set_params", "valid_tag_types"],
+    [
+        "estimator_cloneable",
+        "estimator_repr",
+        "get_params_invariance",
+        "no_attributes_set_in_init",
+        "parameters_default_constructible",
+        "set_params",
+        "valid_tag_types",
+    ],
 )
 def test_scikit_learn_checks_that_apply(name: str) -> None:
     check = getattr(estimator_checks, f"check_{name}")

@@ -1,5 +1,48 @@
 """Genotypes: quality, principal components, projection, and the files other programs read."""
 
+from gramian.genetics.bed_writer import BedWriter, write_bed
+from gramian.genetics.countries import EUROPE, Country, Study, map_plane, simulate_europe
+from gramian.genetics.files import result_files, write_results
+from gramian.genetics.filters import Filtered, Filters, Step
+from gramian.genetics.fst import Fst, fst
+from gramian.genetics.hardy_weinberg import hardy_weinberg
+from gramian.genetics.loadings import Loadings, read_loadings
+from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
 from gramian.genetics.pca import GenotypePCA, Progress
+from gramian.genetics.projection import Projection, project, write_projection
+from gramian.genetics.quality import SampleQuality, SnpQuality, sample_quality, snp_quality
+from gramian.genetics.simulation import Simulation, simulate_genotypes
 
-__all__ = ["GenotypePCA", "Progress"]
+__all__ = [
+    "EUROPE",
+    "BedWriter",
+    "Country",
+    "Filtered",
+    "Filters",
+    "Fst",
+    "GenotypePCA",
+    "Loadings",
+    "MatchReport",
+    "Progress",
+    "Projection",
+    "SampleQuality",
+    "Simulation",
+    "SnpMatch",
+    "SnpQuality",
+    "Step",
+    "Study",
+    "fst",
+    "hardy_weinberg",
+    "map_plane",
+    "match_snps",
+    "project",
+    "read_loadings",
+    "result_files",
+    "sample_quality",
+    "simulate_europe",
+    "simulate_genotypes",
+    "snp_quality",
+    "write_bed",
+    "write_projection",
+    "write_results",
+]

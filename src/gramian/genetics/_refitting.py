@@ -17,7 +17,8 @@ Array = Any
 def least_squares_vectors(source: Genotypes, U: Array, singular_values: Array, components: Array) -> Array:
     r"""Columns of length 1 proportional to the scores that fit each sample's own genotypes best.
 
-    .. math:: c_i = \arg\min_c \sum_{j\ \text{seen}} (z_{ij} - v_j^Tc)^2 = (V_i^TV_i)^{-1} V^Tz_i,\qquad V^Tz_i = \Sigma u_i
+    .. math::
+        c_i = \arg\min_c \sum_{j\ \text{seen}} (z_{ij} - v_j^Tc)^2 = (V_i^TV_i)^{-1} V^Tz_i,\qquad V^Tz_i = \Sigma u_i
 
     with V_i the rows of V at the SNPs that sample i has. All the k×k matrices are one product of the table of calls
     with the products of pairs of loadings, so that this takes one pass.

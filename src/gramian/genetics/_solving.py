@@ -28,7 +28,8 @@ Matrix = npt.NDArray[np.float64]
 SPECTRUM_LIMIT = 10_000  # people up to whom all eigenvalues are computed: three minutes here
 NOISE_NOTE = (
     "{which} lie{s} inside the noise (below the Tracy–Widom edge at 0.001): directions that these data do not "
-    "determine, and no method finds the same ones twice. A component more than {gap:.1%} above the edge would have shown."
+    "determine, and no method finds the same ones twice. A component more than {gap:.1%} above the edge would have "
+    "shown."
 )
 PAIRWISE_NOTE = (
     "Eigenvectors of the matrix whose entries are divided by the calls that two samples share, as PLINK does; it is "
