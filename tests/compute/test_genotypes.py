@@ -54,7 +54,7 @@ def test_counts_agree_with_counting(G: np.ndarray, random: object) -> None:
     mask = loops.sample_mask(kept, packed.shape[1])
     want = np.stack([(G[:, kept] == value).sum(axis=1) for value in (2, 1, 0, -1)], axis=1)
     assert np.array_equal(loops.snp_counts(packed, mask, len(kept)), want)
-    by_sample = np.stack([(G == value).sum(axis=0) for value in (2, 1, 0, -1)], axis=1)
+    by_sample = np.stack([(value == G).sum(axis=0) for value in (2, 1, 0, -1)], axis=1)
     assert np.array_equal(loops.sample_counts(packed)[:n], by_sample)
 
 

@@ -115,8 +115,8 @@ def test_samples_named_twice_or_not_at_all_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "name"),
-    [("1", "1"), ("chr22", "22"), ("23", "X"), ("x", "X"), ("24", "Y"), ("25", "XY"), ("26", "MT"), ("chrM", "MT")]
-    + [("0", "0"), ("chrUn_1", "chrUn_1"), ("27", "27"), ("PAR1", "XY")],
+    {"1": "1", "chr22": "22", "23": "X", "x": "X", "24": "Y", "25": "XY", "26": "MT", "chrM": "MT", "0": "0"}.items()
+    | {"chrUn_1": "chrUn_1", "27": "27", "PAR1": "XY"}.items(),
 )
 def test_chromosomes_in_any_spelling(code: str, name: str) -> None:
     assert chromosome_name(code) == name

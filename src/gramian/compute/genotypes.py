@@ -66,7 +66,7 @@ def pack(copies: npt.ArrayLike) -> Bytes:
     given = np.asarray(copies)
     g = given.astype(np.int8, copy=False)
     rows, n = g.shape
-    if not np.array_equal(g, given) or g.size and not (g.min() >= -1 and g.max() <= 2):
+    if not np.array_equal(g, given) or (g.size and not (g.min() >= -1 and g.max() <= 2)):
         raise ValueError("Genotypes are 0, 1 or 2 copies of an allele, and −1 where missing.")
     codes = np.zeros((rows, -(-n // 4) * 4), dtype=np.uint8)
     codes[:, :n] = np.take(CODE, g + 1, mode="clip")
@@ -115,8 +115,9 @@ def sample_counts(packed: Bytes) -> Counts:
 class Decoder:
     r"""Standardised genotypes :math:`z = a g + b` of blocks of SNPs, 0 where missing.
 
-    With :math:`a = 1/s` and :math:`b = -\bar g/s` these are :math:`(g - \bar g)/s`. A table per SNP holds z for all four genotypes of every byte, so that one look-up decodes, centres, scales and
-    imputes: 0.4 ns a genotype here, however many are missing; multiplying by 16 columns and back takes twice that.
+    With :math:`a = 1/s` and :math:`b = -\bar g/s` these are :math:`(g - \bar g)/s`. A table per SNP holds z for all
+    four genotypes of every byte, so that one look-up decodes, centres, scales and imputes: 0.4 ns a genotype here,
+    however many are missing; multiplying by 16 columns and back takes twice that.
     The buffers are used again for every block: one decoder belongs to one thread.
 
     Parameters
