@@ -37,6 +37,8 @@ def _in_memory(source: Source) -> Any:
     """All values of a source, as an array or CSR matrix."""
     if isinstance(source, (DenseSource, SparseSource)):
         return source.values
+    if source.sparse:
+        return source.values  # type: ignore[attr-defined]
     return np.concatenate([np.array(block.values) for block in source.blocks()])
 
 

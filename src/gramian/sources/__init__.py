@@ -5,17 +5,24 @@ from gramian.sources.base import Block, Source, memory_budget
 from gramian.sources.files import MemmapSource, NpySource
 from gramian.sources.mapped import MappedSource, mapped
 from gramian.sources.opening import open_source
+from gramian.sources.plink import Genotypes
+from gramian.sources.tables import Table, read_table
+from gramian.sources.writing import write_parquet
 
 __all__ = [
     "Block",
     "DenseSource",
+    "Genotypes",
     "MappedSource",
     "MemmapSource",
     "NpySource",
     "Source",
     "SparseSource",
+    "Table",
     "TensorSource",
     "mapped",
     "memory_budget",
     "open_source",
+    "read_table",
+    "write_parquet",
 ]

@@ -1,17 +1,13 @@
-"""Data frames (pandas, polars) and CSV files as sources. The one home of polars."""
+"""Data frames (pandas, polars) as sources; neither package is imported for it."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.sources.arrays import DenseSource
-
-__all__ = ["frame_names", "frame_to_array", "is_frame", "read_csv"]
+__all__ = ["frame_names", "frame_to_array", "is_frame"]
 
 
 def is_frame(X: Any) -> bool:
@@ -69,21 +65,3 @@ def _holds_numbers(column: Any) -> bool:
 
 def _nullable(X: Any) -> bool:
     return any(not isinstance(dtype, np.dtype) for dtype in X.dtypes)
-
-
-def read_csv(path: str | os.PathLike[str]) -> DenseSource:
-    """Read a CSV file with a header row; the columns must be numbers. Needs the ``tables`` extra (polars)."""
-    try:
-        import polars as pl
-    except ImportError as error:
-        raise ImportError(f"Reading {path} needs polars: pip install 'gramian[tables]'") from error
-    path = Path(path)
-    try:
-        frame = pl.read_csv(path, infer_schema_length=None, null_values=["", "NA", "NaN", "nan"])
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{path}: not a readable CSV file: {error}") from error
-    try:
-        values = frame_to_array(frame)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-    return DenseSource(values, [str(name) for name in frame.columns])

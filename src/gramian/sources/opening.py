@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,50 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 
+from gramian.sources._kinds import check_content, split_dataset, suffix_of
+from gramian.sources.annotated import open_h5ad
+from gramian.sources.archives import open_mtx, open_npz
 from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
 from gramian.sources.base import Source
 from gramian.sources.files import MemmapSource, NpySource
-from gramian.sources.frames import frame_names, frame_to_array, is_frame, read_csv
+from gramian.sources.frames import frame_names, frame_to_array, is_frame
+from gramian.sources.hdf5 import open_hdf5
+from gramian.sources.plink import open_bed
+from gramian.sources.standard_input import spool_standard_input
+from gramian.sources.tabular import TABULAR, open_tabular, telling
+from gramian.sources.zarr_arrays import is_zarr, open_zarr
 
-__all__ = ["open_source"]
+__all__ = ["CONTAINERS", "READERS", "open_file", "open_source"]
 
-READERS = {".npy": NpySource, ".csv": read_csv}
+# A new format is a line here: a file of one table, or one of several that are chosen by name.
+READERS: dict[str, Callable[[Path], Source]] = {
+    ".bed": open_bed,
+    ".npy": NpySource,
+    ".mtx": open_mtx,
+    **dict.fromkeys(TABULAR, open_tabular),
+}
+CONTAINERS: dict[str, Callable[[Path, str | None], Source]] = {
+    ".npz": open_npz,
+    ".h5": open_hdf5,
+    ".hdf5": open_hdf5,
+    ".h5ad": open_h5ad,
+    ".zarr": open_zarr,
+    ".zip": open_zarr,
+}
 
 
-def open_source(data: Any) -> Source:
+def open_source(data: Any, *, dataset: str | None = None) -> Source:
     """Open an array, a data frame, a file or a Source as a :class:`~gramian.sources.Source`.
 
     Parameters
     ----------
     data : array-like, sparse matrix, data frame, tensor, path or Source
         NumPy arrays are read where they lie; ``.npy`` files and memory maps are read in blocks and may be larger
-        than memory; ``.csv`` files need the ``tables`` extra.
+        than memory, and so are HDF5, Zarr and Parquet files beyond scikit-learn's ``working_memory``. ``"-"`` is
+        standard input. CSV, TSV, Parquet and Feather files need the ``tables`` extra; HDF5, Zarr and AnnData files
+        the ``arrays`` extra.
+    dataset : str, optional
+        Which array of a file that holds several; ``"file.h5::name"`` says the same.
 
     Returns
     -------
@@ -43,7 +70,7 @@ def open_source(data: Any) -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, os.PathLike)):
-        return _open_file(Path(data))
+        return _open_standard_input(dataset) if os.fspath(data) == "-" else open_file(os.fspath(data), dataset)
     if isinstance(data, np.memmap):
         return MemmapSource(data)
     if sp.issparse(data):
@@ -55,12 +82,45 @@ def open_source(data: Any) -> Source:
     return DenseSource(np.asarray(data))
 
 
-def _open_file(path: Path) -> Source:
-    reader = READERS.get(path.suffix.lower())
-    if reader is None:
-        raise ValueError(f"{path}: cannot read files that end in {path.suffix!r}; {' and '.join(READERS)} are read.")
+def open_file(name: str, dataset: str | None = None) -> Source:
+    """Open a file by how its name ends."""
+    name, dataset = split_dataset(name, dataset)
+    path = Path(name)
+    suffix = check_file(path)
+    with telling(path):
+        if suffix in CONTAINERS:
+            return CONTAINERS[suffix](path, dataset)
+        if dataset is not None:
+            raise ValueError(f"a {suffix} file holds one table; dataset={dataset!r} is for files of several.")
+        return READERS[suffix](path)
+
+
+def check_file(path: Path) -> str:
+    """Return what a file is by its name, once it is known to be there and to hold that."""
+    suffix = ".zarr" if path.is_dir() and is_zarr(path) else suffix_of(path)
+    known = [*READERS, *CONTAINERS]
+    if suffix not in known:
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; name a file.")
+        raise ValueError(f"{path}: cannot read files that end in {path.suffix!r}; {', '.join(known)} are read.")
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file.")
-    if path.is_dir():
+    if path.is_dir() and suffix != ".zarr":
         raise IsADirectoryError(f"{path} is a folder; name a file.")
-    return reader(path)
+    if not path.is_dir():
+        with telling(path):
+            check_content(path, suffix)
+    return suffix
+
+
+def _open_standard_input(dataset: str | None) -> Source:
+    spool = spool_standard_input()
+    try:
+        source = open_file(str(spool.path), dataset)
+    except BaseException as error:
+        spool.remove()
+        if isinstance(error, ValueError):
+            raise ValueError(spool.rename(str(error))) from error
+        raise
+    spool.keep_for(source)
+    return source
