@@ -197,3 +197,15 @@ def test_public_names_are_sorted_and_exist(path):
     names = getattr(module, "__all__", [])
     assert list(names) == sorted(set(names), key=order)
     assert [name for name in names if not hasattr(module, name)] == []
+
+
+def test_every_public_name_is_found_and_nothing_else():
+    code = "import gramian; [getattr(gramian, name) for name in gramian.__all__]; print(sorted(set(gramian.__all__) - set(dir(gramian))))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        gramian.nonsense  # noqa: B018
+
+
+def test_a_plain_import_loads_no_library():
+    code = "import gramian, sys; print(sorted({'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
