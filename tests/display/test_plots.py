@@ -87,12 +87,13 @@ def test_many_numbers_get_a_colour_scale(pca, data):
     assert rendered(ax.figure)
 
 
-def test_of_many_names_the_rarest_are_put_together(pca, data):
-    names = [f"class {min(i % 15, 11)}" for i in range(60)]
+def test_of_very_many_names_the_rarest_are_put_together(pca, data):
+    names = [f"class {i if i < 50 else 0}" for i in range(60)]
     ax = score_plot(pca.transform(data), pca, labels=names)
-    assert legend_names(ax)[-1] == "other"
-    assert len(legend_names(ax)) == len(PALETTE)
+    assert legend_names(ax)[-1] == "other (11)"
+    assert len(legend_names(ax)) == 40
     assert sum(len(points.get_offsets()) for points in ax.collections) == 60
+    assert rendered(ax.figure)
 
 
 def test_one_component_is_a_histogram(data):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.legend import Legend
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from gramian.display.style import MARKERS, PALETTE
 
-__all__ = ["checked_rows", "column_name", "curve_points", "ellipse", "legend_below", "look", "span"]
+__all__ = ["checked_rows", "column_name", "curve_points", "ellipse", "legend_below", "look", "shown_columns", "span"]
 
 Array = NDArray[Any]
 
@@ -63,3 +65,13 @@ def column_name(model: Any, j: int) -> str:
     """What a column is called."""
     names = getattr(model, "feature_names_in_", None)
     return f"x{j}" if names is None else str(names[j])
+
+
+def shown_columns(model: Any, columns: Sequence[int | str] | None) -> list[int]:
+    """The columns to draw, by number: one or two of them."""
+    check_is_fitted(model)
+    if columns is None:
+        return list(range(min(model.means_.shape[1], 2)))
+    if not isinstance(columns, str) and len(columns) not in (1, 2):
+        raise ValueError(f"It takes one column or two to draw; got columns={columns!r}.")
+    return [int(j) for j in model._columns(columns)]

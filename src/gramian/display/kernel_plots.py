@@ -7,17 +7,16 @@ from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import CenteredNorm
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.display.plots import _classes, _draw_image, _point_style, _scatter
-from gramian.display.style import GRID, INK, MARKERS, PALETTE, new_axes
+from gramian.display._groups import appearance, groups_of, is_scale
+from gramian.display._points import point_style, scatter
+from gramian.display.fields import KernelFieldDisplay
+from gramian.display.galleries import draw_image
+from gramian.display.style import GRID, INK, PALETTE, new_axes
 
 __all__ = ["before_and_after", "component_field", "denoising_gallery"]
-
-STEPS = 120  # points of the grid on each side
-MARGIN = 0.15  # of the data's range, drawn around them
 
 
 class Scoring(Protocol):
@@ -65,23 +64,7 @@ def component_field(
     >>> component_field(PCA(n_components=1).fit(X), X).get_title(loc="left")
     'Component 1'
     """
-    points = np.asarray(X, dtype=float)
-    if points.ndim != 2 or points.shape[1] != 2:
-        raise ValueError(f"A field is drawn over the plane: X must have 2 columns, got shape {points.shape}.")
-    ax = new_axes(ax, (6.0, 4.8))
-    across, up = (_grid_line(points[:, j]) for j in range(2))
-    values = _component(model, np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2), component)
-    field = values.reshape(len(up), len(across))
-    shades = ax.contourf(across, up, field, levels=24, cmap="RdBu_r", norm=CenteredNorm(), alpha=0.75)
-    if np.ptp(field) > 0:
-        ax.contour(across, up, field, levels=12, colors=INK, linewidths=0.5, linestyles="solid")
-    _scatter(ax, points, np.zeros(len(points), dtype=int) if labels is None else np.asarray(labels))
-    _without_legend(ax)  # the colour bar has its place
-    shrink = float(np.clip(1.3 * np.ptp(up) / np.ptp(across), 0.4, 1.0))
-    ax.figure.colorbar(shades, ax=ax, label=f"score {component + 1}", shrink=shrink)
-    ax.set(xlabel="x₁", ylabel="x₂", aspect="equal")
-    ax.set_title(f"Component {component + 1}", loc="left")
-    return ax
+    return KernelFieldDisplay.from_estimator(model, X, component=component, labels=labels, ax=ax).ax_
 
 
 def before_and_after(X: ArrayLike, scores: ArrayLike, labels: ArrayLike | None = None, title: str = "") -> Figure:
@@ -124,8 +107,7 @@ def before_and_after(X: ArrayLike, scores: ArrayLike, labels: ArrayLike | None =
         _scatter_space(left, points, kinds)
     else:
         left = new_axes(figure.add_subplot(1, 2, 1), (5.0, 4.6))
-        _scatter(left, points, kinds)
-        _without_legend(left)  # that of the scores serves both
+        scatter(left, points, kinds, plain=True)  # the legend of the scores serves both
         left.set(xlabel="x₁", ylabel="x₂", aspect="equal")
     left.set_title("Data", loc="left")
     _draw_scores(new_axes(figure.add_subplot(1, 2, 2), (5.0, 4.6)), Z, kinds)
@@ -176,39 +158,20 @@ def denoising_gallery(
     panels = figure.subplots(len(images), shape[0], squeeze=False)
     for line, (name, values) in zip(panels, images.items(), strict=True):
         for ax, image in zip(line, values, strict=True):
-            _draw_image(ax, image.reshape(image_shape), images[truth])
+            draw_image(ax, image.reshape(image_shape), images[truth])
         error = "" if name == truth else f"\n{np.mean((values - images[truth]) ** 2):.3g}"
         line[0].set_ylabel(name + error, rotation=0, ha="right", va="center", color=INK)
     return figure
-
-
-def _without_legend(ax: Axes) -> None:
-    legend = ax.get_legend()
-    if legend is not None:
-        legend.remove()
-
-
-def _grid_line(x: NDArray[Any]) -> NDArray[Any]:
-    low, high = float(x.min()), float(x.max())
-    margin = MARGIN * ((high - low) or 1.0)
-    return np.linspace(low - margin, high + margin, STEPS)
-
-
-def _component(model: Scoring, points: NDArray[Any], component: int) -> NDArray[Any]:
-    Z = np.asarray(model.transform(points), dtype=float)
-    if not 0 <= component < Z.shape[1]:
-        raise ValueError(f"component must be from 0 to {Z.shape[1] - 1}, got {component!r}.")
-    return np.asarray(Z[:, component])
 
 
 def _draw_scores(ax: Axes, Z: NDArray[Any], labels: NDArray[Any] | None) -> None:
     if Z.shape[1] == 1:
         # one score: spread a little upwards, so that points do not hide each other
         height = np.random.default_rng(0).uniform(-1, 1, len(Z))
-        _scatter(ax, np.column_stack([Z[:, 0], height]), labels)
+        scatter(ax, np.column_stack([Z[:, 0], height]), labels)
         ax.set(xlabel="score 1", yticks=[], ylim=(-3, 3))
     else:
-        _scatter(ax, Z[:, :2], labels)
+        scatter(ax, Z[:, :2], labels)
         ax.set(xlabel="score 1", ylabel="score 2")
         ax.grid(color=GRID)
     ax.set_title("Scores", loc="left")
@@ -216,15 +179,15 @@ def _draw_scores(ax: Axes, Z: NDArray[Any], labels: NDArray[Any] | None) -> None
 
 def _scatter_space(ax: Any, X: NDArray[Any], labels: NDArray[Any] | None) -> None:
     """Points in space, coloured as the scores beside them."""
-    style = _point_style(len(X))
+    style = point_style(len(X))
     columns = X[:, 0], X[:, 1], X[:, 2]
     if labels is None:
         ax.scatter(*columns, color=PALETTE[0], **style)
-    elif labels.dtype.kind in "fiu" and np.unique(labels).size > len(PALETTE):
+    elif is_scale(labels):
         ax.scatter(*columns, c=labels, cmap="viridis", **style)
     else:
-        for code in range(len(_classes(labels)[0])):
-            some = _classes(labels)[1] == code
-            ax.scatter(*(x[some] for x in columns), color=PALETTE[code], marker=MARKERS[code], **style)
+        groups = groups_of(labels, len(X))
+        for k in groups.present:
+            ax.scatter(*(x[groups.rows(k)] for x in columns), **appearance(k), **style)
     ax.set(xlabel="x₁", ylabel="x₂", zlabel="x₃")
     ax.set_box_aspect(None, zoom=0.85)

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from gramian.display._text import as_ticks
 from gramian.display.style import GRID, INK, PALETTE, new_axes
 
 __all__ = ["plot_fit"]
@@ -108,7 +109,7 @@ def _edges(bins: Any, sample: Any) -> Any:
 
 def _draw_labels(ax: Axes, estimate: FittedFamily) -> Axes:
     """A bar for each label: the share that was observed is the estimate."""
-    labels = [str(label) for label in estimate.family.labels]
+    labels = as_ticks(estimate.family.labels)
     ax.bar(np.arange(len(labels)), estimate.values, 0.8, color=PALETTE[3], tick_label=labels)
     ax.grid(axis="y", color=GRID)
     ax.set_title(f"{estimate.family.name}: {len(labels)} labels", loc="left")

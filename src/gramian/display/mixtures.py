@@ -1,0 +1,235 @@
+"""Gaussian mixtures: densities with their components over rows, or over counts in bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.display._base import Display, fitted
+from gramian.display._mixture_shapes import (
+    checked_rows,
+    column_name,
+    curve_points,
+    ellipse,
+    legend_below,
+    look,
+    shown_columns,
+    span,
+)
+from gramian.display._points import point_style
+from gramian.display._text import name_axes
+from gramian.display.style import INK, PALETTE
+
+__all__ = ["BinnedMixtureDisplay", "MixtureDisplay"]
+
+Array = NDArray[Any]
+
+GRID_STEPS = 120  # and of each side of a field
+ELLIPSE = (1.0, 2.0)  # standard deviations at which components are outlined
+STYLES = ("--", ":", "-.")
+CURVES = tuple(colour for colour in PALETTE if colour != PALETTE[3])  # that of the bars
+
+
+class MixtureDisplay(Display):
+    r"""The density of a mixture: in one column with its components π_kN_k, in two as level lines and ellipses.
+
+    .. math:: p(x) = \sum_k\pi_kN(x;\mu_k,\Sigma_k)
+
+    The ellipses lie at one and two standard deviations of each component.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Of one or two columns: the marginal of those drawn.
+    rows : array-like of shape (n, 1 or 2), optional
+        Rows: drawn as a histogram, or as points by component.
+    assigned : array-like of int of shape (n,), optional
+        The component of each row.
+    names : sequence of str, optional
+        Of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import GaussianMixture
+    >>> from gramian.display import MixtureDisplay
+    >>> x = np.concatenate([np.linspace(-1, 1, 30), np.linspace(4, 8, 30)])[:, None]
+    >>> picture = MixtureDisplay.from_estimator(GaussianMixture(2).fit(x), x)
+    >>> sum(line.get_label().startswith("component") for line in picture.ax_.get_lines())
+    2
+    """
+
+    def __init__(
+        self,
+        mixture: Any,
+        *,
+        rows: ArrayLike | None = None,
+        assigned: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        d = mixture.means.shape[1]
+        if d not in (1, 2):
+            raise ValueError(f"A mixture is drawn over one column or two; this one has {d}: take its marginal.")
+        self.mixture = mixture
+        self.rows = None if rows is None else checked_rows(rows, d)
+        self.assigned = None if assigned is None else np.asarray(assigned)
+        self.names = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: ArrayLike | None = None,
+        *,
+        columns: Sequence[int | str] | None = None,
+        ax: Axes | None = None,
+    ) -> MixtureDisplay:
+        """Draw a fitted mixture.
+
+        Parameters
+        ----------
+        model : GaussianMixture
+            Fitted.
+        X : array-like of shape (n, d), optional
+            Rows, of all columns.
+        columns : sequence of one or two int or str, optional
+            Which columns, by number or name, whose marginal distribution is drawn; the first two unless given.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        MixtureDisplay
+            Drawn.
+        """
+        shown = shown_columns(model, columns)
+        names = [column_name(model, j) for j in shown]
+        if X is None:
+            return cls(model.marginal(shown), names=names).plot(ax=ax)
+        rows = checked_rows(X, model.means_.shape[1])
+        assigned = np.argmax(model.mixture_.joint_log_density(rows), axis=1) if len(shown) == 2 else None
+        return cls(model.marginal(shown), rows=rows[:, shown], assigned=assigned, names=names).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> MixtureDisplay:
+        """Draw, on the axes given or on a new figure."""
+        one = len(self.names) == 1
+        ax = self._start(ax, (6.4, 4.2) if one else (6.4, 4.8))
+        if one:
+            self._line(ax)
+        else:
+            self._plane(ax)
+        name_axes(ax, self.names[0], "density" if one else self.names[1])
+        ax.set_title("Density and components", loc="left")
+        return self
+
+    def _line(self, ax: Axes) -> None:
+        low, high = span(self.mixture, 0)
+        if self.rows is not None:
+            seen = self.rows[np.isfinite(self.rows)]
+            ax.hist(seen, bins="auto", density=True, color=PALETTE[3], alpha=0.5, edgecolor="white", linewidth=0.5)
+            low, high = min(low, float(seen.min())), max(high, float(seen.max()))
+        draw_curves(ax, self.mixture, curve_points(self.mixture, low, high), 1.0)
+
+    def _plane(self, ax: Axes) -> None:
+        if self.rows is not None:
+            style = point_style(len(self.rows))
+            codes = np.zeros(len(self.rows), dtype=int) if self.assigned is None else self.assigned
+            for k in range(self.mixture.n_components):
+                some = self.rows[codes == k]
+                ax.scatter(some[:, 0], some[:, 1], label=f"component {k}", **look(k), **style)
+        _levels(ax, self.mixture)
+        for k, (mean, S) in enumerate(zip(self.mixture.means, self.mixture.matrices, strict=True)):
+            colour = look(k)["color"]
+            for radius in ELLIPSE:
+                ring = ellipse(mean, S, radius)
+                ax.plot(ring[:, 0], ring[:, 1], color=colour, linewidth=1.4, linestyle=STYLES[k % 3])
+            ax.plot(*mean, "+", color=colour, markersize=9, markeredgewidth=2)
+        if self.rows is not None:
+            legend_below(ax)
+
+
+def _levels(ax: Axes, mixture: Any) -> None:
+    """Level lines of the density."""
+    across, up = (np.linspace(*span(mixture, j), GRID_STEPS) for j in range(2))
+    points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+    height = np.exp(mixture.log_density(points)).reshape(len(up), len(across))
+    levels = float(height.max()) * np.geomspace(0.005, 0.9, 9)
+    ax.contour(across, up, height, levels=levels, colors=INK, linewidths=0.6, alpha=0.6)
+
+
+def draw_curves(ax: Axes, mixture: Any, line: Array, factor: float) -> None:
+    """Each component's curve and their sum, times a factor."""
+    parts = factor * np.exp(mixture.joint_log_density(line[:, None]))
+    for k in range(parts.shape[1]):
+        ax.plot(line, parts[:, k], color=CURVES[k % len(CURVES)], linestyle=STYLES[k % 3], label=f"component {k}")
+    ax.plot(line, parts.sum(axis=1), color=INK, linewidth=2, label="sum")
+    legend_below(ax)
+
+
+class BinnedMixtureDisplay(Display):
+    """Counts in bins with the fitted components and their sum, on the scale of the counts: Pearson's picture.
+
+    Bins that are open on one side are drawn as wide as the median one, and paler; bars of unequal bins are counts per
+    median width.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Of one column.
+    edges, counts : array-like of shape (m + 1,) and (m,)
+        The bins.
+    name : str, default="x0"
+        Of the column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import GaussianMixture
+    >>> from gramian.display import BinnedMixtureDisplay
+    >>> edges, counts = [-np.inf, -1.0, 0.0, 1.0, np.inf], [16, 34, 34, 16]
+    >>> model = GaussianMixture().fit_binned(edges, counts)
+    >>> picture = BinnedMixtureDisplay.from_estimator(model, edges, counts)
+    >>> [float(bar.get_height()) for bar in picture.ax_.patches]
+    [16.0, 34.0, 34.0, 16.0]
+    """
+
+    def __init__(self, mixture: Any, edges: ArrayLike, counts: ArrayLike, *, name: str = "x0") -> None:
+        ends, n = np.asarray(edges, dtype=float), np.asarray(counts, dtype=float)
+        if mixture.means.shape[1] != 1 or n.ndim != 1 or ends.shape != (len(n) + 1,):
+            raise ValueError(f"Bars are drawn over one column: edges {ends.shape} and counts {n.shape} must be of one.")
+        if np.isinf(ends).all():
+            raise ValueError(
+                "The one bin is open on both sides: it has no place and no width to draw. Give finite edges."
+            )
+        self.mixture, self.edges, self.counts, self.name = mixture, ends, n, name
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, edges: ArrayLike, counts: ArrayLike, *, name: str | None = None, ax: Axes | None = None
+    ) -> BinnedMixtureDisplay:
+        """Draw a mixture fitted to these counts, or to rows of one column."""
+        fitted(model)
+        called = column_name(model, 0) if name is None else name
+        return cls(model.mixture_, edges, counts, name=called).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> BinnedMixtureDisplay:
+        """Draw, on the axes given or on a new figure."""
+        ax = self._start(ax, (6.8, 4.2))
+        ends, n = self.edges, self.counts
+        widths = np.diff(ends)
+        closed = np.isfinite(widths)
+        usual = float(np.median(widths[closed])) if closed.any() else 1.0
+        left = np.where(np.isinf(ends[:-1]), ends[1:] - usual, ends[:-1])
+        width = np.where(closed, widths, usual)
+        bars = ax.bar(left, n * usual / width, width, align="edge", color=PALETTE[3], edgecolor="white", linewidth=0.5)
+        for bar, whole in zip(bars, closed, strict=True):
+            bar.set_alpha(0.6 if whole else 0.3)
+        line = curve_points(self.mixture, float(left[0]), float(left[-1] + width[-1]))
+        draw_curves(ax, self.mixture, line, float(n.sum()) * usual)
+        name_axes(ax, self.name, "count" if np.allclose(width, usual) else f"count per {usual:.4g}")
+        ax.set_title(f"{int(n.sum()):,} observations in {len(n)} bins", loc="left")
+        return self
