@@ -1,0 +1,181 @@
+"""What every report has in common: what was fitted, how far to trust it, and how to make it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Required, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.display.report.blocks import Block, CertificateBlock, DataTable, Facts, Report, Section, Text
+from gramian.display.report.cells import short, shown
+from gramian.display.report.facts import DataFacts, Run, versions
+from gramian.display.report.points import is_text
+from gramian.display.report.words import Proof, verdict
+
+__all__ = ["Common", "assemble", "colours", "feature_names_of", "matrix", "unique_names"]
+
+CERTIFICATES = 20  # shown one by one
+
+
+class Common(TypedDict, total=False):
+    """Keywords of every report.
+
+    Attributes
+    ----------
+    data : DataFacts
+        What was fitted on.
+    run : Run
+        How it was made.
+    ids : sequence of str
+        Names of the rows.
+    labels : sequence of str
+        What points are coloured by at first.
+    label_name : str
+        What the labels are called.
+    columns : mapping of str to array
+        Further columns to colour by.
+    title : str
+        Of the page.
+    """
+
+    data: Required[DataFacts]
+    run: Run
+    ids: Sequence[str] | None
+    labels: Sequence[str] | None
+    label_name: str
+    columns: Mapping[str, Any] | None
+    title: str | None
+
+
+def assemble(
+    method: str,
+    fitted: Sequence[tuple[str, str]],
+    proofs: Mapping[str, Proof],
+    sections: Sequence[Section],
+    tiles: Sequence[tuple[str, str]],
+    parameters: Mapping[str, Any],
+    common: Common,
+) -> Report:
+    """Put what is particular to a model between what all of them have."""
+    data, run = common["data"], common.get("run") or Run()
+    given, file = common.get("title"), data.name.rstrip("/").rsplit("/", 1)[-1] or data.name
+    return Report(
+        title=given or f"{method} of {short(file, 80)}",
+        subtitle=data.size if given is None else f"{method} of {data.name}, {data.size}",
+        sections=[_what(data, run, method, fitted, parameters), *_trust(proofs), *sections, _again(data, run)],
+        data=data,
+        run=run,
+        tiles=tiles,
+        met=verdict(list(proofs.values())) if proofs else None,
+    )
+
+
+def _what(
+    data: DataFacts, run: Run, method: str, fitted: Sequence[tuple[str, str]], parameters: Mapping[str, Any]
+) -> Section:
+    rows = [("Data", f"{data.name}: {data.size}"), ("Method", method), *fitted]
+    rows += [("Reading the data", note) for note in data.notes]
+    if run.seconds is not None:
+        rows.append(("Time of the fit", f"{run.seconds:.3g} s"))
+    blocks: list[Block] = [Text(f"Warning: {text}", "warning") for text in run.warnings]
+    blocks.append(Facts(rows))
+    if parameters:
+        table = {"parameter": list(parameters), "value": [short(_written(v), 200) for v in parameters.values()]}
+        blocks.append(_Folded("All parameters", DataTable("parameters", "Parameters", table)))
+    return Section("What was fitted", blocks)
+
+
+class _Folded:
+    """A block that is opened by a click."""
+
+    def __init__(self, title: str, block: Block) -> None:
+        self.title, self.block = title, block
+
+    def html(self, page: Any) -> str:
+        return f"<details><summary>{self.title}</summary>{self.block.html(page)}</details>"
+
+
+def _written(value: Any) -> str:
+    return f"array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+
+
+def _trust(proofs: Mapping[str, Proof]) -> list[Section]:
+    if not proofs:
+        return []
+    # Those that missed their tolerance come first: they are what a reader must see.
+    order = sorted(proofs, key=lambda name: proofs[name].converged)
+    blocks: list[Block] = [CertificateBlock(proofs[name], name) for name in order[:CERTIFICATES]]
+    if len(order) > CERTIFICATES:
+        blocks.append(Text(f"{len(order) - CERTIFICATES} more certificates are like the last of these.", "note"))
+    return [Section("How far to trust the numbers", blocks)]
+
+
+def _again(data: DataFacts, run: Run) -> Section:
+    rows = [("Command", run.command)] if run.command else []
+    rows.append(("Seed", "none was set" if run.seed is None else str(run.seed)))
+    if data.checksum:
+        rows.append((f"SHA-256 of {short(data.name, 60)}", data.checksum))
+    rows += [("Versions", ", ".join(f"{name} {number}" for name, number in versions().items()))]
+    lead = "The same command with the same versions on the same input gives the same numbers."
+    return Section(
+        "How to reproduce it", [Facts(rows, code=[name for name, _ in rows if name[:3] in ("Com", "SHA")])], lead
+    )
+
+
+def feature_names_of(model: Any, names: Sequence[str] | None, p: int) -> list[str]:
+    """Names of the columns: those given, the model's own, or x1, x2, …"""
+    found = names if names is not None else getattr(model, "feature_names_in_", None)
+    listed = [f"x{j + 1}" for j in range(p)] if found is None else [str(name) for name in found]
+    if len(listed) != p:
+        raise ValueError(f"feature_names has {len(listed)} entries for {p} columns.")
+    return listed
+
+
+def unique_names(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
+    """Names that differ from each other and from those taken, by a number where they must.
+
+    Examples
+    --------
+    >>> unique_names(["a", "a", "b"], taken=["b"])
+    ['a', 'a (2)', 'b (2)']
+    """
+    used, found = set(taken), []
+    for name in names:
+        new, times = name, 1
+        while new in used:
+            times += 1
+            new = f"{name} ({times})"
+        used.add(new)
+        found.append(new)
+    return found
+
+
+def colours(common: Common, axes: Mapping[str, Any], groups: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What points are coloured by, as keywords of Points: labels among the groups, other columns under free names."""
+    labels, columns = common.get("labels"), dict(common.get("columns") or {})
+    own = dict(groups or {})
+    if labels is not None:
+        (name,) = unique_names([common.get("label_name") or "label"], [*axes, *own])
+        own = {name: labels, **own}
+        columns.pop(name, None)
+    names = unique_names(list(columns), [*axes, *own])
+    free = {new: columns[old] for new, old in zip(names, columns, strict=True)}
+    # Few groups tell more than many numbers, and come first.
+    order = sorted(free, key=lambda name: not is_text(free[name]))
+    return {"names": common.get("ids"), "groups": own, "columns": {name: free[name] for name in order}}
+
+
+def matrix(values: Any, name: str) -> NDArray[np.float64]:
+    """A table of numbers, from any array."""
+    found = np.asarray(values.cpu() if hasattr(values, "cpu") else values, dtype=np.float64)
+    found = found[:, None] if found.ndim == 1 else found
+    if found.ndim != 2 or not len(found):
+        raise ValueError(f"{name} must be a table with a row for each point; its shape is {np.shape(values)}.")
+    return found
+
+
+def percent(share: float) -> str:
+    """A share as text."""
+    return shown(float(share), percent=True)

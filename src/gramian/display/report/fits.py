@@ -1,0 +1,191 @@
+"""Reports of distributions fitted by maximum likelihood."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gramian.display.report.assemble import Common, assemble
+from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
+from gramian.display.report.cells import shown
+from gramian.display.report.facts import DataFacts, Run
+from gramian.display.report.fit_figures import density_figure, quantile_figure
+from gramian.display.report.words import Proof
+
+__all__ = ["fit_report"]
+
+PICTURES = 12  # columns with sections of their own
+PROFILED = 6  # parameters up to which intervals follow the likelihood
+
+
+def fit_report(
+    fits: Any,
+    *,
+    intervals: bool = True,
+    data: DataFacts,
+    run: Run | None = None,
+    title: str | None = None,
+) -> Report:
+    """Report distributions fitted to one column or several.
+
+    Parameters
+    ----------
+    fits : Estimate, Comparison, or mapping of str to these
+        What :func:`gramian.likelihood.fit` or :func:`gramian.likelihood.compare` returned; by column.
+    intervals : bool, default=True
+        Whether to find intervals by the likelihood's profile; Wald's otherwise, and where there are many parameters.
+    data : DataFacts
+        What was fitted on.
+    run : Run, optional
+        How it was made.
+    title : str, optional
+        Of the page.
+
+    Returns
+    -------
+    Report
+        For :func:`write_report`.
+
+    Examples
+    --------
+    >>> from gramian.display.report import DataFacts, fit_report
+    >>> from gramian.likelihood import fit
+    >>> report = fit_report(fit("gamma", [1.0, 2.0, 2.5, 4.0]), data=DataFacts("waiting times", 4, 1))
+    >>> [section.title for section in report.sections][2:4]
+    ['Estimates', 'gamma']
+    """
+    by_name = dict(fits) if isinstance(fits, Mapping) else {"": fits}
+    if not by_name:
+        raise ValueError("fits is empty: there is nothing to report.")
+    best = {name: _best(found) for name, found in by_name.items()}
+    lines = _lines(best, intervals)
+    sections = [_estimates(best, lines)]
+    for name, found in list(by_name.items())[:PICTURES]:
+        sections.append(_one(name, found, best[name]))
+    if len(by_name) > PICTURES:
+        sections[0] = _with(sections[0], Text(f"The first {PICTURES} of {len(by_name)} columns are drawn.", "note"))
+    proofs: dict[str, Proof] = {name or "": estimate.certificate for name, estimate in best.items()}
+    families = list(dict.fromkeys(estimate.family.name for estimate in best.values()))
+    first = next(iter(best.values()))
+    tiles = [(", ".join(families[:3]) + "…" * (len(families) > 3), "family"), (f"{first.n:,.0f}", "observations")]
+    if len(best) == 1:
+        tiles += [(shown(float(value)), name) for name, value in list(first.estimates.items())[:3]]
+    common: Common = {"data": data, "run": run or Run(), "title": title}
+    facts = [("Families", ", ".join(families)), ("Observations", f"{first.n:,.6g}")]
+    return assemble("Maximum likelihood", facts, proofs, sections, tiles, {}, common)
+
+
+def _best(found: Any) -> Any:
+    """The estimate, or the best of several."""
+    return found.best if hasattr(found, "best") else found
+
+
+def _with(section: Section, block: Block) -> Section:
+    return Section(section.title, [*section.blocks, block], section.lead)
+
+
+def _ends(estimate: Any, profile: bool) -> tuple[dict[str, tuple[float, float]], str]:
+    """Intervals of 95 % by name, and by which method."""
+    if profile and len(estimate.names) <= PROFILED:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = estimate.profile()
+                return {name: found[name] for name in found.names}, "profile likelihood"
+            except ValueError:  # a family without a profile
+                pass
+    found = estimate.wald()
+    return {name: found[name] for name in found.names}, "Wald"
+
+
+def _lines(best: Mapping[str, Any], profile: bool) -> dict[str, list[Any]]:
+    heads = ("column", "family", "parameter", "estimate", "standard error", "lower", "upper", "interval by")
+    lines: dict[str, list[Any]] = {head: [] for head in heads}
+    for name, estimate in best.items():
+        ends, method = _ends(estimate, profile)
+        for key, value in estimate.estimates.items():
+            low, high = ends.get(key, (np.nan, np.nan))
+            row = (name, estimate.family.name, key, value, estimate.standard_errors[key], low, high, method)
+            for head, cell in zip(heads, row, strict=True):
+                lines[head].append(float(cell) if isinstance(cell, np.floating) else cell)
+    return lines
+
+
+def _estimates(best: Mapping[str, Any], lines: dict[str, list[Any]]) -> Section:
+    if set(best) == {""}:
+        lines = {head: column for head, column in lines.items() if head != "column"}
+    criteria: dict[str, Any] = {
+        "column": list(best),
+        "family": [estimate.family.name for estimate in best.values()],
+        "observations": [float(estimate.n) for estimate in best.values()],
+        "log-likelihood": [float(estimate.loglik) for estimate in best.values()],
+        "AIC": [float(estimate.aic) for estimate in best.values()],
+        "BIC": [float(estimate.bic) for estimate in best.values()],
+    }
+    lead = (
+        "Estimates with intervals that hold the true value 95 times in 100, in large samples, if the family is right."
+    )
+    blocks = [
+        DataTable("estimates", "Estimates", lines),
+        DataTable("criteria", "Likelihoods", criteria if set(best) != {""} else _without(criteria, "column")),
+    ]
+    return Section("Estimates", blocks, lead)
+
+
+def _without(table: dict[str, Any], name: str) -> dict[str, Any]:
+    return {head: column for head, column in table.items() if head != name}
+
+
+def _one(name: str, found: Any, estimate: Any) -> Section:
+    blocks: list[Block] = []
+    figures: list[Block] = []
+    if _is_drawn(estimate):
+        note = "Data and the fitted distribution."
+        figures.append(Figure("Fit", lambda: density_figure(estimate), note))
+        if _has_quantiles(estimate):
+            note = "Points on the line are where the fit puts them."
+            figures.append(Figure("Quantiles", lambda: quantile_figure(estimate), note))
+        blocks.append(Row(figures) if len(figures) > 1 else figures[0])
+        blocks += _goodness(estimate)
+    if hasattr(found, "estimates") and hasattr(found, "best"):
+        ranking = DataTable(f"families-{name}" if name else "families", "Families, the best first", found.table())
+        blocks = [ranking, *blocks]
+        failed = [f"{family} could not be fitted: {reason}" for family, reason in found.failed.items()]
+        blocks += [Text(failed, "note")] if failed else []
+    if not blocks:
+        blocks.append(Text("A distribution of rows or labels has no curve to draw."))
+    return Section(f"{name}: {estimate.family.name}" if name else estimate.family.name, blocks)
+
+
+def _is_drawn(estimate: Any) -> bool:
+    return estimate.sample is not None and hasattr(estimate.family, "log_interval")
+
+
+def _has_quantiles(estimate: Any) -> bool:
+    sample = estimate.sample
+    return bool(sample.edges is None and sample.plain and not estimate.family.discrete and len(sample.lower) > 1)
+
+
+def _goodness(estimate: Any) -> list[Block]:
+    """Statistics of fit, where the data allow any."""
+    try:
+        found = estimate.goodness()
+    except ValueError:
+        return []
+    rows = [
+        ("deviance G²", found.deviance, found.df, found.p_deviance),
+        ("Pearson X²", found.pearson, found.df, found.p_pearson),
+    ]
+    rows = rows if len(found.observed) else []
+    if not np.isnan(found.ks):
+        rows.append(("Kolmogorov–Smirnov D", found.ks, None, found.p_ks))
+    notes: list[Block] = [Text(list(found.notes), "note")] if found.notes else []
+    if not rows:
+        return notes
+    columns = dict(
+        zip(("statistic", "value", "df", "p-value"), (list(c) for c in zip(*rows, strict=True)), strict=True)
+    )
+    return [DataTable("goodness", "Goodness of fit", columns), *notes]

@@ -1,0 +1,177 @@
+"""Reports of Gaussian mixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.display.report.assemble import Common, assemble, colours, feature_names_of, matrix, percent, unique_names
+from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
+from gramian.display.report.cells import shown
+from gramian.display.report.cloud import Cloud, Ellipses, Panel
+from gramian.display.report.mixture_figures import choice_figure, uncertainty_figure
+from gramian.display.report.points import Points
+
+__all__ = ["mixture_report"]
+
+Matrix = NDArray[np.float64]
+
+AXES = 12  # columns that can be put on an axis
+WIDE = 40  # columns in the table of means
+CLASSES = 60  # labels that are counted against components
+
+
+def mixture_report(
+    model: Any,
+    X: Any,
+    *,
+    choice: Any = None,
+    responsibilities: Any = None,
+    feature_names: Sequence[str] | None = None,
+    **common: Unpack[Common],
+) -> Report:
+    """Report a Gaussian mixture.
+
+    Parameters
+    ----------
+    model : GaussianMixture
+        Fitted.
+    X : array of shape (n, d)
+        The rows; NaN where cells are missing.
+    choice : MixtureChoice, optional
+        What the model was chosen from.
+    responsibilities : array of shape (n, K), optional
+        Probability of each component for each row; asked of the model, by default.
+    feature_names : sequence of str, optional
+        Of the columns.
+    **common
+        ``data`` (a :class:`DataFacts`), and ``run``, ``ids``, ``labels``, ``label_name``, ``columns``, ``title``.
+
+    Returns
+    -------
+    Report
+        For :func:`write_report`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import GaussianMixture
+    >>> from gramian.display.report import DataFacts, mixture_report
+    >>> X = load_iris().data
+    >>> report = mixture_report(GaussianMixture(2).fit(X), X, data=DataFacts("iris", 150, 4))
+    >>> [section.title for section in report.sections][2:4]
+    ['Rows and components', 'Components']
+    """
+    rows = matrix(X, "X")
+    R = matrix(model.predict_proba(rows) if responsibilities is None else responsibilities, "responsibilities")
+    mixture = model.mixture_
+    names = feature_names_of(model, feature_names, rows.shape[1])
+    bic = -2.0 * model.log_likelihood_ + model.n_parameters_ * np.log(len(rows))
+    fitted = [
+        ("Components", str(mixture.n_components)),
+        ("Covariance model", str(model.covariance_type)),
+        ("Log-likelihood", f"{shown(float(model.log_likelihood_))}, {model.n_parameters_} parameters"),
+    ]
+    uncertainty = 1.0 - R.max(axis=1)
+    tiles = [(str(mixture.n_components), "components"), (str(model.covariance_type), "covariance model")]
+    tiles += [(shown(float(bic)), "BIC"), (percent(float(np.mean(uncertainty > 0.1))), "of rows in doubt (> 10 %)")]
+    return assemble(
+        "Gaussian mixture",
+        fitted,
+        {"": model.certificate_},
+        [
+            _rows_section(rows, R, mixture, names, common),
+            _components_section(R, mixture, names, uncertainty, common),
+            *_choice_section(choice),
+        ],
+        tiles,
+        model.get_params(),
+        common,
+    )
+
+
+def _separating(mixture: Any) -> NDArray[np.intp]:
+    """Columns by how far apart the components are in them, in standard deviations within."""
+    weights, means, inside = mixture.weights, mixture.means, np.diagonal(mixture.matrices, axis1=1, axis2=2)
+    centre = weights @ means
+    between = weights @ (means - centre) ** 2
+    within = weights @ inside
+    return np.argsort(-between / np.where(within > 0, within, 1.0), kind="stable")
+
+
+def _rows_section(rows: Matrix, R: Matrix, mixture: Any, names: list[str], common: Common) -> Section:
+    order = _separating(mixture)[:AXES]
+    shown_names = unique_names([names[j] for j in order], ["component", "uncertainty", "log density", "row number"])
+    axes: dict[str, Any] = dict(zip(shown_names, rows[:, order].T, strict=True))
+    axes |= {"uncertainty": 1.0 - R.max(axis=1), "log density": mixture.log_density(rows)}
+    panels = _panels(shown_names)
+    groups = {"component": [str(k + 1) for k in np.argmax(R, axis=1)]}
+    given: Common = {**common, "columns": {k: v for k, v in (common.get("columns") or {}).items() if k not in axes}}
+    points = Points(axes, **colours(given, axes, groups))
+    known = np.ix_(np.arange(mixture.n_components), order, order)
+    numbers = [str(k + 1) for k in range(mixture.n_components)]
+    ellipses = Ellipses(shown_names, numbers, mixture.means[:, order], mixture.matrices[known])
+    cloud = Cloud(points, panels, colour="component", name="selected-rows", ellipses=ellipses)
+    lead = "Each row belongs to its most probable component. Ellipses hold 95 % of a component."
+    if len(order) < len(names):
+        lead += f" Axes: the {len(order)} of {len(names)} columns in which the components differ most."
+    return Section("Rows and components", [cloud], lead)
+
+
+def _panels(names: list[str]) -> list[Panel]:
+    """The first pairs of columns; with one pair, or none, the uncertainty beside it."""
+    if len(names) > 3:
+        return [Panel(names[0], names[1]), Panel(names[2], names[3])]
+    return [Panel(names[0], names[1] if len(names) > 1 else "log density"), Panel(names[0], "uncertainty")]
+
+
+def _components_section(R: Matrix, mixture: Any, names: list[str], uncertainty: Matrix, common: Common) -> Section:
+    k = mixture.n_components
+    some = np.sort(_separating(mixture)[:WIDE])
+    table: dict[str, Any] = {
+        "component": np.arange(1, k + 1),
+        "weight": mixture.weights,
+        "rows": np.bincount(np.argmax(R, axis=1), minlength=k),
+    }
+    means = {f"mean {names[j]}": mixture.means[:, j] for j in some}
+    left = f"{len(some)} of {len(names)} columns." if len(some) < len(names) else ""
+    note = "One minus the probability of the component a row was given to: 0 is no doubt."
+    figure = Figure("Uncertainty", lambda: uncertainty_figure(uncertainty, np.argmax(R, axis=1)), note)
+    lists: list[Block] = [DataTable("components", "Components", table | means, percent=("weight",), note=left)]
+    blocks: list[Block] = [*lists, Row([figure, *_against(R, common)])]
+    return Section("Components", blocks)
+
+
+def _against(R: Matrix, common: Common) -> list[DataTable]:
+    """How often each label falls into each component."""
+    labels = common.get("labels")
+    if labels is None:
+        return []
+    different, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
+    if len(different) > CLASSES:
+        return []
+    counts = np.zeros((len(different), R.shape[1]), dtype=int)
+    np.add.at(counts, (codes, np.argmax(R, axis=1)), 1)
+    heads = [f"component {k + 1}" for k in range(R.shape[1])]
+    name = common.get("label_name") or "label"
+    table = {name: different.tolist()} | {head: counts[:, k] for k, head in enumerate(heads)}
+    return [DataTable("labels", f"Rows by {name} and component", table, shaded=heads)]
+
+
+def _choice_section(choice: Any) -> list[Section]:
+    if choice is None:
+        return []
+    best = choice.best
+    text = (
+        f"Of {np.size(choice.bic)} fits, {best.n_components} component{'s' * (best.n_components != 1)} of model "
+        f"{best.covariance_type} {'is' if best.n_components == 1 else 'are'} best by {choice.criterion.upper()}."
+    )
+    note = (
+        "Lower is better. Models are named by volume, shape and orientation of their ellipses: equal, varying or fixed."
+    )
+    figure = Figure("Criterion by number of components", lambda: choice_figure(choice), note)
+    table = DataTable("choice", "Every fit", choice.table())
+    return [Section("What it was chosen from", [Text(text), figure, table])]

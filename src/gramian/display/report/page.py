@@ -1,0 +1,193 @@
+"""The page: one file with everything in it, a policy that lets nothing else in, and its place on disk."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from gramian.display.report.blocks import Report
+from gramian.display.report.cells import as_json, short
+from gramian.display.report.cloud import WEBGL
+from gramian.display.report.drawing import bokeh_module
+
+__all__ = ["render", "write_report"]
+
+# Bokeh writes style elements and attributes of its own; scripts run by their checksums alone, and nothing is evaluated.
+POLICY = (
+    "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
+    "connect-src 'none'; base-uri 'none'; form-action 'none'"
+)
+
+
+def write_report(path: str | os.PathLike[str], report: Report) -> None:
+    """Write a report as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    path : path-like
+        Where to write. The file is written beside its place and renamed, so that it is whole or absent.
+    report : Report
+        What one of the ``*_report`` functions returned.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from gramian.display.report import DataFacts, Report, Section, Text, write_report
+    >>> report = Report("Title", "Subtitle", [Section("First", [Text("Words.")])], DataFacts("a.csv", 3, 2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(pathlib.Path(folder, "report.html"), report)
+    ...     pathlib.Path(folder, "report.html").read_text("utf-8")[:15]
+    '<!DOCTYPE html>'
+    """
+    text = render(report)
+    place = Path(path)
+    handle, name = tempfile.mkstemp(prefix=".gramian-partial-", dir=place.parent, text=False)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8"))
+        os.chmod(name, 0o666 & ~_mask())
+        os.replace(name, place)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _mask() -> int:
+    """The user's file mask, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def render(report: Report) -> str:
+    """Return a report as the text of an HTML page.
+
+    Parameters
+    ----------
+    report : Report
+        What one of the ``*_report`` functions returned.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Examples
+    --------
+    >>> from gramian.display.report import DataFacts, Report, Section, Text, render
+    >>> page = render(Report("A < B", "", [Section("First", [Text("Words.")])], DataFacts("a.csv", 3, 2)))
+    >>> "<h1><bdi>A &lt; B</bdi></h1>" in page
+    True
+    """
+    canvas = Canvas()
+    body = "".join(section.html(canvas, f"s{j}") for j, section in enumerate(report.sections, start=1))
+    links = "".join(f'<a href="#s{j}">{escape(s.title)}</a>' for j, s in enumerate(report.sections, start=1))
+    scripts = canvas.scripts()
+    head = _head(report, scripts)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n{head}\n<body>\n<a class="skip" href="#main">To the content</a>\n'
+        f'{_banner(report)}\n<nav aria-label="Sections">{links}</nav>\n<main id="main">{body}</main>\n'
+        "<noscript><p>The plots are drawn by scripts, which are part of this page; nothing is fetched.</p></noscript>\n"
+        f'<script type="application/json" id="plots">{canvas.plots()}</script>\n'
+        f'<script type="application/json" id="clouds">{as_json(canvas.clouds)}</script>\n'
+        + "".join(f"<script>{script}</script>\n" for script in scripts)
+        + "</body>\n</html>\n"
+    )
+
+
+class Canvas:
+    """What a page gathers while its blocks are written: figures in one document, and points."""
+
+    def __init__(self) -> None:
+        self.document = bokeh_module("document").Document()
+        self.roots: dict[str, str] = {}
+        self.clouds: dict[str, dict[str, Any]] = {}
+        self._count = 0
+
+    def number(self) -> int:
+        """A number that no other element has."""
+        self._count += 1
+        return self._count
+
+    def plot(self, figure: Any, label: str) -> str:
+        """Add a figure; return the element that it will be drawn in."""
+        place = f"plot-{self.number()}"
+        self.document.add_root(figure)
+        self.roots[figure.id] = place
+        return f'<div class="plot" id="{place}" role="group" aria-label="{escape(short(label, 300))}"></div>'
+
+    def cloud(self, spec: dict[str, Any]) -> str:
+        """Add points; return the name they go by."""
+        key = f"cloud-{self.number()}"
+        self.clouds[key] = spec
+        return key
+
+    def plots(self) -> str:
+        """The document, and where its figures go."""
+        if not self.roots:
+            return "null"
+        item = {"docid": "report", "roots": self.roots, "root_ids": list(self.roots)}
+        return as_json({"documents": {"report": self.document.to_json(deferred=False)}, "items": [item]})
+
+    def scripts(self) -> list[str]:
+        """Bokeh, as much of it as is needed, and what makes the page work."""
+        own = _own_script()
+        if not self.roots:
+            return [_unbroken(own)]
+        large = any(spec["n"] > WEBGL for spec in self.clouds.values())
+        parts = ["bokeh", "bokeh-gl"] if large else ["bokeh"]
+        resources = bokeh_module("resources").Resources(mode="inline", components=parts, log_level="error")
+        return [_unbroken(script) for script in (*resources.js_raw, own)]
+
+
+def _own_script() -> str:
+    """What makes the page work, in a scope of its own."""
+    folder = files("gramian.display.report")
+    parts = [folder.joinpath(name).read_text("utf-8") for name in ("tools.js", "cloud.js", "start.js")]
+    return f'"use strict";\n(() => {{\n{"".join(parts)}}})();\n'
+
+
+def _unbroken(script: str) -> str:
+    """A script as it will be read: one kind of line end, and nothing that ends its element."""
+    script = script.replace("\r\n", "\n").replace("\r", "\n")
+    if "</script" in script.lower() or "<!--" in script:
+        raise ValueError("A script of the page would end its own element: this version of Bokeh cannot be put inline.")
+    return script
+
+
+def _checksum(script: str) -> str:
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _head(report: Report, scripts: list[str]) -> str:
+    policy = POLICY.format(scripts=" ".join(dict.fromkeys(map(_checksum, scripts))))
+    style = files("gramian.display.report").joinpath("report.css").read_text("utf-8")
+    return (
+        f'<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(short(report.title))}</title>\n<style>{style}</style>\n</head>"
+    )
+
+
+def _banner(report: Report) -> str:
+    tiles = "".join(
+        f"<div><strong>{escape(value)}</strong><span>{escape(text)}</span></div>" for value, text in report.tiles
+    )
+    badge = ""
+    if report.met is not None:
+        state, mark, word = ("met", "✓", "tolerance met") if report.met else ("unmet", "✗", "tolerance NOT met")
+        badge = f'<p class="badge {state}"><span aria-hidden="true">{mark}</span> Certified: {word}</p>'
+    return (
+        f"<header><h1><bdi>{escape(short(report.title))}</bdi></h1><p>{escape(short(report.subtitle, 300))}</p>{badge}"
+        f'<div class="tiles">{tiles}</div></header>'
+    )

@@ -1,0 +1,232 @@
+"""Reports of principal components, of data and of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.display.report.assemble import Common, assemble, colours, feature_names_of, matrix, percent, unique_names
+from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
+from gramian.display.report.cloud import Cloud, Panel
+from gramian.display.report.points import Points
+from gramian.display.report.scree import scree_figure
+from gramian.results import Certificate
+
+__all__ = ["kernel_pca_report", "loadings_section", "pca_report", "score_panels", "scores_section"]
+
+Matrix = NDArray[np.float64]
+
+COMPONENTS = 10  # that can be put on an axis
+LARGEST = 300  # columns in the table of loadings
+DRAWN = 3000  # columns in the plot of loadings
+
+
+def pca_report(
+    model: Any,
+    scores: Any,
+    *,
+    advice: Any = None,
+    feature_names: Sequence[str] | None = None,
+    measures: Mapping[str, Any] | None = None,
+    **common: Unpack[Common],
+) -> Report:
+    """Report a principal component analysis.
+
+    Parameters
+    ----------
+    model : PCA
+        Fitted.
+    scores : array of shape (n, k)
+        Of the rows.
+    advice : RankAdvice, optional
+        What the rules for the number of components say.
+    feature_names : sequence of str, optional
+        Of the columns; those the model knows, by default.
+    measures : mapping of str to array of shape (n,), optional
+        Further numbers of the rows to look at and download, such as T² and Q.
+    **common
+        ``data`` (a :class:`DataFacts`), and ``run``, ``ids``, ``labels``, ``label_name``, ``columns``, ``title``.
+
+    Returns
+    -------
+    Report
+        For :func:`write_report`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import PCA
+    >>> from gramian.display.report import DataFacts, pca_report
+    >>> iris = load_iris()
+    >>> model = PCA(2).fit(iris.data)
+    >>> report = pca_report(model, model.transform(iris.data), data=DataFacts("iris", 150, 4))
+    >>> [section.title for section in report.sections][2:5]
+    ['Scores', 'Variance and rank', 'Loadings']
+    """
+    Z = matrix(scores, "scores")
+    components = matrix(model.components_, "components_")
+    shares = np.asarray(model.explained_variance_ratio_, dtype=np.float64)
+    names = [f"PC{j + 1}" for j in range(Z.shape[1])]
+    features = feature_names_of(model, feature_names, components.shape[1])
+    fitted = [("Components", f"{len(names)}, holding {percent(shares.sum())} of the variance")]
+    fitted.append(("Columns were", "centred and divided by their standard deviations" if model.scale else "centred"))
+    return assemble(
+        "PCA",
+        fitted,
+        {"": model.certificate_},
+        [
+            scores_section(Z, shares, measures, common),
+            _variance_section(model, names, shares, advice),
+            loadings_section(components, names, features),
+        ],
+        _tiles(names, shares, advice),
+        model.get_params(),
+        common,
+    )
+
+
+def _tiles(names: list[str], shares: Any, advice: Any) -> list[tuple[str, str]]:
+    tiles = [(str(len(names)), "components"), (percent(shares.sum()), "of the variance in them")]
+    tiles += [(percent(share), f"in {name}") for name, share in zip(names[:2], shares, strict=False)]
+    if advice is not None and advice.votes:
+        k = advice.consensus
+        tiles.append(("no majority" if k is None else str(k), "components by most rules"))
+    return tiles
+
+
+def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, common: Common) -> Section:
+    """Scores in linked plots; components named with their share of the variance, where it is known."""
+    k = min(Z.shape[1], COMPONENTS)
+    axes: dict[str, Any] = {f"PC{j + 1}": Z[:, j] for j in range(k)}
+    wordy = {name: f"{name} ({percent(share)})" for name, share in zip(axes, shares, strict=False)}
+    given = dict(measures or {})
+    axes |= dict(zip(unique_names(list(given), list(axes)), given.values(), strict=True))
+    if k == 1:
+        axes["row number"] = np.arange(len(Z), dtype=float)
+    points = Points(axes, wordy=wordy, **colours(common, axes))
+    cut = f"The first {k} of {Z.shape[1]} components can be shown here." if k < Z.shape[1] else ""
+    cloud = Cloud(points, score_panels(k), colour=_first_colour(points), name="selected-scores")
+    return Section("Scores", [cloud, *([Text(cut, "note")] if cut else [])])
+
+
+def _first_colour(points: Points) -> str:
+    return next(iter(points.groups), "")
+
+
+def score_panels(k: int) -> list[Panel]:
+    """Which components are shown at first.
+
+    Examples
+    --------
+    >>> [(panel.x, panel.y) for panel in score_panels(3)]
+    [('PC1', 'PC2'), ('PC1', 'PC3')]
+    """
+    if k == 1:
+        return [Panel("row number", "PC1")]
+    pairs = {2: [(1, 2)], 3: [(1, 2), (1, 3)]}.get(k, [(1, 2), (3, 4)])
+    return [Panel(f"PC{a}", f"PC{b}") for a, b in pairs]
+
+
+def _variance_section(model: Any, names: list[str], shares: Any, advice: Any) -> Section:
+    note = "Share of the variance of each component."
+    if advice is not None and "parallel" in advice.choices:
+        note += " Dashes: the 95 % quantile of tables whose columns are independent."
+    if advice is not None:
+        note += " Dotted: where the rules stop."
+    blocks: list[Block] = [
+        Row([Figure("Scree", lambda: scree_figure(shares, advice), note), _variance_table(model, names, shares)])
+    ]
+    if advice is not None:
+        blocks += [
+            Text(advice.explain.splitlines()),
+            DataTable("rank-advice", "Number of components, by rule", advice.table()),
+        ]
+    return Section("Variance and rank", blocks)
+
+
+def _variance_table(model: Any, names: list[str], shares: Any) -> DataTable:
+    columns: dict[str, Any] = {
+        "component": names,
+        "variance": np.asarray(model.explained_variance_, dtype=np.float64),
+        "share": shares,
+        "running sum": np.cumsum(shares),
+    }
+    if isinstance(model.certificate_, Certificate):
+        columns["certain within"] = model.certificate_.eigenvalue_bounds
+    return DataTable("variances", "Variances", columns, percent=("share", "running sum"))
+
+
+def loadings_section(components: Matrix, names: list[str], features: list[str]) -> Section:
+    """Loadings in a plot and a table: which columns make a component."""
+    k = min(len(names), COMPONENTS)
+    V = components[:k].T
+    ranked = np.argsort(-np.max(np.abs(V), axis=1), kind="stable")
+    some, order = np.sort(ranked[:DRAWN]), ranked[:LARGEST]
+    order = np.sort(order) if len(order) == len(V) else order
+    axes = dict(zip(names, V[some].T, strict=False))
+    if k == 1:
+        axes["column number"] = some + 1.0
+    panels = [Panel("column number", names[0])] if k == 1 else score_panels(k)
+    points = Points(axes, names=[features[i] for i in some], title="column", numbers=some)
+    cloud = Cloud(points, panels, name="selected-loadings", arrows=k > 1)
+    left = f"The {LARGEST} columns with the largest loadings, of {len(V):,}." if len(order) < len(V) else ""
+    drawn = f"The {DRAWN:,} columns with the largest loadings are drawn, of {len(V):,}." if len(some) < len(V) else ""
+    table = {"column": [features[i] for i in order]} | {n: V[order, j] for j, n in enumerate(names[:k])}
+    lead = "How much of each column is in each component: the entries of its unit vector."
+    shown = DataTable("loadings", "Loadings", table, shaded=names[:k], note=left)
+    return Section("Loadings", [cloud, *([Text(drawn, "note")] if drawn else []), shown], lead)
+
+
+def kernel_pca_report(
+    model: Any, scores: Any, *, measures: Mapping[str, Any] | None = None, **common: Unpack[Common]
+) -> Report:
+    """Report a kernel principal component analysis.
+
+    Parameters
+    ----------
+    model : KernelPCA
+        Fitted.
+    scores : array of shape (n, k)
+        Of the rows.
+    measures, **common
+        As in :func:`pca_report`.
+
+    Returns
+    -------
+    Report
+        For :func:`write_report`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from gramian import KernelPCA
+    >>> from gramian.display.report import DataFacts, kernel_pca_report
+    >>> X, y = make_circles(60, factor=0.3, random_state=0)
+    >>> model = KernelPCA(2, kernel="rbf").fit(X)
+    >>> kernel_pca_report(model, model.transform(X), data=DataFacts("circles", 60, 2)).title
+    'Kernel PCA of circles'
+    """
+    Z = matrix(scores, "scores")
+    values = np.asarray(model.eigenvalues_, dtype=np.float64)
+    names = [f"PC{j + 1}" for j in range(Z.shape[1])]
+    table: dict[str, Any] = {"component": names, "eigenvalue": values}
+    if isinstance(model.certificate_, Certificate):
+        table["residual"] = model.certificate_.residuals
+    lead = "Eigenvalues of the centred kernel matrix: the spread of the rows along each component, in feature space."
+    relative = values / (values.sum() or 1.0)
+    figure = Figure("Eigenvalues", lambda: scree_figure(relative, None, label="share"), "As shares of their sum.")
+    return assemble(
+        "Kernel PCA",
+        [("Kernel", repr(model.kernel_)), ("Components", str(len(names)))],
+        {"": model.certificate_},
+        [
+            scores_section(Z, (), measures, common),
+            Section("Eigenvalues", [Row([figure, DataTable("eigenvalues", "Eigenvalues", table)])], lead),
+        ],
+        [(str(len(names)), "components"), (type(model.kernel_).__name__, "kernel")],
+        model.get_params(),
+        common,
+    )
