@@ -145,6 +145,41 @@ def test_patterson_eigenvalues_are_written_in_the_scale_of_plink(tmp_path):
         assert (tmp_path / f"plink{ending}").read_text() == (tmp_path / f"patterson{ending}").read_text()
 
 
+def test_smartpca_scaling_has_eigenvalues_in_the_scale_of_plink_too(tmp_path):
+    """q = (1+Σg)/(2+2n) is nearly f: PLINK's λ, not twice them."""
+    X = simulated(n=200)
+    for scaling in ("plink", "smartpca"):
+        write_results(GenotypePCA(2, scaling=scaling, solver="exact").fit(X), tmp_path / scaling, ["plink2"])
+    plink, smart = (np.loadtxt(tmp_path / f"{scaling}.eigenval") for scaling in ("plink", "smartpca"))
+    np.testing.assert_allclose(smart, plink, rtol=0.02)
+
+
+@pytest.mark.parametrize("kind", ["plink1", "plink2", "smartpca"])
+def test_names_that_would_be_two_fields_are_refused_and_empty_ones_are_zero(kind, plink, tmp_path):
+    plink.samples_.fid[1] = ""
+    write_results(plink, tmp_path / "a", [kind])
+    table = tmp_path / ("a.evec" if kind == "smartpca" else "a.eigenvec")
+    assert len({len(line.split()) for line in lines_of(table)[-3:]}) == 1
+    assert kind == "smartpca" or lines_of(table)[-2].split()[0] == "0"
+    plink.samples_.iid[2] = "Anna Maria"
+    with pytest.raises(ValueError, match=r"'.*Anna Maria' has white space in it, .* replace it by _"):
+        write_results(plink, tmp_path / "b", [kind])
+    assert not list(tmp_path.glob("b*"))
+
+
+def test_labels_with_spaces_are_refused(smartpca, tmp_path):
+    with pytest.raises(ValueError, match="'New Guinea' has white space"):
+        write_results(smartpca, tmp_path / "r", ["smartpca"], labels=["ASW", "New Guinea", "ASW"])
+
+
+def test_a_folder_is_never_replaced(plink, tmp_path):
+    (tmp_path / "r.json").mkdir()
+    (tmp_path / "r.json" / "mine").write_text("kept")
+    with pytest.raises(IsADirectoryError, match=r"r\.json is a folder"):
+        write_results(plink, tmp_path / "r", overwrite=True)
+    assert (tmp_path / "r.json" / "mine").read_text() == "kept"
+
+
 def test_smartpca_eigenvalues_sum_to_n_minus_one(tmp_path):
     write_results(GenotypePCA(3, scaling="smartpca", solver="exact").fit(simulated()), tmp_path / "r", ["smartpca"])
     values = np.loadtxt(tmp_path / "r.eval")
@@ -252,11 +287,11 @@ def test_hapmap_as_plink_writes_it(tmp_path):
 def test_hapmap_as_smartpca_writes_it(tmp_path):
     theirs, G = HAPMAP / "reference", open_bed(HAPMAP / "hm3.bed")
     labels = [line.split("\t")[2] for line in lines_of(HAPMAP / "labels.tsv")[1:]]
-    model = GenotypePCA(10, solver="exact", scaling="smartpca", precision="double").fit(G)
-    model = like(model, np.loadtxt(theirs / "sm.evec", skiprows=1, usecols=range(1, 11)))
     # smartpca places every sample by least squares at the SNPs it has, and takes the columns to length 1
-    scores = project(model, G, "least-squares", ambiguous="keep").scores
-    model.eigenvectors_ = scores / np.linalg.norm(scores, axis=0)
+    model = GenotypePCA(10, solver="exact", scaling="smartpca", missing="least-squares", precision="double").fit(G)
+    own = project(model, G, "least-squares", ambiguous="keep").eigenvectors
+    np.testing.assert_allclose(own, model.eigenvectors_, atol=1e-9)
+    model = like(model, np.loadtxt(theirs / "sm.evec", skiprows=1, usecols=range(1, 11)))
     write_results(model, tmp_path / "sm", ["smartpca"], labels=labels)
     for name in ("sm.evec", "sm.snpweight", "sm.eval"):
         ours, smart = lines_of(tmp_path / name), lines_of(theirs / name)

@@ -78,14 +78,87 @@ def test_weights_by_allele_are_those_by_variant(tmp_path):
 
 def test_files_of_smartpca(tmp_path):
     file = put(tmp_path / "x.snpweight", "smartpca.snpweight")
-    put(tmp_path / "x.eval", "smartpca.eval")
+    values = np.array([3.0, 2.0, *np.full(9, 6 / 9), 0.0])  # of twelve samples
+    np.savetxt(tmp_path / "x.eval", values, "%12.6f")
     bare, read = read_loadings(file), read_loadings(file, snps=put(tmp_path / "x.bim", "bim"), total_variance=2.5)
     assert bare.effect.tolist() == [""] * 5
     assert bare.singular_values is None
     assert (read.effect.tolist(), read.position[0], read.scaling) == (list("AACAC"), 828418, "smartpca")
-    values = np.array([float(line) for line in LINES["smartpca.eval"]])
-    np.testing.assert_allclose(read.singular_values**2, 5 * values * 2.5 / (len(values) - 1))
+    np.testing.assert_allclose(read.singular_values**2, 5 * values[: read.shape[1]] * 2.5 / 11, rtol=1e-6)
+    assert read.n_samples == 12
     assert read.loadings[3, 1] == pytest.approx(-1.908 / np.sqrt(5))
+
+
+def test_some_of_smartpcas_eigenvalues_do_not_tell_their_scale(tmp_path):
+    """With k of n eigenvalues, n − 1 is not what they sum to: σ would be wrong by √((n−1)/(k−1))."""
+    file, bim = put(tmp_path / "x.snpweight", "smartpca.snpweight"), put(tmp_path / "x.bim", "bim")
+    put(tmp_path / "x.eval", "smartpca.eval")
+    assert read_loadings(file, snps=bim).n_samples is None
+    with pytest.raises(ValueError, match=r"sum to .*; all n of smartpca sum to n − 1"):
+        read_loadings(file, snps=bim, total_variance=2.5)
+
+
+def test_what_our_own_file_says_is_not_overruled_in_silence(tmp_path):
+    write_results(model_of(), tmp_path / "r", ["gramian"])
+    for given in ({"scaling": "none"}, {"frequencies": "x.afreq"}, {"total_variance": 2.0}):
+        with pytest.raises(ValueError, match="says itself what it holds"):
+            read_loadings(tmp_path / "r", **given)
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.001, 0.5, 0.99])
+def test_cut_files_of_ours_are_refused(keep, tmp_path):
+    write_results(model_of(), tmp_path / "r", ["gramian"])
+    raw = (tmp_path / "r.loadings.npz").read_bytes()
+    (tmp_path / "r.loadings.npz").write_bytes(raw[: int(keep * len(raw))])
+    with pytest.raises(ValueError, match=r"r\.loadings\.npz: not a file of loadings, or damaged"):
+        read_loadings(tmp_path / "r")
+
+
+def test_one_array_is_no_file_of_ours(tmp_path):
+    np.save(tmp_path / "r.npy", np.eye(3))
+    (tmp_path / "r.npy").rename(tmp_path / "r.loadings.npz")
+    with pytest.raises(ValueError, match="it holds one array"):
+        read_loadings(tmp_path / "r")
+
+
+def test_a_flipped_byte_in_a_file_of_ours_is_noticed(tmp_path):
+    write_results(model_of(), tmp_path / "r", ["gramian"])
+    raw = bytearray((tmp_path / "r.loadings.npz").read_bytes())
+    raw[len(raw) // 2] ^= 255
+    (tmp_path / "r.loadings.npz").write_bytes(raw)
+    with pytest.raises(ValueError, match="damaged"):
+        read_loadings(tmp_path / "r")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"loadings": np.full((200, 3), np.nan)}, "loadings holds what is not a finite number"),
+        ({"loadings": np.zeros(200)}, r"loadings is float64 of shape \(200,\)"),
+        ({"singular_values": np.ones(2)}, r"singular_values is float64 of shape \(2,\), not of shape \(3,\)"),
+        ({"position": np.zeros(200)}, "position is float64"),
+        ({"scaling": np.array("odd")}, "scaling 'odd' is none of"),
+        ({"more": np.zeros(1)}, "it also holds more"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(change, complaint, tmp_path):
+    write_results(model_of(), tmp_path / "r", ["gramian"])
+    with np.load(tmp_path / "r.loadings.npz") as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "r.loadings.npz", **arrays | change)
+    with pytest.raises(ValueError, match=complaint):
+        read_loadings(tmp_path / "r")
+
+
+@pytest.mark.parametrize("name", ["files", "snps", "scaling", "score_lengths"])
+def test_companions_that_lack_something_are_refused(name, tmp_path):
+    write_results(model_of(), tmp_path / "r", ["plink2"])
+    content = json.loads((tmp_path / "r.json").read_text())
+    del content[name]
+    (tmp_path / "r.json").write_text(json.dumps(content))
+    for path in ("r.json", "r.eigenvec.var"):
+        with pytest.raises(ValueError, match=r"r\.json: damaged"):
+            read_loadings(tmp_path / path)
 
 
 def test_alleles_from_an_eigenstrat_snp_file(tmp_path):

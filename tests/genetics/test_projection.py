@@ -253,6 +253,7 @@ def test_snps_that_do_not_vary_in_the_new_samples_are_dropped_where_frequencies_
     with pytest.warns(NumericalWarning):
         found = project(bare, X, "least-squares")
     assert (found.report.constant, found.report.used) == (10, 290)
+    assert found.report.by_id + found.report.by_position == found.report.used
 
 
 def test_simple_projection_of_gaps_warns():
@@ -289,8 +290,36 @@ def test_requests_that_cannot_be_met_are_refused():
         project(bare, populations(3, 300))
     with pytest.raises(ValueError, match="no samples to project"):
         project(model, np.zeros((0, 300)))
+    few = Genotypes.from_calls(populations(3, 100).T)
     with pytest.raises(ValueError, match="Only 100 of"):
-        project(model, populations(3, 100))
+        project(model, few)
+
+
+def test_columns_without_names_are_all_there_or_refused():
+    """160 of 200 columns would be taken for the first 160, whichever they are."""
+    X = populations(30, 200)
+    with pytest.raises(ValueError, match="The array has 160 columns and the model was fitted to 200"):
+        project(exact_model(X), X[:, 40:])
+
+
+@pytest.mark.parametrize("missing", ["pairwise", "least-squares"])
+def test_fits_that_allow_for_gaps_put_complete_samples_where_they_belong(missing):
+    """10 % of the reference missing: OADP spreads complete samples as far as the reference itself."""
+    X = populations(420, 3000, spread=0.08)
+    train = np.where(np.random.default_rng(5).random((120, 3000)) < 0.1, -1, X[:120])
+    model = exact_model(train, k=2, missing=missing)
+    own = np.abs(model.eigenvectors_).mean(axis=0)
+    np.testing.assert_allclose(np.abs(project(model, X[120:]).eigenvectors).mean(axis=0) / own, 1.0, atol=0.08)
+    again = np.abs(project(model, train, "least-squares").eigenvectors).mean(axis=0) / own
+    np.testing.assert_allclose(again, 1.0, atol=0.03)
+
+
+def test_fitted_scores_come_out_where_they_are(tmp_path):
+    X = populations(30, 400, missing=0.2)
+    model = exact_model(X, missing="least-squares")
+    write_results(model, tmp_path / "r", ["gramian"])
+    for onto in (model, tmp_path / "r"):
+        np.testing.assert_allclose(project(onto, X, "least-squares").eigenvectors, model.eigenvectors_, atol=1e-9)
 
 
 def test_projections_are_written_like_eigenvectors(tmp_path):

@@ -107,6 +107,10 @@ REFUSED = {
         lambda: RidgeCV(scoring=lambda model, A, b: 0.0).fit(X, y),
         r"RidgeCV.scoring is a Python function .* model.set_params\(scoring=…\)",
     ),
+    "progress": (
+        lambda: gramian.GenotypePCA(1, verbose=lambda progress: None).fit(np.arange(60).reshape(6, 10) * 7 % 3),
+        r"GenotypePCA.verbose is a Python function .* model.set_params\(verbose=…\)",
+    ),
     "splitter": (lambda: RidgeCV(cv=KFold(3)).fit(X, y), "RidgeCV.cv is a KFold of sklearn"),
     "random state": (
         lambda: PCA(1, random_state=np.random.RandomState(0)).fit(X),

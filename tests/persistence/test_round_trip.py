@@ -205,6 +205,11 @@ CASES: dict[str, tuple[Fit, Any]] = {
         f"GenotypePCA {solver}": (lambda s=solver: GenotypePCA(2, solver=s).fit(GENOTYPES), GENOTYPES[:5])
         for solver in ("exact", "krylov")
     },
+    **{
+        f"GenotypePCA {way}": (lambda w=way: GenotypePCA(2, missing=w, verbose=0).fit(GENOTYPES), GENOTYPES[:5])
+        for way in ("pairwise", "least-squares")
+    },
+    "GenotypePCA verbose": (lambda: GenotypePCA(2, scaling="smartpca", verbose=True).fit(GENOTYPES), GENOTYPES[:5]),
 }
 KERNELS = (
     kernels.AdditiveChi2(),
@@ -338,6 +343,14 @@ def test_a_fitted_family_can_be_questioned_and_fitted_again(tmp_path):
     np.testing.assert_array_equal(first.profile().lower, second.profile().lower)
     np.testing.assert_array_equal(first.refit(POSITIVE[:, 0]).values, second.refit(POSITIVE[:, 0]).values)
     assert repr(first) == repr(second)
+
+
+def test_the_output_that_was_set_and_the_names_of_columns_come_back(tmp_path):
+    model = PCA(2).set_output(transform="pandas").fit(FRAME)
+    again = copied(model, tmp_path)
+    pd.testing.assert_frame_equal(again.transform(FRAME), model.transform(FRAME), check_exact=True)
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.transform(FRAME[FRAME.columns[::-1]])
 
 
 def test_what_one_object_was_is_one_object_again(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.genetics._fitted import FittedGenotypePCA, plink_eigenvalues, smartpca_eigenvalues
+from gramian.genetics._fitted import FittedGenotypePCA, plink_eigenvalues, score_lengths, smartpca_eigenvalues
 from gramian.genetics._text_files import text
 
 __all__ = ["FORMAT", "read_arrays", "write_arrays", "write_companion"]
@@ -37,6 +37,7 @@ def write_companion(path: Path, model: FittedGenotypePCA, files: dict[str, str])
         "eigenvalues_plink": plink_eigenvalues(model),
         "eigenvalues_smartpca": smartpca_eigenvalues(model)[: len(model.components_)],
         "singular_values": model.singular_values_,
+        "score_lengths": score_lengths(model),
         "files": files,
         "certificate": model.certificate_.as_dict(),
         "versions": {
@@ -78,8 +79,11 @@ def _bytes(strings: npt.NDArray[np.object_]) -> npt.NDArray[np.uint8]:
 
 def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     """Read what :func:`write_arrays` wrote."""
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    with path.open("rb") as file:  # opened here, since NumPy leaves a damaged file open
+        found = np.load(file, allow_pickle=False)
+        if not isinstance(found, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one array")
+        arrays = {name: found[name] for name in found.files}
     return {name: _strings(a) if a.dtype == np.uint8 else a for name, a in arrays.items()}
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gramian.sources.plink import Samples, Snps
 
-__all__ = ["FittedGenotypePCA", "plink_eigenvalues", "smartpca_eigenvalues", "variant_weights"]
+__all__ = ["FittedGenotypePCA", "plink_eigenvalues", "score_lengths", "smartpca_eigenvalues", "variant_weights"]
 
 Array = npt.NDArray[np.float64]
 
@@ -36,8 +36,17 @@ class FittedGenotypePCA(Protocol):
 
 
 def plink_eigenvalues(model: FittedGenotypePCA) -> Array:
-    """λ of ZZᵀ/M with PLINK's √(2f(1−f)) as divisor; Patterson's divisor is √2 smaller, which doubles λ."""
-    return model.eigenvalues_ * (0.5 if model.scaling == "patterson" else 1.0)
+    """λ of ZZᵀ/M with PLINK's √(2f(1−f)) as divisor.
+
+    The divisors of Patterson and of smartpca have no 2 in the root, which doubles λ; where nothing was divided by,
+    there is no such scale and λ is as it is.
+    """
+    return model.eigenvalues_ * (0.5 if model.scaling in ("patterson", "smartpca") else 1.0)
+
+
+def score_lengths(model: FittedGenotypePCA) -> Array:
+    """What scores are divided by to be in the scale of ``eigenvectors_``: σ, or the lengths of fitted scores."""
+    return np.asarray(getattr(model, "score_lengths_", model.singular_values_), dtype=np.float64)
 
 
 def smartpca_eigenvalues(model: FittedGenotypePCA) -> Array:

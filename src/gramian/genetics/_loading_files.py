@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.genetics._companion import FORMAT, read_arrays
+from gramian.genetics._standardise import SCALES
 from gramian.genetics._text_files import Lines, read_lines, text
 from gramian.sources.plink.tables import chromosome_name
 
@@ -32,14 +35,21 @@ OURS = ".loadings.npz"
 ENDINGS = (OURS, ".eigenvec.var", ".eigenvec.allele", ".snpweight", ".snpwt")
 EIGENVALUES = (".eigenval", ".eval")
 FREQUENCIES = (".afreq", ".frq")
+COMPANION = ("files", "snps", "components", "scaling", "samples", "total_variance", "score_lengths")
 # the allele whose copies are weighted, and the other
 ALLELES = (("A1", "A2"), ("NONMAJ", "MAJ"), ("ALT", "REF"))
-FIELDS = {"id", "chromosome", "position", "effect", "other", "mean", "scale", "loadings", "singular_values"} | {
-    "total_variance",
-    "eigenvectors",
-    "fid",
-    "iid",
-    "scaling",
+# axes of M SNPs, k components and n samples, and the kind of number or text
+FIELDS = dict.fromkeys(("id", "chromosome", "effect", "other"), ("M", "O")) | {
+    "position": ("M", "i"),
+    "mean": ("M", "f"),
+    "scale": ("M", "f"),
+    "loadings": ("Mk", "f"),
+    "singular_values": ("k", "f"),
+    "total_variance": ("", "f"),
+    "eigenvectors": ("nk", "f"),
+    "fid": ("n", "O"),
+    "iid": ("n", "O"),
+    "scaling": ("", "U"),
 }
 
 
@@ -85,6 +95,8 @@ def _named_by(companion: Path) -> Path:
         raise ValueError(f"{companion}: not a JSON file: {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{companion}: not the companion of a genotype PCA (its format is not {FORMAT!r}).")
+    if not isinstance(content.get("files"), dict):
+        raise ValueError(f"{companion}: damaged, it lists no files; write the results again.")
     names = [name for ending in ENDINGS for name in content["files"] if name.endswith(ending)]
     if not names:
         raise ValueError(f"{companion}: these results hold no loadings; write them in the format 'gramian'.")
@@ -100,26 +112,41 @@ def companion(raw: Weights) -> dict[str, Any] | None:
         content = json.loads(path.read_text("utf-8"))
     except ValueError:
         return None
-    if not isinstance(content, dict) or content.get("format") != FORMAT or raw.path.name not in content["files"]:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        return None
+    lacking = [name for name in COMPANION if name not in content]
+    if lacking:
+        raise ValueError(f"{path}: damaged, it lacks {', '.join(lacking)}; write the results again.")
+    if raw.path.name not in content["files"]:
         return None
     return content if (content["snps"], content["components"]) == raw.weights.shape else None
 
 
 def read_ours(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a ``.loadings.npz`` file, all there and of one length."""
+    """The arrays of a ``.loadings.npz`` file, all there, of the sizes and kinds that were written, and finite."""
     try:
         arrays = read_arrays(path)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: not a file of loadings: {error}") from None
-    if set(arrays) != FIELDS:
-        raise ValueError(
-            f"{path}: not a file of loadings: it lacks {', '.join(sorted(FIELDS - set(arrays))) or 'none'}."
-        )
-    by_snp = ("id", "chromosome", "position", "effect", "other", "mean", "scale", "loadings")
-    sizes = {name: len(arrays[name]) for name in by_snp}
-    if len(set(sizes.values())) != 1:
-        raise ValueError(f"{path}: columns of different lengths: {sizes}.")
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path}: not a file of loadings, or damaged: {error}. Write the results again.") from None
+    if set(arrays) != set(FIELDS):
+        lacking, more = sorted(set(FIELDS) - set(arrays)), sorted(set(arrays) - set(FIELDS))
+        what = f"it lacks {', '.join(lacking)}" if lacking else f"it also holds {', '.join(more)}"
+        raise ValueError(f"{path}: not a file of loadings: {what}.")
+    _check(path, arrays)
     return arrays
+
+
+def _check(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
+    """Refuse arrays of other sizes or kinds than were written, and what is not finite."""
+    sizes = dict(zip("Mk", arrays["loadings"].shape, strict=False)) | {"n": len(np.atleast_1d(arrays["iid"]))}
+    for name, (axes, kind) in FIELDS.items():
+        shape, a = tuple(sizes.get(axis, -1) for axis in axes), arrays[name]
+        if a.shape != shape or a.dtype.kind != kind:
+            raise ValueError(f"{path}: damaged: {name} is {a.dtype} of shape {a.shape}, not of shape {shape}.")
+        if kind == "f" and not np.isfinite(a).all():
+            raise ValueError(f"{path}: damaged: {name} holds what is not a finite number.")
+    if str(arrays["scaling"]) not in SCALES:
+        raise ValueError(f"{path}: scaling {str(arrays['scaling'])!r} is none of {', '.join(SCALES)}.")
 
 
 def read_weights(path: Path) -> Weights:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.genetics._fitted import FittedGenotypePCA, plink_eigenvalues, smartpca_eigenvalues, variant_weights
-from gramian.genetics._text_files import text, write_rows
+from gramian.genetics._text_files import names, text, write_rows
 
 __all__ = [
     "write_eigenval",
@@ -52,7 +52,7 @@ def write_plink1_eigenvec(path: Path, model: FittedGenotypePCA, header: bool, ta
     with create(path) as file:
         if header:
             file.write(gap.join(["FID", "IID", *components(U.shape[1])]) + "\n")
-        write_rows(file, _row(2, U.shape[1], gap), model.samples_.fid, model.samples_.iid, U)
+        write_rows(file, _row(2, U.shape[1], gap), names(model.samples_.fid), names(model.samples_.iid), U)
 
 
 def write_plink2_eigenvec(path: Path, model: FittedGenotypePCA) -> None:
@@ -60,13 +60,14 @@ def write_plink2_eigenvec(path: Path, model: FittedGenotypePCA) -> None:
     write_sample_table(path, model.samples_, components(model.eigenvectors_.shape[1]), model.eigenvectors_)
 
 
-def write_sample_table(path: Path, samples: Any, names: list[str], *columns: npt.NDArray[Any]) -> None:
+def write_sample_table(path: Path, samples: Any, titles: list[str], *columns: npt.NDArray[Any]) -> None:
     """A table of samples as PLINK 2 writes them."""
     ids = [samples.fid, samples.iid] if any(fid != "" for fid in samples.fid) else [samples.iid]
+    ids = [names(column) for column in ids]
     heads = ["#FID", "IID"] if len(ids) == 2 else ["#IID"]
     kinds = ["%.6g" if c.dtype.kind == "f" else "%s" for c in columns for _ in range(1 if c.ndim == 1 else c.shape[1])]
     with create(path) as file:
-        file.write("\t".join([*heads, *names]) + "\n")
+        file.write("\t".join([*heads, *titles]) + "\n")
         write_rows(file, "\t".join(["%s"] * len(ids) + kinds) + "\n", *ids, *columns)
 
 
@@ -78,7 +79,7 @@ def write_plink1_weights(path: Path, model: FittedGenotypePCA, header: bool, tab
         if header:
             file.write(gap.join(["CHR", "VAR", "A1", "A2", *components(k)]) + "\n")
         minor, major, W = _oriented(model, swap)
-        write_rows(file, _row(4, k, gap), snps.chromosome, snps.id, minor, major, W)
+        write_rows(file, _row(4, k, gap), names(snps.chromosome), names(snps.id, "."), names(minor), names(major), W)
 
 
 def write_plink2_weights(path: Path, model: FittedGenotypePCA) -> None:
@@ -87,7 +88,7 @@ def write_plink2_weights(path: Path, model: FittedGenotypePCA) -> None:
     with create(path) as file:
         file.write("\t".join(["#CHROM", "ID", "MAJ", "NONMAJ", *components(k)]) + "\n")
         minor, major, W = _oriented(model, model.allele_frequency_ > 0.5)
-        write_rows(file, _row(4, k, "\t"), snps.chromosome, snps.id, major, minor, W)
+        write_rows(file, _row(4, k, "\t"), names(snps.chromosome), names(snps.id, "."), names(major), names(minor), W)
 
 
 def _oriented(model: FittedGenotypePCA, swap: npt.NDArray[np.bool_]) -> tuple[Text, Text, Array]:
@@ -100,14 +101,14 @@ def _oriented(model: FittedGenotypePCA, swap: npt.NDArray[np.bool_]) -> tuple[Te
 def write_evec(path: Path, model: FittedGenotypePCA, labels: Any = None) -> None:
     """smartpca's ``.evec``: eigenvalues, then FID:IID, unit eigenvectors with four decimals and a label each."""
     samples, U = model.samples_, model.eigenvectors_
-    names = text([f"{fid}:{iid}" for fid, iid in zip(samples.fid, samples.iid, strict=True)])
-    groups = text([STATUS.get(code, "???") for code in samples.phenotype] if labels is None else labels)
-    if len(groups) != len(names):
-        raise ValueError(f"labels has {len(groups)} labels for {len(names)} samples.")
+    people = names(text([f"{fid}:{iid}" for fid, iid in zip(samples.fid, samples.iid, strict=True)]))
+    groups = names(text([STATUS.get(code, "???") for code in samples.phenotype] if labels is None else labels), "???")
+    if len(groups) != len(people):
+        raise ValueError(f"labels has {len(groups)} labels for {len(people)} samples.")
     with create(path) as file:
         values = "".join([f"{value:9.3f} " for value in smartpca_eigenvalues(model)[: U.shape[1]]])
         file.write(f"{'#eigvals:':>20} {values}\n")
-        write_rows(file, "%20s " + "%10.4f  " * U.shape[1] + "%15s\n", names, U, groups)
+        write_rows(file, "%20s " + "%10.4f  " * U.shape[1] + "%15s\n", people, U, groups)
 
 
 STATUS = {"1": "Control", "2": "Case"}  # what smartpca calls the phenotypes of a .fam file
@@ -124,4 +125,4 @@ def write_snpweight(path: Path, model: FittedGenotypePCA) -> None:
     snps, W = model.snps_, variant_weights(model)
     with create(path) as file:
         row = "%20s %2s %12d" + " %9.3f" * W.shape[1] + "\n"
-        write_rows(file, row, snps.id, snps.chromosome, snps.position, W)
+        write_rows(file, row, names(snps.id, "."), names(snps.chromosome), snps.position, W)

@@ -13,9 +13,12 @@ PREFIX = ".gramian-partial-"
 
 
 def refuse_existing(paths: Sequence[Path], overwrite: bool) -> None:
-    """Raise where a file would be replaced that may not be, or has no folder to go to."""
+    """Raise where a file would be replaced that may not be, or a folder, or has no folder to go to."""
     if not paths[0].parent.is_dir():
         raise FileNotFoundError(f"{paths[0].parent}: no such folder, for {paths[0].name} to be written to.")
+    folders = [path.name for path in paths if path.is_dir()]
+    if folders:
+        raise IsADirectoryError(f"{paths[0].parent / folders[0]} is a folder, where a file was to be written.")
     there = [path.name for path in paths if path.exists()]
     if there and not overwrite:
         raise FileExistsError(

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Lines", "read_lines", "text", "write_rows"]
+__all__ = ["Lines", "names", "read_lines", "text", "write_rows"]
 
 Text = npt.NDArray[np.object_]
 Numbers = npt.NDArray[np.float64]
@@ -26,6 +26,26 @@ def text(values: Sequence[Any]) -> Text:
     out = np.empty(len(values), dtype=object)
     out[:] = [str(value) for value in values]
     return out
+
+
+def names(column: Text, absent: str = "0") -> Text:
+    """A column of names, each of which is one field: ``absent`` for an empty one, and none with white space in it.
+
+    Examples
+    --------
+    >>> names(text(["a", ""])).tolist()
+    ['a', '0']
+    """
+    fields = {name: name.split() for name in set(column)}
+    if all(parts == [name] for name, parts in fields.items()):
+        return column
+    bad = next((name for name, parts in fields.items() if parts not in ([name], [])), None)
+    if bad is not None:
+        raise ValueError(
+            f"The name {bad!r} has white space in it, which would be two fields of a text file: replace it by _, or "
+            "write the formats 'gramian' and 'parquet'."
+        )
+    return text([name if fields[name] else absent for name in column])
 
 
 def write_rows(file: IO[str], row: str, *columns: npt.NDArray[Any]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gramian.genetics import _result_files as out
 from gramian.genetics._companion import write_arrays, write_companion
-from gramian.genetics._fitted import FittedGenotypePCA
+from gramian.genetics._fitted import FittedGenotypePCA, score_lengths
 from gramian.genetics._whole import whole
 from gramian.sources._extras import load_pyarrow
 
@@ -27,17 +27,17 @@ FORMATS: dict[str, dict[str, str]] = {
     },
     "plink1": {
         ".eigenvec": "unit eigenvectors, as PLINK 1.9 writes them",
-        ".eigenval": "eigenvalues of ZZ'/M in PLINK's scale",
+        ".eigenval": "eigenvalues of ZZ'/M in PLINK's scale; where scaling is 'none', of centred genotypes",
         ".eigenvec.var": "Z'u / sqrt(eigenvalue): loadings of length sqrt(M), for the minor allele",
     },
     "plink2": {
         ".eigenvec": "unit eigenvectors, as PLINK 2 writes them",
-        ".eigenval": "eigenvalues of ZZ'/M in PLINK's scale",
+        ".eigenval": "eigenvalues of ZZ'/M in PLINK's scale; where scaling is 'none', of centred genotypes",
         ".eigenvec.var": "Z'u / sqrt(eigenvalue): loadings of length sqrt(M), for the non-major allele",
     },
     "smartpca": {
-        ".evec": "unit eigenvectors, as smartpca writes them",
-        ".eval": "eigenvalues in the scale in which all n sum to n - 1",
+        ".evec": "unit eigenvectors, as smartpca writes them; its own with scaling 'smartpca', missing 'least-squares'",
+        ".eval": "eigenvalues in the scale in which all n sum to n - 1; the first of them where not all were computed",
         ".snpweight": "loadings of length sqrt(M), for allele A1",
     },
 }
@@ -99,6 +99,10 @@ def write_results(
     PLINK gives them for the minor allele and smartpca for the first allele of the ``.bim`` file. PLINK's eigenvalues
     are λ with the divisor √(2f(1−f)), smartpca's are scaled so that all n sum to n − 1. The files appear together
     when all are whole.
+
+    The numbers are those of the fit, in the layout of another program. They are that program's numbers where the fit
+    treats missing genotypes as it does: ``missing="pairwise"`` for PLINK's exact PCA, ``scaling="smartpca"`` and
+    ``missing="least-squares"`` for smartpca.
 
     Parameters
     ----------
@@ -179,7 +183,7 @@ def _write_loadings(path: Path, model: FittedGenotypePCA) -> None:
         mean=model.mean_,
         scale=model.scale_,
         loadings=np.asarray(model.components_.T, dtype=np.float64),
-        singular_values=model.singular_values_,
+        singular_values=score_lengths(model),
         total_variance=model.total_variance_,
         eigenvectors=np.asarray(model.eigenvectors_, dtype=np.float64),
         fid=samples.fid,

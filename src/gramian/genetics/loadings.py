@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.genetics import _loading_files as files
-from gramian.genetics._fitted import FittedGenotypePCA
+from gramian.genetics._fitted import FittedGenotypePCA, score_lengths
 from gramian.genetics._frequency_files import Frequencies, read_frequencies
 from gramian.genetics._snp_files import with_alleles
 from gramian.genetics._standardise import SCALES
@@ -43,7 +43,8 @@ class Loadings:
     mean, scale : ndarray of shape (M,) or None
         Mean number of effect alleles in the reference and the divisor; None where the frequencies are not known.
     singular_values : ndarray of shape (k,) or None
-        σ of Z, where the eigenvalues are known.
+        σ of Z, where the eigenvalues are known: the lengths of the columns of the reference's scores, also where these
+        were fitted to the genotypes that each sample has (``GenotypePCA(missing="least-squares")``).
     n_samples : int or None
         Samples of the reference.
     total_variance : float or None
@@ -93,7 +94,7 @@ class Loadings:
             model.scaling,
             model.mean_,
             model.scale_,
-            model.singular_values_,
+            score_lengths(model),
             len(samples),
             model.total_variance_,
             model.eigenvectors_,
@@ -214,6 +215,7 @@ def read_loadings(
         raise ValueError(f"scaling={scaling!r} is none of {', '.join(SCALES)}.")
     place = files.find(Path(path))
     if place.name.endswith(".npz"):
+        _refuse_needless(place, snps, frequencies, eigenvalues, scaling, total_variance)
         return _ours(place)
     raw = files.read_weights(place)
     if snps is not None:
@@ -221,6 +223,14 @@ def read_loadings(
     found = _assembled(raw, scaling, total_variance, _sibling(eigenvalues, raw, files.EIGENVALUES))
     counted = _sibling(frequencies, raw, files.FREQUENCIES)
     return found if counted is None else _standardised(found, read_frequencies(counted))
+
+
+def _refuse_needless(path: Path, *given: Any) -> None:
+    if any(value is not None for value in given):
+        raise ValueError(
+            f"{path} says itself what it holds: snps, frequencies, eigenvalues, scaling and total_variance are for "
+            "files of other programs. Loadings.with_frequencies takes other frequencies."
+        )
 
 
 def _ours(path: Path) -> Loadings:
@@ -244,7 +254,7 @@ def _assembled(raw: files.Weights, scaling: str | None, total: float | None, eig
     known: dict[str, Any] = {"total_variance": total, "origin": raw.path.name}
     if ours is not None:
         scaling, known["n_samples"], known["total_variance"] = ours["scaling"], ours["samples"], ours["total_variance"]
-        known["singular_values"] = np.array(ours["singular_values"])
+        known["singular_values"] = np.array(ours["score_lengths"])
     elif eigenvalues is not None:
         known |= _singular_values(raw, total, files.read_eigenvalues(eigenvalues, k))
     named = (raw.id, raw.chromosome, raw.position, raw.effect, raw.other)
@@ -258,6 +268,14 @@ def _singular_values(raw: files.Weights, total: float | None, values: Vector) ->
     if raw.program == "plink":
         return {"singular_values": np.sqrt(M * top)}
     n = len(values)
+    if abs(values.sum() - (n - 1)) > 1e-3 * n:
+        if total is None:
+            return {}
+        raise ValueError(
+            f"The {n} eigenvalues beside {raw.path} sum to {values.sum():.6g}; all n of smartpca sum to n − 1, which "
+            "tells their scale. Name a file with all of them as eigenvalues, or leave total_variance out and project "
+            "by least squares."
+        )
     return {"n_samples": n} | ({} if total is None else {"singular_values": np.sqrt(M * top * total / (n - 1))})
 
 

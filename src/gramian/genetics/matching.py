@@ -75,7 +75,7 @@ class MatchReport:
             "absent": self.absent,
             "on another chromosome": self.chromosome,
             "with other alleles": self.mismatched,
-            "A/T or C/G": self.ambiguous,
+            "A/T or C/G, strand not known (ambiguous='keep' where both files are on one)": self.ambiguous,
             "with several partners": self.repeated,
             "constant in the reference": self.constant,
         }
@@ -173,7 +173,7 @@ def match_snps(
       used              1  by position
       used              1  alleles swapped
       used              1  on the other strand
-      not used          1  A/T or C/G
+      not used          1  A/T or C/G, strand not known (ambiguous='keep' where both files are on one)
     >>> match.snps, match.flip
     (array([0, 1, 3]), array([ True, False, False]))
     """

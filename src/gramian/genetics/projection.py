@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.genetics._inputs import as_genotypes
+from gramian.genetics._inputs import as_genotypes, column_names, is_table
 from gramian.genetics._oadp import augmented_scores
 from gramian.genetics._result_files import components, write_sample_table
 from gramian.genetics._sums import Sums, solved, summed
@@ -86,10 +86,11 @@ def project(
 
     .. math:: \text{simple: } V^Tz,\qquad \text{least squares: } (V_o^TV_o)^{-1}V_o^Tz_o,
 
-    and OADP, which starts from least squares and adds what the sample itself would have done to the components. V fits
-    the noise of the samples it was found from, so that both projections of *other* samples are too close to the centre
-    where SNPs outnumber samples; OADP is not. Where genotypes are missing, OADP takes the squared length of the rest
-    from those that are seen, times (M − k)/(seen − k).
+    the second with columns of V of length 1, which those of PLINK and of a pairwise fit have only nearly; and OADP,
+    which starts from least squares and adds what the sample itself would have done to the components. V fits the noise
+    of the samples it was found from, so that both projections of *other* samples are too close to the centre where SNPs
+    outnumber samples; OADP is not. Where genotypes are missing, OADP takes the squared length of the rest from those
+    that are seen, times (M − k)/(seen − k).
 
     Parameters
     ----------
@@ -125,6 +126,7 @@ def project(
     if method not in METHODS:
         raise ValueError(f"method={method!r} is none of {', '.join(METHODS)}.")
     loadings, source = _loadings(onto), as_genotypes(genotypes)
+    _refuse_other_columns(onto, genotypes, source)
     if source.shape[0] == 0:
         raise ValueError("There are no samples to project.")
     if method == "oadp" and loadings.singular_values is None:
@@ -133,8 +135,10 @@ def project(
             'read_loadings eigenvalues (and total_variance for smartpca), or take method="least-squares".'
         )
     match = _matched(loadings, source, by, ambiguous, min_share)
-    loadings, match = _standardised(loadings, source, match, min_share)
+    loadings, match = _standardised(loadings, source, match, by, ambiguous, min_share)
     V = loadings.loadings[match.loadings]
+    if method != "simple":
+        V = V / _lengths(loadings.loadings)
     sums = _sums(loadings, source, match, V, method)
     scores = _scores(loadings, source, sums, V, method)
     unit = _in_units(scores, loadings.singular_values)
@@ -144,6 +148,22 @@ def project(
 def _in_units(scores: Matrix, sigma: npt.NDArray[np.float64] | None) -> Matrix | None:
     """Scores/σ; NaN where an eigenvalue is 0."""
     return None if sigma is None else np.divide(scores, sigma, out=np.full_like(scores, np.nan), where=sigma > 0)
+
+
+def _lengths(V: Matrix) -> Matrix:
+    """Lengths of the columns; 1 for one of zeros."""
+    lengths = np.linalg.norm(V, axis=0)
+    return np.where(lengths > 0, lengths, 1.0)
+
+
+def _refuse_other_columns(onto: Any, genotypes: Any, source: Genotypes) -> None:
+    """Columns without names are known by their place: another number of them says that they are not the same."""
+    expected = getattr(onto, "n_features_in_", None)
+    if is_table(genotypes) and column_names(genotypes) is None and expected not in (None, source.shape[1]):
+        raise ValueError(
+            f"The array has {source.shape[1]} columns and the model was fitted to {expected}: columns without names "
+            "are matched by their place. Give all of them, NaN where a SNP was not typed, or a data frame or Genotypes."
+        )
 
 
 def _loadings(onto: Any) -> Loadings:
@@ -167,7 +187,7 @@ def _new_frequencies(source: Genotypes) -> tuple[npt.NDArray[np.float64], npt.ND
 
 
 def _standardised(
-    loadings: Loadings, source: Genotypes, match: SnpMatch, min_share: float
+    loadings: Loadings, source: Genotypes, match: SnpMatch, by: str, ambiguous: str, min_share: float
 ) -> tuple[Loadings, SnpMatch]:
     """Frequencies of the new samples where those of the reference are not known, and a warning that says so."""
     if loadings.mean is not None:
@@ -182,12 +202,10 @@ def _standardised(
         stacklevel=3,
     )
     loadings = loadings.with_frequencies(f, C)
-    assert loadings.scale is not None
-    keep = np.isfinite(loadings.scale[match.loadings])
-    report = replace(match.report, used=int(keep.sum()), constant=int((~keep).sum()))
-    if report.share < min_share:
-        raise ValueError(f"Too few SNPs vary among the new samples (min_share = {min_share:.0%}).\n{report!r}")
-    return loadings, SnpMatch(match.snps[keep], match.loadings[keep], match.flip[keep], report)
+    match = match_snps(loadings, source.snps, by=by, ambiguous=ambiguous, min_share=0)  # without those that do not vary
+    if match.report.share < min_share:
+        raise ValueError(f"Too few SNPs vary among the new samples (min_share = {min_share:.0%}).\n{match.report!r}")
+    return loadings, match
 
 
 def _sums(loadings: Loadings, source: Genotypes, match: SnpMatch, V: Matrix, method: str) -> Sums:
