@@ -15,7 +15,7 @@ from typing import Any
 import click
 import numpy as np
 
-__all__ = ["refuse_existing", "staged", "write_csv", "write_json"]
+__all__ = ["plain", "refuse_existing", "staged", "write_csv", "write_json"]
 
 PREFIX = ".gramian-partial-"
 
@@ -74,16 +74,29 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 def write_json(path: Path, content: Any) -> None:
     """Write strict JSON: NaN and infinity, which JSON does not know, become null."""
-    path.write_text(json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return what JSON knows: numbers that it does not know become null, other objects the text that shows them.
+
+    Examples
+    --------
+    >>> from gramian.cli.outputs import plain
+    >>> plain({"a": (1, float("nan")), 2: {"x"}})
+    {'a': [1, None], '2': "{'x'}"}
+    """
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {_text(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, int) else _text(value)
+
+
+def _text(value: Any) -> str:
+    """A text that can be written as UTF-8, which not every file name can."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import accumulate
+from typing import Any
 
 import rich.box
-from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
 from gramian.estimators import PCA
-from gramian.results import Certificate, Optimum
 
-__all__ = ["certificate_panel", "spinner", "variance_table", "warnings_as_lines"]
-
-
-@contextmanager
-def spinner(text: str) -> Iterator[None]:
-    """Show on a terminal, and only there, that work is going on."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(escape(text)):
-        yield
-
-
-@contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Print each warning of the block once, as one readable line on standard error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    console = Console(stderr=True, soft_wrap=True)
-    for text in dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught):
-        console.print(f"[yellow]Warning:[/] {escape(text)}", highlight=False)
+__all__ = ["certificate_panel", "variance_table"]
 
 
 def variance_table(model: PCA, title: str, most: int = 10) -> Table:
@@ -59,12 +33,13 @@ def variance_table(model: PCA, title: str, most: int = 10) -> Table:
     return table
 
 
-def certificate_panel(certificate: Certificate | Optimum) -> Panel:
-    """Return the certificate in a frame, green when the tolerance was met and red otherwise."""
+def certificate_panel(certificate: Any, name: str = "") -> Panel:
+    """Return a certificate in a frame, green when the tolerance was met and red otherwise."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for name, text in certificate.summary():
-        table.add_row(escape(name), escape(text))
+    for row, text in certificate.summary():
+        table.add_row(escape(row), escape(text))
     colour, head = ("green", "converged") if certificate.converged else ("red", "NOT converged")
-    return Panel(table, title=f"Certificate: {head}", border_style=colour, title_align="left", expand=False)
+    title = f"Certificate{f' of {escape(name)}' if name else ''}: {head}"
+    return Panel(table, title=title, border_style=colour, title_align="left", expand=False)

@@ -1,0 +1,147 @@
+"""What ends a command: exit codes, one readable line for each, and a traceback only where it was asked for."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from gramian.cli.signals import Terminated
+
+__all__ = [
+    "BAD_DATA",
+    "BAD_USAGE",
+    "DONE",
+    "FAILED",
+    "STOPPED",
+    "TERMINATED",
+    "UNMET",
+    "DataError",
+    "Invocation",
+    "OutputError",
+    "as_options",
+    "data_errors",
+    "ended",
+    "one_line",
+    "write_errors",
+]
+
+ARGUMENTS = "categorical|columns|dataset|decimal|delimiter|drop|id|label|missing|target"
+DONE, FAILED, BAD_USAGE, BAD_DATA, UNMET, STOPPED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
+
+
+class DataError(click.ClickException):
+    """The data cannot be used as they are."""
+
+    exit_code = BAD_DATA
+
+
+class OutputError(click.ClickException):
+    """The results cannot be written where they were to go."""
+
+    exit_code = FAILED
+
+
+@dataclass
+class Invocation:
+    """What was typed after ``gramian``, and whether a traceback is wanted where that fails."""
+
+    arguments: list[str]
+    debug: bool = False
+
+
+def one_line(text: object) -> str:
+    r"""Return a text on one line, without anything that could move the cursor or colour the screen.
+
+    Examples
+    --------
+    >>> from gramian.cli.errors import one_line
+    >>> one_line("a\x1b[31mb\n  c")
+    'a�[31mb c'
+    """
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(str(text).split()))
+
+
+@contextmanager
+def data_errors(name: str) -> Iterator[None]:
+    """Turn what reading and fitting refuse into one line with a remedy, and exit code 3."""
+    try:
+        yield
+    except MemoryError as error:
+        text = one_line(error).rstrip(".") or "does not fit in memory"
+        raise DataError(f"{name}: {text}. A .npy file is read in blocks, of a size that --memory sets.") from error
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        text = as_options(one_line(error).removeprefix(f"{name}: ").rstrip("."))
+        raise DataError(f"{name}: {text}.{_remedy(text)}") from error
+
+
+def as_options(text: str) -> str:
+    """Return advice on arguments of Python as advice on options.
+
+    Examples
+    --------
+    >>> from gramian.cli.errors import as_options
+    >>> as_options("Leave them out with missing='drop', or give it as label= or id=")
+    'Leave them out with --missing drop, or give it as --label or --id'
+    """
+    text = re.sub(rf"\b({ARGUMENTS})='([^']*)'", r"--\1 \2", text)
+    return re.sub(rf"\b({ARGUMENTS})=(?=[\s,.;:)]|$)", r"--\1", text).replace("--header False", "--no-header")
+
+
+def _remedy(text: str) -> str:
+    """What the command line adds to the advice that the library gives in terms of Python."""
+    if "n_components='parallel-gaussian'" in text:
+        return " Here that is -k parallel-gaussian."
+    if "contains NaN" in text or " is nan" in text:
+        return " Here --missing drop leaves such rows out and --missing mean fills them in."
+    if "solver='svd'" in text:
+        return " Here that is --solver svd."
+    return ""
+
+
+@contextmanager
+def write_errors(place: object) -> Iterator[None]:
+    """Turn a full disk, a folder that may not be written to and the like into one line."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"cannot write to {place}: {error.strerror or error}. Choose another --out.") from error
+
+
+def ended(work: Callable[[], Any], invocation: Invocation) -> int:
+    """Run a command; say on one line what stopped it, if anything did, and return the exit code."""
+    try:
+        code = work()
+        return code if isinstance(code, int) else DONE
+    except (click.Abort, Terminated) as stop:
+        _say("Stopped. Nothing half done is left behind.")
+        return TERMINATED if isinstance(stop, Terminated) else STOPPED
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return BAD_USAGE
+    except Exception as error:
+        if invocation.debug:
+            click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        code, text = _explained(error)
+        _say(f"Error: {one_line(text)}")
+        return code
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    if isinstance(error, click.UsageError):
+        where = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
+        text = error.format_message()
+        return error.exit_code, f"{text}{'' if text.endswith(('.', '?')) else '.'}{where}"
+    if isinstance(error, click.ClickException):
+        return error.exit_code, error.format_message()
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return FAILED, f"{what.rstrip('.')}. This is unexpected: --debug shows where it happened."
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,141 @@
+"""``gramian kernel-pca``: principal components of features that a kernel knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.cli.errors import data_errors
+from gramian.cli.kernels import KernelOptions, kernel_options
+from gramian.cli.options import command, option
+from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
+from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
+from gramian.cli.running import LOG, Run, running_options
+from gramian.cli.sources import rows_of, shown_columns
+from gramian.cli.tables import Columns, listed, numbered, row_keys, screen_table
+from gramian.display import KernelFieldDisplay, ScoreDisplay
+from gramian.display.report import kernel_pca_report
+from gramian.estimators import KernelPCA
+from gramian.sources.tables import Table
+
+__all__ = ["kernel_pca"]
+
+TABLES = ("scores", "eigenvalues")
+PICTURES = ("scores", "field")
+
+
+@command(
+    "kernel-pca",
+    "gramian kernel-pca moons.csv --label moon --bandwidth 0.3 --out moons",
+    "gramian kernel-pca moons.csv --label moon -k 3 --kernel poly --degree 2 --json",
+)
+@click.argument("file", type=FILE)
+@option(
+    "-k",
+    "--components",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    default=5,
+    show_default=True,
+    help="How many components.",
+)
+@kernel_options()
+@option("--tol", type=click.FloatRange(min=0), metavar="NUMBER", default=0.0, help="Residual to reach [default: 1e-6].")
+@option(
+    "--solver",
+    type=click.Choice(["auto", "dense", "krylov", "nystrom"]),
+    default="auto",
+    show_default=True,
+    help="nystrom approximates from landmarks.",
+)
+@option("--landmarks", type=click.IntRange(min=1), metavar="NUMBER", help="How many landmarks for nystrom.")
+@reading_options(missing="refuse")
+@output_options
+@running_options
+@click.pass_context
+def kernel_pca(
+    context: click.Context,
+    /,
+    file: Path,
+    components: int,
+    kernel: KernelOptions,
+    tol: float,
+    solver: str,
+    landmarks: int | None,
+    reading: Reading,
+    output: Output,
+    run: Run,
+) -> None:
+    """Principal components of the rows of FILE in the feature space of a kernel; - is standard input.
+
+    Writes scores and eigenvalues, model.gramian, certificate.json, report.html and a picture.
+
+    Exit code: 0 done, 2 wrong use, 3 unusable data, 4 tolerance not met (the results are there anyway).
+    """
+    kernel.check()
+    output.check(TABLES, PICTURES)
+    table = read(file, reading, run)
+    with run.step(f"Fitting {components} components"), data_errors(input_name(file)):
+        known = kernel.resolved(table.source)[0]
+        LOG.info("kernel: %s", known)
+        settings: dict[str, Any] = {
+            "eigen_solver": solver,
+            "tol": tol,
+            "n_landmarks": landmarks,
+            "random_state": run.seed,
+        }
+        model = KernelPCA(components, kernel=known, **settings)
+        scores = model.fit_transform(table.source)
+    publish(context, run, output, facts_of(table, file), _results(table, model, np.asarray(scores)))
+
+
+def _results(table: Table, model: KernelPCA, scores: NDArray[Any]) -> Results:
+    page = partial(
+        kernel_pca_report,
+        model,
+        scores,
+        ids=listed(table.ids),
+        labels=listed(table.label),
+        columns=shown_columns(table.source),
+    )
+    return Results(
+        "kernel-pca",
+        table.names,
+        model,
+        {"": model.certificate_},
+        {
+            "scores": {**row_keys(table), **numbered("PC", scores)},
+            "eigenvalues": _eigenvalues(model),
+        },
+        _pictures(table, model, scores),
+        page,
+        {"kernel": repr(model.kernel_), "n_components": scores.shape[1], "eigenvalues": model.eigenvalues_},
+        [screen_table(f"Components of {model.kernel_!r}", _eigenvalues(model))],
+    )
+
+
+def _eigenvalues(model: KernelPCA) -> Columns:
+    certificate = model.certificate_
+    return {
+        "component": [f"PC{j + 1}" for j in range(len(model.eigenvalues_))],
+        "eigenvalue": model.eigenvalues_,
+        "residual": certificate.residuals,
+    }
+
+
+def _pictures(table: Table, model: KernelPCA, scores: NDArray[Any]) -> dict[str, Callable[[], Any]]:
+    """The scores; and the first component over the plane, where the data have two columns."""
+    drawn: dict[str, Callable[[], Any]] = {
+        "scores": partial(ScoreDisplay.from_predictions, scores, labels=listed(table.label), names=listed(table.ids))
+    }
+    if table.source.shape[1] == 2:
+        drawn["field"] = lambda: KernelFieldDisplay.from_estimator(
+            model, rows_of(table.source), labels=listed(table.label)
+        )
+    return drawn

@@ -1,0 +1,131 @@
+"""``gramian predict``: what a model file says of new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from scipy.special import ndtri
+
+from gramian.cli.answers import TableOutput, hand_out, table_output_options
+from gramian.cli.bounds import bounded_predictions
+from gramian.cli.errors import data_errors
+from gramian.cli.models import MODEL_FILE, load_model, matching_table
+from gramian.cli.options import command, option
+from gramian.cli.reading import FILE, Reading, input_name, new_reading_options
+from gramian.cli.running import Run, running_options
+from gramian.cli.sources import rows_of
+from gramian.cli.tables import Columns, numbered, row_keys
+from gramian.estimators import (
+    GaussianMixture,
+    KernelRidge,
+    KernelRidgeClassifier,
+    MaximumLikelihood,
+    Ridge,
+    RidgeCV,
+)
+from gramian.sources import Source
+
+__all__ = ["predict"]
+
+
+@command(
+    "predict",
+    "gramian predict houses/model.gramian new-houses.csv --out prices.csv",
+    "gramian predict houses/model.gramian new-houses.csv --level 0.9 --json",
+)
+@click.argument("model", type=MODEL_FILE)
+@click.argument("file", type=FILE)
+@option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of the intervals that hold a new observation.",
+)
+@new_reading_options
+@table_output_options
+@running_options
+@click.pass_context
+def predict(
+    context: click.Context, /, model: Path, file: Path, level: float, reading: Reading, output: TableOutput, run: Run
+) -> None:
+    """What MODEL, a model.gramian of ridge, kernel-ridge, mixture or fit, says of the rows of FILE.
+
+    Regressions give predictions, standard deviations and intervals of new observations, and kernel-ridge a bound on the
+    numerical error of each; mixtures the component and its probability; distributions the log density. Columns are
+    matched by name. Prints CSV unless --out names a file.
+
+    Exit code: 0 done, 2 wrong use, 3 unusable data.
+    """
+    output.check()
+    fitted = load_model(model, run)
+    answer = next((give for kind, give in ANSWERS if isinstance(fitted.model, kind)), None)
+    if answer is None:
+        raise click.UsageError(f"{input_name(model)} is a {fitted.kind}, which predicts nothing: use gramian project")
+    table = matching_table(file, fitted, reading, run)
+    with run.step("Predicting"), data_errors(input_name(file)):
+        columns = answer(fitted.model, table.source, level, run)
+    keys = row_keys(table)
+    facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
+    hand_out(run, output, "predict", {**keys, **columns}, facts)
+
+
+def _by_ridge(model: Any, source: Source, level: float, run: Run) -> Columns:
+    try:
+        values, spread = model.predict(source, return_std=True)
+        lower, upper = model.predict_interval(source, level)
+    except ValueError as error:
+        values = model.predict(source)
+        run.warn(f"there are no intervals: {error}")
+        return _named({"prediction": values})
+    return _named({"prediction": values, "std": spread, "lower": lower, "upper": upper})
+
+
+def _by_kernel_ridge(model: Any, source: Source, level: float, run: Run) -> Columns:
+    values, bound = bounded_predictions(model, source)
+    found = {"prediction": values, "bound": bound}
+    try:
+        spread = np.asarray(model.predict(source, return_std=True)[1])
+    except ValueError as error:
+        run.warn(f"there are no intervals: {error}")
+        return _named(found)
+    half = float(ndtri(0.5 + level / 2)) * spread
+    return _named({**found, "std": spread, "lower": values - half, "upper": values + half})
+
+
+def _by_classifier(model: Any, source: Source, level: float, run: Run) -> Columns:
+    P = np.asarray(model.predict_proba(source))
+    return {"class": model.predict(source), **{f"probability {c}": P[:, j] for j, c in enumerate(model.classes_)}}
+
+
+def _by_mixture(model: Any, source: Source, level: float, run: Run) -> Columns:
+    R = np.asarray(model.predict_proba(source))
+    found = {"component": np.argmax(R, axis=1) + 1, "uncertainty": 1.0 - np.max(R, axis=1)}
+    return {**found, **numbered("probability", R), "log_density": np.asarray(model.score_samples(source))}
+
+
+def _by_distribution(model: Any, source: Source, level: float, run: Run) -> Columns:
+    return {"log_density": np.asarray(model.score_samples(rows_of(source)))}
+
+
+def _named(columns: Columns) -> Columns:
+    """Columns by name; those of several targets are numbered."""
+    found: dict[str, Any] = {}
+    for name, values in columns.items():
+        array = np.asarray(values)
+        found |= {name: array} if array.ndim == 1 else numbered(f"{name} ", array)
+    return found
+
+
+ANSWERS: tuple[tuple[type, Callable[..., Columns]], ...] = (
+    (Ridge, _by_ridge),
+    (RidgeCV, _by_ridge),
+    (KernelRidgeClassifier, _by_classifier),
+    (KernelRidge, _by_kernel_ridge),
+    (GaussianMixture, _by_mixture),
+    (MaximumLikelihood, _by_distribution),
+)

@@ -1,0 +1,239 @@
+"""How a command runs: seed, threads, memory and device; what it says while someone waits."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from sklearn import config_context
+from threadpoolctl import threadpool_limits
+
+from gramian.cli.errors import Invocation, one_line
+from gramian.cli.options import SIZE, bundle, option
+
+__all__ = ["LOG", "Report", "Run", "convergence", "device_option", "running_options"]
+
+LOG = logging.getLogger("gramian")
+SECTION = "Running"
+
+
+class Report(Protocol):
+    """What work calls to say how far it is, and perhaps in new words what it is doing."""
+
+    def __call__(self, done: int, total: int, text: str = "", /) -> None:
+        """So much is done of all."""
+
+
+@dataclass(eq=False)
+class Run:
+    """One run of a command.
+
+    Attributes
+    ----------
+    seed, threads, memory, verbose
+        As the options say; memory in bytes.
+    warnings : list of str
+        What was warned about so far, each once.
+    seconds : float
+        How long the steps took so far.
+    """
+
+    seed: int = 0
+    threads: int | None = None
+    memory: int | None = None
+    verbose: int = 0
+    warnings: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Set threads, memory and logging for a while."""
+        with ExitStack() as stack:
+            stack.enter_context(_logging(self.verbose))
+            if self.memory is not None:
+                stack.enter_context(config_context(working_memory=max(self.memory / 2**20, 1e-4)))
+                LOG.info("memory: blocks of rows take at most %.4g MiB", self.memory / 4 / 2**20)
+            if self.threads is not None:
+                stack.enter_context(threadpool_limits(self.threads))
+                LOG.info("threads: %d", self.threads)
+            yield
+
+    @contextmanager
+    def step(self, text: str) -> Iterator[Report]:
+        """Do something that may take a while: shown on a terminal and only there, timed, its warnings gathered.
+
+        Parameters
+        ----------
+        text : str
+            What is going on.
+
+        Yields
+        ------
+        callable
+            To be called as ``report(done, total)`` by work that knows how far it is; a bar then shows the time left.
+            A third argument takes the place of the text.
+        """
+        start, shown = time.perf_counter(), one_line(text)
+        try:
+            with _gathered_warnings(self.warn), _progress(shown) as report:
+                yield report
+        finally:
+            took = time.perf_counter() - start
+            self.seconds += took
+            LOG.info("%s: %.2f s", shown, took)
+
+    def warn(self, text: object) -> None:
+        """Say something on standard error that the reader should know, once."""
+        line = one_line(text)
+        if line not in self.warnings:
+            self.warnings.append(line)
+            Console(stderr=True, soft_wrap=True).print(f"[yellow]Warning:[/] {escape(line)}", highlight=False)
+
+
+@contextmanager
+def _logging(verbose: int) -> Iterator[None]:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    level, propagate = LOG.level, LOG.propagate
+    LOG.addHandler(handler)
+    LOG.setLevel({0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG))
+    LOG.propagate = False
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        LOG.setLevel(level)
+        LOG.propagate = propagate
+
+
+@contextmanager
+def _gathered_warnings(tell: Callable[[object], None]) -> Iterator[None]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):  # for developers
+            warnings.filterwarnings("ignore", category=kind)
+        # pictures ask models about points of their own; columns of files are matched by name before
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        try:
+            yield
+        finally:
+            found = [warning.message for warning in caught]
+    for message in found:
+        tell(message)
+
+
+@contextmanager
+def _progress(text: str) -> Iterator[Report]:
+    """A bar with the time left once the work reports how far it is, before that a clock; nothing off a terminal."""
+    console = Console(stderr=True)
+    columns: Any = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        task = bars.add_task(text, total=None)
+
+        def report(done: int, total: int, new: str = "", /) -> None:
+            if len(bars.columns) == len(columns):
+                bars.columns = (*columns[:2], BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+            bars.update(task, completed=done, total=total, description=one_line(new or text))
+
+        yield report
+
+
+def convergence(report: Callable[[int, int], None], tol: float) -> Callable[[int, float], None]:
+    """Return what a solver calls with (iteration, residual), which reports the digits won of those that are wanted.
+
+    Examples
+    --------
+    >>> from gramian.cli.running import convergence
+    >>> convergence(lambda done, total: print(f"{done} of {total}"), 1e-6)(7, 1e-3)
+    500 of 1000
+    """
+
+    def tell(iteration: int, residual: float) -> None:
+        won = math.log(min(max(residual, tol), 1.0)) / math.log(tol)
+        report(round(1000 * won), 1000)
+
+    return tell
+
+
+def _debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    invocation = context.find_object(Invocation)
+    if value and invocation is not None:
+        invocation.debug = True
+
+
+OPTIONS = (
+    option(
+        "--seed",
+        type=click.IntRange(0, 2**32 - 1),
+        metavar="NUMBER",
+        default=0,
+        show_default=True,
+        section=SECTION,
+        help="Seed.",
+    ),
+    option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="NUMBER",
+        section=SECTION,
+        help="Most cores to use [default: all].",
+    ),
+    option(
+        "--memory",
+        type=SIZE,
+        metavar="SIZE",
+        section=SECTION,
+        help="Working memory for blocks of rows, as 512M or 2G [default: 1G].",
+    ),
+    option("-v", "--verbose", count=True, section=SECTION, help="Say what was decided, and why."),
+    option(
+        "--debug",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_debug,
+        section=SECTION,
+        help="Show a traceback where something fails.",
+    ),
+)
+
+
+def running_options(function: Any) -> Any:
+    """Add the options of every command that computes; the command is handed a :class:`Run` as ``run``."""
+
+    def entered(*arguments: Any, run: Run, **given: Any) -> Any:
+        click.get_current_context().with_resource(run.session())
+        return function(*arguments, run=run, **given)
+
+    entered.__dict__.update(function.__dict__)
+    entered.__name__, entered.__doc__ = function.__name__, function.__doc__
+    return bundle(Run, "run", OPTIONS)(entered)
+
+
+device_option = option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    metavar="NAME",
+    section=SECTION,
+    help='Where to compute: cpu, cuda, cuda:1, mps (needs "gramian[gpu]").',
+)
