@@ -13,7 +13,12 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad, solve_ivp
 from scipy.special import airy
 
-from gramian.analysis.eigenvalue_tests import largest_noise_eigenvalue, trace_ratio_critical, tracy_widom_statistics
+from gramian.analysis.eigenvalue_tests import (
+    largest_noise_eigenvalue,
+    trace_ratio_critical,
+    tracy_widom_from_sums,
+    tracy_widom_statistics,
+)
 from gramian.analysis.tracy_widom import tracy_widom_cdf, tracy_widom_quantile, tracy_widom_sf
 
 SMARTPCA = Path(__file__).parent.parent / "data" / "smartpca_tracy_widom.json"
@@ -183,6 +188,23 @@ def test_pattersons_formula_written_out() -> None:
         assert ours.effective_n[i] == pytest.approx(n, rel=1e-12)
         assert ours.statistics[i] == pytest.approx(x, rel=1e-12)
         assert ours.p_values[i] == pytest.approx(float(tracy_widom_sf(x)), rel=1e-12)
+
+
+@given(st.lists(st.floats(0.5, 100.0), min_size=4, max_size=30), st.integers(1, 3), st.floats(1e-100, 1e100))
+def test_sums_of_all_eigenvalues_do_for_the_leading_ones(values: list[float], k: int, unit: float) -> None:
+    lam = np.sort(values)[::-1] * unit
+    whole = tracy_widom_statistics(lam)
+    few = tracy_widom_from_sums(lam[:k], len(lam), lam.sum(), len(lam) * lam.var())
+    # n′ divides by a variance: where that is small it is a small difference of the same large numbers in both
+    clear = np.array([lam[j:].std() > 1e-3 * lam[j:].mean() for j in range(k)])
+    np.testing.assert_allclose(few.statistics[clear], whole.statistics[:k][clear], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(few.effective_n[clear], whole.effective_n[:k][clear], rtol=1e-6)
+    assert np.array_equal(few.eigenvalues, lam[:k])
+
+
+def test_sums_need_more_eigenvalues_than_are_given() -> None:
+    with pytest.raises(ValueError, match="count=2: there must be more eigenvalues in all than the 2 given"):
+        tracy_widom_from_sums([2.0, 1.0], 2, 3.0, 0.5)
 
 
 def test_equal_eigenvalues_have_nothing_that_stands_out() -> None:

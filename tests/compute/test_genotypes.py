@@ -40,7 +40,24 @@ def test_packing_and_decoding_are_inverse(G: np.ndarray) -> None:
     assert np.array_equal(loops.calls(packed, G.shape[1]), G)
 
 
-@pytest.mark.parametrize("wrong", [[[3]], [[-2]], [[0.5]], [[300]]])
+@given(TABLES, st.sampled_from(["int8", "int64", "float32"]), st.sampled_from("CF"))
+def test_packed_bits_are_those_of_the_format(G: np.ndarray, dtype: str, order: str) -> None:
+    packed = loops.pack(np.asarray(G, dtype=dtype, order=order))
+    code = {2: 0b00, -1: 0b01, 1: 0b10, 0: 0b11}
+    want = np.zeros((len(G), -(-G.shape[1] // 4)), dtype=np.uint8)  # what no sample fills stays 0, as PLINK wants it
+    for (i, j), copies in np.ndenumerate(G):
+        want[i, j // 4] |= code[int(copies)] << 2 * (j % 4)
+    assert packed.dtype == np.uint8
+    assert packed.flags.c_contiguous
+    assert np.array_equal(packed, want)
+
+
+def test_nothing_packs_to_nothing() -> None:
+    assert loops.pack(np.zeros((2, 0), dtype=np.int8)).shape == (2, 0)
+    assert loops.pack(np.zeros((0, 9), dtype=np.int8)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("wrong", [[[3]], [[-2]], [[0.5]], [[300]], [[np.nan]], [[257]]])
 def test_what_is_no_genotype_is_not_packed(wrong: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="0, 1 or 2 copies"):
         loops.pack(wrong)

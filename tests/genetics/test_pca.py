@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 
 from gramian import GenotypePCA
-from gramian.genetics import Progress
+from gramian.analysis.eigenvalue_tests import tracy_widom_statistics
+from gramian.genetics import Progress, _refitting
+from gramian.genetics._progress import Tracker
+from gramian.genetics.bed_writer import write_bed
 from gramian.sources.plink import Genotypes, Samples, Snps, open_bed
 
 HAPMAP = Path(__file__).parents[3] / "shared" / "data" / "hapmap3"
@@ -84,6 +92,7 @@ def test_pairwise_counts_divide_each_entry() -> None:
     assert_same_directions(pca.eigenvectors_, U[:, ::-1][:, :3], 1e-8)
     assert "both have calls" in pca.eigenvalue_scale_
     assert pca.certificate_.orthogonality < 1e-12
+    assert pca.certificate_.reason == "counts of pairs need the whole matrix"
 
 
 def test_scores_fitted_to_the_genotypes_seen() -> None:
@@ -119,11 +128,19 @@ def test_snps_left_out_are_counted() -> None:
     snps = Snps.numbered(30)
     snps.chromosome[[0, 1, 2, 5]] = ["X", "MT", "0", "Y"]
     pca = GenotypePCA(2).fit(Genotypes.from_calls(G, snps=snps))
-    assert pca.dropped_ == {"not on an autosome": 4, "without a call": 0, "the same in all samples": 2}
+    assert pca.dropped_ == {"not on an autosome": 4, "without a call": 0, "of one allele alone": 2}
     assert (pca.components_.shape, pca.n_features_in_, pca.snp_mask_.sum()) == ((2, 24), 30, 24)
     everything = GenotypePCA(2, chromosomes="all").fit(Genotypes.from_calls(G, snps=snps))
-    assert everything.dropped_ == {"not on an autosome": 0, "without a call": 1, "the same in all samples": 2}
+    assert everything.dropped_ == {"not on an autosome": 0, "without a call": 1, "of one allele alone": 2}
     assert everything.transform(Genotypes.from_calls(G, snps=snps)).shape == (60, 2)
+
+
+def test_snps_heterozygous_in_all_samples_count_but_say_nothing() -> None:
+    G = people(p=30)
+    more = np.concatenate([G, np.ones((10, 60), int)])
+    with_them, without = (GenotypePCA(2, precision="double").fit(Genotypes.from_calls(g)) for g in (more, G))
+    np.testing.assert_allclose(with_them.eigenvalues_ * 40, without.eigenvalues_ * 30, rtol=1e-10)
+    np.testing.assert_allclose(with_them.components_[:, 30:], 0, atol=1e-12)
 
 
 def test_samples_without_calls_are_refused_by_name() -> None:
@@ -153,6 +170,9 @@ def test_samples_with_calls_on_other_chromosomes_alone_are_refused_too() -> None
         ({"n_components": 0}, "whole number from 1"),
         ({"n_components": 60}, "at most 59 components"),
         ({"tol": 0}, "tol=0 must lie"),
+        ({"max_passes": 0}, "max_passes=0 must be a whole number"),
+        ({"max_passes": "many"}, "max_passes='many'"),
+        ({"random_state": -1}, "random_state=-1 must not be negative"),
         ({"missing": "pairwise", "solver": "krylov"}, "needs the whole matrix"),
     ],
 )
@@ -167,8 +187,9 @@ def test_parameters_are_checked(arguments: dict[str, Any], message: str) -> None
         (np.array([[0.0, 1.5], [1.0, 2.0]]), r"Row 0, column 1 is .*1\.5.*use gramian\.PCA"),
         (np.array([["a", "b"]]), "dtype"),
         (np.zeros(3), "table of samples"),
-        (np.zeros((4, 3)), "No SNP is left of 3: 3 the same in all samples"),
+        (np.zeros((4, 3)), "No SNP is left of 3: 3 of one allele alone"),
         (np.full((4, 3), np.nan), "No SNP is left"),
+        (np.ones((4, 3)), "No SNP is left of 3: 3 heterozygous in all samples"),
         (np.zeros((0, 3)), "nothing to analyse"),
         (np.array([[1, 0, 2]]), "No SNP is left"),
     ],
@@ -186,6 +207,110 @@ def test_transform_refuses_other_snps() -> None:
     for other in (Genotypes.from_calls(G[:50]), Genotypes.from_calls(G, snps=swapped)):
         with pytest.raises(ValueError, match=r"genetics\.project"):
             pca.transform(other)
+
+
+def test_transform_refuses_swapped_alleles_of_the_snps_used_alone() -> None:
+    G = people(p=30)
+    G[4] = 2
+    pca = GenotypePCA(2).fit(Genotypes.from_calls(G))
+    used = np.delete(G, 4, axis=0)
+    expected = pca.transform(Genotypes.from_calls(G))
+    np.testing.assert_allclose(pca.transform(Genotypes.from_calls(used, snps=pca.snps_)), expected, atol=1e-12)
+    swapped = replace(pca.snps_, a1=pca.snps_.a2, a2=pca.snps_.a1)
+    with pytest.raises(ValueError, match="same names and alleles"):
+        pca.transform(Genotypes.from_calls(used, snps=swapped))
+
+
+def test_columns_of_a_frame_are_known_by_their_names() -> None:
+    G = people(p=30)
+    frame = pd.DataFrame(np.where(G < 0, np.nan, G).T, columns=[f"rs{j}" for j in range(30)])
+    pca = GenotypePCA(2).fit(frame)
+    scores = pca.transform(frame)
+    assert pca.feature_names_in_.tolist() == pca.snps_.id.tolist() == list(frame.columns)
+    assert np.array_equal(pca.transform(frame.to_numpy()), scores)
+    assert np.array_equal(pca.transform(frame.astype("Int64")), scores)
+    with pytest.raises(ValueError, match="same order"):
+        pca.transform(frame[frame.columns[::-1]])
+    assert np.array_equal(GenotypePCA(2).fit(frame.to_numpy()).transform(frame), scores)
+    assert not hasattr(pca.fit(G.T), "feature_names_in_")
+
+
+def test_a_refused_fit_leaves_nothing_behind() -> None:
+    pca = GenotypePCA(60)
+    with pytest.raises(ValueError, match="at most 59"):
+        pca.fit(people().T)
+    with pytest.raises(NotFittedError):
+        pca.transform(people().T)
+
+
+def test_a_sparse_matrix_is_refused_with_the_remedy() -> None:
+    with pytest.raises(ValueError, match=r"X\.toarray\(\)"):
+        GenotypePCA(1).fit(sparse.csr_array(np.eye(4)))
+
+
+@pytest.mark.parametrize("solver", ["exact", "krylov"])
+@pytest.mark.parametrize("shape", [(2, 40), (30, 1)])
+def test_one_eigenvalue_is_found_and_not_tested(shape: tuple[int, int], solver: str) -> None:
+    G = np.random.default_rng(1).binomial(2, 0.5, shape)
+    pca = GenotypePCA(1, solver=solver, precision="double").fit(G)
+    s = np.linalg.svd(standardised(G.T, "plink"), compute_uv=False)
+    np.testing.assert_allclose(pca.singular_values_, s[:1], rtol=1e-12)
+    assert (len(pca.tracy_widom_.statistics), pca.n_separated_) == (0, 0)
+
+
+def test_people_who_are_there_thrice_add_no_eigenvalues_to_the_test() -> None:
+    G = np.tile(people(n=12, p=400, missing=0.0), (1, 3))
+    table = GenotypePCA(2, solver="exact").fit(Genotypes.from_calls(G)).tracy_widom_
+    lam = np.linalg.svd(standardised(G, "plink"), compute_uv=False)[:11] ** 2  # 12 people less their mean
+    want = tracy_widom_statistics(lam)
+    np.testing.assert_allclose(table.statistics, want.statistics, rtol=1e-8)
+
+
+def test_a_tolerance_below_single_precision_is_met_in_double() -> None:
+    pca = GenotypePCA(2, solver="krylov", tol=1e-8).fit(Genotypes.from_calls(people(n=200, p=2000)))
+    assert pca.components_.dtype == np.float64
+    assert pca.certificate_.converged
+    assert pca.certificate_.residuals.max() <= 1e-8
+
+
+def test_few_samples_are_solved_exactly_however_few_snps() -> None:
+    G = people(n=200, p=90)
+    pca = GenotypePCA(3).fit(Genotypes.from_calls(G))
+    assert pca.certificate_.method.startswith("exact")
+    assert pca.certificate_.reason == "200 samples make a small Gram matrix"
+    np.testing.assert_allclose(
+        pca.singular_values_, np.linalg.svd(standardised(G, "plink"), compute_uv=False)[:3], rtol=1e-10
+    )
+
+
+def test_scores_are_fitted_in_several_passes_where_pairs_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    G = Genotypes.from_calls(people(missing=0.2))
+    whole = GenotypePCA(3, missing="least-squares").fit(G).eigenvectors_
+    monkeypatch.setattr(_refitting, "PAIR_BYTES", 1)
+    np.testing.assert_allclose(GenotypePCA(3, missing="least-squares").fit(G).eigenvectors_, whole, atol=1e-12)
+
+
+def test_scores_are_not_fitted_to_fewer_genotypes_than_there_are_scores() -> None:
+    G = people()
+    G[3:, 7] = -1
+    with pytest.raises(ValueError, match=r"1 of 60 samples have too few genotypes to fit 5 scores to: s8\. Leave"):
+        GenotypePCA(5, missing="least-squares").fit(Genotypes.from_calls(G))
+
+
+def test_a_view_is_standardised_by_its_own_samples(tmp_path: Path) -> None:
+    G = people(n=61, p=300)
+    rng = np.random.default_rng(0)
+    kept, snps = np.sort(rng.choice(61, 30, replace=False)), np.sort(rng.choice(300, 200, replace=False))
+    path = write_bed(tmp_path / "all.bed", G)
+    content = np.fromfile(path, np.uint8)
+    content[18::16] |= 0b01_10_11_00  # bits after the last sample
+    content.tofile(path)
+    view, alone = open_bed(path).select(kept, snps), Genotypes.from_calls(G[snps][:, kept])
+    for options in ({"solver": "exact"}, {"missing": "pairwise"}, {"missing": "least-squares"}):
+        one, other = (GenotypePCA(2, **options).fit(source) for source in (view, alone))
+        np.testing.assert_allclose(one.eigenvectors_, other.eigenvectors_, atol=1e-12)
+        np.testing.assert_allclose(one.tracy_widom_.statistics, other.tracy_widom_.statistics, rtol=1e-9)
+        assert np.array_equal(one.allele_frequency_, other.allele_frequency_)
 
 
 class TestNoise:
@@ -215,6 +340,16 @@ class TestNoise:
         assert abs(gap) < 4 * few.effective_markers_error_
         assert all_of.tracy_widom_.significant(0.001) == few.n_separated_ == 2
 
+    def test_statistics_are_off_by_as_much_as_they_say(self) -> None:
+        off = []
+        for seed in range(20):
+            G = Genotypes.from_calls(people(n=60, p=300, spread=0.0, seed=seed))
+            few, exact = (GenotypePCA(2, solver=way, random_state=seed).fit(G) for way in ("krylov", "exact"))
+            assert not exact.statistic_errors_.any()
+            off.append((few.tracy_widom_.statistics[0] - exact.tracy_widom_.statistics[0]) / few.statistic_errors_[0])
+        # an error estimated from 8 probes: their ratio follows Student's law with 7 degrees of freedom, of variance 7/5
+        assert 0.7 < np.sqrt(np.mean(np.square(off))) < 1.9
+
     @pytest.mark.parametrize("p", [150, 700])
     def test_fewer_snps_than_samples(self, p: int) -> None:
         G = people(n=500, p=p)
@@ -235,6 +370,46 @@ class TestNoise:
             )
         assert not pca.certificate_.converged
 
+    @pytest.mark.parametrize("max_passes", [1, 3, 8])
+    def test_components_that_had_no_time_to_show_are_not_called_noise(self, max_passes: int) -> None:
+        G = Genotypes.from_calls(people(300, 2000, 0.03))
+        assert GenotypePCA(3, solver="exact").fit(G).n_separated_ == 2
+        with pytest.warns(ConvergenceWarning, match="3 of 3 components have a residual"):
+            pca = GenotypePCA(3, solver="krylov", max_passes=max_passes).fit(G)
+        assert not pca.certificate_.converged
+        assert pca.certificate_.judged == 3
+        assert pca.certificate_.notes == ()
+
+    def test_what_was_not_waited_for_is_said_only_where_it_was_not(self) -> None:
+        G = Genotypes.from_calls(people(n=12, p=300, spread=0.0))
+        found = GenotypePCA(4, solver="krylov").fit(G).certificate_
+        assert np.all(found.residuals <= 1e-5)  # the basis is soon the whole space
+        assert "lie inside the noise" in found.notes[0]
+        assert "not waited for" not in found.notes[0]
+        G = Genotypes.from_calls(people(n=400, p=2000, spread=0.0))
+        found = GenotypePCA(4, solver="krylov").fit(G).certificate_
+        assert f"not waited for (the largest is {found.residuals.max():.1e})" in found.notes[0]
+
+
+def test_progress_comes_one_call_at_a_time_and_misses_no_block() -> None:
+    inside, together, last = [0], [], [0.0]
+
+    def say(progress: Progress) -> None:
+        inside[0] += 1
+        together.append(inside[0])
+        time.sleep(1e-4)
+        last[0] = progress.passes
+        inside[0] -= 1
+
+    tracker = Tracker(say, "krylov", 100)
+    threads = [threading.Thread(target=lambda: [tracker.block(2, 100) for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(together) == 1
+    assert last[0] == 4.0
+
 
 def test_progress_is_reported() -> None:
     seen: list[Progress] = []
@@ -248,7 +423,9 @@ def test_progress_is_reported() -> None:
 
 def test_a_line_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
     GenotypePCA(2, verbose=True).fit(Genotypes.from_calls(people()))
-    assert "GenotypePCA: exact, pass" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "GenotypePCA: exact, pass" in shown
+    assert shown.endswith("\n")
 
 
 # The other checks feed normal deviates to fit, which are no copies of an allele.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,31 @@ def test_rows_are_samples_with_nan_where_missing(bed: Path) -> None:
         np.testing.assert_array_equal(X, np.where(CALLS < 0, np.nan, CALLS).T)
 
 
+def test_rows_of_samples_far_apart_take_no_more_memory_than_they_hold() -> None:
+    calls = np.random.default_rng(0).integers(-1, 3, (2000, 4000)).astype(np.int8)
+    view = Genotypes.from_calls(calls).select(samples=[1, 2000, 3999])
+    tracemalloc.start()
+    (block,) = view.blocks(3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    want = calls[:, [1, 2000, 3999]].T
+    np.testing.assert_array_equal(block.values, np.where(want < 0, np.nan, want))
+    assert peak < 2**20  # the calls of everybody between them are 8 MB
+
+
+def test_bits_after_the_last_sample_mean_nothing(bed: Path) -> None:
+    content = bytearray(bed.read_bytes())
+    clean = open_bed(bed)
+    by_snp, by_sample = clean.counts()
+    content[4::2] = bytes(byte | 0b10_11_01_00 for byte in content[4::2])  # 5 samples leave 3 places in a second byte
+    bed.write_bytes(content)
+    G = open_bed(bed)
+    assert np.array_equal(G.calls(0, 3), CALLS)
+    assert np.array_equal(G.counts().by_snp, by_snp)
+    assert np.array_equal(G.counts().by_sample, by_sample)
+    np.testing.assert_array_equal(next(G.blocks()).values, np.where(CALLS < 0, np.nan, CALLS).T)
+
+
 def test_pca_takes_a_bed_file_as_any_other(bed: Path) -> None:
     found = gramian.PCA(n_components=1).fit(open_bed(bed).select(snps=[2]))
     assert np.isclose(found.explained_variance_[0], np.var(CALLS[2], ddof=1))
@@ -82,6 +108,10 @@ def test_indices_must_ascend(bed: Path) -> None:
             open_bed(bed).select(snps=wrong)
     with pytest.raises(ValueError, match="mask"):
         open_bed(bed).select(samples=[True, False])
+    for wrong in ([0.5, 1.7], slice(0, 2), ["a"]):
+        with pytest.raises(ValueError, match="samples: a mask or indices were expected"):
+            open_bed(bed).select(samples=wrong)
+    assert open_bed(bed).select(samples=[]).shape == (0, 3)
 
 
 @pytest.mark.parametrize("separator", [" ", "   ", "\t", " \t "])
@@ -173,6 +203,15 @@ class TestRefusals:
         bed.with_suffix(".bim").write_text(BIM.replace("200", "2e2x"))
         with pytest.raises(ValueError, match=r"t\.bim: line 2: the position '2e2x' is not a number"):
             open_bed(bed)
+
+    def test_the_line_is_the_one_an_editor_shows(self, bed: Path) -> None:
+        bed.with_suffix(".bim").write_text("\n" + BIM.replace("200", "x").replace("2\trs2", "\n\n2\trs2"))
+        with pytest.raises(ValueError, match=r"t\.bim: line 5: the position 'x'"):
+            open_bed(bed)
+
+    def test_a_name_without_its_ending(self, bed: Path) -> None:
+        with pytest.raises(FileNotFoundError, match=r"t: no such file; .*t\.bed is there"):
+            open_bed(bed.with_suffix(""))
 
     def test_not_utf8(self, bed: Path) -> None:
         bed.with_suffix(".fam").write_bytes(FAM.encode().replace(b"F2", b"F\xfc"))

@@ -21,7 +21,6 @@ Calls = npt.NDArray[np.int8]
 Counts = npt.NDArray[np.int64]
 
 A1_COPIES = np.array([2, -1, 1, 0], dtype=np.int8)  # of the codes 00, 01, 10, 11
-CODE = np.array([1, 3, 2, 0], dtype=np.uint8)  # of −1 (missing), 0, 1, 2 copies
 SUM = 255  # rows whose bytes may be added before a byte overflows
 
 
@@ -64,13 +63,25 @@ def pack(copies: npt.ArrayLike) -> Bytes:
     array([[ 0,  1,  2, -1,  1]], dtype=int8)
     """
     given = np.asarray(copies)
-    g = given.astype(np.int8, copy=False)
-    rows, n = g.shape
-    if not np.array_equal(g, given) or (g.size and not (g.min() >= -1 and g.max() <= 2)):
+    with np.errstate(invalid="ignore"):  # a NaN is refused below, whatever it is cast to
+        g = given.astype(np.int8, copy=False)
+    n = g.shape[1]
+    if not (g is given or np.array_equal(g, given)) or (g.size and not (g.min() >= -1 and g.max() <= 2)):
         raise ValueError("Genotypes are 0, 1 or 2 copies of an allele, and −1 where missing.")
-    codes = np.zeros((rows, -(-n // 4) * 4), dtype=np.uint8)
-    codes[:, :n] = np.take(CODE, g + 1, mode="clip")
-    return np.asarray(codes[:, 0::4] | codes[:, 1::4] << 2 | codes[:, 2::4] << 4 | codes[:, 3::4] << 6, dtype=np.uint8)
+    # the lower bit is set for missing and none, the upper one for one copy and none: 255 is −1 without its sign
+    lower = np.take(_spread(), np.packbits(g <= 0, axis=1, bitorder="little"))
+    upper = np.take(_spread(), np.packbits(g.view(np.uint8) <= 1, axis=1, bitorder="little"))
+    upper <<= 1
+    lower |= upper
+    return np.ascontiguousarray(lower.view(np.uint8)[:, : -(-n // 4)])
+
+
+@cache
+def _spread() -> npt.NDArray[np.uint16]:
+    """For every byte the word with its bits at the even places, 0 between them, the lowest byte first."""
+    at = np.arange(8, dtype=np.uint16)
+    words = np.sum(((np.arange(256, dtype=np.uint16)[:, None] >> at) & 1) << 2 * at, axis=1)
+    return np.asarray(words, dtype="<u2")
 
 
 def sample_mask(samples: npt.NDArray[np.intp], width: int) -> SampleMask:

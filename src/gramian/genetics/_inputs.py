@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
+from gramian.sources.frames import frame_names, frame_to_array, is_frame
 from gramian.sources.plink import Genotypes, Snps, open_bed
 
-__all__ = ["aligned", "as_genotypes", "usable"]
+__all__ = ["aligned", "as_genotypes", "check_size", "column_names", "is_table", "usable"]
 
 AUTOSOMES = frozenset(str(i) for i in range(1, 23))
 SHOWN = 5  # samples named in an error
@@ -24,7 +27,9 @@ def as_genotypes(X: Any) -> Genotypes:
         return X
     if isinstance(X, (str, os.PathLike)):
         return open_bed(X)
-    table = np.asarray(X)
+    if sp.issparse(X):
+        raise ValueError("Genotypes in a sparse matrix are not read: pass X.toarray(), two bits of which are kept.")
+    table = frame_to_array(X) if is_frame(X) else np.asarray(X)
     if table.ndim != 2:
         raise ValueError(f"Genotypes are a table of samples × SNPs, not an array of shape {table.shape}.")
     if table.dtype.kind not in "iufb":
@@ -38,7 +43,20 @@ def as_genotypes(X: Any) -> Genotypes:
             f"Row {i}, column {j} is {table[i, j]!r}: genotypes are 0, 1 or 2 copies of an allele, and NaN or −1 if "
             "missing. For other numbers use gramian.PCA."
         )
-    return Genotypes.from_calls(table.T.astype(np.int8))
+    names = column_names(X)
+    snps = Snps.numbered(table.shape[1])
+    snps = snps if names is None else replace(snps, id=np.array([*names, None], dtype=object)[:-1])
+    return Genotypes.from_calls(table.T.astype(np.int8), snps=snps)
+
+
+def is_table(X: Any) -> bool:
+    """Whether X is an array or a data frame, whose columns are known by their place, or by a name at most."""
+    return not isinstance(X, (Genotypes, str, os.PathLike))
+
+
+def column_names(X: Any) -> list[str] | None:
+    """The names of a data frame's columns, where all of them are text."""
+    return frame_names(X) if is_frame(X) else None
 
 
 def usable(source: Genotypes, autosomes: bool) -> tuple[Genotypes, Mask, dict[str, int]]:
@@ -49,16 +67,20 @@ def usable(source: Genotypes, autosomes: bool) -> tuple[Genotypes, Mask, dict[st
     calls = by_snp[:, :3].sum(axis=1)
     on = np.array([name in AUTOSOMES for name in source.snps.chromosome]) if autosomes else np.ones(len(calls), bool)
     absent = on & (calls == 0)
-    constant = on & ~absent & (by_snp[:, :3].max(axis=1) == calls)
+    constant = (
+        on & ~absent & (by_snp[:, [0, 2]].max(axis=1) == calls)
+    )  # all heterozygous is not: PLINK counts such SNPs
     kept = on & ~absent & ~constant
     dropped = {
         "not on an autosome": int((~on).sum()),
         "without a call": int(absent.sum()),
-        "the same in all samples": int(constant.sum()),
+        "of one allele alone": int(constant.sum()),
     }
-    if not kept.any():
+    if not np.any(by_snp[kept, :3].max(axis=1, initial=0) < calls[kept]):
         reasons = ", ".join(f"{count} {why}" for why, count in dropped.items() if count)
         remedy = " Use chromosomes='all'." if dropped["not on an autosome"] else ""
+        alike = f"{kept.sum()} heterozygous in all samples" if kept.any() else ""
+        reasons = ", ".join(filter(None, [reasons, alike]))
         raise ValueError(f"No SNP is left of {len(kept)}: {reasons}.{remedy}")
     view = source if kept.all() else source.select(snps=kept)
     _refuse_silent(source, view, int((~kept).sum()))
@@ -81,14 +103,20 @@ def _refuse_silent(source: Genotypes, view: Genotypes, dropped: int) -> None:
     )
 
 
-def aligned(source: Genotypes, mask: Mask, snps: Snps) -> Genotypes:
-    """The SNPs of a fit among those of a source that lists the same ones."""
-    if source.shape[1] == len(mask):
-        view = source.select(snps=mask)
-        if all(np.array_equal(getattr(view.snps, name), getattr(snps, name)) for name in ("id", "a1", "a2")):
-            return view
-    elif source.shape[1] == len(snps) and np.array_equal(source.snps.id, snps.id):
-        return source
+def check_size(n: int, p: int, k: int) -> None:
+    """Refuse more components than there are: the samples' mean is taken out, which leaves n − 1 directions."""
+    if n < 2:
+        raise ValueError(f"Components need at least 2 samples; there is {n}.")
+    if k > min(n - 1, p):
+        raise ValueError(f"n_components={k}: {n} samples and {p} SNPs have at most {min(n - 1, p)} components.")
+
+
+def aligned(source: Genotypes, mask: Mask, snps: Snps, by_place: bool = False) -> Genotypes:
+    """The SNPs of a fit among those of a source that lists the same ones; of a table without names, by their place."""
+    view = source.select(snps=mask) if source.shape[1] == len(mask) else source
+    same = (np.array_equal(getattr(view.snps, name), getattr(snps, name)) for name in ("id", "a1", "a2"))
+    if len(view.snps) == len(snps) and (by_place or all(same)):
+        return view
     raise ValueError(
         f"The {source.shape[1]} SNPs given are not the {len(mask)} of the fit, with the same names and alleles in the "
         "same order. gramian.genetics.project matches SNPs by name or position, and flips alleles."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gramian.analysis.eigenvalue_tests import TracyWidomTable, tracy_widom_from_sums
 from gramian.analysis.tracy_widom import tracy_widom_quantile
 
-__all__ = ["Noise", "Probes"]
+__all__ = ["ALPHA", "Noise", "Probes", "untested"]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -37,17 +37,29 @@ class Noise:
     error : float
         Standard error, relative, of this sum over the eigenvalues that were not computed, and so of the effective
         number of markers; 0 where all were.
+    spread : float
+        This sum.
     """
 
     count: int
     total: float
     deviation: float
     error: float = 0.0
+    spread: float = 0.0
+
+    def statistic_errors(self, eigenvalues: Vector) -> Vector:
+        """Standard errors of the statistics: half the change from one error less to one more."""
+        if self.error in (0.0, np.inf):
+            return np.full(len(eigenvalues), self.error)
+        shift = min(self.error, 0.9) * self.spread
+        less, more = (replace(self, deviation=self.deviation + by).table(eigenvalues) for by in (-shift, shift))
+        return np.asarray(np.abs(more.statistics - less.statistics) / 2)
 
     def table(self, eigenvalues: Vector) -> TracyWidomTable:
         """Test the leading eigenvalues as far as some are left to compare with."""
         few = eigenvalues[: self.count - 1]
-        return tracy_widom_from_sums(few[few > 0], self.count, self.total, self.deviation)
+        few = few[few > 0]
+        return tracy_widom_from_sums(few, self.count, self.total, self.deviation) if len(few) else untested()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +102,8 @@ class Probes:
         each = np.sum(rest**2, axis=0) - null * mean**2
         spread, error = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
         squares = max(spread, 0.0) + left * mean**2 + float(np.sum(eigenvalues**2))
-        return Noise(
-            self.count, self.total, squares - self.total**2 / self.count, error / spread if spread > 0 else np.inf
-        )
+        deviation = squares - self.total**2 / self.count
+        return Noise(self.count, self.total, deviation, error / spread if spread > 0 else np.inf, max(spread, 0.0))
 
     def separated(self, eigenvalues: Vector, U: Matrix) -> int:
         """How many leading components lie above the edge of the noise that remains when they are taken out."""
@@ -118,6 +129,11 @@ class Probes:
         """
         n, b = self.omega.shape
         return float((np.log(4 * n / b) / (4 * max(passes, 1))) ** 2)
+
+
+def untested() -> TracyWidomTable:
+    """The table where there is but one eigenvalue, and nothing to compare it with."""
+    return TracyWidomTable(*(np.empty(0) for _ in range(4)))
 
 
 @cache

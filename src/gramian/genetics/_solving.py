@@ -12,7 +12,7 @@ import scipy.linalg
 
 from gramian.analysis.eigenvalue_tests import TracyWidomTable, tracy_widom_statistics
 from gramian.compute.memory import refuse_beyond_memory
-from gramian.genetics._noise import Noise, Probes
+from gramian.genetics._noise import ALPHA, Noise, Probes, untested
 from gramian.operators import GenotypeOperator
 from gramian.results import Spectrum
 from gramian.spectral import Krylov
@@ -25,11 +25,10 @@ __all__ = ["Found", "Problem", "exact", "krylov", "rule"]
 
 Matrix = npt.NDArray[np.float64]
 
-SPECTRUM_LIMIT = 10_000  # people up to whom all eigenvalues are computed: three minutes here
-NOISE_NOTE = (
-    "{which} lie{s} inside the noise (below the Tracy–Widom edge at 0.001): directions that these data do not "
-    "determine, and no method finds the same ones twice. A component more than {gap:.1%} above the edge would have "
-    "shown."
+NOISE_NOTE = "{which} inside the noise (below the Tracy–Widom edge at 0.001): {they} out of the rest of the spectrum."
+UNWAITED_NOTE = (
+    " Residuals there were not waited for (the largest is {worst:.1e}): programs that stop at such residuals each find "
+    "other directions. A component more than {gap:.1%} above the edge would have shown."
 )
 PAIRWISE_NOTE = (
     "Eigenvectors of the matrix whose entries are divided by the calls that two samples share, as PLINK does; it is "
@@ -53,18 +52,23 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Triplets with their certificate, the test of the eigenvalues, and all eigenvalues of ZZᵀ where computed."""
+    """Triplets with their certificate, the test of the eigenvalues, and all eigenvalues of ZZᵀ where computed.
+
+    ``separated`` is how many of the triplets stand out of the noise.
+    """
 
     spectrum: Spectrum
     tracy_widom: TracyWidomTable
     noise: Noise
+    separated: int
     all_eigenvalues: npt.NDArray[np.float64] | None = None
 
 
 def rule(n: int, p: int, k: int) -> Choice:
-    """The choice between the two: by what the Gram matrix costs in passes, and whether it fits."""
-    choice = choose(Facts(n=n, p=p, k=k, sparse=False, resident=True))
-    return Choice("krylov", choice.reason, fallback=n <= SPECTRUM_LIMIT and p > n) if p < n else choice
+    """The choice between the two: by what the Gram matrix of the samples costs in passes, and whether it fits."""
+    choice = choose(Facts(n=n, p=max(n, p), k=k, sparse=False, resident=True))  # it is n×n whatever p
+    few = choice.solver == "exact" and p < n
+    return replace(choice, reason=f"{n} samples make a small Gram matrix") if few else choice
 
 
 def krylov(problem: Problem, choice: Choice) -> Found:
@@ -91,30 +95,35 @@ def krylov(problem: Problem, choice: Choice) -> Found:
 
 def _finished(problem: Problem, found: Spectrum, probes: Probes, passes: int) -> Found:
     """Count and name the components that lie in the noise, and test the eigenvalues."""
-    U, lam = np.asarray(found.left, dtype=np.float64), found.eigenvalues
+    U, lam, k = np.asarray(found.left, dtype=np.float64), found.eigenvalues, problem.k
     separated = probes.separated(lam, U)
     noise = probes.noise(lam[:separated], U[:, :separated])
-    certificate = found.certificate.with_(passes=passes, judged=separated)
-    if separated < problem.k:
-        certificate = certificate.with_(notes=(_noise_note(separated, problem.k, probes.resolution(passes - 3)),))
+    worst = float(found.certificate.residuals.max())
+    # stopped while all were waited for, before they had had time to show: none may be called noise
+    early = found.certificate.judged == k and not worst <= problem.tol
+    certificate = found.certificate.with_(passes=passes, judged=k if early else separated)
+    if separated < k and not early:
+        unwaited = worst if worst > problem.tol else None
+        certificate = certificate.with_(notes=(_noise_note(separated, k, unwaited, probes.resolution(passes - 3)),))
     remedy = f"Raise tol={problem.tol:g} or max_passes={problem.max_passes}, or use solver='exact'."
     warn_unless_converged(certificate, remedy)
-    return Found(replace(found, certificate=certificate), noise.table(lam), noise)
+    return Found(replace(found, certificate=certificate), noise.table(lam), noise, separated)
 
 
-def _noise_note(separated: int, k: int, gap: float) -> str:
+def _noise_note(separated: int, k: int, unwaited: float | None, gap: float) -> str:
+    """Name the components in the noise, and say what is not known of them if the iteration ended before they did."""
     one = k - separated == 1
-    which = f"Component {k}" if one else f"Components {separated + 1} to {k}"
-    return NOISE_NOTE.format(which=which, s="s" if one else "", gap=gap)
+    which = f"Component {k} lies" if one else f"Components {separated + 1} to {k} lie"
+    note = NOISE_NOTE.format(which=which, they="it does not stand" if one else "they do not stand")
+    return note if unwaited is None else note + UNWAITED_NOTE.format(worst=unwaited, gap=gap)
 
 
 def exact(problem: Problem, reason: str) -> Found:
     """Every eigenvalue, through the n×n matrix of the samples' products: one pass, n²M operations."""
     A, k = problem.A, problem.k
     n, p = A.shape
-    refuse_beyond_memory(
-        32.0 * n * n, f"The exact way for {n} samples", "Use solver='krylov', which needs no such matrix."
-    )
+    remedy = "Use solver='krylov', which needs no such matrix" + (", and missing='mean'." if problem.pairwise else ".")
+    refuse_beyond_memory(32.0 * n * n, f"The exact way for {n} samples", remedy)
     before = A.passes
     K = A.cogram()
     if problem.pairwise:
@@ -138,7 +147,14 @@ def exact(problem: Problem, reason: str) -> Found:
     warn_unless_converged(result.certificate, "Raise tol, or use precision='double'.")
     m = min(n - 1, p)
     noise = Noise(m, float(lam[:m].sum()), float(m * lam[:m].var()))
-    return Found(result, tracy_widom_statistics(lam[:m][lam[:m] > 0]), noise, lam)
+    table = _tested(lam[:m], 4 * np.sqrt(n) * epsilon(A))
+    return Found(result, table, noise, min(table.significant(ALPHA), k), lam)
+
+
+def _tested(lam: npt.NDArray[np.float64], rounding: float) -> TracyWidomTable:
+    """Test all eigenvalues but those that are zero, as those of people who are in the data twice are."""
+    lam = lam[lam > rounding * lam[0]]
+    return tracy_widom_statistics(lam) if len(lam) > 1 else untested()
 
 
 def _triplets(A: GenotypeOperator, U: Matrix, values: Any, residuals: Any, problem: Problem) -> Triplets:
@@ -158,6 +174,6 @@ def _shared_calls(A: GenotypeOperator) -> Matrix:
         names = A.source.samples.names
         raise ValueError(
             f"{names[i]} and {names[j]} have no genotype in common: missing='pairwise' has nothing to divide by. Use "
-            " missing='mean', or leave one of them out."
+            "missing='mean', or leave one of them out."
         )
     return np.asarray(N)

@@ -3,47 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.genetics._inputs import aligned, as_genotypes, usable
+from gramian.genetics._inputs import aligned, as_genotypes, check_size, column_names, is_table, usable
+from gramian.genetics._progress import Progress, Tracker, teller
 from gramian.genetics._refitting import least_squares_vectors
 from gramian.genetics._solving import Found, Problem, exact, krylov, rule
 from gramian.genetics._standardise import SCALES, standardise
 from gramian.operators import GenotypeOperator
-from gramian.spectral.krylov import History
+from gramian.spectral.auto import Choice
 
 __all__ = ["GenotypePCA", "Progress"]
 
 SINGLE = 1e11  # operations n²M of the exact way from which it is taken in float32: a second or two in float64
-
-
-class Progress(NamedTuple):
-    """Where a fit stands: what ``verbose`` is called with.
-
-    Attributes
-    ----------
-    stage : str
-        "counting", "iterating" or "exact".
-    passes : float
-        Passes over the genotypes so far, with the part of the present one.
-    expected : float or None
-        How many there may be in all, where that can be told.
-    residual : float or None
-        The largest residual waited for.
-    """
-
-    stage: str
-    passes: float
-    expected: float | None
-    residual: float | None
+FINE = 1e-6  # tolerance that products in float32, which round to half of it, cannot be held to
 
 
 class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -76,14 +57,15 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     tol : float, default=1e-5
         Residual to reach, relative to the largest singular value.
     max_passes : int, default=200
-        Most passes of ``krylov``.
+        Passes after which ``krylov`` stops short, with a warning; two more certify what was found.
     precision : {"auto", "single", "double"}, default="auto"
         Of the multiplications; sums over blocks are in float64 always. ``auto`` is single for ``krylov``, and for the
-        exact way where it would take long.
-    random_state : int, default=0
+        exact way where it would take long, unless the tolerance is below 1e-6.
+    random_state : int, RandomState or None, default=0
         Seed of the start vectors.
     verbose : bool or callable, default=False
-        Whether to show progress on standard error, or what to call with a :class:`Progress`.
+        Whether to show progress on standard error, or what to call with a :class:`Progress`: one call at a time, from
+        any thread.
 
     Attributes
     ----------
@@ -93,6 +75,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         λ, in the scale that ``eigenvalue_scale_`` names.
     singular_values_, components_ : ndarray of shape (k,), (k, p)
         Σ and Vᵀ, of the SNPs used.
+    score_lengths_ : ndarray of shape (k,)
+        What scores are divided by to be ``eigenvectors_``: Σ, or the lengths of scores fitted by least squares.
     explained_variance_ratio_ : ndarray of shape (k,)
         λ/Σλ.
     total_variance_ : float
@@ -111,12 +95,16 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Statistic, p-value and effective number of markers of each component (all of them from the exact solver).
     effective_markers_error_ : float
         Standard error of the effective number of markers after the separated components, relative; 0 if exact.
+    statistic_errors_ : ndarray
+        What this makes of the statistics in the table: their standard errors, 0 if exact.
     n_separated_ : int
         Components that stand out of the noise, as far as they were computed.
     certificate_ : Certificate
         Method, passes, residual of each component, and whether the tolerance was met.
     n_samples_, n_features_in_ : int
         Samples, and SNPs given.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where a data frame was given.
 
     Examples
     --------
@@ -175,19 +163,21 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         self._check_parameters()
         source = as_genotypes(X)
-        self._say("counting", 0.0, None, None)
-        kept, self.snp_mask_, self.dropped_ = usable(source, self.chromosomes == "autosomes")
-        self._check_size(*kept.shape)
+        teller(self.verbose)(Progress("counting", 0.0, None, None))
+        kept, mask, dropped = usable(source, self.chromosomes == "autosomes")
+        check_size(*kept.shape, self.n_components)
         standard = standardise(kept.snp_counts(), self.scaling)
         found = self._solve(kept, standard)
+        self.snp_mask_, self.dropped_ = mask, dropped
         self.n_samples_, self.n_features_in_ = source.shape
         self.samples_, self.snps_ = kept.samples, kept.snps
         self.mean_, self.scale_, self.allele_frequency_ = standard.mean, standard.scale, standard.frequency
         self._name(found, kept.shape[1])
+        self._remember_columns(X)
         if self.missing == "least-squares":
-            self.eigenvectors_ = least_squares_vectors(
-                kept, self.eigenvectors_, self.singular_values_, self.components_
-            )
+            self._refit(kept)
+        if self.verbose is True:
+            sys.stderr.write("\n")
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[Any]:
@@ -202,7 +192,9 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         are not the same.
         """
         check_is_fitted(self)
-        source = aligned(as_genotypes(X), self.snp_mask_, self.snps_)
+        unnamed = column_names(X) is None or not hasattr(self, "feature_names_in_")
+        by_place = getattr(self, "_of_table", False) and is_table(X) and unnamed
+        source = aligned(as_genotypes(X), self.snp_mask_, self.snps_, by_place)
         A = GenotypeOperator(source, self.mean_, self.scale_, dtype=self.components_.dtype)
         return np.asarray(A.matmat(np.ascontiguousarray(self.components_.T)))
 
@@ -210,10 +202,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def eigenvalue_scale_(self) -> str:
         """What ``eigenvalues_`` are the eigenvalues of."""
         check_is_fitted(self)
-        pairs = (
-            "; each pair divided by the SNPs at which both have calls, not by M" if self.missing == "pairwise" else ""
-        )
-        return SCALES[self.scaling] + pairs
+        pairs = "; each pair divided by the SNPs at which both have calls, not by M"
+        return SCALES[self.scaling] + (pairs if self.missing == "pairwise" else "")
 
     @property
     def _n_features_out(self) -> int:
@@ -227,50 +217,60 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return tags
 
     def _solve(self, kept: Any, standard: Any) -> Found:
-        n, p = kept.shape
+        (n, p), pairwise = kept.shape, self.missing == "pairwise"
         choice = rule(n, p, self.n_components)
-        asked = {"exact": "asked for", "krylov": "asked for"}.get(self.solver)
-        solver = "exact" if self.missing == "pairwise" else choice.solver if asked is None else self.solver
-        operations = float(n) * n * p if solver == "exact" else np.inf
-        double = self.precision == "double" or (self.precision == "auto" and operations <= SINGLE)
-        tracker = _Tracker(self._say, solver, p)
+        if self.solver != "auto":
+            choice = Choice(self.solver, "asked for")
+        elif pairwise:
+            choice = Choice("exact", "counts of pairs need the whole matrix")
+        operations = float(n) * n * p if choice.solver == "exact" else np.inf
+        double = self.precision == "double" or (self.precision == "auto" and (operations <= SINGLE or self.tol < FINE))
+        tracker, dtype = Tracker(teller(self.verbose), choice.solver, p), np.float64 if double else np.float32
         problem = Problem(
-            A=GenotypeOperator(
-                kept, standard.mean, standard.scale, dtype=np.float64 if double else np.float32, progress=tracker.block
-            ),
+            A=GenotypeOperator(kept, standard.mean, standard.scale, dtype=dtype, progress=tracker.block),
             k=self.n_components,
             total=float(standard.squares.sum()),
             tol=float(self.tol),
             max_passes=int(self.max_passes),
-            seed=int(self.random_state),
-            pairwise=self.missing == "pairwise",
+            seed=self._seed(),
+            pairwise=pairwise,
             watch=tracker.watch,
         )
-        if solver == "exact":
-            return exact(problem, asked or choice.reason)
-        return krylov(problem, choice if asked is None else type(choice)("krylov", asked))
+        return exact(problem, choice.reason) if choice.solver == "exact" else krylov(problem, choice)
 
     def _name(self, found: Found, M: int) -> None:
         """Fitted attributes from what was found."""
         U, Vt = np.asarray(found.spectrum.left), np.asarray(found.spectrum.right).T
         self.eigenvectors_, self.components_ = svd_flip(U, np.ascontiguousarray(Vt), u_based_decision=False)
-        self.singular_values_ = found.spectrum.values
+        self.singular_values_ = self.score_lengths_ = found.spectrum.values
         self.eigenvalues_ = found.spectrum.eigenvalues / M
         self.total_variance_ = found.noise.total / M
         self.explained_variance_ratio_ = self.eigenvalues_ / self.total_variance_
         self.all_eigenvalues_ = None if found.all_eigenvalues is None else found.all_eigenvalues / M
         table = found.tracy_widom
         self.tracy_widom_ = type(table)(table.eigenvalues / M, table.statistics, table.p_values, table.effective_n)
-        judged = found.spectrum.certificate.judged
-        self.n_separated_ = min(table.significant(0.001), self.n_components) if judged is None else judged
+        self.n_separated_ = found.separated
         self.effective_markers_error_ = found.noise.error
+        self.statistic_errors_ = found.noise.statistic_errors(table.eigenvalues)
         self.certificate_ = found.spectrum.certificate.with_(divisor=float(M))
 
-    def _say(self, stage: str, passes: float, expected: float | None, residual: float | None) -> None:
-        if callable(self.verbose):
-            self.verbose(Progress(stage, passes, expected, residual))
-        elif self.verbose:
-            _print(Progress(stage, passes, expected, residual))
+    def _refit(self, kept: Any) -> None:
+        """Scores fitted to the genotypes seen, in place of those that take the mean for the others."""
+        U, V = self.eigenvectors_, self.components_
+        self.eigenvectors_, self.score_lengths_ = least_squares_vectors(kept, U, self.singular_values_, V)
+
+    def _remember_columns(self, X: Any) -> None:
+        """The names of a data frame's columns, as scikit-learn has them."""
+        self._of_table, names = is_table(X), column_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _check_parameters(self) -> None:
         choices = {
@@ -287,43 +287,11 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError(f"n_components={self.n_components!r} must be a whole number from 1 on.")
         if not 1e-12 <= self.tol < 1:
             raise ValueError(f"tol={self.tol!r} must lie between 1e-12 and 1.")
+        if not isinstance(self.max_passes, Integral) or self.max_passes < 1:
+            raise ValueError(f"max_passes={self.max_passes!r} must be a whole number from 1 on.")
+        if isinstance(self.random_state, Integral) and self.random_state < 0:
+            raise ValueError(f"random_state={self.random_state!r} must not be negative.")
         if self.missing == "pairwise" and self.solver == "krylov":
             raise ValueError(
                 "missing='pairwise' needs the whole matrix: use solver='exact' or 'auto', or missing='mean'."
             )
-
-    def _check_size(self, n: int, p: int) -> None:
-        if n < 2:
-            raise ValueError(f"Components need at least 2 samples; there is {n}.")
-        if self.n_components > min(n - 1, p):
-            raise ValueError(
-                f"n_components={self.n_components}: {n} samples and {p} SNPs have at most {min(n - 1, p)} components."
-            )
-
-
-class _Tracker:
-    """Turns finished blocks and residuals into progress."""
-
-    def __init__(self, say: Callable[..., None], solver: str, p: int) -> None:
-        self.say, self.solver, self.p = say, solver, p
-        self.done, self.expected = 0, 3.0 if solver == "exact" else None
-        self.residual: float | None = None
-        self.told = 0.0
-
-    def block(self, snps: int, _: int) -> None:
-        """A block of SNPs was multiplied."""
-        self.done += snps
-        passes = self.done / self.p
-        if passes - self.told >= 0.02:  # a callback for each of thousands of blocks would cost more than it tells
-            self.told = passes
-            self.say("exact" if self.solver == "exact" else "iterating", passes, self.expected, self.residual)
-
-    def watch(self, history: History) -> None:
-        """A residual is known."""
-        self.residual = history[-1][1]
-
-
-def _print(progress: Progress) -> None:
-    residual = "" if progress.residual is None else f", residual {progress.residual:.1e}"
-    sys.stderr.write(f"\rGenotypePCA: {progress.stage}, pass {progress.passes:.1f}{residual}   ")
-    sys.stderr.flush()

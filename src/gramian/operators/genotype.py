@@ -20,6 +20,8 @@ Array = Any
 Span = tuple[int, int]
 
 TILE_BYTES = 2**22  # of decoded genotypes: from 256 SNPs × 3,192 samples on, both products run at BLAS's full speed
+SAMPLE_BYTES = 2**26  # of a block of whole rows of Z
+TABLE = 1024  # entries of a SNP's table: more than its genotypes where samples are few
 LEAST = 32  # SNPs of a tile, however many samples there are
 GRAM_ROWS = 1024  # SNPs of one update of a Gram matrix
 GRAM_SUM = 8  # updates that are summed in the operator's dtype before they are added in float64
@@ -143,9 +145,10 @@ class GenotypeOperator(Operator):
         out[self.source.sample_index] = U
         return out
 
-    def _step(self) -> int:
-        """SNPs of a tile."""
-        return max(LEAST, int(TILE_BYTES // max(1, 4 * self.source.width * self.dtype.itemsize)))
+    def _step(self, width: int | None = None) -> int:
+        """SNPs of a tile with so many bytes each, all by default; neither it nor its tables outgrow their share."""
+        entries = max(4 * (self.source.width if width is None else width), TABLE)
+        return max(LEAST, int(TILE_BYTES // (entries * self.dtype.itemsize)))
 
     def _summed(self, k: int, part: Callable[[Array, int, int], Array]) -> Array:
         """The sum of k × samples parts, one of each tile, as samples × k."""
@@ -201,13 +204,15 @@ class GenotypeOperator(Operator):
         """Decoded blocks of samples × SNPs."""
         self._passes += 1
         p = self.shape[1]
-        most = max(1, 2**26 // max(1, p * self.dtype.itemsize)) if p else 1
-        for start, stop in self.source.ranges(most, 1):
-            index = self.source.sample_index[start:stop]
-            first, last = int(index[0]) // 4, int(index[-1]) // 4 + 1
-            bytes = self.source.columns(first, last)
-            T = Decoder(p, last - first, self.dtype)(bytes, self.line)
-            yield start, stop, T.T[index - 4 * first]
+        for start, stop in self.source.ranges(max(1, SAMPLE_BYTES // max(1, p * self.dtype.itemsize)), 1):
+            which, place, width = self.source.bytes_of(start, stop)
+            out, step = np.empty((stop - start, p), self.dtype), self._step(width)
+            decode = Decoder(step, width, self.dtype)
+            for first, last in self.source.spans(step):
+                T = decode(self.source.packed(first, last)[:, which], self.line[first:last])
+                out[:, first:last] = T.T[place]
+                self.source.give_back()
+            yield start, stop, out
 
     def _gram(self, size: int, blocks: Iterator[tuple[int, int, Array]], w: Array | None) -> Array:
         """Σ Mᵀ diag(w) M over blocks of rows M, the lower half by BLAS in the operator's dtype, added in float64."""
@@ -220,7 +225,8 @@ class GenotypeOperator(Operator):
                 total += part
                 part[:] = 0
         total += part
-        return np.tril(total) + np.tril(total, -1).T
+        _mirror(total)
+        return total
 
 
 def _signed(M: Array, w: Array | None) -> list[tuple[float, Array]]:
@@ -230,6 +236,15 @@ def _signed(M: Array, w: Array | None) -> list[tuple[float, Array]]:
     root = np.sqrt(np.abs(w)).astype(M.dtype)[:, None]
     parts = [(1.0, w > 0), (-1.0, w < 0)]
     return [(sign, np.ascontiguousarray(M[rows] * root[rows])) for sign, rows in parts if rows.any()]
+
+
+def _mirror(K: Array) -> None:
+    """Copy the lower half to the upper one, in place: a large K is there once."""
+    for start in range(0, len(K), GRAM_ROWS):
+        stop = start + GRAM_ROWS
+        own = K[start:stop, start:stop]
+        own[:] = np.tril(own) + np.tril(own, -1).T
+        K[start:stop, stop:] = K[stop:, start:stop].T
 
 
 def mean_copies(source: Genotypes) -> npt.NDArray[np.float64]:

@@ -149,11 +149,12 @@ class Genotypes(Source):
         found = loops.calls(self.packed(start, stop), self.n_file)
         return found if len(self.sample_index) == self.n_file else found[:, self.sample_index]
 
-    def columns(self, first: int, last: int) -> npt.NDArray[np.uint8]:
-        """Bytes first to last of every kept SNP: samples 4·first to 4·last of the file."""
-        if self._run and self.shape[1]:
-            return self._bytes[int(self.snp_index[0]) : int(self.snp_index[-1]) + 1, first:last]
-        return self._bytes[self.snp_index, first:last]
+    def bytes_of(self, start: int, stop: int) -> tuple[slice | Index, Index, int]:
+        """Which bytes of a row hold samples start to stop, where in them the samples are, and how many bytes."""
+        index = self.sample_index[start:stop]
+        held, at = np.unique(index // 4, return_inverse=True)
+        one_stretch = held[-1] - held[0] == len(held) - 1
+        return slice(int(held[0]), int(held[-1]) + 1) if one_stretch else held, 4 * at + index % 4, len(held)
 
     def spans(self, rows: int) -> list[tuple[int, int]]:
         """(start, stop) of blocks of SNPs."""
@@ -191,12 +192,12 @@ class Genotypes(Source):
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield blocks of samples: copies of A1 in float64, NaN where missing."""
         for start, stop in self.ranges(rows, 12 * self.shape[1]):
-            index = self.sample_index[start:stop]
-            first, last = int(index[0]) // 4, int(index[-1]) // 4 + 1
-            bytes = self.columns(first, last)
-            values = loops.calls(bytes, 4 * bytes.shape[1]).T[index - 4 * first].astype(np.float64)
-            values[values < 0] = np.nan
-            self.give_back()
+            which, place, width = self.bytes_of(start, stop)
+            values = np.empty((stop - start, self.shape[1]))
+            for first, last in self.spans(max(1, BLOCK // max(width, self.width if not self._run else 1))):
+                found = loops.calls(self.packed(first, last)[:, which], 4 * width).T[place]
+                values[:, first:last] = np.where(found < 0, np.nan, found)
+                self.give_back()
             yield Block(start, stop, values)
 
     def give_back(self) -> None:
@@ -225,7 +226,8 @@ def open_bed(path: str | os.PathLike[str], bim: Any = None, fam: Any = None) -> 
     if bed.is_dir():
         raise IsADirectoryError(f"{bed} is a folder; name the .bed file in it.")
     if not bed.exists():
-        raise FileNotFoundError(f"{bed}: no such file.")
+        whole = Path(f"{bed}.bed")
+        raise FileNotFoundError(f"{bed}: no such file" + (f"; {whole} is there." if whole.exists() else "."))
     _check_magic(bed)
     samples = read_fam(bed.with_suffix(".fam") if fam is None else Path(fam))
     snps = read_bim(bed.with_suffix(".bim") if bim is None else Path(bim))
@@ -272,6 +274,10 @@ def _index(chosen: Any, size: int, name: str) -> Index:
         if given.shape != (size,):
             raise ValueError(f"{name}: a mask of {given.shape} for {size} of them.")
         return np.flatnonzero(given)
+    if given.dtype.kind not in "iu" and given.size:
+        raise ValueError(
+            f"{name}: a mask or indices were expected, not {given.dtype} values such as {given.flat[0]!r}."
+        )
     found = given.astype(np.intp).reshape(-1)
     if len(found) and (found[0] < 0 or found[-1] >= size or np.any(np.diff(found) <= 0)):
         raise ValueError(f"{name}: indices must ascend from 0 to {size - 1}, each once.")

@@ -214,7 +214,8 @@ def _numbers(path: Path, column: Text, dtype: Any, name: str) -> npt.NDArray[Any
             try:
                 dtype(field)
             except (ValueError, OverflowError):
-                raise ValueError(f"{path}: line {i + 1}: the {name} {field!r} is not a number.") from None
+                lines = [number for number, line in enumerate(_read(path).split("\n"), 1) if line.strip()]
+                raise ValueError(f"{path}: line {lines[i]}: the {name} {field!r} is not a number.") from None
         raise
 
 
