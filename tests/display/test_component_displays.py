@@ -126,6 +126,20 @@ def test_one_score_is_a_histogram_or_strips_by_group():
     assert rendered(picture.figure_)
 
 
+def test_a_missing_label_is_no_text_and_a_whole_number_has_no_decimals():
+    Z = np.random.default_rng(0).normal(size=(4, 2))
+    assert legend_names(ScoreDisplay(Z, labels=["b", float("nan"), "a", None]).plot().ax_) == ["a", "b", "no label"]
+    assert legend_names(ScoreDisplay(Z, labels=["b", float("nan"), "a", "a"]).plot().ax_) == ["a", "b", "no label"]
+    assert legend_names(ScoreDisplay(Z, labels=[10, np.nan, 2, 2]).plot().ax_) == ["2", "10", "no label"]
+    assert legend_names(ScoreDisplay(Z, labels=[10, None, 2.5, 2.0]).plot().ax_) == ["2", "2.5", "10", "no label"]
+
+
+def test_points_on_a_line_have_a_picture():
+    for n in (5, 30_000):
+        picture = ScoreDisplay(np.column_stack([np.zeros(n), 1e10 * np.arange(n)])).plot()
+        assert rendered(picture.figure_)
+
+
 def test_numbers_are_a_colour_scale_with_missing_ones_in_grey():
     z = np.random.default_rng(0).normal(size=(40, 2))
     values = np.where(np.arange(40) < 5, np.nan, np.arange(40.0))
@@ -215,6 +229,8 @@ def test_contributions_are_sorted_with_their_average(wine, pca):
     together = C @ pca.explained_variance_[:2] / pca.explained_variance_[:2].sum()
     np.testing.assert_allclose([bar.get_width() for bar in ax.patches], np.sort(together)[::-1][:4])
     assert ax.get_lines()[0].get_xdata()[0] == pytest.approx(100 / 13)
+    one, same = (ContributionsDisplay.from_estimator(pca, components=j) for j in (1, np.int64(1)))
+    np.testing.assert_array_equal(one.values, same.values)
     rows = ContributionsDisplay.from_estimator(pca, wine.data, components=2)
     Z = pca.transform(wine.data)[:, 2]
     np.testing.assert_allclose(rows.values, 100 * Z**2 / np.sum(Z**2), rtol=1e-6)
@@ -233,6 +249,18 @@ def test_products_of_a_biplot_are_the_data(wine, pca):
     np.testing.assert_allclose(points @ arrows.T, expected[np.ix_(order, longest)], atol=1e-6)
     assert np.corrcoef((points @ arrows.T).ravel(), standard.to_numpy()[np.ix_(order, longest)].ravel())[0, 1] > 0.7
     assert f"arrows × {picture.factor_:g}" in picture.ax_.get_xlabel()
+
+
+def test_many_variables_of_a_biplot_are_dots_that_do_not_hide_the_rows():
+    X = np.random.default_rng(0).normal(size=(30, 400))
+    pca = PCA(2).fit(X)
+    picture = BiplotDisplay.from_estimator(pca, X, most_arrows=7)
+    V = picture.factor_ * pca.biplot(X).columns
+    order = np.argsort(-np.hypot(*V.T), kind="stable")
+    np.testing.assert_allclose(heads(picture.ax_), V[order[:7]])
+    rows, dots = picture.ax_.collections
+    np.testing.assert_allclose(np.asarray(dots.get_offsets()), V[order[7:]])
+    assert dots.get_zorder() <= rows.get_zorder()
 
 
 def test_names_of_rows_and_of_variables_do_not_overlap(wine, pca):

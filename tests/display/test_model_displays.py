@@ -107,6 +107,28 @@ def test_kernels_of_other_kinds_and_plain_ridge_have_lines_too(curve, table):
         LeaveOneOutDisplay.from_estimator(Ridge().fit(*table))
 
 
+@pytest.mark.parametrize("criterion", ["loo", "gcv", "marginal_likelihood"])
+def test_plain_ridge_shows_what_it_chose_by(table, criterion):
+    model = RidgeCV(alphas=np.geomspace(0.01, 1000, 40), criterion=criterion).fit(*table)
+    picture = LeaveOneOutDisplay.from_estimator(model)
+    assert picture.alphas[picture.best_] == model.alpha_
+    np.testing.assert_array_equal(picture.values[0], model.path_.score(criterion)[:, 0])
+    named = {"loo": "leave-one-out", "gcv": "generalised", "marginal_likelihood": "likelihood"}
+    assert named[criterion] in picture.ax_.get_ylabel()
+    with pytest.raises(ValueError, match="target must be from 0 to 0, got 3"):
+        LeaveOneOutDisplay.from_estimator(model, target=3)
+
+
+def test_a_legend_is_of_its_own_lines_where_the_axes_have_others(curve):
+    x, y = curve
+    ax = Figure().subplots()
+    ax.plot([0.1, 1.0], [0.0, 0.0], color="red")
+    model = KernelRidgeCV([0.1, 1.0], gamma=[0.1, 1.0]).fit(x[:, None], y)
+    ax = LeaveOneOutDisplay.from_estimator(model, ax=ax).ax_
+    drawn = [line_of(ax, f"kernel {i}").get_color() for i in range(2)]
+    assert [handle.get_color() for handle in ax.get_legend().get_lines()] == drawn
+
+
 def test_a_classifier_shows_what_it_chose_by(curve):
     x, y = curve
     model = KernelRidgeClassifier([0.1, 1.0], gamma=[0.1, 1.0], criterion="accuracy").fit(x[:, None], y > 0)
@@ -228,6 +250,15 @@ def test_profiles_of_several_parameters_and_of_an_estimator():
     assert rendered(picture.figure_)
 
 
+def test_a_profile_is_drawn_where_the_likelihood_is():
+    x = [2, 0, 4]
+    line = line_of(ProfileDisplay.from_estimator(fit("poisson", x)).ax_, "profile").get_xydata()
+    rate, deviance = line.T
+    exact = 2 * (3 * rate - 6 * np.log(rate) - (6 - 6 * np.log(2)))
+    assert len(line) > 100
+    np.testing.assert_allclose(deviance, exact, atol=0.04)  # less than the line is wide
+
+
 def test_the_profile_of_a_maximum_at_the_end_has_one_side():
     picture = ProfileDisplay.from_estimator(fit("bernoulli", [1] * 10))
     curve = picture.curves_["theta"]
@@ -299,6 +330,9 @@ def test_a_model_that_was_not_fitted_is_refused(draw, table):
         (lambda: LeaveOneOutDisplay([1.0, 2.0], [[1.0]]), "must be alike"),
         (lambda: LeaveOneOutDisplay([1.0], [np.nan]), "nothing to draw"),
         (lambda: LeaveOneOutDisplay([1.0], [1.0]).plot(kind="pie"), "one of lines, heat"),
+        (lambda: ResidualsDisplay([1.0, np.nan], [1.0, 1.0]), r"Row 1 has no finite residual: .* \(1 of them\)"),
+        (lambda: ResidualsDisplay([1.0, 2.0], [1.0, 1.0], std=[0.0, 1.0]), "Row 0 has no finite residual"),
+        (lambda: LeaveOneOutDisplay([0.0, 1.0], [1.0, 2.0]), "λ = 0 has no place on a logarithmic axis"),
         (lambda: ResidualsDisplay([1.0, 2.0], [1.0]), "must be vectors"),
         (lambda: ResidualsDisplay([1.0], [1.0], level=2), "level must be between 0 and 1"),
         (lambda: ResidualsDisplay([1.0], [1.0]).plot(kind="pie"), "one of both, fitted, qq"),

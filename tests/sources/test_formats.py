@@ -120,6 +120,8 @@ def test_what_becomes_of_each_type(tmp_path: Path) -> None:
     assert table.missing == {"i": 1, "f": 2, "t": 1, "m": 1, "n": 3, "s=x": 1, "s=y": 1}
     with pytest.raises(ValueError, match=r"Columns without numbers: s .*, k .*, d \(dates or times\), l \(lists"):
         gramian.open(path)
+    with pytest.raises(ValueError, match=r"column 'l' holds list<.* can be neither label nor id"):
+        read_table(path, categorical="drop", label="l")
     with pytest.raises(ValueError, match="'l' holds lists or bytes"):
         read_table(path, columns="l", categorical="onehot")
     assert read_table(path, columns="i", label="s", id="k").label.tolist() == ["x", "", "y"]  # type: ignore[union-attr]
@@ -230,10 +232,21 @@ def test_missing_and_infinite_cells_of_sparse_matrices(tmp_path: Path) -> None:
     assert gathered(table.source).tolist() == [[1, 0, 2], [0, 2, 4], [3, 0, 0]]
     assert table.missing == {"x3": 1}
     assert gathered(read_table(tmp_path / "x.npz", missing="drop").source).tolist() == [[0, 2, 4], [3, 0, 0]]
+    with pytest.raises(ValueError, match=r"x\.npz: the archive holds one sparse matrix; dataset='train'"):
+        gramian.open(f"{tmp_path}/x.npz::train")
     S[2, 1] = np.inf
     sp.save_npz(tmp_path / "x.npz", sp.csr_array(S))
     with pytest.raises(ValueError, match=r"column 'x2' is inf \(row 2, counted from 0\)"):
         read_table(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, np.bool_])
+def test_labels_of_arrays_are_written_as_short_as_they_can_be(tmp_path: Path, dtype: Any) -> None:
+    values = np.array([[0.1, 5], [3, 6], [1e20, 7]]) if np.dtype(dtype).kind == "f" else np.array([[1, 5], [0, 6]])
+    np.save(tmp_path / "x.npy", values.astype(dtype))
+    label = read_table(tmp_path / "x.npy", label=1).label
+    assert label is not None
+    assert label.tolist() == (["0.1", "3", "1e+20"] if np.dtype(dtype).kind == "f" else ["1", "0"])
 
 
 def test_npy_in_blocks_with_roles_and_gaps(tmp_path: Path) -> None:
@@ -357,13 +370,14 @@ CELLS = [f"cell {i}" for i in range(50)]
 GENES = ["g1", "g2", "g3", "g4"]
 
 
-def annotated(path: Path, matrix: Any) -> Path:
+def annotated(path: Path, matrix: Any, genes: list[str] = GENES) -> Path:
     anndata = pytest.importorskip("anndata", reason=f"anndata {ARRAYS}")
-    kinds = np.where(np.arange(50) % 2, "T", "B").astype(object)
-    obs = frame(kind=kinds, depth=np.arange(50.0) + 0.5).set_axis(CELLS)
+    pd = pytest.importorskip("pandas", reason=f"pandas {TABLES}")
+    obs = frame(depth=np.arange(50.0) + 0.5).set_axis(pd.Index(CELLS, dtype=object))
     obs.loc["cell 7", "depth"] = np.nan
-    obs["kind"] = obs["kind"].astype("category")
-    data = anndata.AnnData(matrix, obs=obs, var=frame(long=np.ones(4)).set_axis(GENES))
+    obs["kind"] = pd.Categorical.from_codes(np.arange(50) % 2, pd.Index(["B", "T"], dtype=object))
+    obs["sick"] = pd.array([None, *([True, False] * 25)[1:]], dtype="boolean")
+    data = anndata.AnnData(matrix, obs=obs, var=frame(long=np.ones(4)).set_axis(pd.Index(genes, dtype=object)))
     data.layers["counts"] = sp.csr_matrix(np.round(np.abs(X)))
     data.obsm["X_pca"] = X[:, :2]
     data.write_h5ad(path)
@@ -411,6 +425,21 @@ def test_layers_and_tables_of_annotated_matrices(tmp_path: Path) -> None:
         read_table(path, label="kinds")
     with pytest.raises(ValueError, match=r"no matrix 'logs' .*X \(50 x 4, float64\), layers/counts \(50 x 4, sparse\)"):
         read_table(path, dataset="logs")
+
+
+def test_truth_values_of_annotated_rows_may_be_missing(tmp_path: Path) -> None:
+    table = read_table(annotated(tmp_path / "x.h5ad", X), target="sick", missing="drop")
+    assert_array_equal(table.target, np.tile([1.0, 0.0], 25)[1:])
+    assert_array_equal(gathered(table.source), X[1:])
+
+
+@pytest.mark.filterwarnings("ignore:Variable names are not unique")  # by anndata, as it writes the file
+def test_double_names_of_variables_are_told_apart(tmp_path: Path) -> None:
+    path = annotated(tmp_path / "x.h5ad", X, ["g1", "g2", "g1", "g1.2"])
+    assert gramian.open(path).feature_names == ["g1", "g2", "g1.3", "g1.2"]
+    table = read_table(path, columns=["g1.3"])
+    assert_array_equal(gathered(table.source), X[:, [2]])
+    assert table.notes[0] == "column 3 is called 'g1.3': there is an 'g1' already"
 
 
 def test_an_hdf5_file_that_is_not_annotated(tmp_path: Path) -> None:

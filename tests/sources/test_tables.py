@@ -150,6 +150,25 @@ def test_pieces_of_a_file_fit_together(tmp_path: Path, monkeypatch: pytest.Monke
         read_table(path)
 
 
+@pytest.mark.parametrize("names", [["2001", "2002", "2003"], ["0", "1", "2"]])
+def test_columns_called_by_numbers_beside_a_column_of_text(tmp_path: Path, names: list[str]) -> None:
+    frame = pd.DataFrame([[1.5, 2, 3], [4, 5, 6]], index=pd.Index(["FR", "DE"], name="country"), columns=names)
+    path = tmp_path / "t.csv"
+    frame.to_csv(path)
+    table = read_table(path, id="country")
+    assert table.names == names
+    assert table.ids is not None
+    assert table.ids.tolist() == ["FR", "DE"]
+    assert_array_equal(values(table), frame.to_numpy())
+
+
+def test_many_double_names(tmp_path: Path) -> None:
+    table = read_table(written(tmp_path, ",".join(["a"] * 20_000) + "\n" + ",".join(["1"] * 20_000) + "\n"))
+    assert table.names == ["a", *(f"a.{j}" for j in range(2, 20_001))]
+    assert len(table.notes) == 7
+    assert table.notes[-1] == "19994 more columns with double names are renamed so"
+
+
 def test_a_wide_table(tmp_path: Path) -> None:
     X = np.arange(2 * 10_000).reshape(2, -1) % 997
     text = ",".join(f"gene{j}" for j in range(10_000)) + "\n" + "\n".join(",".join(map(str, row)) for row in X) + "\n"
@@ -165,6 +184,11 @@ def test_a_wide_table(tmp_path: Path) -> None:
         ("5.1,3.5\n4.9,3.0\n", ["x1", "x2"], [[5.1, 3.5], [4.9, 3.0]]),
         ("0,1,2\n1.5,2,3\n4,5,6\n", ["0", "1", "2"], [[1.5, 2, 3], [4, 5, 6]]),
         ("0,1,2\n1,2,3\n", ["x1", "x2", "x3"], [[0, 1, 2], [1, 2, 3]]),
+        ("2001,2002\n15,25\n3,4\n", ["2001", "2002"], [[15, 25], [3, 4]]),
+        ("1990,2000,2010\n1.5,2,3\n", ["1990", "2000", "2010"], [[1.5, 2, 3]]),
+        ("2001,2002\n2002,2003\n7,8\n", ["x1", "x2"], [[2001, 2002], [2002, 2003], [7, 8]]),
+        ("1990,2003\n15,25\n", ["x1", "x2"], [[1990, 2003], [15, 25]]),
+        ("2001 2002\nFR 1 2\nDE 3 4\n", ["2001", "2002"], [[1, 2], [3, 4]]),
         ("height\n1,5\n2,5\n", ["height"], [[1.5], [2.5]]),
         ("  1.0   2.0\n 10.0  20.0 \n", ["x1", "x2"], [[1, 2], [10, 20]]),
         ('"a" "b"\n"1" 5 6\n"2" 7 8\n', ["a", "b"], [[5, 6], [7, 8]]),

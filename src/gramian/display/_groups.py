@@ -33,7 +33,7 @@ __all__ = [
 Array = NDArray[Any]
 
 MOST = 40  # groups with a look of their own; the rarest beyond are put together
-MISSING = {"color": "#aaaaaa", "marker": "."}  # rows without a label
+MISSING = {"color": "#aaaaaa", "marker": "h"}  # rows without a label
 TALL = 16  # entries of a column of a legend
 INSIDE = 12  # entries of a legend that lies on the axes
 
@@ -119,11 +119,11 @@ def groups_of(labels: Any, n: int, most: int = MOST) -> Groups:
     (('a', 'b'), [1, -1, 0, 1])
     """
     order = getattr(getattr(labels, "dtype", None), "categories", None)
-    values = np.asarray(labels)
+    values = _values(labels)
     if values.shape != (n,):
         raise ValueError(f"labels of shape {values.shape} do not belong to {n} rows: give one label for each row.")
     known = ~_missing(values)
-    texts = np.array([str(value) for value in values.tolist()], dtype=object)
+    texts = np.array([_written(value) for value in values.tolist()], dtype=object)
     names = _ordered(values[known], texts[known], order)
     place = {name: k for k, name in enumerate(names)}
     codes = np.array([place[text] if ok else -1 for text, ok in zip(texts, known, strict=True)], dtype=np.intp)
@@ -165,6 +165,17 @@ def _columns(count: int) -> int:
     return max(1, -(-count // TALL))
 
 
+def _values(labels: Any) -> Array:
+    """Labels as an array; of a list in which NaN is among texts, NumPy would make a text of it."""
+    values = np.asarray(labels)
+    return np.array(labels, dtype=object) if values.dtype.kind in "US" and not hasattr(labels, "dtype") else values
+
+
+def _written(value: Any) -> str:
+    """A label as text: 3 for 3.0, which is what a missing neighbour makes of a 3."""
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
 def _missing(values: Array) -> NDArray[np.bool_]:
     if values.dtype.kind in "f":
         return np.asarray(np.isnan(values))
@@ -187,9 +198,9 @@ def _ordered(values: Array, texts: Array, order: Any) -> list[str]:
     """Names in the order of their categories, of their numbers, or of the alphabet."""
     if order is not None:
         seen = set(texts.tolist())
-        return [str(name) for name in order if str(name) in seen]
+        return [_written(name) for name in order if _written(name) in seen]
     if values.dtype.kind in "fiub":
-        return list(dict.fromkeys(str(value) for value in np.unique(values).tolist()))
+        return list(dict.fromkeys(_written(value) for value in np.unique(values).tolist()))
     return sorted(set(texts.tolist()), key=natural)
 
 

@@ -12,7 +12,7 @@ from gramian.display._groups import Groups, appearance, groups_of, is_scale, key
 from gramian.display._text import set_plain
 from gramian.display.style import PALETTE
 
-__all__ = ["CROWD", "RASTER", "along", "ellipse_of", "extremes", "point_style", "rings", "scatter"]
+__all__ = ["CROWD", "RASTER", "along", "ellipse_of", "extremes", "point_style", "rings", "scatter", "sides"]
 
 Array = NDArray[Any]
 
@@ -81,7 +81,7 @@ def scatter(
 
 def _density(ax: Axes, Z: Array, plain: bool) -> None:
     """How many points lie in each cell, of cells that are regular on equal axes."""
-    across, up = np.maximum(np.ptp(Z, axis=0), 1e-300)
+    across, up = sides(Z)
     if across >= up:
         cells = (CELLS, int(np.clip(CELLS * up / across / np.sqrt(3), 4, CELLS)))
     else:
@@ -101,6 +101,13 @@ def _scale(ax: Axes, Z: Array, values: Array, style: dict[str, Any], title: str 
         bar = ax.figure.colorbar(points, ax=ax, label="label", fraction=0.05)
         set_plain([bar.ax.yaxis.label], [title or "label"])
         bar.solids.set(alpha=1)  # type: ignore[union-attr]
+
+
+def sides(Z: Array) -> tuple[float, float]:
+    """Width and height of the points; one of nothing is taken as a millionth of the other."""
+    across, up = (float(side) for side in np.ptp(Z, axis=0))
+    least = 1e-6 * max(across, up) or 1.0
+    return max(across, least), max(up, least)
 
 
 def along(start: Array, stop: Array, steps: int = 40) -> Array:

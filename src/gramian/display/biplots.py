@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.display._base import Display, component_name, fitted, shares_of
 from gramian.display._groups import groups_of, is_scale, legend_width
 from gramian.display._labels import Labels, add_labels
-from gramian.display._points import along, extremes, rings, scatter
+from gramian.display._points import RASTER, along, extremes, rings, scatter
 from gramian.display._text import as_names
 from gramian.display.loadings import feature_names
 from gramian.display.style import GRID, PALETTE
@@ -25,6 +25,7 @@ __all__ = ["BiplotDisplay", "CorrelationCircleDisplay"]
 Array = NDArray[Any]
 
 NAMED = 15  # arrows that are named, the longest; others are paler
+PALE = 100  # variables beyond which those without a name are dots: arrows would hide the rows
 REACH = 0.9  # of the farthest row, to which the longest arrow goes
 ARROW = {"arrowstyle": "-|>", "shrinkA": 0.0, "shrinkB": 0.0, "mutation_scale": 9.0}
 
@@ -32,7 +33,8 @@ ARROW = {"arrowstyle": "-|>", "shrinkA": 0.0, "shrinkB": 0.0, "mutation_scale": 
 class BiplotDisplay(Display):
     """Rows as points and variables as arrows in one plane: their inner products are the data.
 
-    All arrows are multiplied by one number so that both can be seen; it is said below the picture.
+    All arrows are multiplied by one number so that both can be seen; it is said below the picture. Of more than 100
+    variables those without a name are dots, where their arrows would end.
 
     Parameters
     ----------
@@ -166,8 +168,12 @@ def _factor(Z: Array, V: Array) -> float:
 
 
 def _arrows(ax: Axes, heads: Array, order: Array, strong: int) -> None:
-    """Arrows from the origin: the first ones strong, the others pale."""
-    for place, i in enumerate(order):
+    """Arrows from the origin: the first ones strong, the others pale; dots at the heads of more than a few."""
+    few = len(order) <= PALE
+    if not few:
+        rest = heads[order[strong:]]
+        ax.scatter(rest[:, 0], rest[:, 1], s=5, color="#d9b0b0", linewidths=0, zorder=1, rasterized=len(rest) > RASTER)
+    for place, i in enumerate(order if few else order[:strong]):
         colour = "#a33030" if place < strong else "#d9b0b0"
         style: dict[str, Any] = {**ARROW, "color": colour, "linewidth": 1.3 if place < strong else 0.6}
         ax.annotate("", heads[i], (0.0, 0.0), arrowprops=style, zorder=4)

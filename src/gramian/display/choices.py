@@ -75,6 +75,8 @@ class LeaveOneOutDisplay(Display):
         criterion: str = "loo",
     ) -> None:
         self.alphas, self.values = (np.atleast_2d(np.asarray(part, dtype=float)) for part in (alphas, values))
+        if not (self.alphas > 0).all():
+            raise ValueError(f"λ = {self.alphas.min():g} has no place on a logarithmic axis: leave it out.")
         if self.alphas.shape != self.values.shape:
             raise ValueError(f"alphas of shape {self.alphas.shape} and values of {self.values.shape} must be alike.")
         self.values = np.where(np.isfinite(self.values), self.values, np.nan)
@@ -117,9 +119,12 @@ class LeaveOneOutDisplay(Display):
         path = getattr(model, "path_", None)
         if path is None:
             raise ValueError(f"{type(model).__name__} did not choose λ: fit KernelRidgeCV or RidgeCV.")
-        order = np.argsort(path.alphas)
-        loo = path.loo.mean(axis=1) if target is None else path.loo[:, target]
-        return cls(path.alphas[order], loo[order]).plot(ax=ax, **how)
+        order, criterion = np.argsort(path.alphas), getattr(model, "criterion", "loo")
+        found = path.score(criterion)
+        if target is not None and not 0 <= target < found.shape[1]:
+            raise ValueError(f"target must be from 0 to {found.shape[1] - 1}, got {target!r}.")
+        values = found.mean(axis=1) if target is None else found[:, target]
+        return cls(path.alphas[order], values[order], criterion=criterion).plot(ax=ax, **how)
 
     def plot(self, ax: Axes | None = None, *, kind: str | None = None) -> LeaveOneOutDisplay:
         """Draw.
@@ -155,12 +160,12 @@ class LeaveOneOutDisplay(Display):
 
     def _lines(self, ax: Axes) -> None:
         """A line for each kernel, from light to dark by γ where they have one."""
-        count = len(self.values)
+        count, lines = len(self.values), []
         for i in range(count):
             dark = 0.9 - 0.8 * i / max(count - 1, 1)
             colour = colormaps["viridis"](dark) if self.gammas is not None and count > 1 else PALETTE[i % len(PALETTE)]
             style: dict[str, Any] = {"color": colour, "marker": MARKERS[i % len(MARKERS)], "markersize": 3.5}
-            ax.plot(self.alphas[i], self.values[i], label=f"kernel {i}", linewidth=1.4, **style)
+            lines += ax.plot(self.alphas[i], self.values[i], label=f"kernel {i}", linewidth=1.4, **style)
         ax.plot(self.alphas[self.best_], self.values[self.best_], "o", color=INK, fillstyle="none", markersize=12)
         ax.grid(color=GRID)
         low, high = np.nanmin(self.values), np.nanmax(self.values)
@@ -169,7 +174,7 @@ class LeaveOneOutDisplay(Display):
         ax.set_ylabel(NAMES.get(self.criterion, self.criterion))
         if any(self.kernels):
             beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
-            key = ax.legend(handles=ax.get_lines()[:count], fontsize="small", **beside)
+            key = ax.legend(handles=lines, fontsize="small", **beside)
             set_plain(key.get_texts(), self.kernels, 30)
 
     def _map(self, ax: Axes) -> None:

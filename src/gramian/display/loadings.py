@@ -223,7 +223,7 @@ class ContributionsDisplay(Display):
     ) -> None:
         C = np.asarray(contributions, dtype=float)
         C = C[:, None] if C.ndim == 1 else C
-        self.components = (components,) if isinstance(components, int) else tuple(components)
+        self.components = tuple(components) if isinstance(components, Sequence | np.ndarray) else (int(components),)
         if C.ndim != 2 or not self.components or not all(0 <= j < C.shape[1] for j in self.components):
             raise ValueError(f"components={self.components!r} are none of those of contributions of shape {C.shape}.")
         if weights is None and len(self.components) > 1:

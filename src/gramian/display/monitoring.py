@@ -18,7 +18,7 @@ __all__ = ["MonitoringDisplay"]
 Array = NDArray[Any]
 
 NAMED = 10  # rows that are named, those farthest beyond a limit
-SPREAD = 100.0  # largest value over the limit from which a scale is logarithmic
+SPREAD = 10.0  # largest value over the limit from which a scale is logarithmic
 KINDS = ("chart", "plane")
 # What a row breaks, how it looks, and what the legend says.
 LOOKS = (

@@ -18,6 +18,7 @@ __all__ = ["ProfileDisplay"]
 Array = NDArray[Any]
 
 ROOTS = np.array([0.1, 0.35, 0.7, 1.05, 1.4, 1.75, 2.1, 2.45])  # √deviance of the points of a curve
+STEPS = 200  # points of a curve as drawn
 ACROSS = 3  # panels beside each other
 
 
@@ -105,7 +106,7 @@ class ProfileDisplay(Display):
         if np.isfinite(error) and error > 0:
             t = np.linspace(-np.sqrt(top), np.sqrt(top), 101)
             ax.plot(at + error * t, t**2, color="#888888", linestyle="--", linewidth=1, label="± standard errors")
-        ax.plot(*curve.T, color=PALETTE[0], linewidth=2, label="profile")
+        ax.plot(*_smooth(curve, at).T, color=PALETTE[0], linewidth=2, label="profile")
         ax.axhline(limit, color=INK, linewidth=0.8, linestyle=":")
         ends = [end for end in (low, high) if np.isfinite(end)]
         ax.vlines(ends, 0, limit, color=PALETTE[1], linewidth=1.4)
@@ -116,6 +117,13 @@ class ProfileDisplay(Display):
         ax.set_title(f"{at:.3g}, {100 * self.level:.4g}%: {low:.3g} to {high:.3g}", loc="left", fontsize="medium")
         if ax is self.ax_:
             ax.legend(loc="upper center", frameon=True, framealpha=0.9, edgecolor="none", fontsize="x-small")
+
+
+def _smooth(curve: Array, at: float) -> Array:
+    """More points of a curve: the root of the deviance, with a sign, is nearly a straight line in the parameter."""
+    root = np.where(curve[:, 0] < at, -1.0, 1.0) * np.sqrt(curve[:, 1])
+    fine = np.unique(np.concatenate([curve[:, 0], np.linspace(curve[0, 0], curve[-1, 0], STEPS)]))
+    return np.column_stack([fine, np.interp(fine, curve[:, 0], root) ** 2])
 
 
 def _curve(estimate: Any, name: str) -> Array:

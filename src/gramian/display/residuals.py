@@ -79,7 +79,11 @@ class ResidualsDisplay(Display):
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level!r}.")
         self.standardised, self.level = std is not None, level
-        self.residuals = (observed - self.prediction) / (1.0 if std is None else np.asarray(std, dtype=float))
+        with np.errstate(divide="ignore", invalid="ignore"):  # refused below, by row
+            self.residuals = (observed - self.prediction) / (1.0 if std is None else np.asarray(std, dtype=float))
+        wrong = np.flatnonzero(~np.isfinite(self.residuals))
+        if len(wrong):
+            raise ValueError(f"Row {wrong[0]} has no finite residual: leave out such rows ({len(wrong)} of them).")
         usual = [str(i) for i in range(len(observed))]
         self.names = as_names(usual if names is None else names, len(observed), "names", "{}")
         self.labels_: list[Labels] = []

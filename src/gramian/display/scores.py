@@ -13,7 +13,7 @@ from gramian.display._base import Display, component_name, fitted, shares_of
 from gramian.display._groups import Groups, appearance, groups_of, is_scale, legend_width, writing
 from gramian.display._hover import Hover
 from gramian.display._labels import Labels, add_labels
-from gramian.display._points import extremes, point_style, rings, scatter
+from gramian.display._points import extremes, point_style, rings, scatter, sides
 from gramian.display._text import as_names, as_ticks
 from gramian.display.style import GRID, PALETTE
 
@@ -190,7 +190,7 @@ class ScoreDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         """A figure that follows the shape of the points, and leaves them their room beside a long legend."""
-        across, up = (np.ptp(self._plane(), axis=0) if self.scores.shape[1] > 1 else np.array([1.0, 0.8])) + 1e-300
+        across, up = sides(self._plane()) if self.scores.shape[1] > 1 else (1.0, 0.8)
         height = float(np.clip(4.6 * up / across + 0.8, 3.4, 6.0))
         if self.labels is None or is_scale(self.labels):
             return (6.0, height)

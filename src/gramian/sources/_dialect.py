@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 __all__ = ["MISSING", "Dialect", "detect", "tidied"]
@@ -14,6 +15,7 @@ __all__ = ["MISSING", "Dialect", "detect", "tidied"]
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?", ".")
 NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?)", re.IGNORECASE)
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+YEAR = re.compile(r"[12]\d{3}")
 DELIMITERS = ("\t", ";", "|", ",", " ")  # where two do equally well, the earlier
 SPELLED = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
 ROW_NAMES = "row names"
@@ -162,7 +164,7 @@ def _recognised(cell: str) -> bool:
 
 
 def _has_header(first: list[str], rest: Rows) -> bool:
-    """Whether the first row is names: text above numbers, text above text only, or 0, 1, 2, … above decimals."""
+    """Whether the first row is names: text above numbers, text above text only, or numbers that count columns."""
     columns = range(len(first))
     shift = 1 if _begin_with_names(rest, len(first) + 1) else 0
     body = [row for row in rest if len(row) == len(first) + shift]
@@ -170,8 +172,10 @@ def _has_header(first: list[str], rest: Rows) -> bool:
     text = [not _recognised(cell) for cell in first]
     if any(t and n for t, n in zip(text, numeric, strict=True)):
         return True
+    if _numbers_are_names(first, [row[shift:] for row in body]):
+        return True
     if all(_recognised(cell) for cell in first):
-        return _counting(first) and any("." in cell or "," in cell for row in body for cell in row)
+        return False
     return shift == 1 or not any(n and cell not in MISSING for n, cell in zip(numeric, first, strict=True))
 
 
@@ -188,10 +192,21 @@ def _mostly(test: Callable[[str], bool], cells: list[str]) -> bool:
     return bool(cells) and 2 * sum(map(test, cells)) > len(cells)
 
 
-def _counting(first: list[str]) -> bool:
-    """Whether a row counts 0, 1, 2, …, as a frame without names writes its header, perhaps after an empty cell."""
-    cells = first[1:] if first[0] == "" else first
-    return len(cells) > 1 and cells == [str(j) for j in range(len(cells))]
+def _numbers_are_names(first: list[str], body: Rows) -> bool:
+    """Whether numbers in the first row name columns: 0, 1, 2, … above decimals, or years above what are none."""
+    at = [j for j, cell in enumerate(first) if NUMBER.fullmatch(cell)]
+    cells, below = [first[j] for j in at], [[row[j] for j in at] for row in body]
+    if len(cells) > 1 and cells == [str(j) for j in range(len(cells))]:
+        return any("." in cell or "," in cell for row in below for cell in row)
+    return bool(below) and _years(cells) and not any(map(_years, below))
+
+
+def _years(cells: list[str]) -> bool:
+    """Whether cells are years in equal steps; two are, where one follows the other."""
+    if len(cells) < 2 or not all(YEAR.fullmatch(cell) for cell in cells):
+        return False
+    steps = {int(b) - int(a) for a, b in pairwise(cells)}
+    return len(steps) == 1 and (steps == {1} or (len(cells) > 2 and min(steps) > 0))
 
 
 def _decimal(body: Rows, delimiter: str, given: str | None) -> tuple[str, bool]:

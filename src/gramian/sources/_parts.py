@@ -68,6 +68,7 @@ class Parts:
     label: Texts | None = None
     ids: Texts | None = None
     notes: tuple[str, ...] = ()
+    rows: npt.NDArray[np.intp] | None = None
 
     def only(self, kept: npt.NDArray[np.bool_], source: Source) -> Parts:
         """Keep some rows; ``source`` has them already."""
@@ -80,6 +81,7 @@ class Parts:
             target_missing=None,
             label=None if self.label is None else self.label[kept],
             ids=None if self.ids is None else self.ids[kept],
+            rows=at if self.rows is None else self.rows[kept],
         )
 
 
@@ -171,7 +173,9 @@ def _features(source: Source, names: list[str], columns: list[int], choice: Choi
 
 
 def _as_texts(values: npt.NDArray[Any]) -> Texts:
-    return np.array(["" if v != v else f"{v:.17g}" for v in values.tolist()], dtype=np.str_)
+    """Return numbers as text: the shortest that is the number, 3 for 3.0, and nothing for NaN."""
+    numbers = values.astype(np.int8) if values.dtype.kind == "b" else values
+    return np.array(["" if v != v else str(v).removesuffix(".0") for v in numbers], dtype=np.str_)
 
 
 def h5ad_parts(path: Path, choice: Choice, dataset: str | None) -> Parts:
@@ -183,7 +187,9 @@ def h5ad_parts(path: Path, choice: Choice, dataset: str | None) -> Parts:
     label = None if choice.label is None else _obs_texts(found, choice.label, "label")
     ids = found.row_names if choice.id is None else _obs_texts(found, choice.id, "id")
     source, kept = _features(found.source, names, roles.features, choice)
-    return Parts(source, kept, lambda row: f"observation {str(found.row_names[row])!r}", target, absent, label, ids)
+    return Parts(
+        source, kept, lambda row: f"observation {str(found.row_names[row])!r}", target, absent, label, ids, found.notes
+    )
 
 
 def _obs(found: Annotated, name: Name, role: str) -> Any:
@@ -200,5 +206,5 @@ def _obs_target(found: Annotated, name: Name) -> tuple[npt.NDArray[Any], npt.NDA
     values = _obs(found, name, "target")
     absent = values.isna().to_numpy()
     if values.dtype.kind in "fiub":
-        return values.to_numpy().astype(np.float64), absent
+        return values.to_numpy(dtype=np.float64, na_value=np.nan), absent
     return _obs_texts(found, name, "target"), absent

@@ -17,8 +17,9 @@ from gramian.sources._kinds import ARROW, TEXT
 from gramian.sources._text_files import Columns, read_columns, read_verbatim
 from gramian.sources._text_lines import line_of_row, sniff
 
-__all__ = ["ArrowRecords", "ParquetRecords", "Records", "open_records"]
+__all__ = ["ArrowRecords", "ParquetRecords", "Records", "distinct", "open_records"]
 
+TOLD = 5  # columns whose new names are told
 INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps row names
 
 
@@ -67,9 +68,15 @@ class Records(ABC):
     def texts(self, j: int) -> npt.NDArray[np.str_]:
         """Return a column as text; an absent value is empty."""
         pa = load_pyarrow()
-        kind = self.column(j).type
-        values = self.column(j).cast(kind.value_type) if pa.types.is_dictionary(kind) else self.column(j)
-        return np.array([t or "" for t in values.cast(pa.string()).to_pylist()], dtype=np.str_)
+        values = self.column(j)
+        try:
+            plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+            texts = plain.cast(pa.string()).to_pylist()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise ValueError(
+                f"column {self.names[j]!r} holds {values.type}: no text, so it can be neither label nor id."
+            ) from error
+        return np.array([t or "" for t in texts], dtype=np.str_)
 
     def where(self, row: int) -> str:
         """Say where a row is, in words of the user's."""
@@ -211,17 +218,18 @@ def distinct(names: list[str]) -> tuple[list[str], list[str]]:
     """
     out: list[str] = []
     notes = []
-    given, used = set(names), set[str]()
+    given, seen = set(names), Counter[str]()
     for j, name in enumerate(names):
-        new, count = name, 1
-        while new in used or (count > 1 and new in given):
-            count += 1
-            new = f"{name}.{count}"
-        if new != name:
+        new = name
+        seen[name] += 1
+        if seen[name] > 1:
+            while (new := f"{name}.{seen[name]}") in given:
+                seen[name] += 1
+            given.add(new)
             notes.append(f"column {j + 1} is called {new!r}: there is an {name!r} already")
         out.append(new)
-        used.add(new)
-    return out, notes
+    more = len(notes) - TOLD
+    return out, notes if more <= 0 else [*notes[:TOLD], f"{more} more columns with double names are renamed so"]
 
 
 def _refuse_duplicates(names: list[str]) -> None:

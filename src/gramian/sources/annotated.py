@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gramian.sources._extras import load_anndata_io
+from gramian.sources._records import distinct
 from gramian.sources.arrays import SparseSource
 from gramian.sources.base import Source
 from gramian.sources.hdf5 import Hdf5Source, opened_hdf5
@@ -31,6 +32,7 @@ class Annotated:
     source: Source
     row_names: npt.NDArray[np.str_]
     rows: Any  # a pandas data frame
+    notes: tuple[str, ...] = ()
 
 
 class SparseRowsSource(SlicedSource):
@@ -53,12 +55,15 @@ class SparseRowsSource(SlicedSource):
 
     @contextmanager
     def array(self) -> Iterator[Any]:
-        """Open the matrix."""
+        """Open the group of its three arrays: values, columns, and where each row begins."""
         with opened_hdf5(self.path) as file:
-            yield load_anndata_io().sparse_dataset(file[self.dataset])
+            yield file[self.dataset]
 
     def _read(self, array: Any, span: tuple[int, int]) -> Any:
-        values = sp.csr_array(array[span[0] : span[1]])
+        begins = array["indptr"][span[0] : span[1] + 1].astype(np.int64)
+        stored = slice(int(begins[0]), int(begins[-1]))
+        parts = array["data"][stored], array["indices"][stored], begins - begins[0]
+        values = sp.csr_array(parts, shape=(span[1] - span[0], self.shape[1]))
         values.sum_duplicates()
         return values
 
@@ -88,9 +93,11 @@ def read_h5ad(path: Path, dataset: str | None = None) -> Annotated:
         rows = elements.read_elem(file["obs"])
         columns = elements.read_elem(file["var"]).index if place == "X" or place.startswith("layers/") else None
         source = _source(path, place, file[place], elements)
+    renamed: list[str] = []
     if columns is not None:
-        source.feature_names = [str(name) for name in columns]
-    return Annotated(loaded(source) if isinstance(source, SlicedSource) else source, _texts(rows.index), rows)
+        source.feature_names, renamed = distinct([str(name) for name in columns])
+    source = loaded(source) if isinstance(source, SlicedSource) else source
+    return Annotated(source, _texts(rows.index), rows, tuple(renamed))
 
 
 def _texts(values: Any) -> npt.NDArray[np.str_]:

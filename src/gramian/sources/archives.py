@@ -41,6 +41,8 @@ def open_npz(path: Path, dataset: str | None = None) -> Source:
     try:
         with np.load(path, allow_pickle=False) as archive:
             if {"format", "shape", "data"} <= set(archive.files):
+                if dataset is not None:
+                    raise ValueError(f"the archive holds one sparse matrix; dataset={dataset!r} is for several arrays.")
                 return SparseSource(sp.load_npz(path))
             return DenseSource(archive[choose(_tables(archive), dataset, "array")])
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:

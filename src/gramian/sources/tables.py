@@ -47,6 +47,8 @@ class Table:
     missing : dict of str to int
         How many cells were missing, for the columns that have any; empty where nobody looked (a file that is read in
         blocks, with ``missing="keep"``).
+    rows : ndarray of shape (n,) or None
+        The numbers in the file, from 0, of the rows that are left where some were left out; None where all are there.
     """
 
     source: Source
@@ -57,6 +59,7 @@ class Table:
     path: Path
     notes: tuple[str, ...]
     missing: dict[str, int] = field(default_factory=dict)
+    rows: npt.NDArray[np.intp] | None = None
     sha256: str | None = field(default=None, repr=False)
 
     def checksum(self) -> str:
@@ -237,4 +240,5 @@ def _table(path: Path, parts: Parts, notes: list[str], counts: dict[str, int]) -
         path=path,
         notes=tuple(notes),
         missing=counts,
+        rows=parts.rows,
     )
