@@ -530,3 +530,11 @@ class TestHapMap:
         source = open_bed(HAPMAP / "hm3.bed")
         assert source.shape == (957, 14079)
         assert source.samples.names[0] == "2431:NA19916"
+
+
+def test_passes_before_turning_to_the_exact_way_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gramian.genetics._solving.passes_to_go", lambda history, tol: np.inf)
+    pca = GenotypePCA(2, tol=1e-7).fit(Genotypes.from_calls(people(1200, 1500)))
+    spent = int(re.findall(r"after (\d+) passes of block Krylov", pca.certificate_.reason)[0])
+    assert pca.certificate_.method.startswith("exact")
+    assert pca.certificate_.passes == spent + 3

@@ -89,7 +89,9 @@ def krylov(problem: Problem, choice: Choice) -> Found:
     found = solver.attempt(A, k, choice.reason, abandon, start=A.asarray(probes.product), waited=probes.waited)
     if not found.certificate.converged and choice.fallback:
         why = f"after {A.passes - before} passes of block Krylov the Gram matrix was the shorter way"
-        return exact(problem, why)
+        result = exact(problem, why)
+        certificate = result.spectrum.certificate.with_(passes=A.passes - before)
+        return replace(result, spectrum=replace(result.spectrum, certificate=certificate))
     return _finished(problem, found, probes, A.passes - before)
 
 

@@ -72,17 +72,26 @@ def _digits(relative: float) -> str:
 
 def _spectrum(proof: Certificate) -> str:
     k = len(proof.values)
+    if proof.judged == 0:
+        return f"{k} components were computed by {proof.method}; none of them stands out of the noise. {ARITHMETIC}"
     if not k:
         return f"No component was computed ({proof.method}). {ARITHMETIC}"
-    bound = float(np.max(proof.value_bounds, initial=0.0))
+    bound = float(np.max(proof.value_bounds[: proof.judged], initial=0.0))
     relative = bound / proof.norm if proof.norm > 0 else 0.0
     how = f"computed by {proof.method} in {_passes(proof.passes)}"
     return (
         f"{k} component{'s were' if k != 1 else ' was'} {how}, and each was then put back into the data to see by how "
         f"much it misses being a component. The largest miss is {_power(proof.worst)} of the largest singular value; "
-        f"{_met(proof)}. It follows that every singular value is within {_power(bound)} of an exact one, which is "
+        f"{_met(proof)}. It follows that {_certified(proof)} is within {_power(bound)} of an exact one, which is "
         f"{_digits(relative)} correct digits of the largest. {ARITHMETIC}"
     )
+
+
+def _certified(proof: Certificate) -> str:
+    """Which singular values the bound is for."""
+    if proof.judged is None or proof.judged == len(proof.values):
+        return "every singular value"
+    return f"each of the first {proof.judged} singular values, those that stand out of the noise,"
 
 
 def _optimum(proof: Optimum) -> str:
