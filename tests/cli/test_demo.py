@@ -1,33 +1,85 @@
-"""The demo: its numbers agree with those in print and its page stands alone."""
+"""The demo: its numbers agree with the references, the code it shows draws its pictures, and its page stands alone."""
 
+import base64
+import csv
+import hashlib
+import html
 import json
 import re
+from html.parser import HTMLParser
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.datasets import make_circles, make_moons
 
+from gramian.cli import demo as command
 from gramian.cli import main
-from gramian.cli.demo import FILES, digit_accuracy, published_numbers
-from gramian.cli.kernel_demo import denoised_digits, published_projection
-from gramian.cli.mixture_demo import crab_numbers, crabs
-from gramian.cli.page import Number
-from gramian.cli.regression_demo import regressions
+from gramian.cli.demo import FILES
+from gramian.cli.story import Number, contents, features, telling
+from gramian.cli.story.plates import Chapter, Plate
+
+PLATES = {plate.key: plate for chapter in contents.CHAPTERS for plate in chapter.plates}
+
+
+class Page(HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.text, self.tags, self.listings, self._in_listing = text, [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "pre":
+            self.listings.append("")
+            self._in_listing = True
+
+    def handle_endtag(self, tag):
+        self._in_listing = self._in_listing and tag != "pre"
+
+    def handle_data(self, data):
+        if self._in_listing:
+            self.listings[-1] += data
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "out"
-    return out, CliRunner().invoke(main, ["demo", "--out", str(out)])
+    return out, CliRunner().invoke(main, ["demo", "--quick", "--out", str(out)])
 
 
-def test_every_published_number_agrees():
-    numbers = published_numbers()
-    assert len(numbers) == 8
-    assert [number for number in numbers if not number.agrees] == []
+@pytest.fixture(scope="module")
+def page(demo):
+    return Page((demo[0] / "index.html").read_text("utf-8"))
+
+
+@pytest.fixture
+def one_plate(monkeypatch):
+    """A story of one plate, which takes no time."""
+    chapters = (Chapter("Components", "", (PLATES["iris"],)),)
+    monkeypatch.setitem(telling.tell.__kwdefaults__, "chapters", chapters)
+
+
+def test_every_published_number_agrees(demo):
+    with (demo[0] / "numbers.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 38
+    assert [row for row in rows if not row["agree"].startswith("yes")] == []
+    exact = [row for row in rows if row["agree"] == "yes"]
+    assert len(exact) == 34
+    assert [row for row in exact if row["published"] != row["ours"]] == []
 
 
 def test_a_number_that_differs_in_one_digit_does_not_agree():
     assert Number("x", "0.12345678", "0.12345679").verdict == "NO"
+    assert Number("x", "0.9794", "0.9793", within="0.0001").agrees
+    assert not Number("x", "0.9794", "0.9792", within="0.0001").agrees
 
 
 def test_demo_writes_its_files_and_says_which_to_open(demo):
@@ -37,57 +89,162 @@ def test_demo_writes_its_files_and_says_which_to_open(demo):
     assert result.output.rstrip().splitlines()[-1] == f"Open {out / 'index.html'} in a browser."
 
 
-def test_demo_prints_certificates_and_the_comparison(demo):
+def test_demo_tells_the_story_and_prints_the_comparison(demo):
     output = demo[1].output
-    assert output.count("Certificate: converged") == 2
-    assert "2.93035378" in output
+    assert [title for title in (plate.title for plate in PLATES.values()) if f"✓ {title}\n" not in output] == []
+    assert "2.93035378   2.93035378" in output
+    assert "38 of 38 reference numbers agree" in output
     assert "NO" not in output
+    assert max(map(len, output.splitlines()[:-1])) <= 80
 
 
-def test_page_stands_alone(demo):
-    out, _ = demo
-    page = (out / "index.html").read_text("utf-8")
-    pictures = re.findall(r'<img src="([^"]+)" alt="[^"]+">', page)
-    assert sorted(pictures) == sorted(name for name in FILES if name.endswith(".png"))
-    assert all((out / name).read_bytes().startswith(b"\x89PNG") for name in pictures)
-    assert not re.search(r"https?:|<script|\$[a-z]", page)
-    assert "2.93035378" in page
+def test_the_whole_story_is_told():
+    wanted = (
+        "iris digit_scores digit_rank digit_images digit_names moons circles swiss_roll without_noise ridge_path curve"
+    )
+    assert list(PLATES) == [*wanted.split(), "coin", "crabs", "europe"]
+
+
+@pytest.mark.parametrize("key", list(PLATES))
+def test_the_code_on_the_page_draws_the_picture_on_the_page(demo, page, key, tmp_path, monkeypatch):
+    """Run what a reader would copy, in a world of its own, and compare the files byte for byte."""
+    code = page.listings[list(PLATES).index(key)]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, f"<{key}>", "exec"), {"__name__": "__main__"})
+    assert (tmp_path / f"{key}.png").read_bytes() == (demo[0] / f"{key}.png").read_bytes()
+    assert len(code.split("def ")[1].splitlines()) < 18
+
+
+def test_pictures_are_in_the_page_and_beside_it(demo, page):
+    shown = [image for image in page.all("img") if image["alt"]]
+    files = [(demo[0] / f"{key}.png").read_bytes() for key in PLATES]
+    assert [base64.b64decode(image["src"].removeprefix("data:image/png;base64,")) for image in shown] == files
+    assert all(file.startswith(b"\x89PNG") for file in files)
+
+
+def test_page_fetches_nothing_and_says_so(page):
+    assert page.all("script") == page.all("link") == page.all("iframe") == []
+    assert not re.search(r"https?:|\$[a-z]|javascript:", page.text)
+    assert not [attrs for _, attrs in page.tags if any(name.startswith("on") or name == "style" for name in attrs)]
+    policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    style = re.search(r"<style>(.*?)</style>", page.text, re.DOTALL)[1]
+    checksum = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy.startswith(f"default-src 'none'; img-src data:; style-src 'sha256-{checksum}'")
+
+
+def test_each_picture_has_its_card_equation_certificate_and_code(page):
+    names = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(set(names)) == len(names)
+    links = [attrs["href"] for attrs in page.all("a")]
+    assert [link for link in links if link[1:] not in names] == []
+    assert [attrs["href"] for attrs in page.all("a") if attrs.get("class") == "card"] == [f"#{key}" for key in PLATES]
+    for key in PLATES:
+        article = re.search(rf'<article id="{key}".*?</article>', page.text, re.DOTALL)[0]
+        assert article.count("<math ") >= 1
+        assert article.count('class="certificate met"') == article.count('class="code"') == 1
+        assert article.index("<math ") < article.index("<img ") < article.index("<pre ")
+
+
+def test_page_can_be_read_without_seeing_it(page):
+    assert all(len(image["alt"]) > 20 for image in page.all("img") if image["alt"])
+    assert all(attrs["alttext"] for attrs in page.all("math"))
+    assert page.all("html") == [{"lang": "en"}]
+    assert len(page.all("h1")) == len(page.all("main")) == 1
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    assert [attrs for attrs in page.all("th") if "scope" not in attrs] == []
 
 
 def test_certificates_are_written(demo):
     certificates = json.loads((demo[0] / "certificates.json").read_text())
-    wanted = ("iris", "digits", "denoised", "ridge", "kernel_ridge", "crabs")
-    assert {name: item["converged"] for name, item in certificates.items()} == dict.fromkeys(wanted, True)
+    assert {name: item["converged"] for name, item in certificates.items()} == dict.fromkeys(PLATES, True)
 
 
-def test_the_published_projection_agrees():
-    assert published_projection().agrees
+def test_the_map_is_said_to_be_simulated(page):
+    article = re.search(r'<article id="europe".*?</article>', page.text, re.DOTALL)[0]
+    found = re.search(r"Simulated: 400 people of 30 countries × ([\d,]+) SNPs.*correlation of (0\.\d+)", article)
+    assert float(found[2]) > 0.8
+    assert "people=400, n_snps=3000" in html.unescape(re.sub(r"<[^>]+>", "", article))
 
 
-def test_the_crabs_agree():
-    numbers = crab_numbers(crabs())
-    assert len(numbers) == 6
-    assert [number for number in numbers if not number.agrees] == []
+def test_what_is_said_of_moons_and_circles_is_so():
+    X, moon = make_moons(200, noise=0.05, random_state=0)
+    z = features.moons()[1].transform(X)[:, 0]
+    assert len(set(zip(np.sign(z), moon, strict=True))) == 2
+    X, circle = make_circles(400, factor=0.3, noise=0.05, random_state=0)
+    z = features.circles()[1].transform(X)[:, 0]
+    inner, outer = z[circle == 1], z[circle == 0]
+    assert inner.min() > outer.max() or inner.max() < outer.min()
 
 
-def test_the_regressions_find_the_noise():
-    fitted = regressions()
-    assert 0.08 < fitted.kernel.noise_variance_**0.5 < 0.12
-    assert 0.5 < fitted.ridge.alpha_ < 50
+def test_kernel_pca_cleans_digits_better_than_the_best_linear_pca(page):
+    found = re.search(r"noisy (0\.\d+), PCA (0\.\d+), kernel PCA (0\.\d+)", page.text)
+    noisy, linear, kernel = map(float, found.groups())
+    assert noisy == pytest.approx(0.25**2, rel=0.03)
+    assert kernel < 0.8 * linear
 
 
-def test_kernel_pca_cleans_digits_better_than_the_best_linear_pca():
-    errors = denoised_digits().errors
-    kernel = errors.pop("kernel PCA, 32")
-    assert kernel < 0.8 * min(error for name, error in errors.items() if name != "original")
-
-
-def test_pca_keeps_what_the_classifier_needs():
-    reduced, full = digit_accuracy()
-    assert reduced > 0.94
-    assert reduced > full - 0.03
+def test_curve_and_classifier_find_what_they_should(page):
+    assert 0.08 < float(re.search(r"is found as (0\.\d+)", page.text)[1]) < 0.12
+    shares = [float(share) for share in re.findall(r"([\d.]+)% from", page.text)]
+    assert shares == sorted(shares)
+    assert shares[-1] > 95  # from 16 scores
 
 
 def test_demo_does_not_overwrite_unasked(demo):
     out, _ = demo
-    assert CliRunner().invoke(main, ["demo", "--out", str(out)]).exit_code == 2
+    before = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    result = CliRunner().invoke(main, ["demo", "--out", str(out)])
+    assert result.exit_code == 2
+    assert "--force" in result.output
+    assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
+
+
+@pytest.mark.usefixtures("one_plate")
+def test_a_number_that_disagrees_is_shown_and_ends_with_4(tmp_path, monkeypatch):
+    wrong = [Number("x", "1.5", "1.5"), Number("x < y", "1.5", "1.6", "someone & co")]
+    monkeypatch.setattr(telling, "published_numbers", lambda: wrong)
+    result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "out")])
+    text = (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert result.exit_code == 4
+    assert "1 of 2 reference numbers agree" in result.output
+    assert re.search(r"x < y +1\.5 +1\.6 +NO", result.output)
+    assert '<th scope="row">x &lt; y</th><td>1.5</td><td>1.6</td><td class="no">NO</td>' in text
+    assert "someone &amp; co" in text
+    assert "1 of 2 do NOT agree" in text
+
+
+def test_a_tolerance_that_is_not_met_is_shown_and_ends_with_4(tmp_path, monkeypatch):
+    def iris():
+        """Draw with a certificate that was not met."""
+        picture, pca = PLATES["iris"].draw()
+        pca.certificate_ = pca.certificate_.with_(tolerance=0.0)
+        return picture, pca
+
+    plate = Plate(iris, "<b>Iris</b>", "<i>", r"x_1 < y", lambda pca: "<script>", '"quoted"')
+    monkeypatch.setitem(telling.tell.__kwdefaults__, "chapters", (Chapter("<u>", "&", (plate,)),))
+    monkeypatch.setattr(telling, "published_numbers", list)
+    result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path)])
+    text = (tmp_path / "index.html").read_text("utf-8")
+    assert result.exit_code == 4
+    assert "was asked for and NOT met" in text
+    assert not re.search(r"<b>Iris|<i>|<script>|<u>|alt=\"\"quoted", text)
+    assert "&lt;script&gt;" in text
+
+
+def test_interrupted_it_leaves_nothing_behind(tmp_path, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    second = Plate(interrupted, "", "", "x", lambda: "", "")
+    monkeypatch.setitem(telling.tell.__kwdefaults__, "chapters", (Chapter("", "", (PLATES["iris"], second)),))
+    result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 130
+    assert "Stopped. Nothing half done is left behind." in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_shows_two_examples():
+    result = CliRunner().invoke(main, ["demo", "--help"])
+    assert result.exit_code == 0
+    assert result.output.count("  gramian demo") == len(command.demo.examples) == 2
