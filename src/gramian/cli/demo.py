@@ -81,13 +81,13 @@ def _told(console: Console, folder: Path, quick: bool) -> Story:
 def _write(folder: Path, story: Story) -> None:
     write_json(folder / "certificates.json", {key: drawn.proof.as_dict() for key, drawn in story.drawn.items()})
     rows = ((n.what, n.published, n.ours, n.verdict, n.source) for n in story.numbers)
-    write_csv(folder / "numbers.csv", ("what", "published", "ours", "agree", "source"), rows)
+    write_csv(folder / "numbers.csv", ("what", "reference", "ours", "agree", "source"), rows)
     (folder / "index.html").write_text(gallery(story), encoding="utf-8")
 
 
 def _table(numbers: list[Number]) -> Table:
     table = Table(title="\nReference numbers", box=rich.box.SIMPLE_HEAD, title_justify="left")
-    for name in ("what", "published", "ours", "agree?"):
+    for name in ("what", "reference", "ours", "agree?"):
         table.add_column(name, justify="left" if name == "what" else "right")
     for number in numbers:
         style = "" if number.agrees else "bold red"
