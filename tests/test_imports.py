@@ -201,7 +201,10 @@ def test_public_names_are_sorted_and_exist(path):
 
 
 def test_every_public_name_is_found_and_nothing_else():
-    code = "import gramian; [getattr(gramian, name) for name in gramian.__all__]; print(sorted(set(gramian.__all__) - set(dir(gramian))))"
+    code = (
+        "import gramian; [getattr(gramian, name) for name in gramian.__all__]; "
+        "print(sorted(set(gramian.__all__) - set(dir(gramian))))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         gramian.nonsense  # noqa: B018

@@ -322,7 +322,7 @@ class TestNoise:
         assert pca.certificate_.converged
         assert pca.certificate_.passes < 25
         assert "Components 3 to 6 lie inside the noise" in pca.certificate_.notes[0]
-        assert np.all(pca.certificate_.residuals[:2] <= 1e-5)
+        assert np.all(pca.certificate_.residuals[:2] <= 1e-4)
 
     def test_pure_noise_has_none(self) -> None:
         G = np.random.default_rng(0).binomial(2, 0.4, (3000, 300))
@@ -383,7 +383,7 @@ class TestNoise:
     def test_what_was_not_waited_for_is_said_only_where_it_was_not(self) -> None:
         G = Genotypes.from_calls(people(n=12, p=300, spread=0.0))
         found = GenotypePCA(4, solver="krylov").fit(G).certificate_
-        assert np.all(found.residuals <= 1e-5)  # the basis is soon the whole space
+        assert np.all(found.residuals <= 1e-4)  # the basis is soon the whole space
         assert "lie inside the noise" in found.notes[0]
         assert "not waited for" not in found.notes[0]
         G = Genotypes.from_calls(people(n=400, p=2000, spread=0.0))

@@ -471,7 +471,8 @@ X = np.arange(6.0).reshape(3, 2) ** 2
 
 
 @pytest.mark.parametrize(
-    "data", [b"a,b\n0,1\n4,9\n16,25\n", b"0\t1\n4\t9\n16\t25\n", gzip.compress(b"a;b\n0;1\n4;9\n16;25\n"), npy(X)]
+    "data",
+    [b"a,b\n0,1\n4,9\n16,25\n", b"0\t1\n4\t9\n16\t25\n", gzip.compress(b"a;b\n0;1\n4;9\n16;25\n", mtime=0), npy(X)],
 )
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", Pipe(data))

@@ -65,18 +65,18 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Labe
     Labels
         In the order of the samples.
     """
-    header, rows = _rows(path, samples)
+    header, rows, taken = _rows(path, samples)
     keys, first = _keys(path, header, rows)
     order, notes = _matched(path, keys, samples)
     found = {name: _values([row[j] for _, row in rows], order) for j, name in enumerate(header) if j >= first}
     places = _places(path, found)
     grouping = _grouping(path, found, column)
     groups = None if grouping is None else _as_text(found.pop(grouping))
-    return Labels(grouping or "population", groups, found, places, notes)
+    return Labels(grouping or "population", groups, found, places, [*taken, *notes])
 
 
-def _rows(path: Path, samples: Samples) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The names of the columns, and the rows with the numbers of their lines; FID and IID come first."""
+def _rows(path: Path, samples: Samples) -> tuple[list[str], list[tuple[int, list[str]]], list[str]]:
+    """The names of the columns, FID and IID first; the rows with the numbers of their lines; a note if no header."""
     rows = [(number, _fields(line)) for number, line in numbered_lines(path, "labels")]
     if not rows:
         raise ValueError(f"{path}: the file is empty; a header with FID, IID and labels was expected.")
@@ -92,9 +92,11 @@ def _rows(path: Path, samples: Samples) -> tuple[list[str], list[tuple[int, list
         ahead = ([lower.index("fid")] if "fid" in lower else []) + [own]
         order = [*ahead, *(j for j in range(len(head)) if j not in ahead)]
         names = ["FID", "IID"][-len(ahead) :] + [head[j] for j in order[len(ahead) :]]
-        return _unique(path, names), [(number, [row[j] for j in order]) for number, row in rows[1:]]
+        return _unique(path, names), [(number, [row[j] for j in order]) for number, row in rows[1:]], []
     if len(head) > 2 and rows[0][1][1] in set(samples.iid):
-        return ["FID", "IID", *(f"label{j or ''}" for j in range(len(head) - 2))], rows
+        names = [f"label{j or ''}" for j in range(len(head) - 2)]
+        note = f"there is no header: the first columns are taken for FID and IID, the others for {few(names)}."
+        return ["FID", "IID", *names], rows, [note]
     raise ValueError(f"{path}: line 1: a header with IID, and FID perhaps, was expected; it is {few(head)}.")
 
 

@@ -125,7 +125,7 @@ class Fitting:
     solver: str = "auto"
     exact: bool = False
     missing: str = "mean"
-    tol: float = 1e-5
+    tol: float = 1e-4
     max_passes: int = 200
 
     @property
@@ -168,7 +168,7 @@ FIT = (
     option(
         "--tol",
         type=click.FloatRange(1e-12, 1, max_open=True),
-        default=1e-5,
+        default=1e-4,
         show_default=True,
         metavar="NUMBER",
         help="Residual to reach by components that stand out of the noise.",
@@ -202,7 +202,9 @@ class GenotypeOutput(Output):
         try:
             coded = [path.name for path in result_files(PREFIX, self.formats)]
         except ValueError as error:
-            text = re.sub(r"^formats=.*?: ", "", str(error))
+            text = re.sub(r"^formats=.*?: ", "", str(error)).replace(
+                "write to two prefixes", "run it again for another --out"
+            )
             raise click.UsageError(f"--formats {','.join(self.formats)}: {text}") from None
         if self.out is None and not self.as_json:
             raise click.UsageError("results need a folder: add --out FOLDER, or --json to print them only")

@@ -173,7 +173,7 @@ def genotype_project(
     known = loadings.singular_values is not None
     how = method or ("oadp" if known else "least-squares")
     if method is None and not known:
-        run.warn("the eigenvalues of the reference are not known: --method least-squares, whose scores shrink")
+        run.warn(f"{_lacking(matching)}; --method least-squares is used, whose scores shrink")
     if scale == "eigenvectors" and not known:
         raise click.UsageError("--scale eigenvectors needs the eigenvalues of the reference: give --eigenvalues")
     with run.step("Projecting"), noted(run), genotype_errors(input_name(file)):
@@ -194,6 +194,13 @@ def genotype_project(
         "matching": asdict(found.report),
     }
     _hand_out(run, output, found, scale, facts)
+
+
+def _lacking(matching: Matching) -> str:
+    """What keeps OADP from being used."""
+    if matching.eigenvalues is None:
+        return "the eigenvalues of the reference are not known: --eigenvalues would allow oadp"
+    return "smartpca's eigenvalues are relative: --total-variance beside --eigenvalues would allow oadp"
 
 
 def reference(model: Path, matching: Matching, run: Run) -> Loadings:

@@ -229,7 +229,7 @@ def _shown(
     k = len(model.eigenvalues_)
     lines = [
         f"Eigenvalues: {model.eigenvalue_scale_.removeprefix('eigenvalues ')}",
-        f"Significant: {_significant(model.tracy_widom_.significant(), k)} (Tracy–Widom p < 0.05)",
+        f"Significant: {_significant(model, k)} (Tracy–Widom p < 0.05)",
         f"Effective number of markers: {markers:,.0f}{spread} of {study.source.shape[1]:,}, {_after(after)}",
     ]
     if place is not None:
@@ -239,19 +239,24 @@ def _shown(
             f"(p = {fit.p_value:.2g} by {PERMUTATIONS} permutations, {place.rows.sum():,} samples)"
         )
     if groups is not None:
-        shown.append(
-            screen_table(f"F_ST between {study.labels.name}s (Hudson), mean {groups.mean:.4g}", groups.table())
-        )
-    lines.append(f"Time: {seconds:.1f} s, {model.certificate_.passes} passes over the genotypes; {plan.text}")
+        shown.append(screen_table(f"F_ST by {study.labels.name} (Hudson), mean {groups.mean:.4g}", groups.table()))
+    lines.append(
+        f"Time of the fit: {seconds:.1f} s, {model.certificate_.passes} passes over the genotypes; {plan.text}"
+    )
     return [*shown, *(Padding(Text(line), (0, 0, 0, 2)) for line in lines)]
 
 
-def _significant(count: int, k: int) -> str:
+def _significant(model: GenotypePCA, k: int) -> str:
+    count, tested = model.tracy_widom_.significant(), len(model.tracy_widom_.p_values)
+    if count == tested == k < min(model.n_samples_ - 1, len(model.components_.T)):
+        return f"all {k} that were computed, and perhaps more"
     return f"{count} component{'s' * (count != 1)}" + (f", {k} of them computed" if count > k else "")
 
 
 def _after(count: int) -> str:
-    return "of all eigenvalues" if count == 0 else f"without the first {count} component{'s' * (count != 1)}"
+    if count < 2:
+        return "without the first component" if count else "of all eigenvalues"
+    return f"without the first {count} components"
 
 
 def _eigenvalues(model: GenotypePCA, most: int = 20) -> Table:

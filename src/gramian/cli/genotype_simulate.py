@@ -53,7 +53,9 @@ class SizesType(ParamType):
     help="Hudson's F_ST [default: 0.004 for europe, 0.01 for populations].",
 )
 @option("--missing", type=click.FloatRange(0, 1, max_open=True), default=0.0, metavar="SHARE", help="Missing calls.")
-@option("--ld", type=click.FloatRange(0, 1), default=0.0, metavar="R²", help="Of neighbouring SNPs.")
+@option(
+    "--ld", type=click.FloatRange(0, 1), default=0.0, metavar="R²", help="Of neighbouring SNPs that are as frequent."
+)
 @option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, section="Output", help="The .bed."
 )

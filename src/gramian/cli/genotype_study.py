@@ -50,6 +50,7 @@ ADVICE = (
         r"\bGive read_loadings eigenvalues \(and total_variance for smartpca\)",
         "Give --eigenvalues (and --total-variance for smartpca)",
     ),
+    (r"\bName the reference's \.afreq or \.frq file", "Give the reference's .afreq or .frq file as --frequencies"),
     (r"; ids themselves are given as a list, not as a string", ""),
 )
 
@@ -65,7 +66,9 @@ def as_genotype_options(text: str) -> str:
     """
     for pattern, advice in ADVICE:
         text = re.sub(pattern, advice, text)
-    return re.sub(r"^(\w+)(?=: )", lambda found: OPTION_NAMES.get(found[1], found[1]), text)
+    # filters are named at the start of a complaint, and where one is said to have removed something
+    named = r"^(\w+)(?=: )|(?<=\bafter the filter )(\w+)|\b(\w+)(?= removed \d)"
+    return re.sub(named, lambda found: OPTION_NAMES.get(found[0], WORDS.get(found[0], found[0])), text)
 
 
 @contextmanager

@@ -67,7 +67,8 @@ class Filtered:
 
     def table(self) -> dict[str, Any]:
         """Return the columns filter, of, removed, left and detail, ready for ``pandas.DataFrame``."""
-        return steps_table(self.steps)
+        names = ("name", "of", "removed", "left", "detail")
+        return {"filter" if name == "name" else name: [getattr(step, name) for step in self.steps] for name in names}
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the table between tabs; the file is whole or absent, and replaced only with ``overwrite``."""
@@ -77,14 +78,3 @@ class Filtered:
         (n, p), (kept_n, kept_p) = self.shape, self.source.shape
         head = f"Filtered: {n} samples × {p} SNPs → {kept_n} × {kept_p}"
         return "\n".join([head, text_table(self.table(), len(self.steps)), *(f"  {note}" for note in self.notes)])
-
-
-def steps_table(steps: tuple[Step, ...]) -> dict[str, Any]:
-    """The steps as columns."""
-    return {
-        "filter": [step.name for step in steps],
-        "of": [step.of for step in steps],
-        "removed": [step.removed for step in steps],
-        "left": [step.left for step in steps],
-        "detail": [step.detail for step in steps],
-    }

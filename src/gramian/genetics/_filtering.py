@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gramian.analysis._elements import text_table
-from gramian.genetics._filter_report import Filtered, Step, steps_table
+from gramian.genetics._filter_report import Filtered, Step
 from gramian.genetics._id_lists import few
+from gramian.genetics._regions import genome_order
 from gramian.genetics._tallies import Tallies, tally
 from gramian.sources.plink import Genotypes
 
@@ -62,8 +62,10 @@ class Sieve:
         """Go on with the SNPs of some chromosomes, and count the others by theirs."""
         chromosome = self.source.snps.chromosome
         mask = np.array([wanted is None or name in wanted for name in chromosome], dtype=np.bool_)
-        self.left_out = {str(name): count for name, count in Counter(chromosome[~mask]).most_common()}
-        lost = ", ".join(f"{'unplaced' if name == '0' else name} {count}" for name, count in self.left_out.items())
+        counts = Counter(chromosome[~mask])
+        self.left_out = {str(name): counts[name] for name in genome_order(counts)}
+        # the number first: of chromosome 12 and 697 SNPs, "12 697" would read as a thousand times as many
+        lost = ", ".join(f"{n} unplaced" if name == "0" else f"{n} on {name}" for name, n in self.left_out.items())
         self.keep_snps(("chromosomes", mask, f"{detail}; left out: {lost}" if lost else detail))
 
     def refuse_uncalled(self) -> None:
@@ -96,8 +98,11 @@ class Sieve:
 
     def _refuse_nothing(self, name: str, of: str, left: Mask) -> None:
         if not left.any():
+            *before, last = self.steps
+            said = ", ".join(f"{step.name} removed {step.removed} {step.of}" for step in before if step.removed)
             raise ValueError(
-                f"No {of} are left after the filter {name}:\n{text_table(steps_table(tuple(self.steps)), 99)}"
+                f"No {of} are left after the filter {name}{f' ({last.detail})' if last.detail else ''}, which removed "
+                f"the last {last.removed}.{f' Before it, {said}.' if said else ''}"
             )
 
 

@@ -14,7 +14,7 @@ from gramian.genetics._id_lists import numbered_lines
 from gramian.sources.plink import Snps
 from gramian.sources.plink.tables import chromosome_name
 
-__all__ = ["Region", "chromosome_set", "regions", "snps_within", "unknown_chromosomes"]
+__all__ = ["Region", "chromosome_set", "genome_order", "regions", "snps_within", "unknown_chromosomes"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -64,9 +64,22 @@ def _expanded(entry: str) -> tuple[str, ...]:
     return ORDER[low : high + 1]
 
 
+def genome_order(names: Iterable[str]) -> list[str]:
+    """Return names of chromosomes in their order: 1 to 22, X, Y, XY, MT, then others by name, and unplaced SNPs (0).
+
+    Examples
+    --------
+    >>> from gramian.genetics._regions import genome_order
+    >>> genome_order(["0", "X", "10", "contig", "2"])
+    ['2', '10', 'X', 'contig', '0']
+    """
+    place = {name: i for i, name in enumerate(ORDER[1:])}
+    return sorted(set(names), key=lambda name: (name == "0", place.get(name, len(place)), name))
+
+
 def unknown_chromosomes(wanted: frozenset[str], snps: Snps) -> list[str]:
     """Names that are neither a human chromosome nor one of the file."""
-    return sorted(wanted - set(ORDER) - set(snps.chromosome))
+    return genome_order(wanted - set(ORDER) - set(snps.chromosome))
 
 
 def regions(given: str | os.PathLike[str] | Iterable[str], argument: str) -> tuple[Region, ...]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gramian.genetics._filter_report import Filtered, Step
 from gramian.genetics._filtering import SLACK, Sieve
 from gramian.genetics._id_lists import SampleId, few, sample_ids, samples_named, snp_ids, snps_named
-from gramian.genetics._regions import chromosome_set, regions, snps_within, unknown_chromosomes
+from gramian.genetics._regions import chromosome_set, genome_order, regions, snps_within, unknown_chromosomes
 from gramian.genetics._tallies import Tallies
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.sources.plink import Genotypes
@@ -144,7 +144,7 @@ class Filters:
         if strange:
             raise ValueError(
                 f"chromosomes: {few(strange)}: no such chromosome in the data, "
-                f"which have {few(sorted(set(snps.chromosome)))}."
+                f"which have {few(genome_order(snps.chromosome))}."
             )
         chosen = []
         for name, inside in (("ranges", True), ("exclude_ranges", False)):

@@ -54,7 +54,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         scores to the genotypes it has and makes their columns of length 1, as smartpca does.
     chromosomes : {"autosomes", "all"}, default="autosomes"
         Whether SNPs on other chromosomes than 1 to 22 are left out, and counted in ``dropped_``.
-    tol : float, default=1e-5
+    tol : float, default=1e-4
         Residual to reach, relative to the largest singular value.
     max_passes : int, default=200
         Passes after which ``krylov`` stops short, with a warning; two more certify what was found.
@@ -129,7 +129,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         solver: str = "auto",
         missing: str = "mean",
         chromosomes: str = "autosomes",
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         max_passes: int = 200,
         precision: str = "auto",
         random_state: int = 0,

@@ -19,7 +19,9 @@ __all__ = ["GenotypeOperator"]
 Array = Any
 Span = tuple[int, int]
 
-TILE_BYTES = 2**22  # of decoded genotypes: from 256 SNPs × 3,192 samples on, both products run at BLAS's full speed
+TILE_BYTES = (
+    2**21
+)  # of decoded genotypes: larger tiles multiply faster alone, smaller ones when two cores share a cache
 SAMPLE_BYTES = 2**26  # of a block of whole rows of Z
 TABLE = 1024  # entries of a SNP's table: more than its genotypes where samples are few
 LEAST = 32  # SNPs of a tile, however many samples there are

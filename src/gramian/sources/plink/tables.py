@@ -233,7 +233,8 @@ def _repeated(keys: list[tuple[str, ...]], what: str, skip: tuple[str, ...]) -> 
     if not more:
         return []
     examples = _few([f"{' '.join(key)} ({times} times)" for key, times in more])
-    return [f"{len(more)} names of {what} are given more than once: {examples}."]
+    names = f"{len(more)} names of {what} are" if len(more) > 1 else f"1 name of {what} is"
+    return [f"{names} given more than once: {examples}."]
 
 
 def _few(items: list[str]) -> str:
