@@ -214,16 +214,21 @@ def test_results_need_a_place(npy):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--device", "abacus"], "abacus"),
         (["--delimiter", ";"], "--delimiter ;"),
         (["--drop", "x9"], "no column 'x9'"),
     ],
 )
 def test_what_the_data_do_not_allow_exits_3(tmp_path, npy, arguments, complaint):
-    pytest.importorskip("torch")
     result = fast(npy, "--out", tmp_path / "out", *arguments)
     assert result.exit_code == 3
     assert complaint in one_line(result)
+
+
+def test_a_device_that_is_not_there_exits_2(tmp_path, npy):
+    pytest.importorskip("torch")
+    result = fast(npy, "--out", tmp_path / "out", "--device", "abacus")
+    assert result.exit_code == 2
+    assert "--device 'abacus'" in one_line(result)
 
 
 def test_infinities_exit_3_and_say_where(tmp_path, X):
@@ -351,9 +356,10 @@ def test_an_interrupted_rerun_keeps_the_earlier_results(tmp_path, npy, monkeypat
 
 def test_out_that_is_a_file_is_said_so(tmp_path, npy):
     (tmp_path / "out").write_text("a file")
-    result = fast(npy, "--out", tmp_path / "out")
-    assert result.exit_code in (1, 2)
-    assert "out" in one_line(result)
+    for place in (tmp_path / "out", tmp_path / "out" / "deep"):
+        result = fast(npy, "--out", place)
+        assert result.exit_code == 2  # before any work
+        assert "is a file" in one_line(result)
     assert (tmp_path / "out").read_text() == "a file"
 
 

@@ -114,7 +114,7 @@ class Opened:
         self.page.mouse.move(*points[0])
         self.page.mouse.down()
         for point in points[1:]:
-            self.page.mouse.move(*point, steps=4)
+            self.page.mouse.move(*point, steps=2)
         self.page.mouse.up()
 
     def selected(self):
@@ -219,7 +219,7 @@ def test_a_lasso_selects_what_it_goes_around_and_the_download_holds_it(report):
     plots.scroll_into_view_if_needed()
     plots.locator('[title="Lasso Select"]').first.click()
     centre = SCORES[GROUP == 1, :2].mean(axis=0)
-    angle = np.linspace(0, 2 * np.pi, 25)
+    angle = np.linspace(0, 2 * np.pi, 13)
     ring = centre + 2.0 * np.column_stack([np.cos(angle), np.sin(angle)])
     report.drag(0, ring)
     inside = np.flatnonzero(Outline(ring).contains_points(SCORES[:, :2])).tolist()
@@ -267,6 +267,26 @@ def test_colours_follow_the_column_and_the_legend_selects_a_group(report):
     words = report.page.evaluate("[...Object.values(gramian.clouds)[0].source.data.colour]")
     assert words[0] == 0x440154FF  # the ends of viridis
     assert words[59] == 0xFDE725FF
+
+
+def test_names_of_loadings_stay_within_the_frame(browser, tmp_path):
+    names = [f"a column with a long name {j}" for j in range(X.shape[1])]
+    write_report(
+        tmp_path / "report.html", pca_report(MODEL, SCORES, feature_names=names, data=DataFacts("x", *X.shape))
+    )
+    found = opened(browser, tmp_path / "report.html")
+    boxes = found.page.evaluate(
+        """() => Object.values(gramian.clouds)[1].panels.flatMap(({ figure, texts }) =>
+            texts.data.text.map((text, i) => {
+                const at = (texts.data.x[i] - figure.x_range.start) / (figure.x_range.end - figure.x_range.start);
+                const wide = 6.6 * text.length / figure.inner_width;
+                return texts.data.align[i] === "right" ? [at - wide, at] : [at, at + wide];
+            }))"""
+    )
+    assert boxes
+    assert all(low >= -0.02 and high <= 1.02 for low, high in boxes), boxes
+    found.check_quiet()
+    found.page.close()
 
 
 def test_names_can_be_found(report):

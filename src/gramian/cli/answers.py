@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from gramian.cli.errors import write_errors
+from gramian.cli.errors import one_line, write_errors
 from gramian.cli.options import bundle, option
 from gramian.cli.outputs import plain, refuse_existing, staged
 from gramian.cli.running import Run
@@ -65,6 +67,10 @@ def hand_out(run: Run, output: TableOutput, kind: str, columns: Columns, facts: 
         content = {"command": kind, **facts, "warnings": run.warnings, **place, **rows}
         click.echo(json.dumps(plain(content), allow_nan=False))
     elif output.out is None:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(csv_rows(columns))
+        lines = chain([list(columns)], csv_rows(columns))
+        # cells must not move the cursor of a terminal; a pipe gets them as they are
+        csv.writer(sys.stdout, lineterminator="\n").writerows(map(_harmless, lines) if sys.stdout.isatty() else lines)
+
+
+def _harmless(row: Sequence[Any]) -> list[Any]:
+    return [one_line(cell) if isinstance(cell, str) else cell for cell in row]

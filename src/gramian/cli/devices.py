@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
+
 from gramian.sources import Source
 from gramian.sources.devices import to_device
 
@@ -12,7 +14,14 @@ __all__ = ["on_device", "on_host"]
 
 def on_device(source: Source, device: str) -> Source:
     """Return the source as it is for the CPU, else all of it as a tensor on the device."""
-    return source if device == "cpu" else to_device(source, device)
+    if device == "cpu":
+        return source
+    try:
+        return to_device(source, device)
+    except ValueError as error:
+        if str(error).startswith("device "):  # the machine has none, whatever the data
+            raise click.UsageError(f"--{error}") from error
+        raise
 
 
 def on_host(values: Any) -> Any:

@@ -90,6 +90,7 @@ def as_options(text: str) -> str:
     'Leave them out with --missing drop, or give it as --label or --id'
     """
     text = re.sub(rf"\b({ARGUMENTS})='([^']*)'", r"--\1 \2", text)
+    text = re.sub(rf"^({ARGUMENTS}): ", r"--\1: ", text)
     return re.sub(rf"\b({ARGUMENTS})=(?=[\s,.;:)]|$)", r"--\1", text).replace("--header False", "--no-header")
 
 

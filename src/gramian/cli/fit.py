@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from gramian.cli.samples import Records, families_for, record_options, sample_of
 from gramian.cli.sources import rows_of
 from gramian.cli.tables import Columns, screen_table
 from gramian.display import ProfileDisplay, plot_fit
+from gramian.display._text import name_axes
 from gramian.display.report import fit_report
 from gramian.estimators import MaximumLikelihood
 from gramian.likelihood import Comparison, compare
@@ -112,6 +114,8 @@ def fit(
         else:
             sample = sample_of(columns, next(iter(values.values()), None), records)
             model, ranking = _one(sample, family or families_for(sample), by, settings)
+    for name, reason in (ranking.failed if ranking is not None else {}).items():
+        run.warn(f"{name} could not be fitted: {reason}")
     results = _results(model, ranking, list(values), _names(model, values, records), level)
     publish(context, run, output, facts_of(table, file), results)
 
@@ -145,8 +149,9 @@ def _one(sample: Any, families: tuple[str, ...], by: str, settings: Any) -> tupl
         raise click.UsageError("--fixed holds a parameter of one family: name it with --family")
     ranking = compare(families, sample, by=by)
     LOG.info("%s", ranking)
-    best = ranking.best.family.name
-    return MaximumLikelihood(best, tol=settings["tol"]).fit(sample), ranking
+    model = MaximumLikelihood(ranking.best.family.name, tol=settings["tol"]).fit(sample)
+    # the report shows the certificate of the fit to the tolerance that was asked for
+    return model, replace(ranking, estimates=(model.estimates_[0], *ranking.estimates[1:]))
 
 
 def _names(model: MaximumLikelihood, values: Mapping[str, Any], records: Records) -> list[str]:
@@ -171,17 +176,25 @@ def _results(
         summary["comparison"] = {key: list(column) for key, column in ranking.table().items()}
         summary["not_fitted"] = ranking.failed
         shown.insert(0, screen_table("Families", ranking.table()))
-    page = partial(fit_report, ranking if ranking is not None else fits)
+    page = partial(fit_report, ranking if ranking is not None else fits, level=level)
     certificates = {name if len(fits) > 1 else "": estimate.certificate for name, estimate in fits.items()}
-    return Results("fit", columns, model, certificates, tables, _pictures(model, level), page, summary, shown)
+    return Results("fit", columns, model, certificates, tables, _pictures(model, names[0], level), page, summary, shown)
 
 
-def _pictures(model: MaximumLikelihood, level: float) -> dict[str, Callable[[], Any]]:
+def _fit_picture(estimate: Any, name: str) -> Any:
+    """The fit over its data, whose axis has the name of the column."""
+    ax = plot_fit(estimate)
+    if ax.get_xlabel() == "value":
+        name_axes(ax, name, ax.get_ylabel())
+    return ax
+
+
+def _pictures(model: MaximumLikelihood, name: str, level: float) -> dict[str, Callable[[], Any]]:
     """The first column with its fit, and the likelihood of each parameter."""
     first = model.estimates_[0]
     if first.sample is None:
         return {}
-    drawn: dict[str, Callable[[], Any]] = {"fit": partial(plot_fit, first)}
+    drawn: dict[str, Callable[[], Any]] = {"fit": partial(_fit_picture, first, name)}
     if first.seen_from is not None:
         drawn["profile"] = partial(ProfileDisplay.from_estimator, first, level=level)
     return drawn

@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from gramian import persistence
 from gramian.cli.errors import data_errors, one_line
+from gramian.cli.genotype_info import show_genotypes
 from gramian.cli.options import command, option
 from gramian.cli.outputs import plain
 from gramian.cli.reading import FILE, Reading, input_name, new_reading_options, read
@@ -44,6 +45,9 @@ def info(context: click.Context, /, file: Path, as_json: bool, every: bool, read
     """
     if file.suffix == MODEL:
         _show_model(file, as_json)
+        return
+    if file.suffix == ".bed":
+        show_genotypes(file, as_json, every, run)
         return
     name = input_name(file)
     if str(file) != "-" and suffix_of(file) in TABULAR:
@@ -114,7 +118,7 @@ def _numbers(file: Path, reading: Reading, run: Run) -> tuple[int, Columns, list
         missing, low, high = _ranges(source)
     names = source.feature_names or [f"x{j + 1}" for j in range(source.shape[1])]
     columns = {"column": list(names), "type": ["number"] * len(names), "missing": missing, "smallest": low}
-    return source.shape[0], {**columns, "largest": high}, [f"{type(source).__name__}, {source.dtype}", *notes]
+    return source.shape[0], {**columns, "largest": high}, [f"numbers of type {source.dtype}", *notes]
 
 
 def _ranges(source: Source) -> tuple[Any, Any, Any]:

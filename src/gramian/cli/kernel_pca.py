@@ -17,9 +17,10 @@ from gramian.cli.options import command, option
 from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
 from gramian.cli.running import LOG, Run, running_options
-from gramian.cli.sources import rows_of, shown_columns
-from gramian.cli.tables import Columns, listed, numbered, row_keys, screen_table
+from gramian.cli.sources import rows_of
+from gramian.cli.tables import Columns, listed, numbered, row_keys, screen_table, told_of
 from gramian.display import KernelFieldDisplay, ScoreDisplay
+from gramian.display._text import name_axes
 from gramian.display.report import kernel_pca_report
 from gramian.estimators import KernelPCA
 from gramian.sources.tables import Table
@@ -92,17 +93,15 @@ def kernel_pca(
         }
         model = KernelPCA(components, kernel=known, **settings)
         scores = model.fit_transform(table.source)
-    publish(context, run, output, facts_of(table, file), _results(table, model, np.asarray(scores)))
+    publish(context, run, output, facts_of(table, file), _results(table, model, np.asarray(scores), reading.label))
 
 
-def _results(table: Table, model: KernelPCA, scores: NDArray[Any]) -> Results:
+def _results(table: Table, model: KernelPCA, scores: NDArray[Any], label: str | None) -> Results:
     page = partial(
         kernel_pca_report,
         model,
         scores,
-        ids=listed(table.ids),
-        labels=listed(table.label),
-        columns=shown_columns(table.source),
+        **told_of(table, label),
     )
     return Results(
         "kernel-pca",
@@ -135,7 +134,11 @@ def _pictures(table: Table, model: KernelPCA, scores: NDArray[Any]) -> dict[str,
         "scores": partial(ScoreDisplay.from_predictions, scores, labels=listed(table.label), names=listed(table.ids))
     }
     if table.source.shape[1] == 2:
-        drawn["field"] = lambda: KernelFieldDisplay.from_estimator(
-            model, rows_of(table.source), labels=listed(table.label)
-        )
+        drawn["field"] = partial(_field, table, model)
+    return drawn
+
+
+def _field(table: Table, model: KernelPCA) -> Any:
+    drawn = KernelFieldDisplay.from_estimator(model, rows_of(table.source), labels=listed(table.label))
+    name_axes(drawn.ax_, *table.names)
     return drawn

@@ -18,8 +18,7 @@ from gramian.cli.publishing import Output, Results, facts_of, output_options, pu
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
 from gramian.cli.regression import PICTURES, numeric_target, path_table, pictures, prediction_table, quality
 from gramian.cli.running import LOG, Run, convergence, running_options
-from gramian.cli.sources import shown_columns
-from gramian.cli.tables import Columns, listed, screen_table
+from gramian.cli.tables import Columns, screen_table, told_of
 from gramian.display.report import regression_report
 from gramian.estimators import KernelRidge, KernelRidgeCV
 from gramian.kernels import Kernel
@@ -91,7 +90,7 @@ def kernel_ridge(
         model.set_params(verbose=False)
         fitted, bound = bounded_predictions(model, table.source)
     LOG.info("kernel: %s, λ = %.6g", model.kernel_, _penalty(model))
-    results = _results(table, model, fitted, bound, str(reading.target))
+    results = _results(table, model, fitted, bound, reading)
     publish(context, run, output, facts_of(table, file), results)
 
 
@@ -124,7 +123,8 @@ def _penalty(model: Any) -> float:
     return float(getattr(model, "alpha_", getattr(model, "alpha", np.nan)))
 
 
-def _results(table: Table, model: Any, fitted: NDArray[Any], bound: NDArray[Any], target: str) -> Results:
+def _results(table: Table, model: Any, fitted: NDArray[Any], bound: NDArray[Any], reading: Reading) -> Results:
+    target = str(reading.target)
     y = np.asarray(table.target, dtype=np.float64)
     page = partial(
         regression_report,
@@ -133,9 +133,7 @@ def _results(table: Table, model: Any, fitted: NDArray[Any], bound: NDArray[Any]
         fitted,
         target_names=[target],
         measures={"bound on the error": bound},
-        ids=listed(table.ids),
-        labels=listed(table.label),
-        columns=shown_columns(table.source),
+        **told_of(table, reading.label),
     )
     path, choice = getattr(model, "path_", None), _choice(model)
     return Results(

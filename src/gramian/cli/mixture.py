@@ -18,8 +18,8 @@ from gramian.cli.options import NAMES, command, option
 from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
 from gramian.cli.running import LOG, Run, running_options
-from gramian.cli.sources import rows_of, shown_columns
-from gramian.cli.tables import Columns, listed, numbered, row_keys, screen_table
+from gramian.cli.sources import rows_of
+from gramian.cli.tables import Columns, numbered, row_keys, screen_table, told_of
 from gramian.display import MixtureChoiceDisplay, MixtureDisplay
 from gramian.display.report import mixture_report
 from gramian.estimators import GaussianMixture
@@ -31,6 +31,7 @@ __all__ = ["mixture"]
 TABLES = ("clusters", "components", "covariances", "choice")
 PICTURES = ("mixture", "choice")
 TYPES = ("full", "tied", "diag", "spherical", "E", "V", *MODELS)
+MOST = 10_000  # components
 SHOWN = 20_000  # rows that are drawn
 
 
@@ -39,7 +40,7 @@ def sizes(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
-        if match is None or int(match[1]) < 1 or int(match[2] or match[1]) < int(match[1]):
+        if match is None or int(match[1]) < 1 or not int(match[1]) <= int(match[2] or match[1]) <= MOST:
             raise click.BadParameter(f"{text!r} is no number of components; 3, 1-9 and 2,3,5 are")
         found.extend(range(int(match[1]), int(match[2] or match[1]) + 1))
     return tuple(sorted(set(found)))
@@ -130,7 +131,7 @@ def mixture(
         )
     for line in repr(choice).splitlines():
         LOG.info("%s", line)
-    publish(context, run, output, facts_of(table, file), _results(table, choice))
+    publish(context, run, output, facts_of(table, file), _results(table, choice, reading.label))
 
 
 def _check(covariance: tuple[str, ...] | None, criterion: str) -> None:
@@ -145,11 +146,11 @@ def _range(components: tuple[int, ...]) -> str:
     return str(components[0]) if len(components) == 1 else f"{components[0]} to {components[-1]}"
 
 
-def _results(table: Table, choice: MixtureChoice) -> Results:
+def _results(table: Table, choice: MixtureChoice, label: str | None) -> Results:
     model = choice.best
     responsibilities = np.asarray(model.predict_proba(table.source))
     many = np.size(choice.bic) > 1
-    page = partial(_report, table, choice if many else None, model, responsibilities)
+    page = partial(_report, table, label, choice if many else None, model, responsibilities)
     parts = _components(model, table)
     tables: dict[str, Columns] = {
         "clusters": _clusters(table, responsibilities),
@@ -168,17 +169,28 @@ def _results(table: Table, choice: MixtureChoice) -> Results:
     if many:
         tables["choice"] = choice.table()
         summary["choice"] = [{"covariance_type": m, "n_components": k, "value": v} for m, k, v in choice.ranked()]
-    title = f"{model.covariance_type}, {model.n_components} components"
+    title = f"{model.covariance_type}, {model.n_components} component{'s' * (model.n_components > 1)}"
     pictures = _pictures(table, model, choice if many else None)
     shown = [screen_table(title, parts)]
     return Results("mixture", table.names, model, {"": model.certificate_}, tables, pictures, page, summary, shown)
 
 
 def _pictures(table: Table, model: GaussianMixture, choice: MixtureChoice | None) -> dict[str, Callable[[], Any]]:
-    found: dict[str, Callable[[], Any]] = {"mixture": lambda: MixtureDisplay.from_estimator(model, _some_rows(table))}
+    found: dict[str, Callable[[], Any]] = {"mixture": partial(_picture, table, model)}
     if choice is not None:
         found["choice"] = partial(MixtureChoiceDisplay.from_estimator, choice)
     return found
+
+
+def _picture(table: Table, model: GaussianMixture) -> Any:
+    """The mixture, its components numbered from 1 as in the tables and the report."""
+    drawn = MixtureDisplay.from_estimator(model, _some_rows(table))
+    legends: Any = drawn.figure_.findobj(lambda part: hasattr(part, "get_texts"))
+    for text in (text for legend in set(legends) for text in legend.get_texts()):
+        named = re.fullmatch(r"component (\d+)", text.get_text())
+        if named is not None:
+            text.set_text(f"component {int(named[1]) + 1}")
+    return drawn
 
 
 def _some_rows(table: Table) -> NDArray[np.float64] | None:
@@ -188,16 +200,16 @@ def _some_rows(table: Table) -> NDArray[np.float64] | None:
     return None if np.isnan(X).any() else X
 
 
-def _report(table: Table, choice: MixtureChoice | None, model: Any, R: NDArray[Any], **given: Any) -> Any:
+def _report(
+    table: Table, label: str | None, choice: MixtureChoice | None, model: Any, R: NDArray[Any], **given: Any
+) -> Any:
     return mixture_report(
         model,
         rows_of(table.source),
         choice=choice,
         responsibilities=R,
         feature_names=table.names,
-        ids=listed(table.ids),
-        labels=listed(table.label),
-        columns=shown_columns(table.source),
+        **told_of(table, label),
         **given,
     )
 

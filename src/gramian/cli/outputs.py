@@ -22,11 +22,21 @@ PREFIX = ".gramian-partial-"
 
 def refuse_existing(out: Path, names: Sequence[str], force: bool) -> None:
     """Exit 2 when a file that would be written is there already and ``--force`` was not given."""
+    _refuse_place(out)
     there = [name for name in names if (out / name).exists()]
     if there and not force:
         raise click.UsageError(
             f"{out} already holds {', '.join(there)}: add --force to replace, or choose another --out"
         )
+
+
+def _refuse_place(out: Path) -> None:
+    """Exit 2 before any work where results could not be written after it."""
+    place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not place.is_dir():
+        raise click.UsageError(f"cannot write to {out}: {place} is a file; choose another --out")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise click.UsageError(f"cannot write to {out}: {place} is write-protected; choose another --out")
 
 
 @contextmanager

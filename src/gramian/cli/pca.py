@@ -20,8 +20,8 @@ from gramian.cli.publishing import Output, Results, facts_of, output_options, pu
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
 from gramian.cli.running import Run, device_option, running_options
 from gramian.cli.show import variance_table
-from gramian.cli.sources import in_memory, shown_columns, watched
-from gramian.cli.tables import Columns, listed, numbered, row_keys
+from gramian.cli.sources import in_memory, watched
+from gramian.cli.tables import Columns, listed, numbered, row_keys, told_of
 from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import pca_report
 from gramian.estimators import PCA, rank_advice
@@ -109,7 +109,7 @@ def pca(
         if model.n_components_ == 0:
             raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")
     facts = facts_of(table, file)
-    publish(context, run, output, facts, _results(run, table, source, model, scores))
+    publish(context, run, output, facts, _results(run, table, source, model, scores, reading.label))
 
 
 def _components(asked: int | float | str | None, shape: tuple[int, int]) -> int | float | str:
@@ -129,18 +129,16 @@ def _fitted(model: PCA, source: Source) -> NDArray[np.float64]:
     return np.asarray(on_host(scores))
 
 
-def _results(run: Run, table: Table, source: Source, model: PCA, scores: NDArray[Any]) -> Results:
+def _results(run: Run, table: Table, source: Source, model: PCA, scores: NDArray[Any], label: str | None) -> Results:
     advice = Beside(partial(_advice, source, model, run.seed))
     page = partial(
         _page,
         advice,
+        source,
         model,
         scores,
         feature_names=table.names,
-        ids=listed(table.ids),
-        labels=listed(table.label),
-        measures=_measures(source, model, scores),
-        columns=shown_columns(source),
+        **told_of(table, label),
     )
     return Results(
         "pca",
@@ -166,8 +164,9 @@ def _results(run: Run, table: Table, source: Source, model: PCA, scores: NDArray
     )
 
 
-def _page(advice: Beside, model: PCA, scores: NDArray[Any], **given: Any) -> Any:
-    return pca_report(model, scores, advice=advice.result(), **given)
+def _page(advice: Beside, source: Source, model: PCA, scores: NDArray[Any], **given: Any) -> Any:
+    measures = _measures(source, model, scores)  # a pass over the data, which only the report needs
+    return pca_report(model, scores, advice=advice.result(), measures=measures, **given)
 
 
 def _variances(model: PCA) -> Columns:

@@ -66,6 +66,8 @@ def predict(
     answer = next((give for kind, give in ANSWERS if isinstance(fitted.model, kind)), None)
     if answer is None:
         raise click.UsageError(f"{input_name(model)} is a {fitted.kind}, which predicts nothing: use gramian project")
+    if fitted.columns == []:
+        raise click.UsageError(f"{input_name(model)} was fitted to intervals: there is no column to find in new data")
     table = matching_table(file, fitted, reading, run)
     with run.step("Predicting"), data_errors(input_name(file)):
         columns = answer(fitted.model, table.source, level, run)

@@ -27,10 +27,12 @@ from gramian.display import report as reports
 from gramian.display import save_picture
 from gramian.sources.tables import Table
 
-__all__ = ["Output", "Results", "facts_of", "output_options", "publish"]
+__all__ = ["Output", "Results", "facts_of", "output_options", "publish", "without_folders"]
 
 SECTION = "Output"
 MODEL, CERTIFICATE, REPORT = "model.gramian", "certificate.json", "report.html"
+ENDINGS = (".csv", ".parquet", ".png", ".html")
+OPTIONAL = ("path", "choice", "curve", "field", "profile", "comparison")  # what not every run writes
 CHECKSUM_MOST = 2**33  # bytes of a file that is read once more to have its checksum
 
 
@@ -136,9 +138,24 @@ def facts_of(table: Table, file: Path, notes: Sequence[str] = ()) -> Any:
     rows, columns = table.source.shape
     found = [*map(one_line, table.notes), *notes]
     size = file.stat().st_size if file.is_file() else 0
+    name = input_name(Path(without_folders(str(file))))
     if size > CHECKSUM_MOST:
-        return reports.DataFacts(input_name(file), rows, columns, "", [*found, "no checksum: the file is large"])
-    return reports.DataFacts(input_name(file), rows, columns, table.checksum(), found)
+        return reports.DataFacts(name, rows, columns, "", [*found, "no checksum: the file is large"])
+    return reports.DataFacts(name, rows, columns, table.checksum(), found)
+
+
+def without_folders(text: str) -> str:
+    """Return an argument with only the last part of a path from the root: results are sent to others.
+
+    Examples
+    --------
+    >>> from gramian.cli.publishing import without_folders
+    >>> without_folders("/home/ann/study/flowers.csv"), without_folders("--out=/tmp/x"), without_folders("study/a.csv")
+    ('flowers.csv', '--out=x', 'study/a.csv')
+    """
+    option, mark, value = text.partition("=") if text.startswith("--") else ("", "", text)
+    path = Path(value)
+    return f"{option}{mark}{path.name}" if path.is_absolute() and path.name else text
 
 
 def publish(context: click.Context, run: Run, output: Output, facts: Any, results: Results) -> None:
@@ -148,14 +165,24 @@ def publish(context: click.Context, run: Run, output: Output, facts: Any, result
         LOG.info("%d passes, %s", certificate.passes, "converged" if certificate.converged else "NOT converged")
     files: list[str] = []
     if output.out is not None:
+        earlier = {path.name for path in output.out.glob("*")} if output.force else set()
         with run.step(f"Writing to {output.out}"), write_errors(output.out), staged(output.out) as folder:
             _write(folder, context, run, output, facts, results)
             files = sorted(path.name for path in folder.iterdir())
+        _tell_of_others(run, output, earlier - set(files), results)
     if output.as_json:
         _print_json(run, output, facts, results, files)
     else:
         _print(output, facts, results, files)
     context.exit(DONE if results.converged else UNMET)
+
+
+def _tell_of_others(run: Run, output: Output, left: set[str], results: Results) -> None:
+    """Name what an earlier run has left where it could be taken for the results of this one."""
+    stems = {*results.tables, *results.pictures, Path(REPORT).stem, *OPTIONAL}
+    mine = sorted(name for name in left if Path(name).stem in stems and Path(name).suffix in ENDINGS)
+    if mine:
+        run.warn(f"{output.out} still holds {', '.join(mine)} of an earlier run, which this one did not write")
 
 
 def _write(folder: Path, context: click.Context, run: Run, output: Output, facts: Any, results: Results) -> None:
@@ -177,7 +204,7 @@ def _write(folder: Path, context: click.Context, run: Run, output: Output, facts
 
 def _write_report(path: Path, context: click.Context, run: Run, facts: Any, results: Results) -> None:
     invocation = context.find_object(Invocation)
-    typed = shlex.join(["gramian", *(invocation.arguments if invocation else [results.kind])])
+    typed = shlex.join(["gramian", *map(without_folders, invocation.arguments if invocation else [results.kind])])
     told = reports.Run(one_line(typed), run.seed, run.seconds, tuple(run.warnings))
     try:
         reports.write_report(path, results.report(data=facts, run=told))

@@ -17,8 +17,8 @@ from gramian.cli.publishing import Output, Results, facts_of, output_options, pu
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
 from gramian.cli.regression import PICTURES, numeric_target, path_table, pictures, prediction_table, quality
 from gramian.cli.running import LOG, Run, device_option, running_options
-from gramian.cli.sources import shown_columns, watched
-from gramian.cli.tables import Columns, listed, screen_table
+from gramian.cli.sources import watched
+from gramian.cli.tables import Columns, screen_table, told_of
 from gramian.display.report import regression_report
 from gramian.estimators import Ridge, RidgeCV
 from gramian.linear.path import CRITERIA
@@ -86,7 +86,7 @@ def ridge(
         on_host(model)
     LOG.info("λ = %.6g, %.4g degrees of freedom", _penalty(model), float(np.max(model.dof_)))
     target = str(reading.target)
-    publish(context, run, output, facts_of(table, file), _results(table, model, fitted, target))
+    publish(context, run, output, facts_of(table, file), _results(table, model, fitted, target, reading.label))
 
 
 def _model(alpha: tuple[float | str, ...], criterion: str, intercept: bool, solver: str) -> Ridge | RidgeCV:
@@ -107,7 +107,7 @@ def _penalty(model: Any) -> float:
     return float(getattr(model, "alpha_", getattr(model, "alpha", np.nan)))
 
 
-def _results(table: Table, model: Any, fitted: NDArray[Any], target: str) -> Results:
+def _results(table: Table, model: Any, fitted: NDArray[Any], target: str, label: str | None) -> Results:
     y = np.asarray(table.target, dtype=np.float64)
     page = partial(
         regression_report,
@@ -116,9 +116,7 @@ def _results(table: Table, model: Any, fitted: NDArray[Any], target: str) -> Res
         fitted,
         feature_names=table.names,
         target_names=[target],
-        ids=listed(table.ids),
-        labels=listed(table.label),
-        columns=shown_columns(table.source),
+        **told_of(table, label),
     )
     path = getattr(model, "path_", None)
     return Results(

@@ -109,12 +109,12 @@ def families_for(sample: Sample) -> tuple[str, ...]:
     >>> from gramian.cli.samples import families_for
     >>> from gramian.likelihood import as_sample
     >>> families_for(as_sample([0, 3, 1, 1]))
-    ('poisson', 'geometric', 'negative binomial')
+    ('poisson', 'negative binomial')
     """
     seen = sample.observed()
     low, high = float(np.min(seen.lower)), float(np.max(seen.upper))
     if seen.exact.all() and low >= 0 and np.all(seen.lower == np.floor(seen.lower)):
-        return ("bernoulli",) if high <= 1 else COUNTS
+        return ("bernoulli",) if high <= 1 else tuple(name for name in COUNTS if low >= 1 or name != "geometric")
     if low < 0 or (low == 0 and seen.exact.any() and np.min(seen.lower[seen.exact], initial=1.0) == 0):
         return REAL
     return (*POSITIVE, "beta") if high < 1 else POSITIVE

@@ -13,13 +13,15 @@ from rich.table import Table
 
 from gramian.cli.errors import one_line
 from gramian.cli.outputs import write_csv
+from gramian.cli.sources import shown_columns
 from gramian.sources.tables import Table as InputTable
 from gramian.sources.writing import write_parquet
 
-__all__ = ["Columns", "csv_rows", "listed", "numbered", "row_keys", "screen_table", "write_table"]
+__all__ = ["Columns", "csv_rows", "listed", "numbered", "row_keys", "screen_table", "told_of", "write_table"]
 
 Columns: TypeAlias = Mapping[str, Any]
 
+WORD = 11  # letters of a word that are kept together on the screen
 BLOCK = 10_000  # rows that are turned into text at a time
 
 
@@ -31,6 +33,18 @@ def row_keys(table: InputTable) -> dict[str, Any]:
     if table.label is not None:
         keys["label"] = table.label
     return keys
+
+
+def told_of(table: InputTable, label: str | None) -> dict[str, Any]:
+    """Return what reports are told of the rows: names, classes, numbers in the file, columns to colour by."""
+    named = None if label is None or label.isdecimal() else label  # a column can be given by its number
+    return {
+        "ids": listed(table.ids),
+        "labels": listed(table.label),
+        "label_name": named or "label",
+        "rows": table.rows,
+        "columns": shown_columns(table.source),
+    }
 
 
 def listed(values: Any) -> list[str] | None:
@@ -53,7 +67,7 @@ def numbered(prefix: str, values: Any) -> dict[str, Any]:
 
 def write_table(path: Path, columns: Columns) -> None:
     """Write columns as the ending of the file says."""
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         write_parquet(path, columns)
     else:
         write_csv(path, list(columns), csv_rows(columns))
@@ -80,13 +94,23 @@ def screen_table(title: str, columns: Columns, most: int = 12) -> Table:
     arrays = {name: np.asarray(column) for name, column in columns.items()}
     for name, array in arrays.items():
         number = array.dtype.kind in "fiu"
-        table.add_column(escape(one_line(name)), justify="right" if number else "left", overflow="fold", no_wrap=number)
+        side: Any = "right" if number else "left"
+        table.add_column(
+            escape(one_line(name)), justify=side, overflow="fold", no_wrap=number, min_width=_longest_word(array)
+        )
     length = len(next(iter(arrays.values()), ()))
     for i in range(min(length, most)):
         table.add_row(*(_shown(array[i]) for array in arrays.values()))
     if length > most:
         table.add_row(*["…"] * len(arrays))
     return table
+
+
+def _longest_word(array: Any) -> int | None:
+    """Room for the words of a column of text, so that they are not broken; long ones are."""
+    if array.dtype.kind in "fiu":
+        return None
+    return min(WORD, max((len(word) for cell in array[:100] for word in one_line(cell).split()), default=0))
 
 
 def _shown(value: Any) -> str:

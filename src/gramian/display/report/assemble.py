@@ -36,6 +36,8 @@ class Common(TypedDict, total=False):
         What the labels are called.
     columns : mapping of str to array
         Further columns to colour by.
+    rows : array of int
+        Numbers of the rows in the input, where they are not 0, 1, 2, …
     title : str
         Of the page.
     """
@@ -46,6 +48,7 @@ class Common(TypedDict, total=False):
     labels: Sequence[str] | None
     label_name: str
     columns: Mapping[str, Any] | None
+    rows: Any
     title: str | None
 
 
@@ -76,9 +79,10 @@ def _what(
     data: DataFacts, run: Run, method: str, fitted: Sequence[tuple[str, str]], parameters: Mapping[str, Any]
 ) -> Section:
     rows = [("Data", f"{data.name}: {data.size}"), ("Method", method), *fitted]
-    rows += [("Reading the data", note) for note in data.notes]
+    if data.notes:
+        rows.append(("Reading the data", "; ".join(data.notes)))
     if run.seconds is not None:
-        rows.append(("Time of the fit", f"{run.seconds:.3g} s"))
+        rows.append(("Time taken", f"{run.seconds:.3g} s"))
     blocks: list[Block] = [Text(f"Warning: {text}", "warning") for text in run.warnings]
     blocks.append(Facts(rows))
     if parameters:
@@ -164,7 +168,8 @@ def colours(common: Common, axes: Mapping[str, Any], groups: Mapping[str, Any] |
     free = {new: columns[old] for new, old in zip(names, columns, strict=True)}
     # Few groups tell more than many numbers, and come first.
     order = sorted(free, key=lambda name: not is_text(free[name]))
-    return {"names": common.get("ids"), "groups": own, "columns": {name: free[name] for name in order}}
+    found = {"names": common.get("ids"), "groups": own, "columns": {name: free[name] for name in order}}
+    return {**found, "numbers": common.get("rows")}
 
 
 def matrix(values: Any, name: str) -> NDArray[np.float64]:

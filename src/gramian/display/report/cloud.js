@@ -191,10 +191,12 @@ class Cloud {
     for (const i of far) {
       const name = this.name(i), text = name.length > 22 ? name.slice(0, 21) + "…" : name, left = x[i] < 0, wide = 6.6 * text.length + 8;
       const at = ((x[i] - x_range.start) / (x_range.end - x_range.start)) * (inner_width || 480), high = ((y[i] - y_range.start) / (y_range.end - y_range.start)) * (inner_height || 340);
-      const box = [left ? at - wide : at, left ? at : at + wide, high - 7, high + 7];
+      // a name that would leave the frame goes inwards instead
+      const all = inner_width || 480, turned = left ? at - wide < 0 && at + wide < all : at + wide > all && at - wide > 0, west = left !== turned;
+      const box = [west ? at - wide : at, west ? at : at + wide, high - 7, high + 7];
       if (taken.some((other) => box[0] < other[1] && other[0] < box[1] && box[2] < other[3] && other[2] < box[3])) continue;
       taken.push(box);
-      for (const [key, value] of [["x", x[i]], ["y", y[i]], ["text", plain(text)], ["align", left ? "right" : "left"], ["offset", left ? -7 : 7]]) data[key].push(value);
+      for (const [key, value] of [["x", x[i]], ["y", y[i]], ["text", plain(text)], ["align", west ? "right" : "left"], ["offset", west ? -7 : 7]]) data[key].push(value);
     }
     return data;
   }

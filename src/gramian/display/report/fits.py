@@ -25,6 +25,7 @@ def fit_report(
     fits: Any,
     *,
     intervals: bool = True,
+    level: float = 0.95,
     data: DataFacts,
     run: Run | None = None,
     title: str | None = None,
@@ -37,6 +38,8 @@ def fit_report(
         What :func:`gramian.likelihood.fit` or :func:`gramian.likelihood.compare` returned; by column.
     intervals : bool, default=True
         Whether to find intervals by the likelihood's profile; Wald's otherwise, and where there are many parameters.
+    level : float, default=0.95
+        How often an interval holds the true value.
     data : DataFacts
         What was fitted on.
     run : Run, optional
@@ -61,8 +64,8 @@ def fit_report(
     if not by_name:
         raise ValueError("fits is empty: there is nothing to report.")
     best = {name: _best(found) for name, found in by_name.items()}
-    lines = _lines(best, intervals)
-    sections = [_estimates(best, lines)]
+    lines = _lines(best, intervals, level)
+    sections = [_estimates(best, lines, level)]
     for name, found in list(by_name.items())[:PICTURES]:
         sections.append(_one(name, found, best[name]))
     if len(by_name) > PICTURES:
@@ -87,25 +90,25 @@ def _with(section: Section, block: Block) -> Section:
     return Section(section.title, [*section.blocks, block], section.lead)
 
 
-def _ends(estimate: Any, profile: bool) -> tuple[dict[str, tuple[float, float]], str]:
-    """Intervals of 95 % by name, and by which method."""
+def _ends(estimate: Any, profile: bool, level: float) -> tuple[dict[str, tuple[float, float]], str]:
+    """Intervals by name, and by which method."""
     if profile and len(estimate.names) <= PROFILED:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                found = estimate.profile()
+                found = estimate.profile(level)
                 return {name: found[name] for name in found.names}, "profile likelihood"
             except ValueError:  # a family without a profile
                 pass
-    found = estimate.wald()
+    found = estimate.wald(level)
     return {name: found[name] for name in found.names}, "Wald"
 
 
-def _lines(best: Mapping[str, Any], profile: bool) -> dict[str, list[Any]]:
+def _lines(best: Mapping[str, Any], profile: bool, level: float) -> dict[str, list[Any]]:
     heads = ("column", "family", "parameter", "estimate", "standard error", "lower", "upper", "interval by")
     lines: dict[str, list[Any]] = {head: [] for head in heads}
     for name, estimate in best.items():
-        ends, method = _ends(estimate, profile)
+        ends, method = _ends(estimate, profile, level)
         for key, value in estimate.estimates.items():
             low, high = ends.get(key, (np.nan, np.nan))
             row = (name, estimate.family.name, key, value, estimate.standard_errors[key], low, high, method)
@@ -114,7 +117,7 @@ def _lines(best: Mapping[str, Any], profile: bool) -> dict[str, list[Any]]:
     return lines
 
 
-def _estimates(best: Mapping[str, Any], lines: dict[str, list[Any]]) -> Section:
+def _estimates(best: Mapping[str, Any], lines: dict[str, list[Any]], level: float) -> Section:
     if set(best) == {""}:
         lines = {head: column for head, column in lines.items() if head != "column"}
     criteria: dict[str, Any] = {
@@ -125,9 +128,8 @@ def _estimates(best: Mapping[str, Any], lines: dict[str, list[Any]]) -> Section:
         "AIC": [float(estimate.aic) for estimate in best.values()],
         "BIC": [float(estimate.bic) for estimate in best.values()],
     }
-    lead = (
-        "Estimates with intervals that hold the true value 95 times in 100, in large samples, if the family is right."
-    )
+    often = f"{100 * level:.6g} times in 100"
+    lead = f"Estimates with intervals that hold the true value {often}, in large samples, if the family is right."
     blocks = [
         DataTable("estimates", "Estimates", lines),
         DataTable("criteria", "Likelihoods", criteria if set(best) != {""} else _without(criteria, "column")),

@@ -105,7 +105,8 @@ def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, c
     given = dict(measures or {})
     axes |= dict(zip(unique_names(list(given), list(axes)), given.values(), strict=True))
     if k == 1:
-        axes["row number"] = np.arange(len(Z), dtype=float)
+        numbers = common.get("rows")
+        axes["row number"] = np.asarray(np.arange(len(Z)) if numbers is None else numbers, dtype=float)
     points = Points(axes, wordy=wordy, **colours(common, axes))
     cut = f"The first {k} of {Z.shape[1]} components can be shown here." if k < Z.shape[1] else ""
     cloud = Cloud(points, score_panels(k), colour=_first_colour(points), name="selected-scores")

@@ -69,6 +69,8 @@ class Points:
         known = {**self.axes, **self.groups, **self.columns}
         if self.names is not None:
             known["names"] = self.names
+        if self.numbers is not None:
+            known["numbers"] = self.numbers
         for name, values in known.items():
             if np.shape(values)[:1] != (self.n,):
                 raise ValueError(f"{name!r} has {len(values)} entries for {self.n} points.")

@@ -44,6 +44,10 @@ def _passes(passes: int) -> str:
     return f"{passes} pass{'es' * (passes != 1)} over the data"
 
 
+def _steps(steps: int) -> str:
+    return f"{steps} step{'s' * (steps != 1)}"
+
+
 def _met(proof: Proof) -> str:
     asked = f"{_power(proof.tolerance)} was asked for"
     if proof.converged:
@@ -96,7 +100,7 @@ def _certified(proof: Certificate) -> str:
 
 def _optimum(proof: Optimum) -> str:
     if proof.iterations:
-        how = f"The fit was improved step by step ({proof.method}): {proof.iterations} steps, {_passes(proof.passes)}"
+        how = f"The fit was improved step by step ({proof.method}): {_steps(proof.iterations)}, {_passes(proof.passes)}"
     else:
         how = f"The best fit was found by {proof.method} in {_passes(proof.passes)}"
     text = (
