@@ -1,0 +1,166 @@
+"""That what is written belongs together, says which row is which, keeps to what was asked, and gives nothing away."""
+
+import base64
+import json
+import re
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from gramian.cli import answers
+
+FAST = ("--no-report", "--no-pictures")
+
+
+def page_of(folder):
+    return (folder / "report.html").read_text("utf-8")
+
+
+def numbers_of(page):
+    """Row numbers of the points on a page: 32-bit integers in base64."""
+    (packed,) = re.findall(r'"title":"row","rows":"([^"]*)"', page)
+    return np.frombuffer(base64.b64decode(packed), "<i4")
+
+
+@pytest.fixture
+def gaps(tmp_path, columns):
+    """A table whose rows 1 and 4 have missing cells, and a column of classes."""
+    rng = np.random.default_rng(3)
+    cells = [[repr(float(v)) for v in row] for row in rng.normal(size=(12, 3))]
+    cells[1][0] = cells[4][2] = ""
+    lines = [",".join([*row, "ab"[i % 2]]) for i, row in enumerate(cells)]
+    (tmp_path / "gaps.csv").write_text("\n".join(["x,y,z,kind of thing", *lines]) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["pca", "--label", "kind of thing"], "scores.csv"),
+        (["ridge", "--target", "z", "--label", "kind of thing"], "predictions.csv"),
+        (["mixture", "-k", "1", "--covariance", "EII", "--label", "kind of thing"], "clusters.csv"),
+    ],
+    ids=["pca", "ridge", "mixture"],
+)
+def test_reports_number_rows_as_the_tables_do_and_name_the_classes(run, tmp_path, gaps, columns, arguments, name):
+    command, *options = arguments
+    result = run(command, "gaps.csv", *options, "--missing", "drop", "--out", "out", "--no-pictures")
+    assert result.exit_code == 0, result.output
+    kept = [0, 2, 3, 5, 6, 7, 8, 9, 10, 11]
+    assert columns(tmp_path / "out" / name)["row"].tolist() == kept
+    page = page_of(tmp_path / "out")
+    assert numbers_of(page).tolist() == kept
+    assert '"name":"kind of thing"' in page
+
+
+def test_results_name_no_folders_of_the_machine(run, tmp_path, files):
+    result = run("pca", files / "geyser.csv", f"--out={tmp_path / 'out'}", "--no-pictures")
+    assert result.exit_code == 0, result.output
+    page = page_of(tmp_path / "out")
+    assert "gramian pca geyser.csv --out=out --no-pictures" in page
+    for path in (tmp_path / "out").iterdir():
+        assert str(files).encode() not in path.read_bytes(), path.name
+
+
+def test_what_an_earlier_run_left_is_named(run, tmp_path):
+    assert run("ridge", "houses.csv", "--target", "price", "--out", "out", *FAST).exit_code == 0
+    (tmp_path / "out" / "notes.csv").write_text("mine")
+    again = run("ridge", "houses.csv", "--target", "price", "--alpha", 1, "--out", "out", "--force", "--json", *FAST)
+    (warning,) = json.loads(again.stdout)["warnings"]
+    assert warning == "out still holds path.csv of an earlier run, which this one did not write"
+    assert (tmp_path / "out" / "notes.csv").read_text() == "mine"
+
+
+def test_no_work_is_done_for_a_place_that_cannot_be_written(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    result = run("pca", "geyser.csv", "--out", "deep/out")
+    assert result.exit_code == 2
+    assert "write-protected" in result.stderr
+
+
+def test_families_that_could_not_be_fitted_are_named(run, tmp_path):
+    (tmp_path / "signed.csv").write_text("x\n" + "\n".join(map(str, np.linspace(-2, 3, 20))) + "\n")
+    result = run("fit", "signed.csv", "--family", "normal,gamma", "--json")
+    assert result.exit_code == 0, result.output
+    assert "Warning: gamma could not be fitted" in result.stderr
+    assert list(json.loads(result.stdout)["not_fitted"]) == ["gamma"]
+
+
+def test_counts_from_nought_have_no_geometric_family(answer, tmp_path):
+    (tmp_path / "counts.csv").write_text("n\n" + "\n".join(map(str, [0, 1, 3, 2, 2, 1, 0, 4])) + "\n")
+    found = answer("fit", "counts.csv")
+    assert found["warnings"] == []
+    assert set(found["comparison"]["family"]) == {"poisson", "negative binomial"}
+
+
+def test_the_report_of_a_fit_keeps_to_level_and_tolerance(run, tmp_path, columns):
+    options = ("--family", "weibull,gamma", "--level", 0.5, "--tol", 1e-300, "--no-pictures")
+    result = run("fit", "waiting.csv", *options, "--out", "out")
+    assert result.exit_code == 4
+    page = page_of(tmp_path / "out")
+    assert "50 times in 100" in page
+    assert "tolerance NOT met" in page
+    for end in columns(tmp_path / "out" / "estimates.csv")["upper"]:
+        assert f'data-v="{float(end)!r}"' in page
+
+
+def test_a_model_of_intervals_has_no_column_to_predict_from(run, tmp_path):
+    (tmp_path / "classes.csv").write_text("low,high,n\n,-1,16\n-1,0,34\n0,1,34\n1,,16\n")
+    options = ("--lower", "low", "--upper", "high", "--counts", "n", "--family", "normal")
+    assert run("fit", "classes.csv", *options, "--out", "out", *FAST).exit_code == 0
+    result = run("predict", "out/model.gramian", "classes.csv")
+    assert result.exit_code == 2
+    assert "fitted to intervals" in result.stderr
+
+
+def test_the_ending_of_a_table_may_be_in_capitals(run, tmp_path):
+    assert run("pca", "geyser.csv", "--out", "out", *FAST).exit_code == 0
+    assert run("project", "out/model.gramian", "geyser.csv", "--out", "scores.PARQUET").exit_code == 0
+    assert (tmp_path / "scores.PARQUET").read_bytes()[:4] == b"PAR1"
+
+
+def test_cells_do_not_move_the_cursor_of_a_terminal():
+    assert answers._harmless(["\x1b]0;owned\x07", 1.5]) == [
+        "\N{REPLACEMENT CHARACTER}]0;owned\N{REPLACEMENT CHARACTER}",
+        1.5,
+    ]
+
+
+def test_a_folder_called_bench_is_not_run(tmp_path, monkeypatch):
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "__main__.py").write_text("raise SystemExit(7)")
+    monkeypatch.chdir(tmp_path)
+    assert not import_module("gramian.cli.bench")._in_clone()
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "gramian"\n')
+    assert import_module("gramian.cli.bench")._in_clone()
+
+
+def test_options_that_name_no_column_are_named_as_options(run):
+    result = run("pca", "flowers.csv", "--label", "nope", "--json")
+    assert result.exit_code == 3
+    assert "--label: no column 'nope'" in result.stderr
+
+
+def test_pictures_name_columns_and_number_components_as_the_tables_do(run, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("gramian.cli.publishing.save_picture", lambda picture, path: drawn.append(picture))
+    for command in (
+        ["mixture", "geyser.csv", "-k", "2", "--covariance", "EII"],
+        ["kernel-pca", "moons.csv", "--label", "moon"],
+        ["fit", "waiting.csv", "--family", "gamma"],
+    ):
+        assert run(*command, "--out", command[0], "--no-report").exit_code == 0
+    mixture, _, field, fit, _ = drawn
+    texts = {part.get_text() for part in mixture.figure_.findobj(lambda part: hasattr(part, "set_text"))}
+    assert texts >= {"component 1", "component 2"}
+    assert "component 0" not in texts
+    assert (field.ax_.get_xlabel(), field.ax_.get_ylabel()) == ("x", "y")
+    assert fit.get_xlabel() == "minutes"
+
+
+def test_no_number_is_cut_off_on_a_narrow_screen(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("bench", "--quick", "--threads", 1).stdout.splitlines()
+    (head,) = (line for line in lines if line.split()[:1] == ["workload"])
+    assert head.rstrip().endswith("difference")
+    assert len(head) <= 80
