@@ -13,6 +13,7 @@ from gramian.cli.genotype_labels import read_labels
 from gramian.cli.genotype_study import as_genotype_options
 from gramian.genetics._regions import genome_order
 from gramian.genetics.filters import Filters
+from gramian.genetics.simulation import simulate_genotypes
 from gramian.sources.plink import Genotypes, Snps, open_bed
 
 FAST = ("--no-report", "--no-pictures")
@@ -167,3 +168,11 @@ def test_what_keeps_oadp_from_being_used_is_said(cohort):
     heard = call(*loadings, "--eigenvalues", "bare/other.eval").stderr
     assert "--total-variance beside --eigenvalues would allow oadp" in heard
     assert "as --frequencies" in heard
+
+
+def test_results_name_the_file_and_not_its_folders(tmp_path: Path) -> None:
+    bed, out = tmp_path / "people.bed", tmp_path / "out"
+    simulate_genotypes(bed, 300, groups=["a"] * 20 + ["b"] * 20, fst=0.1, seed=1)
+    assert CliRunner().invoke(main, ["pca", str(bed), "-k", "2", "--out", str(out)]).exit_code == 0
+    holding = [path.name for path in out.iterdir() if str(tmp_path).encode() in path.read_bytes()]
+    assert holding == []

@@ -21,7 +21,7 @@ from gramian.analysis import procrustes
 from gramian.cli.genotype_memory import Plan
 from gramian.cli.genotype_options import PREFIX, GenotypeOutput
 from gramian.cli.genotype_study import Study
-from gramian.cli.publishing import CHECKSUM_MOST, Results
+from gramian.cli.publishing import CHECKSUM_MOST, Results, without_folders
 from gramian.cli.reading import input_name
 from gramian.cli.tables import listed, screen_table
 from gramian.display import MapDisplay, ScoreDisplay, ScreeDisplay
@@ -54,7 +54,7 @@ def genotype_facts(study: Study) -> DataFacts:
     n, p = study.source.shape
     large = study.path.stat().st_size > CHECKSUM_MOST
     notes = [*study.notes, *(["no checksum: the file is large"] if large else [])]
-    return GenotypeFacts(input_name(study.path), n, p, "" if large else checksum(study.path), notes)
+    return GenotypeFacts(without_folders(input_name(study.path)), n, p, "" if large else checksum(study.path), notes)
 
 
 @dataclass(frozen=True, eq=False)
