@@ -44,7 +44,7 @@ class LeastSquares:
 
     def __init__(self, A: Operator, B: Array, lam: Vector, diagonal: Any = None) -> None:
         self.A, self.B, self.lam = A, B, lam
-        self.eps = float(A.xp.finfo(A.dtype).eps)
+        self.eps = A.epsilon
         self.square = 0.0
         self.size: Vector = np.zeros(0)  # ‖Aᵀb‖, known with the first gradient
         self.diagonal = None if diagonal is None else small(A.asarray(diagonal))

@@ -38,7 +38,7 @@ class System:
         self.B: Matrix = given / np.where(self.lengths > 0, self.lengths, 1.0)
         self.norm = 0.0  # ‖A‖ from below, of all products so far
         self.column: float | None = None  # the root mean square of ‖Ae_j‖, where it was estimated
-        self.eps = float(A.xp.finfo(A.dtype).eps)
+        self.eps = A.epsilon
         self._before = self._count()
 
     @property

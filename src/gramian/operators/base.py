@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import is_numpy_namespace
+from sklearn import get_config
 
 from gramian.compute import cpu, reference
+from gramian.compute.devices import device_room
 from gramian.compute.threads import quiet_blas
 
 __all__ = ["Operator", "Transposed"]
@@ -42,6 +44,8 @@ class Operator(ABC):
         Whether the data are stored by columns, so that AAᵀU takes one pass over them and AᵀAV two.
     offset : float
         ‖removed rank-one part‖²: how much larger the numbers multiplied are than those of A itself.
+    precision : str
+        How the products are made, where a certificate should say so: the device and its mode of arithmetic.
     """
 
     shape: tuple[int, int]
@@ -52,6 +56,17 @@ class Operator(ABC):
     sparse: bool = False
     by_columns: bool = False
     offset: float = 0.0
+    precision: str = ""
+
+    @property
+    def epsilon(self) -> float:
+        """Relative error of what is multiplied: the rounding unit, or more where a device uses fewer bits."""
+        return float(self.xp.finfo(self.dtype).eps)
+
+    @property
+    def room(self) -> int:
+        """Bytes that a solver may keep vectors in where this operator lives: a quarter of ``working_memory``."""
+        return int(get_config()["working_memory"] * 2**18) if self.device is None else device_room(self.device)
 
     @property
     @abstractmethod
@@ -158,6 +173,12 @@ class Transposed(Operator):
         self.shape = (A.shape[1], A.shape[0])
         self.dtype, self.xp, self.device = A.dtype, A.xp, A.device
         self.resident, self.sparse, self.offset = A.resident, A.sparse, A.offset
+        self.precision = A.precision
+
+    @property
+    def epsilon(self) -> float:
+        """That of the operator underneath."""
+        return self.A.epsilon
 
     @property
     def passes(self) -> int:

@@ -19,6 +19,12 @@ class _Composed(Operator):
         self.A = A
         self.shape, self.dtype, self.xp, self.device = A.shape, A.dtype, A.xp, A.device
         self.resident, self.sparse, self.offset = A.resident, A.sparse, A.offset
+        self.precision = A.precision
+
+    @property
+    def epsilon(self) -> float:
+        """That of the operator underneath."""
+        return self.A.epsilon
 
     @property
     def passes(self) -> int:

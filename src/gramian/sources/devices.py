@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gramian.compute.devices import load_torch
 from gramian.sources.arrays import TensorSource
 from gramian.sources.base import Source
 
@@ -32,10 +33,7 @@ def to_device(source: Source, device: str) -> TensorSource:
     >>> to_device(gramian.open(np.ones((3, 2))), "cpu")  # doctest: +SKIP
     TensorSource(3 x 2, torch.float64)
     """
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(f'device {device!r} needs torch: pip install "gramian[gpu]".') from error
+    torch = load_torch(device)
     if source.sparse:
         raise ValueError(f"sparse data are fitted on the CPU; device {device!r} takes dense ones.")
     narrow = source.dtype == np.float32 or device.startswith("mps")

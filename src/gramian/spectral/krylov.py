@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
 
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
@@ -129,7 +128,7 @@ class Krylov:
     def _start(self, B: Operator, k: int, start: Array | None) -> BlockLanczos:
         m = B.shape[1]
         b = min(m, self.block or -(-(k + 2) // 8) * 8) if start is None else start.shape[1]
-        room = _basis_bytes() // (8 * m)
+        room = B.room // (8 * m)
         limit = self.basis or min(BASIS_LIMIT, room)
         limit = min(m, max(limit, 3 * b, k + 2 * b))
         start = random_block(B, m, b, self.seed) if start is None else start
@@ -178,12 +177,7 @@ def _relative(theta: np.ndarray, residuals: np.ndarray, eps: float) -> float:
     return float(np.max(residuals / sigma) / np.sqrt(top))
 
 
-def _basis_bytes() -> int:
-    """A quarter of scikit-learn's ``working_memory`` for the basis, 256 MiB by default."""
-    return int(get_config()["working_memory"] * 2**18)
-
-
 def _left_is_better(A: Operator, k: int) -> bool:
     """Whether to work with AAᵀ: data stored by columns, or fewer rows than columns unless it doubles the reading."""
     n, p = A.shape
-    return A.by_columns or (n < p and (A.resident or p * 8 * 20 * k > _basis_bytes()))
+    return A.by_columns or (n < p and (A.resident or p * 8 * 20 * k > A.room))

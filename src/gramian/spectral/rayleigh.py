@@ -35,7 +35,7 @@ def check_k(A: Operator, k: int) -> int:
 
 def epsilon(A: Operator) -> float:
     """Rounding unit of the operator's products."""
-    return float(A.xp.finfo(A.dtype).eps)
+    return A.epsilon
 
 
 def small(x: Array) -> npt.NDArray[np.float64]:
@@ -139,7 +139,7 @@ def spectrum(
         orthogonality=orthogonality(A.xp, found.right),
         tolerance=tolerance,
         rounding=rounding,
-        notes=notes,
+        notes=(*notes, A.precision) if A.precision else notes,
     )
     return Spectrum(found.values, found.right, found.left if left else None, certificate)
 

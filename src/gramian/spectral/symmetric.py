@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn import get_config
 
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
@@ -152,7 +151,7 @@ def _size(theta: Vector) -> float:
 
 
 def _basis(A: Operator, k: int, b: int) -> int:
-    """Vectors to keep before a restart: a quarter of ``working_memory``, and no more than can be projected quickly."""
+    """Vectors to keep before a restart: as many as there is room for, and no more than can be projected quickly."""
     n = A.shape[0]
-    room = int(get_config()["working_memory"] * 2**18) // (8 * n)
+    room = A.room // (8 * n)
     return min(n, max(min(BASIS_LIMIT, room), 3 * b, k + 2 * b))

@@ -1,0 +1,174 @@
+"""Devices: which there are, how much memory they have, and numbers to and from them. The one home of torch."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn import get_config
+
+from gramian.compute.memory import available_memory, gibibytes
+
+__all__ = [
+    "describe",
+    "device_room",
+    "free_bytes",
+    "gpu",
+    "host",
+    "is_tensor",
+    "load_torch",
+    "put",
+    "refuse_beyond_device",
+    "resolve",
+    "torch_dtype",
+]
+
+Device = Any  # torch.device, or None for NumPy on the CPU
+Array = npt.NDArray[Any]
+
+
+def load_torch(device: Any = "cuda") -> Any:
+    """Return torch, or say which extra to install."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f'device {str(device)!r} needs torch: pip install "gramian[gpu]".') from error
+    return torch
+
+
+def gpu() -> ModuleType:
+    """Return the hot loops for torch tensors, which load torch: so they are imported when asked for, and not before."""
+    load_torch()
+    return importlib.import_module("gramian.compute.gpu")
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether x is a tensor of torch, wherever it lives; torch is not loaded to find out."""
+    return any(cls.__module__.partition(".")[0] == "torch" for cls in type(x).__mro__)
+
+
+def resolve(device: Any, like: Any = None) -> Device:
+    """Return the device to work on: a ``torch.device``, or None for NumPy on the CPU.
+
+    Parameters
+    ----------
+    device : None, "cpu", "auto", "cuda", "cuda:1", … or torch.device
+        None is where the data are: the card of a CUDA tensor, otherwise the CPU. "auto" is the card of the data or the
+        first card there is, otherwise the CPU. "cpu" is NumPy; ``torch.device("cpu")`` is torch on the CPU, which
+        runs the loops of the card without one.
+    like : array, optional
+        The data.
+
+    Examples
+    --------
+    >>> from gramian.compute.devices import resolve
+    >>> resolve("cpu") is None, resolve(None) is None
+    (True, True)
+    """
+    own = like.device if is_tensor(like) and like.device.type != "cpu" else None
+    if device is None or (device == "auto" and own is not None):
+        return own
+    if isinstance(device, str) and device == "cpu":
+        return None
+    if isinstance(device, str) and device == "auto":
+        return _any_card()
+    return _checked(device)
+
+
+def _any_card() -> Device:
+    try:
+        torch = load_torch()
+    except ImportError:
+        return None
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
+
+
+def _checked(device: Any) -> Device:
+    """The device, if torch knows it and this machine has it."""
+    torch = load_torch(device)
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"device {str(device)!r} cannot be used: {reason} Use 'cpu', or 'auto' for a card if there is one."
+        ) from error
+    if found.type == "cuda" and found.index is None:
+        found = torch.device("cuda", torch.cuda.current_device())
+    return found
+
+
+def describe(device: Device) -> str:
+    """Name a device as a certificate does.
+
+    Examples
+    --------
+    >>> from gramian.compute.devices import describe
+    >>> describe(None)
+    'the CPU'
+    """
+    if device is None:
+        return "the CPU"
+    if device.type != "cuda":
+        return f"torch on {device}"
+    return f"{device} ({load_torch().cuda.get_device_name(device)})"
+
+
+def free_bytes(device: Device) -> int:
+    """Bytes that can be had on a device now; what torch keeps for its own next allocation counts as free."""
+    if device is None or device.type != "cuda":
+        return available_memory()
+    torch = load_torch()
+    free, _ = torch.cuda.mem_get_info(device)
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(free + kept)
+
+
+def device_room(device: Device) -> int:
+    """Bytes that a solver may keep its vectors in: a quarter of ``working_memory``, or an eighth of a card."""
+    least = int(get_config()["working_memory"] * 2**18)
+    return max(least, free_bytes(device) // 8) if getattr(device, "type", "") == "cuda" else least
+
+
+def refuse_beyond_device(nbytes: float, device: Device, what: str, remedy: str) -> None:
+    """Raise a MemoryError that says what would take how much of a device, unless it can be had."""
+    free = free_bytes(device)
+    if nbytes > free:
+        raise MemoryError(
+            f"{what} would take {gibibytes(nbytes)} on {describe(device)}, where {gibibytes(free)} are free. {remedy}"
+        )
+
+
+def torch_dtype(dtype: Any) -> Any:
+    """The dtype of torch for one of NumPy, or for its name; one of torch's own stays."""
+    torch = load_torch()
+    return dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name)
+
+
+def put(x: Any, device: Device, dtype: Any = None) -> Any:
+    """Return numbers as a tensor on a device, copied only where they are not there already."""
+    torch = load_torch(device)
+    if not is_tensor(x):
+        x = np.asarray(x)
+        x = x if x.flags.writeable and min(x.strides, default=0) >= 0 else x.copy()
+        x = torch.from_numpy(x)
+    return x.to(device=device, dtype=None if dtype is None else torch_dtype(dtype))
+
+
+def host(x: Any) -> Any:
+    """Return numbers as NumPy has them, whatever device they are on; None stays None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.compute.devices import host
+    >>> host(np.ones(2))
+    array([1., 1.])
+    """
+    if x is None:
+        return None
+    return x.detach().cpu().numpy() if is_tensor(x) else np.asarray(x)

@@ -1,0 +1,41 @@
+"""Whether Triton is there, and what its kernels are run on."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+
+__all__ = ["interpreted", "triton_for"]
+
+_interpreting = False
+
+
+@cache
+def _installed() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+def triton_for(x: torch.Tensor) -> bool:
+    """Whether the kernels written in Triton serve a tensor: on a card, or on the CPU inside :func:`interpreted`."""
+    return _installed() and (x.is_cuda or (_interpreting and x.device.type == "cpu"))
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Run Triton's kernels on CPU tensors in its interpreter: slow, and the same arithmetic; for tests.
+
+    ``TRITON_INTERPRET=1`` must be set before the kernels are first imported.
+    """
+    global _interpreting
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        raise RuntimeError("Set TRITON_INTERPRET=1 before the kernels are first imported.")
+    before, _interpreting = _interpreting, True
+    try:
+        yield
+    finally:
+        _interpreting = before
