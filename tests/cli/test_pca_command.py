@@ -224,13 +224,6 @@ def test_what_the_data_do_not_allow_exits_3(tmp_path, npy, arguments, complaint)
     assert complaint in one_line(result)
 
 
-def test_a_device_that_is_not_there_exits_2(tmp_path, npy):
-    pytest.importorskip("torch")
-    result = fast(npy, "--out", tmp_path / "out", "--device", "abacus")
-    assert result.exit_code == 2
-    assert "--device 'abacus'" in one_line(result)
-
-
 def test_infinities_exit_3_and_say_where(tmp_path, X):
     X[12, 2] = np.inf
     np.save(tmp_path / "gap.npy", X)
@@ -361,12 +354,3 @@ def test_out_that_is_a_file_is_said_so(tmp_path, npy):
         assert result.exit_code == 2  # before any work
         assert "is a file" in one_line(result)
     assert (tmp_path / "out").read_text() == "a file"
-
-
-def test_tensors_give_the_same_and_a_model_without_torch(tmp_path, npy, X, monkeypatch):
-    pytest.importorskip("torch")
-    devices = import_module("gramian.sources.devices")
-    monkeypatch.setattr(pca_module, "on_device", lambda source, device: devices.to_device(source, "cpu"))
-    assert fast(npy, "--out", tmp_path / "out", "--device", "cuda").exit_code == 0
-    scores = numbers(table(tmp_path / "out" / "scores.csv")[1])
-    np.testing.assert_allclose(scores, PCA(4).fit_transform(X), atol=1e-10)

@@ -1,4 +1,4 @@
-"""The hot loops: plain array code, tiled NumPy and sparse give the same numbers."""
+"""The hot loops: plain array code, tiled NumPy, chunks of tensors and sparse give the same numbers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from gramian.compute import cpu, reference, sparse
+from gramian.compute.devices import gpu, host
 from gramian.compute.moments import block_moments
 from gramian.compute.rowspace import RowSpace
 from gramian.compute.threads import n_threads, parallel
@@ -36,11 +37,26 @@ def sample(dtype: str, n: int = 3000, p: int = 17) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+def with_tensors(name: str, *args: Any) -> Any:
+    """A loop of the card on the CPU: arrays in, arrays out."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
+
+    def tensor(x: Any) -> Any:
+        return torch.from_numpy(x) if isinstance(x, np.ndarray) else x
+
+    out = getattr(gpu().dense, name)(*map(tensor, args))
+    return tuple(map(host, out)) if isinstance(out, tuple) else host(out)
+
+
+LOOPS = {"cpu": lambda name, *args: getattr(cpu, name)(*args), "gpu": with_tensors}
+CASES = [("cpu", layout) for layout in LAYOUTS] + [("gpu", layout) for layout in ("C", "F", "strided")]
+
+
+@pytest.mark.parametrize(("loops", "layout"), CASES)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "uint16", "bool"])
 @pytest.mark.parametrize("displaced", [False, True])
-def test_cpu_agrees_with_reference(layout: str, dtype: str, displaced: bool) -> None:
-    X = LAYOUTS[layout](sample(dtype))
+def test_every_loop_agrees_with_reference(loops: str, layout: str, dtype: str, displaced: bool) -> None:
+    X, run = LAYOUTS[layout](sample(dtype)), LOOPS[loops]
     rng = np.random.default_rng(2)
     n, p = X.shape
     V, U = rng.standard_normal((p, 5)), rng.standard_normal((n, 5))
@@ -48,7 +64,8 @@ def test_cpu_agrees_with_reference(layout: str, dtype: str, displaced: bool) -> 
     origin, unit = (rng.standard_normal((1, p)), 0.5) if displaced else (None, 1.0)
 
     def same(name: str, *args: Any) -> None:
-        got, want = getattr(cpu, name)(*args, origin, unit), getattr(reference, name)(*args, origin, unit)
+        got, want = run(name, *args, origin, unit), getattr(reference, name)(*args, origin, unit)
+        assert got.dtype == want.dtype
         for a, b in zip([got], [want], strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(b).max())
 
@@ -60,10 +77,13 @@ def test_cpu_agrees_with_reference(layout: str, dtype: str, displaced: bool) -> 
         same("conormal", X, U, weights)
     for weights in (None, w):
         for name in ("scatter", "spread"):
-            got = getattr(cpu, name)(X, weights, like, origin, unit)
+            got = run(name, X, weights, like, origin, unit)
             want = getattr(reference, name)(X, weights, like, origin, unit)
             for a, b in zip(got, want, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(b).max())
+    Z = X.astype(np.float64)
+    R = run("triangle", Z)
+    np.testing.assert_allclose(R.T @ R, Z.T @ Z, rtol=1e-10, atol=1e-10 * np.abs(Z.T @ Z).max())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])

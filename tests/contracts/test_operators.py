@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from gramian.kernels import Gaussian, Polynomial
 from gramian.operators import (
     Centred,
     Data,
+    DeviceGenotypeOperator,
+    DeviceKernelOperator,
+    FeatureCentred,
     GenotypeOperator,
     Gram,
     KernelOperator,
@@ -25,6 +29,7 @@ from gramian.operators import (
     Scaled,
     Shifted,
     Transposed,
+    genotype_device,
 )
 from gramian.sources.plink import Genotypes
 
@@ -64,8 +69,21 @@ def others(A: Data) -> np.ndarray:
     return matrix(9).astype("float32" if "32" in str(A.dtype) else "float64")
 
 
+def on_device(A: Data, kernel: Any = Gaussian(0.3), Z: Any = None, store: bool | str = "auto") -> Operator:  # noqa: B008
+    """The kernel operator of a card, run by torch on the CPU."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    return DeviceKernelOperator(kernel, A.source, Z, device=torch.device("cpu"), store=store)
+
+
 def gaussian(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return np.asarray(np.exp(-0.3 * ((X[:, None] - Z) ** 2).sum(axis=2)))
+
+
+def feature_centred(X: np.ndarray) -> np.ndarray:
+    """diag(√w) H K Hᵀ diag(√w), written out."""
+    w = vector(N, 3)
+    H = np.sqrt(w)[:, None] * (np.eye(N) - np.ones((N, 1)) * (w / w.sum()))
+    return np.asarray(H @ gaussian(X, X) @ H.T)
 
 
 # name -> (operator of a data operator, the same for a dense float64 matrix)
@@ -105,6 +123,18 @@ COMPOSITIONS: dict[str, tuple[Build, Build]] = {
         lambda A: Shifted(KernelOperator(Gaussian(0.3), A.source), 0.7),
         lambda X: gaussian(X, X) + 0.7 * np.eye(N),
     ),
+    "device-kernel": (lambda A: on_device(A, store=False), lambda X: gaussian(X, X)),
+    "device-kernel-stored": (lambda A: on_device(A, store=True), lambda X: gaussian(X, X)),
+    "device-kernel-two-sets": (lambda A: on_device(A, Z=others(A)), lambda X: gaussian(X, matrix(9))),
+    "device-kernel-polynomial": (
+        lambda A: Centred(on_device(A, Polynomial(2), others(A), store=False), vector(9, 2)),
+        lambda X: (X @ matrix(9).T / P + 1) ** 2 - vector(9, 2),
+    ),
+    "device-kernel-centred": (lambda A: FeatureCentred(on_device(A), vector(N, 3)), lambda X: feature_centred(X)),
+    "kernel-feature-centred": (
+        lambda A: FeatureCentred(KernelOperator(Gaussian(0.3), A.source), vector(N, 3)),
+        lambda X: feature_centred(X),
+    ),
     "transposed-pca": (
         lambda A: Transposed(Centred(RowWeighted(A, vector(N, 3)), vector(P, 2), left=vector(N, 3))),
         lambda X: (vector(N, 3)[:, None] * (X - vector(P, 2))).T,
@@ -117,15 +147,27 @@ def genotypes(which: str, dtype: str) -> tuple[Operator, np.ndarray]:
     G = np.random.default_rng(6).integers(-1, 3, (P + 4, N + 6))
     rows, columns = np.arange(P + 4) % 3 != 1, np.arange(N + 6) % 4 != 2
     source = Genotypes.from_calls(G)
-    if which == "some":
+    if which.endswith("some"):
         source, G = source.select(snps=rows).select(samples=columns), G[rows][:, columns]
     mean, scale = vector(len(G), 1), vector(len(G), 2)
     Z = np.where(G < 0, 0.0, (G - mean[:, None]) / scale[:, None]).T
-    return GenotypeOperator(source, mean, scale, dtype=dtype), Z
+    if "-" not in which:
+        return GenotypeOperator(source, mean, scale, dtype=dtype), Z
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    with patch.object(genotype_device, "SHARE", 0.0 if which.startswith("streamed") else 0.8):
+        return DeviceGenotypeOperator(source, mean, scale, device=torch.device("cpu"), dtype=dtype), Z
 
 
-CASES = [f"{name}/{b}/{d}" for name in COMPOSITIONS for b in BACKENDS for d in DTYPES]
-CASES += [f"genotypes/{which}/{d}" for which in ("all", "some") for d in DTYPES]
+ELSEWHERE = ("fortran", "sparse")  # a device is given a copy of rows as they come, and no sparse ones
+CASES = [
+    f"{name}/{b}/{d}"
+    for name in COMPOSITIONS
+    for b in BACKENDS
+    for d in DTYPES
+    if not (name.startswith("device") and b in ELSEWHERE)
+]
+GENOTYPES = ("all", "some", "device-all", "device-some", "streamed-all", "streamed-some")
+CASES += [f"genotypes/{which}/{d}" for which in GENOTYPES for d in DTYPES]
 
 
 @pytest.fixture(params=CASES)

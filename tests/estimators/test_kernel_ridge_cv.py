@@ -383,7 +383,7 @@ def test_too_many_centres_are_refused_before_they_are_decomposed(monkeypatch: py
         raise AssertionError("decomposed before memory was asked for")
 
     monkeypatch.setattr("gramian.compute.memory.available_memory", lambda: 2**14)
-    monkeypatch.setattr("gramian.estimators._kernel_choice_large.Inducing.decompose", never)
+    monkeypatch.setattr("gramian.estimators._kernel_inducing.Inducing.decompose", never)
     with pytest.raises(MemoryError, match=r"solver='inducing' with 50 centres .* Use fewer centres"):
         KernelRidgeCV(solver="inducing").fit(*problem())
 

@@ -275,7 +275,7 @@ def test_both_ways_of_the_hot_loop_serve_one_fit(monkeypatch):
     data = rows(X)
     start = from_labels(data, SPECIES, 3, "VVV")
     expanded = fit_mixture(data, start)
-    monkeypatch.setattr("gramian.likelihood.mixture.statistics.EXPANDED", 0.0)
+    monkeypatch.setattr("gramian.likelihood.mixture.loops.EXPANDED", 0.0)
     assert_allclose(fit_mixture(data, start).mixture.means, expanded.mixture.means, rtol=1e-9)
 
 

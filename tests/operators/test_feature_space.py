@@ -1,5 +1,7 @@
 """Centring in feature space, against the matrices written out."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -30,3 +32,18 @@ def test_weights_are_repetition(centre: bool) -> None:
 
 def test_uncentred_without_weights_is_k_itself() -> None:
     assert_allclose(FeatureCentred(Data(gram()), centre=False).to_dense(), gram(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("centre", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_tiles_rows_and_the_diagonal_are_those_of_the_matrix(torch: Any, weighted: bool, centre: bool) -> None:
+    K, w = gram(), np.arange(1.0, 10.0) if weighted else None
+    root, share = (np.ones(9), np.full(9, 1 / 9)) if w is None else (np.sqrt(w), w / w.sum())
+    H = np.eye(9) - np.outer(np.ones(9), share) if centre else np.eye(9)
+    want = root[:, None] * (H @ K @ H.T) * root
+    for A in (FeatureCentred(Data(K), w, centre=centre), FeatureCentred(Data(torch.asarray(K)), w, centre=centre)):
+        assert_allclose(A.to_dense(), want, atol=1e-13)
+        assert_allclose(A.tile(slice(2, 7), slice(5, 9)), want[2:7, 5:9], atol=1e-13)
+        narrow = A.tile(slice(2, 7), slice(5, 9), A.xp.float32)
+        assert narrow.dtype == A.xp.float32
+        assert_allclose(narrow, want[2:7, 5:9], atol=2e-6)

@@ -60,6 +60,42 @@ def test_a_twin_in_float32_carries_the_iteration_and_not_the_verdict(tol: float)
         assert wide.passes == 1  # the projection alone
 
 
+def coarse(K: Array, digits: int, seed: int = 0) -> Data:
+    """K in float32, its rows and columns wrong by some 10^-digits: as points rounded to few bits make them."""
+    error = 1 + 10.0**-digits * np.random.default_rng(seed).standard_normal(len(K))
+    return Data((K * np.outer(error, error)).astype(np.float32))
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-4])
+def test_a_coarse_twin_is_mended_by_one_step_with_a_finer_one(tol: float) -> None:
+    K = symmetric(np.r_[np.geomspace(100, 20, 8), np.geomspace(1, 1e-3, 392)])
+    exact, fine, rough = Data(K), Data(K.astype(np.float32)), coarse(K, 4)
+    found = SymmetricKrylov(tol=tol)(exact, 8, twin=[rough, fine])
+    assert found.certificate.converged
+    assert (fine.passes, exact.passes) == (1, 1)
+    assert found.certificate.passes == rough.passes + 2
+    assert_allclose(found.values, np.geomspace(100, 20, 8), rtol=tol)
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-10])
+def test_a_twin_that_is_too_coarse_hands_over_to_the_finer_one_and_that_to_the_map(tol: float) -> None:
+    K = symmetric(SPECTRA["geometric"])
+    exact, fine, rough = Data(K), Data(K.astype(np.float32)), coarse(K, 2)
+    found = SymmetricKrylov(tol=tol)(exact, 4, twin=[rough, fine])
+    assert found.certificate.converged
+    assert fine.passes > 1
+    assert_allclose(found.values, SPECTRA["geometric"][:4], rtol=tol)
+    assert_allclose(found.right.T @ found.right, np.eye(4), atol=1e-12)
+
+
+def test_all_maps_together_make_no_more_products_than_allowed() -> None:
+    K = symmetric(1 + 1e-3 * np.linspace(1, 0, 400))
+    maps = Data(K), Data(K.astype(np.float32)), coarse(K, 3)
+    with pytest.warns(ConvergenceWarning, match="max_products=5"):
+        found = SymmetricKrylov(tol=1e-9, max_products=5)(maps[0], 5, twin=maps[:0:-1])
+    assert sum(A.passes for A in maps) == found.certificate.passes <= 5 + 4  # each hands over, and K has the last word
+
+
 @given(seed=st.integers(0, 1000), n=st.integers(2, 40), k=st.integers(1, 6))
 def test_small_problems_are_exact(seed: int, n: int, k: int) -> None:
     k = min(k, n)

@@ -25,7 +25,7 @@ def _gaussian(pca: Any, X: Any, sample_weight: Any) -> RankChoice:
 def _cross_validation(pca: Any, X: Any, sample_weight: Any) -> RankChoice:
     found = cross_validate_rank(pca, X, sample_weight=sample_weight, random_state=pca.random_state)
     if found.at_the_end:
-        warnings.warn(f"n_components='cv': {found.reason}", NumericalWarning, stacklevel=3)  # at PCA.fit's caller
+        warnings.warn(f"n_components='cv': {found.reason}", NumericalWarning, stacklevel=4)  # at PCA.fit's caller
     return found
 
 

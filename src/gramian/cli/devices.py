@@ -1,4 +1,4 @@
-"""Data on a graphics card, and results back from it."""
+"""Which device a command computes on, and models that do not ask for it when they are opened elsewhere."""
 
 from __future__ import annotations
 
@@ -6,38 +6,28 @@ from typing import Any
 
 import click
 
-from gramian.sources import Source
-from gramian.sources.devices import to_device
+from gramian.compute.devices import resolve
 
-__all__ = ["on_device", "on_host"]
+__all__ = ["checked_device", "portable"]
 
 
-def on_device(source: Source, device: str) -> Source:
-    """Return the source as it is for the CPU, else all of it as a tensor on the device."""
-    if device == "cpu":
-        return source
+def checked_device(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the device, or say before anything is read that this machine has none of that name."""
     try:
-        return to_device(source, device)
-    except ValueError as error:
-        if str(error).startswith("device "):  # the machine has none, whatever the data
-            raise click.UsageError(f"--{error}") from error
-        raise
+        resolve(value)
+    except (ImportError, ValueError) as error:
+        raise click.UsageError(f"--{error}", ctx=context) from error
+    return value
 
 
-def on_host(values: Any) -> Any:
-    """Bring an array, or all fitted attributes of a model, from a device to NumPy.
+def portable(model: Any) -> Any:
+    """Return a fitted model that computes where it is opened: its file may go to a machine without a card.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gramian.cli.devices import on_host
-    >>> on_host(np.ones(2))
-    array([1., 1.])
+    >>> from gramian import PCA
+    >>> from gramian.cli.devices import portable
+    >>> portable(PCA(2, device="cuda"))
+    PCA(n_components=2)
     """
-    if hasattr(values, "cpu"):
-        return values.detach().cpu().numpy()
-    if hasattr(values, "get_params"):
-        for name, value in vars(values).items():
-            if hasattr(value, "cpu"):
-                setattr(values, name, on_host(value))
-    return values
+    return model.set_params(device=None)

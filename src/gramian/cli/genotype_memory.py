@@ -22,6 +22,7 @@ NAMES, TEXT, PEOPLE = 180, 460, 260  # bytes of a SNP's names, while its text is
 COUNTS = 300  # bytes of a SNP's counts, mean, divisor and indices
 VECTORS = 40  # blocks of vectors of a Krylov basis and of what is made of it
 GRAM_ROWS = 1024  # SNPs decoded for one update of ZZᵀ
+PINNED = 2**27  # bytes of a buffer that genotypes go to a card through
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Plan:
         return f"predicted working memory {gibibytes(self.nbytes)}"
 
 
-def predicted_memory(shape: tuple[int, int], file_shape: tuple[int, int], k: int, exact: bool, threads: int) -> int:
+def predicted_memory(
+    shape: tuple[int, int], file_shape: tuple[int, int], k: int, exact: bool, threads: int, on_card: bool = False
+) -> int:
     r"""Bytes that a fit takes at its peak, beyond the program itself and without the mapped file.
 
     Names and counts of p SNPs, tiles of every thread, and either four n×n matrices or a Krylov basis of blocks of b
@@ -45,7 +48,8 @@ def predicted_memory(shape: tuple[int, int], file_shape: tuple[int, int], k: int
 
     .. math:: \text{names} + (300 + 12b)\,p + \text{tiles} + \begin{cases}32n^2\\ \min(320\,nb,\ 3B)\end{cases}
 
-    B being the quarter of the working memory that the basis may take. It errs on the large side.
+    B being the quarter of the working memory that the basis may take. It errs on the large side. A card keeps tiles,
+    matrices and basis to itself, and leaves two pinned buffers and a few vectors here.
 
     Examples
     --------
@@ -59,12 +63,17 @@ def predicted_memory(shape: tuple[int, int], file_shape: tuple[int, int], k: int
     tiles = threads * HELD * max(TILE, LEAST_SNPS * 4 * n)
     basis = min(8 * VECTORS * n * block, 3 * memory_budget() // 4)
     solving = 32 * n * n + 8 * GRAM_ROWS * n if exact else basis
+    if on_card:
+        tiles, solving = 2 * PINNED, 32 * n * block
     return int(max(names + (COUNTS + 12 * block) * p + tiles + solving, TEXT * p_file))
 
 
-def planned(source: Genotypes, file_shape: tuple[int, int], k: int, solver: str, ceiling: int | None) -> Plan:
+def planned(
+    source: Genotypes, file_shape: tuple[int, int], k: int, solver: str, ceiling: int | None, on_card: bool = False
+) -> Plan:
     """Choose the solver that keeps below the ceiling; exit code 2 where none does."""
-    least, most = (predicted_memory(source.shape, file_shape, k, exact, n_threads()) for exact in (False, True))
+    sizes = source.shape, file_shape, k
+    least, most = (predicted_memory(*sizes, exact, n_threads(), on_card) for exact in (False, True))
     choice = rule(*source.shape, k)
     if solver == "auto" and ceiling is not None and most > ceiling:
         LOG.info("solver: krylov, as the exact way would take %s", gibibytes(most))

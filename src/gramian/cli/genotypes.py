@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from gramian.cli.devices import portable
 from gramian.cli.genotype_memory import Plan, planned
 from gramian.cli.genotype_options import (
     BED,
@@ -24,7 +25,8 @@ from gramian.cli.genotype_study import Study, genotype_errors, noted, prepared, 
 from gramian.cli.options import command, option
 from gramian.cli.publishing import publish
 from gramian.cli.reading import input_name
-from gramian.cli.running import LOG, Run, running_options
+from gramian.cli.running import LOG, Run, device_option, running_options
+from gramian.compute.devices import resolve
 from gramian.genetics.fst import Fst, fst
 from gramian.genetics.pca import GenotypePCA
 
@@ -43,6 +45,7 @@ __all__ = ["genotype_pca", "genotype_project"]
 @option("--fst", "between", is_flag=True, help="F_ST between the groups.")
 @selection_options
 @genotype_output_options
+@device_option
 @running_options
 @click.pass_context
 def genotype_pca(
@@ -55,6 +58,7 @@ def genotype_pca(
     between: bool,
     selection: Selection,
     output: GenotypeOutput,
+    device: str,
     run: Run,
 ) -> None:
     """Principal components of the genotypes in FILE, a PLINK .bed with its .bim and .fam, or their common name.
@@ -79,9 +83,10 @@ def genotype_pca(
         raise click.UsageError(
             f"-k {fitting.components} is more than the {most} components of {n:,} samples × {p:,} SNPs"
         )
-    plan = planned(study.source, study.whole.shape, fitting.components, solver, run.memory)
+    on_card = resolve(device) is not None
+    plan = planned(study.source, study.whole.shape, fitting.components, solver, run.memory, on_card)
     LOG.info("%s", plan.text)
-    model = _fitted(study, fitting, plan, run)
+    model = _fitted(study, fitting, plan, run, device)
     with run.step("Comparing"), genotype_errors(input_name(file)):
         place = mapped(np.asarray(model.eigenvectors_ * model.singular_values_), study.labels.places, run.seed)
         groups = _groups(study) if between else None
@@ -94,7 +99,7 @@ def _tables(output: GenotypeOutput, between: bool) -> list[str]:
     return ["tracy_widom.tsv", "filters.tsv", *quality, *(["fst.tsv"] if between else [])]
 
 
-def _fitted(study: Study, fitting: Fitting, plan: Plan, run: Run) -> GenotypePCA:
+def _fitted(study: Study, fitting: Fitting, plan: Plan, run: Run, device: str) -> GenotypePCA:
     name = input_name(study.path)
     with (
         run.step(f"Fitting {fitting.components} components ({plan.text})") as report,
@@ -111,9 +116,10 @@ def _fitted(study: Study, fitting: Fitting, plan: Plan, run: Run) -> GenotypePCA
             max_passes=fitting.max_passes,
             random_state=run.seed,
             verbose=watcher(report, fitting.tol, fitting.max_passes),
+            device=device,
         ).fit(study.source)
     model.set_params(verbose=False)
-    return _of_the_whole_file(model, study)
+    return _of_the_whole_file(portable(model), study)
 
 
 def _of_the_whole_file(model: GenotypePCA, study: Study) -> GenotypePCA:

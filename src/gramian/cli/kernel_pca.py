@@ -11,12 +11,13 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.cli.devices import portable
 from gramian.cli.errors import data_errors
 from gramian.cli.kernels import KernelOptions, kernel_options
 from gramian.cli.options import command, option
 from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
-from gramian.cli.running import LOG, Run, running_options
+from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.cli.sources import rows_of
 from gramian.cli.tables import Columns, listed, numbered, row_keys, screen_table, told_of
 from gramian.display import KernelFieldDisplay, ScoreDisplay
@@ -59,6 +60,7 @@ PICTURES = ("scores", "field")
 @reading_options(missing="refuse")
 @output_options
 @running_options
+@device_option
 @click.pass_context
 def kernel_pca(
     context: click.Context,
@@ -72,6 +74,7 @@ def kernel_pca(
     reading: Reading,
     output: Output,
     run: Run,
+    device: str,
 ) -> None:
     """Principal components of the rows of FILE in the feature space of a kernel; - is standard input.
 
@@ -90,9 +93,11 @@ def kernel_pca(
             "tol": tol,
             "n_landmarks": landmarks,
             "random_state": run.seed,
+            "device": device,
         }
         model = KernelPCA(components, kernel=known, **settings)
         scores = model.fit_transform(table.source)
+        portable(model)
     publish(context, run, output, facts_of(table, file), _results(table, model, np.asarray(scores), reading.label))
 
 

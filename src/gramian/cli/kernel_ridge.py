@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.cli.bounds import bounded_predictions
+from gramian.cli.devices import portable
 from gramian.cli.errors import data_errors
 from gramian.cli.kernels import KernelOptions, kernel_options
 from gramian.cli.options import NumbersType, command, option
 from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
 from gramian.cli.regression import PICTURES, numeric_target, path_table, pictures, prediction_table, quality
-from gramian.cli.running import LOG, Run, convergence, running_options
+from gramian.cli.running import LOG, Run, convergence, device_option, running_options
 from gramian.cli.tables import Columns, screen_table, told_of
 from gramian.display.report import regression_report
 from gramian.estimators import KernelRidge, KernelRidgeCV
@@ -59,6 +60,7 @@ TABLES = ("predictions", "path", "choice")
 @reading_options(target="Column to be predicted.", missing="refuse")
 @output_options
 @running_options
+@device_option
 @click.pass_context
 def kernel_ridge(
     context: click.Context,
@@ -89,6 +91,7 @@ def kernel_ridge(
         model.set_params(verbose=convergence(report, options["tol"] or 1e-6)).fit(table.source, y)
         model.set_params(verbose=False)
         fitted, bound = bounded_predictions(model, table.source)
+        portable(model)
     LOG.info("kernel: %s, λ = %.6g", model.kernel_, _penalty(model))
     results = _results(table, model, fitted, bound, reading)
     publish(context, run, output, facts_of(table, file), results)
@@ -103,6 +106,7 @@ def _model(
     solver: str,
     centres: int | None,
     tol: float | None,
+    device: str,
 ) -> KernelRidge:
     shared: dict[str, Any] = {
         "fit_intercept": intercept,
@@ -110,6 +114,7 @@ def _model(
         "n_centres": centres,
         "tol": tol,
         "random_state": seed,
+        "device": device,
     }
     if len(alpha) == 1 and alpha != ("auto",) and len(kernels) == 1:
         return KernelRidge(float(alpha[0]), kernel=kernels[0], **shared)

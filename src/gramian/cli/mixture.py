@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.analysis.mixtures import MixtureChoice, select_mixture
+from gramian.cli.devices import portable
 from gramian.cli.errors import data_errors
 from gramian.cli.options import NAMES, command, option
 from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
-from gramian.cli.running import LOG, Run, running_options
+from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.cli.sources import rows_of
 from gramian.cli.tables import Columns, numbered, row_keys, screen_table, told_of
 from gramian.display import MixtureChoiceDisplay, MixtureDisplay
@@ -90,6 +91,7 @@ def sizes(text: str) -> tuple[int, ...]:
 @reading_options()
 @output_options
 @running_options
+@device_option
 @click.pass_context
 def mixture(
     context: click.Context,
@@ -131,6 +133,7 @@ def mixture(
         )
     for line in repr(choice).splitlines():
         LOG.info("%s", line)
+    portable(choice.best)
     publish(context, run, output, facts_of(table, file), _results(table, choice, reading.label))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.cli.beside import Beside
-from gramian.cli.devices import on_device, on_host
+from gramian.cli.devices import portable
 from gramian.cli.errors import data_errors
 from gramian.cli.options import command, option
 from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
@@ -102,10 +102,12 @@ def pca(
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
     name, source = input_name(file), table.source
-    model = PCA(n_components=_components(components, source.shape), random_state=run.seed, **options)
+    count = _components(components, source.shape)
+    model = PCA(n_components=count, random_state=run.seed, device=device, **options)
     with run.step(_doing(model.n_components)) as report, data_errors(name):
         source = in_memory(source) if components == "parallel" else source
-        scores = _fitted(model, on_device(watched(source, report), device))
+        scores = np.asarray(model.fit_transform(watched(source, report)))
+        portable(model)
         if model.n_components_ == 0:
             raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")
     facts = facts_of(table, file)
@@ -121,12 +123,6 @@ def _components(asked: int | float | str | None, shape: tuple[int, int]) -> int 
 
 def _doing(components: int | float | str | None) -> str:
     return f"Fitting {components} components" if isinstance(components, int) else f"Choosing components by {components}"
-
-
-def _fitted(model: PCA, source: Source) -> NDArray[np.float64]:
-    scores = model.fit_transform(source)
-    on_host(model)
-    return np.asarray(on_host(scores))
 
 
 def _results(run: Run, table: Table, source: Source, model: PCA, scores: NDArray[Any], label: str | None) -> Results:

@@ -10,7 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.cli.devices import on_device, on_host
+from gramian.cli.devices import portable
 from gramian.cli.errors import data_errors
 from gramian.cli.options import NumbersType, command, option
 from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
@@ -80,10 +80,10 @@ def ridge(
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
     with run.step("Fitting") as report, data_errors(input_name(file)):
-        source = on_device(watched(table.source, report), device)
-        model.fit(source, numeric_target(table, str(reading.target)))
-        fitted = np.asarray(on_host(model.predict(source)))
-        on_host(model)
+        source = watched(table.source, report)
+        model.set_params(device=device).fit(source, numeric_target(table, str(reading.target)))
+        fitted = np.asarray(model.predict(source))
+        portable(model)
     LOG.info("λ = %.6g, %.4g degrees of freedom", _penalty(model), float(np.max(model.dof_)))
     target = str(reading.target)
     publish(context, run, output, facts_of(table, file), _results(table, model, fitted, target, reading.label))

@@ -27,6 +27,7 @@ from rich.progress import (
 from sklearn import config_context
 from threadpoolctl import threadpool_limits
 
+from gramian.cli.devices import checked_device
 from gramian.cli.errors import Invocation, one_line
 from gramian.cli.options import SIZE, bundle, option
 
@@ -235,5 +236,6 @@ device_option = option(
     show_default=True,
     metavar="NAME",
     section=SECTION,
-    help='Where to compute: cpu, cuda, cuda:1, mps (needs "gramian[gpu]").',
+    callback=checked_device,
+    help='Where to compute: cpu, cuda, cuda:1, or auto for a card if there is one (needs "gramian[gpu]").',
 )

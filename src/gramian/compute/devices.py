@@ -47,7 +47,7 @@ def gpu() -> ModuleType:
 
 def is_tensor(x: Any) -> bool:
     """Whether x is a tensor of torch, wherever it lives; torch is not loaded to find out."""
-    return any(cls.__module__.partition(".")[0] == "torch" for cls in type(x).__mro__)
+    return any(cls.__name__ == "Tensor" and cls.__module__ == "torch" for cls in type(x).__mro__)
 
 
 def resolve(device: Any, like: Any = None) -> Device:
@@ -93,7 +93,7 @@ def _checked(device: Any) -> Device:
         found = torch.device(device)
         torch.empty(0, device=found)
     except (RuntimeError, AssertionError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].rstrip(".") + "."
         raise ValueError(
             f"device {str(device)!r} cannot be used: {reason} Use 'cpu', or 'auto' for a card if there is one."
         ) from error

@@ -16,11 +16,12 @@ Responsibilities below 1e-40 are set to 0: products with denormal numbers take a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.mixture_ways import Components, Expanded, Sums, Whitened
 from gramian.compute.threads import parallel
 
 __all__ = ["Components", "Sums", "expectation", "log_densities", "rounding_size", "weighted_sums"]
@@ -30,37 +31,6 @@ Array = npt.NDArray[Any]
 TILE_BYTES = 2**20  # of a tile's whitened rows or monomials: a core's level-2 cache
 LEAST, MOST = 64, 2048  # rows of a tile
 NEGLIGIBLE = 1e-40
-NEVER = -1e300  # ln 0, for products with finite numbers
-
-
-class Components(NamedTuple):
-    """Normal components as the loops need them.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (d,)
-        What rows are measured from.
-    centres : ndarray of shape (K, d)
-        Means, from the origin.
-    roots : ndarray of shape (K, d, d) or (K, d)
-        R with RΣRᵀ = I: inverse Cholesky factors, or inverse standard deviations.
-    constants : ndarray of shape (K,)
-        ln π − ½ ln|2πΣ|.
-    """
-
-    origin: Array
-    centres: Array
-    roots: Array
-    constants: Array
-
-
-class Sums(NamedTuple):
-    """Sums over rows, about the centres: Σr, Σr(d−m), Σr(d−m)(d−m)ᵀ or its diagonal, and Σw ln Σ_k exp."""
-
-    counts: Array
-    first: Array
-    second: Array
-    log_likelihood: float
 
 
 def rounding_size(parts: Components, size: Array) -> float:
@@ -82,11 +52,11 @@ def expectation(X: Array, w: Array | None, parts: Components, *, expanded: bool 
     >>> expectation(np.array([[1.0], [3.0]]), None, parts)
     Sums(counts=array([2.]), first=array([[4.]]), second=array([[10.]]), log_likelihood=-5.0)
     """
-    way = (_Expanded if expanded else _Whitened)(parts)
+    way: Expanded | Whitened = Expanded(parts) if expanded else Whitened(parts)
     slices = _slices(X.shape[0], way.row_bytes)
 
     def work(share: Sequence[slice]) -> Sums:
-        total, loop, scale = way.empty(), way.tile(), None
+        total, loop, scale = way.empty(), _tile(way), None
         log_likelihood = 0.0
         for part in share:
             L = loop.log_densities(X[part])
@@ -103,11 +73,11 @@ def expectation(X: Array, w: Array | None, parts: Components, *, expanded: bool 
 
 def log_densities(X: Array, parts: Components) -> Array:
     """ln π_k N(x; μ_k, Σ_k) for every component (rows of the answer) and row of X (columns)."""
-    way = _Whitened(parts)
+    way = Whitened(parts)
     out = np.empty((len(parts.constants), X.shape[0]))
 
     def work(share: Sequence[slice]) -> None:
-        loop = way.tile()
+        loop = _WhitenedTile(way)
         for part in share:
             out[:, part] = loop.log_densities(X[part])
 
@@ -131,6 +101,10 @@ def weighted_sums(X: Array, shares: Callable[[slice], Array], origin: Array, cen
         return Sums(N, first, second, 0.0)
 
     return _total(parallel(work, _slices(X.shape[0], 8 * d)))
+
+
+def _tile(way: Expanded | Whitened) -> _ExpandedTile | _WhitenedTile:
+    return _ExpandedTile(way) if isinstance(way, Expanded) else _WhitenedTile(way)
 
 
 def _slices(n: int, row_bytes: int) -> list[slice]:
@@ -161,39 +135,10 @@ def _transposed(X: Array, out: Array) -> Array:
     return D
 
 
-class _Whitened:
-    """y_k = R_k(d − m_k) for every component."""
-
-    def __init__(self, parts: Components) -> None:
-        self.parts, (self.k, self.d) = parts, parts.centres.shape
-        self.full = parts.roots.ndim == 3
-        self.row_bytes = 8 * self.k * self.d
-        if self.full:  # R(d − m) = [R, −Rm] (d, 1)
-            shift = np.einsum("kij,kj->ki", parts.roots, parts.centres)
-            self.map = np.concatenate([parts.roots, -shift[:, :, None]], axis=2).reshape(self.k * self.d, self.d + 1)
-
-    def empty(self) -> tuple[Array, Array, Array]:
-        k, d = self.k, self.d
-        return np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d) if self.full else (k, d))
-
-    def tile(self) -> _WhitenedTile:
-        return _WhitenedTile(self)
-
-    def finish(self, sums: Sums) -> Sums:
-        """Back from y to d − m: with L = R⁻¹, Σr(d−m) = LΣry and Σr(d−m)(d−m)ᵀ = L(Σryyᵀ)Lᵀ."""
-        roots = self.parts.roots
-        if not self.full:
-            return Sums(sums.counts, sums.first / roots, sums.second / roots**2, sums.log_likelihood)
-        L = np.linalg.inv(roots)
-        first = np.einsum("kij,kj->ki", L, sums.first)
-        second = L @ sums.second @ L.transpose(0, 2, 1)
-        return Sums(sums.counts, first, second, sums.log_likelihood)
-
-
 class _WhitenedTile:
-    """One thread's buffers for :class:`_Whitened`."""
+    """One thread's buffers for :class:`Whitened`."""
 
-    def __init__(self, way: _Whitened) -> None:
+    def __init__(self, way: Whitened) -> None:
         self.way = way
         rows = max(LEAST, min(MOST, TILE_BYTES // way.row_bytes))
         self.D = np.empty((way.d + 1, rows))
@@ -231,49 +176,10 @@ class _WhitenedTile:
             second[k] += Z @ Z.T  # numpy sees the transpose of the same array and calls syrk: half the work
 
 
-class _Expanded:
-    """The exponent as a linear function of the monomials 1, d_i and d_i d_j (or d_i²)."""
-
-    def __init__(self, parts: Components) -> None:
-        self.parts, (self.k, self.d) = parts, parts.centres.shape
-        self.full = parts.roots.ndim == 3
-        d, m = self.d, parts.centres
-        self.rows, self.columns = np.triu_indices(d) if self.full else (np.arange(d), np.arange(d))
-        if self.full:
-            P = np.matmul(parts.roots.transpose(0, 2, 1), parts.roots)
-            slope = np.einsum("kij,kj->ki", P, m)
-            twice = np.where(self.rows == self.columns, 1.0, 2.0)
-            square = P[:, self.rows, self.columns] * twice
-        else:
-            square = parts.roots**2
-            slope = square * m
-        constant = np.maximum(parts.constants, NEVER) - 0.5 * np.sum(slope * m, axis=1)
-        self.map = np.concatenate([constant[:, None], slope, -0.5 * square], axis=1)
-        self.row_bytes = 8 * self.map.shape[1]
-
-    def empty(self) -> tuple[Array, Array, Array]:
-        return np.zeros(0), np.zeros(0), np.zeros(self.map.shape)
-
-    def tile(self) -> _ExpandedTile:
-        return _ExpandedTile(self)
-
-    def finish(self, sums: Sums) -> Sums:
-        """Sums about the origin, moved to the centres."""
-        d, m, S = self.d, self.parts.centres, sums.second
-        N, s, q = S[:, 0], S[:, 1 : d + 1], S[:, d + 1 :]
-        first = s - N[:, None] * m
-        if not self.full:
-            return Sums(N, first, q - m * (s + first), sums.log_likelihood)
-        second = np.empty((self.k, d, d))
-        second[:, self.rows, self.columns] = second[:, self.columns, self.rows] = q
-        second -= m[:, :, None] * s[:, None, :] + first[:, :, None] * m[:, None, :]
-        return Sums(N, first, second, sums.log_likelihood)
-
-
 class _ExpandedTile:
-    """One thread's buffers for :class:`_Expanded`."""
+    """One thread's buffers for :class:`Expanded`."""
 
-    def __init__(self, way: _Expanded) -> None:
+    def __init__(self, way: Expanded) -> None:
         self.way = way
         rows = max(LEAST, min(MOST, TILE_BYTES // way.row_bytes))
         self.F = np.empty((way.map.shape[1], rows))

@@ -16,6 +16,7 @@ from gramian.analysis.cross_validation import cross_validate_rank
 from gramian.analysis.parallel_analysis import parallel_analysis_of
 from gramian.analysis.rank import SPECTRUM_RULES, RankAdvice, RankChoice, tracy_widom_rank, variance_fraction
 from gramian.estimators._components import minka
+from gramian.estimators._devices import ground
 from gramian.estimators.pca import PCA
 from gramian.sources import Source, open_source
 
@@ -85,7 +86,8 @@ def rank_advice(
     """
     if max_components is not None and (not isinstance(max_components, Integral) or max_components < 1):
         raise ValueError(f"max_components={max_components!r} must be a number of components, at least 1.")
-    source, pca = open_source(X), PCA(scale=scale)
+    source, pca = ground(open_source(X)), PCA(scale=scale)
+    sample_weight = ground(sample_weight)
     whole = whole_fit(pca, source, sample_weight)
     lam, n, p = whole.eigenvalues, whole.n, whole.p
     rules: dict[str, Callable[[], RankChoice]] = {

@@ -2,7 +2,7 @@ r"""Which rows become the centres of an inducing-point model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Any
@@ -12,10 +12,13 @@ import numpy.typing as npt
 import scipy.linalg
 from numpy.random import Generator
 
+from gramian.compute.devices import free_bytes
 from gramian.compute.memory import available_memory
 from gramian.estimators._kernel_points import dense_kernel, gathered_rows, kernel_diagonal, opened
 from gramian.kernels import Kernel
-from gramian.operators import KernelOperator
+from gramian.linear._inducing.whitening import squares_of
+from gramian.linear._places import triangular
+from gramian.operators import kernel_operator
 from gramian.sources import Source
 from gramian.spectral.rpcholesky import rp_cholesky
 
@@ -30,6 +33,7 @@ PER_ROOT = 10  # ... times √n in between
 PILOT_PART, PILOT_LEAST = 4, 256  # rows of the pilot set of leverage scores: m/4, and no fewer than 256
 PER_CENTRE = 20  # rows of a sample for each centre that randomly pivoted Cholesky is to choose
 MEMORY_PART = 4  # its factor may take one part in so many of the memory there is
+CARD_PART = 2  # ... and on a card, where nothing else is yet
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +82,13 @@ def choose_centres(
     lam: float = 1.0,
     weights: Any = None,
     seed: int = 0,
+    device: Any = None,
 ) -> Centres:
     r"""Choose m rows of X; a row of weight 2 is the row twice, and a row of weight 0 is never chosen.
 
     * "rpcholesky": randomly pivoted Cholesky of √w K √w, each row drawn in proportion to what the rows before leave of
-      its feature. Of a random sample of up to 20m where a factor of all would not fit in a quarter of free memory.
+      its feature. Of a random sample of up to 20m where a factor of all would not fit in a quarter of free memory, or
+      half of a card's.
     * "leverage": in proportion to approximate ridge leverage scores at λ (:func:`ridge_leverage`), without replacement.
     * "uniform": in proportion to the weights, without replacement: evenly where there are none.
 
@@ -102,6 +108,8 @@ def choose_centres(
         Of the rows, not negative.
     seed : int, default=0
         For the draws.
+    device : torch.device, optional
+        Where kernel and factor are; in NumPy where not given. The same rows are drawn as far as rounding allows.
 
     Returns
     -------
@@ -126,7 +134,8 @@ def choose_centres(
     alive, rng = int(np.count_nonzero(w)), np.random.default_rng(seed)
     m = default_centres(alive) if m is None else min(int(m), alive)
     rules = {"uniform": _evenly, "leverage": _by_leverage, "rpcholesky": _by_cholesky}
-    indices, note = (np.flatnonzero(w), "all rows") if m == alive else rules[how](kernel, X, w, m, lam, rng)
+    whole = m == alive
+    indices, note = (np.flatnonzero(w), "all rows") if whole else rules[how](kernel, X, w, m, lam, rng, device)
     return Centres(indices, gathered_rows(X, indices), note)
 
 
@@ -163,7 +172,7 @@ def draw(p: Vector, m: int, rng: Generator) -> Indices:
     return np.asarray(first[np.argsort(times[first], kind="stable")], dtype=np.intp)
 
 
-def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any = None) -> Vector:
+def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any = None, device: Any = None) -> Vector:
     r"""Approximate ridge leverage scores of B = √w K √w from the rows S of a pilot set, in one pass.
 
     .. math:: \ell_i = \big(B(B+\lambda I)^{-1}\big)_{ii}\approx
@@ -174,7 +183,7 @@ def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any 
 
     Parameters
     ----------
-    kernel, X, weights
+    kernel, X, weights, device
         As for :func:`choose_centres`.
     lam : float
         λ > 0.
@@ -205,9 +214,10 @@ def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any 
     inner[np.diag_indices(len(S))] += shared
     L = scipy.linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
     left = kernel_diagonal(kernel, X)
-    for start, stop, K in KernelOperator(kernel, X, Z, dtype=np.float64, store=False).rows():
-        F = scipy.linalg.solve_triangular(L, K.T, lower=True, check_finite=False)
-        left[start:stop] -= np.einsum("ij,ij->j", F, F)
+    A = kernel_operator(kernel, X, Z, dtype=np.float64, store=False, device=device)
+    there = A.asarray(L)
+    for start, stop, K in A.rows():
+        left[start:stop] -= squares_of(triangular(there, K.T))
     # K − K(K + D)⁻¹K = D − D(K + D)⁻¹D, with one entry of D changed: Sherman and Morrison
     inverse = np.sum(scipy.linalg.lapack.dtrtri(L, lower=1)[0] ** 2, axis=0)
     left[S] = alone - alone**2 * inverse / (1.0 + (alone - shared) * inverse)
@@ -231,36 +241,52 @@ def _given(X: Any, rows: Any, w: Vector) -> Centres:
     return Centres(indices, gathered_rows(X, indices), "given")
 
 
-def _evenly(kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator) -> tuple[Indices, str]:
+def _evenly(kernel: Any, X: Any, w: Vector, m: int, lam: float, rng: Generator, device: Any) -> tuple[Indices, str]:
     return draw(w, m, rng), "drawn evenly"
 
 
-def _by_leverage(kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator) -> tuple[Indices, str]:
+def _by_leverage(
+    kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator, device: Any
+) -> tuple[Indices, str]:
     _refuse_indefinite(kernel, "leverage")
     s = min(int(np.count_nonzero(w)), max(PILOT_LEAST, m // PILOT_PART))
     pilot = draw((w > 0).astype(np.float64), s, rng)
-    scores = ridge_leverage(kernel, X, lam, pilot, w)
+    scores = ridge_leverage(kernel, X, lam, pilot, w, device)
     return draw(scores, m, rng), f"drawn by ridge leverage scores at λ = {lam:.3g}, from a pilot set of {s} rows"
 
 
-def _by_cholesky(kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator) -> tuple[Indices, str]:
+def _by_cholesky(
+    kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator, device: Any
+) -> tuple[Indices, str]:
     _refuse_indefinite(kernel, "rpcholesky")
     rows = np.flatnonzero(w)
-    fit = max(m, int(available_memory() // MEMORY_PART // (8 * m)))
+    card = getattr(device, "type", "cpu") != "cpu"
+    room = free_bytes(device) // CARD_PART if card else available_memory() // MEMORY_PART
+    fit = max(m, int(room // (8 * m)))
     if isinstance(X, Source) or len(rows) > fit:
         rows = np.sort(rng.choice(rows, size=min(len(rows), fit, PER_CENTRE * m), replace=False))
     points, root = X if len(rows) == len(w) else gathered_rows(X, rows), np.sqrt(w[rows])
-    K = KernelOperator(kernel, points, dtype=np.float64, store=False)
-
-    def columns(j: Indices, i: Any = None) -> Any:
-        return K.columns(j, i) * root[slice(None) if i is None else i, None] * root[None, j]
-
-    found = rp_cholesky(root**2 * kernel_diagonal(kernel, points), columns, m, seed=int(rng.integers(2**31)))
+    K = kernel_operator(kernel, points, dtype=np.float64, store=False, device=device)
+    own = root**2 * kernel_diagonal(kernel, points)
+    found = rp_cholesky(own, _weighted_columns(K, root), m, seed=int(rng.integers(2**31)))
     if not len(found.indices):
         return draw(w, 1, rng), "one row drawn evenly, since every k(x, x) is 0"
     of = f" of a random sample of {len(rows)} of {np.count_nonzero(w)} rows" if len(rows) < np.count_nonzero(w) else ""
     fewer = f"; {len(found.indices)} span the features of all" if len(found.indices) < m else ""
     return rows[found.indices], f"by randomly pivoted Cholesky{of}{fewer}"
+
+
+def _weighted_columns(K: Any, root: Vector) -> Callable[..., Any]:
+    """Columns of √w K √w, where K lives."""
+    if np.all(root == 1.0):
+        return lambda j, i=None: K.columns(j, i)
+    there = K.asarray(root)
+
+    def columns(j: Indices, i: Any = None) -> Any:
+        left = there if i is None else K.asarray(root[i])
+        return K.columns(j, i) * left[:, None] * K.asarray(root[j])[None, :]
+
+    return columns
 
 
 def _refuse_indefinite(kernel: Kernel, how: str) -> None:

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
 
-from gramian.compute.devices import host, is_tensor, put
+from gramian.compute.devices import host, is_tensor, put, resolve
+from gramian.sources import DenseSource, Source
+from gramian.sources.devices import to_device, to_host
 
-__all__ = ["Home", "at_home", "bring_home", "home_of", "hosted", "sent", "settle"]
+__all__ = [
+    "Home",
+    "at_home",
+    "bring_home",
+    "ground",
+    "grounded",
+    "home_of",
+    "hosted",
+    "off_the_card",
+    "placed",
+    "sent",
+    "settle",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
 
 
 @dataclass(frozen=True)
@@ -46,15 +61,47 @@ def sent(value: Any, home: Home) -> Any:
         return value if home.device is None or value.dtype.kind not in "fiub" else put(value, home.device)
     if type(value) in (tuple, list):
         return type(value)(sent(part, home) for part in value)
-    if home.device is not None and is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type):
         changes = {f.name: sent(getattr(value, f.name), home) for f in fields(value) if f.init}
-        return replace(value, **{k: v for k, v in changes.items() if v is not getattr(value, k)})
+        changes = {name: new for name, new in changes.items() if _moved(new, getattr(value, name))}
+        return replace(value, **changes) if changes else value
     return value
 
 
-def bring_home(estimator: Any, home: Home) -> None:
-    """Move every array and tensor among the attributes of an estimator that was fitted elsewhere."""
-    for name, value in vars(estimator).items():
+def _moved(new: Any, old: Any) -> bool:
+    """Whether something was changed on its way home; a list of what stayed is a new list, and the same."""
+    if type(new) in (tuple, list) and type(old) is type(new):
+        return any(_moved(a, b) for a, b in zip(new, old, strict=True))
+    return new is not old
+
+
+def placed(source: Source, device: Any) -> Source:
+    """Return a source where an estimator with this ``device`` works on it: as it is where None is asked for.
+
+    Sparse data stay on the CPU for "auto", and are refused for a card.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.estimators._devices import placed
+    >>> placed(gramian.open(np.ones((3, 2))), "cpu")
+    DenseSource(3 x 2, float64)
+    """
+    if device is None:
+        return source
+    there = resolve(device, getattr(source, "values", None))
+    if there is None:
+        values = getattr(source, "values", None)
+        return DenseSource(host(values), source.feature_names) if is_tensor(values) else source
+    if source.device == there or (source.sparse and isinstance(device, str) and device == "auto"):
+        return source
+    return to_device(source, there)
+
+
+def bring_home(estimator: Any, home: Home, names: Iterable[str]) -> None:
+    """Move those of the attributes named that are arrays or tensors; certificates are NumPy's everywhere."""
+    for name in names:
+        value = vars(estimator).get(name)
         if is_tensor(value) or isinstance(value, np.ndarray):
             setattr(estimator, name, sent(value, home))
 
@@ -71,18 +118,64 @@ def settle(estimator: Any, home: Home) -> None:
     kept = {k: v for k, v in mine.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiu"}
     for name, value in kept.items():
         setattr(estimator, name, put(value, home.device))
-    estimator._on_host = kept
+    estimator._on_host = {name: (vars(estimator)[name], array) for name, array in kept.items()}
 
 
 def hosted(estimator: Any) -> Any:
     """The estimator with its fitted arrays in NumPy: itself, unless it was fitted to tensors."""
-    kept = getattr(estimator, "_on_host", None)
+    kept = vars(estimator).get("_on_host")
     if not kept:
         return estimator
+    now = {name: vars(estimator)[name] for name in kept if name in vars(estimator)}
+    # what somebody has put in the place of a fitted attribute counts, as it does for any estimator
+    arrays = {name: kept[name][1] if value is kept[name][0] else host(value) for name, value in now.items()}
+    return _twin(estimator, arrays)
+
+
+def _twin(estimator: Any, arrays: dict[str, Any]) -> Any:
     twin = copy.copy(estimator)
-    twin.__dict__.update(kept)
-    twin.__dict__.pop("_on_host")
+    twin.__dict__.update(arrays)
+    twin.__dict__.pop("_on_host", None)
     return twin
+
+
+def grounded(estimator: Any) -> Any:
+    """The estimator with those attributes in NumPy that NumPy cannot look at where they are: tensors on a card."""
+    there = {name: host(value) for name, value in vars(estimator).items() if _on_card(value)}
+    return _twin(estimator, there) if there else estimator
+
+
+def _on_card(value: Any) -> bool:
+    if isinstance(value, Source):
+        return getattr(value.device, "type", "cpu") != "cpu"
+    return is_tensor(value) and value.device.type != "cpu"
+
+
+def off_the_card(*but: str) -> Callable[[C], C]:
+    """Decorate a class of methods that are written in NumPy, ``but`` a few: they see no tensor that is on a card."""
+
+    def decorated(cls: C) -> C:
+        for name, method in list(vars(cls).items()):
+            if callable(method) and not name.startswith("_") and name not in but:
+                setattr(cls, name, _off_the_card(method))
+        return cls
+
+    return decorated
+
+
+def _off_the_card(method: F) -> F:
+    @wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(grounded(self), *map(ground, args), **{name: ground(x) for name, x in kwargs.items()})
+
+    return run  # type: ignore[return-value]
+
+
+def ground(x: Any) -> Any:
+    """Return a tensor, or a source of tensors, that is on a card on the host; anything else as it is."""
+    if not _on_card(x):
+        return x
+    return to_host(x) if isinstance(x, Source) else host(x)
 
 
 def at_home(method: F) -> F:

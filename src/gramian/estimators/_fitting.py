@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.analysis.rank import SPECTRUM_RULES, RankChoice
+from gramian.compute.devices import host
+from gramian.compute.threads import quiet_blas
 from gramian.estimators._components import complete, enough_for_fraction, fix_signs, minka, requested
 from gramian.estimators._inputs import refuse_non_finite
 from gramian.estimators._problem import Problem, pca_problem
@@ -34,6 +37,7 @@ __all__ = [
 Array = Any
 Vector = npt.NDArray[np.float64]
 
+ALONE = 512  # rows or columns of a matrix that one core decomposes as fast as several
 FITTED = (
     "certificate_",
     "components_",
@@ -148,7 +152,10 @@ def _choose(source: Source, k: int, options: Options, whole: bool) -> Choice:
 
 def _solve(problem: Problem, k: int, choice: Choice, options: Options) -> Found:
     """Call the solver, and add the statistics' passes to its certificate."""
-    result = _call(problem, k, choice, options)
+    # what a card leaves to the host is small: starting threads for it would take longer
+    alone = problem.A.device is not None and min(problem.A.shape) <= ALONE
+    with quiet_blas() if alone else nullcontext():
+        result = _call(problem, k, choice, options)
     certificate = result.certificate.with_(passes=result.certificate.passes + problem.passes)
     moments = problem.moments
     return Found(
@@ -184,7 +191,7 @@ def _nothing(problem: Problem, source: Source, k: int) -> Found:
     refuse_non_finite(source)
     zero = np.zeros(k)
     certificate = Certificate("none needed", "all rows are equal", problem.passes + 1, zero, zero, 0.0, 0.0, 1e-12)
-    right = source.xp.eye(source.shape[1], k, dtype=source.xp.float64)
+    right = beside(source, np.eye(source.shape[1], k))
     moments = problem.moments
     seen = count(moments.weight, moments.rows)
     return Found(zero, right, certificate, 0.0, moments.weight, seen, problem.mean, problem.scale)
@@ -270,7 +277,7 @@ def _pad(x: Vector, size: int) -> Vector:
 def _completed(source: Source, V: Array, k: int) -> Array:
     """Vᵀ with signs fixed, completed to k rows by directions without variance."""
     xp = source.xp
-    V = V if V.shape[1] == k else complete(xp, V, k)
+    V = V if V.shape[1] == k else beside(source, complete(np, host(V), k))
     dtype = xp.float32 if source.dtype == xp.float32 else xp.float64
     return xp.astype(fix_signs(xp, V).T, dtype)
 

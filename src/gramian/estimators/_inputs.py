@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn.utils.validation import check_array, validate_data
 
+from gramian.compute.devices import host
 from gramian.sources import DenseSource, Source, SparseSource, open_source
 from gramian.sources.frames import frame_names, frame_to_array, is_frame
 
@@ -75,7 +76,7 @@ def check_weights(sample_weight: Any, source: Source) -> Array | None:
     if sample_weight is None:
         return None
     n = source.shape[0]
-    w: npt.NDArray[np.float64] = np.asarray(sample_weight, dtype=np.float64)
+    w: npt.NDArray[np.float64] = np.asarray(host(sample_weight), dtype=np.float64)
     w = np.full(n, float(w)) if w.ndim == 0 else w
     if w.shape != (n,):
         raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
@@ -84,7 +85,7 @@ def check_weights(sample_weight: Any, source: Source) -> Array | None:
         raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
     if source.xp is np:
         return w
-    return source.xp.asarray(w, device=source.values.device)  # type: ignore[attr-defined]
+    return source.xp.asarray(w, device=source.device)
 
 
 def refuse_non_finite(source: Source) -> None:
@@ -124,8 +125,9 @@ def _first_non_finite(source: Source, values: Any) -> tuple[int, int, float] | N
         return row, int(values.indices[bad[0]]), float(values.data[bad[0]])
     if source.xp is np and values.dtype.kind != "f":
         return None
-    finite = np.asarray(source.xp.isfinite(values))
-    if finite.all():
+    finite = source.xp.isfinite(values)
+    if bool(source.xp.all(finite)):
         return None
+    finite = host(finite)
     i, j = np.unravel_index(int(np.argmin(finite)), finite.shape)
     return int(i), int(j), float(values[int(i), int(j)])

@@ -9,21 +9,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import describe, free_bytes
 from gramian.compute.memory import available_memory
 from gramian.estimators._centres import Centres
+from gramian.estimators._kernel_certificates import Fitted, indefinite
 from gramian.estimators._kernel_inputs import is_precomputed
 from gramian.estimators._kernel_model import _some_rows
-from gramian.estimators._kernel_path import Eigen, automatic_alphas, eigen_bytes, eigen_system
-from gramian.estimators._kernel_solving import HUGE, Fitted, _indefinite, _relative
+from gramian.estimators._kernel_path import Eigen, automatic_alphas, eigen_bytes, eigen_system, refined
+from gramian.estimators._kernel_solving import HUGE, HUGE_CARD
 from gramian.estimators._kernel_task import Task
 from gramian.kernels import Kernel, as_kernel
 from gramian.linear.inducing import Decomposed
 from gramian.linear.path import RidgePath
-from gramian.results import Residual
 from gramian.sources import Source
 
 __all__ = [
     "EXACT",
+    "EXACT_CARD",
     "TOLERANCE",
     "Choice",
     "Rule",
@@ -41,6 +43,7 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 EXACT = 8000  # rows up to which one decomposition takes about a minute
+EXACT_CARD = 20_000  # ... and about half a minute on a card
 TOLERANCE = 1e-8  # of the residual: at the smallest λ that are tried, rounding of the kernel allows no 1e-10
 
 
@@ -149,11 +152,12 @@ class Choice:
         return (*self.how, *edges)
 
 
-def route(n: int, solver: str, *, whole: bool = False, file: bool = False) -> tuple[str, str]:
+def route(n: int, solver: str, *, whole: bool = False, file: bool = False, device: Any = None) -> tuple[str, str]:
     """Return how to choose, and the reason: as asked for, or by size.
 
     One eigendecomposition up to 8,000 rows, where three matrices of n² numbers fit in memory, and of a kernel known by
     a function or a matrix (``whole``); conjugate gradients on four fifths of up to 200,000 rows; else inducing points.
+    On a card up to 20,000 rows, where the matrices fit there, and up to 3 million.
 
     Examples
     --------
@@ -165,11 +169,14 @@ def route(n: int, solver: str, *, whole: bool = False, file: bool = False) -> tu
         return solver, f"solver={solver!r}"
     if file:
         return "inducing", f"{n} rows in a file: it is read block by block"
-    if whole or (n <= EXACT and eigen_bytes(n) <= 0.8 * available_memory()):
-        return "eigh", f"{n} rows: one decomposition gives every λ"
-    if n <= HUGE:
-        return "cg", f"{n} rows: a decomposition takes too long"
-    return "inducing", f"{n} rows: a product with every pair of them takes half a minute"
+    card = device is not None and device.type == "cuda"
+    most, huge, free = (EXACT_CARD, HUGE_CARD, free_bytes(device)) if card else (EXACT, HUGE, available_memory())
+    where = f" on {describe(device)}" if card else ""
+    if whole or (n <= most and eigen_bytes(n, device=device) <= 0.8 * free):
+        return "eigh", f"{n} rows: one decomposition{where} gives every λ"
+    if n <= huge:
+        return "cg", f"{n} rows: a decomposition{where} takes too long"
+    return "inducing", f"{n} rows: a product with every pair of them{where} takes too long"
 
 
 def candidates(model: Any, points: Any) -> list[Kernel]:
@@ -257,7 +264,7 @@ def _chosen(k: int, system: Eigen, path: RidgePath, S: Matrix, index: Any, rule:
     """What is kept of one kernel's decomposition, at the best λ of each target."""
     index = np.broadcast_to(index, (path.loo.shape[1],))
     task = system.task.with_(lam=path.alphas[index], tol=rule.tol)
-    fitted, errors = _fitted(system, task, rule.reason), system.errors(task.lam)
+    fitted, errors = refined(system, task, rule.reason), system.errors(task.lam)
     return Choice(task, index, picked(S, index), S, path.alphas[None, :], path, fitted, errors, k)
 
 
@@ -271,30 +278,6 @@ def _noted(choice: Choice, low: float) -> Choice:
     if choice.fitted is None or choice.path is None or low == 0.0:
         return choice
     size = float(np.max(choice.path.singular_values, initial=0.0)) ** 2
-    certificate = choice.fitted.certificate.with_(notes=_indefinite(low, max(size, -low), choice.task))
-    return replace(choice, fitted=replace(choice.fitted, certificate=certificate))
-
-
-def _fitted(system: Eigen, task: Task, reason: str) -> Fitted:
-    """β, refined by what one more pass over the kernel shows to be missing, and its residual."""
-    B, Y, lam = task.operator(), task.targets, task.lam
-    beta, passes = system.dual(lam), 2
-    R = _seen(task, Y - (B @ beta + lam * beta))
-    if np.max(_relative(R, Y), initial=0.0) > 1e-2 * task.tol:
-        better = beta + system.solve(R, lam)
-        S = _seen(task, Y - (B @ better + lam * better))
-        use = np.linalg.norm(S, axis=0) < np.linalg.norm(R, axis=0)
-        beta, R, passes = np.where(use, better, beta), np.where(use, S, R), 3
-    squares = system.filter.squares
-    least, most = float(np.min(squares, initial=np.inf)), float(np.max(squares, initial=0.0))
-    condition = (most + lam.min()) / (least + lam.min()) if len(squares) else 1.0
-    certificate = Residual(
-        "eigendecomposition", reason, passes, 0, _relative(R, Y), task.tol, condition=float(condition)
-    )
-    return Fitted(beta, certificate)
-
-
-def _seen(task: Task, R: Matrix) -> Matrix:
-    """R without its part along √w where there is an intercept: α = Hᵀ√wβ sees nothing of it."""
-    u = np.sqrt(task.share)
-    return np.asarray(R - np.outer(u, u @ R) if task.intercept else R)
+    certificate = choice.fitted.certificate
+    notes = (*certificate.notes, *indefinite(low, max(size, -low), choice.task))
+    return replace(choice, fitted=replace(choice.fitted, certificate=certificate.with_(notes=notes)))

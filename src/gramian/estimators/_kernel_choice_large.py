@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.compute.memory import refuse_beyond_memory
+from gramian.compute.devices import host
 from gramian.estimators._centres import Centres, choose_centres
 from gramian.estimators._kernel_choice import Choice, Rule, alphas_of, best_pair, misses, picked, refuse_too_few
+from gramian.estimators._kernel_inducing import decompose_centres
 from gramian.estimators._kernel_inputs import is_precomputed
+from gramian.estimators._kernel_matrices import multiplied
 from gramian.estimators._kernel_path import automatic_alphas
-from gramian.estimators._kernel_points import dense_kernel, kernel_diagonal
-from gramian.estimators._kernel_solving import _Factors, longest_squares, solve
+from gramian.estimators._kernel_solving import Factors, longest_squares, solve
 from gramian.estimators._kernel_task import Task
 from gramian.kernels import Kernel
-from gramian.linear.inducing import Decomposed, Inducing, needed_bytes
-from gramian.operators import KernelOperator
+from gramian.linear.inducing import Decomposed
 
 __all__ = ["ENOUGH", "HELD_OUT", "choose_held_out", "choose_inducing", "held_out_rows"]
 
@@ -101,7 +102,7 @@ def _tried(task: Task, kernel: Kernel, rule: Rule, fit: Index, judge: Index) -> 
     t = task.Y.shape[1]
     lam = np.repeat(alphas, t)
     across = _across(task.with_(kernel=kernel), judge, fit)
-    means = part.kernel_operator().matmat(part.share[:, None])[:, 0] if part.intercept else np.zeros(part.n)
+    means = multiplied(part.kernel_operator(), part.share[:, None])[:, 0] if part.intercept else np.zeros(part.n)
     parts = []
     for columns in _groups(len(lam)):
         some = part.with_(Y=part.Y[:, columns % t], lam=lam[columns], tol=ENOUGH, max_iterations=STEPS)
@@ -126,9 +127,9 @@ def _largest(task: Task) -> float:
 
     0 where that is what rounding leaves of rows that centring makes 0.
     """
-    factors = _Factors(task)
-    F = np.asarray(factors(min(RANK, task.n)), dtype=np.float64)
-    top = float(np.max(np.linalg.eigvalsh(F.T @ F), initial=0.0))
+    factors = Factors(task)
+    F = factors(min(RANK, task.n))
+    top = float(np.max(np.linalg.eigvalsh(np.asarray(host(F.T @ F), np.float64)), initial=0.0))
     slip = 4 * float(np.finfo(factors.dtype).eps) if task.intercept else 0.0
     return top if top > slip**2 * float(task.frequencies @ np.abs(longest_squares(task))) else 0.0
 
@@ -148,8 +149,8 @@ def _across(task: Task, judge: Index, fit: Index) -> Any:
     if is_precomputed(task.kernel):
         K = task.points[np.ix_(judge, fit)]
         return lambda alpha: K @ alpha
-    A = KernelOperator(task.kernel, _taken(task.points, judge), _taken(task.points, fit), dtype=np.float64)
-    return A.matmat
+    A = task.between(_taken(task.points, judge), _taken(task.points, fit), store="auto")
+    return partial(multiplied, A)
 
 
 def choose_inducing(task: Task, kernels: list[Kernel], rule: Rule, n_centres: int | None) -> Choice:
@@ -177,15 +178,9 @@ def choose_inducing(task: Task, kernels: list[Kernel], rule: Rule, n_centres: in
 
 def _decomposed(task: Task, copies: Vector | None, n_centres: int | None) -> tuple[Centres, Decomposed]:
     """Choose centres and decompose their model, unless its matrices would not fit."""
-    chosen = choose_centres(task.kernel, task.points, n_centres, weights=task.w, seed=task.seed)
-    m = len(chosen.indices)
-    what, remedy = f"solver='inducing' with {m} centres", "Use fewer centres (n_centres)."
-    refuse_beyond_memory(needed_bytes(m, "direct"), what, remedy)
-    A = KernelOperator(task.kernel, task.points, chosen.points, dtype=np.float64, store=False)
-    rows = {"weights": task.w, "counts": task.counts, "copies": copies, "intercept": task.intercept}
-    own = kernel_diagonal(task.kernel, task.points)
-    Kmm = dense_kernel(task.kernel, chosen.points)
-    return chosen, Inducing().decompose(A, Kmm, task.Y, **rows, indices=chosen.indices, diagonal=own)
+    options = {"weights": task.w, "seed": task.seed, "device": task.device}
+    chosen = choose_centres(task.kernel, task.points, n_centres, **options)
+    return chosen, decompose_centres(task, chosen, copies)
 
 
 def _wrong(system: Decomposed, alphas: Vector, task: Task) -> Matrix:

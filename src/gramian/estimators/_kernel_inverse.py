@@ -9,7 +9,10 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.compute.devices import host
+from gramian.estimators._devices import at_home
 from gramian.estimators._kernel_inputs import is_precomputed
+from gramian.estimators._kernel_scores import Scores
 from gramian.estimators._preimages import PreImages, fit_ridge_inverse, preimages, ridge_points
 from gramian.kernels import Kernel, as_kernel
 
@@ -19,49 +22,38 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 
-class Inverse:
+class Inverse(Scores):
     """Methods that go back from scores to rows, by the fitted attributes of a kernel PCA."""
 
-    kernel: Any
     kernel_params: dict[str, Any] | None
     degree: float
     coef0: float
     alpha: float
     inverse: str
-    centre: bool
     fit_inverse_transform: bool
-    eigenvalues_: Vector
-    dual_coefficients_: Matrix
-    mean_coefficients_: Vector
-    offset_: Vector
-    X_fit_: Any
-    kernel_: Kernel
     gamma_: Any
-    _mean_square: float
     _means: Vector
     _of_all: bool
-    _root: Matrix | None
 
     def transform(self, X: Any) -> Matrix:
         """Scores of the rows of X."""
         raise TypeError("an estimator supplies this")
 
-    def _training_scores(self) -> Matrix:
-        raise TypeError("an estimator supplies this")
-
     def _like(self, Z: Matrix) -> Matrix:
         raise TypeError("an estimator supplies this")
 
+    @at_home
     def inverse_transform(self, X: Any) -> Matrix:
         """Rows whose features are near those of the scores X: pre-images, by the method ``inverse``."""
         check_is_fitted(self)
-        Z = np.asarray(X, dtype=np.float64)
+        Z = np.asarray(host(X), dtype=np.float64)
         if Z.ndim != 2 or Z.shape[1] != len(self.eigenvalues_):
             raise ValueError(f"Scores of shape {Z.shape} do not fit {len(self.eigenvalues_)} components.")
         if self.inverse == "ridge":
             return self._like(self._ridge(Z))
         return self._like(self.preimages(Z).points)
 
+    @at_home
     def preimages(self, Z: Any, start: Any = None, **options: Any) -> PreImages:
         """Pre-images of scores with the convergence of every row: :func:`gramian.estimators._preimages.preimages`.
 
@@ -75,7 +67,7 @@ class Inverse:
             ``method`` (that of the estimator by default) and what it takes.
         """
         check_is_fitted(self)
-        Z = np.asarray(Z, dtype=np.float64)
+        Z, start = np.asarray(host(Z), dtype=np.float64), host(start)
         method = options.pop("method", self.inverse)
         if method == "ridge":
             self._refuse_without_inverse()
@@ -86,12 +78,13 @@ class Inverse:
             self.kernel_, self.X_fit_, self._combinations(Z), method=method, start=start, **(known | options)
         )
 
+    @at_home
     def denoise(self, X: Any, **options: Any) -> Matrix:
         """Project rows on the components and find the pre-images, starting from the rows themselves."""
-        Z = self.transform(X)
+        Z = host(self.transform(X))
         if options.get("method", self.inverse) == "ridge":
             return self.inverse_transform(Z)
-        return self._like(self.preimages(Z, np.asarray(X, dtype=np.float64), **options).points)
+        return self._like(self.preimages(Z, np.asarray(host(X), dtype=np.float64), **options).points)
 
     def _combinations(self, Z: Matrix) -> Matrix:
         """γ of P = φ̄ + Σ z v = Σ γ_i φ(x_i)."""

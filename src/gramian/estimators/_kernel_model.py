@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.analysis._weights import frequencies
+from gramian.compute.devices import host, is_tensor
 from gramian.estimators._centres import kernel_diagonal
+from gramian.estimators._devices import at_home
 from gramian.estimators._kernel_fitting import chosen_points
 from gramian.estimators._kernel_inputs import are_objects, check_kernel_matrix, checked_source, gathered, is_precomputed
+from gramian.estimators._kernel_matrices import multiplied
 from gramian.estimators._kernel_task import Task, count_points
 from gramian.estimators._kernel_variance import Given, Posterior
 from gramian.estimators._targets import check_targets, whole_numbers
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.linear.inducing import InducingFit
-from gramian.operators import KernelOperator
+from gramian.operators import kernel_device, kernel_operator
 from gramian.results import Residual
 from gramian.sources import Source, memory_budget
 
@@ -42,6 +45,7 @@ class KernelModel(BaseEstimator):
     kernel_params: dict[str, Any] | None
     fit_intercept: bool
     random_state: Any
+    device: Any
 
     dual_coef_: Matrix
     intercept_: Any
@@ -50,6 +54,7 @@ class KernelModel(BaseEstimator):
     certificate_: Residual
     noise_variance_: Any
 
+    @at_home
     def predict(self, X: Any, return_std: bool = False, return_bound: bool = False) -> Any:
         r"""Predict the targets of the rows of X.
 
@@ -65,21 +70,21 @@ class KernelModel(BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (m,) or (m, t), or a tuple of these
-            Predictions, then standard deviations and bounds where asked for.
+        array of shape (m,) or (m, t), or a tuple of these
+            Predictions, then standard deviations and bounds where asked for; tensors where X is one.
         """
         check_is_fitted(self)
         if return_bound or return_std:
             self._refuse_unknown_lengths("a bound" if return_bound else "a variance")
         if return_bound and self.certificate_.error_bounds is None:
             raise ValueError(f"There is no bound on predictions here: {'; '.join(self.certificate_.notes)}.")
-        alpha = self._columns(self.dual_coef_)
+        alpha, device = self._columns(self.dual_coef_), self._device_of(X, self.X_fit_, [self.kernel_])
         parts = []
         for points in self._parts(X, return_std or return_bound):
-            f, norms, own = self._product(points, alpha, return_bound)
-            part = [f + np.atleast_1d(self.intercept_)]
+            found = self._product(points, alpha, return_bound, device)
+            part = [found.values + np.atleast_1d(self.intercept_)]
             part += [self._std(points)] if return_std else []
-            part += [self._bounds(norms, own)] if return_bound else []
+            part += [self._bounds(found)] if return_bound else []
             parts.append(part)
         answers = [self._shaped(np.concatenate(list(some))) for some in zip(*parts, strict=True)]
         return answers[0] if len(answers) == 1 else tuple(answers)
@@ -112,28 +117,37 @@ class KernelModel(BaseEstimator):
         if is_precomputed(self.kernel_):
             raise ValueError(f"A precomputed kernel does not say k(x, x) of new rows, which {what} needs.")
 
-    def _product(self, points: Any, alpha: Matrix, bounded: bool) -> tuple[Matrix, Vector, Vector]:
-        """k(X, X_fit_) α; and if asked for ‖φ(x)‖, about the mean feature where there is an intercept, and √k(x, x)."""
+    def _device_of(self, X: Any, points: Any, kernels: list[Kernel]) -> Any:
+        """Where kernels of these points are evaluated, by ``device`` and where X lives; None is NumPy on the CPU."""
+        seen = is_tensor(X) or isinstance(X, Source) or hasattr(X, "toarray")
+        like = X if seen and not hasattr(points, "toarray") else points
+        found = [kernel_device(self.device, kernel, like) for kernel in kernels]
+        return None if any(device is None for device in found) else found[0]
+
+    def _product(self, points: Any, alpha: Matrix, bounded: bool, device: Any = None) -> _Product:
+        """k(X, X_fit_) α; and if asked for what bounds its error."""
         centred = bounded and self._centre is not None
         columns = np.column_stack([alpha, np.asarray(self._centre)]) if centred else alpha
         if is_precomputed(self.kernel_):
-            return np.asarray(_dense(points) @ columns, dtype=np.float64), np.empty(0), np.empty(0)
-        A = KernelOperator(self.kernel_, points, self.X_fit_, dtype=np.float64, store=False)
-        F = np.asarray(A.matmat(columns))
+            return _Product(np.asarray(_dense(points) @ columns, dtype=np.float64))
+        A = kernel_operator(self.kernel_, points, self.X_fit_, dtype=np.float64, store=False, device=device)
+        F = multiplied(A, columns)
         if not bounded:
-            return F, np.empty(0), np.empty(0)
-        own = kernel_diagonal(self.kernel_, points)
+            return _Product(F)
+        own, inducing = kernel_diagonal(self.kernel_, points), self._inducing
         if centred:
-            return F[:, :-1], np.sqrt(np.maximum(own - 2 * F[:, -1] + self._mean_square, 0.0)), np.sqrt(own)
-        inducing = self._inducing
-        return F, np.sqrt(own) if inducing is None else inducing.lengths(np.asarray(A.to_dense()), own), np.sqrt(own)
+            norms = np.sqrt(np.maximum(own - 2 * F[:, -1] + self._mean_square, 0.0))
+            return _Product(F[:, :-1], norms, np.sqrt(own), A.epsilon)
+        norms = np.sqrt(own) if inducing is None else inducing.lengths(np.asarray(host(A.to_dense())), own)
+        return _Product(F, norms, np.sqrt(own), A.epsilon)
 
-    def _bounds(self, norms: Vector, own: Vector) -> Matrix:
+    def _bounds(self, found: _Product) -> Matrix:
         """‖φ(x)‖(‖r‖/(2√λ)), and the rounding of a sum of n products and of adding the intercept."""
         size = np.sum(np.abs(self._columns(self.dual_coef_)), axis=0) * self._longest
-        rounding = 4 * EPS * (8 + np.sqrt(len(self.dual_coef_))) * np.outer(own + self._longest, size)
+        each = max(4 * EPS * (8 + np.sqrt(len(self.dual_coef_))), found.epsilon)
+        rounding = each * np.outer(found.own + self._longest, size)
         rounding += 4 * EPS * (np.abs(np.atleast_1d(self.intercept_)) + self._level)
-        return np.asarray(norms[:, None] * np.asarray(self.certificate_.error_bounds)[None, :] + rounding)
+        return np.asarray(found.norms[:, None] * np.asarray(self.certificate_.error_bounds)[None, :] + rounding)
 
     def _std(self, points: Any) -> Matrix:
         """√(s(1 + Var f/s)) of each target; NaN of one without noise."""
@@ -160,7 +174,7 @@ class KernelModel(BaseEstimator):
     def _opened(self, X: Any, y: Any, sample_weight: Any, *, file: bool = False) -> tuple[Task, Any, Any]:
         """Check everything that was handed in: the task without its λ, all points, and which rows have weight."""
         every, n = self._training_points(X, file)
-        Y, self._vector = check_targets(self, y, n)
+        Y, self._vector = check_targets(self, host(y) if is_tensor(y) else y, n)
         w = None if sample_weight is None else frequencies(sample_weight, n)
         file = isinstance(every, Source)  # where weights of 0 are left to the solver
         kept = None if w is None or file or np.all(w > 0) else np.flatnonzero(w > 0)  # a row of weight 0 is no row
@@ -171,7 +185,12 @@ class KernelModel(BaseEstimator):
             points, Y, w = self._kept_points(every, kept), Y[kept], w[kept]
         w = None if w is None or np.all(w == 1.0) else w
         task = Task(self._resolved(points), points, Y, w, np.ones(Y.shape[1]), bool(self.fit_intercept), counts)
-        return task.with_(seed=self._seed()), every, kept
+        device = self._device_of(X, points, self._candidates(task))
+        return task.with_(seed=self._seed(), device=device), every, kept
+
+    def _candidates(self, task: Task) -> list[Kernel]:
+        """The kernels that may be evaluated: the one, unless one of several is to be chosen."""
+        return [task.kernel]
 
     def _training_points(self, X: Any, file: bool) -> tuple[Any, int]:
         if are_objects(self.kernel, X):
@@ -240,6 +259,15 @@ class KernelModel(BaseEstimator):
     _mean_square: float
     _longest: float
     _subset: npt.NDArray[np.intp] | None
+
+
+class _Product(NamedTuple):
+    """Predictions without the intercept; ‖φ(x)‖, about the mean feature where there is an intercept; √k(x, x); ε."""
+
+    values: Matrix
+    norms: Vector = np.empty(0)
+    own: Vector = np.empty(0)
+    epsilon: float = EPS
 
 
 def _dense(points: Any) -> Any:

@@ -18,13 +18,24 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
+from gramian.compute.devices import host
+from gramian.estimators._kernel_certificates import Fitted, relative
+from gramian.estimators._kernel_matrices import (
+    beside,
+    decomposition_bytes,
+    dense,
+    eigenvectors,
+    multiplied,
+    times,
+)
 from gramian.estimators._kernel_task import Task
 from gramian.linear.path import Filter, RidgePath
+from gramian.results import Residual
 
-__all__ = ["AUTO_ALPHAS", "Eigen", "automatic_alphas", "dense_system", "eigen_bytes", "eigen_system"]
+__all__ = ["AUTO_ALPHAS", "Eigen", "automatic_alphas", "dense_system", "eigen_bytes", "eigen_system", "refined"]
 
+Array = Any  # of NumPy, or a tensor on a device
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
@@ -34,8 +45,10 @@ AUTO_ALPHAS = (1e-11, 1.0, 30)  # least and largest λ as shares of the largest 
 ABOUT_ONE = (0.1, 10.0)  # least and largest λ where there is no eigenvalue: all of them predict the mean, or 0
 
 
-def eigen_bytes(n: int, targets: int = 1, alphas: int = 30) -> int:
-    """Bytes of the decomposition of an n×n matrix, LAPACK's work space and all coefficients included."""
+def eigen_bytes(n: int, targets: int = 1, alphas: int = 30, device: Any = None) -> int:
+    """Bytes of the decomposition of an n×n matrix, work space included: on a device, or here with all coefficients."""
+    if device is not None:
+        return decomposition_bytes(n)
     return 8 * (3 * n * n + 2 * n * targets * alphas)
 
 
@@ -56,32 +69,39 @@ def automatic_alphas(largest: float, shares: tuple[float, float, int] = AUTO_ALP
     return np.asarray(largest * np.geomspace(low, high, number) if largest > 0 else np.geomspace(*ABOUT_ONE, number))
 
 
-def dense_system(task: Task) -> tuple[Matrix, Vector, float]:
-    """B as an array in Fortran's order; K w̄, and how long what centring takes from B was; 0 without an intercept."""
+def dense_system(task: Task) -> tuple[Array, Vector, float]:
+    """B as an array in Fortran's order, or on the task's device; K w̄, and how long what centring takes from B was.
+
+    The last two are on the host, and 0 without an intercept.
+    """
     K, means, size = _kernel_matrix(task), np.zeros(task.n), 0.0
     if task.intercept:
-        size = _length(K, task.frequencies)
-        means = K @ task.share
-        K -= means[:, None]
-        K -= (task.share @ K)[None, :]
+        share = beside(K, task.share)
+        size = _length(K, beside(K, task.frequencies))
+        middle = K @ share
+        K -= middle[:, None]
+        K -= (share @ K)[None, :]
+        means = np.asarray(host(middle))
     if task.w is not None:
-        root = np.sqrt(task.w)
+        root = beside(K, np.sqrt(task.w))
         K *= root[:, None]
         K *= root[None, :]
     return K.T, means, size  # symmetric: its transpose is itself, in the order LAPACK overwrites
 
 
-def _length(K: Matrix, w: Vector) -> float:
+def _length(K: Array, w: Array) -> float:
     """‖√w K √w‖ of Frobenius, a block of rows at a time."""
     step = max(1, BLOCK_BYTES // (8 * max(1, len(K))))
     parts = (slice(start, start + step) for start in range(0, len(K), step))
     return float(np.sqrt(sum(float(w[rows] @ (K[rows] ** 2 @ w)) for rows in parts)))
 
 
-def _kernel_matrix(task: Task) -> Matrix:
-    """K; where a value is a call of Python each pair is evaluated once, otherwise by all threads."""
+def _kernel_matrix(task: Task) -> Array:
+    """K; where a value is a call of Python each pair is evaluated once, otherwise by all threads, or on the device."""
     if task.kernel.takes_objects:
         return np.array(task.kernel(task.points), dtype=np.float64)
+    if task.device is not None:
+        return dense(task.kernel_operator())
     out = np.empty((task.n, task.n))
     for start, stop, block in task.kernel_operator().rows():
         out[start:stop] = block
@@ -89,7 +109,7 @@ def _kernel_matrix(task: Task) -> Matrix:
 
 
 def eigen_system(task: Task, copies: Vector | None = None) -> Eigen:
-    """Decompose B, in one call of LAPACK's divide and conquer.
+    """Decompose B, in one call of LAPACK's divide and conquer, or of the same on the task's device.
 
     Parameters
     ----------
@@ -103,7 +123,7 @@ def eigen_system(task: Task, copies: Vector | None = None) -> Eigen:
         copies = task.w
     B, means, size = dense_system(task)
     tilted = _tilt(B, task) if task.intercept else 0.0
-    values, U = scipy.linalg.eigh(B, driver="evd", overwrite_a=True, check_finite=False)
+    values, U = eigenvectors(B, overwrite=True)
     if task.intercept:  # tilted to be the largest, so that nothing else mixes with it
         values, U = values[:-1], U[:, :-1]
     low, top = float(np.min(values, initial=0.0)), float(np.max(values, initial=0.0))
@@ -112,22 +132,24 @@ def eigen_system(task: Task, copies: Vector | None = None) -> Eigen:
     squares = np.where(np.abs(values) <= rounding, np.maximum(values, 0.0), values)
     Y, c = task.targets, np.ones(task.n) if copies is None else copies
     logs = float(c @ np.log(task.frequencies / c))
-    kept = Filter(squares, U.T @ Y, np.zeros(Y.shape[1]), float(c.sum()), task.mass, task.intercept, logs)
+    kept = Filter(squares, times(U.T, Y), np.zeros(Y.shape[1]), float(c.sum()), task.mass, task.intercept, logs)
     return Eigen(task, U, kept, means, low if low < -rounding else 0.0, copies, top if top > rounding else 0.0)
 
 
-def _tilt(B: Matrix, task: Task) -> float:
+def _tilt(B: Array, task: Task) -> float:
     """Add τuuᵀ with u ∝ √w, of which B makes 0, and τ beyond all eigenvalues; return τ."""
-    u = np.sqrt(task.share)
-    tau = 2.0 * max(float(np.max(np.sum(np.abs(rows), axis=1))) for rows in _row_blocks(B)) or 1.0
-    for j in range(len(u)):
-        B[:, j] += (tau * u[j]) * u
+    u = beside(B, np.sqrt(task.share))
+    tau = 2.0 * max(float(abs(columns).sum(1).max()) for _, columns in _column_blocks(B)) or 1.0
+    for some, columns in _column_blocks(B):
+        columns += (tau * u[some])[:, None] * u[None, :]
     return tau
 
 
-def _row_blocks(B: Matrix) -> Iterator[Matrix]:
+def _column_blocks(B: Array) -> Iterator[tuple[slice, Array]]:
+    """Some columns of B at a time, as rows of its transpose, which lie together in memory."""
     step = max(1, BLOCK_BYTES // (8 * max(1, B.shape[1])))
-    return (B.T[start : start + step] for start in range(0, len(B), step))
+    parts = (slice(start, start + step) for start in range(0, len(B), step))
+    return ((some, B.T[some]) for some in parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +160,7 @@ class Eigen:
     ----------
     task : Task
         What was decomposed; its own λ plays no part.
-    vectors : ndarray of shape (n, r)
+    vectors : ndarray of shape (n, r), or a tensor on the task's device
         U; r = n, or n − 1 with an intercept.
     filter : Filter
         σ² and c = Uᵀỹ.
@@ -164,7 +186,7 @@ class Eigen:
     """
 
     task: Task
-    vectors: Matrix
+    vectors: Array
     filter: Filter
     means: Vector
     low: float
@@ -177,11 +199,11 @@ class Eigen:
 
     def solve(self, R: Matrix, lam: Vector) -> Matrix:
         """(B + λI)⁻¹R, λ of each column its own."""
-        return np.asarray(self.vectors @ ((self.vectors.T @ R) * self.filter.inverse(lam)))
+        return times(self.vectors, times(self.vectors.T, R) * self.filter.inverse(lam))
 
     def dual(self, lam: Vector) -> Matrix:
         """β for one λ of each target."""
-        return np.asarray(self.vectors @ (self.filter.projections * self.filter.inverse(lam)))
+        return times(self.vectors, self.filter.projections * self.filter.inverse(lam))
 
     def intercepts(self, alpha: Matrix) -> Vector:
         """b = ȳ − w̄ᵀKα of coefficients of shape (n, …, t)."""
@@ -190,7 +212,7 @@ class Eigen:
     def diagonal(self, lam: Vector) -> Matrix:
         """d = diag (B + λI)⁻¹, without the share of an intercept, of shape (n, λs)."""
         inverse = self.filter.inverse(lam)
-        return np.concatenate([self.vectors[rows] ** 2 @ inverse for rows in self._blocks(1)])
+        return np.concatenate([times(self.vectors[rows] ** 2, inverse) for rows in self._blocks(1)])
 
     def errors(self, lam: Vector) -> Matrix:
         """Leave-one-out errors y_i − f₋ᵢ(x_i), of shape (n, t), for one λ of each target."""
@@ -204,8 +226,8 @@ class Eigen:
         flat = dual.reshape(len(dual), len(alphas) * dual.shape[2])
         for rows in self._blocks(flat.shape[1] / max(1, len(dual))):
             U = self.vectors[rows]
-            beta = (U @ flat).reshape(len(U), *dual.shape[1:])
-            d = U**2 @ inverse
+            beta = times(U, flat).reshape(len(U), *dual.shape[1:])
+            d = times(U**2, inverse)
             yield rows, beta, self._left_out(beta, d[:, :, None], alphas[:, None], rows)
 
     def path(self, alphas: Vector) -> RidgePath:
@@ -249,3 +271,28 @@ class Eigen:
             left = np.where(c > 1.0, (c - 1.0 + lam * d) / c, d)
             residual = residual * np.where(c > 1.0, lam, 1.0)
         return np.asarray(np.divide(residual, left, out=np.full(beta.shape, np.inf), where=left > 0))
+
+
+def refined(system: Eigen, task: Task, reason: str) -> Fitted:
+    """β, refined by what one more pass over the kernel shows to be missing, and its residual."""
+    B, Y, lam = task.operator(), task.targets, task.lam
+    beta, passes = system.dual(lam), 2
+    R = _seen(task, Y - (multiplied(B, beta) + lam * beta))
+    if np.max(relative(R, Y), initial=0.0) > 1e-2 * task.tol:
+        better = beta + system.solve(R, lam)
+        S = _seen(task, Y - (multiplied(B, better) + lam * better))
+        use = np.linalg.norm(S, axis=0) < np.linalg.norm(R, axis=0)
+        beta, R, passes = np.where(use, better, beta), np.where(use, S, R), 3
+    squares = system.filter.squares
+    least, most = float(np.min(squares, initial=np.inf)), float(np.max(squares, initial=0.0))
+    condition = (most + lam.min()) / (least + lam.min()) if len(squares) else 1.0
+    notes = (B.precision,) if B.precision else ()
+    residuals = relative(R, Y)
+    certificate = Residual("eigendecomposition", reason, passes, 0, residuals, task.tol, 0.0, float(condition))
+    return Fitted(beta, certificate.with_(notes=notes), epsilon=B.epsilon)
+
+
+def _seen(task: Task, R: Matrix) -> Matrix:
+    """R without its part along √w where there is an intercept: α = Hᵀ√wβ sees nothing of it."""
+    u = np.sqrt(task.share)
+    return np.asarray(R - np.outer(u, u @ R) if task.intercept else R)

@@ -42,6 +42,7 @@ FITTED = (
     "_fit",
     "_kind",
     "_stream",
+    "_on_host",
 )
 
 
@@ -73,7 +74,10 @@ def _one_fit(model: Any, data: Rows | Bins, start: Mixture, maximiser: Maximiser
     for item in found:
         if item.kind == "collapsed" and maximiser.prior is None:
             raise ValueError(f"Component {item.component} has collapsed. {UNHELD}")
-    return replace(fit, diagnoses=found, optimum=fit.optimum.with_(notes=tuple(item.message for item in found)))
+    said = {item.message for item in fit.diagnoses}
+    kept = tuple(note for note in fit.optimum.notes if note not in said)
+    notes = tuple(item.message for item in found) + kept
+    return replace(fit, diagnoses=found, optimum=fit.optimum.with_(notes=notes))
 
 
 def name_results(model: Any, fits: list[Fit], weight: float, maximiser: Maximiser) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import host, is_tensor, put
 from gramian.estimators._mixture_cells import fill_cells
 from gramian.likelihood.mixture import Bins, Maximiser, Mixture, Prior, Rows, fit_mixture
 from gramian.sources import DenseSource
@@ -74,8 +75,9 @@ def _rows(data: Rows, most: int, rng: np.random.RandomState) -> tuple[Array, Arr
     out = np.empty((len(chosen), d))
     for block in data.source.blocks():
         first, last = np.searchsorted(chosen, (block.start, block.stop))
-        values = block.values.cpu() if hasattr(block.values, "cpu") else block.values
-        out[first:last] = np.asarray(values)[chosen[first:last] - block.start]
+        mine = chosen[first:last] - block.start
+        there = is_tensor(block.values)  # rows are gathered on their device: only those chosen leave it
+        out[first:last] = host(block.values[put(mine, block.values.device)]) if there else block.values[mine]
     return out - data.origin, w[chosen]
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.compute.devices import host, is_tensor
+from gramian.estimators._devices import home_of, hosted, sent
 from gramian.estimators._mixture_cells import expected_cells
-from gramian.estimators._mixture_inputs import each_block, on_rows, open_data, open_rows
+from gramian.estimators._mixture_inputs import each_block, on_rows, open_data
 from gramian.estimators._mixture_names import PARAMETERS, attributes, mixture_from
 from gramian.estimators._mixture_options import seeded
 from gramian.likelihood.mixture import (
@@ -40,28 +41,26 @@ class MixtureQueries:
     def mixture_(self) -> Mixture:
         """The fitted distribution as one object; made anew where someone has set ``means_`` and the like."""
         check_is_fitted(self)
-        fit = getattr(self, "_fit", None)
-        if fit is not None and fit.mixture.n_components == len(self.weights_):  # type: ignore[attr-defined]
-            known = attributes(fit.mixture, self._kind)  # type: ignore[attr-defined]
-            if all(np.array_equal(known[name], getattr(self, name)) for name in PARAMETERS if name != "precisions_"):
+        mine = hosted(self)
+        fit = getattr(mine, "_fit", None)
+        if fit is not None and fit.mixture.n_components == len(mine.weights_):
+            known = attributes(fit.mixture, mine._kind)
+            if all(np.array_equal(known[name], getattr(mine, name)) for name in PARAMETERS if name != "precisions_"):
                 return fit.mixture  # type: ignore[no-any-return]
-        return mixture_from(self)
+        return mixture_from(mine)
 
     def predict(self, X: Any) -> Any:
         """The component of largest responsibility, for each row."""
-        mixture, source = self.mixture_, open_rows(self, X)
-        k = mixture.n_components
-        return on_rows(source, k, lambda x: np.argmax(mixture.joint_log_density(x), axis=1), dtype=np.int64)
+        mixture = self.mixture_
+        return on_rows(self, X, lambda x: mixture.joint_log_density(x).argmax(1))
 
     def predict_proba(self, X: Any) -> Any:
         r"""Responsibilities :math:`\pi_kN(x;\mu_k,\Sigma_k)/p(x)` of the components, for each row."""
-        mixture, source = self.mixture_, open_rows(self, X)
-        return on_rows(source, mixture.n_components, mixture.responsibilities, mixture.n_components)
+        return on_rows(self, X, self.mixture_.responsibilities)
 
     def score_samples(self, X: Any) -> Any:
         """Log-density ln p(x) of each row; of its observed cells where some are NaN."""
-        mixture, source = self.mixture_, open_rows(self, X)
-        return on_rows(source, mixture.n_components, mixture.log_density)
+        return on_rows(self, X, self.mixture_.log_density)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood of a row, or of an observation that was counted in a bin."""
@@ -94,16 +93,16 @@ class MixtureQueries:
             blurred = float(data.counts[taken] @ np.log(shares[taken].max(axis=1) / shares[taken].sum(axis=1)))
         else:
             blurred = 0.0
-            for start, stop, rows in each_block(data.source, mixture.n_components):
-                joint = mixture.joint_log_density(rows)
-                each = joint.max(axis=1) - logsumexp(joint, axis=1)
+            for start, stop, rows in each_block(data.source, mixture.n_components, data.device):
+                R = mixture.responsibilities(rows)
+                each = np.log(host(R.amax(1) if is_tensor(R) else R.max(axis=1)))
                 blurred += float(each.sum() if data.sample_weight is None else data.sample_weight[start:stop] @ each)
         return self.bic(X, sample_weight) - 2.0 * blurred
 
-    def sample(self, n_samples: int = 1) -> tuple[Array, npt.NDArray[np.int64]]:
+    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
         """Draw rows from the mixture, and the component of each; sorted by component, as scikit-learn has them.
 
-        With ``random_state=None`` every call draws other rows.
+        They are tensors where the fit was to tensors. With ``random_state=None`` every call draws other rows.
         """
         if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a whole number of at least 1, got {n_samples!r}.")
@@ -111,7 +110,8 @@ class MixtureQueries:
         rng = np.random.default_rng(None if state is None else seeded(state).randint(2**31 - 1))
         X, labels = self.mixture_.sample(int(n_samples), rng)
         order = np.argsort(labels, kind="stable")
-        return X[order], labels[order]
+        home = home_of(self.means_)
+        return sent(X[order], home), sent(labels[order], home)
 
     def marginal(self, columns: Sequence[int | str]) -> Mixture:
         """The distribution of some columns, by number or name.
@@ -156,11 +156,11 @@ class MixtureQueries:
         return_std : bool, default=False
             Whether to return the standard deviations of the cells too, 0 where they are observed.
         """
-        mixture, source = self.mixture_, open_rows(self, X)
-        k, d = mixture.centres.shape
+        mixture = self.mixture_
         if not return_std:
-            return on_rows(source, k, lambda x: expected_cells(x, mixture)[0], d)
-        both = on_rows(source, k, lambda x: np.concatenate(expected_cells(x, mixture), axis=1), 2 * d)
+            return on_rows(self, X, lambda x: expected_cells(x, mixture)[0], cells=True)
+        both = on_rows(self, X, lambda x: np.concatenate(expected_cells(x, mixture), axis=1), cells=True)
+        d = len(mixture.origin)
         return both[:, :d], both[:, d:]
 
     def standard_errors(self, X: Any, sample_weight: Any = None) -> StandardErrors:

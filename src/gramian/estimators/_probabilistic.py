@@ -13,9 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.analysis import conditional
 from gramian.analysis.conditional import Conditional, Latent, log_densities
 from gramian.analysis.imputation import Imputations, impute, impute_to, multiple_imputation
+from gramian.compute.devices import host
+from gramian.estimators._devices import grounded, home_of, placed, sent
 from gramian.estimators._inputs import check_weights, has_missing, open_input
 from gramian.estimators._scores import beside
 from gramian.sources import Source
+from gramian.sources.devices import to_host
 
 __all__ = ["ProbabilisticModel", "as_like"]
 
@@ -36,6 +39,7 @@ class ProbabilisticModel:
     n_features_in_: int
     n_samples_: int
     rank_: int
+    device: Any
     whiten: bool
     _weight: float
     _missing_method: str
@@ -92,9 +96,10 @@ class ProbabilisticModel:
         noise = self.noise_variance_
         if noise == 0.0:
             self._refuse_singular(p)
-        source = open_input(self, X, reset=False)
+        given = open_input(self, X, reset=False)
+        source = placed(given, self.device)
         if has_missing(source):
-            return beside(source, log_densities(self, source))
+            return sent(beside(source, log_densities(grounded(self), to_host(source))), home_of(given))
         Z, errors = self._scores_and_errors(source)
         xp = array_namespace(Z)
         lam = noise + _positive(xp, as_like(Z, self.explained_variance_) - noise)
@@ -105,11 +110,11 @@ class ProbabilisticModel:
             log_det += (p - k) * math.log(noise)
         if self.scale_ is not None:
             log_det += 2 * float(xp.sum(xp.log(as_like(Z, self.scale_))))
-        return -0.5 * (p * math.log(2 * math.pi) + log_det + distance)
+        return sent(-0.5 * (p * math.log(2 * math.pi) + log_det + distance), home_of(given))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Average log-likelihood of the rows of X."""
-        return float(np.mean(np.asarray(self.score_samples(X))))
+        return float(np.mean(host(self.score_samples(X))))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draw rows from the model.
@@ -127,12 +132,12 @@ class ProbabilisticModel:
             Rows of N(mean, covariance), with the covariance of :meth:`get_covariance`.
         """
         check_is_fitted(self)
-        return conditional.sample(self, n_samples, random_state)
+        return conditional.sample(grounded(self), n_samples, random_state)
 
     def latent(self, X: Any) -> Latent:
         """Posterior mean and covariance of the standardised latent variables of each row, complete or not."""
         check_is_fitted(self)
-        return conditional.latent(self, self._open_dense(X))
+        return conditional.latent(grounded(self), self._open_dense(X))
 
     def condition(self, X: Any) -> Conditional:
         """Distribution of the NaN cells of each row given the observed ones: means, covariances, draws.
@@ -148,7 +153,7 @@ class ProbabilisticModel:
         (True, True)
         """
         check_is_fitted(self)
-        return conditional.condition(self, self._open_dense(X))
+        return conditional.condition(grounded(self), self._open_dense(X))
 
     def impute(self, X: Any, out: str | os.PathLike[str] | None = None) -> Array:
         """Fill NaN cells with their conditional expectation.
@@ -167,20 +172,20 @@ class ProbabilisticModel:
         """
         check_is_fitted(self)
         source = self._open_dense(X)
-        return impute(self, source) if out is None else impute_to(self, source, out)
+        return impute(grounded(self), source) if out is None else impute_to(grounded(self), source, out)
 
     def multiple_imputation(self, X: Any, n: int = 20, **options: Any) -> Imputations:
         """Draw ``n`` completed tables; see :func:`gramian.analysis.multiple_imputation` for the options."""
         check_is_fitted(self)
         source = self._open_dense(X)
         w = check_weights(options.pop("sample_weight", None), source)
-        return multiple_imputation(self, source, n, sample_weight=w, **options)
+        return multiple_imputation(grounded(self), source, n, sample_weight=w, **options)
 
     def _open_dense(self, X: Any) -> Source:
         source = open_input(self, X, reset=False)
         if source.sparse:
             raise ValueError("Sparse data have no missing cells: what is not stored is 0. Use X.toarray() with NaN.")
-        return source
+        return to_host(source)
 
     def _model(self) -> tuple[Any, Array, Array]:
         """Namespace, components and variances, both in float64."""
@@ -202,7 +207,7 @@ class ProbabilisticModel:
                 f"{p} features, so there is no precision and no likelihood. Fit with fewer n_components."
             )
 
-    def _scores_and_errors(self, X: Any) -> tuple[Array, Array]:
+    def _scores_and_errors(self, source: Source) -> tuple[Array, Array]:
         """Unwhitened scores, and squared distance of each row from its reconstruction."""
         raise TypeError("an estimator supplies this")
 
@@ -211,7 +216,7 @@ def as_like(Z: Array, x: Array) -> Array:
     """X in the namespace, dtype and device of Z."""
     xp = array_namespace(Z)
     where = {} if is_numpy_namespace(xp) else {"device": Z.device}
-    return xp.asarray(x if array_namespace(x) is xp else np.asarray(x), dtype=Z.dtype, **where)
+    return xp.asarray(x if array_namespace(x) is xp else host(x), dtype=Z.dtype, **where)
 
 
 def _eye(xp: Any, V: Array) -> Array:

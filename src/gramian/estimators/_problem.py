@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_numpy_namespace
 
+from gramian.compute.devices import refuse_beyond_device
 from gramian.compute.moments import Moments, block_moments
 from gramian.estimators._inputs import refuse_non_finite
 from gramian.operators import Centred, Data, Known, Operator, RowWeighted, Scaled
@@ -22,6 +23,7 @@ Array = Any
 EPS = 2.0**-52
 WIDEST = 1e100  # eigenvalues within 1/WIDEST and WIDEST have squares that float64 can hold; so for float32
 WIDEST_NARROW = 1e15
+LARGE = 2**28  # bytes on a card that are asked for before they are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,8 @@ def pca_problem(
     tol : float, optional
         Residual the solver is to reach.
     """
+    if full:
+        _refuse_beyond(source)
     narrow = not exact and source.dtype == source.xp.float32
     moments, unit, passes = _moments(source, w, full, WIDEST_NARROW if narrow else WIDEST)
     diagonal = _without_rounding_dust(source.xp, moments, source.sparse)
@@ -92,6 +96,15 @@ def pca_problem(
         A = Known(A, G)
     # scaled columns have no units, so there is nothing to undo
     return Problem(A, moments, None if s is None else s / unit, total, unit if s is None else 1.0, unit, passes)
+
+
+def _refuse_beyond(source: Source) -> None:
+    """Say before the pass that a card cannot hold the matrix it is to sum."""
+    p = source.shape[1]
+    if getattr(source.device, "type", "cpu") != "cpu" and 32 * p * p >= LARGE:
+        what = f"The {p} × {p} scatter matrix with its eigenvectors"
+        remedy = "Ask for a few components with svd_solver='krylov', which never forms it, or use device='cpu'."
+        refuse_beyond_device(32 * p * p, source.device, what, remedy)
 
 
 def _moments(source: Source, w: Array | None, full: bool, widest: float) -> tuple[Moments, float, int]:
@@ -121,7 +134,7 @@ def _one_pass(source: Source, w: Array | None, full: bool, unit: float) -> Momen
 
 def _like(source: Source) -> Array:
     """A float64 array where the source lives: the statistics are float64 whatever the data."""
-    where = {} if is_numpy_namespace(source.xp) else {"device": source.values.device}  # type: ignore[attr-defined]
+    where = {} if is_numpy_namespace(source.xp) else {"device": source.device}
     return source.xp.zeros((1, 1), dtype=source.xp.float64, **where)
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg as la
-from array_api_compat import is_numpy_namespace
 
-from gramian.compute import cpu, reference
+from gramian.compute import cpu
+from gramian.compute.devices import refuse_beyond_device
+from gramian.compute.loops import dense_loops
 from gramian.compute.memory import refuse_beyond_memory
 from gramian.estimators._ridge_problem import RidgeProblem, host
 from gramian.linear.path import Filter
@@ -157,10 +158,17 @@ def by_cogram(problem: RidgeProblem) -> Decomposition:
     refuse_beyond_memory(
         24.0 * n * n, f"The {n} × {n} matrix X̃X̃ᵀ with its eigenvectors", "Use solver='cg', which never forms it."
     )
+    _refuse_beyond_card(problem, 16.0 * n * n, f"The {n} × {n} matrix X̃X̃ᵀ")
     K = host(problem.A.cogram())
     squares, U = _eigen_without(K, _emptied(problem))
     c = U.T @ problem.targets
     return Decomposition(squares, U, c, np.zeros(c.shape[1]), True, "eigenvectors of X̃X̃ᵀ", True)
+
+
+def _refuse_beyond_card(problem: RidgeProblem, nbytes: float, what: str) -> None:
+    """Say before it is made that a card cannot hold something."""
+    if problem.A.device is not None:
+        refuse_beyond_device(nbytes, problem.A.device, what, "Use solver='cg' or device='cpu'.")
 
 
 def _emptied(problem: RidgeProblem) -> Matrix:
@@ -197,7 +205,7 @@ def by_rows(problem: RidgeProblem) -> Decomposition:
 def augmented_triangle(problem: RidgeProblem, scale: Vector | None = None) -> Matrix:
     """R of [X̃ diag(1/scale), Ỹ] = QR with at least p rows."""
     A, Y, p = problem.A, problem.targets, problem.source.shape[1]
-    kernels, R = cpu if is_numpy_namespace(A.xp) else reference, None
+    kernels, R = dense_loops(A.xp), None
     factor = A.asarray(np.ones(p) if scale is None else 1.0 / scale)
     for start, stop, block in A.rows():
         rows = A.xp.concat([block * factor[None, :], A.asarray(Y[start:stop])], axis=1)
@@ -214,6 +222,7 @@ def by_svd(problem: RidgeProblem, *, dual: bool = False) -> Decomposition:
     if problem.source.sparse:
         return _by_columns(problem)
     refuse_beyond_memory(24.0 * n * p, f"The SVD of a dense {n} × {p} matrix", "Use solver='cg' or a larger alpha.")
+    _refuse_beyond_card(problem, 16.0 * n * p, f"A dense {n} × {p} matrix in float64")
     X, Q = host(problem.A.to_dense()), _emptied(problem)
     k = Q.shape[1]
     # to_dense may be the caller's own array: only a copy is ours to write over

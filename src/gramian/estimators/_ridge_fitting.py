@@ -229,7 +229,9 @@ def _iterative(problem: RidgeProblem, lam: Vector, way: Way, options: Options) -
     certificate = found.certificate
     bounds = certificate.error_bounds
     certificate = certificate.with_(
-        passes=certificate.passes + problem.passes, error_bounds=None if bounds is None else bounds * factor
+        passes=certificate.passes + problem.passes,
+        error_bounds=None if bounds is None else bounds * factor,
+        notes=(*certificate.notes, problem.A.precision) if problem.A.precision else certificate.notes,
     )
     coef, unknown = host(found.values) * factor, np.full(len(lam), np.nan)
     certificate = _as_returned(certificate, coef, problem.source)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.estimators._devices import ground, home_of, placed, sent
 from gramian.estimators._inputs import open_input, refuse_non_finite
 from gramian.estimators._parameters import one_of
 from gramian.estimators._problem import centred_data
@@ -23,18 +25,20 @@ from gramian.estimators._scores import beside
 from gramian.operators import Multiple
 from gramian.sources import Source
 
-__all__ = ["PRIVATE", "LinearPredictions"]
+__all__ = ["ARRAYS", "PRIVATE", "LinearPredictions"]
 
 Array = Any
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
+ARRAYS = ("coef_", "intercept_", "cv_results_")  # fitted attributes that are where the data were
 PRIVATE = ("_centre", "_count", "_free", "_groups", "_level", "_mass")  # what a fit leaves for these methods
 
 
 class LinearPredictions:
     """The methods of a fitted linear model: (X̃ᵀX̃+λI)⁻¹, f(μ), μ, Σw (0 without an intercept) and N are its own."""
 
+    device: Any
     coef_: Array
     intercept_: Array
     noise_variance_: Any
@@ -65,12 +69,13 @@ class LinearPredictions:
             f(x), and s(x) with :math:`\hat\sigma^2` = ``noise_variance_``; 1/Σw is the intercept's share.
         """
         check_is_fitted(self)
-        source = open_input(self, X, reset=False)
+        given = open_input(self, X, reset=False)
+        source, home = placed(given, self.device), home_of(given)
         F = self._shaped(self._values(source))
         if not return_std:
-            return F
+            return sent(F, home)
         spread = np.sqrt(self._noise() * (1.0 + self._leverage(source)))
-        return F, self._shaped(beside(source, spread))
+        return sent((F, self._shaped(beside(source, spread))), home)
 
     def predict_interval(self, X: Any, level: float = 0.95, *, kind: str = "prediction") -> tuple[Array, Array]:
         r"""Interval of a new observation at each row, or of the mean there, by Student's t with N − df degrees.
@@ -104,11 +109,32 @@ class LinearPredictions:
         one_of("kind", kind, ("prediction", "mean"))
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
-        source = open_input(self, X, reset=False)
+        given = open_input(self, X, reset=False)
+        source = placed(given, self.device)
         spread = self._noise() * ((1.0 if kind == "prediction" else 0.0) + self._leverage(source))
         half = stdtrit(self._free, (1.0 + level) / 2) * np.sqrt(spread)
         F, half = self._values(source), beside(source, half)
-        return self._shaped(F - half), self._shaped(F + half)
+        lower, upper = sent((self._shaped(F - half), self._shaped(F + half)), home_of(given))
+        return lower, upper
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R² of the predictions for the rows of X, as scikit-learn's.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, tensor, path or Source of shape (n, p)
+            The rows.
+        y : array-like of shape (n,) or (n, t)
+            Their targets.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            1 − Σ(y − f)²/Σ(y − ȳ)², the mean over the targets.
+        """
+        return float(r2_score(ground(y), ground(self.predict(X)), sample_weight=ground(sample_weight)))
 
     def coef_covariance(self) -> Matrix:
         r"""Covariance σ̂²(X̃ᵀX̃+λI)⁻¹ of the coefficients, of shape (p, p), or (t, p, p) for several targets.
@@ -166,7 +192,7 @@ class LinearPredictions:
         xp = source.xp
         coef = host(self.coef_).reshape(-1, self._p)
         centre, level = (self._centre, self._level) if self._as_fitted(coef) else (0.0 * self._centre, self.intercept_)
-        narrow = source.dtype == xp.float32 and self.coef_.dtype == xp.float32
+        narrow = source.dtype == xp.float32 and "32" in str(self.coef_.dtype)
         dtype = xp.float32 if narrow else xp.float64
         A = centred_data(source, beside(source, centre), None, dtype)
         F = A @ A.asarray(coef.T) + A.asarray(np.atleast_1d(host(level)))[None, :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,23 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.analysis._weights import frequencies
+from gramian.estimators._devices import Home, home_of, placed
 from gramian.estimators._inputs import open_input
 from gramian.estimators._parameters import one_of
 from gramian.estimators._targets import check_targets, whole_numbers
 from gramian.sources import Source, open_source
 
-__all__ = ["ITERATIVE", "SOLVERS", "RidgeInputs", "Weights", "check_ridge", "open_ridge", "penalties", "weights_of"]
+__all__ = [
+    "ITERATIVE",
+    "SOLVERS",
+    "RidgeInputs",
+    "Weights",
+    "check_ridge",
+    "open_ridge",
+    "penalties",
+    "penalty_grid",
+    "weights_of",
+]
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -80,12 +91,19 @@ class RidgeInputs:
         Of the rows.
     ndim : int
         Dimensions of y as it was given.
+    home : Home
+        Where X lived, and results go.
     """
 
     source: Source
     Y: Matrix
     weights: Weights
     ndim: int
+    home: Home = field(default_factory=Home)
+
+    def at(self, device: Any) -> RidgeInputs:
+        """Return the same with X where an estimator with this ``device`` works on it."""
+        return replace(self, source=placed(self.source, device))
 
 
 def open_ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RidgeInputs:
@@ -94,7 +112,8 @@ def open_ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RidgeInput
     Y, vector = check_targets(estimator, _read(y), source.shape[0])
     if Y.shape[1] == 0:
         raise ValueError("y has no columns: 0 targets were given, at least 1 is needed.")
-    return RidgeInputs(source, Y, weights_of(sample_weight, source.shape[0]), 1 if vector else 2)
+    w = weights_of(sample_weight, source.shape[0])
+    return RidgeInputs(source, Y, w, 1 if vector else 2, home_of(source))
 
 
 def weights_of(sample_weight: Any, n: int) -> Weights:
@@ -146,6 +165,22 @@ def penalties(alpha: Any, targets: int) -> Vector:
     if len(bad):
         raise ValueError(f"alpha must be finite and not negative; got {lam[bad[0]]}.")
     return lam
+
+
+def penalty_grid(alphas: Any, zero: bool) -> Vector:
+    """λ as an array, each of them named if it will not do."""
+    values = np.atleast_1d(np.asarray(alphas, dtype=object))
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"alphas must be one or more numbers, got an array of shape {values.shape}.")
+    for i, value in enumerate(values):
+        name = "alphas" if len(values) == 1 else f"alphas[{i}]"
+        if not isinstance(value, Real):
+            raise TypeError(f"{name} must be an instance of float, not {type(value).__name__}.")
+        if not (np.isfinite(float(value)) and (float(value) > 0 or (zero and float(value) == 0))):
+            raise ValueError(
+                f"{name} == {value}, must be {'>=' if zero else '>'} 0{'' if zero else ' unless cv is given'}."
+            )
+    return np.asarray(values, dtype=np.float64)
 
 
 def check_ridge(model: Any) -> None:

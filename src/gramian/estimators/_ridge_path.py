@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from gramian.compute.threads import n_threads, parallel
+from gramian.estimators._ridge_device import ALONE, left_out_there
 from gramian.estimators._ridge_factor import Decomposition
 from gramian.estimators._ridge_problem import RidgeProblem, host
 from gramian.estimators._scores import beside
@@ -27,7 +28,6 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 TILE = 2**18  # numbers a thread works on at a time: 2 MiB
-ALONE = 2.0**-44  # of 1 − h: what rounding can make of a row that determines its own fit
 GRID = 50
 NEARLY = 0.01  # of the degrees of freedom: what the ends of an automatic grid leave out
 SQUARES = ("loo", "gcv", "noise_variance")  # of a path: what has the units of y²
@@ -55,6 +55,8 @@ class LeftOut:
 
 def leave_out(problem: RidgeProblem, found: Decomposition, lam: Vector, *, keep: bool = False) -> LeftOut:
     """Leave every row out in turn, for every λ: one pass over the data, or none where U is at hand."""
+    if not found.dual and problem.source.device is not None:
+        return LeftOut(*left_out_there(problem, found, lam, keep))
     n, t = problem.Y.shape
     tiles = _Dual(problem, found, lam) if found.dual else _Primal(problem, found, lam)
     errors = np.empty((n, len(lam), t)) if keep else None

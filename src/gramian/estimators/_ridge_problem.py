@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import is_numpy_namespace
 
+from gramian.compute.devices import host as to_numpy
 from gramian.compute.moments import Moments, block_moments
 from gramian.estimators._inputs import refuse_non_finite
 from gramian.estimators._ridge_inputs import RidgeInputs, Weights
@@ -32,7 +33,7 @@ WIDEST = 1e100  # sums of squares within 1/WIDEST and WIDEST have squares that f
 
 def host(x: Any) -> Matrix:
     """X as a NumPy array of float64, wherever it was."""
-    return np.asarray(x.cpu() if hasattr(x, "cpu") else x, dtype=np.float64)
+    return np.asarray(to_numpy(x), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_numpy_namespace
 
+from gramian.compute.devices import host
 from gramian.estimators._inputs import refuse_non_finite
 from gramian.estimators._problem import centred_data
 from gramian.sources import Source
@@ -19,8 +20,10 @@ Array = Any
 def beside(source: Source, x: Any) -> Any:
     """X as an array of the source's type, on its device; None stays None."""
     if x is None or is_numpy_namespace(source.xp):
-        return x if x is None else np.asarray(x)
-    return source.xp.asarray(x, device=source.values.device)  # type: ignore[attr-defined]
+        return host(x)
+    if isinstance(x, np.ndarray) and min(x.strides, default=0) < 0:
+        x = x.copy()  # torch takes no negative strides, not even of a single column
+    return source.xp.asarray(x, device=source.device)
 
 
 def score_like(source: Source, Z: Any) -> Any:
@@ -47,7 +50,7 @@ def scores_and_errors(source: Source, components: Array, mean: Array, scale: Arr
     A = centred_data(source, beside(source, mean), beside(source, scale), xp.float64)
     if source.sparse:
         Z = A @ V
-        return Z, np.maximum(_squared_lengths(source, mean, scale) - np.sum(Z**2, axis=1), 0.0)
+        return Z, np.maximum(_squared_lengths(source, host(mean), host(scale)) - np.sum(Z**2, axis=1), 0.0)
     parts, errors = [], []
     for _, _, D in A.rows():
         parts.append(D @ V)

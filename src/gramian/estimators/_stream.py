@@ -44,7 +44,7 @@ def template(source: Source) -> Source:
     p, xp = source.shape[1], source.xp
     if is_numpy_namespace(xp):
         return DenseSource(np.empty((0, p), source.dtype))
-    return TensorSource(xp.empty((0, p), dtype=source.dtype, device=source.values.device))  # type: ignore[attr-defined]
+    return TensorSource(xp.empty((0, p), dtype=source.dtype, device=source.device))
 
 
 def conclude(state: RowSpace, source: Source, options: Options) -> Fitted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -13,14 +12,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.analysis._weights import frequencies
-from gramian.estimators._components import fix_signs
+from gramian.estimators._devices import at_home, home_of, hosted, sent, settle
 from gramian.estimators._kernel_fitting import DENSE, Decomposition, Task, chosen_points, decompose
 from gramian.estimators._kernel_inputs import check_kernel_matrix, is_precomputed, points_of, warn_if_indefinite
 from gramian.estimators._kernel_inverse import Inverse
+from gramian.estimators._kernel_scores import Novelty, signs_of
 from gramian.estimators._parameters import one_of
 from gramian.estimators._preimages import METHODS
 from gramian.kernels import Kernel, Precomputed, as_kernel
-from gramian.operators import KernelOperator
+from gramian.operators import kernel_device
 from gramian.results import Certificate
 
 __all__ = ["KernelPCA", "Novelty"]
@@ -28,23 +28,8 @@ __all__ = ["KernelPCA", "Novelty"]
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
+ACCURATE = 2e-6  # relative error of products in float32 on a device
 SOLVERS = ("auto", "dense", "krylov", "nystrom", "arpack", "randomized")
-
-
-@dataclass(frozen=True, eq=False)
-class Novelty:
-    """How far rows lie from the training rows, in feature space.
-
-    Attributes
-    ----------
-    t2 : ndarray of shape (n,)
-        Σ z²/λ̄ with λ̄ the variance of each score: how far out within the components.
-    spe : ndarray of shape (n,)
-        ‖φ(x) − φ̄‖² − Σ z²: the squared distance from their span.
-    """
-
-    t2: Vector
-    spe: Vector
 
 
 class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -87,6 +72,8 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Whether features are centred.
     n_landmarks : int, optional
         Landmarks of "nystrom".
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
 
     Attributes
     ----------
@@ -140,6 +127,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         inverse: str = "ridge",
         centre: bool = True,
         n_landmarks: int | None = None,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -160,6 +148,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.inverse = inverse
         self.centre = centre
         self.n_landmarks = n_landmarks
+        self.device = device
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of the rows of X.
@@ -190,8 +179,9 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         points = points[:, kept] if kept is not None and self._is_pairwise() else points
         points = points.copy() if self.copy_X and kept is None and hasattr(points, "copy") else points
         size = n if kept is None else len(kept)
+        kernel = self._resolved(points)
         task = Task(
-            self._resolved(points),
+            kernel,
             points,
             w if w is None or kept is None else w[kept],
             size if self.n_components is None else min(size, int(self.n_components)),
@@ -201,60 +191,27 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self._seed(),
             self.centre,
             self.n_landmarks,
+            kernel_device(self.device, kernel, points, like=X),
         )
         found = decompose(task)
         self._name(found, task, n, kept)
         warn_if_indefinite(found.low, found.values)
         if self.fit_inverse_transform:
             self._learn_inverse(points)
+        settle(self, home_of(X))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Matrix:
         """Fit and return the scores of X, √λ times the eigenvectors: no product with the kernel is needed."""
-        self.fit(X, y, **params)
-        return self._like(self._training_scores()) if self._kept is None else self.transform(X)
+        own = hosted(self.fit(X, y, **params))
+        scores: Matrix = own._training_scores() if self._kept is None else own._scores(X)
+        return sent(self._like(scores), home_of(X))  # type: ignore[no-any-return]
 
+    @at_home
     def transform(self, X: Any) -> Matrix:
         """Scores of the rows of X, centred with the training means."""
         check_is_fitted(self)
-        points, _ = points_of(self, X, reset=False)
-        return self._like(self._product(points, self.dual_coefficients_, self._precision) - self.offset_)
-
-    def novelty(self, X: Any) -> Novelty:
-        """T² within the components and squared distance from their span, in feature space, of the rows of X."""
-        check_is_fitted(self)
-        points, _ = points_of(self, X, reset=False)
-        Z, lengths = self._scores_and_lengths(points)
-        variances = self.eigenvalues_ / max(self._weight - 1.0, 1.0)
-        t2 = np.sum(np.divide(Z**2, variances, out=np.zeros_like(Z), where=variances > 0), axis=1)
-        return Novelty(t2, np.maximum(lengths - np.sum(Z**2, axis=1), 0.0))
-
-    def reconstruction_error(self, X: Any) -> Vector:
-        """‖φ(x) − φ̄ − Σ z v‖² of each row: what the components leave of it in feature space."""
-        return self.novelty(X).spe
-
-    def _scores_and_lengths(self, points: Any) -> tuple[Matrix, Vector]:
-        """Scores, and ‖φ(x) − φ̄‖² = k(x, x) − 2φ(x)·φ̄ + ‖φ̄‖², from one product."""
-        if is_precomputed(self.kernel_):
-            raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which distances need.")
-        both = self._product(points, np.column_stack([self.dual_coefficients_, self.mean_coefficients_]))
-        own = np.asarray(self.kernel_.diagonal(points), dtype=np.float64)
-        lengths = own - 2 * both[:, -1] + self._mean_square if self.centre else own
-        return both[:, :-1] - self.offset_, lengths
-
-    def _product(self, points: Any, V: Matrix, dtype: Any = np.float64) -> Matrix:
-        if V.shape[1] == 0:
-            return np.zeros((len(points) if isinstance(points, list) else points.shape[0], 0))
-        if is_precomputed(self.kernel_):
-            K = points[:, self._landmarks] if self._landmarks is not None else points
-            return np.asarray(K @ V, dtype=np.float64)
-        A = KernelOperator(self.kernel_, points, self.X_fit_, dtype=dtype, store=False)
-        return np.asarray(A.matmat(V.astype(A.dtype)), dtype=np.float64)
-
-    def _training_scores(self) -> Matrix:
-        """√λ u, divided by √w, of the rows that have weight."""
-        Z = (self.eigenvectors_ if self._kept is None else self.eigenvectors_[self._kept]) * np.sqrt(self.eigenvalues_)
-        return Z if self._root is None else np.asarray(Z / self._root)
+        return self._like(self._scores(X))
 
     def _resolved(self, points: Any) -> Kernel:
         kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))
@@ -272,7 +229,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         keep = np.ones(len(found.values), dtype=bool)
         if self.remove_zero_eig or self.n_components is None:
             keep = found.values > 0
-        signs = _signs(found.vectors, task.w)[keep]
+        signs = signs_of(found.vectors, task.w)[keep]
         self.eigenvalues_ = found.values[keep]
         self.eigenvectors_ = np.zeros((n, int(keep.sum())))
         self.eigenvectors_[slice(None) if kept is None else kept] = found.vectors[:, keep] * signs
@@ -301,7 +258,8 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         if task.n <= DENSE or found.landmarks is not None or not task.kernel.normalised or task.tol < 1e-6:
             return False
-        error = 10 * 2.0**-23 * np.linalg.norm(found.coefficients, axis=0)
+        unit = 2.0**-23 if task.device is None else ACCURATE
+        error = 10 * unit * np.linalg.norm(found.coefficients, axis=0)
         return bool(np.all(error <= task.tol * np.sqrt(found.values / task.frequencies.sum())))
 
     def _is_pairwise(self) -> bool:
@@ -338,15 +296,4 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return int(self.eigenvalues_.shape[0])
 
     certificate_: Certificate
-    eigenvectors_: Matrix
-    _kept: Any
-    _of_all: bool
     _narrow: bool
-    _precision: Any
-    _weight: float
-
-
-def _signs(U: Matrix, w: Vector | None) -> Vector:
-    """±1 such that the score largest in size is positive; of unit eigenvectors, divided by √w, it is the same entry."""
-    Z = U if w is None else U[w > 0] / np.sqrt(w[w > 0])[:, None]
-    return np.where(np.sum(fix_signs(np, Z) * Z, axis=0) < 0, -1.0, 1.0)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score
 
-from gramian.compute.memory import available_memory, refuse_beyond_memory
+from gramian.compute.devices import host
+from gramian.compute.memory import available_memory
 from gramian.estimators._centres import Centres, choose_centres, kernel_diagonal
+from gramian.estimators._devices import home_of, settle
+from gramian.estimators._kernel_inducing import fit_centres
 from gramian.estimators._kernel_inputs import is_precomputed
+from gramian.estimators._kernel_matrices import multiplied
 from gramian.estimators._kernel_model import KernelModel
 from gramian.estimators._kernel_solving import (
     TOLERANCES,
@@ -27,8 +30,7 @@ from gramian.estimators._kernel_solving import (
 from gramian.estimators._kernel_task import Task, count_points
 from gramian.estimators._parameters import one_of
 from gramian.estimators._progress import finish, reporter
-from gramian.linear.inducing import Inducing, InducingFit, choose_method, needed_bytes
-from gramian.operators import KernelOperator
+from gramian.linear.inducing import InducingFit
 from gramian.sources import Source, open_source
 
 __all__ = ["KernelRidge"]
@@ -75,6 +77,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Seed; None is a fixed one.
     verbose : bool or callable, default=False
         Show the residual after each iteration, or call a function with (iteration, residual).
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
 
     Attributes
     ----------
@@ -123,6 +127,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         centres: Any = "rpcholesky",
         random_state: Any = None,
         verbose: Any = False,
+        device: Any = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -138,6 +143,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.centres = centres
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit to the rows of X and their targets y.
@@ -173,12 +179,17 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         finally:
             finish(report)
         self.n_iter_ = max(1, self.certificate_.iterations)
+        settle(self, home_of(X))
         return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R² of the predictions for X, 1 at best; y may be a tensor."""
+        return float(r2_score(host(y), host(self.predict(X)), sample_weight=host(sample_weight)))
 
     def _choice(self, task: Task) -> tuple[str, str]:
         whole = task.kernel.takes_objects or is_precomputed(task.kernel)
         file = isinstance(task.points, Source)
-        solver, reason = choose(task.n, self.solver, whole=whole, file=file)
+        solver, reason = choose(task.n, self.solver, whole=whole, file=file, device=task.device)
         if solver == "inducing" and is_precomputed(task.kernel):
             raise ValueError("A precomputed kernel matrix is in memory already: use solver='cholesky' or 'cg'.")
         return solver, reason
@@ -204,33 +215,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     def _means(self, task: Task) -> Vector:
         """K w̄, the inner products of the mean feature with every other."""
-        return np.asarray(task.kernel_operator().matmat(task.share[:, None])[:, 0], dtype=np.float64)
+        return multiplied(task.kernel_operator(), task.share[:, None])[:, 0]
 
     def _fit_centres(self, task: Task, reason: str, kept: Any = None) -> None:
         """Inducing points: coefficients of a few rows, by passes over all."""
         chosen = self._chosen_centres(task, kept)
-        m = len(chosen.indices)
-        way, _ = choose_method(task.n, m, task.Y.shape[1], resident=not isinstance(task.points, Source))
-        remedy = "Use fewer centres (n_centres)."
-        refuse_beyond_memory(needed_bytes(m, way), f"solver='inducing' with {m} centres", remedy)
-        A = KernelOperator(task.kernel, task.points, chosen.points, dtype=np.float64, store=False)
-        Kmm = np.asarray(KernelOperator(task.kernel, chosen.points, dtype=np.float64, store=False).to_dense())
-        solver = Inducing(tol=task.tol, max_iterations=task.max_iterations, report=task.report)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=ConvergenceWarning)  # said again below, at the user's own line
-            found = solver(
-                A,
-                Kmm,
-                task.Y,
-                task.lam,
-                reason=reason,
-                weights=task.w,
-                counts=task.counts,
-                intercept=task.intercept,
-                indices=chosen.indices,
-                diagonal=longest_squares(task),
-            )
-        self._keep_centres(task, chosen, found, kept)
+        self._keep_centres(task, chosen, fit_centres(task, chosen, reason), kept)
         warn_unless_converged(self.certificate_)
 
     def _keep_centres(self, task: Task, chosen: Centres, found: InducingFit, kept: Any = None) -> None:
@@ -248,10 +238,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     def _chosen_centres(self, task: Task, kept: Any = None) -> Centres:
         """Rows by the rule asked for, or those given, which are counted with rows of weight 0."""
         given = not isinstance(self.centres, str)
-        how = _among(np.asarray(self.centres), kept) if given else self.centres
+        how = _among(host(self.centres), kept) if given else self.centres
         m = len(how) if given else self.n_centres
-        lam = float(task.lam.min())
-        return choose_centres(task.kernel, task.points, m, how, lam=lam, weights=task.w, seed=task.seed)
+        options = {"weights": task.w, "seed": task.seed, "device": task.device}
+        return choose_centres(task.kernel, task.points, m, how, lam=float(task.lam.min()), **options)
 
     def _set_noise(self, objective: Vector, task: Task) -> None:
         """Most likely noise: the smallest value of the objective over the number of observations."""
@@ -260,7 +250,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     def _penalties(self, t: int) -> Vector:
         try:
-            lam = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
+            lam = np.atleast_1d(np.asarray(host(self.alpha), dtype=np.float64))
         except (TypeError, ValueError):
             lam = np.array([np.nan])
         if isinstance(self.alpha, str):

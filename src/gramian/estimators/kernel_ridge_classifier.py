@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from gramian.analysis._weights import frequencies
+from gramian.compute.devices import host, is_tensor
 from gramian.estimators._calibration import Sigmoid, common_sigmoid, probabilities
+from gramian.estimators._devices import at_home, home_of, settle
 from gramian.estimators._kernel_choice import Choice
 from gramian.estimators._parameters import one_of
 from gramian.estimators._targets import whole_numbers
@@ -67,6 +70,8 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         Seed; None is a fixed one.
     verbose : bool or callable, default=False
         As in :class:`KernelRidgeCV`.
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
 
     Attributes
     ----------
@@ -110,6 +115,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         n_centres: int | None = None,
         random_state: Any = None,
         verbose: Any = False,
+        device: Any = None,
     ) -> None:
         self.alphas = alphas
         self.kernel = kernel
@@ -125,6 +131,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         self.n_centres = n_centres
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
         """Choose the kernel and λ, fit one function to each class, and calibrate probabilities.
@@ -144,7 +151,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
             The estimator itself.
         """
         one_of("criterion", self.criterion, CRITERIA)
-        labels = self._labels(y)
+        labels = self._labels(host(y) if is_tensor(y) else y)
         w, copies = self._weights(labels, sample_weight)
         self._refuse_one_class(labels, w)
         Y = _plus_minus(labels, len(self.classes_))
@@ -154,6 +161,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         choice = self._model._fit(X, Y, w, copies=copies, labels=True, criterion=self.criterion)
         self._take_over(float(self.criterion == "accuracy"))
         self.sigmoid_ = _calibrated(choice)
+        settle(self, home_of(X))
         return self
 
     def decision_function(self, X: Any, return_bound: bool = False) -> Any:
@@ -168,32 +176,39 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (m,) for two classes, otherwise (m, c); or a tuple of two
-            Positive, or largest, for the class that is predicted.
+        array of shape (m,) for two classes, otherwise (m, c); or a tuple of two
+            Positive, or largest, for the class that is predicted; a tensor where X is one.
         """
         check_is_fitted(self)
         return self._model.predict(X, return_bound=return_bound)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    @at_home
+    def predict(self, X: Any) -> Any:
         """Return the labels of the rows of X: those of the largest decision values."""
-        values = self.decision_function(X)
+        values = host(self.decision_function(X))
         index = values > 0 if values.ndim == 1 else np.argmax(values, axis=1)
         return np.asarray(self.classes_[np.asarray(index, dtype=np.intp)])
 
-    def predict_proba(self, X: Any) -> Matrix:
+    @at_home
+    def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, in the order of ``classes_``.
 
         One sigmoid of the decision values of all classes, fitted to rows left out (Platt), and made to sum to 1: the
         class of highest probability is the one predicted. They refer to classes in the proportions of the weights.
         Where values of rows left out say nothing about their classes, all are equal.
         """
-        values = self.decision_function(X)
+        values = host(self.decision_function(X))
         return probabilities(values[:, None] if values.ndim == 1 else values, self.sigmoid_)
 
-    def predict_log_proba(self, X: Any) -> Matrix:
+    @at_home
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+            return np.asarray(np.log(host(self.predict_proba(X))))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose label is predicted, weighted where weights are given; y may be a tensor."""
+        return float(accuracy_score(host(y), host(self.predict(X)), sample_weight=host(sample_weight)))
 
     def _labels(self, y: Any) -> npt.NDArray[np.intp]:
         """Check the labels, and return the number of each among ``classes_``."""

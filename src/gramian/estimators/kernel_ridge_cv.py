@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.memory import refuse_beyond_memory
+from gramian.estimators._devices import home_of, settle
+from gramian.estimators._kernel_certificates import bounded
 from gramian.estimators._kernel_choice import TOLERANCE, Choice, Rule, alphas_of, candidates, choose_exact, route
 from gramian.estimators._kernel_choice_large import ENOUGH, choose_held_out, choose_inducing
 from gramian.estimators._kernel_inputs import are_objects, is_precomputed
+from gramian.estimators._kernel_matrices import refuse_beyond
 from gramian.estimators._kernel_path import AUTO_ALPHAS, eigen_bytes
-from gramian.estimators._kernel_solving import TOLERANCES, _bounded, solve, warn_unless_converged
+from gramian.estimators._kernel_solving import TOLERANCES, solve, warn_unless_converged
 from gramian.estimators._kernel_task import Task
 from gramian.estimators._parameters import one_of
 from gramian.estimators._progress import reporter
@@ -74,6 +76,8 @@ class KernelRidgeCV(KernelRidge):
     verbose : bool or callable, default=False
         Show the best score of each kernel, and the residual after each iteration; or call a function with (iteration,
         residual), first of what "cg" fits to choose by, of one kernel after another, then of the fit.
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
 
     Attributes
     ----------
@@ -130,6 +134,7 @@ class KernelRidgeCV(KernelRidge):
         n_centres: int | None = None,
         random_state: Any = None,
         verbose: Any = False,
+        device: Any = None,
     ) -> None:
         self.alphas = alphas
         self.kernel = kernel
@@ -145,6 +150,7 @@ class KernelRidgeCV(KernelRidge):
         self.n_centres = n_centres
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeCV:
         """Choose the kernel and λ, and fit to all rows.
@@ -165,6 +171,7 @@ class KernelRidgeCV(KernelRidge):
             The estimator itself.
         """
         self._fit(X, y, sample_weight)
+        settle(self, home_of(X))
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, **labels: Any) -> Choice:
@@ -175,7 +182,6 @@ class KernelRidgeCV(KernelRidge):
         _refuse_extreme(task.Y)
         if labels.get("copies") is not None:
             labels["copies"], task = labels["copies"][slice(None) if kept is None else kept], task.with_(counts=False)
-        self.kernels_ = candidates(self, task.points)
         self.solver_, reason = self._route(task)
         tol = (self.tol and float(self.tol)) or {**TOLERANCES, "eigh": TOLERANCE}[self.solver_]
         rule = Rule(self.alphas, self.criterion, self.alpha_per_target, reason, tol, show=self._shown())
@@ -188,7 +194,8 @@ class KernelRidgeCV(KernelRidge):
         whole = any(kernel.takes_objects or is_precomputed(kernel) for kernel in self.kernels_)
         if self.solver == "inducing" and is_precomputed(self.kernels_[0]):
             raise ValueError("A precomputed kernel matrix is in memory already: use solver='eigh' or 'cg'.")
-        return route(task.n, self.solver, whole=whole, file=isinstance(task.points, Source))
+        file = isinstance(task.points, Source)
+        return route(task.n, self.solver, whole=whole, file=file, device=task.device)
 
     def _shown(self) -> Callable[[str], None] | None:
         """Return what shows a line of text, where progress is to be shown and not handed to a function."""
@@ -212,8 +219,9 @@ class KernelRidgeCV(KernelRidge):
             report = reporter(self.verbose, f"{type(self).__name__}, to choose", ENOUGH)
             return choose_held_out(task.with_(report=report), self.kernels_, rule)
         number = AUTO_ALPHAS[2] if isinstance(self.alphas, str) else np.size(self.alphas)
-        refuse_beyond_memory(
-            eigen_bytes(task.n, task.Y.shape[1], number),
+        refuse_beyond(
+            eigen_bytes(task.n, task.Y.shape[1], number, task.device),
+            task.device,
             f"The eigendecomposition of the kernel matrix of {task.n} rows",
             "Use solver='cg', which stores no matrix, or solver='inducing'.",
         )
@@ -230,7 +238,7 @@ class KernelRidgeCV(KernelRidge):
         elif choice.fitted is None:
             self._finish(solve(task, self.solver_, rule.reason), task, every, kept)
         else:
-            certificate = _bounded(task, choice.fitted)
+            certificate = bounded(task, choice.fitted)
             self._finish(replace(choice.fitted, certificate=certificate), task, every, kept)
             warn_unless_converged(certificate)
         self.certificate_ = self.certificate_.with_(notes=(*self.certificate_.notes, *choice.notes))
@@ -246,7 +254,11 @@ class KernelRidgeCV(KernelRidge):
         self.dof_ = dof if dof is None or each else float(dof[0])
 
     def _resolved(self, points: Any) -> Kernel:
-        return candidates(self, points)[0]
+        self.kernels_ = candidates(self, points)
+        return self.kernels_[0]
+
+    def _candidates(self, task: Task) -> list[Kernel]:
+        return self.kernels_
 
     def _check_parameters(self) -> None:
         one_of("solver", self.solver, SOLVERS)

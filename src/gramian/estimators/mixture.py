@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, DensityMixin
 
 from gramian.compute.threads import quiet_blas
+from gramian.estimators._devices import home_of, settle
 from gramian.estimators._mixture_fitting import FITTED, best_fit, name_results, warn_of, with_flatness
 from gramian.estimators._mixture_inputs import open_data
 from gramian.estimators._mixture_options import check_parameters, maximiser_of, seeded
@@ -63,6 +64,9 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
         Extrapolate the steps of EM where that gains (SQUAREM); the path differs, the optimum does not.
     decay : float, default=0.6
         How fast :meth:`partial_fit` forgets: batch t counts (t + 1)^−decay; between 0.5 and 1.
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one. Counts in bins and
+        rows with missing cells are worked on by the CPU.
 
     Attributes
     ----------
@@ -116,6 +120,7 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
         constraints: Any = None,
         accelerate: bool = True,
         decay: float = 0.6,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -135,6 +140,7 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
         self.constraints = constraints
         self.accelerate = accelerate
         self.decay = decay
+        self.device = device
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianMixture:
         """Fit the mixture.
@@ -215,6 +221,7 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
             self._fit_opened(data)
             stream = Stream(self._fit, self._maximiser(data), self.decay)
         self._stream = stream
+        settle(self, home_of(X))
         return self
 
     def _fit_data(self, X: Any, sample_weight: Any) -> None:
@@ -223,6 +230,7 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
         self._forget()  # a refit that fails leaves no fit behind, rather than columns of one and means of another
         data = self._open(X, sample_weight, reset=True)
         self._fit_opened(data, last)
+        settle(self, home_of(X))
 
     def _last(self) -> Mixture | None:
         """The last fit, where that is to be started from and is one of these settings."""

@@ -16,14 +16,17 @@ from gramian.analysis.rank_rules import DATA_RULES
 from gramian.compute.rowspace import RowSpace
 from gramian.estimators import _fitting as fitting
 from gramian.estimators import _stream as stream
+from gramian.estimators._devices import bring_home, grounded, home_of, placed, sent
 from gramian.estimators._incomplete import LIKELIHOOD, fit_incomplete
 from gramian.estimators._inputs import MissingValuesError, check_weights, open_input, refuse_non_finite
 from gramian.estimators._interpretation import Interpretation
 from gramian.estimators._parameters import check_parameters
 from gramian.estimators._probabilistic import ProbabilisticModel, as_like
 from gramian.estimators._scores import score_like, scores, scores_and_errors
+from gramian.linear._caller import caller_level
 from gramian.results import Certificate, NumericalWarning, Optimum
 from gramian.sources import Source
+from gramian.sources.devices import to_host
 
 __all__ = ["PCA"]
 
@@ -66,6 +69,8 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         Seed of random starts; None is a fixed seed, so that fits repeat.
     scale : bool, default=False
         Divide columns by their standard deviations: PCA of the correlation matrix. Constant columns stay 0.
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
 
     Attributes
     ----------
@@ -109,6 +114,7 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         power_iteration_normalizer: str = "auto",
         random_state: Any = None,
         scale: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.copy = copy
@@ -120,6 +126,7 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         self.power_iteration_normalizer = power_iteration_normalizer
         self.random_state = random_state
         self.scale = scale
+        self.device = device
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
         """Find the components of X.
@@ -138,18 +145,7 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         PCA
             The estimator itself.
         """
-        check_parameters(self)
-        self._forget()
-        source = open_input(self, X, reset=True)
-        w = check_weights(sample_weight, source)
-        options, rule = self._options(), self.n_components
-        choice = DATA_RULES[rule](self, source, w) if isinstance(rule, str) and rule in DATA_RULES else None
-        try:
-            self._name(fitting.fit(source, w, options, choice))
-        except MissingValuesError:
-            if source.sparse:
-                raise
-            self._name(fit_incomplete(self, source, w, options, LIKELIHOOD, options.tol))
+        self._fit(self._opened(X), sample_weight)
         return self
 
     def fit_incomplete(
@@ -192,23 +188,23 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         >>> bool(abs(pca.impute(X)[2, 1] - 4.0) < 0.2)
         True
         """
-        check_parameters(self)
-        self._forget()
-        source = open_input(self, X, reset=True)
-        w = check_weights(sample_weight, source)
-        self._name(fit_incomplete(self, source, w, self._options(), method, tol, max_iterations))
+        given = self._opened(X)
+        self._name(fit_incomplete(self, *_near(given, sample_weight), self._options(), method, tol, max_iterations))
+        bring_home(self, home_of(given), fitting.FITTED)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit and return the scores of X: the same as ``fit(X).transform(X)``."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
+        given = self._opened(X)
+        return sent(self._scores(self._fit(given, sample_weight)), home_of(given))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
         """Add rows to the fit; after the last block the answer is that of a fit on all rows.
 
         Exact while p rows of p numbers take no more than an eighth of ``working_memory``; otherwise only the leading
         directions are kept and the certificate bounds what that can have changed. The decomposition itself is made when
-        a fitted attribute is first read. After :meth:`fit`, which keeps no rows, partial_fit starts anew.
+        a fitted attribute is first read. After :meth:`fit`, which keeps no rows, partial_fit starts anew. The rows that
+        are kept are worked on by the CPU, whatever the device.
 
         Parameters
         ----------
@@ -223,10 +219,10 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         check_parameters(self)
         first = "_rowspace" not in vars(self)
         source = open_input(self, X, reset=first)
-        w = check_weights(sample_weight, source)
+        w = check_weights(sample_weight, to_host(source))
         state = RowSpace.empty(source.shape[1]) if first else self._rowspace
         self._forget(rowspace=False)
-        self._rowspace = stream.absorb(state, source, w, self._options())
+        self._rowspace = stream.absorb(state, to_host(source), w, self._options())
         self._like = stream.template(source)
         return self
 
@@ -236,14 +232,8 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         A row with NaN cells gets the conditional expectation of its scores given the cells that are observed.
         """
         check_is_fitted(self)
-        source = open_input(self, X, reset=False)
-        try:
-            Z = scores(source, self.components_, self.mean_, self.scale_)
-        except MissingValuesError:
-            if source.sparse:
-                raise
-            Z = score_like(source, conditional_scores(self, source))
-        return self._whitened(Z)
+        given = open_input(self, X, reset=False)
+        return sent(self._scores(placed(given, self.device)), home_of(given))
 
     def inverse_transform(self, X: Any) -> Array:
         r"""Rows x̂ = x̄ + V_k z of scores z."""
@@ -270,7 +260,40 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         np.float64(0.75)
         """
         check_is_fitted(self)
-        return self._scores_and_errors(X)[1]
+        given = open_input(self, X, reset=False)
+        return sent(self._scores_and_errors(placed(given, self.device))[1], home_of(given))
+
+    def _opened(self, X: Any) -> Source:
+        """Open the rows of a new fit, and forget the last one."""
+        check_parameters(self)
+        self._forget()
+        return open_input(self, X, reset=True)
+
+    def _fit(self, given: Source, sample_weight: Any) -> Source:
+        """Fit where ``device`` says and bring the results home; return the rows where they were worked on."""
+        source = placed(given, self.device)
+        w, options, rule = check_weights(sample_weight, source), self._options(), self.n_components
+        choice = None
+        if isinstance(rule, str) and rule in DATA_RULES:
+            choice = DATA_RULES[rule](self, *_near(given, sample_weight))
+        try:
+            self._name(fitting.fit(source, w, options, choice))
+        except MissingValuesError:
+            if source.sparse:
+                raise
+            self._name(fit_incomplete(self, *_near(given, sample_weight), options, LIKELIHOOD, options.tol))
+        bring_home(self, home_of(given), fitting.FITTED)
+        return source
+
+    def _scores(self, source: Source) -> Array:
+        """Scores of the rows of a source, beside them."""
+        try:
+            Z = scores(source, self.components_, self.mean_, self.scale_)
+        except MissingValuesError:
+            if source.sparse:
+                raise
+            Z = score_like(source, conditional_scores(grounded(self), to_host(source)))
+        return self._whitened(Z)
 
     def _whitened(self, Z: Array) -> Array:
         if not self.whiten:
@@ -284,8 +307,7 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         sigma = as_like(Z, self.singular_values_) / (self._weight - 1.0) ** 0.5
         return sigma * as_like(Z, np.arange(len(self.singular_values_)) < self.rank_)
 
-    def _scores_and_errors(self, X: Any) -> tuple[Array, Array]:
-        source = open_input(self, X, reset=False)
+    def _scores_and_errors(self, source: Source) -> tuple[Array, Array]:
         refuse_non_finite(source)
         return scores_and_errors(source, self.components_, self.mean_, self.scale_)
 
@@ -309,7 +331,7 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
         for name, value in result.attributes.items():
             setattr(self, name, value)
         for message in result.warnings:
-            warnings.warn(message, NumericalWarning, stacklevel=3)
+            warnings.warn(message, NumericalWarning, stacklevel=caller_level())
 
     def _forget(self, rowspace: bool = True) -> None:
         for name in fitting.FITTED:
@@ -347,3 +369,9 @@ class PCA(Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, T
     _rowspace: RowSpace
     _like: Source
     _weight: float
+
+
+def _near(given: Source, sample_weight: Any) -> tuple[Source, Array | None]:
+    """Rows and weights for what is written in NumPy, and not for a card."""
+    source = to_host(given)
+    return source, check_weights(sample_weight, source)

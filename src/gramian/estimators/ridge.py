@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
+from gramian.estimators._devices import bring_home
 from gramian.estimators._ridge_fitting import Options, Solved, fit_ridge
-from gramian.estimators._ridge_inference import LinearPredictions
+from gramian.estimators._ridge_inference import ARRAYS, LinearPredictions
 from gramian.estimators._ridge_inputs import check_ridge, open_ridge, penalties
 from gramian.linear._caller import caller_level
 from gramian.results import NumericalWarning, Residual
@@ -48,6 +49,8 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         Not offered; see the error it raises for what to use.
     random_state : int, RandomState or None, default=None
         Accepted for scikit-learn's sake: nothing is random.
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
 
     Attributes
     ----------
@@ -100,6 +103,7 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         solver: str = "auto",
         positive: bool = False,
         random_state: Any = None,
+        device: Any = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -109,6 +113,7 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.solver = solver
         self.positive = positive
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
         """Find the coefficients.
@@ -128,10 +133,11 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
             The estimator itself.
         """
         check_ridge(self)
-        inputs = open_ridge(self, X, y, sample_weight)
+        inputs = open_ridge(self, X, y, sample_weight).at(self.device)
         lam = penalties(self.alpha, inputs.Y.shape[1])
         options = Options(self.solver, bool(self.fit_intercept), float(self.tol), self.max_iter)
         self._name(fit_ridge(inputs, lam, options), inputs.ndim)
+        bring_home(self, inputs.home, ARRAYS)
         return self
 
     def _name(self, solved: Solved, ndim: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,12 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
+from gramian.compute.devices import host, resolve
+from gramian.estimators._devices import bring_home, ground
 from gramian.estimators._parameters import one_of
 from gramian.estimators._ridge_choice import Chosen, Task, check_store, choose_penalty
-from gramian.estimators._ridge_inference import PRIVATE, LinearPredictions
-from gramian.estimators._ridge_inputs import RidgeInputs, open_ridge
+from gramian.estimators._ridge_inference import ARRAYS, PRIVATE, LinearPredictions
+from gramian.estimators._ridge_inputs import RidgeInputs, open_ridge, penalty_grid
 from gramian.estimators._scores import beside
 from gramian.estimators.ridge import Ridge
 from gramian.linear._caller import caller_level
@@ -64,6 +65,8 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
     criterion : {"loo", "gcv", "marginal_likelihood"}, default="loo"
         Leave-one-out error; generalised cross-validation (RSS/N)/(1 − df/N)²; or the probability of y under the prior
         of which the penalty is the logarithm.
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
 
     Attributes
     ----------
@@ -111,6 +114,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         store_cv_results: bool = False,
         alpha_per_target: bool = False,
         criterion: str = "loo",
+        device: Any = None,
     ) -> None:
         self.alphas = alphas
         self.fit_intercept = fit_intercept
@@ -120,6 +124,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.store_cv_results = store_cv_results
         self.alpha_per_target = alpha_per_target
         self.criterion = criterion
+        self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> RidgeCV:
         """Choose λ and find the coefficients.
@@ -146,11 +151,12 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         if self.cv is not None:
             self._fit_folds(X, y, alphas, sample_weight, params)
             return self
-        inputs = open_ridge(self, X, y, sample_weight)
+        inputs = open_ridge(self, X, y, sample_weight).at(self.device)
         task = self._task(inputs, alphas, sample_weight, params)
         if task.store:
             check_store(inputs.Y.shape[0], 50 if alphas is None else len(alphas), inputs.Y.shape[1])
         self._name(choose_penalty(inputs, task), inputs)
+        bring_home(self, inputs.home, ARRAYS)
         return self
 
     def _task(self, inputs: RidgeInputs, alphas: Vector | None, sample_weight: Any, params: Any) -> Task:
@@ -177,7 +183,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         """The scorer on predictions of rows left out; rows without weight have none and are passed over."""
         scorer, w, Y = self._scorer(), inputs.weights.values, inputs.Y
         keep = slice(None) if w is None or np.all(w > 0) else w > 0
-        given = {k: np.asarray(v)[keep] if np.shape(v)[:1] == (len(Y),) else v for k, v in params.items()}
+        given = {k: host(v)[keep] if np.shape(v)[:1] == (len(Y),) else v for k, v in params.items()}
 
         def score(predictions: Matrix) -> Any:
             P, T = predictions[keep], Y[keep]
@@ -194,8 +200,10 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             raise ValueError("alphas='auto' follows from one decomposition of all rows: give the values, or cv=None.")
         if isinstance(X, (str, os.PathLike, Source)):
             raise ValueError("cv needs rows that can be indexed: pass an array or a memory map, or use cv=None.")
-        open_ridge(self, X, y, sample_weight)  # what is wrong is said here, once, and not by every fold
-        model: Any = Ridge(fit_intercept=self.fit_intercept)
+        home = open_ridge(self, X, y, sample_weight).home  # what is wrong is said here, once, and not by every fold
+        device = resolve(self.device, X)
+        X, y, sample_weight = (ground(given) for given in (X, y, sample_weight))  # folds are cut by NumPy
+        model: Any = Ridge(fit_intercept=self.fit_intercept, device=device)
         if get_config()["enable_metadata_routing"]:
             model.set_fit_request(sample_weight=True)
         given = params if sample_weight is None else {**params, "sample_weight": sample_weight}
@@ -208,12 +216,13 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             found = np.array([search.best_params_["alpha"] for search in searches])
             self.alpha_ = found if len(found) > 1 else float(found[0])
             self.best_score_ = np.array([search.best_score_ for search in searches])
-            best = Ridge(found, fit_intercept=self.fit_intercept).fit(X, y, sample_weight)
+            best = Ridge(found, fit_intercept=self.fit_intercept, device=device).fit(X, y, sample_weight)
         else:
             best = searches[0].best_estimator_
             self.alpha_, self.best_score_ = best.alpha, searches[0].best_score_
         for name in TAKEN:
             setattr(self, name, getattr(best, name))
+        bring_home(self, home, ARRAYS)
 
     def _checked(self) -> Vector | None:
         """Check the parameters and return λ, or None for an automatic grid."""
@@ -231,7 +240,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         if isinstance(self.alphas, str):
             one_of("alphas", self.alphas, ("auto",))
             return None
-        return _penalty_grid(self.alphas, zero=self.cv is not None)
+        return penalty_grid(self.alphas, zero=self.cv is not None)
 
     def _name(self, chosen: Chosen, inputs: RidgeInputs) -> None:
         self._take(chosen.solved, inputs.ndim)
@@ -280,19 +289,3 @@ class _Given(RegressorMixin, BaseEstimator):
         return X
 
     decision_function = predict
-
-
-def _penalty_grid(alphas: Any, zero: bool) -> Vector:
-    """λ as an array, each of them named if it will not do."""
-    values = np.atleast_1d(np.asarray(alphas, dtype=object))
-    if values.ndim != 1 or not len(values):
-        raise ValueError(f"alphas must be one or more numbers, got an array of shape {values.shape}.")
-    for i, value in enumerate(values):
-        name = "alphas" if len(values) == 1 else f"alphas[{i}]"
-        if not isinstance(value, Real):
-            raise TypeError(f"{name} must be an instance of float, not {type(value).__name__}.")
-        if not (np.isfinite(float(value)) and (float(value) > 0 or (zero and float(value) == 0))):
-            raise ValueError(
-                f"{name} == {value}, must be {'>=' if zero else '>'} 0{'' if zero else ' unless cv is given'}."
-            )
-    return np.asarray(values, dtype=np.float64)

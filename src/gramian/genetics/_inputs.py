@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
 
+from gramian.compute.devices import host, is_tensor, resolve
+from gramian.genetics._standardise import SCALES
+from gramian.operators.genotype_device import placed
 from gramian.sources.frames import frame_names, frame_to_array, is_frame
 from gramian.sources.plink import Genotypes, Snps, open_bed
 
-__all__ = ["aligned", "as_genotypes", "check_size", "column_names", "is_table", "usable"]
+__all__ = [
+    "aligned",
+    "as_genotypes",
+    "check_parameters",
+    "check_size",
+    "column_names",
+    "is_table",
+    "located",
+    "seed_of",
+    "usable",
+]
 
 AUTOSOMES = frozenset(str(i) for i in range(1, 23))
 SHOWN = 5  # samples named in an error
@@ -29,7 +44,7 @@ def as_genotypes(X: Any) -> Genotypes:
         return open_bed(X)
     if sp.issparse(X):
         raise ValueError("Genotypes in a sparse matrix are not read: pass X.toarray(), two bits of which are kept.")
-    table = frame_to_array(X) if is_frame(X) else np.asarray(X)
+    table = frame_to_array(X) if is_frame(X) else host(X)
     if table.ndim != 2:
         raise ValueError(f"Genotypes are a table of samples × SNPs, not an array of shape {table.shape}.")
     if table.dtype.kind not in "iufb":
@@ -121,3 +136,49 @@ def aligned(source: Genotypes, mask: Mask, snps: Snps, by_place: bool = False) -
         f"The {source.shape[1]} SNPs given are not the {len(mask)} of the fit, with the same names and alleles in the "
         "same order. gramian.genetics.project matches SNPs by name or position, and flips alleles."
     )
+
+
+def located(X: Any, device: Any, k: int) -> tuple[Genotypes, Any]:
+    """The genotypes of X where they will be multiplied, and the device: None for NumPy.
+
+    Genotypes that fit on a card are uploaded now, and counted there; of others the blocks are, as they go through it.
+    """
+    source = as_genotypes(X)
+    where = resolve(device, X if is_tensor(X) else source.values)
+    if where is None:
+        return source, None
+    source = placed(source, where, max(k + 10, 16))
+    if min(source.shape):
+        source.counts(where)
+    return source, where
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse constructor arguments of GenotypePCA that mean nothing, by name."""
+    choices = {
+        "scaling": tuple(SCALES),
+        "solver": ("auto", "exact", "krylov"),
+        "missing": ("mean", "pairwise", "least-squares"),
+        "chromosomes": ("autosomes", "all"),
+        "precision": ("auto", "single", "double"),
+    }
+    for name, allowed in choices.items():
+        if getattr(model, name) not in allowed:
+            raise ValueError(f"{name}={getattr(model, name)!r} is none of {', '.join(allowed)}.")
+    if not isinstance(model.n_components, Integral) or model.n_components < 1:
+        raise ValueError(f"n_components={model.n_components!r} must be a whole number from 1 on.")
+    if not 1e-12 <= model.tol < 1:
+        raise ValueError(f"tol={model.tol!r} must lie between 1e-12 and 1.")
+    if not isinstance(model.max_passes, Integral) or model.max_passes < 1:
+        raise ValueError(f"max_passes={model.max_passes!r} must be a whole number from 1 on.")
+    if isinstance(model.random_state, Integral) and model.random_state < 0:
+        raise ValueError(f"random_state={model.random_state!r} must not be negative.")
+    if model.missing == "pairwise" and model.solver == "krylov":
+        raise ValueError("missing='pairwise' needs the whole matrix: use solver='exact' or 'auto', or missing='mean'.")
+
+
+def seed_of(random_state: Any) -> int:
+    """A whole number that stands for scikit-learn's ``random_state``."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

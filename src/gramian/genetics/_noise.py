@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace
 
 from gramian.analysis.eigenvalue_tests import TracyWidomTable, tracy_widom_from_sums
 from gramian.analysis.tracy_widom import tracy_widom_quantile
+from gramian.compute.devices import put
+from gramian.operators import Operator
+from gramian.spectral.rayleigh import small, thin_qr
 
 __all__ = ["ALPHA", "Noise", "Probes", "untested"]
 
@@ -72,46 +76,47 @@ class Probes:
 
     Attributes
     ----------
-    omega, product : ndarray of shape (n, b)
-        Ω, orthogonal to 1 as Z is, and ZZᵀΩ.
+    omega, product : array of shape (n, b)
+        Ω, orthogonal to 1 as Z is, and ZZᵀΩ: in float64, where Z is multiplied.
     count : int
         Eigenvalues that are not zero by construction: the smaller of n − 1 and the number of SNPs.
     total : float
         Their sum, exact.
     """
 
-    omega: Matrix
-    product: Matrix
+    omega: Any
+    product: Any
     count: int
     total: float
 
     @classmethod
-    def draw(cls, conormal: Callable[[Any], Any], n: int, p: int, columns: int, total: float, seed: int) -> Probes:
-        """Multiply random directions: one pass."""
-        omega = np.random.default_rng(seed).standard_normal((n, columns))
-        omega -= omega.mean(axis=0)
-        return cls(omega, np.asarray(conormal(omega), dtype=np.float64), min(n - 1, p), total)
+    def draw(cls, A: Operator, columns: int, total: float, seed: int) -> Probes:
+        """Multiply random directions, the same ones on every device: one pass."""
+        n, p = A.shape
+        drawn = np.random.default_rng(seed).standard_normal((n, columns))
+        drawn -= drawn.mean(axis=0)
+        omega = drawn if A.device is None else put(drawn, A.device)
+        product = A.conormal(drawn if A.device is None else A.asarray(omega))
+        return cls(omega, A.xp.asarray(product, dtype=omega.dtype), min(n - 1, p), total)
 
-    def noise(self, eigenvalues: Vector, U: Matrix) -> Noise:
+    def outside(self, U: Any) -> Outside:
+        """What of the probes lies inside the span of components U (n, k), and outside."""
+        inside, moved = U.T @ self.omega, U.T @ self.product
+        omega, rest = self.omega - U @ inside, self.product - U @ moved
+        sums = (small((x * y).sum(axis=0)) for x, y in ((rest, rest), (rest, omega), (omega, omega)))
+        return Outside(self, small(inside), small(moved), *sums)
+
+    def noise(self, eigenvalues: Vector, U: Any) -> Noise:
         """The sums, with what lies outside the span of the components U (n, j) estimated from the probes."""
-        left = self.count - len(eigenvalues)
-        mean = (self.total - eigenvalues.sum()) / left
-        omega = self.omega - U @ (U.T @ self.omega)
-        rest = self.product - U @ (U.T @ self.product) - mean * omega
-        null = len(self.omega) - 1 - self.count  # zero eigenvalues of fewer SNPs than samples lie c from the mean c
-        each = np.sum(rest**2, axis=0) - null * mean**2
-        spread, error = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
-        squares = max(spread, 0.0) + left * mean**2 + float(np.sum(eigenvalues**2))
-        deviation = squares - self.total**2 / self.count
-        return Noise(self.count, self.total, deviation, error / spread if spread > 0 else np.inf, max(spread, 0.0))
+        return self.outside(U).noise(eigenvalues)
 
-    def separated(self, eigenvalues: Vector, U: Matrix) -> int:
+    def separated(self, eigenvalues: Vector, U: Any) -> int:
         """How many leading components lie above the edge of the noise that remains when they are taken out."""
+        outside = self.outside(U)
         for j in range(len(eigenvalues)):
             if j >= self.count - 1:
                 return j
-            noise = self.noise(eigenvalues[:j], U[:, :j])
-            if not noise.table(eigenvalues[: j + 1]).statistics[j] > critical():
+            if not outside.statistic(eigenvalues[: j + 1]) > critical():
                 return j
         return len(eigenvalues)
 
@@ -119,7 +124,8 @@ class Probes:
         """All components at first; when they have had time to show, those that lie above the noise."""
         if passes < SEEN:
             return len(eigenvalues)
-        return self.separated(eigenvalues, np.linalg.qr(np.asarray(vectors(), dtype=np.float64))[0])
+        xp = array_namespace(self.omega)
+        return self.separated(eigenvalues, thin_qr(xp, xp.asarray(vectors(), dtype=self.omega.dtype))[0])
 
     def resolution(self, passes: int) -> float:
         r"""How far above the edge, relative to it, a component must lie to be found in so many passes.
@@ -129,6 +135,61 @@ class Probes:
         """
         n, b = self.omega.shape
         return float((np.log(4 * n / b) / (4 * max(passes, 1))) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Outside:
+    r"""Probes apart from the components u₁ … u_k, in numbers as many as probes: large arrays are looked at once.
+
+    With fewer components taken out, the parts along the others come back, which are orthogonal to the rest:
+
+    .. math:: \|(I - U_jU_j^T)(ZZ^T - cI)\,\omega\|^2
+        = \|r - c\,\omega_\perp\|^2 + \sum_{i>j} (u_i^TZZ^T\omega - c\,u_i^T\omega)^2
+
+    Attributes
+    ----------
+    inside, moved : ndarray of shape (k, b)
+        uᵀΩ and uᵀZZᵀΩ.
+    rest, cross, omega : ndarray of shape (b,)
+        Squared lengths and products of what is left of ZZᵀΩ and of Ω.
+    """
+
+    probes: Probes
+    inside: Matrix
+    moved: Matrix
+    rest: Vector
+    cross: Vector
+    omega: Vector
+
+    def noise(self, eigenvalues: Vector) -> Noise:
+        """The sums, with what lies outside the span of the first j components estimated from the probes."""
+        probes, j = self.probes, len(eigenvalues)
+        count, total = probes.count, probes.total
+        left = count - j
+        mean = (total - eigenvalues.sum()) / left
+        back = np.sum((self.moved[j:] - mean * self.inside[j:]) ** 2, axis=0)
+        null = len(probes.omega) - 1 - count  # zero eigenvalues of fewer SNPs than samples lie c from the mean c
+        each = self.rest - 2 * mean * self.cross + mean**2 * self.omega + back - null * mean**2
+        spread, error = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
+        squares = max(spread, 0.0) + left * mean**2 + float(np.sum(eigenvalues**2))
+        deviation = squares - total**2 / count
+        return Noise(count, total, deviation, error / spread if spread > 0 else np.inf, max(spread, 0.0))
+
+    def statistic(self, eigenvalues: Vector) -> float:
+        r"""The Tracy–Widom statistic of the last of the eigenvalues, as the largest of the m that follow the others.
+
+        As :func:`tracy_widom_from_sums` has it, without the p-values, which take longer than a pass on a card:
+        with their mean c and spread S₂ = Σ(λ − c)², :math:`n' = (m + 2)mc^2/S_2`.
+        """
+        before, last = eigenvalues[:-1], float(eigenvalues[-1])
+        noise = self.noise(before)
+        m = noise.count - len(before)
+        mean = (noise.total - float(before.sum())) / m
+        if not noise.spread > 8 * np.finfo(float).eps * m * mean**2 or last <= 0:
+            return float("nan")
+        n = max((m + 2) * m * mean**2 / noise.spread, 1.0 + 1e-9)
+        a, b = np.sqrt(n - 1), np.sqrt(m)
+        return float((last / mean - (a + b) ** 2 / n) / ((a + b) / n * np.cbrt(1 / a + 1 / b)))
 
 
 def untested() -> TracyWidomTable:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gramian.operators import GenotypeOperator
+from gramian.compute.devices import host
+from gramian.operators import genotype_operator
 from gramian.sources.plink import Genotypes
 
 __all__ = ["least_squares_vectors"]
@@ -18,7 +19,7 @@ SHOWN = 5  # samples named in an error
 
 
 def least_squares_vectors(
-    source: Genotypes, U: Array, singular_values: Array, components: Array
+    source: Genotypes, U: Array, singular_values: Array, components: Array, device: Any = None
 ) -> tuple[Array, Array]:
     r"""Scores that fit each sample's own genotypes best, as columns of length 1, and the lengths they had.
 
@@ -30,12 +31,13 @@ def least_squares_vectors(
     """
     k = components.shape[0]
     a, b = np.triu_indices(k)
-    seen = GenotypeOperator.observed(source, dtype=components.dtype)
+    options = {"dtype": components.dtype, "device": "cpu" if device is None else device}
+    seen = genotype_operator(source, np.zeros(source.shape[1]), **options).seen()
     V, normal = components.T, np.empty((len(U), k, k))
     step = max(1, PAIR_BYTES // (V.shape[0] * V.dtype.itemsize))
     for i in range(0, len(a), step):
         first, second = a[i : i + step], b[i : i + step]
-        sums = seen.matmat(np.ascontiguousarray(V[:, first] * V[:, second]))
+        sums = host(seen.matmat(seen.asarray(np.ascontiguousarray(V[:, first] * V[:, second]))))
         normal[:, first, second] = normal[:, second, first] = sums
     _refuse_undetermined(normal, source, float(np.finfo(components.dtype).eps))
     scores = np.linalg.solve(normal, (U * singular_values)[:, :, None])[:, :, 0]

@@ -11,19 +11,22 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gramian.analysis.eigenvalue_tests import TracyWidomTable, tracy_widom_statistics
+from gramian.compute.devices import refuse_beyond_device
 from gramian.compute.memory import refuse_beyond_memory
 from gramian.genetics._noise import ALPHA, Noise, Probes, untested
-from gramian.operators import GenotypeOperator
+from gramian.operators import DeviceGenotypeOperator, GenotypeOperator
 from gramian.results import Spectrum
 from gramian.spectral import Krylov
 from gramian.spectral.auto import HOPE, Choice, Facts, choose, passes_to_go
 from gramian.spectral.dense import eigen_of_gram
 from gramian.spectral.krylov import History
-from gramian.spectral.rayleigh import Triplets, epsilon, finish, spectrum, warn_unless_converged
+from gramian.spectral.rayleigh import Triplets, epsilon, finish, orthogonality, small, spectrum, warn_unless_converged
 
 __all__ = ["Found", "Problem", "exact", "krylov", "rule"]
 
 Matrix = npt.NDArray[np.float64]
+Array = Any
+Genotyped = GenotypeOperator | DeviceGenotypeOperator
 
 NOISE_NOTE = "{which} inside the noise (below the Tracy–Widom edge at 0.001): {they} out of the rest of the spectrum."
 UNWAITED_NOTE = (
@@ -40,7 +43,7 @@ PAIRWISE_NOTE = (
 class Problem:
     """What is to be solved: k components of Z, to a tolerance, within some passes."""
 
-    A: GenotypeOperator
+    A: Genotyped
     k: int
     total: float
     tol: float
@@ -74,11 +77,11 @@ def rule(n: int, p: int, k: int) -> Choice:
 def krylov(problem: Problem, choice: Choice) -> Found:
     """Few passes: probes first, which tell where the noise ends and are the start of the iteration."""
     A, k = problem.A, problem.k
-    n, p = A.shape
+    n = A.shape[0]
     columns = min(n, max(-(-(k + 2) // 8) * 8, 8))
     before = A.passes
     with A.session():
-        probes = Probes.draw(A.conormal, n, p, columns, problem.total, problem.seed)
+        probes = Probes.draw(A, columns, problem.total, problem.seed)
     solver = Krylov(problem.tol, max_passes=problem.max_passes - 1, seed=problem.seed, left=True)
     budget = n / (7.6 * columns)  # passes that the Gram matrix costs
 
@@ -97,7 +100,7 @@ def krylov(problem: Problem, choice: Choice) -> Found:
 
 def _finished(problem: Problem, found: Spectrum, probes: Probes, passes: int) -> Found:
     """Count and name the components that lie in the noise, and test the eigenvalues."""
-    U, lam, k = np.asarray(found.left, dtype=np.float64), found.eigenvalues, problem.k
+    U, lam, k = _double(problem.A, found.left), found.eigenvalues, problem.k
     separated = probes.separated(lam, U)
     noise = probes.noise(lam[:separated], U[:, :separated])
     worst = float(found.certificate.residuals.max())
@@ -106,7 +109,8 @@ def _finished(problem: Problem, found: Spectrum, probes: Probes, passes: int) ->
     certificate = found.certificate.with_(passes=passes, judged=k if early else separated)
     if separated < k and not early:
         unwaited = worst if worst > problem.tol else None
-        certificate = certificate.with_(notes=(_noise_note(separated, k, unwaited, probes.resolution(passes - 3)),))
+        note = _noise_note(separated, k, unwaited, probes.resolution(passes - 3))
+        certificate = certificate.with_(notes=(note, *certificate.notes))
     remedy = f"Raise tol={problem.tol:g} or max_passes={problem.max_passes}, or use solver='exact'."
     warn_unless_converged(certificate, remedy)
     return Found(replace(found, certificate=certificate), noise.table(lam), noise, separated)
@@ -125,27 +129,29 @@ def exact(problem: Problem, reason: str) -> Found:
     A, k = problem.A, problem.k
     n, p = A.shape
     remedy = "Use solver='krylov', which needs no such matrix" + (", and missing='mean'." if problem.pairwise else ".")
-    refuse_beyond_memory(32.0 * n * n, f"The exact way for {n} samples", remedy)
+    _refuse_large(A, remedy)
     before = A.passes
     K = A.cogram()
     if problem.pairwise:
         K *= p / _shared_calls(A)
-    lam = np.maximum(scipy.linalg.eigvalsh(K, check_finite=False)[::-1], 0.0)
-    values, U, residuals = eigen_of_gram(np, K, k)
+    lam = np.maximum(_eigenvalues(A, K)[::-1], 0.0)
+    values, U, residuals = eigen_of_gram(A.xp, K, k)
     found = _triplets(A, U, values, residuals, problem)
     side = "ZZᵀ, each pair divided by its shared calls" if problem.pairwise else "ZZᵀ"
     result = spectrum(
         A,
         found,
-        method=f"exact: eigenvectors of {side} ({A.dtype})",
+        method=f"exact: eigenvectors of {side} ({str(A.dtype).removeprefix('torch.')})",
         reason=reason,
         passes=A.passes - before,
         tolerance=problem.tol,
         left=True,
     )
     if problem.pairwise:
-        defect = float(np.max(np.abs(U.T @ U - np.eye(k))))
-        result = replace(result, certificate=result.certificate.with_(orthogonality=defect, notes=(PAIRWISE_NOTE,)))
+        notes = (PAIRWISE_NOTE, *result.certificate.notes)
+        result = replace(
+            result, certificate=result.certificate.with_(orthogonality=orthogonality(A.xp, U), notes=notes)
+        )
     warn_unless_converged(result.certificate, "Raise tol, or use precision='double'.")
     m = min(n - 1, p)
     noise = Noise(m, float(lam[:m].sum()), float(m * lam[:m].var()))
@@ -159,23 +165,45 @@ def _tested(lam: npt.NDArray[np.float64], rounding: float) -> TracyWidomTable:
     return tracy_widom_statistics(lam) if len(lam) > 1 else untested()
 
 
-def _triplets(A: GenotypeOperator, U: Matrix, values: Any, residuals: Any, problem: Problem) -> Triplets:
+def _refuse_large(A: Genotyped, remedy: str) -> None:
+    """Four n×n matrices must be had."""
+    n = A.shape[0]
+    nbytes, what = 32.0 * n * n, f"The exact way for {n} samples"
+    if A.device is None:
+        refuse_beyond_memory(nbytes, what, remedy)
+    else:
+        refuse_beyond_device(nbytes, A.device, what, remedy)
+
+
+def _eigenvalues(A: Genotyped, K: Array) -> Matrix:
+    """All eigenvalues of a symmetric matrix, ascending."""
+    if A.device is None:
+        return np.asarray(scipy.linalg.eigvalsh(K, check_finite=False))
+    return small(A.xp.linalg.eigvalsh(K))
+
+
+def _double(A: Genotyped, x: Array) -> Array:
+    """An array of the operator's in float64."""
+    return A.xp.asarray(x, dtype=A.xp.float64)
+
+
+def _triplets(A: Genotyped, U: Array, values: Any, residuals: Any, problem: Problem) -> Triplets:
     """Both sides of the components, with the residuals of Z itself where K is ZZᵀ, else those of K."""
     if not problem.pairwise:
         flipped = finish(A.T, A.asarray(U), problem.k)
         return Triplets(flipped.values, flipped.left, flipped.right, flipped.residuals)
-    V = A.rmatmat(A.asarray(U)) / np.where(values > 0, values, 1.0)
+    V = A.rmatmat(A.asarray(U)) / A.asarray(np.where(values > 0, values, 1.0))
     return Triplets(values, V, U, residuals + 4 * epsilon(A))
 
 
-def _shared_calls(A: GenotypeOperator) -> Matrix:
+def _shared_calls(A: Genotyped) -> Array:
     """How many genotypes each two samples both have."""
-    N = GenotypeOperator.observed(A.source, dtype=A.dtype, progress=A.progress).cogram()
-    if not N.all():
-        i, j = np.argwhere(N == 0)[0]
+    N = A.seen().cogram()
+    if not bool((N != 0).all()):
+        i, j = np.argwhere(small(N) == 0)[0]
         names = A.source.samples.names
         raise ValueError(
             f"{names[i]} and {names[j]} have no genotype in common: missing='pairwise' has nothing to divide by. Use "
             "missing='mean', or leave one of them out."
         )
-    return np.asarray(N)
+    return N

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import sys
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.genetics._inputs import aligned, as_genotypes, check_size, column_names, is_table, usable
+from gramian.compute.devices import host, is_tensor, resolve
+from gramian.estimators._devices import at_home, home_of, settle
+from gramian.genetics._inputs import (
+    aligned,
+    as_genotypes,
+    check_parameters,
+    check_size,
+    column_names,
+    is_table,
+    located,
+    seed_of,
+    usable,
+)
 from gramian.genetics._progress import Progress, Tracker, teller
 from gramian.genetics._refitting import least_squares_vectors
 from gramian.genetics._solving import Found, Problem, exact, krylov, rule
 from gramian.genetics._standardise import SCALES, standardise
-from gramian.operators import GenotypeOperator
+from gramian.operators import genotype_operator
 from gramian.spectral.auto import Choice
 
 __all__ = ["GenotypePCA", "Progress"]
 
 SINGLE = 1e11  # operations n²M of the exact way from which it is taken in float32: a second or two in float64
 FINE = 1e-6  # tolerance that products in float32, which round to half of it, cannot be held to
+DEVICE_FINE = 1e-5  # the same on a card, whose products in float32 have an error of up to 2e-6
 
 
 class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -66,6 +77,9 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     verbose : bool or callable, default=False
         Whether to show progress on standard error, or what to call with a :class:`Progress`: one call at a time, from
         any thread.
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one. Genotypes that do
+        not fit on a card are streamed through it.
 
     Attributes
     ----------
@@ -134,6 +148,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         precision: str = "auto",
         random_state: int = 0,
         verbose: Any = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.scaling = scaling
@@ -145,6 +160,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.precision = precision
         self.random_state = random_state
         self.verbose = verbose
+        self.device = device
 
     def fit(self, X: Any, y: Any = None) -> GenotypePCA:
         """Find the components.
@@ -161,13 +177,13 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         GenotypePCA
             The estimator itself.
         """
-        self._check_parameters()
-        source = as_genotypes(X)
+        check_parameters(self)
+        source, device = located(X, self.device, self.n_components)
         teller(self.verbose)(Progress("counting", 0.0, None, None))
         kept, mask, dropped = usable(source, self.chromosomes == "autosomes")
         check_size(*kept.shape, self.n_components)
         standard = standardise(kept.snp_counts(), self.scaling)
-        found = self._solve(kept, standard)
+        found = self._solve(kept, standard, device)
         self.snp_mask_, self.dropped_ = mask, dropped
         self.n_samples_, self.n_features_in_ = source.shape
         self.samples_, self.snps_ = kept.samples, kept.snps
@@ -175,16 +191,18 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._name(found, kept.shape[1])
         self._remember_columns(X)
         if self.missing == "least-squares":
-            self._refit(kept)
+            self._refit(kept, device)
         if self.verbose is True:
             sys.stderr.write("\n")
+        settle(self, home_of(X))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[Any]:
         """Find the components and return the scores UΣ of the samples, in the scale of :meth:`transform`."""
         self.fit(X)
-        return self.transform(X) if self.missing != "mean" else np.asarray(self.eigenvectors_ * self.singular_values_)
+        return self.transform(X) if self.missing != "mean" else self.eigenvectors_ * self.singular_values_
 
+    @at_home
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Scores ZVᵀ of samples at the same SNPs, standardised as the samples of the fit.
 
@@ -195,8 +213,14 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         unnamed = column_names(X) is None or not hasattr(self, "feature_names_in_")
         by_place = getattr(self, "_of_table", False) and is_table(X) and unnamed
         source = aligned(as_genotypes(X), self.snp_mask_, self.snps_, by_place)
-        A = GenotypeOperator(source, self.mean_, self.scale_, dtype=self.components_.dtype)
-        return np.asarray(A.matmat(np.ascontiguousarray(self.components_.T)))
+        device = resolve(self.device, X if is_tensor(X) else source.values)
+        options = {
+            "dtype": self.components_.dtype,
+            "device": "cpu" if device is None else device,
+            "tolerance": self.tol,
+        }
+        A = genotype_operator(source, self.mean_, self.scale_, **options)
+        return np.asarray(host(A.matmat(A.asarray(np.ascontiguousarray(self.components_.T)))))
 
     @property
     def eigenvalue_scale_(self) -> str:
@@ -216,7 +240,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _solve(self, kept: Any, standard: Any) -> Found:
+    def _solve(self, kept: Any, standard: Any, device: Any) -> Found:
         (n, p), pairwise = kept.shape, self.missing == "pairwise"
         choice = rule(n, p, self.n_components)
         if self.solver != "auto":
@@ -224,15 +248,16 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         elif pairwise:
             choice = Choice("exact", "counts of pairs need the whole matrix")
         operations = float(n) * n * p if choice.solver == "exact" else np.inf
-        double = self.precision == "double" or (self.precision == "auto" and (operations <= SINGLE or self.tol < FINE))
+        fine = self.tol < (FINE if device is None else DEVICE_FINE)
+        double = self.precision == "double" or (self.precision == "auto" and (operations <= SINGLE or fine))
         tracker, dtype = Tracker(teller(self.verbose), choice.solver, p), np.float64 if double else np.float32
         problem = Problem(
-            A=GenotypeOperator(kept, standard.mean, standard.scale, dtype=dtype, progress=tracker.block),
+            A=_operator(kept, standard.mean, standard.scale, dtype, device, self.tol, tracker.block),
             k=self.n_components,
             total=float(standard.squares.sum()),
             tol=float(self.tol),
             max_passes=int(self.max_passes),
-            seed=self._seed(),
+            seed=seed_of(self.random_state),
             pairwise=pairwise,
             watch=tracker.watch,
         )
@@ -240,7 +265,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _name(self, found: Found, M: int) -> None:
         """Fitted attributes from what was found."""
-        U, Vt = np.asarray(found.spectrum.left), np.asarray(found.spectrum.right).T
+        U, Vt = host(found.spectrum.left), host(found.spectrum.right).T
         self.eigenvectors_, self.components_ = svd_flip(U, np.ascontiguousarray(Vt), u_based_decision=False)
         self.singular_values_ = self.score_lengths_ = found.spectrum.values
         self.eigenvalues_ = found.spectrum.eigenvalues / M
@@ -254,10 +279,10 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.statistic_errors_ = found.noise.statistic_errors(table.eigenvalues)
         self.certificate_ = found.spectrum.certificate.with_(divisor=float(M))
 
-    def _refit(self, kept: Any) -> None:
+    def _refit(self, kept: Any, device: Any) -> None:
         """Scores fitted to the genotypes seen, in place of those that take the mean for the others."""
         U, V = self.eigenvectors_, self.components_
-        self.eigenvectors_, self.score_lengths_ = least_squares_vectors(kept, U, self.singular_values_, V)
+        self.eigenvectors_, self.score_lengths_ = least_squares_vectors(kept, U, self.singular_values_, V, device)
 
     def _remember_columns(self, X: Any) -> None:
         """The names of a data frame's columns, as scikit-learn has them."""
@@ -267,31 +292,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _check_parameters(self) -> None:
-        choices = {
-            "scaling": tuple(SCALES),
-            "solver": ("auto", "exact", "krylov"),
-            "missing": ("mean", "pairwise", "least-squares"),
-            "chromosomes": ("autosomes", "all"),
-            "precision": ("auto", "single", "double"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} is none of {', '.join(allowed)}.")
-        if not isinstance(self.n_components, Integral) or self.n_components < 1:
-            raise ValueError(f"n_components={self.n_components!r} must be a whole number from 1 on.")
-        if not 1e-12 <= self.tol < 1:
-            raise ValueError(f"tol={self.tol!r} must lie between 1e-12 and 1.")
-        if not isinstance(self.max_passes, Integral) or self.max_passes < 1:
-            raise ValueError(f"max_passes={self.max_passes!r} must be a whole number from 1 on.")
-        if isinstance(self.random_state, Integral) and self.random_state < 0:
-            raise ValueError(f"random_state={self.random_state!r} must not be negative.")
-        if self.missing == "pairwise" and self.solver == "krylov":
-            raise ValueError(
-                "missing='pairwise' needs the whole matrix: use solver='exact' or 'auto', or missing='mean'."
-            )
+def _operator(source: Any, mean: Any, scale: Any, dtype: Any, device: Any, tol: float, progress: Any = None) -> Any:
+    """Z on a device that is settled: None is NumPy, wherever the genotypes are."""
+    where = "cpu" if device is None else device
+    return genotype_operator(source, mean, scale, dtype=dtype, device=where, tolerance=tol, progress=progress)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RULES", "freeze", "is_automatic", "per_feature", "positive"]
+__all__ = ["RULES", "freeze", "is_automatic", "known", "per_feature", "plain", "positive"]
 
 RULES = ("median", "scale")
 
@@ -22,6 +22,17 @@ def freeze(kernel: Any, **values: Any) -> None:
 def is_automatic(value: Any) -> bool:
     """Whether the value waits for data."""
     return isinstance(value, str)
+
+
+def known(kernel: Any) -> None:
+    """Refuse a kernel whose parameters wait for data."""
+    if kernel.automatic:
+        raise ValueError(f"{kernel!r} finds a parameter from data: use the formula of kernel.resolved(X).")
+
+
+def plain(scale: Any) -> float | npt.NDArray[np.float64]:
+    """A number of Python, or an array of one for each feature."""
+    return float(scale) if np.ndim(scale) == 0 else np.asarray(scale)
 
 
 def positive(name: str, value: Any, *, rules: tuple[str, ...] = (), optional: bool = False) -> Any:

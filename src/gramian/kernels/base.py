@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from gramian.kernels.formula import Formula
+
 __all__ = ["Kernel", "Pairs", "as_points", "is_sparse", "result_dtype", "room", "same_columns"]
 
 Array = npt.NDArray[Any]
@@ -99,6 +101,10 @@ class Kernel(ABC):
     def resolved(self, X: Any) -> Kernel:
         """Return the kernel with its automatic parameters found from the rows of X."""
         return self
+
+    def formula(self, p: int) -> Formula | None:
+        """Return the kernel of points with p features as a formula; None where it is none, as a Python function."""
+        return None
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         """Return the dense matrix k(X, Z), or k(X, X), which is symmetric to the last bit."""

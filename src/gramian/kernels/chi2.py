@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gramian.kernels._exponential import RATE, at_least, exponential, lowest
 from gramian.kernels._parameters import freeze, positive
 from gramian.kernels.base import Kernel, Pairs, as_points, is_sparse, result_dtype, room, same_columns
+from gramian.kernels.formula import Formula
 
 __all__ = ["AdditiveChi2", "Chi2"]
 
@@ -54,6 +55,10 @@ class Chi2(Kernel):
         """Prepare the points: features times γ."""
         return _Chi2Pairs(X, Z, dtype, self.gamma * RATE, exponent=True)
 
+    def formula(self, p: int) -> Formula:
+        """e⁻ᵘ with s = γ."""
+        return Formula("chi2", "exp", self.gamma)
+
     def diagonal(self, X: Any) -> Array:
         """All ones."""
         X = _counts(X)
@@ -80,6 +85,10 @@ class AdditiveChi2(Kernel):
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points."""
         return _Chi2Pairs(X, Z, dtype, 1.0, exponent=False)
+
+    def formula(self, p: int) -> Formula:
+        """−u."""
+        return Formula("chi2", "identity", factor=-1.0)
 
     def diagonal(self, X: Any) -> Array:
         """All zeros."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gramian.kernels._parameters import freeze
 from gramian.kernels.base import Kernel, Pairs, combination
+from gramian.kernels.formula import Formula
 
 __all__ = ["Product", "Scaled", "Sum"]
 
@@ -49,6 +50,13 @@ class _Two(Kernel):
         if first.dtype != second.dtype:  # a Python function gives float64 whatever the data are
             first, second = self.first.pairs(X, Z, np.float64), self.second.pairs(X, Z, np.float64)
         return _TwoPairs(first, second, np.add if isinstance(self, Sum) else np.multiply)
+
+    def formula(self, p: int) -> Formula | None:
+        """The sum or product of both, where both are formulas."""
+        first, second = self.first.formula(p), self.second.formula(p)
+        if first is None or second is None:
+            return None
+        return Formula("sum" if isinstance(self, Sum) else "product", "identity", parts=(first, second))
 
 
 @combination
@@ -143,6 +151,11 @@ class Scaled(Kernel):
     def resolved(self, X: Any) -> Kernel:
         """Resolve k."""
         return Scaled(self.kernel.resolved(X), self.factor)
+
+    def formula(self, p: int) -> Formula | None:
+        """That of k, c times as large."""
+        inside = self.kernel.formula(p)
+        return None if inside is None else inside._replace(factor=self.factor * inside.factor)
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points for k."""

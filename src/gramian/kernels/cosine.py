@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gramian.kernels._inner import InnerPairs, row_squares
 from gramian.kernels.base import Kernel, Pairs, as_points, result_dtype
+from gramian.kernels.formula import Formula
 
 __all__ = ["Cosine"]
 
@@ -32,6 +33,10 @@ class Cosine(Kernel):
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points: rows of norm 1."""
         return _CosinePairs(X, Z, dtype, unit=True)
+
+    def formula(self, p: int) -> Formula:
+        """u, the cosine."""
+        return Formula("cosine", "identity")
 
     def diagonal(self, X: Any) -> Array:
         """1, or 0 for a row of zeros."""

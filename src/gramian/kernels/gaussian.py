@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.kernels._exponential import RATE, at_least, exponential, lowest
-from gramian.kernels._parameters import RULES, freeze, is_automatic, per_feature, positive
+from gramian.kernels._parameters import RULES, freeze, is_automatic, known, per_feature, plain, positive
 from gramian.kernels._radial import Radial, Scale
 from gramian.kernels.bandwidth import gamma_by_rule
 from gramian.kernels.base import as_points
+from gramian.kernels.formula import Formula
 
 __all__ = ["Gaussian"]
 
@@ -72,12 +73,21 @@ class Gaussian(Radial):
 
     def scale(self, p: int) -> Scale:
         """√γ, times what the exponential of this machine needs."""
+        return np.sqrt(RATE) * self._root(p)
+
+    def formula(self, p: int) -> Formula:
+        """e⁻ᵘ with s = √γ."""
+        known(self)
+        return Formula("squared", "exp", plain(self._root(p)))
+
+    def _root(self, p: int) -> Scale:
+        """√γ."""
         if self._given is None:
-            return float(np.sqrt(RATE / p))
+            return float(np.sqrt(1.0 / p))
         if self.bandwidth is not None:
-            return np.sqrt(RATE / 2) / per_feature("bandwidth", self.bandwidth, p)
+            return np.sqrt(0.5) / per_feature("bandwidth", self.bandwidth, p)
         name = "gamma" if self.gamma is not None else "beta"
-        return np.sqrt(RATE * per_feature(name, getattr(self, name), p))
+        return np.sqrt(per_feature(name, getattr(self, name), p))
 
     def profile(self, t: Array) -> Array:
         """exp(t)."""

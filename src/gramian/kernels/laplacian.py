@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from gramian.kernels._exponential import RATE, at_least, exponential, lowest
 from gramian.kernels._parameters import freeze, per_feature, positive
 from gramian.kernels.base import Kernel, Pairs, as_points, is_sparse, result_dtype, room, same_columns
+from gramian.kernels.formula import Formula
 
 __all__ = ["Laplacian"]
 
@@ -62,8 +63,14 @@ class Laplacian(Kernel):
         same_columns(X, Z)
         if is_sparse(X) != is_sparse(Z):
             raise ValueError("One of X and Z is sparse and the other is not. Convert one of them with .toarray().")
-        gamma = 1.0 / X.shape[1] if self.gamma is None else per_feature("gamma", self.gamma, X.shape[1])
-        return _ManhattanPairs(X, Z, gamma, result_dtype(X, Z, dtype))
+        return _ManhattanPairs(X, Z, self._rates(X.shape[1]), result_dtype(X, Z, dtype))
+
+    def formula(self, p: int) -> Formula:
+        """e⁻ᵘ with s = γ."""
+        return Formula("absolute", "exp", self._rates(p))
+
+    def _rates(self, p: int) -> Any:
+        return 1.0 / p if self.gamma is None else per_feature("gamma", self.gamma, p)
 
     def diagonal(self, X: Any) -> Array:
         """All ones."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gramian.kernels._inner import InnerPairs, row_squares
 from gramian.kernels.base import Kernel, Pairs, as_points, result_dtype
+from gramian.kernels.formula import Formula
 
 __all__ = ["Linear"]
 
@@ -31,6 +32,10 @@ class Linear(Kernel):
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points."""
         return InnerPairs(X, Z, dtype)
+
+    def formula(self, p: int) -> Formula:
+        """u = x·z."""
+        return Formula("inner", "identity")
 
     def diagonal(self, X: Any) -> Array:
         """‖x‖²."""

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.kernels._parameters import freeze, is_automatic, per_feature, positive
+from gramian.kernels._parameters import freeze, is_automatic, known, per_feature, plain, positive
 from gramian.kernels._radial import Radial, Scale
 from gramian.kernels.bandwidth import median_distance
+from gramian.kernels.formula import Formula
 
 __all__ = ["Matern"]
 
@@ -60,6 +61,11 @@ class Matern(Radial):
     def scale(self, p: int) -> Scale:
         """√(2ν)/ℓ, so that u = s²."""
         return np.sqrt(2 * self.nu) / per_feature("length_scale", self.length_scale, p)
+
+    def formula(self, p: int) -> Formula:
+        """The polynomial in r = √u times e⁻ʳ."""
+        known(self)
+        return Formula("squared", f"matern{round(2 * self.nu)}2", plain(self.scale(p)))
 
     def profile(self, t: Array) -> Array:
         """The polynomial in s times e⁻ˢ."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gramian.kernels._inner import InnerPairs, row_squares
 from gramian.kernels._parameters import freeze, positive
 from gramian.kernels.base import Kernel, Pairs, as_points, result_dtype
+from gramian.kernels.formula import Formula
 
 __all__ = ["Polynomial"]
 
@@ -68,16 +69,20 @@ class Polynomial(Kernel):
         """Prepare the points."""
         X = as_points(X)
         buffers = 1 if self.degree <= 2 else 2
-        return InnerPairs(X, Z, dtype, self._power, factor=self._factor(X), buffers=buffers)
+        return InnerPairs(X, Z, dtype, self._power, factor=self._rate(X.shape[1]), buffers=buffers)
+
+    def formula(self, p: int) -> Formula:
+        """(u + c)^q with s = √γ."""
+        return Formula("inner", "power", float(np.sqrt(self._rate(p))), (float(self.degree), self.coef0))
 
     def diagonal(self, X: Any) -> Array:
         """(γ‖x‖² + c)^q."""
         X = as_points(X)
-        values = (self._factor(X) * row_squares(X) + self.coef0) ** self.degree
+        values = (self._rate(X.shape[1]) * row_squares(X) + self.coef0) ** self.degree
         return np.asarray(values.astype(result_dtype(X, None, None)))
 
-    def _factor(self, X: Any) -> float:
-        return 1.0 / X.shape[1] if self.gamma is None else self.gamma
+    def _rate(self, p: int) -> float:
+        return 1.0 / p if self.gamma is None else self.gamma
 
     def _power(self, tile: Array, spare: Sequence[Array]) -> Array:
         """(tile + c)^q in place, by squaring from the highest bit of q down."""

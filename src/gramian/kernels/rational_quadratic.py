@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.kernels._parameters import freeze, is_automatic, per_feature, positive
+from gramian.kernels._parameters import freeze, is_automatic, known, per_feature, plain, positive
 from gramian.kernels._radial import Radial, Scale
 from gramian.kernels.bandwidth import median_distance
+from gramian.kernels.formula import Formula
 
 __all__ = ["RationalQuadratic"]
 
@@ -57,6 +58,11 @@ class RationalQuadratic(Radial):
     def scale(self, p: int) -> Scale:
         """1/(ℓ√(2α)), so that k = (1 + u)^(−α)."""
         return 1.0 / (np.sqrt(2 * self.alpha) * per_feature("length_scale", self.length_scale, p))
+
+    def formula(self, p: int) -> Formula:
+        """(1 + u)^(−α)."""
+        known(self)
+        return Formula("squared", "rational", plain(self.scale(p)), (self.alpha,))
 
     def profile(self, t: Array) -> Array:
         """(1 − t)^(−α)."""

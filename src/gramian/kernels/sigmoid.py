@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gramian.kernels._inner import InnerPairs, row_squares
 from gramian.kernels._parameters import freeze, positive
 from gramian.kernels.base import Kernel, Pairs, as_points, result_dtype
+from gramian.kernels.formula import Formula
 
 __all__ = ["Sigmoid"]
 
@@ -64,16 +65,20 @@ class Sigmoid(Kernel):
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points."""
         X = as_points(X)
-        return InnerPairs(X, Z, dtype, self._tanh, factor=self._factor(X))
+        return InnerPairs(X, Z, dtype, self._tanh, factor=self._rate(X.shape[1]))
+
+    def formula(self, p: int) -> Formula:
+        """tanh(u + c) with s = √γ."""
+        return Formula("inner", "tanh", float(np.sqrt(self._rate(p))), (self.coef0,))
 
     def diagonal(self, X: Any) -> Array:
         """tanh(γ‖x‖² + c)."""
         X = as_points(X)
-        values = np.tanh(self._factor(X) * row_squares(X) + self.coef0)
+        values = np.tanh(self._rate(X.shape[1]) * row_squares(X) + self.coef0)
         return np.asarray(values.astype(result_dtype(X, None, None)))
 
-    def _factor(self, X: Any) -> float:
-        return 1.0 / X.shape[1] if self.gamma is None else self.gamma
+    def _rate(self, p: int) -> float:
+        return 1.0 / p if self.gamma is None else self.gamma
 
     def _tanh(self, tile: Array, spare: Sequence[Array]) -> Array:
         np.add(tile, self.coef0, out=tile)

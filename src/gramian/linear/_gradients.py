@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.linear._system import System
-from gramian.linear.preconditioners import Nystrom, first_rank, pays_to_double
+from gramian.linear._places import dots, duplicate, lengths, placed, put, row, take
+from gramian.linear._system import System, numbers
+from gramian.linear.preconditioners import Nystrom, costs_of, first_rank, pays_to_double
+from gramian.operators.base import Operator
 
-__all__ = ["Preconditioner", "Run"]
+__all__ = ["Preconditioner", "Run", "name_of"]
 
-Matrix = npt.NDArray[np.float64]
+Array = Any  # columns in NumPy, or on the device of the operator: where the system keeps its right-hand sides
 Vector = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
-Preconditioner = Callable[[Matrix, Index], Matrix]
+Preconditioner = Callable[[Array, Index], Array]
 
 NARROW_DROP = 1e-3  # what a cycle in float32 may leave of a residual before it is measured again in float64
 DROP = 1e-9  # ... and one in float64
@@ -40,34 +42,44 @@ class Run:
     ) -> None:
         self.system, self.tol, self.limit, self.report = system, tol, limit, report
         self.M, self.most = preconditioner, 0
-        self.grow: Callable[[int], Matrix] | None = None
+        self.grow: Callable[[int], Array] | None = None
         self.iterations, self.replaced, self.narrow = 0, 0, system.twin is not None
         self.wants_more, self.stuck = False, False
+        self.costs = costs_of(system.A if system.twin is None else system.twin)
 
-    def begin(self, start: Any, grow: Callable[[int], Matrix] | None, most: int) -> None:
+    def begin(self, start: Any, grow: Callable[[int], Array] | None, most: int) -> None:
         """x, its true residual, the first factor and the first directions."""
         system, n = self.system, self.system.A.shape[0]
-        self.X: Matrix = np.zeros_like(system.B)
-        self.R, self.true = system.B.copy(), (system.lengths > 0).astype(np.float64)
+        self.X: Array = 0.0 * system.B
+        self.R, self.true = duplicate(system.B), (system.lengths > 0).astype(np.float64)
         if start is not None:
-            self._start_at(np.asarray(start, dtype=np.float64))
-        self.P = np.zeros_like(self.X)
+            self._start_at(numbers(start))
+        self.P = 0.0 * system.B
         self.size = self.true.copy()  # of the residuals as they are carried along
         if grow is not None and self.M is None and np.all(system.lam > 0) and len(self._open()):
             self.grow, self.most = grow, min(n, most)
-            self.M = Nystrom(grow(min(first_rank(n), self.most)), system.lam, quiet=system.A.session)
+            rank = first_rank(n, costs=self.costs)
+            self.M = Nystrom(grow(min(rank, self.most)), system.lam, quiet=system.A.session)
         self._restart(self._open())
 
-    def _start_at(self, X: Matrix) -> None:
+    def _start_at(self, X: Any) -> None:
         X = X[:, None] if self.system.vector and X.ndim == 1 else X
-        if X.shape != self.X.shape:
-            raise ValueError(f"start must have the shape of the right-hand sides, {self.X.shape}; got {X.shape}.")
-        lengths = self.system.lengths
-        X = np.where(lengths > 0, X, 0.0) / np.where(lengths > 0, lengths, 1.0)
+        if X.shape != tuple(self.X.shape):
+            raise ValueError(
+                f"start must have the shape of the right-hand sides, {tuple(self.X.shape)}; got {X.shape}."
+            )
+        given = self.system.lengths
+        X = placed(np.where(given > 0, X, 0.0) / np.where(given > 0, given, 1.0), self.X)
         R = self.system.residual(X, np.arange(X.shape[1]))
-        sizes = np.linalg.norm(R, axis=0)
-        better = sizes < self.true  # a start worse than 0 is none
-        self.X[:, better], self.R[:, better], self.true[better] = X[:, better], R[:, better], sizes[better]
+        sizes = lengths(R)
+        better = np.flatnonzero(sizes < self.true)  # a start worse than 0 is none
+        self._keep(better, X=take(X, better), R=take(R, better))
+        self.true[better] = sizes[better]
+
+    def _keep(self, columns: Index, **parts: Array) -> None:
+        """Write columns of X, R or P."""
+        for name, values in parts.items():
+            put(getattr(self, name), columns, values)
 
     def _open(self) -> Index:
         return np.flatnonzero(~(self.true <= self.tol))
@@ -76,17 +88,17 @@ class Run:
     def going(self) -> bool:
         return bool(len(self._open())) and self.iterations < self.limit and not self.stuck
 
-    def _solve(self, R: Matrix, columns: Index) -> Matrix:
+    def _solve(self, R: Array, columns: Index) -> Array:
         return R if self.M is None else self.M(R, columns)
 
     def _restart(self, columns: Index) -> None:
         """Directions of steepest descent: nothing of earlier ones is kept."""
         if len(columns):
-            self.P[:, columns] = self._solve(self.R[:, columns], columns)
+            self._keep(columns, P=self._solve(take(self.R, columns), columns))
 
     def descend(self) -> None:
         """A cycle: steps until every column has come down to its goal, then the true residuals of all of them."""
-        columns, before, X = self._open(), self.true.copy(), self.X.copy()
+        columns, before, X = self._open(), self.true.copy(), duplicate(self.X)
         drop = NARROW_DROP if self.narrow else DROP
         goals = np.maximum(AIM * self.tol, drop * before)
         active, since, self.wants_more = columns, self.iterations, False
@@ -103,18 +115,18 @@ class Run:
 
     def _step(self, active: Index) -> Mask:
         """x ← x + αp, r ← r − α(A+λI)p, p ← M⁻¹r + βp; False where a direction has no curvature to speak of."""
-        P, R = self.P[:, active], self.R[:, active]
+        P, R = take(self.P, active), take(self.R, active)
         Q = self.system.product(P, active, self.narrow)
-        curve, length = np.sum(P * Q, axis=0), np.sum(P * P, axis=0)
+        curve, length = dots(P, Q), dots(P, P)
         good = self._curved(curve, length, active)
         self.iterations += 1
-        alpha = np.divide(np.sum(P * R, axis=0), curve, out=np.zeros_like(curve), where=good)
-        self.X[:, active] += alpha * P
-        R = R - alpha * Q
+        alpha = np.divide(dots(P, R), curve, out=np.zeros_like(curve), where=good)
+        self._keep(active, X=take(self.X, active) + row(alpha, P) * P)
+        R = R - row(alpha, P) * Q
         Z = self._solve(R, active)
-        beta = np.divide(-np.sum(Z * Q, axis=0), curve, out=np.zeros_like(curve), where=good)
-        self.P[:, active], self.R[:, active] = Z + beta * P, R
-        self.size[active] = np.linalg.norm(R, axis=0)
+        beta = np.divide(-dots(Z, Q), curve, out=np.zeros_like(curve), where=good)
+        self._keep(active, P=Z + row(beta, P) * P, R=R)
+        self.size[active] = lengths(R)
         return good
 
     def _curved(self, curve: Vector, length: Vector, active: Index) -> Mask:
@@ -132,16 +144,17 @@ class Run:
             )
         return np.asarray(curve > noise)
 
-    def _measure(self, columns: Index, before: Vector, X: Matrix) -> None:
+    def _measure(self, columns: Index, before: Vector, X: Array) -> None:
         """Replace the residuals by the true ones; where a cycle did harm, undo it; where little good, go to A."""
-        R = self.system.residual(self.X[:, columns], columns)
-        sizes, gap = np.linalg.norm(R, axis=0), np.linalg.norm(R - self.R[:, columns], axis=0)
+        R = self.system.residual(take(self.X, columns), columns)
+        sizes, gap = lengths(R), lengths(R - take(self.R, columns))
         self.replaced += 1
         worse = columns[sizes > before[columns]]
-        self.R[:, columns], self.true[columns] = R, sizes
+        self._keep(columns, R=R)
+        self.true[columns] = sizes
         if len(worse):
-            self.X[:, worse] = X[:, worse]
-            self.R[:, worse] = self.system.residual(X[:, worse], worse)
+            old = take(X, worse)
+            self._keep(worse, X=old, R=self.system.residual(old, worse))
             self.true[worse] = before[worse]
         self.size[columns] = self.true[columns]
         slow = (sizes > USELESS * before[columns]) & (sizes > self.tol)
@@ -157,9 +170,8 @@ class Run:
         rates = np.minimum((self.size[active] / started[active]) ** (1.0 / steps), SLOWEST)
         left = np.log(AIM * self.tol / self.size[active]) / np.log(rates)
         slowest = int(np.argmax(left))
-        self.wants_more = pays_to_double(
-            self.system.A.shape[0], self.M.values, float(rates[slowest]), float(left[slowest]), self.most
-        )
+        n, rate, steps_left = self.system.A.shape[0], float(rates[slowest]), float(left[slowest])
+        self.wants_more = pays_to_double(n, self.M.values, rate, steps_left, self.most, self.costs)
 
     def enlarge(self) -> None:
         """Twice the rank, and steepest descent from here; outside the session, with all BLAS threads."""
@@ -176,7 +188,23 @@ class Run:
     def notes(self) -> tuple[str, ...]:
         """What the certificate says beside its figures."""
         rank = (f"preconditioner of rank {self.M.rank}",) if isinstance(self.M, Nystrom) else ()
-        if self.system.twin is None:
-            return rank
-        how = "" if self.narrow else "; float32 was not enough and float64 took over"
-        return (*rank, f"residuals measured {self.replaced} times in float64{how}")
+        system = self.system
+        if system.twin is None:
+            return (*rank, *system.precisions)
+        first, last = (name_of(A) for A in (system.twin, system.A))
+        how = "" if self.narrow else f"; {first} was not enough and {last} took over"
+        return (*rank, *system.precisions, f"residuals measured {self.replaced} times in {last}{how}")
+
+
+def name_of(A: Operator) -> str:
+    """The dtype of an operator's products in a word, NumPy's or torch's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.linear._gradients import name_of
+    >>> from gramian.operators import Data
+    >>> name_of(Data(np.eye(2)))
+    'float64'
+    """
+    return str(A.xp.finfo(A.dtype).dtype)

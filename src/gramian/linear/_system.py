@@ -10,7 +10,7 @@ from array_api_compat import is_numpy_namespace, to_device
 
 from gramian.operators.base import Operator
 
-__all__ = ["System"]
+__all__ = ["System", "numbers"]
 
 Array = Any
 Matrix = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ class System:
             raise ValueError(f"A symmetric operator is square; this one has the shape {A.shape}.")
         if twin is not None and twin.shape != A.shape:
             raise ValueError(f"The twin has the shape {twin.shape} and the operator {A.shape}.")
-        given = _numbers(B)
+        given = numbers(B)
         self.vector = given.ndim == 1
         given = given[:, None] if self.vector else given
         _check_sides(given, A.shape[0])
@@ -54,7 +54,7 @@ class System:
         lengths = _lengths(V)
         V = V / np.where(lengths > 0, lengths, 1.0)
         A = self.twin if narrow and self.twin is not None else self.A
-        Y = _numbers(A.matmat(A.asarray(V)))
+        Y = numbers(A.matmat(A.asarray(V)))
         self.norm = max(self.norm, float(np.max(np.linalg.norm(Y, axis=0), initial=0.0)))
         return np.asarray((Y + self.lam[columns] * V) * lengths)
 
@@ -66,16 +66,24 @@ class System:
         r"""What rounding leaves of ‖Ax‖/‖b‖: errors of random sign, about ε√(Σ‖Ae_j‖²x_j²).
 
         Higham and Mary (2019) say why rounding errors add up like this and not as their bounds do. Where ‖Ae_j‖ is not
-        known, ‖Ae_j‖² ≤ ‖A‖ max A_ii, or ‖A‖ itself.
+        known, ‖Ae_j‖² ≤ ‖A‖ max A_ii, or ‖A‖ itself. A device that promises a relative error of its products is
+        taken at its word.
         """
         column = self.column or float(np.sqrt(self.norm * min(self.norm, self._largest())))
-        each = (ROUNDING * column + self.lam) * np.linalg.norm(X, axis=0)
-        return float(self.eps * np.max(each, initial=0.0))
+        unit = float(self.A.xp.finfo(self.A.dtype).eps)
+        each = (max(ROUNDING * unit, self.eps) * column + unit * self.lam) * np.linalg.norm(X, axis=0)
+        return float(np.max(each, initial=0.0))
 
     def _largest(self) -> float:
         """The largest entry of the diagonal of A, where A knows it."""
         knows = all(hasattr(A, "diagonal") for A in (self.A, getattr(self.A, "A", self.A)))
-        return float(np.max(np.abs(_numbers(self.A.diagonal())), initial=0.0)) if knows else np.inf  # type: ignore[attr-defined]
+        return float(np.max(np.abs(numbers(self.A.diagonal())), initial=0.0)) if knows else np.inf  # type: ignore[attr-defined]
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """How the products of A and of its twin are made, where that is not NumPy's own way: for the certificate."""
+        said = (A.precision for A in (self.A, self.twin) if A is not None and A.precision)
+        return tuple(dict.fromkeys(said))
 
     def values(self, X: Matrix) -> Array:
         """The solution of the system as it was given, where A lives and in the shape of B."""
@@ -84,7 +92,7 @@ class System:
         return X if is_numpy_namespace(self.A.xp) else self.A.asarray(X)
 
 
-def _numbers(x: Any) -> Any:
+def numbers(x: Any) -> Any:
     """As float64 NumPy, whatever the device."""
     return np.asarray(x if isinstance(x, np.ndarray) or not hasattr(x, "device") else to_device(x, "cpu"), np.float64)
 

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.linear._gradients import Preconditioner, Run
-from gramian.linear._system import System
-from gramian.linear.preconditioners import largest_rank
+from gramian.linear._gradients import Preconditioner, Run, name_of
+from gramian.linear._resident import system_for
+from gramian.linear.preconditioners import factor_bytes, largest_rank
 from gramian.operators.base import Operator
 from gramian.results import Residual, Solution
 
 __all__ = ["ConjugateGradients"]
-
-Matrix = npt.NDArray[np.float64]
 
 DEFAULT_LIMIT = 1000  # iterations
 
@@ -39,6 +36,9 @@ class ConjugateGradients:
     (:func:`~gramian.linear.preconditioners.pays_to_double`); the iteration goes on from where it is. A factor with
     fewer columns than asked for says that there are no more to be had.
 
+    **On a device.** With an operator on a device all vectors stay there, in float64, and a step moves a few numbers for
+    each column; where they would take more than a quarter of the card they are NumPy's, and only blocks of them travel.
+
     Parameters
     ----------
     tol : float, default=1e-6
@@ -49,7 +49,7 @@ class ConjugateGradients:
         Called as ``report(iteration, worst)`` after every step, with the largest residual of the columns at work.
     max_rank : int, optional
         Of the factors that ``grow`` is asked for; where not given, what 2 GiB hold with all that is made of them, 1789
-        for n = 50,000.
+        for n = 50,000, or half of a card.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class ConjugateGradients:
         preconditioner: Preconditioner | None = None,
         twin: Operator | None = None,
         start: Any = None,
-        grow: Callable[[int], Matrix] | None = None,
+        grow: Callable[[int], Any] | None = None,
         reason: str = "asked for",
     ) -> Solution:
         """Return x for every column.
@@ -90,10 +90,10 @@ class ConjugateGradients:
         shifts : float or array-like of shape (t,)
             λ of each, none negative.
         preconditioner : callable, optional
-            ``preconditioner(R, columns)`` is about (A + λ_jI)⁻¹r_j for the columns numbered:
+            ``preconditioner(R, columns)`` is about (A + λ_jI)⁻¹r_j for the columns numbered, where R lives:
             :class:`~gramian.linear.preconditioners.Nystrom`.
         twin : Operator, optional
-            A in float32.
+            A in float32, on the same device.
         start : array of shape (n, t), optional
             Where to begin; 0 where not given.
         grow : callable, optional
@@ -106,9 +106,9 @@ class ConjugateGradients:
         Solution
             Values of the shape of B; ``certificate.notes`` has the rank of the preconditioner.
         """
-        system = System(A, B, shifts, twin)
+        system = system_for(A, B, shifts, twin)
         limit = min(DEFAULT_LIMIT, 10 * A.shape[0]) if self.max_iterations is None else self.max_iterations
-        most = largest_rank(A.shape[0]) if self.max_rank is None else self.max_rank
+        most = largest_rank(A.shape[0], factor_bytes(A)) if self.max_rank is None else self.max_rank
         run = Run(system, self.tol, limit, self.report, preconditioner)
         run.begin(start, grow, most)
         while run.going:
@@ -120,7 +120,7 @@ class ConjugateGradients:
 
     def _solution(self, run: Run, reason: str) -> Solution:
         system = run.system
-        narrow = "" if system.twin is None else ", products in float32"
+        narrow = "" if system.twin is None else f", products in {name_of(system.twin)}"
         certificate = Residual(
             method=f"preconditioned conjugate gradients{narrow}"
             if run.M is not None

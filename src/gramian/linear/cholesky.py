@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
-from gramian.linear._system import System
+from gramian.linear._system import System, numbers
 from gramian.operators.base import Operator
 from gramian.results import NumericalWarning, Residual, Solution
 
@@ -38,12 +38,16 @@ class Cholesky:
     the error, with κ the condition number and ε = 6e-8 (Higham, 2002, chapter 12). Where float32 does not see that A +
     λI is positive definite, or a step takes out less than half, the same is done with a factor in float64.
 
+    An operator on a device makes the factor there (``A.factored(shift, dtype)``), in float64 unless asked otherwise:
+    the cards this is for multiply matrices in float64 as fast as in float32.
+
     Parameters
     ----------
     tol : float, default=1e-10
         Relative residual to reach.
     precision : {"auto", "float32", "float64"}, default="auto"
-        Of the factor. "auto" is float32, then float64 where that is not good enough; float64 at once for λ = 0.
+        Of the factor. "auto" is float32, then float64 where that is not good enough; float64 at once for λ = 0 and
+        on a device.
     max_refinements : int, default=10
         Steps of refinement at most, for each factor.
 
@@ -81,9 +85,9 @@ class Cholesky:
         """Return the solution with its residuals; a LinAlgError says that A + λI is not positive definite."""
         system = System(A, B, float(shift))
         X, done, method = np.zeros_like(system.B), _Refined(system.B, system.lengths, 0, None), ""
-        for dtype in self._order(float(shift)):
+        for dtype in self._order(float(shift), _on_device(A)):
             last = dtype == "float64" or self.precision == "float32"
-            factor = _Factor.of(A, float(shift), dtype, last)
+            factor = _factor_of(A, float(shift), dtype, last)
             if factor is None:
                 continue
             done = _refined(system, factor, X, self.tol, self.max_refinements)
@@ -93,10 +97,10 @@ class Cholesky:
                 break
         return self._solution(system, done, method, reason)
 
-    def _order(self, shift: float) -> tuple[str, ...]:
+    def _order(self, shift: float, on_device: bool) -> tuple[str, ...]:
         if self.precision != "auto":
             return (self.precision,)
-        return ("float32", "float64") if shift > 0 else ("float64",)
+        return ("float32", "float64") if shift > 0 and not on_device else ("float64",)
 
     def _solution(self, system: System, done: _Refined, method: str, reason: str) -> Solution:
         certificate = Residual(
@@ -108,6 +112,7 @@ class Cholesky:
             tolerance=self.tol,
             rounding=system.rounding(done.X),
             condition=done.condition,
+            notes=system.precisions,
         )
         self._warn_unless_converged(certificate)
         return Solution(system.values(done.X), certificate)
@@ -123,6 +128,33 @@ class Cholesky:
             NumericalWarning,
             stacklevel=4,
         )
+
+
+class Factor(Protocol):
+    """What refinement asks of a factor."""
+
+    def solve(self, R: Matrix) -> Matrix:
+        """(LLᵀ)⁻¹R."""
+        ...
+
+
+def _on_device(A: Operator) -> bool:
+    """Whether A makes its factor itself, where it lives."""
+    return A.device is not None and hasattr(A, "factored")
+
+
+def _factor_of(A: Operator, shift: float, dtype: str, last: bool) -> Factor | None:
+    """Factor A + λI where it lives; None where this dtype fails and another is to come."""
+    if not _on_device(A):
+        return _Factor.of(A, shift, dtype, last)
+    try:
+        found: Factor = A.factored(shift, dtype)  # type: ignore[attr-defined]
+    except np.linalg.LinAlgError as error:
+        if not last:
+            return None
+        minor, size = getattr(error, "minor", 0), getattr(error, "size", 0.0)
+        raise np.linalg.LinAlgError(_not_definite(A.shape[0], minor, shift, dtype, size)) from error
+    return found
 
 
 class _Factor:
@@ -161,7 +193,7 @@ def _packed(A: Operator, dtype: np.dtype[Any]) -> Any:
     if hasattr(A, "packed"):
         return A.packed(dtype)
     M = A.to_dense()
-    M = np.asarray(M if isinstance(M, np.ndarray) else A.xp.asarray(M), dtype=dtype)
+    M = np.asarray(M if isinstance(M, np.ndarray) else numbers(M), dtype=dtype)
     if not len(M):
         return M.ravel()
     return (lapack.strttf if dtype == np.float32 else lapack.dtrttf)(M.T, transr="N", uplo="L")[0]
@@ -202,7 +234,7 @@ class _Refined:
         return bool(np.all(self.residuals <= tol))
 
 
-def _refined(system: System, factor: _Factor, X: Matrix, tol: float, limit: int) -> _Refined:
+def _refined(system: System, factor: Factor, X: Matrix, tol: float, limit: int) -> _Refined:
     """Correct X until its residual meets tol, or a step no longer halves it.
 
     A column more in every product and solution is a step of the power method for ‖A‖ and ‖(A+λI)⁻¹‖: all but free.
@@ -230,7 +262,7 @@ def _refined(system: System, factor: _Factor, X: Matrix, tol: float, limit: int)
 class _Condition:
     """‖A + λI‖ and ‖(A + λI)⁻¹‖ by the power method, riding on the products and solutions of the refinement."""
 
-    def __init__(self, system: System, factor: _Factor) -> None:
+    def __init__(self, system: System, factor: Factor) -> None:
         self.system, self.factor = system, factor
         self.up, self.down = np.random.default_rng(0).standard_normal((2, system.A.shape[0], 1))
         self.norm, self.inverse, self.products, self.solutions = 0.0, 0.0, 0, 0

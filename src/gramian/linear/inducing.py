@@ -28,14 +28,15 @@ from gramian.linear._inducing.problem import Problem, make_problem, shifts_of
 from gramian.operators.base import Operator
 from gramian.results import Residual
 
-__all__ = ["Decomposed", "Inducing", "InducingFit", "choose_method", "needed_bytes"]
+__all__ = ["Decomposed", "Inducing", "InducingFit", "choose_method", "needed_bytes", "on_card"]
 
-Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 METHODS = ("auto", "direct", "cg")
 EVALUATION = 100  # a value of the kernel in a product takes as long as so many operations of BLAS
 WRITTEN = 150  # ... and in a dense block
+EIGEN = 10  # times m³ operations that eigenvectors take
+CARD_WRITTEN, CARD_EIGEN = 1000, 500  # the same on a card, whose other operations are so much faster
 ITERATIONS = 40  # that CG is expected to take
 LIMIT = 300  # ... and may take
 
@@ -47,6 +48,9 @@ class Inducing:
     "direct" forms ΦᵀWΦ in one pass and decomposes it, after which every λ is there. "cg" iterates, one pass over a file
     each time and two products in memory, for all targets at once, with a preconditioner from a sample of rows. "auto"
     takes what costs fewer operations (:func:`choose_method`); it is "direct" up to some 4,000 centres, 3,000 of a file.
+
+    With k(X, Z) on a device the blocks, the m×m matrices and all products are there; targets, coefficients and what is
+    said of them are NumPy's.
 
     Parameters
     ----------
@@ -81,18 +85,16 @@ class Inducing:
     report: Report = None
     seed: int = 0
 
-    def __call__(
-        self, A: Operator, Kmm: Matrix, Y: Matrix, shifts: Any, *, reason: str = "", **options: Any
-    ) -> InducingFit:
+    def __call__(self, A: Operator, Kmm: Any, Y: Any, shifts: Any, *, reason: str = "", **options: Any) -> InducingFit:
         """Fit for one λ, or one for each target.
 
         Parameters
         ----------
         A : Operator of shape (n, m)
             k(X, Z), in float64.
-        Kmm : ndarray of shape (m, m)
-            k(Z, Z).
-        Y : ndarray of shape (n,) or (n, t)
+        Kmm : array of shape (m, m)
+            k(Z, Z), in NumPy or where A lives.
+        Y : array of shape (n,) or (n, t)
             Targets.
         shifts : float or array-like of shape (t,)
             λ, not negative; where one is 0, "cg" gives way to "direct".
@@ -109,7 +111,7 @@ class Inducing:
         """
         problem = make_problem(A, Kmm, Y, **options)
         lam = shifts_of(shifts, problem.Y.shape[1])
-        way, why = choose_method(A.shape[0], A.shape[1], len(lam), self.method, resident=A.resident)
+        way, why = choose_method(*A.shape, len(lam), self.method, resident=A.resident, card=on_card(A))
         if way == "cg" and not np.all(lam > 0):
             way, why = "direct", "λ = 0 needs the singular values"
         reason = "; ".join(part for part in (reason, why) if part)
@@ -117,7 +119,7 @@ class Inducing:
         _warn_unless_converged(found.certificate)
         return found
 
-    def decompose(self, A: Operator, Kmm: Matrix, Y: Matrix, **options: Any) -> Decomposed:
+    def decompose(self, A: Operator, Kmm: Any, Y: Any, **options: Any) -> Decomposed:
         """Decompose in one pass; ``fit(λ)`` and ``path(λs)`` of the result take one more each.
 
         Parameters
@@ -148,13 +150,30 @@ class Inducing:
         return as_fit(problem, first, at, lam, ("cg", reason, A.passes - before, steps, self.tol, None))
 
 
-def choose_method(n: int, m: int, t: int, method: str = "auto", *, resident: bool = True) -> tuple[str, str]:
+def on_card(A: Operator) -> bool:
+    """Whether an operator lives on another device than a CPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.linear.inducing import on_card
+    >>> from gramian.operators import Data
+    >>> on_card(Data(np.eye(2)))
+    False
+    """
+    return getattr(A.device, "type", "cpu") != "cpu"
+
+
+def choose_method(
+    n: int, m: int, t: int, method: str = "auto", *, resident: bool = True, card: bool = False
+) -> tuple[str, str]:
     """Return "direct" or "cg", and why: the one asked for, or the one of fewer operations.
 
     "direct" takes 2nm² for the Gram matrix and 10m³ for its eigenvectors; "cg" some 40 iterations over n·m values of
     the kernel, each as dear as 100 operations where it is multiplied in a core's cache (twice an iteration) and 150
     where it is written to a block (once), and 9m³ for the preconditioner from 4m rows. Where there are no more rows,
-    the preconditioner is the inverse itself.
+    the preconditioner is the inverse itself. On a card, which is so much faster at all else, a value of the kernel in
+    float64 is as dear as 1000 operations, once in an iteration, and eigenvectors as 500m³.
 
     Examples
     --------
@@ -166,16 +185,19 @@ def choose_method(n: int, m: int, t: int, method: str = "auto", *, resident: boo
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     if method != "auto":
         return method, f"method={method!r}"
-    each = 2 * (EVALUATION + 2 * t) if resident else WRITTEN + 4 * t
-    direct = n * m * (2 * m + 2 * WRITTEN) + 10 * m**3
+    written, eigen = (CARD_WRITTEN, CARD_EIGEN) if card else (WRITTEN, EIGEN)
+    each = 2 * (EVALUATION + 2 * t) if resident and not card else written + 4 * t
+    direct = n * m * (2 * m + 2 * written) + eigen * m**3
     steps, sample = (ITERATIONS, ROWS * m) if n > ROWS * m else (1, n)
-    cg = n * m * (WRITTEN + steps * each) + (2 * sample + m) * m**2
+    cg = n * m * (written + steps * each) + (2 * sample + m) * m**2
     way = "direct" if direct <= cg else "cg"
     return way, f"{n} rows and {m} centres take {direct:.1e} operations directly and some {cg:.1e} by iteration"
 
 
-def needed_bytes(m: int, method: str) -> int:
+def needed_bytes(m: int, method: str, card: bool = False) -> int:
     """Return the memory that matrices of m×m numbers take: ask before a fit.
+
+    On a card blocks of as many rows as centres are there beside them, and room for the eigenvectors to work in.
 
     Examples
     --------
@@ -183,7 +205,8 @@ def needed_bytes(m: int, method: str) -> int:
     >>> needed_bytes(10_000, "direct")
     4000000000
     """
-    return {"direct": 5, "cg": 3}[method] * 8 * m**2
+    matrices = {"direct": 5, "cg": 3}[method]
+    return (matrices + 3 if card else matrices) * 8 * m**2
 
 
 def _warn_unless_converged(certificate: Residual) -> None:

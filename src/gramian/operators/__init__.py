@@ -5,11 +5,16 @@ from gramian.operators.compose import Centred, Gram, Known, Multiple, RowWeighte
 from gramian.operators.data import Data
 from gramian.operators.feature_space import FeatureCentred
 from gramian.operators.genotype import GenotypeOperator
+from gramian.operators.genotype_device import DeviceGenotypeOperator, genotype_operator
 from gramian.operators.kernel import KernelOperator
+from gramian.operators.kernel_choice import kernel_device, kernel_operator
+from gramian.operators.kernel_device import DeviceKernelOperator
 
 __all__ = [
     "Centred",
     "Data",
+    "DeviceGenotypeOperator",
+    "DeviceKernelOperator",
     "FeatureCentred",
     "GenotypeOperator",
     "Gram",
@@ -21,4 +26,7 @@ __all__ = [
     "Scaled",
     "Shifted",
     "Transposed",
+    "genotype_operator",
+    "kernel_device",
+    "kernel_operator",
 ]

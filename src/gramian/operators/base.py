@@ -11,8 +11,8 @@ import numpy as np
 from array_api_compat import is_numpy_namespace
 from sklearn import get_config
 
-from gramian.compute import cpu, reference
 from gramian.compute.devices import device_room
+from gramian.compute.loops import dense_loops
 from gramian.compute.threads import quiet_blas
 
 __all__ = ["Operator", "Transposed"]
@@ -106,7 +106,7 @@ class Operator(ABC):
 
     def triangle(self, V: Array | None = None) -> Array:
         """R of A V = QR, by QR of one block of rows after another under the R so far: one pass."""
-        kernels, R = cpu if is_numpy_namespace(self.xp) else reference, None
+        kernels, R = dense_loops(self.xp), None
         for _, _, block in self.rows(V):
             part = kernels.triangle(block)
             R = part if R is None else kernels.triangle(self.xp.concat([R, part], axis=0))

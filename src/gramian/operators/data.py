@@ -7,9 +7,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from array_api_compat import device, is_numpy_namespace
 
-from gramian.compute import cpu, reference, sparse
+from gramian.compute import reference, sparse
+from gramian.compute.devices import describe, is_tensor
+from gramian.compute.loops import dense_loops
 from gramian.operators.base import Operator
 from gramian.sources import Source, memory_budget, open_source
 
@@ -18,13 +19,12 @@ __all__ = ["Data", "kernels_for"]
 Array = Any
 
 ROWS_BYTES = 2**23  # of a block of dense rows: small enough for the allocator to use the same memory again
+CARD_ROWS_BYTES = 2**28  # of one on a card, where each block costs a wait
 
 
 def kernels_for(source: Source) -> ModuleType:
     """Return the module of hot loops that suits a source."""
-    if source.sparse:
-        return sparse
-    return cpu if is_numpy_namespace(source.xp) else reference
+    return sparse if source.sparse else dense_loops(source.xp)
 
 
 def product_dtype(source: Source) -> Any:
@@ -63,8 +63,8 @@ class Data(Operator):
         self.shape, self.xp = self.source.shape, self.source.xp
         self.resident, self.sparse = self.source.resident, self.source.sparse
         self.dtype = product_dtype(self.source) if dtype is None else dtype
-        if not is_numpy_namespace(self.xp):
-            self.device = device(self.source.values)  # type: ignore[attr-defined]
+        self.device = self.source.device
+        self.precision = _precision(self.device, self.dtype)
         if origin is not None and self.sparse:
             raise ValueError("Sparse data take no origin: subtracting it would make them dense. Use Centred.")
         self.origin = None if origin is None else self.asarray(origin)[None, :]
@@ -122,9 +122,7 @@ class Data(Operator):
         self._passes += 1
         V = self.eye(self.shape[1]) if V is None and self.sparse else V
         width = self.shape[1] + (0 if V is None else V.shape[1])
-        large = self.shape[0] * self.shape[1] >= 2 * ROWS_BYTES
-        room = 2 * ROWS_BYTES if large else ROWS_BYTES
-        step = max(1, min(room, memory_budget() // 8) // (8 * max(1, width)))
+        step = max(1, self._rows_room() // (8 * max(1, width)))
         like = self.eye(1)
         for b in self.source.blocks(step):
             if V is None:
@@ -132,13 +130,30 @@ class Data(Operator):
             else:
                 yield b.start, b.stop, self._kernels.product(b.values, V, self.origin, self.unit)
 
+    def _rows_room(self) -> int:
+        """Bytes of a block of dense rows."""
+        if getattr(self.device, "type", "cpu") != "cpu":
+            return CARD_ROWS_BYTES
+        large = self.shape[0] * self.shape[1] >= 2 * ROWS_BYTES
+        return min(2 * ROWS_BYTES if large else ROWS_BYTES, memory_budget() // 8)
+
     def _double(self) -> Array:
         """A float64 array where the data live: squares of float32 numbers are summed in float64."""
         return self.xp.astype(self.eye(1), self.xp.float64)
 
     def _own(self, values: Array) -> Array:
         """Copy a block of a file: its buffer will be used again."""
-        return values if self.resident else np.array(values)
+        if self.resident:
+            return values
+        return values.clone() if is_tensor(values) else np.array(values)
+
+
+def _precision(device: Any, dtype: Any) -> str:
+    """What a certificate says of products of tensors."""
+    if getattr(device, "type", None) is None:
+        return ""
+    mode = "accurate mode: float32 with all its digits" if "32" in str(dtype) else "double mode: float64"
+    return f"products {'on' if device.type == 'cuda' else 'by'} {describe(device)} in {mode}"
 
 
 def _part(w: Array | None, block: Any) -> Array | None:

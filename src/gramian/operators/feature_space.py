@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import is_numpy_namespace
 
 from gramian.compute import tiles
 from gramian.operators.base import Operator
 from gramian.operators.compose import _Composed
+from gramian.operators.factoring import Factored, factored
 from gramian.operators.kernel import KernelOperator
 
 __all__ = ["FeatureCentred"]
@@ -87,12 +87,24 @@ class FeatureCentred(_Composed):
 
     def to_dense(self) -> Array:
         """The matrix, written once."""
-        if not is_numpy_namespace(self.xp):
-            return super().to_dense()
-        out = np.empty(self.shape, self.dtype)
+        out = self.xp.empty(self.shape, dtype=self.dtype, **self._where())
         for start, stop, block in self.rows():
-            out[start:stop] = block
+            out[start:stop, :] = block
         return out
+
+    def tile(self, rows: slice, columns: slice, dtype: Any = None) -> Array:
+        """A new array of the entries in these rows and columns, centred and weighted while they are at hand."""
+        tile = self._plain_tile(rows, columns, dtype)
+        if self.centre:
+            m = self.means
+            tile = tile - self._narrowed(m[rows, None] + (m[columns] - self.share @ m), tile)
+        if self.root is not None:
+            tile = tile * self._narrowed(self.root[rows, None] * self.root[columns], tile)
+        return tile
+
+    def factored(self, shift: float, dtype: Any = np.float64) -> Factored:
+        """(A + λI)⁻¹ by a Cholesky factor on a device: :func:`gramian.operators.factoring.factored`."""
+        return factored(self, shift, dtype)
 
     def diagonal(self) -> Array:
         """w_i(K_ii − 2m_i + w̄ᵀKw̄), of a K that knows its diagonal: squared lengths of weighted, centred features."""
@@ -116,6 +128,16 @@ class FeatureCentred(_Composed):
         Y = self.A.matmat(self.xp.concat([V, self.share[:, None]], axis=1))
         self._means = Y[:, -1]
         return Y[:, :-1]
+
+    def _plain_tile(self, rows: slice, columns: slice, dtype: Any) -> Array:
+        """The tile of K, evaluated where K can do that."""
+        if hasattr(self.A, "tile"):
+            return self.A.tile(rows, columns, dtype)
+        tile = self.A.to_dense()[rows, columns]
+        return tile if dtype is None else self.xp.astype(tile, dtype, copy=False)
+
+    def _narrowed(self, x: Array, tile: Array) -> Array:
+        return x if x.dtype == tile.dtype else self.xp.astype(x, tile.dtype)
 
     def _weighted(self, V: Array) -> Array:
         return V if self.root is None else self.root[:, None] * V

@@ -14,7 +14,7 @@ from gramian.compute.threads import n_threads, parallel
 from gramian.operators.base import Operator
 from gramian.sources.plink import Genotypes
 
-__all__ = ["GenotypeOperator"]
+__all__ = ["GenotypeOperator", "genotype_line"]
 
 Array = Any
 Span = tuple[int, int]
@@ -73,12 +73,7 @@ class GenotypeOperator(Operator):
     ) -> None:
         self.source, self.shape = source, source.shape
         self.dtype, self.resident = np.dtype(dtype), source.resident
-        mean = mean_copies(source) if mean is None else np.asarray(mean, dtype=np.float64)
-        scale = np.ones(self.shape[1]) if scale is None else np.asarray(scale, dtype=np.float64)
-        for name, given in (("mean", mean), ("scale", scale)):
-            if given.shape != (self.shape[1],):
-                raise ValueError(f"{name} has the shape {given.shape}; there are {self.shape[1]} SNPs.")
-        self.line = np.stack([1 / scale, -mean / scale], axis=1)  # z = (g − ḡ)/s as a straight line in g
+        self.line = genotype_line(source, mean, scale)
         self.progress = progress
         self._passes = 0
 
@@ -98,6 +93,10 @@ class GenotypeOperator(Operator):
         A = cls(source, np.zeros(source.shape[1]), **options)
         A.line = np.tile([0.0, 1.0], (source.shape[1], 1))
         return A
+
+    def seen(self) -> GenotypeOperator:
+        """1 where there is a call and 0 where it is missing, for the same genotypes: see :meth:`observed`."""
+        return GenotypeOperator.observed(self.source, dtype=self.dtype, progress=self.progress)
 
     @property
     def passes(self) -> int:
@@ -247,6 +246,19 @@ def _mirror(K: Array) -> None:
         own = K[start:stop, start:stop]
         own[:] = np.tril(own) + np.tril(own, -1).T
         K[start:stop, stop:] = K[stop:, start:stop].T
+
+
+def genotype_line(
+    source: Genotypes, mean: npt.ArrayLike | None, scale: npt.ArrayLike | None
+) -> npt.NDArray[np.float64]:
+    """(1/s, −ḡ/s) of each SNP: z = (g − ḡ)/s as a straight line in g; the mean copies and 1 where not given."""
+    p = source.shape[1]
+    mean = mean_copies(source) if mean is None else np.asarray(mean, dtype=np.float64)
+    scale = np.ones(p) if scale is None else np.asarray(scale, dtype=np.float64)
+    for name, given in (("mean", mean), ("scale", scale)):
+        if given.shape != (p,):
+            raise ValueError(f"{name} has the shape {given.shape}; there are {p} SNPs.")
+    return np.stack([1 / scale, -mean / scale], axis=1)
 
 
 def mean_copies(source: Genotypes) -> npt.NDArray[np.float64]:

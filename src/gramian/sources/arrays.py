@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy.typing as npt
 import scipy.sparse as sp
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from gramian.sources.base import Block, Source
 
 __all__ = ["DenseSource", "SparseSource", "TensorSource"]
+
+CARD_BYTES = 2**31  # of a block of float64 numbers on a card, whose loops cut it further
 
 
 def _two_dimensional(X: Any) -> tuple[int, int]:
@@ -95,8 +97,11 @@ class TensorSource(Source):
         if getattr(X, "requires_grad", False):
             X = X.detach()
         self.values, self.dtype, self.feature_names = X, X.dtype, feature_names
+        self.device = device(X)
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """Yield views of the tensor."""
+        """Yield views of the tensor: few on a card, where memory is plenty and each block costs a wait."""
+        if rows is None and getattr(self.device, "type", "cpu") != "cpu":
+            rows = max(1, CARD_BYTES // (8 * max(1, self.shape[1])))
         for start, stop in self.ranges(rows, self.shape[1] * 8):
             yield Block(start, stop, self.values[start:stop, :])

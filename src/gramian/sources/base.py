@@ -38,6 +38,8 @@ class Source(ABC):
         The dtype of the stored values.
     xp : module
         Array namespace of the blocks.
+    device : device or None
+        Where the blocks of tensors are; None for NumPy and scipy.sparse.
     feature_names : list of str or None
         Names of the columns, where the data bring them.
     sparse : bool
@@ -49,6 +51,7 @@ class Source(ABC):
     shape: tuple[int, int]
     dtype: Any
     xp: Any = np
+    device: Any = None
     feature_names: list[str] | None = None
     sparse: bool = False
     resident: bool = True

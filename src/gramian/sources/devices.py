@@ -1,30 +1,53 @@
-"""Data on a graphics card, as torch tensors."""
+"""Data on a graphics card, as torch tensors: all of them, or a block at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import array_api_compat
 import numpy as np
+import numpy.typing as npt
 
-from gramian.compute.devices import load_torch
-from gramian.sources.arrays import TensorSource
-from gramian.sources.base import Source
+from gramian.compute.devices import free_bytes, host, load_torch, put, refuse_beyond_device, resolve, torch_dtype
+from gramian.compute.threads import parallel
+from gramian.sources.arrays import DenseSource, TensorSource
+from gramian.sources.base import Block, Source, memory_budget
 
-__all__ = ["to_device"]
+__all__ = ["StreamedSource", "to_device", "to_host"]
+
+Array = npt.NDArray[Any]
+
+BLOCK_BYTES = 2**26  # of a block on its way: long enough for the bus, short beside any card
+WHOLE = 0.5  # of the free memory of a device: data that take more are sent block by block, every pass anew
+KEPT = (
+    "bool",
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+)  # dtypes that torch has too
+PIECE = 2**20  # numbers that a thread copies at a time
 
 
-def to_device(source: Source, device: str) -> TensorSource:
-    """Return all rows of a dense source as one tensor on a device.
+def to_device(source: Source, device: Any) -> Source:
+    """Return a dense source on a device: as one tensor where it takes at most half of what is free, else streamed.
 
     Parameters
     ----------
     source : Source
-        What is read, whole.
-    device : str
-        "cuda", "cuda:1", "mps", …; "cpu" is a tensor of torch's own on the CPU.
+        What is read.
+    device : str or torch.device
+        "cuda", "cuda:1", …; "cpu" is torch on the CPU.
 
     Returns
     -------
-    TensorSource
-        The same numbers, in the same precision where the device has it.
+    TensorSource or StreamedSource
+        The same numbers, in the same dtype where torch has it, else in float64.
 
     Examples
     --------
@@ -33,15 +56,142 @@ def to_device(source: Source, device: str) -> TensorSource:
     >>> to_device(gramian.open(np.ones((3, 2))), "cpu")  # doctest: +SKIP
     TensorSource(3 x 2, torch.float64)
     """
-    torch = load_torch(device)
+    device = resolve(device) or load_torch(device).device("cpu")
     if source.sparse:
-        raise ValueError(f"sparse data are fitted on the CPU; device {device!r} takes dense ones.")
-    narrow = source.dtype == np.float32 or device.startswith("mps")
-    try:
-        out = torch.empty(source.shape, dtype=torch.float32 if narrow else torch.float64, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device {device!r} cannot be used: {str(error).splitlines()[0]}") from error
-    for block in source.blocks():
-        values = np.array(block.values, dtype=np.float32 if narrow else np.float64)
-        out[block.start : block.stop] = torch.from_numpy(values).to(device)
-    return TensorSource(out, source.feature_names)
+        raise ValueError(
+            f"Sparse data are fitted on the CPU: use device='cpu', or dense data for device {str(device)!r}."
+        )
+    if device.type == "mps":
+        raise ValueError(f"device {str(device)!r} has no float64, which the statistics need. Use 'cpu' or 'cuda'.")
+    if isinstance(source, TensorSource):
+        return TensorSource(source.values.to(device), source.feature_names)
+    if source.shape[0] * _row_bytes(source) > WHOLE * free_bytes(device):
+        return StreamedSource(source, device)
+    if device.type == "cpu" and isinstance(source, DenseSource):
+        return TensorSource(put(source.values, device, _dtype(source)), source.feature_names)
+    return TensorSource(_uploaded(source, device), source.feature_names)
+
+
+def to_host(source: Source) -> Source:
+    """Return a source whose blocks NumPy can read: itself, unless its tensors are on a card.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.sources.devices import to_host
+    >>> to_host(gramian.open(np.ones((3, 2))))
+    DenseSource(3 x 2, float64)
+    """
+    if isinstance(source, StreamedSource):
+        return source.source
+    if isinstance(source, TensorSource) and getattr(source.device, "type", "cpu") != "cpu":
+        return DenseSource(host(source.values), source.feature_names)
+    return source
+
+
+class StreamedSource(Source):
+    """The rows of a source as tensors on a device, a block at a time: for data larger than the device's memory.
+
+    The next block travels, through pinned memory and on a stream of its own, while the last one is worked on.
+
+    Parameters
+    ----------
+    source : Source
+        What is read: dense, in memory or in a file.
+    device : torch.device
+        Where its blocks go.
+    """
+
+    resident = False
+
+    def __init__(self, source: Source, device: Any) -> None:
+        self.source, self.device = source, device
+        self.shape, self.feature_names = source.shape, source.feature_names
+        self.dtype = torch_dtype(_dtype(source))
+        self.xp = array_api_compat.array_namespace(load_torch(device).empty(0))
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield blocks in two tensors in turn, which are not written again before what was queued with them is done."""
+        rows = _block_rows(self.source) if rows is None else min(rows, self.shape[0])
+        remedy = "Free memory there, or set scikit-learn's working_memory lower, which makes blocks shorter."
+        refuse_beyond_device(2 * rows * _row_bytes(self.source), self.device, f"Two blocks of {rows} rows", remedy)
+        torch = load_torch(self.device)
+        places = [torch.empty((rows, self.shape[1]), dtype=self.dtype, device=self.device) for _ in range(2)]
+        link = _Link((rows, self.shape[1]), self.dtype, self.device)
+        for i, block in enumerate(self.source.blocks(rows)):
+            out = places[i % 2][: block.stop - block.start]
+            link.send(block.values, out, after=link.work[i % 2])
+            yield Block(block.start, block.stop, out)
+            link.work[i % 2] = link.mark()  # the caller has queued all that it does with this block
+
+
+class _Link:
+    """Two pinned buffers and a stream: copies to a card beside the arithmetic there; on the CPU, plain copies."""
+
+    def __init__(self, shape: tuple[int, int], dtype: Any, device: Any) -> None:
+        self.torch, self.device, self.count = load_torch(device), device, 0
+        self.card = device.type == "cuda"
+        self.buffers = [self.torch.empty(shape, dtype=dtype, pin_memory=True) for _ in range(2)] if self.card else []
+        self.stream: Any = self.torch.cuda.Stream(device) if self.card else None
+        self.sent: list[Any] = [None, None]  # after these a buffer may be filled again
+        self.work: list[Any] = [None, None]  # after these what a buffer was copied to may be overwritten
+
+    def mark(self) -> Any:
+        """Return an event behind all that was queued so far."""
+        return self.torch.cuda.current_stream(self.device).record_event() if self.card else None
+
+    def send(self, values: Any, out: Any, after: Any = None) -> None:
+        """Copy a block of NumPy numbers to its place on the device, once the event ``after`` has passed there."""
+        if not self.card:
+            _fill(out, values)
+            return
+        i, self.count = self.count % 2, self.count + 1
+        if self.sent[i] is not None:
+            self.sent[i].synchronize()
+        buffer = self.buffers[i][: out.shape[0]]
+        _fill(buffer, values)
+        if after is not None:
+            self.stream.wait_event(after)
+        with self.torch.cuda.stream(self.stream):
+            out.copy_(buffer, non_blocking=True)
+        self.sent[i] = self.stream.record_event()
+        self.torch.cuda.current_stream(self.device).wait_event(self.sent[i])
+
+
+def _uploaded(source: Source, device: Any) -> Any:
+    """All rows as one tensor."""
+    rows, dtype = _block_rows(source), torch_dtype(_dtype(source))
+    out = load_torch(device).empty(source.shape, dtype=dtype, device=device)
+    link = _Link((rows, source.shape[1]), dtype, device)
+    after = link.mark()  # the memory may have been another tensor's until now
+    for block in source.blocks(rows):
+        link.send(block.values, out[block.start : block.stop], after)
+    return out
+
+
+def _fill(out: Any, values: Array) -> None:
+    """Copy numbers of any dtype and order into a tensor on the CPU, by all threads."""
+    there: Array = out.numpy()
+    step = max(1, PIECE // max(1, there.shape[1]))
+    pieces = [slice(i, i + step) for i in range(0, len(there), step)]
+
+    def work(share: Sequence[slice]) -> None:
+        for piece in share:
+            np.copyto(there[piece], values[piece], casting="unsafe")
+
+    parallel(work, pieces)
+
+
+def _dtype(source: Source) -> np.dtype[Any]:
+    """The dtype that numbers have on a device."""
+    return np.dtype(source.dtype.name if source.dtype.name in KEPT else "float64")
+
+
+def _row_bytes(source: Source) -> int:
+    return int(source.shape[1] * _dtype(source).itemsize)
+
+
+def _block_rows(source: Source) -> int:
+    """Rows of a block on its way: at most an eighth of ``working_memory``."""
+    size = min(BLOCK_BYTES, memory_budget() // 8)
+    return max(1, min(source.shape[0], size // max(1, _row_bytes(source))))

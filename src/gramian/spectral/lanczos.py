@@ -87,7 +87,7 @@ class BlockLanczos:
         return self._store[: self.d, :].T @ self._native(S)
 
     def _native(self, S: Matrix) -> Array:
-        return self.xp.asarray(np.ascontiguousarray(S), dtype=self._store.dtype, **beside(self._store))
+        return self.xp.asarray(np.array(S, order="C"), dtype=self._store.dtype, **beside(self._store))
 
     def _project(self, W: Array, d: int) -> tuple[Matrix, Array]:
         """Coefficients of W in the first d basis vectors, and what is left.
@@ -131,7 +131,7 @@ class BlockLanczos:
         """Orthogonal to the basis and within itself, to rounding."""
         for _ in range(2):
             Qt = self._store[: self.d, :]
-            Q = self.xp.linalg.qr(Q - Qt.T @ (Qt @ Q))[0]
+            Q = thin_qr(self.xp, Q - Qt.T @ (Qt @ Q))[0]
         return Q
 
     def _restart(self, keep: int) -> None:

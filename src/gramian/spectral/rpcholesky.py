@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_namespace
 from scipy.linalg import solve_triangular
+
+from gramian.spectral.rayleigh import small
 
 __all__ = ["PivotedCholesky", "rp_cholesky"]
 
+Array = Any  # of NumPy, or a tensor where the columns live
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 ROUNDING = 100  # a pivot below this many ε of its entry of the diagonal is rounding
 PROMISED = 2e-12  # ... and one below this part of it too: no better are values of kernels in float64, of rows far out
+DTYPES = ("float64", "float32")
+BLOCK = 2**27  # bytes of F on a device that are squared, or made wider, at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +34,7 @@ class PivotedCholesky:
     ----------
     indices : ndarray of shape (k,)
         The landmarks, in the order they were chosen; fewer than asked for where K has a lower rank.
-    factor : ndarray of shape (n, k)
+    factor : ndarray of shape (n, k), or a tensor where the columns live
         F; its rows at the landmarks are a lower triangular matrix.
     trace : float
         tr(K − K̂), which bounds the error of every eigenvalue: 0 ≤ λ_i(K) − λ_i(K̂) ≤ tr(K − K̂).
@@ -39,7 +45,7 @@ class PivotedCholesky:
     """
 
     indices: Indices
-    factor: Matrix
+    factor: Array
     trace: float
     total: float
     columns: int
@@ -50,18 +56,20 @@ class PivotedCholesky:
 
     def table(self) -> dict[str, Any]:
         """Return the landmarks in order, and the share of the trace that each took."""
-        taken = np.sum(self.factor**2, axis=0) / (self.total if self.total > 0 else 1.0)
-        return {"landmark": self.indices, "share": taken}
+        taken = sum(_squares(self.factor[rows, :], axis=0) for rows in _blocks(self.factor))
+        return {"landmark": self.indices, "share": taken / (self.total if self.total > 0 else 1.0)}
 
 
 def rp_cholesky(
-    diagonal: Vector,
+    diagonal: Any,
     columns: Callable[..., Any],
     k: int,
     *,
     block: int | None = None,
     seed: int = 0,
     start: PivotedCholesky | None = None,
+    dtype: str = "float64",
+    epsilon: float | None = None,
 ) -> PivotedCholesky:
     r"""Factor K ≈ FFᵀ from at most k columns, each drawn in proportion to what is left of its entry of the diagonal.
 
@@ -70,9 +78,13 @@ def rp_cholesky(
     accepted with the probability that makes them the same as if drawn one by one (Epperly, Tropp and Webber, 2024):
     what is left of the diagonal entry after those accepted before it, over what it was when the block was proposed.
 
+    F lives where the columns do: on the card where they are tensors there, with every product of n rows. What is left
+    of the diagonal, the draws and the small blocks of the proposals are NumPy's in float64 wherever that is, so that
+    the same seed draws the same landmarks as far as rounding allows.
+
     Parameters
     ----------
-    diagonal : ndarray of shape (n,)
+    diagonal : array of shape (n,)
         k(x, x).
     columns : callable
         ``columns(indices)`` gives the columns of K as an (n, b) array, ``columns(indices, rows)`` some rows of them:
@@ -86,6 +98,11 @@ def rp_cholesky(
     start : PivotedCholesky, optional
         A factor of the same matrix to continue: its landmarks stay, and the next ones are drawn as if they had been
         drawn in one go (by other random numbers, so they are not the same ones).
+    dtype : {"float64", "float32"}, default="float64"
+        Of F. In float32, which takes half the memory, what is left below a hundred thousandth of the diagonal is
+        rounding.
+    epsilon : float, optional
+        Relative error of the columns; the rounding unit of their dtype where not given.
 
     Returns
     -------
@@ -101,15 +118,16 @@ def rp_cholesky(
     >>> rp_cholesky(np.diagonal(K), lambda j, i=slice(None): K[i][:, j], 3)
     PivotedCholesky(2 landmarks of 3, 0 of the trace left)
     """
-    own = np.asarray(diagonal, dtype=np.float64)
-    _check(own, k)
+    own = small(_array(diagonal))
+    _check(own, k, dtype)
     block = max(1, min(128, k // 10)) if block is None else block
     if block < 1:
         raise ValueError(f"block must be a positive number of proposals, got {block!r}.")
-    noise = _noise(own, columns)
-    F, chosen = _begun(len(own), k, start)
+    first = _array(columns(np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)))
+    F, chosen = _begun(len(own), k, start, first, dtype)
+    noise = _noise(own, first, F, epsilon)
     rng = np.random.default_rng([seed, len(chosen)] if len(chosen) else seed)
-    left = _left(own - np.sum(F[:, : len(chosen)] ** 2, axis=1), chosen, noise)
+    left = _left(own - _lengths(F[:, : len(chosen)]), chosen, noise)
     while len(chosen) < k and np.any(left > 0):
         proposals = rng.choice(len(left), size=block, p=left / left.sum())
         accepted, L = _accepted(proposals, left, F[:, : len(chosen)], columns, rng, noise)
@@ -119,21 +137,28 @@ def rp_cholesky(
             continue
         _extend(F, chosen, accepted, L, columns)
         chosen = np.concatenate([chosen, accepted])
-        left = _left(left - np.sum(F[:, len(chosen) - len(accepted) : len(chosen)] ** 2, axis=1), chosen, noise)
-    factor = np.ascontiguousarray(F[:, : len(chosen)])
-    return PivotedCholesky(chosen, factor, float(left.sum()), float(own.sum()), len(chosen))
+        left = _left(left - _lengths(F[:, len(chosen) - len(accepted) : len(chosen)]), chosen, noise)
+    return PivotedCholesky(chosen, _cut(F, len(chosen)), float(left.sum()), float(own.sum()), len(chosen))
 
 
-def _begun(n: int, k: int, start: PivotedCholesky | None) -> tuple[Matrix, Indices]:
-    """Room for k columns of F, with those of an earlier factor in their place."""
-    F = np.zeros((n, k))
+def _begun(n: int, k: int, start: PivotedCholesky | None, like: Array, dtype: str) -> tuple[Array, Indices]:
+    """Room for k columns of F where the columns of K live, with those of an earlier factor in their place."""
+    xp = array_namespace(like)
+    F = xp.zeros((n, k), dtype=getattr(xp, dtype), device=device(like))
     if start is None:
         return F, np.empty(0, dtype=np.intp)
     if start.factor.shape[0] != n:
         raise ValueError(f"start is a factor of {start.factor.shape[0]} rows, and the diagonal has {n}.")
     done = min(k, start.factor.shape[1])
-    F[:, :done] = start.factor[:, :done]
+    F[:, :done] = xp.asarray(start.factor[:, :done], device=device(like))
     return F, start.indices[:done].copy()
+
+
+def _cut(F: Array, k: int) -> Array:
+    """The columns that were written; on a device without a second copy, unless that frees more than half."""
+    if is_numpy_namespace(array_namespace(F)):
+        return np.ascontiguousarray(F[:, :k])
+    return F[:, :k] if 2 * k >= F.shape[1] else array_namespace(F).asarray(F[:, :k], copy=True)
 
 
 def _left(rest: Vector, chosen: Indices, noise: Vector) -> Vector:
@@ -146,7 +171,7 @@ def _left(rest: Vector, chosen: Indices, noise: Vector) -> Vector:
     return rest
 
 
-def _check(diagonal: Vector, k: int) -> None:
+def _check(diagonal: Vector, k: int, dtype: str) -> None:
     if diagonal.ndim != 1 or not np.all(np.isfinite(diagonal)):
         raise ValueError("The diagonal must be a vector of finite numbers.")
     if len(diagonal) and diagonal.min() < 0:
@@ -156,20 +181,24 @@ def _check(diagonal: Vector, k: int) -> None:
         )
     if not 1 <= k <= len(diagonal):
         raise ValueError(f"k must be between 1 and the {len(diagonal)} rows, got {k}.")
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype of the factor must be one of {', '.join(DTYPES)}; got {dtype!r}.")
 
 
-def _noise(diagonal: Vector, columns: Callable[..., Any]) -> Vector:
-    """What rounding leaves of an entry of the diagonal, in the dtype that columns come in."""
-    first = np.zeros(1, dtype=np.intp)
-    dtype = np.result_type(np.asarray(columns(first, first)).dtype, np.float32)
-    return np.asarray(max(ROUNDING * float(np.finfo(dtype).eps), PROMISED) * diagonal)
+def _noise(diagonal: Vector, like: Array, F: Array, epsilon: float | None) -> Vector:
+    """What rounding leaves of an entry of the diagonal, of columns as they come and of the factor as it is kept."""
+    xp = array_namespace(like)
+    of_columns = float(xp.finfo(xp.result_type(like.dtype, xp.float32)).eps) if epsilon is None else epsilon
+    eps = max(of_columns, float(xp.finfo(F.dtype).eps))
+    return np.asarray(max(ROUNDING * eps, PROMISED) * diagonal)
 
 
 def _accepted(
-    proposals: Indices, left: Vector, F: Matrix, columns: Callable[..., Any], rng: np.random.Generator, noise: Vector
+    proposals: Indices, left: Vector, F: Array, columns: Callable[..., Any], rng: np.random.Generator, noise: Vector
 ) -> tuple[Indices, Matrix]:
     """Go through the proposals as a Cholesky factorisation of their block does; keep those the dice allow."""
-    H = np.asarray(columns(proposals, proposals), dtype=np.float64) - F[proposals] @ F[proposals].T
+    S = _wide(_rows(F, proposals))
+    H = small(_wide(_array(columns(proposals, proposals))) - S @ S.T)
     before, dice = left[proposals], rng.random(len(proposals))
     keep: list[int] = []
     L = np.zeros((len(proposals), len(proposals)))  # rows: proposals, columns: those accepted
@@ -182,10 +211,63 @@ def _accepted(
     return proposals[keep], L[keep][:, : len(keep)]
 
 
-def _extend(F: Matrix, chosen: Indices, accepted: Indices, L: Matrix, columns: Callable[..., Any]) -> None:
+def _extend(F: Array, chosen: Indices, accepted: Indices, L: Matrix, columns: Callable[..., Any]) -> None:
     """Write the next columns of F: (K_{:,S} − F F_Sᵀ) L⁻ᵀ, which are 0 at earlier landmarks and L at S."""
     done = len(chosen)
-    G = np.asarray(columns(accepted), dtype=np.float64) - F[:, :done] @ F[accepted, :done].T
-    new = solve_triangular(L, G.T, lower=True, check_finite=False).T
-    new[chosen], new[accepted] = 0.0, np.tril(L)
+    S = _wide(_rows(F[:, :done], accepted))
+    new = _times_inverse(_less(_wide(_array(columns(accepted))), F[:, :done], S), L)
+    new[_index(F, chosen), :] = 0.0
+    new[_index(F, accepted), :] = array_namespace(F).asarray(np.tril(L), device=device(F))
     F[:, done : done + len(accepted)] = new
+
+
+def _less(G: Array, F: Array, S: Array) -> Array:
+    """G − FSᵀ in float64; of a factor in float32 some rows at a time."""
+    if F.dtype == G.dtype:
+        return G - F @ S.T
+    return array_namespace(F).concat([G[rows, :] - _wide(F[rows, :]) @ S.T for rows in _blocks(F)], axis=0)
+
+
+def _times_inverse(G: Array, L: Matrix) -> Array:
+    """G L⁻ᵀ, where G lives."""
+    xp = array_namespace(G)
+    if is_numpy_namespace(xp):
+        return solve_triangular(L, G.T, lower=True, check_finite=False).T
+    upper = xp.asarray(L, dtype=G.dtype, device=device(G)).T
+    return xp.linalg.solve_triangular(upper, G, upper=True, left=False)
+
+
+def _array(x: Any) -> Array:
+    return x if is_array_api_obj(x) else np.asarray(x)
+
+
+def _wide(x: Array) -> Array:
+    """In float64, where x lives; x itself where it is."""
+    xp = array_namespace(x)
+    return xp.astype(x, xp.float64, copy=False)
+
+
+def _index(F: Array, rows: Indices) -> Array:
+    xp = array_namespace(F)
+    return rows if is_numpy_namespace(xp) else xp.asarray(rows, device=device(F))
+
+
+def _rows(F: Array, rows: Indices) -> Array:
+    return array_namespace(F).take(F, _index(F, rows), axis=0)
+
+
+def _blocks(F: Array) -> list[slice]:
+    """All rows at once in NumPy, as many as fit into a buffer on a device."""
+    n, width = F.shape
+    step = n if is_numpy_namespace(array_namespace(F)) else max(1, BLOCK // (8 * max(1, width)))
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)] if n else []
+
+
+def _squares(F: Array, axis: int) -> Vector:
+    """Sums of squares of rows or columns, in float64."""
+    return small(array_namespace(F).sum(_wide(F) ** 2, axis=axis))
+
+
+def _lengths(F: Array) -> Vector:
+    """Squared lengths of the rows."""
+    return np.concatenate([_squares(F[rows, :], axis=1) for rows in _blocks(F)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,11 @@ from gramian.spectral.rayleigh import (
     Triplets,
     check_k,
     default_tolerance,
-    epsilon,
     norms,
     random_block,
     small,
     spectrum,
+    thin_qr,
     warn_unless_converged,
 )
 
@@ -30,9 +32,8 @@ Vector = npt.NDArray[np.float64]
 
 SQRT2 = 2.0**0.5
 BASIS_LIMIT = 1000  # the projected eigenproblem takes 0.15 s at 1,000 and grows with the cube
-NARROW_FLOOR = 2e-7  # residual below which products in float32 are of no more help
-NOISY = 10.0  # times the tolerance that float32 may miss it by for a single step to mend it
-MARGIN = 0.5  # of the tolerance, to be met by what products in float32 say of themselves
+NOISY = 10.0  # times the tolerance that a twin may miss it by for a single step with K to mend it
+MARGIN = 0.5  # of the tolerance, to be met by what products in fewer digits say of themselves
 SPARE = 8  # vectors beyond k that the last projection keeps
 LEAST_BLOCK = 24  # one product with 24 vectors costs as much as one and a half with 10, and three in four are spared
 
@@ -44,7 +45,12 @@ class SymmetricKrylov:
     As ``scipy.sparse.linalg.eigsh``, but a block at a time, because evaluating a kernel costs more than multiplying by
     it: one product with b vectors costs little more than one with a single vector. Where a twin of K in float32 is
     given, the iteration runs on the twin, at twice the speed, and the last projection and the residuals, which are what
-    is certified, are made with K.
+    is certified, are made with K. On a card there are two twins, the first with fewer digits than float32 has.
+
+    A twin is iterated until it says of itself that half the tolerance is met. What its products got wrong is as good as
+    random from row to row, and a product with the next more precise map averages it out: one such step follows each
+    twin. If K then finds the tolerance missed by up to ten times, one step with K mends it; otherwise the next map
+    goes on from the vectors found.
 
     Parameters
     ----------
@@ -72,8 +78,22 @@ class SymmetricKrylov:
     max_products: int = 300
     seed: int = 0
 
-    def __call__(self, K: Operator, k: int, reason: str = "asked for", *, twin: Operator | None = None) -> Spectrum:
-        """Return the k largest eigenpairs of K, as a Spectrum whose ``values`` are eigenvalues."""
+    def __call__(
+        self, K: Operator, k: int, reason: str = "asked for", *, twin: Operator | Sequence[Operator] | None = None
+    ) -> Spectrum:
+        """Return the k largest eigenpairs of K, as a Spectrum whose ``values`` are eigenvalues.
+
+        Parameters
+        ----------
+        K : Operator of shape (n, n)
+            Symmetric.
+        k : int
+            Pairs.
+        reason : str
+            For the certificate.
+        twin : Operator or sequence of Operators, optional
+            K with fewer digits; of several the coarsest first.
+        """
         result = self.attempt(K, k, reason, twin=twin)
         warn_unless_converged(
             result.certificate,
@@ -81,61 +101,95 @@ class SymmetricKrylov:
         )
         return result
 
-    def attempt(self, K: Operator, k: int, reason: str, *, twin: Operator | None = None) -> Spectrum:
+    def attempt(
+        self, K: Operator, k: int, reason: str, *, twin: Operator | Sequence[Operator] | None = None
+    ) -> Spectrum:
         """Do the same without a warning."""
         if K.shape[0] != K.shape[1]:
             raise ValueError(f"A symmetric map is square; this one has the shape {K.shape}.")
         tol, k = default_tolerance(K) if self.tol is None else self.tol, check_k(K, k)
-        maps = [K] if twin is None else [twin, K]
-        before = sum(A.passes for A in maps)
+        twins = [] if twin is None else [twin] if isinstance(twin, Operator) else list(twin)
+        before = sum(A.passes for A in (*twins, K))
         with K.session():
-            found = self._solve(maps, k, tol)
-        narrow = "" if twin is None else ", iterated in float32"
+            found = self._solve([*twins, K], k, tol)
+        narrow = ", iterated in float32" if twins else ""
         method = f"block Krylov on K ({self._width(K, k)} vectors a product{narrow})"
-        passes = sum(A.passes for A in maps) - before
-        return spectrum(K, found, method=method, reason=reason, passes=passes, tolerance=tol)
+        passes = sum(A.passes for A in (*twins, K)) - before
+        notes = tuple(f"iterated with {A.precision}" for A in twins if A.precision and A.passes)
+        return spectrum(K, found, method=method, reason=reason, passes=passes, tolerance=tol, notes=notes)
 
     def _solve(self, maps: list[Operator], k: int, tol: float) -> Triplets:
-        """Iterate on the twin while that helps, then on K from where the twin ended."""
-        K = maps[-1]
+        """Iterate on one twin after the other while that helps, then on K from where they ended."""
+        K, end = maps[-1], sum(A.passes for A in maps) + self.max_products
         start = random_block(K, K.shape[0], self._width(K, k), self.seed)
-        for A in maps[:-1]:
-            found, start, image = self._iterate(A, K, A.asarray(start), k, tol)
-            if tol < found.residuals.max() <= NOISY * tol:  # one step of subspace iteration takes out float32's noise
-                found, start, _ = project(K, image, k)
+        for A, finer in pairwise(maps):
+            grown = _Growth(A, A.asarray(start), k, self.seed)
+            estimate = grown.until(MARGIN * tol, lambda: sum(B.passes for B in maps) >= end)
+            start = grown.vectors(max(k, grown.lanczos.block))
+            start = start if finer is K else finer.matmat(finer.asarray(start))
+            if estimate > NOISY * tol:
+                continue
+            found, best = _mended(K, start, k, tol)
             if found.residuals.max() <= tol:
                 return found
-        return self._iterate(K, K, K.asarray(start), k, tol)[0]
+            start = K.xp.concat([best, K.asarray(start[:, k:])], axis=1)
+        return self._last(K, K.asarray(start), k, tol, lambda: sum(B.passes for B in maps) >= end)
 
     def _width(self, K: Operator, k: int) -> int:
         return min(K.shape[0], self.block or max(LEAST_BLOCK, -(-(k + 2) // 8) * 8))
 
-    def _iterate(self, A: Operator, K: Operator, start: Array, k: int, tol: float) -> tuple[Triplets, Array, Array]:
-        """Grow a Krylov space of A until its pairs satisfy K, or A's rounding keeps them from it."""
-        lanczos = BlockLanczos(A.matmat, start, A.xp, _basis(A, k, start.shape[1]), self.seed)
-        # what float32 estimates is a little off, and a projection that just fails costs two products
-        goal, before = tol if A is K else MARGIN * tol, A.passes
+    def _last(self, K: Operator, start: Array, k: int, tol: float, over: Callable[[], bool]) -> Triplets:
+        """Grow a Krylov space of K itself until its pairs satisfy it, or there is no more to be had."""
+        grown, goal = _Growth(K, start, k, self.seed), tol
         while True:
-            lanczos.extend(keep=k + lanczos.block)
-            stop = lanczos.exhausted or A.passes - before >= self.max_products
-            if lanczos.d < k:
+            estimate = grown.until(goal, over)
+            found = project(K, grown.vectors(k + SPARE), k)[0]
+            if grown.ended or over() or found.residuals.max() <= tol:
+                return found
+            goal = min(goal, estimate) / 4  # the estimate was too kind: go on a little
+
+
+class _Growth:
+    """A Krylov space of one map, grown until its Ritz pairs look good enough to themselves."""
+
+    def __init__(self, A: Operator, start: Array, k: int, seed: int) -> None:
+        self.A, self.k = A, k
+        self.lanczos = BlockLanczos(A.matmat, start, A.xp, _basis(A, k, start.shape[1]), seed)
+        # what the arithmetic of the basis cannot resolve; that of the products is another matter, for K to judge
+        self.least = 0.0 if A.dtype == A.xp.float64 else 4 * float(A.xp.finfo(A.dtype).eps)
+        self.ended = False
+
+    def until(self, goal: float, over: Callable[[], bool]) -> float:
+        """Multiply until √2‖Av − θv‖/‖A‖ of the k best pairs is below the goal, as Lanczos has it; return that."""
+        while True:
+            self.lanczos.extend(keep=self.k + self.lanczos.block)
+            self.ended = self.lanczos.exhausted
+            if self.lanczos.d < self.k:
                 continue
-            theta, _, residuals = lanczos.ritz(k)
+            theta, _, residuals = self.lanczos.ritz(self.k)
             worst = float(np.max(residuals)) / _size(theta)
-            stop = stop or (A is not K and worst <= 4 * epsilon(A))
-            if not (stop or SQRT2 * worst <= goal):
-                continue
-            # products in float64 are the dearest: of what float32 has found, only what is asked for is looked at again
-            S = lanczos.ritz(min(lanczos.d, k + SPARE if A is K else k))[1]
-            found, V, image = project(K, K.asarray(lanczos.vectors(S)), k)
-            if stop or found.residuals.max() <= tol or (A is not K and goal <= NARROW_FLOOR):
-                return found, V, image
-            goal = min(goal, SQRT2 * worst) / 4  # the estimate was too kind: go on a little
+            if self.ended or over() or worst <= self.least or SQRT2 * worst <= goal:
+                return SQRT2 * worst
+
+    def vectors(self, count: int) -> Array:
+        """The best Ritz vectors."""
+        return self.lanczos.vectors(self.lanczos.ritz(min(self.lanczos.d, count))[1])
+
+
+def _mended(K: Operator, V: Array, k: int, tol: float) -> tuple[Triplets, Array]:
+    """The k pairs that V has for K; after one step more with K where a little noise is all that is wrong with them.
+
+    Products in float64 are the dearest: of what a twin has found, only what is asked for is looked at again.
+    """
+    found, best, image = project(K, K.asarray(V[:, :k]), k)
+    if tol < found.residuals.max() <= NOISY * tol:
+        found, best, _ = project(K, image, k)
+    return found, best
 
 
 def project(K: Operator, V: Array, k: int) -> tuple[Triplets, Array, Array]:
     """The k best eigenpairs in span(V) with residuals √2‖Kv − λv‖/‖K‖, all vectors, and K times them: one product."""
-    Q = K.xp.linalg.qr(V)[0]
+    Q = thin_qr(K.xp, V)[0]
     Y = K.matmat(Q)
     H = small(Q.T @ Y)
     theta, Z = np.linalg.eigh((H + H.T) / 2)

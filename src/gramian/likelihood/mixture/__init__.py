@@ -32,7 +32,8 @@ from gramian.likelihood.mixture.models import MODELS, covariance_parameters, fre
 from gramian.likelihood.mixture.moments import TwoNormals, central_moments, two_normals
 from gramian.likelihood.mixture.parameters import Mixture
 from gramian.likelihood.mixture.prior import Prior
-from gramian.likelihood.mixture.statistics import Data, Rows, Statistics
+from gramian.likelihood.mixture.rows import Rows
+from gramian.likelihood.mixture.statistics import Data, Statistics
 from gramian.likelihood.mixture.stepwise import Stepwise
 
 __all__ = [

@@ -3,6 +3,9 @@ r"""Expectation-maximisation that never falls, is accelerated, and ends by its g
 EM is a map of the statistics to themselves, T → E(M(T)). Three of them in a row are extrapolated (SQUAREM, Varadhan and
 Roland 2008), statistics rather than parameters: every mixture then comes from a maximisation step, so it obeys the
 model, the prior and the constraints, whatever was extrapolated. What does not raise the objective is not taken.
+
+Where a device is quicker in a mode of less precision, the first steps are made in that: until the gradient is no larger
+than the mode's errors can make it. All others, the objective and the certificate are from statistics in float64.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from gramian.likelihood.mixture.diagnosis import Diagnosis, diagnose
 from gramian.likelihood.mixture.maximise import Maximiser, step_length
 from gramian.likelihood.mixture.parameters import Mixture
 from gramian.likelihood.mixture.prior import Prior
+from gramian.likelihood.mixture.rows import Rows
 from gramian.likelihood.mixture.squarem import blend, length, possible
 from gramian.likelihood.mixture.statistics import Data, Statistics
 from gramian.results import Optimum
@@ -26,6 +30,7 @@ from gramian.results import Optimum
 __all__ = ["Fit", "fit_mixture"]
 
 Array = npt.NDArray[np.float64]
+Watch = Callable[[int, float], None]  # is told the number of steps and the log-likelihood
 
 LONGEST = 1024.0  # times a step that may be extrapolated
 ROUNDING = 1e-13  # of the objective, that a step may lose
@@ -72,7 +77,7 @@ def fit_mixture(
     tol: float = 1e-5,
     max_iterations: int = 1000,
     accelerate: bool = True,
-    watch: Callable[[int, float], None] | None = None,
+    watch: Watch | None = None,
 ) -> Fit:
     r"""Maximise the likelihood of a mixture.
 
@@ -112,14 +117,39 @@ def fit_mixture(
     """
     step = Maximiser(start.model, Prior.floor(data)) if maximiser is None else maximiser
     step.constraints.check(start)
-    climb = _Climb(data, step)
     with quiet_blas():
-        at, trace, idle = _climbed(climb, start.measured_from(data.origin), tol, max_iterations, accelerate, watch)
+        first = start.measured_from(data.origin)
+        near, before, notes = _approached(data, first, step, tol, max_iterations, accelerate, watch)
+        climb = _Climb(data, step, before=before, notes=notes)
+        at, trace, idle = _climbed(climb, near, tol, max_iterations - before, accelerate, watch)
     return _fit(at, climb, np.array(trace), tol, ACCELERATED if accelerate else PLAIN, idle >= IDLE)
 
 
+def _approached(
+    data: Data, start: Mixture, step: Maximiser, tol: float, most: int, accelerate: bool, watch: Watch | None
+) -> tuple[Mixture, int, tuple[str, ...]]:
+    """Steps in a quicker mode, if there is one: where they lead, how many they were, and what to say of the modes.
+
+    A relative error e of the statistics moves a step by up to e√n(1 + d) standard errors: so far they are of use.
+    """
+    if not isinstance(data, Rows) or not data.precision:
+        return start, 0, ()
+    rough = data.rough(start) if most > 0 else None
+    if rough is None or rough.tolerance is None:
+        return start, 0, (data.precision,)
+    climb = _Climb(rough, step, rough.tolerance)
+    blur = rough.tolerance * float(np.sqrt(data.weight)) * (1 + len(data.origin))
+    at, _, _ = _climbed(climb, start, max(tol, blur), most, accelerate, watch)
+    steps = climb.passes - 1
+    return (
+        at.mixture,
+        steps,
+        (data.precision, f"before the objective's first value, {steps} steps with {rough.precision}"),
+    )
+
+
 def _climbed(
-    climb: _Climb, start: Mixture, tol: float, most: int, accelerate: bool, watch: Callable[[int, float], None] | None
+    climb: _Climb, start: Mixture, tol: float, most: int, accelerate: bool, watch: Watch | None
 ) -> tuple[_Place, list[float], int]:
     """Steps until the gradient is small, or nothing is gained, or there were enough: the end, heights, idle rounds."""
     at, trace = climb.first_step(start, tol if most > 0 else np.inf)
@@ -129,10 +159,10 @@ def _climbed(
             new, heights, bound = climb.three_steps(at, bound)
         else:
             new, heights = climb.one_step(at)
-        idle = 0 if _gained(at, new) or new.slope < at.slope else idle + 1
+        idle = 0 if climb.gained(at, new) or new.slope < at.slope else idle + 1
         trace, at = trace + heights, new
         if watch is not None:
-            watch(climb.passes - 1, at.stats.log_likelihood)
+            watch(climb.before + climb.passes - 1, at.stats.log_likelihood)
     return at, trace, idle
 
 
@@ -158,22 +188,22 @@ class _Place:
         return step_length(self.mixture, self.next, self.stats.weight) if same else np.inf
 
 
-def _holds(before: _Place, after: _Place) -> bool:
-    """Whether a step goes up, or down by no more than the rounding of sums."""
-    return bool(after.height >= before.height - ROUNDING * (abs(before.height) + before.stats.weight))
-
-
-def _gained(before: _Place, after: _Place) -> bool:
-    """Whether the objective has risen by more than the rounding of its sum."""
-    rounding = 4 * np.finfo(float).eps * (abs(before.height) + before.stats.weight)
-    return bool(after.height > before.height + rounding)
-
-
 class _Climb:
-    """The passes over the data, counted."""
+    """The passes over the data, counted; ``error`` is that of sums, relative, ``before`` the steps made already."""
 
-    def __init__(self, data: Data, step: Maximiser) -> None:
-        self.data, self.step, self.passes = data, step, 0
+    def __init__(
+        self, data: Data, step: Maximiser, error: float = 0.0, before: int = 0, notes: tuple[str, ...] = ()
+    ) -> None:
+        self.data, self.step, self.error, self.before, self.notes, self.passes = data, step, error, before, notes, 0
+
+    def holds(self, old: _Place, new: _Place) -> bool:
+        """Whether a step goes up, or down by no more than the rounding of sums."""
+        return bool(new.height >= old.height - max(ROUNDING, self.error) * (abs(old.height) + old.stats.weight))
+
+    def gained(self, old: _Place, new: _Place) -> bool:
+        """Whether the objective has risen by more than the rounding of its sum."""
+        rounding = max(4 * np.finfo(float).eps, self.error) * (abs(old.height) + old.stats.weight)
+        return bool(new.height > old.height + rounding)
 
     def look(self, mixture: Mixture) -> _Place:
         self.passes += 1
@@ -185,12 +215,12 @@ class _Climb:
         if at.slope <= tol:
             return at, [at.height]
         new = self.look(at.next)
-        return new, [at.height, new.height] if _holds(at, new) else [new.height]
+        return new, [at.height, new.height] if self.holds(at, new) else [new.height]
 
     def one_step(self, at: _Place) -> tuple[_Place, list[float]]:
         """A step, and the height after it; none where rounding would make it a step down."""
         new = self.look(at.next)
-        return (new, [new.height]) if _holds(at, new) else (at, [])
+        return (new, [new.height]) if self.holds(at, new) else (at, [])
 
     def three_steps(self, at: _Place, bound: float) -> tuple[_Place, list[float], float]:
         """Two steps and an extrapolation; the height after each that was taken; how far to extrapolate next."""
@@ -223,8 +253,11 @@ class _Climb:
 def _fit(at: _Place, climb: _Climb, trace: Array, tol: float, method: str, idle: bool) -> Fit:
     found = diagnose(at.mixture, at.stats, climb.step.prior)
     notes = tuple(item.message for item in found) + ((STOPPED,) if idle and at.slope > tol else ())
+    notes += climb.notes
     reason = f"maximum likelihood of a mixture of {at.mixture.n_components} normals, model {at.mixture.model}"
     if climb.step.prior is not None and climb.step.prior.counts > 0:
         reason = f"maximum a posteriori for {at.mixture.n_components} normals, model {at.mixture.model}"
-    optimum = Optimum(method, reason, climb.passes, climb.passes - 1, -trace, at.slope, tol, notes)
+    steps = climb.before + climb.passes - 1
+    passes = steps + (2 if climb.before else 1)  # one more to look again, in float64, at where the first steps led
+    optimum = Optimum(method, reason, passes, steps, -trace, at.slope, tol, notes)
     return Fit(at.mixture, at.stats, optimum, found)

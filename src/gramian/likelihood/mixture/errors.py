@@ -23,7 +23,8 @@ from gramian.likelihood.mixture.constraints import Constraints
 from gramian.likelihood.mixture.louis import bins_information, rows_information
 from gramian.likelihood.mixture.maximise import Maximiser
 from gramian.likelihood.mixture.parameters import Mixture
-from gramian.likelihood.mixture.statistics import Data, Rows, Statistics
+from gramian.likelihood.mixture.rows import Rows
+from gramian.likelihood.mixture.statistics import Data, Statistics
 from gramian.results import NumericalWarning
 
 __all__ = ["StandardErrors", "is_flat", "observed_information", "standard_errors"]

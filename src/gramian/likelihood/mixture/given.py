@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import host, is_tensor
+
 __all__ = ["column_numbers", "numbers", "unmasked"]
 
 
@@ -22,7 +24,7 @@ def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
     array([0., 1.])
     """
     try:
-        given = np.asarray(unmasked(value))
+        given = np.asarray(host(value) if is_tensor(value) else unmasked(value))
         if given.dtype.kind not in "biufO":
             raise TypeError
         return given.astype(np.float64)

@@ -14,8 +14,10 @@ from scipy.linalg import block_diag
 
 from gramian.likelihood.mixture.binned import Bins
 from gramian.likelihood.mixture.chart import Chart
-from gramian.likelihood.mixture.statistics import Rows, Statistics
+from gramian.likelihood.mixture.rows import Rows
+from gramian.likelihood.mixture.statistics import Statistics
 from gramian.likelihood.mixture.truncated import truncated_moments
+from gramian.likelihood.observed import host
 from gramian.sources import Block, memory_budget
 
 __all__ = ["bins_information", "rows_information"]
@@ -31,7 +33,7 @@ def rows_information(data: Rows, chart: Chart) -> tuple[Statistics, Array]:
     share = np.divide(1.0, base.weights, out=np.zeros(k), where=base.weights > 0)
 
     def statistic(block: Block) -> Array:
-        X = np.asarray(block.values, dtype=np.float64)
+        X = host(block)
         w = np.ones(len(X)) if data.sample_weight is None else data.sample_weight[block.start : block.stop]
         R = base.responsibilities(X)
         U = np.empty((len(X), k * width))

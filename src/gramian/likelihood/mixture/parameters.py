@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
+from gramian.compute.devices import gpu, host, is_tensor, put
 from gramian.compute.mixture import Components, log_densities
 from gramian.likelihood.mixture import missing
 from gramian.likelihood.mixture.given import column_numbers, numbers
@@ -152,31 +153,34 @@ class Mixture:
         constants = shares - 0.5 * (self.log_determinants + d * math.log(2 * math.pi))
         return Components(self.origin, self.centres, self.roots, constants)
 
-    def joint_log_density(self, X: Any) -> Array:
-        """ln π_k N(x; μ_k, Σ_k), of shape (n, K); of the observed cells where X has NaN."""
+    def joint_log_density(self, X: Any) -> Any:
+        """ln π_k N(x; μ_k, Σ_k), of shape (n, K); of the observed cells where X has NaN; a tensor for tensors."""
         rows = self._rows(X)
-        if np.isnan(rows).any():
-            return missing.joint_log_density(rows, self)
-        return log_densities(rows, self.components).T
+        there = is_tensor(rows)
+        if bool((rows != rows).any()):  # NaN, in NumPy and in torch
+            found = missing.joint_log_density(host(rows), self)
+            return put(found, rows.device) if there else found
+        return (gpu().mixture.log_densities if there else log_densities)(rows, self.components).T
 
-    def component_log_density(self, X: Any) -> Array:
+    def component_log_density(self, X: Any) -> Any:
         """ln N(x; μ_k, Σ_k), of shape (n, K)."""
         even = replace(self, weights=np.full(self.n_components, 1.0 / self.n_components))
         return even.joint_log_density(X) + math.log(self.n_components)
 
-    def log_density(self, X: Any) -> Array:
+    def log_density(self, X: Any) -> Any:
         """ln p(x) of every row."""
-        return np.asarray(logsumexp(self.joint_log_density(X), axis=1))
+        return _log_total(self.joint_log_density(X))
 
     def log_likelihood(self, X: Any, sample_weight: Any | None = None) -> float:
         """Σ w ln p(x)."""
-        each = self.log_density(X)
-        return float(each.sum() if sample_weight is None else np.asarray(sample_weight) @ each)
+        each = host(self.log_density(X))
+        return float(each.sum() if sample_weight is None else host(sample_weight) @ each)
 
-    def responsibilities(self, X: Any) -> Array:
+    def responsibilities(self, X: Any) -> Any:
         """P(k | x), of shape (n, K)."""
         joint = self.joint_log_density(X)
-        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+        shares = joint - _log_total(joint)[:, None]
+        return shares.exp() if is_tensor(shares) else np.exp(shares)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[np.int64]]:
         """Draw n rows, and the component of each."""
@@ -229,16 +233,23 @@ class Mixture:
         keep = np.asarray(order, dtype=np.intp)
         return replace(self, weights=self.weights[keep], centres=self.centres[keep], covariances=self.covariances[keep])
 
-    def _rows(self, X: Any) -> Array:
-        rows = np.asarray(X)
+    def _rows(self, X: Any) -> Any:
+        rows = X if is_tensor(X) else np.asarray(X)
         if rows.ndim != 2 or rows.shape[1] != len(self.origin):
-            raise ValueError(f"X must have {len(self.origin)} columns, as the mixture has; its shape is {rows.shape}.")
+            raise ValueError(
+                f"X must have {len(self.origin)} columns, as the mixture has; its shape is {tuple(rows.shape)}."
+            )
         return rows
 
     def __repr__(self) -> str:
         k, d = self.centres.shape
         size = f"{k} component{'s' * (k != 1)}, {d} column{'s' * (d != 1)}"
         return f"Mixture({self.model}, {size}): weights {', '.join(f'{w:.3g}' for w in self.weights)}"
+
+
+def _log_total(joint: Any) -> Any:
+    """ln Σ_k exp, of every row, by NumPy or on a tensor's device."""
+    return joint.logsumexp(dim=1) if is_tensor(joint) else np.asarray(logsumexp(joint, axis=1))
 
 
 def _factor(S: Array, k: int) -> Array:

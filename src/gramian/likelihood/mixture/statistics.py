@@ -1,4 +1,4 @@
-r"""The sufficient statistics of a mixture, and rows as data that give them.
+r"""The sufficient statistics of a mixture, and what data must offer to give them.
 
 Sums are kept about one point per component, its current centre: then a maximisation step loses no digits, wherever the
 data lie and however small a component is.
@@ -6,29 +6,18 @@ data lie and however small a component is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute import cpu
-from gramian.compute.mixture import Sums, expectation, rounding_size, weighted_sums
-from gramian.compute.moments import Moments, block_moments
-from gramian.likelihood.mixture import missing
-from gramian.likelihood.mixture.given import numbers
-from gramian.likelihood.mixture.models import DIAGONAL
+from gramian.compute.mixture import Sums
 from gramian.likelihood.mixture.parameters import Mixture
-from gramian.likelihood.observed import survey
-from gramian.sources import Block, Source, memory_budget
 
-__all__ = ["Data", "Rows", "Statistics"]
+__all__ = ["Data", "Statistics"]
 
 Array = npt.NDArray[np.float64]
-
-EXPANDED = 1e4  # times the rounding of float64 is what the expanded way may lose: 1e-12
-TEMPORARIES = 6  # copies of a block that rows with missing cells take
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +49,11 @@ class Statistics:
     log_likelihood: float
     weight: float
     origin: Array
+
+    @classmethod
+    def of(cls, sums: Sums, about: Array, origin: Array, weight: float) -> Statistics:
+        """Statistics from the sums of a hot loop about some points."""
+        return cls(sums.counts, sums.first, sums.second, about, sums.log_likelihood, weight, origin)
 
     @property
     def diagonal(self) -> bool:
@@ -136,148 +130,3 @@ class Data(Protocol):
 
     def expect(self, mixture: Mixture) -> Statistics:
         """One expectation step."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a source with their weights, looked at once.
-
-    Attributes
-    ----------
-    source : Source
-        Where the rows are.
-    sample_weight : ndarray of shape (n,) or None
-        How often each counts.
-    origin, variances : ndarray of shape (d,)
-        Means and variances of the columns, over observed cells.
-    weight : float
-        Σw.
-    incomplete : bool
-        Whether any cell is NaN.
-
-    Examples
-    --------
-    >>> import numpy as np, gramian
-    >>> from gramian.likelihood.mixture import Mixture, Rows
-    >>> data = Rows.of(gramian.open(np.array([[0.0], [1.0], [5.0]])))
-    >>> data.expect(Mixture.of([0.5, 0.5], [[0.0], [5.0]], [1.0, 1.0], "E", origin=[0.0])).counts.round(3)
-    array([1.999, 1.001])
-    """
-
-    source: Source
-    sample_weight: Array | None
-    origin: Array
-    variances: Array
-    weight: float
-    incomplete: bool
-
-    @classmethod
-    def of(cls, source: Source, sample_weight: Any | None = None) -> Rows:
-        """Look at a source: where its columns lie, how wide they are, whether cells are missing."""
-        w = None if sample_weight is None else numbers("sample_weight", sample_weight)
-        if source.sparse:
-            raise ValueError(
-                "Mixtures take dense data: the responsibilities of sparse rows are dense. Use X.toarray()."
-            )
-        with np.errstate(all="ignore"):
-            seen = source.reduce(lambda b: _moments(b, w), Moments.merge)
-        total = float(np.sum(seen.scatter))
-        if np.isfinite(total):
-            return cls(source, w, np.asarray(seen.mean), seen.scatter / seen.weight, seen.weight, False)
-        cells = survey(source, w)  # names what cannot be used; otherwise NaN, if only in rows without weight
-        return cls(source, w, cells.mean, cells.scatter / cells.count, cells.weight, True)
-
-    def expect(self, mixture: Mixture) -> Statistics:
-        """One expectation step: one pass."""
-        expanded = not self.incomplete and rounding_size(mixture.components, self._size(mixture)) < EXPANDED
-
-        def step(X: Array, w: Array | None) -> Sums:
-            if self.incomplete:
-                return _incomplete(X, w, mixture)
-            return expectation(X, w, mixture.components, expanded=expanded)
-
-        return self._reduce(step, mixture.centres, mixture.origin)
-
-    def assigned(self, shares: Any, k: int, model: str, origin: Array | None = None) -> Statistics:
-        """Statistics of rows that are given to components, by labels (n,) or by responsibilities (n, K): for a start.
-
-        Missing cells count as the mean of their column.
-        """
-        given, start = np.asarray(shares), self.origin if origin is None else origin
-        full = model not in DIAGONAL
-        if given.shape[0] != self.source.shape[0]:
-            raise ValueError(f"There are {given.shape[0]} labels for {self.source.shape[0]} rows.")
-        rough = self._assigned(given, np.zeros((k, len(start))), start, full=False)
-        found = self._assigned(given, rough.centres, start, full=full)  # squares about the means: no digits are lost
-        return found.moved(found.centres)
-
-    def _assigned(self, given: Array, centres: Array, origin: Array, *, full: bool) -> Statistics:
-        def statistic(block: Block) -> Statistics:
-            w = _part(self.sample_weight, block)
-            part = given[block.start : block.stop]
-
-            def shares(rows: slice) -> Array:
-                return _shares(part[rows], len(centres), None if w is None else w[rows])
-
-            X = _values(block)
-            X = np.where(np.isnan(X), self.origin, X) if self.incomplete else X
-            sums = weighted_sums(X, shares, origin, centres, full=full)
-            return _statistics(sums, centres, origin, float(np.sum(sums.counts)))
-
-        return self.source.reduce(statistic, Statistics.merge)
-
-    def _reduce(self, step: Callable[[Array, Array | None], Sums], about: Array, origin: Array) -> Statistics:
-        def statistic(block: Block) -> Statistics:
-            w = _part(self.sample_weight, block)
-            weight = float(block.stop - block.start if w is None else w.sum())
-            return _statistics(step(_values(block), w), about, origin, weight)
-
-        rows = max(1, memory_budget() // 8 // (8 * TEMPORARIES * len(origin))) if self.incomplete else None
-        return self.source.reduce(statistic, Statistics.merge, rows)
-
-    def _size(self, mixture: Mixture) -> Array:
-        """Root mean square of the columns, measured from the mixture's origin."""
-        return np.asarray(np.sqrt(self.variances + (self.origin - mixture.origin) ** 2))
-
-
-def _moments(block: Block, w: Array | None) -> Moments:
-    X = _values(block)
-    return block_moments(cpu, X, _part(w, block), np.empty((0, X.shape[1])), full=False)
-
-
-def _statistics(sums: Sums, about: Array, origin: Array, weight: float) -> Statistics:
-    return Statistics(sums.counts, sums.first, sums.second, about, sums.log_likelihood, weight, origin)
-
-
-def _values(block: Block) -> Array:
-    """The values of a block as NumPy has them, in whichever precision."""
-    values = np.asarray(block.values.cpu() if hasattr(block.values, "cpu") else block.values)
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
-
-
-def _part(w: Array | None, block: Block) -> Array | None:
-    return None if w is None else w[block.start : block.stop]
-
-
-def _shares(given: Array, k: int, w: Array | None) -> Array:
-    """Responsibilities of shape (k, t) from labels or from responsibilities (t, k), times weights."""
-    R = (given == np.arange(k)[:, None]).astype(np.float64) if given.ndim == 1 else np.array(given.T, dtype=np.float64)
-    if w is not None:
-        R *= w
-    return R
-
-
-def _incomplete(X: Array, w: Array | None, mixture: Mixture) -> Sums:
-    """Rows that are complete take the short way."""
-    partial = np.isnan(X).any(axis=1)
-    if w is not None:
-        partial &= w > 0
-        X, w, partial = X[w > 0], w[w > 0], partial[w > 0]
-    whole = expectation(X[~partial], None if w is None else w[~partial], mixture.components)
-    rest = missing.expectation(X[partial], None if w is None else w[partial], mixture)
-    return Sums(
-        whole.counts + rest.counts,
-        whole.first + rest.first,
-        whole.second + rest.second,
-        whole.log_likelihood + rest.log_likelihood,
-    )

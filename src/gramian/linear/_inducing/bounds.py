@@ -49,7 +49,7 @@ def _slips(problem: Problem, first: First, at: Measured) -> Vector:
     """Rounding of √w(y − b − k(X, Z)a), all rows together."""
     m = problem.A.shape[1]
     products = (np.sqrt(m) + 16) * np.linalg.norm(at.a, axis=0) * np.sqrt(first.square)
-    return np.asarray(EPS * (products + 4 * problem.lengths))
+    return np.asarray(max(EPS, problem.A.epsilon) * (products + 4 * problem.lengths))
 
 
 def _padded(problem: Problem, at: Measured, lam: Vector, slips: Vector) -> Vector:

@@ -15,6 +15,7 @@ import scipy.linalg
 
 from gramian.linear._inducing.passes import First, Measured, measure, product
 from gramian.linear._inducing.problem import Problem
+from gramian.linear._places import Array, cholesky, eigh, numbers, on_host, placed, triangular
 
 __all__ = ["ROWS", "Report", "iterate", "preconditioner", "sampled"]
 
@@ -38,8 +39,10 @@ def sampled(w: Vector, m: int, seed: int) -> Vector | None:
     return np.asarray(np.bincount(drawn, minlength=len(w)) * (mass / size))
 
 
-def preconditioner(gram: Matrix, lam: Vector) -> Inverse:
+def preconditioner(gram: Array, lam: Vector) -> Inverse:
     """(G + λI)⁻¹ for the λ of each column: one Cholesky factorisation, or the eigenvectors where λ differ."""
+    if not on_host(gram):
+        return _on_device(gram, lam)
     if len(np.unique(lam)) == 1:
         gram[np.diag_indices(len(gram))] += lam[0]
         factor = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
@@ -47,6 +50,21 @@ def preconditioner(gram: Matrix, lam: Vector) -> Inverse:
     values, V = scipy.linalg.eigh(gram, lower=True, overwrite_a=True, check_finite=False)
     values = np.maximum(values, 0.0)[:, None]
     return lambda R, columns: np.asarray(V @ ((V.T @ R) / (values + lam[None, columns])))
+
+
+def _on_device(gram: Array, lam: Vector) -> Inverse:
+    """The same where G is on a device: vectors come and go in NumPy."""
+    if len(np.unique(lam)) == 1:
+        L = cholesky(gram + float(lam[0]) * placed(np.eye(len(gram)), gram))
+        return lambda R, columns: np.asarray(triangular(L, triangular(L, R), transposed=True))
+    found, V = eigh(gram)
+    values = np.maximum(found, 0.0)[:, None]
+
+    def inverse(R: Matrix, columns: Index) -> Matrix:
+        inner = numbers(V.T @ placed(R, V)) / (values + lam[None, columns])
+        return np.asarray(numbers(V @ placed(inner, V)))
+
+    return inverse
 
 
 def iterate(

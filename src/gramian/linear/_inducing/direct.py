@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+from array_api_compat import array_namespace
 
 from gramian.linear._inducing.fit import InducingFit, as_fit
 from gramian.linear._inducing.passes import First, blocks, first_pass, measure
 from gramian.linear._inducing.problem import Problem, shifts_of
 from gramian.linear._inducing.whitening import EPS
+from gramian.linear._places import Array, eigh, numbers, on_host, placed, take
 from gramian.linear.path import Filter, RidgePath, leave_one_out
 
 __all__ = ["Decomposed", "decompose"]
@@ -30,18 +32,26 @@ class Decomposed:
     ----------
     filter : Filter
         σ², and projections of the targets divided by their scale, of the weighted, centred features.
-    vectors : ndarray of shape (r, r)
-        V, the right singular vectors of the features.
+    vectors : array of shape (r, r)
+        V, the right singular vectors of the features, where k(X, Z) lives.
     """
 
     problem: Problem
     first: First
     filter: Filter
-    vectors: Matrix
+    vectors: Array
 
     def coordinates(self, lam: Vector) -> Matrix:
         """C, of shape (r, t), for the λ of each target, divided by its scale."""
-        return np.asarray(self.vectors @ (self.filter.factors(lam) * self.filter.projections))
+        return self._combined(self.filter.factors(lam) * self.filter.projections)
+
+    def _combined(self, C: Matrix) -> Matrix:
+        """V C, in NumPy."""
+        return np.asarray(numbers(self.vectors @ placed(C, self.vectors)))
+
+    def _projected(self, C: Matrix) -> Matrix:
+        """VᵀC, in NumPy."""
+        return np.asarray(numbers(self.vectors.T @ placed(C, self.vectors)))
 
     def fit(self, shifts: Any, tol: float = 1e-8, reason: str = "asked for") -> InducingFit:
         """Return the model for one λ, or one for each target: one more pass, and another where a residual is large."""
@@ -49,7 +59,7 @@ class Decomposed:
         before = problem.A.passes
         at, steps = measure(problem, self.first, self.coordinates(lam), lam), 0
         while not np.all(at.residuals <= tol) and steps < 2:  # what forming the Gram matrix rounded away
-            step = self.vectors @ (self.filter.inverse(lam) * (self.vectors.T @ at.gradient))
+            step = self._combined(self.filter.inverse(lam) * self._projected(at.gradient))
             at, steps = measure(problem, self.first, at.c + step, lam).or_better(at), steps + 1
         passes = 1 + problem.A.passes - before
         condition = _condition(self.filter.squares, lam)
@@ -60,7 +70,7 @@ class Decomposed:
         lam = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         p, f, basis, scale = self.problem, self.filter, self.problem.basis, self.problem.scale
         t = len(scale)
-        c = np.tensordot(self.vectors, f.solution(lam), axes=1).reshape(basis.rank, len(lam) * t)
+        c = self._combined(f.solution(lam).reshape(basis.rank, len(lam) * t))
         a = basis.coefficients(c)
         b = np.tile(p.middle, len(lam))
         b = b - self.first.sums @ a / p.mass if p.intercept else b
@@ -95,33 +105,42 @@ class Decomposed:
     def _scaled_errors(self, lam: Vector) -> Iterator[tuple[npt.NDArray[np.intp], Matrix]]:
         p, inverse = self.problem, self.filter.inverse(lam)
         t = len(p.scale)
-        solution = self.filter.solution(lam).reshape(len(inverse), len(lam) * t)
+        V, mean = self.vectors, placed(self.first.mean, self.vectors)
+        solution = placed(self.filter.solution(lam).reshape(len(inverse), len(lam) * t), V)
+        weights = placed(inverse, V)
         for start, stop, K in blocks(p.A):
             rows = start + np.flatnonzero(p.w[start:stop] > 0)
             if not len(rows):
                 continue
-            F = (p.basis.features(K[rows - start]) - self.first.mean[:, None]).T @ self.vectors
-            errors = p.Y[rows][:, None, :] - (F @ solution).reshape(len(rows), len(lam), t)
-            leverage = p.w[rows][:, None] * (F**2 @ inverse + float(p.intercept) / p.mass)
+            F = (p.basis.features(take(K, rows - start, axis=0)) - mean[:, None]).T @ V
+            errors = p.Y[rows][:, None, :] - numbers(F @ solution).reshape(len(rows), len(lam), t)
+            leverage = p.w[rows][:, None] * (numbers(F**2 @ weights) + float(p.intercept) / p.mass)
             yield rows, leave_one_out(errors, leverage, p.copies[rows], True)
 
 
 def decompose(problem: Problem) -> Decomposed:
     first, w = first_pass(problem), problem.w
-    if not problem.basis.rank:
-        values, V = np.zeros(0), np.zeros((0, 0))
-    else:
-        values, V = scipy.linalg.eigh(first.gram, lower=True, overwrite_a=True, check_finite=False)
-    values, V = values[::-1], V[:, ::-1]
+    values, V = _eigenvectors(first.gram)
     squares = np.where(values > len(values) * EPS * np.max(values, initial=0.0), values, 0.0)
     roots = np.sqrt(squares)[:, None]
-    projected = V.T @ first.pull
+    projected = np.asarray(numbers(V.T @ placed(first.pull, V)))
     c = np.divide(projected, roots, out=np.zeros_like(projected), where=roots > 0)
     rest = np.maximum(w @ problem.Y**2 - np.sum(c**2, axis=0), 0.0)
     there, copies = w > 0, problem.copies
     logs = float(copies[there] @ np.log(w[there] / copies[there]))
     kept = Filter(squares, c, rest, float(copies.sum()), problem.mass, problem.intercept, logs)
     return Decomposed(problem, first, kept, V)
+
+
+def _eigenvectors(gram: Array) -> tuple[Vector, Array]:
+    """Eigenvalues in NumPy and eigenvectors where the matrix lives, in descending order."""
+    if not len(gram):
+        return np.zeros(0), gram
+    if not on_host(gram):
+        values, V = eigh(gram)
+        return values[::-1], array_namespace(V).flip(V, axis=1)
+    values, V = scipy.linalg.eigh(gram, lower=True, overwrite_a=True, check_finite=False)
+    return values[::-1], V[:, ::-1]
 
 
 def _condition(squares: Vector, lam: Vector) -> float | None:

@@ -11,6 +11,7 @@ from gramian.linear._inducing.bounds import BOUNDED, error_bounds
 from gramian.linear._inducing.passes import First, Measured
 from gramian.linear._inducing.problem import Problem
 from gramian.linear._inducing.whitening import EPS, Whitening
+from gramian.linear._places import numbers, placed
 from gramian.results import Residual
 
 __all__ = ["InducingFit", "as_fit"]
@@ -36,7 +37,7 @@ class InducingFit:
     rank : int
         Dimension of the span of the centres' features.
     basis : Whitening
-        Coordinates in that span.
+        Coordinates in that span, in NumPy whatever the device of the fit.
     mean : ndarray of shape (r,)
         Coordinates of the mean feature φ̄, where there is an intercept.
     mean_outside : float or None
@@ -82,6 +83,7 @@ def as_fit(
     """Name the results, with the certificate."""
     basis, m, (method, reason, passes, steps, tol, condition) = problem.basis, problem.A.shape[1], how
     bounds, note = error_bounds(problem, first, at, lam)
+    said = (problem.A.precision,) if problem.A.precision else ()
     cut = (f"{m - basis.rank - problem.intercept} directions of k(Z, Z) are rounding and were cut",)
     names = {"direct": "eigenvectors of the Gram matrix", "cg": "conjugate gradients, preconditioned by a sample"}
     certificate = Residual(
@@ -91,22 +93,23 @@ def as_fit(
         iterations=steps,
         residuals=at.residuals,
         tolerance=tol,
-        rounding=EPS * (np.sqrt(m) + 16),
+        rounding=max(EPS, problem.A.epsilon) * (np.sqrt(m) + 16),
         condition=condition,
         error_bounds=bounds,
         bounded="" if bounds is None else BOUNDED,
-        notes=(f"rank {basis.rank}", *(cut if m - basis.rank > problem.intercept else ()), note),
+        notes=(f"rank {basis.rank}", *(cut if m - basis.rank > problem.intercept else ()), *said, note),
     )
     objective = problem.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
     mean = _mean(problem, first)
     across = _mean_outside(problem, first, mean)
-    found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis, mean, across)
+    found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis.hosted(), mean, across)
     return found.times(problem.scale)
 
 
 def _mean(problem: Problem, first: First) -> Vector:
     """Coordinates of the mean feature."""
-    return np.asarray(problem.basis.features(first.sums[None, :] / problem.mass)[:, 0])
+    basis = problem.basis
+    return np.asarray(numbers(basis.features(placed(first.sums[None, :] / problem.mass, basis.L))[:, 0]))
 
 
 def _mean_outside(problem: Problem, first: First, mean: Vector) -> float | None:

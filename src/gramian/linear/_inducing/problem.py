@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gramian.linear._inducing.whitening import EPS, Whitening, whiten
+from gramian.linear._places import numbers, placed
 from gramian.operators.base import Operator
 
 __all__ = ["Problem", "make_problem", "shifts_of"]
@@ -20,6 +22,8 @@ Vector = npt.NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Problem:
     """k(X, Z), the targets and their weights, and the basis in which the problem is a ridge regression.
+
+    All arrays are NumPy's but the factor of the basis, which is where A lives.
 
     Attributes
     ----------
@@ -61,6 +65,13 @@ class Problem:
         """Σw."""
         return float(self.w.sum())
 
+    @cached_property
+    def there(self) -> tuple[Any, Any]:
+        """W as a column and Y where A lives: what every block of rows asks for."""
+        if self.A.device is None:
+            return self.w[:, None], self.Y
+        return placed(self.w, self.basis.L)[:, None], placed(self.Y, self.basis.L)
+
     @property
     def lengths(self) -> Vector:
         """‖√w y‖ of every target divided by its scale, its mean included."""
@@ -78,8 +89,8 @@ def shifts_of(shifts: Any, t: int) -> Vector:
 
 def make_problem(
     A: Operator,
-    Kmm: Matrix,
-    Y: Matrix,
+    Kmm: Any,
+    Y: Any,
     *,
     weights: Any = None,
     counts: bool | None = None,
@@ -90,25 +101,29 @@ def make_problem(
 ) -> Problem:
     """Check what was handed in, scale and centre the targets, and factor k(Z, Z)."""
     n, m = A.shape
-    if np.dtype(A.dtype) != np.float64:
+    if A.dtype != A.xp.float64:
         raise ValueError(f"k(X, Z) is in {A.dtype}; dividing by small pivots of k(Z, Z) needs float64. Give dtype.")
-    Y = np.asarray(Y, dtype=np.float64)
+    Y = numbers(Y)
     Y = Y[:, None] if Y.ndim == 1 else Y
-    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    for name, found, wanted in (("Kmm", np.shape(Kmm), (m, m)), ("Y", Y.shape[:1], (n,)), ("weights", w.shape, (n,))):
+    w = np.ones(n) if weights is None else numbers(weights)
+    for name, found, wanted in (
+        ("Kmm", tuple(np.shape(Kmm)), (m, m)),
+        ("Y", Y.shape[:1], (n,)),
+        ("weights", w.shape, (n,)),
+    ):
         if found != wanted:
             raise ValueError(f"{name} has shape {found}; k(X, Z) of shape {A.shape} needs {wanted}.")
     if not (np.all(np.isfinite(w) & (w >= 0)) and w.sum() > 0):
         raise ValueError("weights must be finite, not negative, and not all 0.")
     where = None if indices is None else _rows_of_centres(indices, w, m)
-    own = None if diagonal is None else np.broadcast_to(np.asarray(diagonal, dtype=np.float64), (n,))
+    own = None if diagonal is None else np.broadcast_to(numbers(diagonal), (n,))
     scale = _powers_of_two(Y)
     Y = Y / scale
     middle = w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
     moved = Y - middle
     moved = moved * (w @ moved**2 > (8 * EPS * middle) ** 2 * w.sum())  # a constant is the intercept and nothing else
     each = _copies(w, counts, copies)
-    basis = whiten(np.asarray(Kmm, np.float64), intercept)
+    basis = whiten(numbers(Kmm) if A.device is None else placed(Kmm, A.eye(1)), intercept)
     return Problem(A, basis, moved, middle, scale, w, each, intercept, where, own)
 
 
@@ -123,14 +138,14 @@ def _copies(w: Vector, counts: bool | None, copies: Any) -> Vector:
     if copies is None:
         counts = bool(np.all(w == np.round(w))) if counts is None else counts
         return w if counts else (w > 0).astype(np.float64)
-    each = np.asarray(copies, dtype=np.float64)
+    each = numbers(copies)
     if each.shape != w.shape or not np.all(np.isfinite(each) & (each >= 0) & ((each > 0) | (w == 0))):
         raise ValueError(f"copies must be {len(w)} numbers, positive where the weight is.")
     return np.asarray(np.where(w > 0, each, 0.0))
 
 
 def _rows_of_centres(indices: Any, w: Vector, m: int) -> npt.NDArray[np.intp]:
-    where = np.asarray(indices, dtype=np.intp)
+    where: npt.NDArray[np.intp] = numbers(indices).astype(np.intp)
     if where.shape != (m,) or np.any((where < 0) | (where >= len(w))):
         raise ValueError(f"indices must be {m} row numbers between 0 and {len(w) - 1}, one for each centre.")
     if np.any(w[where] == 0):

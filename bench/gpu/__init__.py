@@ -1,0 +1,1 @@
+"""Figures on a graphics card: ``python -m bench.gpu``."""

@@ -1,0 +1,120 @@
+"""A card that is not there: tensors in ordinary memory that behave as CUDA tensors do where that differs.
+
+What is on the pretended card does not mix with what is not, NumPy cannot look at it, and it says that it is on cuda:0.
+Code that passes here has no hidden transfers and forgets no device: that is all it shows, the numbers are the CPU's.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+HERE = torch.device("cpu")
+CARD = torch.device("cuda", 0)
+LEAVING = {"cpu", "to", "__float__", "__int__", "__bool__", "__index__", "item", "tolist"}
+EITHER = {"asarray", "as_tensor", "copy_", "to", "__getitem__", "__setitem__"}  # take tensors from both sides
+
+
+class Card(torch.Tensor):
+    """A tensor on the pretended card."""
+
+    device = property(lambda self: CARD)
+    is_cuda = property(lambda self: True)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+
+    def numpy(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+
+    def record_stream(self, stream: Any) -> None:
+        """Do nothing: there is one stream."""
+
+
+class _Rules(TorchFunctionMode):
+    """Every call of torch passes here."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, kwargs = getattr(function, "__name__", ""), dict(kwargs or {})
+        if function is torch.device:
+            return function(*args, **kwargs)
+        tensors = [x for x in _flat((args, tuple(kwargs.values()))) if isinstance(x, torch.Tensor)]
+        there = any(isinstance(x, Card) for x in tensors)
+        if there and name not in EITHER and any(not isinstance(x, Card) and x.ndim > 0 for x in tensors):
+            raise RuntimeError(f"Expected all tensors to be on the same device, but {name} got cuda:0 and cpu.")
+        args, kwargs, wanted = _without_card(args, kwargs)
+        kwargs.pop("pin_memory", None)
+        out = function(*args, **kwargs)
+        if name == "__get__" and not isinstance(out, (torch.Tensor, tuple)):
+            return out
+        goes = CARD if wanted == CARD or (there and wanted is None and name not in {"cpu"}) else HERE
+        return _placed(out, goes)
+
+
+def _flat(x: Any) -> Iterator[Any]:
+    if isinstance(x, (tuple, list)):
+        for part in x:
+            yield from _flat(part)
+    else:
+        yield x
+
+
+def _without_card(args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
+    """The arguments with the CPU in the place of the card, and the device that was asked for."""
+    wanted = None
+    given = kwargs.get("device")
+    if given is not None:
+        wanted = torch.device(given)
+        wanted = CARD if wanted.type == "cuda" else wanted
+        kwargs["device"] = HERE if wanted == CARD else wanted
+    for x in args:
+        if isinstance(x, torch.device) or (isinstance(x, str) and x.partition(":")[0] in ("cpu", "cuda")):
+            wanted = CARD if torch.device(x).type == "cuda" else HERE
+    return tuple(HERE if isinstance(x, (torch.device, str)) and wanted else x for x in args), kwargs, wanted
+
+
+def _placed(out: Any, where: torch.device) -> Any:
+    if isinstance(out, torch.Tensor):
+        return out.as_subclass(Card if where == CARD else torch.Tensor)
+    if isinstance(out, tuple) and any(isinstance(x, torch.Tensor) for x in out):
+        parts = [_placed(x, where) for x in out]
+        return type(out)(parts) if hasattr(out, "n_fields") else tuple(parts)
+    return out
+
+
+class _Event:
+    def synchronize(self) -> None:
+        """Nothing is ever behind."""
+
+
+class _Stream:
+    def __init__(self, *args: Any) -> None:
+        pass
+
+    def record_event(self) -> _Event:
+        return _Event()
+
+    def wait_event(self, event: _Event) -> None:
+        assert isinstance(event, _Event)
+
+
+@contextmanager
+def card(free: int = 2**33) -> Iterator[torch.device]:
+    """Pretend that there is one card, with so many bytes free."""
+    fakes = {
+        "is_available": lambda: True,
+        "current_device": lambda: 0,
+        "get_device_name": lambda *args: "a pretended card",
+        "mem_get_info": lambda *args: (free, 2 * free),
+        "memory_reserved": lambda *args: 0,
+        "memory_allocated": lambda *args: 0,
+        "Stream": _Stream,
+        "current_stream": lambda *args: _Stream(),
+        "stream": lambda *args: nullcontext(),
+        "synchronize": lambda *args: None,
+    }
+    with patch.multiple(torch.cuda, **fakes), _Rules():
+        yield CARD
