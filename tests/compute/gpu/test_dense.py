@@ -67,7 +67,7 @@ def test_products_keep_their_digits_where_others_may_lose_theirs(name: str, loos
     before = settings.allow_tf32
     try:
         setattr(settings, name, loose)
-        with dense._every_digit():
+        with dense.every_digit():
             assert getattr(settings, name) == exact
             assert settings.allow_tf32 is False  # the state that torch itself reads is of one mind
         assert getattr(settings, name) == loose

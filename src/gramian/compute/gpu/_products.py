@@ -13,6 +13,7 @@ from gramian.compute.gpu import _triton_tiles as kernels
 from gramian.compute.gpu._pairs import powers
 from gramian.compute.gpu._points import BLOCK, BLOCK64, PAD, UNROLL
 from gramian.compute.gpu._precision import Arithmetic
+from gramian.compute.gpu.dense import every_digit
 
 __all__ = ["Loops"]
 
@@ -20,6 +21,8 @@ Tensor = Any
 
 LIFT = 2.0**15  # what the largest number of a tile, and of a column of V, is brought to below as fp16 pieces
 GROUPS = {0: 16, 1: 64, 2: 32}  # columns at a time, by pieces
+CHUNK_ROWS, CHUNK_COLUMNS = 2**17, 2**11  # of what is written down: longer sums in float32 would round too much
+MANY = 256  # features beyond which the sum of their differences in float32 rounds too much for single values
 SMALL = 2**16  # rows below which symmetric tiles are too few to keep a card busy
 
 
@@ -70,6 +73,8 @@ class Loops:
 
     def _multiply(self, here: str, there: str, n: int, V: Tensor, group: int) -> Tensor:
         """One group of columns by the tiles of all rows."""
+        if self._kind == "long" and group > 1:
+            return self._written(here, there, n, V)
         stored, lift = self._stored(V)
         X, Z, width = self._points(here), self._points(there), stored.shape[1]
         rows, columns, warps, stages = _tile(self._kind, width)
@@ -88,6 +93,29 @@ class Loops:
             total = (total[:, : width // 2] + total[:, width // 2 :]) / (lift * LIFT)
         return total[:, :group]
 
+    def _written(self, here: str, there: str, n: int, V: Tensor) -> Tensor:
+        """The same for points of many features: chunks of K are written down and multiplied by the library.
+
+        A kernel that multiplies blocks of points inside its loop over columns, and then the tile, gives wrong numbers on
+        an H200 with Triton 3.6, with and without pipelining; each of the two products by itself does not.
+        """
+        X, Z, m = self._points(here), self._points(there), len(V)
+        constants, parameters = self._constants(X), self._parameters(1.0)
+        high, wide, warps = kernels.WRITE
+        total, V = V.new_zeros((n, V.shape[1])), V.float()
+        room = torch.empty((min(n, CHUNK_ROWS), min(m, CHUNK_COLUMNS)), dtype=torch.float32, device=V.device)
+        names = ("PROFILE", "DEGREE", "KD", "BK")
+        for i in range(0, n, CHUNK_ROWS):
+            for j in range(0, m, CHUNK_COLUMNS):
+                rows, columns = min(CHUNK_ROWS, n - i), min(CHUNK_COLUMNS, m - j)
+                kernels.write[(-(-rows // high) * -(-columns // wide),)](
+                    X[i:], Z[j:], room, parameters, rows, columns, room.stride(0),
+                    **{name: constants[name] for name in names}, BM=high, BN=wide, num_warps=warps,
+                )  # fmt: skip
+                with every_digit():
+                    total[i : i + rows] += room[:rows, :columns] @ V[j : j + columns]
+        return total
+
     def _symmetric(self, V: Tensor) -> Tensor:
         """One column by the tiles on and above the diagonal."""
         X, Z = self._points("left"), self._points("right")
@@ -103,14 +131,15 @@ class Loops:
 
     def fill(self, rows: Any, columns: Any, out: Tensor) -> None:
         """Write k(X[rows], Z[columns])."""
-        X, Z = (_some(self._features(name), part) for name, part in (("left", rows), ("right", columns)))
+        dtype = torch.float64 if self.p > MANY else self.chosen.dtype
+        X, Z = (_some(self._features(name, dtype), part) for name, part in (("left", rows), ("right", columns)))
         n, m = out.shape
         high, wide, warps = kernels.FILL
         constants = self._constants(X, apart=True)
         names = ("GEOMETRY", "PROFILE", "DEGREE", "UNROLL")
         with _on(out.device):
             kernels.fill[(-(-n // high) * -(-m // wide),)](
-                X, Z, out, self._parameters(self.formula.factor, apart=True), n, m, X.stride(0), Z.stride(0),
+                X, Z, out, self._parameters(self.formula.factor, apart=True).to(dtype), n, m, X.stride(0), Z.stride(0),
                 out.stride(0), X.shape[0], **{name: constants[name] for name in names}, BM=high, BN=wide,
                 num_warps=warps,
             )  # fmt: skip
@@ -153,11 +182,11 @@ class Loops:
         parts = 0 if self.chosen.dtype == torch.float64 else self.chosen.parts
         return self._once(f"{side} rows", lambda: self.chosen.frame.by_rows(points, parts, side == "left"))
 
-    def _features(self, side: str) -> Tensor:
+    def _features(self, side: str, dtype: Any = None) -> Tensor:
         """The points of a side for differences, made once."""
-        side = "left" if self.Z is None else side
+        side, dtype = "left" if self.Z is None else side, dtype or self.chosen.dtype
         points = self.X if side == "left" else self.Z
-        return self._once(f"{side} features", lambda: self.chosen.frame.by_features(points, self.chosen.dtype))
+        return self._once(f"{side} features, {dtype}", lambda: self.chosen.frame.by_features(points, dtype))
 
     def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
         if name not in self._kept:

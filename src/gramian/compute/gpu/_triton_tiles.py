@@ -14,14 +14,25 @@ import triton.language as tl
 
 from gramian.compute.gpu._triton_profiles import apart, profile, together
 
-__all__ = ["FILL", "FLUSH", "PROGRAMS", "SYMMETRIC", "TILES", "fill", "multiply", "multiply_symmetric"]
+__all__ = [
+    "FILL",
+    "FLUSH",
+    "PROGRAMS",
+    "SYMMETRIC",
+    "TILES",
+    "WRITE",
+    "fill",
+    "multiply",
+    "multiply_symmetric",
+    "write",
+]
 
 # Sizes measured on an H200. "fp16": products of points that fit in one tile; "long": of longer ones, in blocks; "wide":
 # in float64; "float32", "float64": differences.
 # kind: {columns of V as stored: (rows, columns of a tile, warps, stages)}
 TILES = {
     "fp16": {1: (128, 64, 4, 3), 16: (128, 64, 4, 3), 32: (128, 64, 4, 3), 64: (128, 64, 8, 3), 128: (128, 64, 8, 2)},
-    "long": {1: (128, 128, 8, 3), 16: (128, 128, 8, 3), 64: (128, 64, 8, 3), 128: (128, 64, 8, 2)},
+    "long": {1: (128, 128, 8, 3)},
     "wide": {1: (64, 64, 4, 2), 16: (64, 64, 4, 2), 32: (64, 32, 4, 2)},
     "float32": {1: (64, 64, 4, 2), 16: (64, 64, 4, 2), 64: (64, 64, 4, 2)},
     "float64": {1: (64, 64, 4, 2), 16: (64, 64, 4, 2), 32: (64, 32, 4, 2)},
@@ -35,6 +46,7 @@ SYMMETRIC = {
     "float64": (64, 4, 2),
 }
 FILL = (64, 64, 4)  # rows, columns, warps of a tile that is written
+WRITE = (128, 128, 8)  # ... of points that are multiplied in blocks
 FLUSH = 16384  # columns after which sums go on in float64
 PROGRAMS = 2048  # wanted at least, to keep a card busy
 
@@ -164,3 +176,19 @@ def fill(
     p = factor * profile(t, a, b, PROFILE, DEGREE)
     places = out + rows.to(tl.int64)[:, None] * ldo + columns[None, :]
     tl.store(places, p.to(out.dtype.element_ty), mask=(rows[:, None] < n) & (columns[None, :] < m))
+
+
+@triton.jit
+def write(
+    X, Z, out, parameters, n, m, ldo,
+    PROFILE: tl.constexpr, DEGREE: tl.constexpr, KD: tl.constexpr, BK: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """out = f, one tile of points that are multiplied in blocks."""
+    across = tl.cdiv(m, BN)
+    rows = tl.program_id(0) // across * BM + tl.arange(0, BM)
+    columns = tl.program_id(0) % across * BN + tl.arange(0, BN)
+    a, b, one = tl.load(parameters + 1), tl.load(parameters + 2), tl.load(parameters + 3)
+    p = profile(together(X, Z, 0, rows, columns, one, KD, BK), a, b, PROFILE, DEGREE)
+    places = out + rows.to(tl.int64)[:, None] * ldo + columns[None, :]
+    tl.store(places, p, mask=(rows[:, None] < n) & (columns[None, :] < m))

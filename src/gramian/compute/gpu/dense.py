@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["adjoint", "conormal", "normal", "product", "scatter", "spread", "triangle"]
+__all__ = ["adjoint", "conormal", "every_digit", "normal", "product", "scatter", "spread", "triangle"]
 
 Array = Any  # torch.Tensor
 
@@ -28,7 +28,7 @@ NARROW = 128  # columns from which only one triangle of DᵀD is computed, by ha
 def product(X: Array, V: Array, origin: Array | None = None, unit: float = 1.0) -> Array:
     """D V."""
     out = V.new_empty((X.shape[0], V.shape[1]))
-    with _every_digit():
+    with every_digit():
         for part, D in _chunks(X, V.dtype, origin, unit):
             out[part] = D @ V
     return out
@@ -37,7 +37,7 @@ def product(X: Array, V: Array, origin: Array | None = None, unit: float = 1.0) 
 def adjoint(X: Array, U: Array, origin: Array | None = None, unit: float = 1.0) -> Array:
     """Dᵀ U."""
     out = U.new_zeros((X.shape[1], U.shape[1]))
-    with _every_digit():
+    with every_digit():
         for part, D in _chunks(X, U.dtype, origin, unit):
             out += _inner(D, U[part])
     return out
@@ -46,7 +46,7 @@ def adjoint(X: Array, U: Array, origin: Array | None = None, unit: float = 1.0) 
 def normal(X: Array, V: Array, w: Array | None = None, origin: Array | None = None, unit: float = 1.0) -> Array:
     """Dᵀ diag(w) D V: both products while a chunk is at hand."""
     out = V.new_zeros((X.shape[1], V.shape[1]))
-    with _every_digit():
+    with every_digit():
         for part, D in _chunks(X, V.dtype, origin, unit):
             Y = D @ V
             out += _inner(D, Y if w is None else Y.mul_(w[part, None]))
@@ -66,7 +66,7 @@ def scatter(
     p = X.shape[1]
     s, G = like.new_zeros(p), like.new_zeros((p, p))
     root = None if w is None else w.sqrt().to(like.dtype)
-    with _every_digit():
+    with every_digit():
         for part, D in _chunks(X, like.dtype, origin, unit, whole=w is None):
             if root is None:
                 s += D.sum(0)
@@ -153,7 +153,7 @@ def _square(D: Array) -> Array:
 
 
 @contextmanager
-def _every_digit() -> Iterator[None]:
+def every_digit() -> Iterator[None]:
     """Multiply float32 numbers with all their digits, though the user may have allowed TensorFloat-32 elsewhere."""
     settings, exact = torch.backends.cuda.matmul, {"allow_tf32": False, "fp32_precision": "ieee"}
     try:
