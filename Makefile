@@ -5,7 +5,7 @@ PIP := $(PY) -m pip install -qq --disable-pip-version-check -c constraints.txt
 # Worker processes for the tests; `make test JOBS=0` runs them in this one.
 JOBS ?= auto
 # One BLAS thread for each of them: idle BLAS threads spin, and workers that share cores wait for each other.
-# The tests of our own threads ask for two by themselves.
+# The tests of our own threads ask for two by themselves; tests/conftest.py does the same for torch.
 BLAS ?= 1
 
 .DEFAULT_GOAL := help

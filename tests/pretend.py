@@ -86,6 +86,9 @@ def _placed(out: Any, where: torch.device) -> Any:
 
 
 class _Event:
+    def record(self, stream: "_Stream") -> None:
+        assert isinstance(stream, _Stream)
+
     def synchronize(self) -> None:
         """Nothing is ever behind."""
 
@@ -107,14 +110,18 @@ def card(free: int = 2**33) -> Iterator[torch.device]:
     fakes = {
         "is_available": lambda: True,
         "current_device": lambda: 0,
+        "device_count": lambda: 1,
         "get_device_name": lambda *args: "a pretended card",
         "mem_get_info": lambda *args: (free, 2 * free),
         "memory_reserved": lambda *args: 0,
         "memory_allocated": lambda *args: 0,
+        "Event": _Event,
         "Stream": _Stream,
         "current_stream": lambda *args: _Stream(),
         "stream": lambda *args: nullcontext(),
         "synchronize": lambda *args: None,
+        "device": lambda *args: nullcontext(),
     }
-    with patch.multiple(torch.cuda, **fakes), _Rules():
+    # Triton's kernels need a card that is there: plain torch stands in for them, as where Triton is not installed
+    with patch.multiple(torch.cuda, **fakes), patch("gramian.compute.gpu._launch._installed", lambda: False), _Rules():
         yield CARD

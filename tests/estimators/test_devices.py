@@ -11,16 +11,15 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 
 import gramian
-from gramian import PCA, Ridge, RidgeCV
+from gramian import PCA, GaussianMixture, KernelPCA, KernelRidge, KernelRidgeClassifier, Ridge, RidgeCV
+from gramian.analysis._cards import ground
 from gramian.estimators._devices import (
     Home,
     at_home,
     bring_home,
-    ground,
-    grounded,
     home_of,
     hosted,
-    off_the_card,
+    in_numpy,
     placed,
     sent,
     settle,
@@ -212,29 +211,80 @@ def test_bring_home_moves_the_attributes_named() -> None:
     assert isinstance(model.b_, np.ndarray)
 
 
-def test_numpy_methods_see_no_card() -> None:
-    @off_the_card("raw")
-    class Reader(Doubler):
-        def total(self, X: Any, w: Any = None) -> Any:
-            """What arrives."""
-            return type(self.a_), type(X), type(w)
-
-        def raw(self, X: Any) -> Any:
-            """What arrives, untouched."""
-            return type(self.a_), type(X)
-
-    model = Reader()
+def test_what_is_on_a_card_is_grounded() -> None:
+    model = Doubler()
     with card() as device:
         model.a_ = there = torch.ones(2).to(device)
-        assert model.total(there, w=there) == (np.ndarray, np.ndarray, np.ndarray)
-        assert model.raw(there) == (Card, Card)
+        assert type(ground(there)) is type(ground(model).a_) is np.ndarray
         assert isinstance(ground(gramian.open(torch.ones(2, 2).to(device))), DenseSource)
-        assert type(grounded(model).a_) is np.ndarray
         assert model.a_ is there
-    assert Reader.total.__doc__ == "What arrives."
-    model.a_ = np.ones(2)
-    assert grounded(model) is model
-    assert model.total("word") == (np.ndarray, str, type(None))
+    here = torch.ones(2)  # which NumPy can read where it is
+    model.a_ = here
+    assert ground(here) is here
+    assert ground(model) is model
+    assert ground("word") == "word"
+
+
+def test_models_in_numpy() -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    plain, fitted = KernelRidge().fit(X, X[:, 0]), KernelRidge().fit(torch.from_numpy(X), X[:, 0])
+    assert in_numpy(plain) is plain
+    np.testing.assert_array_equal(in_numpy(fitted).dual_coef_, plain.dual_coef_)
+    assert isinstance(in_numpy(PCA(2).fit(torch.from_numpy(X))).components_, np.ndarray)
+    assert isinstance(fitted.dual_coef_, torch.Tensor)
+    assert in_numpy((1, 2)) == (1, 2)
+
+
+def test_what_a_model_keeps_for_later_is_kept_for_tensors_too() -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    model = KernelRidge(kernel="rbf").fit(torch.from_numpy(X), X[:, 0])
+    first = model.predict(torch.from_numpy(X), return_std=True)[1]
+    (kept,) = model._posteriors.values()
+    assert torch.equal(model.predict(torch.from_numpy(X), return_std=True)[1], first)
+    assert model._posteriors[float(model._lam[0])] is kept
+
+
+@pytest.mark.parametrize("place", [CPU, CARD], ids=["cpu", "card"])
+def test_rows_that_are_drawn_and_filled_in_are_where_the_fit_and_the_rows_are(place: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 3)) * [3, 2, 1], rng.standard_normal(30)
+    gaps = np.where(np.eye(30, 3) > 0, np.nan, X)
+    pca, ridge = PCA(2).fit(X), Ridge().fit(X, y)
+    with card():
+        there = torch.from_numpy(X).to(place)
+        mine, mine_too = PCA(2).fit(there), Ridge().fit(there, y)
+        filled = mine.impute(torch.from_numpy(gaps).to(place))
+        latent = mine.latent(torch.from_numpy(gaps).to(place))
+        found = (filled, mine.sample(3, 0), latent.mean, mine_too.coef_covariance())
+        assert all(isinstance(x, torch.Tensor) and x.device == place for x in found)
+        found = [x.cpu().numpy() for x in found]
+    known = (pca.impute(gaps), pca.sample(3, 0), pca.latent(gaps).mean, ridge.coef_covariance())
+    for got, wanted in zip(found, known, strict=True):
+        np.testing.assert_allclose(got, wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda device: PCA(2, device=device),
+        lambda device: KernelPCA(2, kernel="rbf", fit_inverse_transform=True, device=device),
+        lambda device: Ridge(device=device),
+        lambda device: RidgeCV(device=device),
+        lambda device: KernelRidge(kernel="rbf", device=device),
+        lambda device: KernelRidge(kernel="rbf", solver="inducing", n_centres=9, device=device),
+        lambda device: KernelRidgeClassifier(gamma=[0.1, 1.0], device=device),
+        lambda device: GaussianMixture(2, random_state=0, device=device),
+    ],
+)
+def test_a_card_leaves_no_tensor_behind_in_a_fit_to_numpy(make: Any) -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 3)), np.arange(40) % 2
+    here = make(None).fit(X, y)
+    with card():
+        there = make("cuda").fit(X, y)
+    query = "transform" if hasattr(here, "transform") else "predict"
+    moved = pickle.loads(pickle.dumps(there)).set_params(device=None)  # where no card is
+    np.testing.assert_allclose(getattr(moved, query)(X), getattr(here, query)(X), atol=1e-6)
 
 
 def test_certificates_are_numpy_everywhere() -> None:

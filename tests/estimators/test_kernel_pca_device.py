@@ -209,7 +209,8 @@ def test_the_rule_knows_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose(1_000_000, 10, "auto", card)[0] == "krylov"
     assert choose(5_000_000, 10, "auto", card)[0] == "nystrom"
     assert choose(2500, 10, "auto")[0] == "krylov"
-    assert choose(2500, 10, "auto", card)[0] == "dense"
+    assert choose(2500, 10, "auto", card)[0] == "krylov"
+    assert choose(1800, 10, "auto", card)[0] == "dense"
     assert choose(20_000, 5000, "auto", card)[0] == "dense"
     free[0] = 10**9
     assert choose(20_000, 5000, "auto", card)[0] == "krylov"  # the whole matrix would not fit

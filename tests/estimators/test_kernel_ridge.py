@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -513,3 +514,18 @@ def test_verbose_ends_its_line(capsys):
     with pytest.warns(ConvergenceWarning):
         model("cg", alpha=1e-6, max_iter=1, tol=1e-12, verbose=True).fit(X, y)
     assert capsys.readouterr().err.endswith("\n")
+
+
+def test_bounds_are_not_found_row_by_row_where_there_are_many_points():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.normal(size=300)
+    exact = KernelRidge(kernel="rbf").fit(X, y)
+    few = KernelRidge(kernel="rbf", solver="inducing", n_centres=50).fit(X, y)
+    with sklearn.config_context(working_memory=0.1):
+        blocks = [len(list(model._parts(X, model._width(False, True)))) for model in (exact, few)]
+        assert blocks[0] == 1  # a bound takes two products and no matrix ...
+        assert blocks[1] > 1  # ... but for centres, whose lengths are those of columns
+        assert len(list(exact._parts(X, exact._width(True, False)))) > 1
+        values, bounds = exact.predict(X, return_bound=True)
+    np.testing.assert_array_equal(bounds, exact.predict(X, return_bound=True)[1])
+    assert values.shape == bounds.shape

@@ -14,13 +14,17 @@ from sklearn.base import clone
 
 from gramian import GenotypePCA
 from gramian.cli import main
+from gramian.genetics import project
 from gramian.genetics._noise import Probes
+from gramian.genetics.files import write_results
 from gramian.genetics.simulation import simulate_genotypes
 from gramian.operators import genotype_device
 from gramian.sources.plink import Genotypes, open_bed
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from gramian.compute.gpu import uploads  # noqa: E402
+from pretend import CARD  # noqa: E402
+from pretend import card as pretended  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -148,3 +152,18 @@ def test_components_on_a_card(bed: Path) -> None:
     there = GenotypePCA(2, solver="krylov", device="cuda").fit(bed)
     assert_allclose(there.eigenvectors_, here.eigenvectors_, atol=2e-5)
     assert "two parts" in there.certificate_.notes[-1]
+
+
+@pytest.mark.parametrize("place", [CPU, CARD], ids=["cpu", "card"])
+def test_models_of_tensors_are_projected_on_and_written(place: torch.device, bed: Path, tmp_path: Path) -> None:
+    source = open_bed(bed)
+    G = np.where(source.calls(0, 1500) < 0, np.nan, source.calls(0, 1500)).T.astype(float)
+    plain = GenotypePCA(2, solver="exact").fit(G)
+    with pretended():
+        model = GenotypePCA(2, solver="exact").fit(torch.from_numpy(G).to(place))
+        found = project(model, torch.from_numpy(G[:9]).to(place), "simple").scores
+        write_results(model, tmp_path / "there")
+    write_results(plain, tmp_path / "here")
+    assert_allclose(np.abs(found), np.abs(project(plain, G[:9], "simple").scores), atol=1e-6)
+    here, there = ((tmp_path / f"{name}.eigenval").read_text().split() for name in ("here", "there"))
+    assert_allclose(np.array(there, float), np.array(here, float), rtol=1e-5)

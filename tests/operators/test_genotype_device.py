@@ -56,6 +56,13 @@ def test_a_file_too_large_is_streamed_block_by_block(bed: Genotypes, picked: str
     assert A.precision == "products on torch on cpu in double mode: float64, genotypes streamed through it"
 
 
+@pytest.mark.usefixtures("small_buffers")
+def test_buffers_that_do_not_fit_are_refused_with_the_figure(bed: Genotypes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 2**20)
+    with pytest.raises(MemoryError, match=r"Streaming 90 SNPs in blocks of 7 would take .* where 1\.0 MiB are free"):
+        DeviceGenotypeOperator(bed, device=CPU)
+
+
 def test_what_fits_is_uploaded_once(bed: Genotypes) -> None:
     A = DeviceGenotypeOperator(bed, device=CPU, dtype=np.float64)
     assert A.resident

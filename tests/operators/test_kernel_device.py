@@ -21,6 +21,8 @@ from gramian.operators.base import Operator
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
+from pretend import card  # noqa: E402
+
 CPU = torch.device("cpu")
 RNG = np.random.default_rng(0)
 X, Z = RNG.standard_normal((60, 4)), RNG.standard_normal((25, 4))
@@ -124,6 +126,29 @@ def test_a_file_is_uploaded_in_blocks_of_rows(tmp_path: Path) -> None:
     whole = operator(gramian.open(tmp_path / "x.npy"))
     assert_allclose(whole.to_dense(), K, rtol=1e-12)
     assert whole.symmetric
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_points_in_either_byte_order(order: str) -> None:
+    assert_allclose(operator(X.astype(f"{order}f8")).to_dense(), K, rtol=1e-12)
+
+
+def test_what_does_not_fit_is_refused_with_the_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    A = FeatureCentred(operator(X))
+    monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 1000)
+    for ask, what in (
+        (A.to_dense, "A kernel matrix of 60 x 60"),
+        (A.A.to_dense, "A kernel matrix of 60 x 60"),  # type: ignore[attr-defined]
+        (A.A.gram, "A Gram matrix of 60 x 60"),  # type: ignore[attr-defined]
+    ):
+        with pytest.raises(MemoryError, match=rf"{what} would take .* where 0\.0 MiB are free"):
+            ask()
+
+
+def test_points_that_do_not_fit_are_refused_with_the_figure() -> None:
+    words = r"A table of 60 points would take 0\.0 MiB on cuda:0 \(a pretended card\), where 0\.0 MiB are free"
+    with card(free=1000) as device, pytest.raises(MemoryError, match=words):
+        DeviceKernelOperator(Gaussian(0.3), X, device=device)
 
 
 def test_dtypes_follow_the_points_unless_given() -> None:

@@ -60,6 +60,26 @@ def test_arrays_are_not_copied_for_torch_on_the_cpu() -> None:
     assert there.values.data_ptr() == X.ctypes.data
 
 
+def test_tensors_of_the_cpu_that_are_larger_than_the_card_are_streamed() -> None:
+    X = torch.from_numpy(numbers())
+    with card(free=2**10) as device:
+        there = devices.to_device(sources.TensorSource(X, list("abcdefg")), device)
+        assert isinstance(there, devices.StreamedSource)
+        assert there.feature_names == list("abcdefg")
+        parts = [block.values.clone().cpu().numpy() for block in there.blocks(10)]
+    np.testing.assert_array_equal(np.concatenate(parts), X)
+    same = sources.TensorSource(X)
+    assert devices.to_device(same, CPU) is same
+
+
+def test_a_table_that_must_be_there_as_a_whole_is_refused_with_figures() -> None:
+    with (
+        card(free=2**10) as device,
+        pytest.raises(MemoryError, match=r"100 rows would take 0\.0 MiB on cuda:0 .* free"),
+    ):
+        devices.uploaded(gramian.open(numbers()), device)
+
+
 def test_names_and_passes_of_a_stream(tmp_path: Any) -> None:
     X = numbers()
     there = devices.StreamedSource(sources.DenseSource(X, list("abcdefg")), CPU)

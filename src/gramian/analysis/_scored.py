@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.analysis._cards import ground
 from gramian.analysis._elements import ratio
 from gramian.analysis._model import FittedPCA, plain_scores, variable_scale
 from gramian.analysis._weights import frequencies
@@ -116,6 +117,7 @@ def row_names(X: Any, labels: Sequence[Any] | None = None, n: int | None = None)
 def as_matrix(data: Any, what: str) -> tuple[Matrix, tuple[str, ...] | None]:
     """A table, or one column, as a float64 array, and its names; a NaN or inf is refused by its place."""
     names: tuple[str, ...] | None
+    data = ground(data)
     if isinstance(data, (list, tuple)) or getattr(data, "ndim", 2) == 1:
         column: Matrix = np.asarray(data, dtype=np.float64)
         values = column[:, None] if column.ndim == 1 else column

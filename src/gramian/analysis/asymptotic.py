@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.special import chdtrc, ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.analysis._cards import ground
 from gramian.analysis._elements import component_names
 from gramian.analysis._interval import Interval
 from gramian.analysis._model import FittedPCA, feature_names
@@ -136,6 +137,7 @@ def eigenvalue_errors(pca: FittedPCA, level: float = 0.95, *, form: str = "ratio
     True
     """
     check_is_fitted(pca)
+    pca = ground(pca)
     check_choice("form", form, ("ratio", "log"))
     _check(pca, level)
     lam, V, n = _variances(pca), np.asarray(pca.components_, dtype=np.float64), float(pca._weight)
@@ -181,6 +183,7 @@ def equality_test(pca: FittedPCA, components: Sequence[int]) -> EqualityTest:
     (True, True)
     """
     check_is_fitted(pca)
+    pca = ground(pca)
     _check(pca, 0.5)
     chosen = tuple(sorted(int(i) for i in components))
     first, k = (chosen or (0,))[0], pca.n_components_

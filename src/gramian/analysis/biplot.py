@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.analysis._cards import ground
 from gramian.analysis._elements import component_names, ratio, text_table
 from gramian.analysis._model import FittedPCA, feature_names
 from gramian.analysis._scored import component_scores, refuse_no_components, row_names
@@ -133,6 +134,7 @@ def biplot(
     >>> print(picture.scaling)
     symmetric biplot: the singular values are shared equally; neither distances nor angles are the data's
     """
+    pca, X = ground(pca), ground(X)
     refuse_no_components(pca)
     chosen = _chosen(components, pca.n_components_)
     alpha = _share(alpha)

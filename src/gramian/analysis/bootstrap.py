@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.analysis._cards import ground
 from gramian.analysis._elements import component_names
 from gramian.analysis._interval import Interval
 from gramian.analysis._model import FittedPCA, feature_names
@@ -180,6 +181,7 @@ def bootstrap(
     (True, (300, 2))
     """
     check_is_fitted(pca)
+    pca, X = ground(pca), ground(X)
     _check(pca, n_replicates, level, align, method)
     gaps = incomplete_fit(pca)
     if gaps and scores:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from gramian.analysis._cards import ground
 from gramian.analysis._elements import Elements, component_names, ratio, text_table
 from gramian.analysis._labels import Coding, coded
 from gramian.analysis._model import FittedPCA, variable_scale
@@ -113,9 +114,10 @@ def supplementary_categories(pca: FittedPCA, X: Any, labels: Any, sample_weight:
       variable    pca0    pca1
       label0    0.9346  0.1657
     """
+    pca, X = ground(pca), ground(X)
     seen = scored(pca, X, sample_weight)
     w = seen.weights
-    coding, D = coded(labels, w), standardised(seen.scores, w)
+    coding, D = coded(ground(labels), w), standardised(seen.scores, w)
     n, n_g = float(w.sum()), coding.weights
     means = coding.sums(w[:, None] * D.values) / n_g[:, None]  # in standard deviations of the scores
     v = ratio(1.0, np.sqrt(ratio(n - n_g, n_g * max(n - 1.0, 1.0))))[:, None] * means

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 from sklearn.base import clone
 
+from gramian.analysis._cards import ground
 from gramian.analysis._model import Model
 from gramian.analysis._rank_inputs import seed_of
 from gramian.analysis.conditional import condition, filled_rows
@@ -219,7 +220,7 @@ def multiple_imputation(
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}.")
     seeds = tuple(np.random.SeedSequence(seed_of(random_state)).spawn(n))
-    return Imputations(pca, source, sample_weight, n, parameters, seeds, progress)
+    return Imputations(ground(pca), ground(source), sample_weight, n, parameters, seeds, progress)
 
 
 def _redrawn(pca: Any, source: Source, w: Vector | None, rng: np.random.Generator) -> Any:

@@ -12,6 +12,7 @@ from scipy.special import chdtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.analysis._cards import ground
 from gramian.analysis._model import FittedPCA, feature_names, plain_scores, variable_scale
 from gramian.analysis._scored import refuse_no_components, row_names
 from gramian.analysis._training import Training, dense_rows, training_rows
@@ -88,7 +89,7 @@ class Monitor:
         Alarms
             Both statistics, row by row; the index of a frame names the rows.
         """
-        source = open_source(X)
+        source = open_source(ground(X))
         q = np.asarray(self._pca.reconstruction_error(source), dtype=np.float64)  # refuses rows with NaN by name
         q = q if self.n_components < len(self.names) else 0.0 * q
         t2 = np.sum(plain_scores(self._pca, source) ** 2 / _variances(self._pca), axis=1)
@@ -115,7 +116,7 @@ class Monitor:
         Contributions
             Arrays of shape (n, p).
         """
-        source = open_source(X)
+        source = open_source(ground(X))
         n, p = source.shape
         if 4 * n * p * 8 > memory_budget():
             raise ValueError(
@@ -195,6 +196,7 @@ def monitor(
     np.int64(2)
     """
     check_is_fitted(pca)
+    pca, X = ground(pca), ground(X)
     check_choice("t2", t2, T2_RULES)
     check_choice("q", q, (*Q_RULES, "moments"))
     refuse_no_components(pca)

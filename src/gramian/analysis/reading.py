@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.analysis._cards import ground
 from gramian.analysis._elements import component_names, ratio
 from gramian.analysis._model import FittedPCA, feature_names
 from gramian.analysis._reading_results import Columns, Eigenvalues, Reading, Rows
@@ -53,6 +54,7 @@ def loadings(pca: FittedPCA) -> Matrix:
            [ 0.992,  0.023],
            [ 0.965,  0.064]])
     """
+    pca = ground(pca)
     return np.asarray(np.asarray(pca.components_, dtype=np.float64).T * deviations(pca))
 
 
@@ -90,6 +92,7 @@ def correlations(pca: FittedPCA, X: Any = None, sample_weight: Any = None) -> Ma
            [ 0.998, -0.048],
            [ 0.967, -0.049]])
     """
+    pca, X = ground(pca), ground(X)
     _refuse_incomplete(pca)
     if X is not None:
         return _correlations(pca, _known_or_measured(pca, _of_the_fit(pca, X, sample_weight)))
@@ -151,6 +154,7 @@ def describe(pca: FittedPCA, X: Any, sample_weight: Any = None, *, row_labels: S
     >>> reading.rows.contributions.sum(axis=0).round(9)
     array([100., 100.])
     """
+    pca, X = ground(pca), ground(X)
     _refuse_incomplete(pca)
     seen = _of_the_fit(pca, X, sample_weight)
     rows = _rows(seen, row_names(X, row_labels, len(seen.scores)))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.analysis._cards import ground
 from gramian.analysis._elements import ratio
 from gramian.analysis._model import FittedPCA, feature_names
 from gramian.analysis._orthomax import Found, orthomax, random_rotation
@@ -93,7 +94,7 @@ def rotate(
       proportion    0.6749   0.2832
       cumulative    0.6749   0.9581
     """
-    names, A, total = _loadings_of(pca, n_components)
+    names, A, total = _loadings_of(ground(pca), n_components)
     p, k = A.shape
     _refuse(method, A, power, tol, max_iterations, n_starts)
     gamma = {"quartimax": 0.0, "equamax": k / 2}.get(method, 1.0)
@@ -143,6 +144,7 @@ def rotated_scores(pca: FittedPCA, X: Any, rotation: Rotation) -> Matrix:
     >>> bool(np.allclose(np.cov(rotated_scores(pca, X, rotate(pca)).T), np.eye(2)))
     True
     """
+    pca, X = ground(pca), ground(X)
     k = len(rotation.rotation)
     expected = loadings(pca)[:, :k] @ rotation.rotation
     scale = float(np.abs(expected).max(initial=0.0))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import orth
 
+from gramian.analysis._cards import ground
 from gramian.analysis._elements import text_table
 from gramian.analysis._scored import as_matrix
 from gramian.analysis._weights import frequencies
@@ -253,6 +254,7 @@ def _orthogonal(C: Matrix, reflect: bool) -> tuple[Matrix, float]:
 
 def _basis(A: Any, name: str) -> Matrix:
     """Columns that span the subspace."""
+    A = ground(A)
     columns = np.asarray(A.components_, dtype=np.float64).T if hasattr(A, "components_") else as_matrix(A, name)[0]
     if not columns.any():
         raise ValueError(f"{name} spans nothing: its columns are 0.")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from gramian.analysis._cards import ground
 from gramian.analysis._elements import Elements
 from gramian.analysis._model import FittedPCA
 from gramian.analysis._scored import EXPECTED, as_matrix, row_names, scored, standardised
@@ -107,6 +108,7 @@ def supplementary_rows(pca: FittedPCA, X: Any, *, row_labels: Sequence[Any] | No
     >>> new.coordinates.shape, bool((new.cos2.sum(axis=1) <= 1).all())
     ((50, 2), True)
     """
+    pca, X = ground(pca), ground(X)
     seen = scored(pca, X)
     names = row_names(X, row_labels, len(seen.scores))
     return SupplementaryRows(names, seen.scores, seen.cos2, seen.distances)
@@ -148,6 +150,7 @@ def supplementary_columns(
     >>> supplementary_columns(PCA(3, scale=True).fit(X), X, y, names=["progression"]).correlations.round(3)
     array([[ 0.555, -0.194,  0.162]])
     """
+    pca, X = ground(pca), ground(X)
     seen = scored(pca, X, sample_weight, why_whole=EXPECTED)
     Z, w = seen.scores, seen.weights
     values, own = as_matrix(Y, "Y")

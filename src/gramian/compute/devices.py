@@ -29,6 +29,8 @@ __all__ = [
 Device = Any  # torch.device, or None for NumPy on the CPU
 Array = npt.NDArray[Any]
 
+KNOWN = ("cpu", "cuda")  # kinds of devices: others, as Apple's, have no float64 or no Triton
+
 
 def load_torch(device: Any = "cuda") -> Any:
     """Return torch, or say which extra to install."""
@@ -69,8 +71,10 @@ def resolve(device: Any, like: Any = None) -> Device:
     (True, True)
     """
     own = like.device if is_tensor(like) and like.device.type != "cpu" else None
-    if device is None or (device == "auto" and own is not None):
-        return own
+    if own is not None and (device is None or (isinstance(device, str) and device == "auto")):
+        return _checked(own)
+    if device is None:
+        return None
     if isinstance(device, str) and device == "cpu":
         return None
     if isinstance(device, str) and device == "auto":
@@ -87,19 +91,35 @@ def _any_card() -> Device:
 
 
 def _checked(device: Any) -> Device:
-    """The device, if torch knows it and this machine has it."""
-    torch = load_torch(device)
+    """The device, if it is one that we know and this machine has it."""
+    torch, found = load_torch(device), None
     try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".") + "."
+        found = torch.device(device) if isinstance(device, (str, torch.device)) else None
+        reason = _obstacle(torch, found)
+        if not reason:
+            torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:
+        known = str(device).partition(":")[0] in KNOWN
+        reason = str(error).splitlines()[0].rstrip(".") + "." if known else _obstacle(torch, None)
+    if reason:
         raise ValueError(
             f"device {str(device)!r} cannot be used: {reason} Use 'cpu', or 'auto' for a card if there is one."
-        ) from error
-    if found.type == "cuda" and found.index is None:
-        found = torch.device("cuda", torch.cuda.current_device())
-    return found
+        )
+    return torch.device("cuda", torch.cuda.current_device()) if found == torch.device("cuda") else found
+
+
+def _obstacle(torch: Any, found: Device) -> str:
+    """Why a device is not for us; nothing where it is."""
+    if found is None or found.type not in KNOWN:
+        return "devices are None, 'auto', 'cpu', 'cuda', 'cuda:0', 'cuda:1', … and torch.device of these."
+    if found.type == "cuda" and not torch.cuda.is_available():
+        built = torch.version.cuda or torch.version.hip
+        without = "finds no card" if built else "was built without CUDA, and one with it is to be installed"
+        return f"torch {torch.__version__} {without}."
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        last = torch.cuda.device_count() - 1
+        return "there is one card, 'cuda:0'." if last == 0 else f"the last card is 'cuda:{last}'."
+    return ""
 
 
 def describe(device: Device) -> str:
@@ -154,6 +174,7 @@ def put(x: Any, device: Device, dtype: Any = None) -> Any:
     torch = load_torch(device)
     if not is_tensor(x):
         x = np.asarray(x)
+        x = x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
         x = x if x.flags.writeable and min(x.strides, default=0) >= 0 else x.copy()
         x = torch.from_numpy(x)
     return x.to(device=device, dtype=None if dtype is None else torch_dtype(dtype))
@@ -171,4 +192,7 @@ def host(x: Any) -> Any:
     """
     if x is None:
         return None
-    return x.detach().cpu().numpy() if is_tensor(x) else np.asarray(x)
+    if not is_tensor(x):
+        return np.asarray(x)
+    x = x.detach().cpu()
+    return (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()  # which NumPy does not have

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.display.style import new_axes, new_panels, save_picture
+from gramian.estimators._devices import in_numpy
 
 __all__ = ["Display", "component_name", "fitted", "shares_of"]
 
@@ -77,14 +78,16 @@ class Display:
 
 
 def fitted(model: Any) -> Any:
-    """The model, if it was fitted; scikit-learn's NotFittedError otherwise."""
-    if hasattr(model, "fit"):
-        check_is_fitted(model)
-    return model
+    """The model, if it was fitted, with its arrays in NumPy; scikit-learn's NotFittedError otherwise."""
+    if not hasattr(model, "fit"):
+        return model
+    check_is_fitted(model)
+    return in_numpy(model)
 
 
 def shares_of(model: Any) -> Array | None:
     """The share of the variance of each component, where a model knows the whole."""
+    model = model if model is None else in_numpy(model)
     ratio = getattr(model, "explained_variance_ratio_", None)
     if ratio is None and hasattr(model, "total_variance_") and hasattr(model, "eigenvalues_"):
         ratio = np.asarray(model.eigenvalues_) / float(model.total_variance_)

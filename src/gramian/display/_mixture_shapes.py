@@ -11,6 +11,7 @@ from matplotlib.legend import Legend
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.analysis._cards import ground
 from gramian.display.style import MARKERS, PALETTE
 
 __all__ = ["checked_rows", "column_name", "curve_points", "ellipse", "legend_below", "look", "shown_columns", "span"]
@@ -54,7 +55,7 @@ def legend_below(ax: Axes) -> Legend:
 
 def checked_rows(X: ArrayLike, d: int) -> Array:
     """X as rows of d columns."""
-    rows = np.asarray(X, dtype=float)
+    rows = np.asarray(ground(X), dtype=float)
     rows = rows[:, None] if rows.ndim == 1 and d == 1 else rows
     if rows.ndim != 2 or rows.shape[1] != d:
         raise ValueError(f"X must have {d} columns, as the mixture has; its shape is {rows.shape}.")

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from gramian.analysis._cards import ground
 from gramian.display._base import Display, fitted
 from gramian.display._points import point_style
 from gramian.display._text import name_axes
@@ -113,8 +114,8 @@ class PredictionBandDisplay(Display):
         PredictionBandDisplay
             Drawn.
         """
-        points, values = _checked(x, y, level, target)
-        fitted(model)
+        points, values = _checked(ground(x), ground(y), level, target)
+        model = fitted(model)
         line = np.linspace(points.min(), points.max(), STEPS)
         curve = _target(np.asarray(model.predict(line[:, None]), dtype=float), target)
         low, high = _band(model, line, level, target)

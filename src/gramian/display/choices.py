@@ -110,7 +110,7 @@ class LeaveOneOutDisplay(Display):
         LeaveOneOutDisplay
             Drawn.
         """
-        fitted(model)
+        model = fitted(model)
         if hasattr(model, "scores_") and hasattr(model, "kernels_"):
             names, gammas = _kernels(model.kernels_)
             values = float(model.criterion == "accuracy") - model.scores_

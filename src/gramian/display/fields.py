@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.analysis._cards import ground
 from gramian.display._base import Display, fitted
 from gramian.display._points import scatter
 from gramian.display._text import name_axes
@@ -106,7 +107,7 @@ class KernelFieldDisplay(Display):
         KernelFieldDisplay
             Drawn.
         """
-        points = np.asarray(X, dtype=float)
+        points = np.asarray(ground(X), dtype=float)
         if points.ndim != 2 or points.shape[1] != 2:
             raise ValueError(f"A field is drawn over the plane: X must have 2 columns, got shape {points.shape}.")
         across, up = (_grid_line(points[:, j], steps) for j in range(2))

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.analysis._cards import ground
 from gramian.display._base import Display, fitted
 from gramian.display._text import set_plain
 from gramian.display.style import GRID, INK
@@ -83,8 +84,8 @@ class ReconstructionDisplay(Display):
         ax: Axes | None = None,
     ) -> ReconstructionDisplay:
         """Draw images with the first k components of a fitted PCA, for several k."""
-        images = np.atleast_2d(np.asarray(X, dtype=float))
-        ks = usual_counts(len(fitted(model).components_)) if counts is None else counts
+        images, model = np.atleast_2d(np.asarray(ground(X), dtype=float)), fitted(model)
+        ks = usual_counts(len(model.components_)) if counts is None else counts
         parts = {f"k = {k}": reconstructed(model, images, k) for k in ks}
         return cls.from_predictions(images, parts, image_shape=image_shape, mean=model.mean_, ax=ax)
 

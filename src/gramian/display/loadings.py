@@ -92,7 +92,8 @@ class LoadingsDisplay(Display):
         **how: Any,
     ) -> LoadingsDisplay:
         """Draw the loadings of a fitted PCA, or its unit axes V where it has none; ``how`` are options of ``plot``."""
-        values = fitted(model).loadings() if hasattr(model, "loadings") else np.asarray(model.components_).T
+        model = fitted(model)
+        values = model.loadings() if hasattr(model, "loadings") else np.asarray(model.components_).T
         shares, found = shares_of(model), feature_names(model, len(values), names)
         return cls(values, names=found, components=components, shares=shares, intervals=intervals).plot(ax=ax, **how)
 
@@ -245,7 +246,8 @@ class ContributionsDisplay(Display):
         **how: Any,
     ) -> ContributionsDisplay:
         """Draw the contributions of the variables of a fitted PCA; with X, those of its rows."""
-        weights = getattr(fitted(model), "explained_variance_", getattr(model, "eigenvalues_", None))
+        model = fitted(model)
+        weights = getattr(model, "explained_variance_", getattr(model, "eigenvalues_", None))
         if X is None:
             values = 100.0 * np.asarray(model.components_, dtype=float).T ** 2
             found: Any = feature_names(model, len(values), names)

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.analysis._cards import ground
 from gramian.display._base import Display, fitted
 from gramian.display._mixture_shapes import (
     checked_rows,
@@ -212,9 +213,9 @@ class BinnedMixtureDisplay(Display):
         cls, model: Any, edges: ArrayLike, counts: ArrayLike, *, name: str | None = None, ax: Axes | None = None
     ) -> BinnedMixtureDisplay:
         """Draw a mixture fitted to these counts, or to rows of one column."""
-        fitted(model)
+        model = fitted(model)
         called = column_name(model, 0) if name is None else name
-        return cls(model.mixture_, edges, counts, name=called).plot(ax=ax)
+        return cls(model.mixture_, ground(edges), ground(counts), name=called).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> BinnedMixtureDisplay:
         """Draw, on the axes given or on a new figure."""

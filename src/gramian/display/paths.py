@@ -139,6 +139,7 @@ class RidgePathDisplay(Display):
         RidgePathDisplay
             Drawn.
         """
+        model = fitted(model)
         path = _path_of(model)
         if not 0 <= target < path.loo.shape[1]:
             raise ValueError(f"target must be from 0 to {path.loo.shape[1] - 1}, got {target!r}.")
@@ -163,7 +164,7 @@ class RidgePathDisplay(Display):
 
 def _path_of(model: Any) -> Any:
     """The path of a model, or the path itself; say what it lacks."""
-    path: Any = getattr(fitted(model), "path_", None) if hasattr(model, "fit") else model
+    path: Any = getattr(model, "path_", None) if hasattr(model, "fit") else model
     if not hasattr(path, "filter_factors"):
         raise ValueError(
             f"{type(model).__name__} has no path of λ to draw. Fit RidgeCV, or KernelRidgeCV with solver='eigh' or "

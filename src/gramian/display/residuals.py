@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri
 
+from gramian.analysis._cards import ground
 from gramian.display._base import Display, fitted
 from gramian.display._labels import Labels, add_labels
 from gramian.display._points import point_style
@@ -93,7 +94,7 @@ class ResidualsDisplay(Display):
         cls, model: Any, X: Any, y: ArrayLike, *, target: int = 0, ax: Axes | None = None, **options: Any
     ) -> ResidualsDisplay:
         """Draw the residuals of a fitted regression; options as of :meth:`from_predictions`."""
-        f, observed = np.asarray(fitted(model).predict(X), dtype=float), np.asarray(y, dtype=float)
+        f, observed = np.asarray(fitted(model).predict(ground(X)), dtype=float), np.asarray(ground(y), dtype=float)
         if f.ndim == 2:
             if not 0 <= target < f.shape[1]:
                 raise ValueError(f"target must be from 0 to {f.shape[1] - 1}, got {target!r}.")

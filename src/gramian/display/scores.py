@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.analysis._cards import ground
 from gramian.display._base import Display, component_name, fitted, shares_of
 from gramian.display._groups import Groups, appearance, groups_of, is_scale, legend_width, writing
 from gramian.display._hover import Hover
@@ -71,7 +72,7 @@ class ScoreDisplay(Display):
         components: Sequence[int] = (0, 1),
         shares: ArrayLike | None = None,
     ) -> None:
-        Z = np.asarray(scores, dtype=float)
+        Z = np.asarray(ground(scores), dtype=float)
         self.scores = Z[:, None] if Z.ndim == 1 else Z
         if self.scores.ndim != 2 or not self.scores.size:
             raise ValueError(f"scores must have a row for each point and a column for each component, got {Z.shape}.")
@@ -88,7 +89,7 @@ class ScoreDisplay(Display):
     @classmethod
     def from_estimator(cls, model: Any, X: Any, *, ax: Axes | None = None, **options: Any) -> ScoreDisplay:
         """Draw the scores ``model.transform(X)``; options as of :meth:`from_predictions`."""
-        return cls.from_predictions(fitted(model).transform(X), model=model, ax=ax, **options)
+        return cls.from_predictions(fitted(model).transform(ground(X)), model=model, ax=ax, **options)
 
     @classmethod
     def from_predictions(

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc
 
+from gramian.analysis._cards import ground
 from gramian.analysis._rank_inputs import WholeFit, whole_fit
 from gramian.analysis._spectrum import checked, most, nothing
 from gramian.analysis.cross_validation import cross_validate_rank
 from gramian.analysis.parallel_analysis import parallel_analysis_of
 from gramian.analysis.rank import SPECTRUM_RULES, RankAdvice, RankChoice, tracy_widom_rank, variance_fraction
 from gramian.estimators._components import minka
-from gramian.estimators._devices import ground
 from gramian.estimators.pca import PCA
 from gramian.sources import Source, open_source
 

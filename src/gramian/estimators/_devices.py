@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
@@ -10,26 +9,24 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gramian.analysis._cards import twin
 from gramian.compute.devices import host, is_tensor, put, resolve
 from gramian.sources import DenseSource, Source
-from gramian.sources.devices import to_device, to_host
+from gramian.sources.devices import to_device
 
 __all__ = [
     "Home",
     "at_home",
     "bring_home",
-    "ground",
-    "grounded",
     "home_of",
     "hosted",
-    "off_the_card",
+    "in_numpy",
     "placed",
     "sent",
     "settle",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-C = TypeVar("C", bound=type)
 
 
 @dataclass(frozen=True)
@@ -129,53 +126,18 @@ def hosted(estimator: Any) -> Any:
     now = {name: vars(estimator)[name] for name in kept if name in vars(estimator)}
     # what somebody has put in the place of a fitted attribute counts, as it does for any estimator
     arrays = {name: kept[name][1] if value is kept[name][0] else host(value) for name, value in now.items()}
-    return _twin(estimator, arrays)
+    other = twin(estimator, arrays)
+    del other._on_host
+    return other
 
 
-def _twin(estimator: Any, arrays: dict[str, Any]) -> Any:
-    twin = copy.copy(estimator)
-    twin.__dict__.update(arrays)
-    twin.__dict__.pop("_on_host", None)
-    return twin
-
-
-def grounded(estimator: Any) -> Any:
-    """The estimator with those attributes in NumPy that NumPy cannot look at where they are: tensors on a card."""
-    there = {name: host(value) for name, value in vars(estimator).items() if _on_card(value)}
-    return _twin(estimator, there) if there else estimator
-
-
-def _on_card(value: Any) -> bool:
-    if isinstance(value, Source):
-        return getattr(value.device, "type", "cpu") != "cpu"
-    return is_tensor(value) and value.device.type != "cpu"
-
-
-def off_the_card(*but: str) -> Callable[[C], C]:
-    """Decorate a class of methods that are written in NumPy, ``but`` a few: they see no tensor that is on a card."""
-
-    def decorated(cls: C) -> C:
-        for name, method in list(vars(cls).items()):
-            if callable(method) and not name.startswith("_") and name not in but:
-                setattr(cls, name, _off_the_card(method))
-        return cls
-
-    return decorated
-
-
-def _off_the_card(method: F) -> F:
-    @wraps(method)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(grounded(self), *map(ground, args), **{name: ground(x) for name, x in kwargs.items()})
-
-    return run  # type: ignore[return-value]
-
-
-def ground(x: Any) -> Any:
-    """Return a tensor, or a source of tensors, that is on a card on the host; anything else as it is."""
-    if not _on_card(x):
-        return x
-    return to_host(x) if isinstance(x, Source) else host(x)
+def in_numpy(model: Any) -> Any:
+    """A fitted model, of whatever class, without a tensor among its attributes: itself, unless there are some."""
+    if not hasattr(model, "__dict__"):
+        return model
+    model = hosted(model)
+    there = {name: host(value) for name, value in vars(model).items() if is_tensor(value)}
+    return twin(model, there) if there else model
 
 
 def at_home(method: F) -> F:

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from gramian.analysis.iterative import METHODS, Completion, iterative_pca
 from gramian.estimators._components import complete, fix_signs, requested
-from gramian.estimators._fitting import Fitted, Options, number_of_components, refuse_too_few, rows
+from gramian.estimators._fitted import Fitted, Options, number_of_components, rows
 from gramian.estimators._fitting import fit as fit_complete
+from gramian.estimators._fitting import refuse_too_few
 from gramian.estimators._scores import beside
 from gramian.likelihood import Factor, fit_factor
 from gramian.likelihood.observed import Survey, host, survey

@@ -21,14 +21,12 @@ from gramian.analysis import (
     SupplementaryColumns,
     SupplementaryRows,
 )
-from gramian.estimators._devices import off_the_card
 
 __all__ = ["Interpretation"]
 
 Matrix = npt.NDArray[np.float64]
 
 
-@off_the_card("encode", "decode")
 class Interpretation:
     """Methods that hand a fitted PCA to the function of the same name in :mod:`gramian.analysis`."""
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import is_array_api_obj, is_numpy_array
 
+from gramian.compute.devices import host
 from gramian.estimators._inputs import open_input, refuse_non_finite
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.results import NumericalWarning
@@ -81,8 +82,7 @@ def gathered(source: Source) -> Any:
     if source.sparse:
         return source.values  # type: ignore[attr-defined]
     if source.resident:
-        values = source.values  # type: ignore[attr-defined]
-        values = np.asarray(values.cpu() if hasattr(values, "cpu") else values)
+        values = host(source.values)  # type: ignore[attr-defined]
         return values if values.dtype.kind == "f" else values.astype(np.float64)
     out = np.empty(source.shape, dtype=np.float32 if source.dtype == np.float32 else np.float64)
     for block in source.blocks():

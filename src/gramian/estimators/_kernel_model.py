@@ -19,7 +19,7 @@ from gramian.estimators._kernel_fitting import chosen_points
 from gramian.estimators._kernel_inputs import are_objects, check_kernel_matrix, checked_source, gathered, is_precomputed
 from gramian.estimators._kernel_matrices import multiplied
 from gramian.estimators._kernel_task import Task, count_points
-from gramian.estimators._kernel_variance import Given, Posterior
+from gramian.estimators._kernel_variance import EXACT, Given, Posterior
 from gramian.estimators._targets import check_targets, whole_numbers
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.linear.inducing import InducingFit
@@ -80,7 +80,7 @@ class KernelModel(BaseEstimator):
             raise ValueError(f"There is no bound on predictions here: {'; '.join(self.certificate_.notes)}.")
         alpha, device = self._columns(self.dual_coef_), self._device_of(X, self.X_fit_, [self.kernel_])
         parts = []
-        for points in self._parts(X, return_std or return_bound):
+        for points in self._parts(X, self._width(return_std, return_bound)):
             found = self._product(points, alpha, return_bound, device)
             part = [found.values + np.atleast_1d(self.intercept_)]
             part += [self._std(points)] if return_std else []
@@ -96,14 +96,22 @@ class KernelModel(BaseEstimator):
         support = self.X_fit_ if self._support is None else self._support
         return Given(self._rows, self._subset, 0).method(count_points(support))
 
-    def _parts(self, X: Any, dense: bool) -> Iterator[Any]:
-        """The new points: at once, or in blocks of rows of a file and where a dense k(X, S) would be large."""
+    def _width(self, with_std: bool, with_bound: bool) -> int:
+        """Columns of the dense k(X, S) that standard deviations, and bounds of the model of centres, are made from."""
+        size = count_points(self.X_fit_)
+        if with_bound and self._inducing is not None:
+            return size
+        chosen = 0 if self._subset is None else len(self._subset)
+        return min(size, max(EXACT, chosen)) if with_std else 0
+
+    def _parts(self, X: Any, width: int) -> Iterator[Any]:
+        """The new points: at once, or in blocks of rows of a file and where a dense k(X, S) of this width is large."""
         points = self._new_points(X)
         if isinstance(points, Source):
             yield from (np.array(block.values) for block in points.blocks())
             return
-        size, n = count_points(self.X_fit_), count_points(points)
-        step = max(1, memory_budget() // 4 // (8 * size)) if dense else max(1, n)
+        n = count_points(points)
+        step = max(1, memory_budget() // 4 // (8 * width)) if width else max(1, n)
         for start in range(0, n, step):
             yield points if step >= n else points[start : start + step]
 
@@ -212,7 +220,7 @@ class KernelModel(BaseEstimator):
 
     def _keep(self, task: Task, points: Any, alpha: Matrix, b: Vector, certificate: Residual) -> None:
         """Name what was found. ``points`` are those that α belongs to."""
-        self.__dict__.pop("_posteriors", None)
+        self._posteriors: dict[float, Posterior] = {}
         self.X_fit_, self.kernel_, self.certificate_ = points, task.kernel, certificate
         self.dual_coef_ = alpha[:, 0] if self._vector else alpha
         self.intercept_ = (float(b[0]) if self._vector else b) if task.intercept else 0.0

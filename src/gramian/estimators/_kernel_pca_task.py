@@ -20,10 +20,10 @@ Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
 DENSE = 1500  # rows up to which LAPACK on the whole matrix is quicker than a few products
-DENSE_ON_A_CARD = 3000
+DENSE_ON_A_CARD = 2000  # on an H200: 0.03 s against 0.06 s at 1,500 rows, 0.07 s against 0.05 s at 3,000
 PART = 8  # ... and where more than one component in so many rows is asked for
 HUGE = 200_000  # rows beyond which a product with every pair takes minutes
-HUGE_ON_A_CARD = 4_000_000
+HUGE_ON_A_CARD = 4_000_000  # a product in float32 then takes seconds on an H200, one in float64 most of a minute
 NOTHING = 1e-13  # of the trace: what is left of it by centring is rounding
 
 
@@ -122,7 +122,7 @@ class Decomposition:
 def choose(n: int, k: int, solver: str, device: Any = None) -> tuple[str, str]:
     """Return the solver and the reason: the one asked for, or by size.
 
-    The whole matrix up to 1,500 rows (3,000 on a card), or where more than an eighth of all components is asked for and
+    The whole matrix up to 1,500 rows (2,000 on a card), or where more than an eighth of all components is asked for and
     it fits; Nyström beyond 200,000 rows (4 million on a card); block Krylov on tiles in between.
 
     Examples

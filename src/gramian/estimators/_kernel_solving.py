@@ -41,6 +41,7 @@ from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 __all__ = [
     "BOUNDED",
     "DIRECT",
+    "DIRECT_CARD",
     "HUGE",
     "HUGE_CARD",
     "TOLERANCES",
@@ -59,7 +60,8 @@ Vector = npt.NDArray[np.float64]
 DIRECT = 20_000  # rows up to which a factorisation, whatever the kernel and λ, takes less than half a minute
 SMALL = 3_000  # rows up to which a factor in float64 costs nothing worth saving
 HUGE = 200_000  # rows beyond which a product with every pair of them takes half a minute
-HUGE_CARD = 3_000_000  # ... and takes seconds on a card
+DIRECT_CARD = 160_000  # rows whose factor in float64 takes less than half a minute on an H200: 120,000 take 12 s
+HUGE_CARD = 3_000_000  # rows beyond which a product with every pair of them takes seconds on a card
 FILLED = 0.9  # of the free memory of a card that a factor may take
 TOLERANCES = {"eigh": 1e-8, "cholesky": 1e-8, "cg": 1e-6, "inducing": 1e-8}
 SHARPER = 1e-2  # times the tolerance: what refinement aims at, since another step costs little
@@ -74,8 +76,11 @@ def choose(n: int, solver: str, *, whole: bool = False, file: bool = False, devi
     to 200,000; inducing points beyond, and for a file that is not to be read into memory. A kernel known by a function
     or a matrix (``whole``) is factored.
 
-    On a card Cholesky as long as one triangle in float64 fits in nine tenths of its free memory (some 130,000 rows on
-    a card of 80 GB, 175,000 on one of 141), conjugate gradients up to 3 million rows, and inducing points beyond.
+    On a card Cholesky up to 160,000 rows, half a minute on an H200, as long as one triangle in float64 fits in nine
+    tenths of its free memory (some 130,000 rows on a card of 80 GB). A well preconditioned system of that size takes
+    conjugate gradients less than a second, and an ill-conditioned one may never converge: what λ and the kernel make
+    of it is not known before, so that they are chosen beyond, up to 3 million rows, and by ``solver="cg"``. Inducing
+    points take over from there.
 
     Examples
     --------
@@ -98,10 +103,12 @@ def choose(n: int, solver: str, *, whole: bool = False, file: bool = False, devi
 
 def _choose_on_card(n: int, device: Any) -> tuple[str, str]:
     nbytes = factored_bytes(n)
-    if nbytes <= FILLED * free_bytes(device):
+    fits = nbytes <= FILLED * free_bytes(device)
+    if fits and n <= DIRECT_CARD:
         return "cholesky", f"{n} rows: a factor of {gibibytes(nbytes)} fits on {describe(device)}"
     if n <= HUGE_CARD:
-        return "cg", f"{n} rows: a factor of {gibibytes(nbytes)} does not fit on {describe(device)}"
+        trouble = "would take more than half a minute" if fits else "does not fit"
+        return "cg", f"{n} rows: a factor of {gibibytes(nbytes)} {trouble} on {describe(device)}"
     return "inducing", f"{n} rows: a product with every pair of them takes several seconds on {describe(device)}"
 
 

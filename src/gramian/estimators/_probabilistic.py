@@ -11,10 +11,11 @@ from array_api_compat import array_namespace, is_numpy_namespace
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.analysis import conditional
+from gramian.analysis._cards import ground
 from gramian.analysis.conditional import Conditional, Latent, log_densities
 from gramian.analysis.imputation import Imputations, impute, impute_to, multiple_imputation
 from gramian.compute.devices import host
-from gramian.estimators._devices import grounded, home_of, placed, sent
+from gramian.estimators._devices import home_of, placed, sent
 from gramian.estimators._inputs import check_weights, has_missing, open_input
 from gramian.estimators._scores import beside
 from gramian.sources import Source
@@ -99,7 +100,7 @@ class ProbabilisticModel:
         given = open_input(self, X, reset=False)
         source = placed(given, self.device)
         if has_missing(source):
-            return sent(beside(source, log_densities(grounded(self), to_host(source))), home_of(given))
+            return sent(beside(source, log_densities(ground(self), to_host(source))), home_of(given))
         Z, errors = self._scores_and_errors(source)
         xp = array_namespace(Z)
         lam = noise + _positive(xp, as_like(Z, self.explained_variance_) - noise)
@@ -128,19 +129,20 @@ class ProbabilisticModel:
 
         Returns
         -------
-        ndarray of shape (n_samples, p)
-            Rows of N(mean, covariance), with the covariance of :meth:`get_covariance`.
+        array of shape (n_samples, p)
+            Rows of N(mean, covariance), with the covariance of :meth:`get_covariance`, where the fitted attributes are.
         """
         check_is_fitted(self)
-        return conditional.sample(grounded(self), n_samples, random_state)
+        return sent(conditional.sample(ground(self), n_samples, random_state), home_of(self.components_))
 
     def latent(self, X: Any) -> Latent:
         """Posterior mean and covariance of the standardised latent variables of each row, complete or not."""
         check_is_fitted(self)
-        return conditional.latent(grounded(self), self._open_dense(X))
+        given = self._open_dense(X)
+        return sent(conditional.latent(ground(self), to_host(given)), home_of(given))  # type: ignore[no-any-return]
 
     def condition(self, X: Any) -> Conditional:
-        """Distribution of the NaN cells of each row given the observed ones: means, covariances, draws.
+        """Distribution of the NaN cells of each row given the observed ones: means, covariances, draws, in NumPy.
 
         Examples
         --------
@@ -153,7 +155,7 @@ class ProbabilisticModel:
         (True, True)
         """
         check_is_fitted(self)
-        return conditional.condition(grounded(self), self._open_dense(X))
+        return conditional.condition(ground(self), to_host(self._open_dense(X)))
 
     def impute(self, X: Any, out: str | os.PathLike[str] | None = None) -> Array:
         """Fill NaN cells with their conditional expectation.
@@ -167,25 +169,26 @@ class ProbabilisticModel:
 
         Returns
         -------
-        ndarray of shape (n, p), or the path
-            The completed rows.
+        array of shape (n, p), or the path
+            The completed rows: a tensor where X is one.
         """
         check_is_fitted(self)
-        source = self._open_dense(X)
-        return impute(grounded(self), source) if out is None else impute_to(grounded(self), source, out)
+        given = self._open_dense(X)
+        model, source = ground(self), to_host(given)
+        return sent(impute(model, source), home_of(given)) if out is None else impute_to(model, source, out)
 
     def multiple_imputation(self, X: Any, n: int = 20, **options: Any) -> Imputations:
         """Draw ``n`` completed tables; see :func:`gramian.analysis.multiple_imputation` for the options."""
         check_is_fitted(self)
-        source = self._open_dense(X)
+        source = to_host(self._open_dense(X))
         w = check_weights(options.pop("sample_weight", None), source)
-        return multiple_imputation(grounded(self), source, n, sample_weight=w, **options)
+        return multiple_imputation(self, source, n, sample_weight=w, **options)
 
     def _open_dense(self, X: Any) -> Source:
         source = open_input(self, X, reset=False)
         if source.sparse:
             raise ValueError("Sparse data have no missing cells: what is not stored is 0. Use X.toarray() with NaN.")
-        return to_host(source)
+        return source
 
     def _model(self) -> tuple[Any, Array, Array]:
         """Namespace, components and variances, both in float64."""

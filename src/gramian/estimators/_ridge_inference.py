@@ -14,7 +14,8 @@ from scipy.special import stdtrit
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.estimators._devices import ground, home_of, placed, sent
+from gramian.analysis._cards import ground
+from gramian.estimators._devices import home_of, placed, sent
 from gramian.estimators._inputs import open_input, refuse_non_finite
 from gramian.estimators._parameters import one_of
 from gramian.estimators._problem import centred_data
@@ -136,7 +137,7 @@ class LinearPredictions:
         """
         return float(r2_score(ground(y), ground(self.predict(X)), sample_weight=ground(sample_weight)))
 
-    def coef_covariance(self) -> Matrix:
+    def coef_covariance(self) -> Array:
         r"""Covariance σ̂²(X̃ᵀX̃+λI)⁻¹ of the coefficients, of shape (p, p), or (t, p, p) for several targets.
 
         Examples
@@ -153,7 +154,7 @@ class LinearPredictions:
         for group in self._known_groups():
             for k, j in enumerate(group.targets):
                 out[j] = noise[j] * _inverse(group, k)
-        return out if self._targets > 1 else out[0]
+        return sent(out if self._targets > 1 else out[0], home_of(self.coef_))
 
     @property
     def _p(self) -> int:

@@ -9,7 +9,8 @@ from array_api_compat import is_numpy_namespace
 
 from gramian.compute.rowspace import RowSpace
 from gramian.estimators._components import requested
-from gramian.estimators._fitting import Fitted, Found, Options, count, named, refuse_too_few
+from gramian.estimators._fitted import Fitted, Found, Options, count, named
+from gramian.estimators._fitting import refuse_too_few
 from gramian.estimators._inputs import refuse_non_finite
 from gramian.estimators._scores import beside
 from gramian.operators import Data

@@ -12,6 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted
 
+from gramian.analysis._cards import twin
 from gramian.analysis._weights import frequencies
 from gramian.compute.devices import host, is_tensor
 from gramian.estimators._calibration import Sigmoid, common_sigmoid, probabilities
@@ -159,6 +160,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         shared = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
         self._model = KernelRidgeCV(**shared)
         choice = self._model._fit(X, Y, w, copies=copies, labels=True, criterion=self.criterion)
+        self._model.device = None  # it is asked where ``device`` says
         self._take_over(float(self.criterion == "accuracy"))
         self.sigmoid_ = _calibrated(choice)
         settle(self, home_of(X))
@@ -180,7 +182,8 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
             Positive, or largest, for the class that is predicted; a tensor where X is one.
         """
         check_is_fitted(self)
-        return self._model.predict(X, return_bound=return_bound)
+        # the device may have been changed since the fit
+        return twin(self._model, {"device": self.device}).predict(X, return_bound=return_bound)
 
     @at_home
     def predict(self, X: Any) -> Any:

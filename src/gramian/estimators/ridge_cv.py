@@ -14,8 +14,9 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
+from gramian.analysis._cards import ground
 from gramian.compute.devices import host, resolve
-from gramian.estimators._devices import bring_home, ground
+from gramian.estimators._devices import bring_home
 from gramian.estimators._parameters import one_of
 from gramian.estimators._ridge_choice import Chosen, Task, check_store, choose_penalty
 from gramian.estimators._ridge_inference import ARRAYS, PRIVATE, LinearPredictions

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian.estimators._devices import in_numpy
 from gramian.genetics import _result_files as out
 from gramian.genetics._companion import write_arrays, write_companion
 from gramian.genetics._fitted import FittedGenotypePCA, score_lengths
@@ -137,7 +138,7 @@ def write_results(
     ...     print(Path(folder, "cohort.eigenvec").read_text().split("\n")[0])
     #FID	IID	PC1	PC2
     """
-    paths = result_files(prefix, formats)
+    paths, model = result_files(prefix, formats), in_numpy(model)
     writers = _writers(model, header, tabs, labels)
     described = {ending: what for name in formats for ending, what in FORMATS[name].items()}
     with whole(paths, overwrite) as folder:

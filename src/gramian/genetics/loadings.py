@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.estimators._devices import in_numpy
 from gramian.genetics import _loading_files as files
 from gramian.genetics._fitted import FittedGenotypePCA, score_lengths
 from gramian.genetics._frequency_files import Frequencies, read_frequencies
@@ -83,6 +84,7 @@ class Loadings:
     @classmethod
     def of(cls, model: FittedGenotypePCA) -> Loadings:
         """The loadings of a fitted model."""
+        model = in_numpy(model)
         snps, samples = model.snps_, model.samples_
         return cls(
             snps.id,

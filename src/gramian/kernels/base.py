@@ -103,7 +103,14 @@ class Kernel(ABC):
         return self
 
     def formula(self, p: int) -> Formula | None:
-        """Return the kernel of points with p features as a formula; None where it is none, as a Python function."""
+        """Return the kernel of points with p features as a formula; None where it is none, as a Python function.
+
+        Examples
+        --------
+        >>> from gramian.kernels import Polynomial
+        >>> Polynomial(2, gamma=0.25).formula(3)  # (u + 1)² with u = x·z/4
+        Formula(geometry='inner', profile='power', scale=0.5, parameters=(2.0, 1.0), factor=1.0, parts=())
+        """
         return None
 
     def __call__(self, X: Any, Z: Any = None) -> Array:

@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian.compute.devices import describe, host, put
+from gramian.compute.devices import describe, host, is_tensor, put, refuse_beyond_device
 from gramian.kernels import Kernel
 from gramian.sources import Source, open_source
+from gramian.sources.devices import uploaded
 
 __all__ = ["first_rows", "natural", "obstacle", "placed", "settled", "tensor"]
 
 Array = Any
+
+REMEDY = "Use device='cpu', or fewer rows."
 
 
 def obstacle(kernel: Kernel, X: Any) -> str:
@@ -41,14 +44,13 @@ def placed(kernel: Kernel, X: Any, device: Any, in_memory: bool) -> Any:
         return tensor(source.values, device)
     if not in_memory:
         return source
-    out = put(np.empty(source.shape, np.float32 if source.dtype == np.float32 else np.float64), device)
-    for block in source.blocks():
-        out[block.start : block.stop] = put(block.values, device)
-    return tensor(out, device)
+    return tensor(uploaded(source, device), device)
 
 
 def tensor(values: Any, device: Any) -> Array:
-    """Numbers on the device, in float32 or float64."""
+    """Numbers on the device, in float32 or float64; what does not fit there is refused with the figure."""
+    if device.type != "cpu" and not (is_tensor(values) and values.device == device):
+        refuse_beyond_device(values.nbytes, device, f"A table of {len(values):,} points", REMEDY)
     x = put(values, device)
     if not x.dtype.is_floating_point:
         return put(x, device, np.float64)

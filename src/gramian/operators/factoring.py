@@ -69,6 +69,17 @@ def factored(A: Any, shift: float, dtype: Any = np.float64) -> Factored:
         Where the factor does not fit on the device.
     numpy.linalg.LinAlgError
         Where A + λI is not positive definite in this dtype.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from gramian.kernels import Linear
+    >>> from gramian.operators import DeviceKernelOperator
+    >>> from gramian.operators.factoring import factored
+    >>> A = DeviceKernelOperator(Linear(), np.array([[1.0], [2.0]]), device=torch.device("cpu"))
+    >>> factored(A, 1.0).solve(np.array([[0.0], [3.0]])).round(6)  # of [[1, 2], [2, 4]] + I
+    array([[-1.],
+           [ 1.]])
     """
     n, name = _checked(A), np.dtype(dtype)
     refuse_beyond_device(factored_bytes(n, name), A.device, f"A Cholesky factor of {n} rows in {name}", REMEDY)

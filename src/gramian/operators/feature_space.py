@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute import tiles
+from gramian.compute.devices import refuse_beyond_device
 from gramian.operators.base import Operator
 from gramian.operators.compose import _Composed
 from gramian.operators.factoring import Factored, factored
@@ -86,7 +87,10 @@ class FeatureCentred(_Composed):
             yield start, stop, block if self.root is None else block * (self.root[start:stop, None] * self.root)
 
     def to_dense(self) -> Array:
-        """The matrix, written once."""
+        """The matrix, written once; one that does not fit on a device is refused with the figure."""
+        if hasattr(self.device, "type"):  # one of torch
+            n, nbytes = self.shape[0], self.shape[0] ** 2 * int(self.dtype.itemsize)
+            refuse_beyond_device(nbytes, self.device, f"A kernel matrix of {n} x {n}", "Use a krylov solver.")
         out = self.xp.empty(self.shape, dtype=self.dtype, **self._where())
         for start, stop, block in self.rows():
             out[start:stop, :] = block

@@ -20,8 +20,10 @@ Array = Any
 
 SHARE = 0.8  # of a device's free memory that genotypes may take: the rest is for vectors
 COLUMNS = 64  # that a solver multiplies at once, as a rule at most
+FEWEST = 16  # ... and at least
 SAMPLE_BYTES = 2**26  # of a block of whole rows of Z
 GRAM_ROWS = 4096  # SNPs of one update of a Gram matrix
+PEAK = 8.0  # times the root mean square of a column: no entry of 10⁷ normal numbers is larger
 LEANING = 1e-3  # share of a column's length along 1 from which that part is multiplied by itself
 WORDS = {
     "double": "float64",
@@ -135,9 +137,17 @@ class DeviceGenotypeOperator(Operator):
         self.tolerance, self.progress = tolerance, progress
         self._missing = None if source.counted is None else source.counted[:, 3] > 0
         self._index = None if source.complete else put(source.sample_index, self.device)
-        self._carry = None if self.resident else gpu().uploads.Conveyor(source.width, self.device, source.shape[1])
+        self._carry = None if self.resident else self._conveyor()
         self._sums: Array | None = None  # Zᵀ1, once it was needed
         self._passes = 0
+
+    def _conveyor(self) -> Any:
+        """What streams the genotypes through the device, where there is room for its buffers and a few columns."""
+        carry = gpu().uploads.Conveyor(self.source.width, self.device, self.shape[1])
+        work = self.loops.working_bytes(self.source.width, carry.rows, FEWEST, self.mode)
+        what = f"Streaming {self.shape[1]:,} SNPs in blocks of {carry.rows:,}"
+        refuse_beyond_device(work + carry.nbytes, self.device, what, "Use device='cpu', or free memory there.")
+        return carry
 
     @property
     def precision(self) -> str:  # type: ignore[override]
@@ -223,21 +233,34 @@ class DeviceGenotypeOperator(Operator):
         """What multiplies the transpose of a block by U.
 
         A part of U that is the same for all samples is large where z is not centred yet, in the sums inside a product:
-        it is taken out, and multiplied by Zᵀ1, which is known exactly.
+        it is taken out, and multiplied by Zᵀ1, which is known exactly. Columns with entries that stand far out of the
+        others lose digits in tensor cores, 1e-5 of normal numbers to the third power: they are multiplied in float64.
         """
         mean = U.mean(axis=0)
         leaning = mean.abs() * self.shape[0] ** 0.5 > LEANING * self.xp.linalg.vector_norm(U, axis=0)
         leans = self.mode != "double" and self.loops.triton_for(self.line) and bool(leaning.any())
         sums = self._ones() if leans else None
         U = U - mean if leans else U
-        factor = self.loops.factor(self._padded(U), self.source.width, self.mode)
+        width, peaked = self.source.width, self._peaked(U)
+        factor = self.loops.factor(self._padded(U), width, self.mode)
+        exact = None if peaked is None else self._padded(U[:, peaked]).double()
 
         def times(start: int, stop: int, block: Array, how: dict[str, Any]) -> Array:
             W = self.loops.adjoint(block, self.line[start:stop], factor, **how)
+            if exact is not None:
+                W[:, peaked] = self.loops.adjoint(block, self.line[start:stop], exact, mode="double")
             W = W if sums is None else W + sums[start:stop, None] * mean
             return self.xp.astype(W, self.dtype, copy=False)
 
         return times
+
+    def _peaked(self, U: Array) -> Array | None:
+        """Which columns have entries that stand far out; None where none has, or no tensor cores are at work."""
+        if self.mode == "double" or not self.loops.triton_for(self.line):
+            return None
+        typical = self.xp.linalg.vector_norm(U, axis=0) / self.shape[0] ** 0.5
+        found = U.abs().amax(axis=0) > PEAK * typical
+        return found if bool(found.any()) else None
 
     def _ones(self) -> Array:
         """Zᵀ1 in float64: sums of small whole numbers, which are exact in any mode."""

@@ -77,5 +77,5 @@ def kernel_device(device: Any, kernel: Kernel, X: Any, like: Any = None) -> Any:
     found = resolve(device, getattr(given, "values", None) if isinstance(given, Source) else given)
     reason = "" if found is None else obstacle(kernel, X)
     if reason and not (device is None or (isinstance(device, str) and device == "auto")):
-        raise ValueError(f"device {str(device)!r}: {reason} Use device='cpu'.")
+        raise ValueError(f"device={device!r}: {reason} Use device='cpu', which is NumPy.")
     return None if reason else found

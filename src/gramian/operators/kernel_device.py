@@ -86,7 +86,7 @@ class DeviceKernelOperator(Operator):
         if not any(store is choice or store == choice for choice in ("auto", True, False)):
             raise ValueError(f"store must be 'auto', True or False; got {store!r}.")
         self.store, self.tolerance = store, tolerance
-        self.device = resolve(device) if isinstance(device, str) else device
+        self.device = resolve(device)
         if self.device is None:
             raise ValueError(f"device={device!r} is NumPy on the CPU: use KernelOperator, or torch.device('cpu').")
         kernel = as_kernel(kernel)
@@ -130,7 +130,7 @@ class DeviceKernelOperator(Operator):
         if self._file is not None:
             return self.xp.concat([gpu().tiles.product(pairs, V) for _, _, pairs in self._parts()], axis=0)
         if self._available():
-            return self._kept @ V
+            return self._exactly(self._kept, V)
         tiles = gpu().tiles
         return tiles.symmetric_product(self._pairs, V) if self.symmetric else tiles.product(self._pairs, V)
 
@@ -142,7 +142,7 @@ class DeviceKernelOperator(Operator):
         if self._file is not None:
             return sum(gpu().tiles.adjoint(pairs, U[start:stop]) for start, stop, pairs in self._parts())
         if self._available():
-            return self._kept.T @ U  # type: ignore[union-attr]
+            return self._exactly(self._kept.T, U)  # type: ignore[union-attr]
         return gpu().tiles.adjoint(self._pairs, U)
 
     def normal(self, V: Array, w: Array | None = None) -> Array:
@@ -164,7 +164,7 @@ class DeviceKernelOperator(Operator):
         """KᵀWK from blocks of rows, in one pass."""
         total = self._zeros(self.shape[1])
         for start, stop, block in self.rows():
-            total += block.T @ (block if w is None else self.asarray(w)[start:stop, None] * block)
+            total += self._exactly(block.T, block if w is None else self.asarray(w)[start:stop, None] * block)
         return total
 
     def cogram(self, w: Array | None = None) -> Array:
@@ -177,7 +177,7 @@ class DeviceKernelOperator(Operator):
         total, every = self._zeros(self.shape[0]), slice(0, self.shape[0])
         for some in self._slices(self.shape[1], self.shape[0]):
             block = self.tile(every, some)
-            total += (block if w is None else block * self.asarray(w)[some]) @ block.T
+            total += self._exactly(block if w is None else block * self.asarray(w)[some], block.T)
         return total
 
     def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
@@ -266,6 +266,11 @@ class DeviceKernelOperator(Operator):
         refuse_beyond_device(self.nbytes, self.device, what, "Use products with tiles: store=False, a krylov solver.")
         return gpu().tiles.dense(self._pairs)
 
+    def _exactly(self, A: Array, B: Array) -> Array:
+        """A B with all digits, though torch may have been allowed to leave out some of float32."""
+        with gpu().dense.every_digit():
+            return A @ B
+
     def _count_pass(self) -> None:
         self._passes += 1
         self.evaluations += not self.stored
@@ -278,6 +283,8 @@ class DeviceKernelOperator(Operator):
         return [slice(i, min(i + step, length)) for i in range(0, length, step)]
 
     def _zeros(self, side: int) -> Array:
+        nbytes = side * side * int(self.dtype.itemsize)
+        refuse_beyond_device(nbytes, self.device, f"A Gram matrix of {side} x {side}", "Use a krylov solver.")
         return self.xp.zeros((side, side), dtype=self.dtype, **self._where())
 
     def _indices(self, index: Any) -> Any:

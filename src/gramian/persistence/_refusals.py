@@ -49,6 +49,11 @@ def unstorable(value: Any, where: str) -> ValueError:
             f"{where} is a {kind}, whose state is no seed. Give a whole number before saving, which predictions do "
             "not depend on: model.set_params(random_state=0)."
         )
+    if (type(value).__module__, kind) == ("torch", "device"):
+        return ValueError(
+            f"{where} is {value!r}: a model file holds the names of devices. Give one before saving: "
+            f"model.set_params(device={str(value)!r}), or device=None to open the model anywhere."
+        )
     if callable(value) and not isinstance(value, type):
         return ValueError(f"{where} is a Python function ({_name(value)}): {EXECUTE}. {_instead(where)}")
     if isinstance(value, np.ndarray):

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gramian.estimators._devices import in_numpy
 from gramian.persistence._container import (
     FORMAT,
     Header,
@@ -65,6 +66,7 @@ def save(model: Any, path: PathLike, *, metadata: Mapping[str, Any] | None = Non
     True
     """
     refuse_model(model)
+    model = in_numpy(model)
     kind = type(model).__name__
     encoder = Encoder(kind)
     document = {

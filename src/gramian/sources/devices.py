@@ -9,12 +9,21 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.devices import free_bytes, host, load_torch, put, refuse_beyond_device, resolve, torch_dtype
+from gramian.compute.devices import (
+    describe,
+    free_bytes,
+    host,
+    load_torch,
+    put,
+    refuse_beyond_device,
+    resolve,
+    torch_dtype,
+)
 from gramian.compute.threads import parallel
 from gramian.sources.arrays import DenseSource, TensorSource
 from gramian.sources.base import Block, Source, memory_budget
 
-__all__ = ["StreamedSource", "to_device", "to_host"]
+__all__ = ["StreamedSource", "to_device", "to_host", "uploaded"]
 
 Array = npt.NDArray[Any]
 
@@ -59,17 +68,26 @@ def to_device(source: Source, device: Any) -> Source:
     device = resolve(device) or load_torch(device).device("cpu")
     if source.sparse:
         raise ValueError(
-            f"Sparse data are fitted on the CPU: use device='cpu', or dense data for device {str(device)!r}."
+            f"Sparse data are fitted on the CPU: use device='cpu' (NumPy), or dense data on {describe(device)}."
         )
-    if device.type == "mps":
-        raise ValueError(f"device {str(device)!r} has no float64, which the statistics need. Use 'cpu' or 'cuda'.")
     if isinstance(source, TensorSource):
-        return TensorSource(source.values.to(device), source.feature_names)
+        return _moved(source, device)
     if source.shape[0] * _row_bytes(source) > WHOLE * free_bytes(device):
         return StreamedSource(source, device)
     if device.type == "cpu" and isinstance(source, DenseSource):
         return TensorSource(put(source.values, device, _dtype(source)), source.feature_names)
-    return TensorSource(_uploaded(source, device), source.feature_names)
+    return TensorSource(uploaded(source, device), source.feature_names)
+
+
+def _moved(source: TensorSource, device: Any) -> Source:
+    """A tensor on another device; one of the CPU's that would take more than half of a card is streamed."""
+    if source.device == device:
+        return source
+    nbytes = source.values.element_size() * source.values.numel()
+    if source.device.type == "cpu" and nbytes > WHOLE * free_bytes(device):
+        return StreamedSource(DenseSource(host(source.values), source.feature_names), device)
+    refuse_beyond_device(nbytes, device, f"A tensor of {source.shape[0]:,} rows", "Use the device where it is.")
+    return TensorSource(source.values.to(device), source.feature_names)
 
 
 def to_host(source: Source) -> Source:
@@ -134,7 +152,8 @@ class _Link:
         self.buffers = [self.torch.empty(shape, dtype=dtype, pin_memory=True) for _ in range(2)] if self.card else []
         self.stream: Any = self.torch.cuda.Stream(device) if self.card else None
         self.sent: list[Any] = [None, None]  # after these a buffer may be filled again
-        self.work: list[Any] = [None, None]  # after these what a buffer was copied to may be overwritten
+        # after these what a buffer is copied to may be overwritten: its memory may have been another tensor's until now
+        self.work: list[Any] = [self.mark(), self.mark()]
 
     def mark(self) -> Any:
         """Return an event behind all that was queued so far."""
@@ -158,14 +177,23 @@ class _Link:
         self.torch.cuda.current_stream(self.device).wait_event(self.sent[i])
 
 
-def _uploaded(source: Source, device: Any) -> Any:
-    """All rows as one tensor."""
+def uploaded(source: Source, device: Any) -> Any:
+    """Return all rows of a dense source as one tensor, or refuse with the figure where a device has no room for them.
+
+    Examples
+    --------
+    >>> import numpy as np, torch, gramian
+    >>> from gramian.sources.devices import uploaded
+    >>> uploaded(gramian.open(np.ones((3, 2))), torch.device("cpu")).shape
+    torch.Size([3, 2])
+    """
+    nbytes = source.shape[0] * _row_bytes(source)
+    refuse_beyond_device(nbytes, device, f"A table of {source.shape[0]:,} rows", "Use device='cpu', or fewer rows.")
     rows, dtype = _block_rows(source), torch_dtype(_dtype(source))
     out = load_torch(device).empty(source.shape, dtype=dtype, device=device)
     link = _Link((rows, source.shape[1]), dtype, device)
-    after = link.mark()  # the memory may have been another tensor's until now
     for block in source.blocks(rows):
-        link.send(block.values, out[block.start : block.stop], after)
+        link.send(block.values, out[block.start : block.stop], link.work[0])
     return out
 
 

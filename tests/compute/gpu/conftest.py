@@ -2,11 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
+
+REQUIRED = os.environ.get("GRAMIAN_REQUIRE_TRITON") == "1"
+
+for name in ("torch", "triton"):
+    if REQUIRED and not find_spec(name):
+        raise ModuleNotFoundError(f"GRAMIAN_REQUIRE_TRITON=1 and {name} is not installed")
 
 if find_spec("torch"):
     import torch
@@ -32,29 +37,24 @@ if find_spec("torch") and find_spec("triton"):
     count_with_any_numpy()
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small tensors are worked on faster by one thread than by several that wait for each other."""
-    if not find_spec("torch"):
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(params=["torch", "triton", "cuda"])
-def implementation(request: Any) -> Iterator[Any]:
-    """Give the device of tensors that plain torch, Triton's interpreter or the card works on, or say why not."""
-    card = torch.cuda.is_available()
-    if request.param == "cuda" and not card:
-        pytest.skip("there is no card")
-    if request.param == "triton" and not find_spec("triton"):
+@pytest.fixture
+def interpreter() -> Iterator[None]:
+    """Run Triton's kernels in its interpreter, or say why not."""
+    if not find_spec("triton"):
         pytest.skip("triton is not installed (gramian[gpu])")
-    if request.param == "triton" and card:
+    if torch.cuda.is_available():
         pytest.skip("the kernels are compiled for the card here")
     from gramian.compute.gpu._launch import interpreted
 
-    with interpreted() if request.param == "triton" else nullcontext():
-        yield torch.device("cuda" if request.param == "cuda" else "cpu")
+    with interpreted():
+        yield
+
+
+@pytest.fixture(params=["torch", "triton", "cuda"])
+def implementation(request: Any) -> Any:
+    """Give the device of tensors that plain torch, Triton's interpreter or the card works on, or say why not."""
+    if request.param == "triton":
+        request.getfixturevalue("interpreter")
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no card")
+    return torch.device("cuda" if request.param == "cuda" else "cpu")

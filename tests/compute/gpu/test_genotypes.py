@@ -19,7 +19,8 @@ from gramian.compute.gpu import _launch as launch  # noqa: E402
 from gramian.compute.gpu import _packed_tensor as tensor  # noqa: E402
 from gramian.compute.gpu import genotypes as loops  # noqa: E402
 
-has_triton = pytest.mark.skipif(not launch._installed(), reason="Triton is not installed")
+INTERPRETED = launch._installed() and not torch.cuda.is_available()
+has_triton = pytest.mark.skipif(not INTERPRETED, reason="Triton is not installed, or compiles for the card here")
 WAYS = [pytest.param("triton", marks=has_triton), "torch"]
 LIMITS = {"fast": 5e-4, "accurate": 2e-6, "double": 1e-14}
 
@@ -27,6 +28,8 @@ LIMITS = {"fast": 5e-4, "accurate": 2e-6, "double": 1e-14}
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles so small that a few hundred samples and SNPs are more than one of each, and several sums."""
+    if torch.cuda.is_available():
+        return  # a card is tested with the tiles it works with
     for C in (16, 32, 64, 128):
         monkeypatch.setitem(tensor.ADJOINT, C, tensor.Tiles(16, 16, 4, 1))
         monkeypatch.setitem(tensor.PRODUCT, C, tensor.Tiles(16, 16, 4, 1))
@@ -72,7 +75,7 @@ def packed(G: np.ndarray, pad: int = 0) -> Any:
 @pytest.mark.parametrize(("mode", "columns"), [("accurate", 3), ("accurate", 24), ("fast", 3), ("double", 3)])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_products_both_ways(name: str, mode: str, columns: int, missing: float) -> None:
-    p, n = 53, 310  # neither a multiple of a tile, nor of four
+    p, n = 37, 150  # neither a multiple of a tile, nor of four; two sums of each
     G = table(p, n, missing)
     line, Z = standard(G)
     rng = np.random.default_rng(1)
@@ -114,6 +117,38 @@ def test_padded_rows_and_samples_that_do_not_count(name: str) -> None:
     assert relative(left, Z @ U) < 2e-6
     assert right is start
     assert relative(right[:101] - 1, Z.T @ (Z @ U)) < 4e-6
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_bytes_that_do_not_lie_one_after_another(name: str) -> None:
+    G = table(20, 101, 0.1)
+    line, Z = standard(G)
+    U = np.random.default_rng(3).standard_normal((101, 2))
+    by_columns = packed(G).T.contiguous().T
+    assert by_columns.stride(1) == 20
+    with way(name):
+        left = loops.adjoint(by_columns, torch.from_numpy(line), torch.from_numpy(U).float())
+        right = loops.product(by_columns, torch.from_numpy(line), left)
+        by_snp, by_sample = loops.snp_counts(by_columns, None, 101), loops.sample_counts(by_columns)
+    assert relative(left, Z @ U) < 2e-6
+    assert relative(right[:101], Z.T @ (Z @ U)) < 4e-6
+    assert np.array_equal(by_snp, [[np.sum(row == g) for g in (2, 1, 0, -1)] for row in G])
+    assert np.array_equal(by_sample[:101], [[np.sum(row == g) for g in (2, 1, 0, -1)] for row in G.T])
+
+
+@pytest.mark.parametrize("setting", ["allow_tf32", "fp32_precision"])
+def test_float32_products_keep_their_digits_however_torch_is_set(setting: str) -> None:
+    matmul = torch.backends.cuda.matmul
+    if not hasattr(matmul, setting):
+        pytest.skip(f"this torch has no {setting}")
+    loose, exact = (True, False) if setting == "allow_tf32" else ("tf32", "ieee")
+    try:
+        setattr(matmul, setting, loose)
+        found = loops.exactly(torch.full((1, 1), 1 + 2**-20), torch.ones((1, 1)))
+        assert getattr(matmul, setting) == loose
+    finally:
+        setattr(matmul, setting, exact)
+    assert float(found) == 1 + 2**-20
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -174,7 +209,7 @@ def test_what_is_not_finite_is_not_hidden() -> None:
     line, _ = standard(G)
     U = torch.ones((9, 1))
     U[3] = torch.inf
-    with launch.interpreted() if launch._installed() else nullcontext(), np.errstate(invalid="ignore"):
+    with launch.interpreted() if INTERPRETED else nullcontext(), np.errstate(invalid="ignore"):
         found = loops.adjoint(packed(G), torch.from_numpy(line), U)
     assert not torch.isfinite(found).all()
 
@@ -231,3 +266,18 @@ def test_products_on_a_card(missing: float) -> None:
     right = loops.product(on, torch.from_numpy(line).cuda(), left, missing=missing > 0)[:20_003]
     assert relative(left.cpu(), Z @ U) < 2e-6
     assert relative(right.cpu(), Z.T @ (Z @ U)) < 4e-6
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_columns_with_entries_that_stand_out(name: str) -> None:
+    G = table(40, 203, 0.05)
+    source = Genotypes.from_calls(G)
+    U = np.random.default_rng(1).standard_normal((203, 3)).astype(np.float32)
+    U[7, 1], U[90, 2] = 1e3, -3e4
+    Z = GenotypeOperator(source, dtype=np.float64).to_dense()
+    with way(name):
+        A, V = DeviceGenotypeOperator(source, device=torch.device("cpu"), dtype=np.float32), torch.from_numpy(U)
+        found, both, peaked = A.rmatmat(V), A.conormal(V), A._peaked(V)
+    assert (peaked.tolist() == [False, True, True]) if name == "triton" else peaked is None
+    assert relative(found, Z.T @ U.astype(np.float64)) < 2e-6
+    assert relative(both, Z @ (Z.T @ U.astype(np.float64))) < 2e-6

@@ -9,10 +9,9 @@ from gramian import KernelPCA
 from gramian.kernels import Gaussian
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
-pytest.importorskip("triton", reason="triton is not installed (gramian[gpu])")
-launch = pytest.importorskip("gramian.compute.gpu._launch")
 
 
+@pytest.mark.usefixtures("interpreter")
 @pytest.mark.parametrize(("tol", "modes"), [(1e-4, ["fast", "accurate", "double"]), (1e-6, ["accurate", "double"])])
 def test_the_tolerance_chooses_the_modes(monkeypatch: pytest.MonkeyPatch, tol: float, modes: list[str]) -> None:
     monkeypatch.setattr("gramian.estimators._kernel_fitting.DENSE", 50)
@@ -20,7 +19,7 @@ def test_the_tolerance_chooses_the_modes(monkeypatch: pytest.MonkeyPatch, tol: f
     X = rng.normal(size=(6, 8))[rng.integers(0, 6, 150)] * 1.2 + 0.5 * rng.normal(size=(150, 8))
     exact = KernelPCA(4, kernel=Gaussian(0.06), eigen_solver="dense").fit(X)
     model = KernelPCA(4, kernel=Gaussian(0.06), eigen_solver="krylov", tol=tol, device=torch.device("cpu"))
-    with launch.interpreted(), config_context(working_memory=0.01):  # too little to store anything
+    with config_context(working_memory=0.01):  # too little to store anything
         scores = model.fit(X).transform(X[:9])
     notes = model.certificate_.notes
     assert [mode for note in notes for mode in ("fast", "accurate", "double") if f"in {mode} mode" in note] == modes

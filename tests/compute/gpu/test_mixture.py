@@ -11,28 +11,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu
 
 from gramian.compute import mixture as cpu  # noqa: E402
 from gramian.compute.gpu import mixture as gpu  # noqa: E402
-from gramian.compute.gpu._launch import interpreted  # noqa: E402
 from gramian.compute.mixture import Components, Sums  # noqa: E402
 from oracles import Array  # noqa: E402
 
 TIGHT, ACCURATE = 1e-12, 2e-6
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Threads of torch that wait for each other take longer than these small sums."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
-def triton():
-    """Kernels in Triton's interpreter."""
-    pytest.importorskip("triton", reason="triton is not installed (gramian[gpu])")
-    with interpreted():
-        yield
 
 
 def components(k: int, d: int, full: bool, seed: int = 0, spread: float = 2.0) -> Components:
@@ -91,8 +73,8 @@ def test_torch_gives_the_sums_of_the_naive_twin_and_of_the_cpu(expanded, full, s
 
 @pytest.mark.parametrize("expanded", [False, True])
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize(("k", "d", "n", "weighted"), [(1, 1, 3, False), (3, 5, 150, True), (16, 20, 70, False)])
-@pytest.mark.usefixtures("triton")
+@pytest.mark.parametrize(("k", "d", "n", "weighted"), [(1, 1, 3, False), (3, 5, 150, True), (16, 20, 40, False)])
+@pytest.mark.usefixtures("interpreter")
 def test_kernels_give_the_sums_of_the_naive_twin(expanded, full, k, d, n, weighted):
     parts = components(k, d, full)
     X = rows(parts, n)
@@ -106,7 +88,7 @@ def test_kernels_give_the_sums_of_the_naive_twin(expanded, full, k, d, n, weight
     assert_same(quick, naive(narrow, w, parts), ACCURATE)
 
 
-@pytest.mark.usefixtures("triton")
+@pytest.mark.usefixtures("interpreter")
 def test_many_programs_slabs_and_strides(monkeypatch):
     monkeypatch.setattr(gpu, "LONGEST", 1)  # one tile for each program
     monkeypatch.setattr(gpu, "SLAB", 100)
@@ -119,7 +101,25 @@ def test_many_programs_slabs_and_strides(monkeypatch):
             assert_same(found, naive(X, None, parts), TIGHT)
 
 
-@pytest.mark.usefixtures("triton")
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize("expanded", [False, True])
+def test_weights_that_do_not_lie_one_after_another(expanded):
+    parts = components(3, 4, True)
+    X, w = rows(parts, 70), np.random.default_rng(1).random(70)
+    strided = torch.tensor(np.repeat(w, 2))[::2]
+    assert strided.stride() == (2,)
+    assert_same(gpu.expectation(torch.tensor(X), strided, parts, expanded=expanded), naive(X, w, parts), TIGHT)
+
+
+def test_densities_that_do_not_fit_are_refused_with_the_figure(monkeypatch):
+    monkeypatch.setattr(gpu, "LARGE", 0)
+    monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 2**20)
+    X = torch.zeros(1, 4).expand(10**6, 4)
+    with pytest.raises(MemoryError, match=r"1,000,000 rows and 3 components would take 22\.9 MiB .* 1\.0 MiB are free"):
+        gpu.log_densities(X, components(3, 4, True))
+
+
+@pytest.mark.usefixtures("interpreter")
 @pytest.mark.parametrize("full", [False, True])
 def test_small_components_far_apart_lose_no_digits_the_whitened_way(full):
     # Binary fractions, so that scaling and shifting are exact and every sum must scale with them, in float32 too.
@@ -135,7 +135,7 @@ def test_small_components_far_apart_lose_no_digits_the_whitened_way(full):
             assert_allclose(found.second[k], mine.T @ mine if full else np.sum(mine**2, axis=0), rtol=1e-6)
 
 
-@pytest.mark.usefixtures("triton")
+@pytest.mark.usefixtures("interpreter")
 @pytest.mark.parametrize("tolerance", [None, ACCURATE])
 def test_components_far_apart_that_no_binary_fraction_describes(tolerance):
     parts = components(3, 4, True, spread=3e3)
@@ -144,7 +144,7 @@ def test_components_far_apart_that_no_binary_fraction_describes(tolerance):
     assert_same(found, naive(X, None, parts), TIGHT if tolerance is None else ACCURATE)
 
 
-@pytest.mark.usefixtures("triton")
+@pytest.mark.usefixtures("interpreter")
 def test_centres_that_float32_does_not_have_are_not_rounded():
     parts = Components(np.array([1e6 + 1 / 3]), np.array([[0.1], [3.0]]), np.full((2, 1, 1), 2.0), np.zeros(2))
     X = (1e6 + np.arange(-16, 64)[:, None] / 16.0).astype(np.float32)
@@ -152,7 +152,7 @@ def test_centres_that_float32_does_not_have_are_not_rounded():
     assert_same(found, naive(X, None, parts), ACCURATE)
 
 
-@pytest.mark.usefixtures("triton")
+@pytest.mark.usefixtures("interpreter")
 @pytest.mark.parametrize("expanded", [False, True])
 @pytest.mark.parametrize("tolerance", [None, ACCURATE])
 def test_nothing_and_weights_of_zero(expanded, tolerance):
@@ -213,14 +213,14 @@ def test_three_terms_of_tf32_keep_the_promise_of_the_accurate_mode(spread):
     assert_allclose(L @ second @ L.transpose(0, 2, 1), expected.second, rtol=0, atol=ACCURATE * size)
 
 
-@pytest.mark.usefixtures("triton")
+@pytest.mark.usefixtures("interpreter")
 def test_wide_rows_and_many_components_take_the_plain_way():
     parts = components(3, 40, True)
     X = rows(parts, 50)
     assert_same(gpu.expectation(torch.tensor(X), None, parts, expanded=True), naive(X, None, parts), 1e-11)
 
 
-@pytest.mark.usefixtures("triton")
+@pytest.mark.usefixtures("interpreter")
 def test_the_way_follows_from_tolerance_and_rounding():
     narrow, wide = torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.float64)
     assert gpu.way_of(wide, 1e3, 1e-2) == gpu.way_of(narrow, 1e3) == (True, None)

@@ -172,6 +172,36 @@ def test_nothing_times_something(implementation: Any) -> None:
     assert tiles.product(P.pairs, P.tensor(np.ones((5, 0)))).shape == (5, 0)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "int32", "uint8", "float64"])
+def test_points_of_any_dtype_and_order_that_learn_or_not(dtype: str, implementation: Any) -> None:
+    """A float16 or an integer is the float32 of the same value, strides do not matter, and no gradient is kept."""
+    X = np.random.default_rng(0).integers(0, 4, (40, 3)).astype(dtype)
+    wide = torch.from_numpy(np.repeat(X.T, 2, axis=1)).to(implementation)[:, ::2].T
+    if wide.dtype.is_floating_point:
+        wide.requires_grad_()
+    V = torch.from_numpy(columns(40, 2).astype("float32")).to(implementation).requires_grad_()
+    K = tiles.prepare(Gaussian(0.3).formula(3), wide, dtype="float32")
+    found = tiles.product(K, V.T.contiguous().T)
+    assert not found.requires_grad
+    assert relative(found.cpu(), Gaussian(0.3)(X.astype(float)), V.detach().cpu().double().numpy()) <= 2e-6
+
+
+def test_points_that_do_not_fit_are_refused_with_the_figure(
+    implementation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "LARGE", 0)
+    monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 1000)
+    with pytest.raises(MemoryError, match=r"Points prepared for products .* would take .* where 0\.0 MiB are free"):
+        Prepared(Gaussian(0.3), points(300), None, "accurate", implementation)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e-20, 1e12])
+def test_inner_products_of_points_of_any_size(size: float, implementation: Any) -> None:
+    X = size * np.random.default_rng(0).uniform(1, 2, (20, 3))
+    P = Prepared(Polynomial(1, 0.0, 1.0), X, X.copy(), "double", implementation)
+    assert P.error(tiles.product, columns(20, 2)) <= P.pairs.error
+
+
 @modes
 def test_columns_of_all_sizes(mode: str, implementation: Any) -> None:
     """Huge, tiny and zero columns beside each other, and entries of very different size in one."""

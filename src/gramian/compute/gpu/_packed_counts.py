@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gramian.compute.gpu._launch import triton_for
 from gramian.compute.gpu._packed_plain import TILE_BYTES
-from gramian.compute.gpu._packed_tensor import kernels, reach
+from gramian.compute.gpu._packed_tensor import by_bytes, kernels, reach
 
 __all__ = ["sample_counts", "snp_counts"]
 
@@ -37,6 +37,7 @@ def snp_counts(packed: Tensor, kept: Tensor | None, n: int) -> Tensor:
 
 
 def _tensor_snp_counts(packed: Tensor, mask: Tensor) -> Tensor:
+    packed = by_bytes(packed)
     p, width = packed.shape
     stride, limit = reach(packed)
     rows, span = 8, 256
@@ -89,6 +90,7 @@ def sample_counts(packed: Tensor) -> Tensor:
 
 
 def _tensor_sample_counts(packed: Tensor) -> Tensor:
+    packed = by_bytes(packed)
     p, width = packed.shape
     stride, limit = reach(packed)
     rows, span, steps = 8, 128, 128

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gramian.compute.gpu.dense import every_digit
+
 __all__ = ["TILE_BYTES", "decoded", "exactly", "plain_adjoint", "plain_product"]
 
 TILE_BYTES = 2**26  # of genotypes decoded together
@@ -63,9 +65,5 @@ def plain_product(packed: Tensor, line: Tensor, W: Tensor, out: Tensor) -> Tenso
 
 def exactly(A: Tensor, B: Tensor) -> Tensor:
     """A B with all the bits of its dtype, whatever torch has been allowed to leave out."""
-    matmul = torch.backends.cuda.matmul
-    before, matmul.allow_tf32 = matmul.allow_tf32, False
-    try:
+    with every_digit():
         return A @ B
-    finally:
-        matmul.allow_tf32 = before

@@ -18,6 +18,7 @@ __all__ = [
     "PRODUCT",
     "Factor",
     "Tiles",
+    "by_bytes",
     "kernels",
     "padded",
     "reach",
@@ -51,9 +52,9 @@ class Tiles(NamedTuple):
 
 
 # of each direction, by the columns there are
-ADJOINT = {16: Tiles(128, 64, 8, 3), 32: Tiles(128, 64, 8, 3), 64: Tiles(128, 64, 8, 2), 128: Tiles(64, 32, 4, 2)}
-PRODUCT = {16: Tiles(64, 128, 8, 3), 32: Tiles(64, 128, 8, 3), 64: Tiles(64, 128, 8, 3), 128: Tiles(64, 64, 8, 2)}
-ASSEMBLY = True  # two genotypes in a word are decoded at once, which Triton has no words for
+ADJOINT = {16: Tiles(128, 64, 8, 3), 32: Tiles(128, 64, 8, 3), 64: Tiles(64, 32, 4, 3), 128: Tiles(64, 32, 4, 2)}
+PRODUCT = {16: Tiles(64, 128, 8, 3), 32: Tiles(64, 128, 8, 3), 64: Tiles(128, 64, 4, 3), 128: Tiles(64, 64, 8, 2)}
+ASSEMBLY = torch.version.hip is None  # two genotypes in a word are decoded at once, in the words of CUDA
 
 
 class Factor(NamedTuple):
@@ -126,6 +127,11 @@ def _constant(line: Tensor) -> Tensor:
     return torch.where(line[:, 0] == 0, line[:, 1], 0.0)
 
 
+def by_bytes(packed: Tensor) -> Tensor:
+    """Rows whose bytes lie one after another, which is how the kernels read them: a copy where they do not."""
+    return packed if packed.stride(1) == 1 else packed.contiguous()
+
+
 def reach(packed: Tensor) -> tuple[int, int]:
     """Bytes from row to row, and how many may be read: to a multiple of 16 where the rows are padded so far."""
     width, stride = packed.shape[1], packed.stride(0) if packed.shape[0] > 1 else packed.shape[1]
@@ -135,6 +141,7 @@ def reach(packed: Tensor) -> tuple[int, int]:
 
 def tensor_adjoint(packed: Tensor, line: Tensor, U: Factor, missing: bool) -> Tensor:
     """Zᵀ U in float64: parts of PART_BYTES bytes each, added up."""
+    packed = by_bytes(packed)
     p, width = packed.shape
     C = U.parts.shape[1]
     tiles = ADJOINT[C]
@@ -178,6 +185,7 @@ def _parted(p: int, width: int, tiles: Tiles) -> tuple[int, int]:
 
 def tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing: bool, out: Tensor) -> None:
     """Add Z W to out: parts of PART_SNPS SNPs each, added up in float64."""
+    packed = by_bytes(packed)
     p, width = packed.shape
     levels = _levels_line(line)
     A, B = levels[:, :1] * W, levels[:, 1:2] * W

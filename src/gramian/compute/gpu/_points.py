@@ -96,8 +96,6 @@ def layout(p: int, parts: int, radial: bool) -> tuple[int, int, int]:
 
     Examples
     --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("torch")
     >>> from gramian.compute.gpu._points import layout
     >>> layout(20, 1, True), layout(20, 2, True), layout(100, 2, True)
     ((32, 20, 32), (64, 20, 64), (64, 20, 320))
@@ -144,7 +142,7 @@ def frame_of(formula: Any, X: Tensor, Z: Tensor | None, turn: bool) -> tuple[Fra
     spread = _spread(frame, (X,) if Z is None else (X, Z))
     if frame.radial or not 0 < spread.largest < math.inf:
         return frame, spread
-    gain = 2.0 ** (math.floor(math.log2(LARGEST / spread.largest)))
+    gain = 2.0 ** math.floor(math.log2(LARGEST / max(spread.largest, 1e-150)))  # its square is a number too
     return Frame(origin, scale, False, rotation, gain), spread
 
 

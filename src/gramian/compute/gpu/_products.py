@@ -96,8 +96,8 @@ class Loops:
     def _written(self, here: str, there: str, n: int, V: Tensor) -> Tensor:
         """The same for points of many features: chunks of K are written down and multiplied by the library.
 
-        A kernel that multiplies blocks of points inside its loop over columns, and then the tile, gives wrong numbers on
-        an H200 with Triton 3.6, with and without pipelining; each of the two products by itself does not.
+        A kernel that multiplies blocks of points inside its loop over columns, and then the tile, gives wrong numbers
+        on an H200 with Triton 3.6, with and without pipelining; each of the two products by itself does not.
         """
         X, Z, m = self._points(here), self._points(there), len(V)
         constants, parameters = self._constants(X), self._parameters(1.0)

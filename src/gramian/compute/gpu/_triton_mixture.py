@@ -39,7 +39,7 @@ def _weights(W, r, n, T: tl.constexpr, WEIGHTED: tl.constexpr):
 def _tile(X, r, c, n, d, row, column, T: tl.constexpr):
     """Xᵀ of some rows, 0 beyond the last row and column."""
     mask = (c < d)[:, None] & (r < n)[None, :]
-    return tl.load(X + r[None, :] * row + c[:, None] * column, mask=mask, other=0.0).to(T)
+    return tl.load(X + r[None, :] * row + c.to(tl.int64)[:, None] * column, mask=mask, other=0.0).to(T)
 
 
 @triton.jit

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
+from gramian.compute.gpu.dense import every_digit
+
 __all__ = ["BlockCholesky", "NotDefinite", "block_size", "nbytes"]
 
 Fill = Callable[[slice, slice], torch.Tensor]
@@ -117,10 +119,15 @@ class BlockCholesky:
         self.block = min(max(1, n), block or block_size(n))
         self.spans = list(_spans(n, self.block))
         self.panels = _panels(n, self.spans, device, dtype)
-        self._factor(fill, shift)
+        with every_digit():
+            self._factor(fill, shift)
 
     def solve(self, R: torch.Tensor) -> torch.Tensor:
         """(LLᵀ)⁻¹R for R of shape (n, t), by substitution block by block: L is read twice."""
+        with every_digit():
+            return self._solved(R)
+
+    def _solved(self, R: torch.Tensor) -> torch.Tensor:
         X = R.to(device=self.device, dtype=self.dtype, copy=True).contiguous()
         parts = list(zip(self.spans, self.panels, strict=True))
         for (start, stop), panel in parts:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from gramian.compute.devices import refuse_beyond_device
 from gramian.compute.gpu import _mixture_torch as plain
 from gramian.compute.gpu._launch import triton_for
 from gramian.compute.mixture_ways import Components, Expanded, Sums, Whitened
@@ -36,6 +37,7 @@ LOG2E = 1.4426950408889634
 CHUNK = 64  # monomials multiplied at a time
 MOST_SUMS = 2**13  # components times monomials that a program keeps in its registers
 MOST_COMPONENTS = 128
+LARGE = 2**28  # bytes of an answer from which on the room for it is looked up
 WIDEST = 64  # columns, padded, whose products fit a program
 TILES = ((32, 4), (16, 4))  # rows and warps of a program, the expanded way: the first that fits is taken
 SLAB = 2**19  # rows whose shares are kept at a time, the whitened way
@@ -112,16 +114,22 @@ def expectation(
     """
     T = torch.float32 if _may_be_single(X, tolerance) else torch.float64
     if triton_for(X) and X.shape[0] > 0:
+        w = None if w is None else w.contiguous()
         tile = _tile(X.device, parts) if expanded else None
-        if tile is not None:  # in float64 always: float32 would lose 6e-8 times the rounding size
-            return _expanded(X, w, parts, torch.float64, *tile)
-        if not expanded and _whitened_fits(parts):
-            return _whitened(X, w, parts, T)
+        with torch.cuda.device_of(X):  # Triton launches on the current card
+            if tile is not None:  # in float64 always: float32 would lose 6e-8 times the rounding size
+                return _expanded(X, w, parts, torch.float64, *tile)
+            if not expanded and _whitened_fits(parts):
+                return _whitened(X, w, parts, T)
     return (plain.expanded if expanded else plain.whitened)(X, w, parts)
 
 
 def log_densities(X: torch.Tensor, parts: Components) -> torch.Tensor:
     """ln π_k N(x; μ_k, Σ_k) in float64, for every component (rows of the answer) and row of X (columns)."""
+    k, n = len(parts.constants), X.shape[0]
+    if 8 * k * n > LARGE:
+        what = f"Densities of {n:,} rows and {k} components"
+        refuse_beyond_device(8 * k * n, X.device, what, "Ask for fewer rows at a time.")
     return plain.log_densities(X, parts)
 
 

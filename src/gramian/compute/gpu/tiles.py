@@ -21,6 +21,7 @@ from gramian.compute.devices import refuse_beyond_device, torch_dtype
 from gramian.compute.gpu._combined import LowRankPairs, ProductPairs, SumPairs
 from gramian.compute.gpu._launch import triton_for
 from gramian.compute.gpu._pairs import CompiledPairs, KernelPairs, PlainPairs, count, slices
+from gramian.compute.gpu._points import layout
 from gramian.compute.gpu._precision import choose
 
 __all__ = ["KernelPairs", "adjoint", "dense", "normal", "prepare", "product", "symmetric_product"]
@@ -52,8 +53,7 @@ def prepare(formula: Any, X: Tensor, Z: Tensor | None = None, *, dtype: Any, tol
 
     Examples
     --------
-    >>> import pytest
-    >>> torch = pytest.importorskip("torch")
+    >>> import torch
     >>> from gramian.compute.gpu import tiles
     >>> from gramian.kernels import Gaussian
     >>> X = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
@@ -84,8 +84,19 @@ def _prepared(formula: Any, X: Tensor, Z: Tensor | None, dtype: Any, tolerance: 
     if formula.profile == "identity" and formula.geometry in ("inner", "cosine"):
         return LowRankPairs(formula, X, Z, dtype)
     triton = triton_for(X) and min(X.shape) > 0 and (Z is None or len(Z) > 0)
+    _refuse_beyond(X, Z, dtype, triton)
     chosen = choose(formula, X, Z, dtype, tolerance, triton)
     return (CompiledPairs if triton else PlainPairs)(formula, chosen, X, Z, dtype)
+
+
+def _refuse_beyond(X: Tensor, Z: Tensor | None, dtype: Any, triton: bool) -> None:
+    """Predict what prepared points take: both sides, as rows of fp16 parts or of float64 numbers for the kernels."""
+    n, p = len(X) + (len(X if Z is None else Z) if triton or Z is not None else 0), X.shape[1]
+    wide = dtype == torch.float64
+    nbytes = n * (layout(p, 0 if wide else 2, True)[2] * (8 if wide else 2) if triton else p * dtype.itemsize)
+    if nbytes > LARGE:
+        what = f"Points prepared for products ({n:,} rows of {p} features)"
+        refuse_beyond_device(nbytes, X.device, what, "Use fewer rows at a time, or device='cpu'.")
 
 
 def _merged(formula: Any) -> Any:
@@ -144,7 +155,7 @@ def symmetric_product(K: KernelPairs, V: Tensor) -> Tensor:
 def normal(K: KernelPairs, V: Tensor, w: Tensor | None = None) -> Tensor:
     """Kᵀ diag(w) K V, with w = 1 where not given."""
     V = _columns(K, V, 1)
-    return K.normal_times(V, None if w is None else w.to(device=K.device, dtype=K.dtype))
+    return K.normal_times(V, None if w is None else w.detach().to(device=K.device, dtype=K.dtype))
 
 
 def dense(K: KernelPairs, rows: Part = None, columns: Part = None) -> Tensor:
@@ -172,7 +183,7 @@ def _columns(K: KernelPairs, V: Tensor, side: int) -> Tensor:
     """V as K multiplies it."""
     if V.ndim != 2 or V.shape[0] != K.shape[side]:
         raise ValueError(f"Expected {K.shape[side]} rows of columns to multiply, got shape {tuple(V.shape)}.")
-    return V.to(device=K.device, dtype=K.dtype)
+    return V.detach().to(device=K.device, dtype=K.dtype)
 
 
 def _positions(part: Part, size: int) -> Part:

@@ -87,6 +87,11 @@ class Conveyor:
         self.width, self.device = width, device
         self._slots: list[_Slot | _CardSlot] = []  # pinned memory takes a while to get: when it is needed, and once
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that its places take on the device: two, each with rows as they land and as they are padded."""
+        return 2 * self.rows * (self.width + row_bytes(self.width))
+
     def spans(self, p: int) -> list[Span]:
         """Blocks of p rows that fit the buffers."""
         return [(start, min(start + self.rows, p)) for start in range(0, p, self.rows)]

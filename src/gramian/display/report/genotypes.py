@@ -15,6 +15,7 @@ from gramian.display.report.cloud import Cloud, Panel
 from gramian.display.report.pca import score_panels
 from gramian.display.report.points import Points
 from gramian.display.report.scree import scree_figure
+from gramian.estimators._devices import in_numpy
 
 __all__ = ["genotype_report"]
 
@@ -72,6 +73,7 @@ def genotype_report(
     >>> [section.title for section in report.sections][2:5]
     ['Samples', 'How many components are real', 'SNPs']
     """
+    model = in_numpy(model)
     Z = matrix(model.eigenvectors_ * model.singular_values_ if scores is None else scores, "scores")
     given: Common = {**common, "label_name": common.get("label_name") or "population"}
     if given.get("ids") is None and hasattr(model, "samples_"):

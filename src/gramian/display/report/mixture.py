@@ -14,6 +14,7 @@ from gramian.display.report.cells import shown
 from gramian.display.report.cloud import Cloud, Ellipses, Panel
 from gramian.display.report.mixture_figures import choice_figure, uncertainty_figure
 from gramian.display.report.points import Points
+from gramian.estimators._devices import in_numpy
 
 __all__ = ["mixture_report"]
 
@@ -65,7 +66,7 @@ def mixture_report(
     >>> [section.title for section in report.sections][2:4]
     ['Rows and components', 'Components']
     """
-    rows = matrix(X, "X")
+    rows, model = matrix(X, "X"), in_numpy(model)
     R = matrix(model.predict_proba(rows) if responsibilities is None else responsibilities, "responsibilities")
     mixture = model.mixture_
     names = feature_names_of(model, feature_names, rows.shape[1])

@@ -13,6 +13,7 @@ from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row,
 from gramian.display.report.cloud import Cloud, Panel
 from gramian.display.report.points import Points
 from gramian.display.report.scree import scree_figure
+from gramian.estimators._devices import in_numpy
 from gramian.results import Certificate
 
 __all__ = ["kernel_pca_report", "loadings_section", "pca_report", "score_panels", "scores_section"]
@@ -66,7 +67,7 @@ def pca_report(
     >>> [section.title for section in report.sections][2:5]
     ['Scores', 'Variance and rank', 'Loadings']
     """
-    Z = matrix(scores, "scores")
+    Z, model = matrix(scores, "scores"), in_numpy(model)
     components = matrix(model.components_, "components_")
     shares = np.asarray(model.explained_variance_ratio_, dtype=np.float64)
     names = [f"PC{j + 1}" for j in range(Z.shape[1])]
@@ -210,7 +211,7 @@ def kernel_pca_report(
     >>> kernel_pca_report(model, model.transform(X), data=DataFacts("circles", 60, 2)).title
     'Kernel PCA of circles'
     """
-    Z = matrix(scores, "scores")
+    Z, model = matrix(scores, "scores"), in_numpy(model)
     values = np.asarray(model.eigenvalues_, dtype=np.float64)
     names = [f"PC{j + 1}" for j in range(Z.shape[1])]
     table: dict[str, Any] = {"component": names, "eigenvalue": values}

@@ -14,6 +14,7 @@ from gramian.display.report.cells import shown
 from gramian.display.report.cloud import Cloud, Panel
 from gramian.display.report.points import Points
 from gramian.display.report.ridge_figures import coefficient_figure, criteria_figure, dof_figure
+from gramian.estimators._devices import in_numpy
 
 __all__ = ["regression_report"]
 
@@ -79,6 +80,7 @@ def regression_report(
     >>> [section.title for section in report.sections][2:5]
     ['Fit and residuals', 'Choice of λ', 'Coefficients']
     """
+    model = in_numpy(model)
     Y, F = matrix(observed, "observed"), matrix(fitted, "fitted")
     if Y.shape != F.shape:
         raise ValueError(f"observed has shape {Y.shape} and fitted {F.shape}; they must be the same rows and targets.")

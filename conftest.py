@@ -1,0 +1,38 @@
+"""Examples that need torch or Triton are left out where these are not installed."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+LOOPS = Path(__file__).parent / "src" / "gramian" / "compute" / "gpu"
+
+
+TORCH, TRITON = find_spec("torch") is not None, find_spec("triton") is not None
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Modules of compute.gpu load torch, and those of kernels Triton, as soon as they are imported."""
+    if not TORCH and (collection_path == LOOPS or LOOPS in collection_path.parents):
+        return True
+    if not TRITON and collection_path.parent == LOOPS and collection_path.name in _of_triton():
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip examples elsewhere that show tensors."""
+    if TORCH:
+        return
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.dtest and any(map(_imports_torch, item.dtest.examples)):
+            item.add_marker(pytest.mark.skip(reason="torch is not installed (gramian[gpu])"))
+
+
+def _of_triton() -> set[str]:
+    return {path.name for path in LOOPS.glob("_triton_*.py")} | {"_products.py"}
+
+
+def _imports_torch(example: object) -> bool:
+    source = str(getattr(example, "source", ""))
+    return source.lstrip().startswith(("import ", "from ")) and "torch" in source
