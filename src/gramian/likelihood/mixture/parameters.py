@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtri
 from scipy.special import logsumexp
 
 from gramian.compute.devices import gpu, host, is_tensor, put
@@ -127,7 +127,10 @@ class Mixture:
             if len(bad):
                 raise ValueError(f"Component {bad[0]} has a variance that is not positive.")
             return np.sqrt(self.covariances)
-        return np.stack([_factor(S, k) for k, S in enumerate(self.covariances)])
+        try:
+            return np.asarray(np.linalg.cholesky(self.covariances))
+        except np.linalg.LinAlgError:
+            return np.stack([_factor(S, k) for k, S in enumerate(self.covariances)])  # says which is not
 
     @cached_property
     def roots(self) -> Array:
@@ -135,8 +138,7 @@ class Mixture:
         L = self.factors
         if self.diagonal:
             return np.asarray(1.0 / L)
-        one = np.eye(L.shape[1])
-        return np.stack([solve_triangular(factor, one, lower=True, check_finite=False) for factor in L])
+        return np.stack([dtrtri(factor, lower=1)[0] for factor in L])
 
     @cached_property
     def log_determinants(self) -> Array:
