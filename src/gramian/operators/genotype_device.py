@@ -233,34 +233,34 @@ class DeviceGenotypeOperator(Operator):
         """What multiplies the transpose of a block by U.
 
         A part of U that is the same for all samples is large where z is not centred yet, in the sums inside a product:
-        it is taken out, and multiplied by Zᵀ1, which is known exactly. Columns with entries that stand far out of the
-        others lose digits in tensor cores, 1e-5 of normal numbers to the third power: they are multiplied in float64.
+        it is taken out, and multiplied by Zᵀ1, which is known exactly. Entries that stand far out of their column are
+        multiplied apart, because what a product loses is a share of the largest entry.
         """
         mean = U.mean(axis=0)
         leaning = mean.abs() * self.shape[0] ** 0.5 > LEANING * self.xp.linalg.vector_norm(U, axis=0)
         leans = self.mode != "double" and self.loops.triton_for(self.line) and bool(leaning.any())
         sums = self._ones() if leans else None
         U = U - mean if leans else U
-        width, peaked = self.source.width, self._peaked(U)
-        factor = self.loops.factor(self._padded(U), width, self.mode)
-        exact = None if peaked is None else self._padded(U[:, peaked]).double()
+        factors = [self.loops.factor(self._padded(V), self.source.width, self.mode) for V in self._levels(U)]
 
         def times(start: int, stop: int, block: Array, how: dict[str, Any]) -> Array:
-            W = self.loops.adjoint(block, self.line[start:stop], factor, **how)
-            if exact is not None:
-                W[:, peaked] = self.loops.adjoint(block, self.line[start:stop], exact, mode="double")
+            W, *more = (self.loops.adjoint(block, self.line[start:stop], factor, **how) for factor in factors)
+            W = sum(more, W)
             W = W if sums is None else W + sums[start:stop, None] * mean
             return self.xp.astype(W, self.dtype, copy=False)
 
         return times
 
-    def _peaked(self, U: Array) -> Array | None:
-        """Which columns have entries that stand far out; None where none has, or no tensor cores are at work."""
-        if self.mode == "double" or not self.loops.triton_for(self.line):
-            return None
-        typical = self.xp.linalg.vector_norm(U, axis=0) / self.shape[0] ** 0.5
-        found = U.abs().amax(axis=0) > PEAK * typical
-        return found if bool(found.any()) else None
+    def _levels(self, U: Array) -> list[Array]:
+        """U as a sum: entries up to PEAK root mean squares of their column, what is beyond up to PEAK times that, …"""
+        most = PEAK * self.xp.linalg.vector_norm(U, axis=0) / self.shape[0] ** 0.5
+        if self.mode != "accurate" or not self.loops.triton_for(self.line):
+            return [U]
+        levels = []
+        while bool((U.abs() > most).any()) and bool(self.xp.all(self.xp.isfinite(most))):
+            levels.append(U.clamp(-most, most))
+            U, most = U - levels[-1], PEAK * most
+        return [*levels, U]
 
     def _ones(self) -> Array:
         """Zᵀ1 in float64: sums of small whole numbers, which are exact in any mode."""

@@ -31,6 +31,7 @@ PARTS = {"fast": 1, "accurate": 2}
 COLUMNS = 64  # multiplied at once, at most
 LEAST = 16  # at least: the smallest tile of a tensor core
 LARGEST = 14  # the power of two that half-precision columns are scaled to, a quarter of what they can hold
+GRIDS = (2.0**3, 2.0**-9)  # what two parts are multiples of, each 11 bits: their sums over a tile are exact
 PART_BYTES = 8192  # of SNPs, summed in float32 before the sums are added in float64
 PART_SNPS = 8192  # summed likewise
 PROGRAMS = 512  # that a card has work for: fewer SNPs are summed where there are fewer samples
@@ -80,13 +81,13 @@ def padded(columns: int) -> int:
     return max(LEAST, 1 << (columns - 1).bit_length())
 
 
-def _halves(X: Tensor, rows: int, mode: str, scale: Tensor) -> Tensor:
-    """X times scale in half-precision parts, side by side, with zeros below and beside."""
+def _halves(X: Tensor, rows: int, mode: str, scale: Tensor, grids: tuple[float, ...] | None = None) -> Tensor:
+    """X times scale in half-precision parts, side by side, with zeros below and beside; multiples of grids if given."""
     n, c = X.shape
     parts = torch.zeros((rows, padded(PARTS[mode] * c)), dtype=torch.float16, device=X.device)
     left = X * scale
     for i in range(PARTS[mode]):
-        parts[:n, i * c : (i + 1) * c] = left
+        parts[:n, i * c : (i + 1) * c] = left if grids is None else (left / grids[i]).round_() * grids[i]
         left = left - parts[:n, i * c : (i + 1) * c]
     return parts
 
@@ -98,10 +99,16 @@ def _scale(*largest: Tensor) -> Tensor:
 
 
 def samples_factor(U: Tensor, width: int, mode: str) -> Factor:
-    """Columns over samples, with their sums over the bytes of a tile."""
+    """Columns over samples, with their sums over the bytes of a tile.
+
+    Tensor cores cut off what is small beside the largest number in a sum, so that columns of very unequal entries lose
+    digits in them. Two parts are therefore whole multiples of two grids: a tile's sums of them are whole numbers below
+    2²⁴, which float32 holds exactly, however it rounds. What is lost is the second grid, 2⁻²² of the largest entry.
+    """
     tile = ADJOINT[padded(PARTS[mode] * U.shape[1])].bytes
     scale = _scale(U.abs().amax(dim=0))
-    parts = _halves(U.float() if U.dtype == torch.float64 else U, -(-width // tile) * 4 * tile, mode, scale.float())
+    X, grids = U.float() if U.dtype == torch.float64 else U, GRIDS if PARTS[mode] == len(GRIDS) else None
+    parts = _halves(X, -(-width // tile) * 4 * tile, mode, scale.float(), grids)
     sums = parts.view(-1, 4 * tile, parts.shape[1]).sum(dim=1, dtype=torch.float64).float()
     return Factor(parts, scale, sums)
 
