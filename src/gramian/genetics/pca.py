@@ -71,7 +71,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Passes after which ``krylov`` stops short, with a warning; two more certify what was found.
     precision : {"auto", "single", "double"}, default="auto"
         Of the multiplications; sums over blocks are in float64 always. ``auto`` is single for ``krylov``, and for the
-        exact way where it would take long, unless the tolerance is below 1e-6.
+        exact way where it would take long, unless the tolerance is below 1e-6 (1e-5 on a card).
     random_state : int, RandomState or None, default=0
         Seed of the start vectors.
     verbose : bool or callable, default=False

@@ -253,9 +253,9 @@ class DeviceGenotypeOperator(Operator):
 
     def _levels(self, U: Array) -> list[Array]:
         """U as a sum: entries up to PEAK root mean squares of their column, what is beyond up to PEAK times that, …"""
-        most = PEAK * self.xp.linalg.vector_norm(U, axis=0) / self.shape[0] ** 0.5
         if self.mode != "accurate" or not self.loops.triton_for(self.line):
             return [U]
+        most = PEAK * self.xp.linalg.vector_norm(U, axis=0) / self.shape[0] ** 0.5
         levels = []
         while bool((U.abs() > most).any()) and bool(self.xp.all(self.xp.isfinite(most))):
             levels.append(U.clamp(-most, most))
