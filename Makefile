@@ -9,10 +9,10 @@ JOBS ?= auto
 BLAS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint pytest bench docs clean
+.PHONY: help demo test test-all test-lowest lint pytest bench docs clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
 
 # A stamp is written only after its step succeeded, and an environment whose pip does not run is made afresh,
 # so an interrupted set-up is repaired by the next one.
@@ -36,6 +36,24 @@ demo: .venv/core.stamp  ## the methods as one story: reference numbers, certific
 
 test: lint pytest docs  ## lint, type check, tests, doctests and the examples in the documents
 
+# torch and Triton are pinned here: the constraints are for what every user gets, and a range would fetch gigabytes.
+.venv/all.stamp: .venv/dev.stamp
+	@$(PIP) torch==2.13.0 triton==3.6.0
+	@touch $@
+
+test-all: .venv/all.stamp lint docs  ## the same with torch, Triton and a browser, which must all be there
+	GRAMIAN_REQUIRE_BROWSER=1 GRAMIAN_REQUIRE_TRITON=1 OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)
+
+LOWEST := .venv-lowest/bin/python
+.venv-lowest/stamp: pyproject.toml constraints-lowest.txt
+	@$(PYTHON) -m venv --clear .venv-lowest
+	@echo "Installing the lowest versions that Gramian allows into .venv-lowest (once)"
+	@$(LOWEST) -m pip install -qq --disable-pip-version-check -c constraints-lowest.txt -e '.[arrays,report,tables,test]'
+	@touch $@
+
+test-lowest: .venv-lowest/stamp  ## the tests with the lowest versions that pyproject.toml allows
+	OPENBLAS_NUM_THREADS=$(BLAS) $(LOWEST) -m pytest -q -n $(JOBS)
+
 pytest: .venv/dev.stamp
 	OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)
 
@@ -51,5 +69,5 @@ docs: .venv/dev.stamp  ## run every example in the documents and check their lin
 	$(PY) tools/check_docs.py README.md CHANGELOG.md CONTRIBUTING.md docs bench
 
 clean:  ## remove what the other targets made, .venv included
-	rm -rf .venv demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

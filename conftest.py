@@ -1,18 +1,22 @@
-"""Examples that need torch or Triton are left out where these are not installed."""
+"""What is collected: tests, and the examples in ``src``; with torch or Triton only where these are installed."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+TESTS = Path(__file__).parent / "tests"
 LOOPS = Path(__file__).parent / "src" / "gramian" / "compute" / "gpu"
-
-
 TORCH, TRITON = find_spec("torch") is not None, find_spec("triton") is not None
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Modules of compute.gpu load torch, and those of kernels Triton, as soon as they are imported."""
+    """Leave out what only helps the tests, and modules of compute.gpu that load torch or Triton where it is absent.
+
+    ``--doctest-modules`` imports every module it collects: one that helps the tests may need what is not installed.
+    """
+    if TESTS in collection_path.parents and collection_path.suffix == ".py":
+        return not collection_path.name.startswith("test_") or None
     if not TORCH and (collection_path == LOOPS or LOOPS in collection_path.parents):
         return True
     if not TRITON and collection_path.parent == LOOPS and collection_path.name in _of_triton():
