@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _of_triton() -> set[str]:
-    return {path.name for path in LOOPS.glob("_triton_*.py")} | {"_products.py"}
+    return {path.name for path in LOOPS.glob("triton_*.py")}
 
 
 def _imports_torch(example: object) -> bool:

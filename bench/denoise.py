@@ -17,9 +17,9 @@ from sklearn.datasets import load_digits
 
 from gramian import PCA
 from gramian.display import save_picture
-from gramian.display.kernel_plots import denoising_gallery
-from gramian.estimators._preimages import fit_ridge_inverse, preimages, ridge_points
-from gramian.estimators.kernel_pca import KernelPCA
+from gramian.display.functions import denoising_gallery
+from gramian.kernel_pca.estimator import KernelPCA
+from gramian.kernel_pca.preimages import fit_ridge_inverse, preimages, ridge_points
 from gramian.kernels import Gaussian, Kernel, median_distance
 from gramian.results import NumericalWarning
 

@@ -91,7 +91,7 @@ def maker(solver: str, work: Workload, X: Any) -> Callable[..., Any]:
     import numpy as np
     import sklearn.mixture
 
-    import gramian.estimators.mixture as ours
+    import gramian.mixture.estimator as ours
 
     k, variances = work.components, X[:10_000].var(axis=0)
     P = np.repeat(np.diag(1 / variances)[None], k, axis=0) if work.kind == "full" else np.tile(1 / variances, (k, 1))
@@ -131,7 +131,7 @@ def certified(solver: str, name: str, work: Workload) -> Figures:
     """Seconds to an optimum: ours by its gradient, theirs by a gain of 1e-10 a row, which certifies nothing."""
     import sklearn.mixture
 
-    import gramian.estimators.mixture as ours
+    import gramian.mixture.estimator as ours
 
     X = known_rows(name)
     common: dict[str, Any] = {"n_components": work.components, "covariance_type": work.kind, "random_state": 0}

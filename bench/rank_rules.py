@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import PCA
-from gramian.analysis.cross_validation import cross_validate_rank
-from gramian.analysis.parallel_analysis import parallel_analysis
-from gramian.analysis.rank import SPECTRUM_RULES
-from gramian.estimators._advice import minka_choice
+from gramian.pca.advice import minka_choice
+from gramian.pca.rank import SPECTRUM_RULES, cross_validate_rank, parallel_analysis
 
 Array = NDArray[np.float64]
 

@@ -123,5 +123,5 @@ def card(free: int = 2**33) -> Iterator[torch.device]:
         "device": lambda *args: nullcontext(),
     }
     # Triton's kernels need a card that is there: plain torch stands in for them, as where Triton is not installed
-    with patch.multiple(torch.cuda, **fakes), patch("gramian.compute.gpu._launch._installed", lambda: False), _Rules():
+    with patch.multiple(torch.cuda, **fakes), patch("gramian.compute.gpu.launch._installed", lambda: False), _Rules():
         yield CARD

@@ -7,26 +7,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gramian import analysis, genetics, kernels, likelihood, linear, operators, persistence, sources, spectral
-    from gramian.estimators import (
-        PCA,
-        GaussianMixture,
-        KernelPCA,
-        KernelRidge,
-        KernelRidgeClassifier,
-        KernelRidgeCV,
-        MaximumLikelihood,
-        Nystroem,
-        PolynomialMap,
-        RBFSampler,
-        Ridge,
-        RidgeCV,
-        rank_advice,
+    from gramian import (
+        analysis,
+        genetics,
+        kernels,
+        likelihood,
+        linear,
+        mixture,
+        operators,
+        persistence,
+        sources,
+        spectral,
     )
     from gramian.genetics import GenotypePCA
+    from gramian.kernel_pca import KernelPCA, Nystroem, PolynomialMap, RBFSampler
+    from gramian.kernel_ridge import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
+    from gramian.likelihood import MaximumLikelihood
     from gramian.linear import RidgePath
+    from gramian.mixture import GaussianMixture
+    from gramian.pca import PCA, rank_advice
     from gramian.persistence import load, save
     from gramian.results import Certificate, NumericalWarning, Optimum, Residual, Solution, Spectrum
+    from gramian.ridge import Ridge, RidgeCV
     from gramian.sources import Source
     from gramian.sources import open_source as open
 
@@ -58,6 +60,7 @@ __all__ = [
     "likelihood",
     "linear",
     "load",
+    "mixture",
     "open",
     "operators",
     "persistence",
@@ -70,14 +73,16 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "estimators": (
-        "PCA GaussianMixture KernelPCA KernelRidge KernelRidgeCV KernelRidgeClassifier MaximumLikelihood Nystroem "
-        "PolynomialMap RBFSampler Ridge RidgeCV rank_advice"
-    ),
     "genetics": "GenotypePCA",
+    "kernel_pca": "KernelPCA Nystroem PolynomialMap RBFSampler",
+    "kernel_ridge": "KernelRidge KernelRidgeCV KernelRidgeClassifier",
+    "likelihood": "MaximumLikelihood",
     "linear": "RidgePath",
+    "mixture": "GaussianMixture",
+    "pca": "PCA rank_advice",
     "persistence": "load save",
     "results": "Certificate NumericalWarning Optimum Residual Solution Spectrum",
+    "ridge": "Ridge RidgeCV",
     "sources": "Source open",
 }
 _HOME = {name: layer for layer, names in _HOMES.items() for name in names.split()}
@@ -85,7 +90,16 @@ _HOME = {name: layer for layer, names in _HOMES.items() for name in names.split(
 
 def __getattr__(name: str) -> Any:
     """Load the part of the package that a public name lives in."""
-    if name not in __all__ and name not in ("cli", "compute", "display", "estimators", "results"):
+    if name not in __all__ and name not in (
+        "cli",
+        "compute",
+        "display",
+        "kernel_pca",
+        "kernel_ridge",
+        "pca",
+        "results",
+        "ridge",
+    ):
         raise AttributeError(f"module 'gramian' has no attribute {name!r}")
     if name not in _HOME:
         return import_module(f"gramian.{name}")

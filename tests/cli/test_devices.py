@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gramian import PCA, GaussianMixture, KernelPCA, KernelRidge, Ridge, RidgeCV, load
-from gramian.cli import devices
+from gramian.cli import options as devices
 from gramian.compute.devices import resolve
 
 FAST = ("--no-report", "--no-pictures")

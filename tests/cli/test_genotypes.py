@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 import gramian
 from gramian.cli import main
-from gramian.cli.genotype_labels import read_labels
-from gramian.cli.genotype_memory import predicted_memory
-from gramian.cli.genotype_simulate import simulate
-from gramian.cli.genotypes import genotype_pca, genotype_project
+from gramian.cli.genotype_options import predicted_memory, read_labels
+from gramian.cli.genotype_project import genotype_project
+from gramian.cli.genotypes import genotype_pca
+from gramian.cli.simulate import simulate
 from gramian.genetics.files import write_results
 from gramian.genetics.filters import Filters
 from gramian.genetics.projection import project

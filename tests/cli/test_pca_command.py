@@ -12,7 +12,7 @@ from sklearn import config_context, decomposition
 from gramian import PCA
 from gramian.cli import main
 
-pca_module, publishing = import_module("gramian.cli.pca"), import_module("gramian.cli.publishing")
+pca_module, publishing = import_module("gramian.cli.pca"), import_module("gramian.cli.output")
 
 TABLES = ["scores.csv", "loadings.csv", "variances.csv"]
 FILES = sorted([*TABLES, "certificate.json", "loadings.png", "model.gramian", "report.html", "scores.png", "scree.png"])

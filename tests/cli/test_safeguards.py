@@ -8,7 +8,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from gramian.cli import answers
+from gramian.cli import output as answers
 
 FAST = ("--no-report", "--no-pictures")
 
@@ -143,7 +143,7 @@ def test_options_that_name_no_column_are_named_as_options(run):
 
 def test_pictures_name_columns_and_number_components_as_the_tables_do(run, monkeypatch):
     drawn = []
-    monkeypatch.setattr("gramian.cli.publishing.save_picture", lambda picture, path: drawn.append(picture))
+    monkeypatch.setattr("gramian.cli.output.save_picture", lambda picture, path: drawn.append(picture))
     for command in (
         ["mixture", "geyser.csv", "-k", "2", "--covariance", "EII"],
         ["kernel-pca", "moons.csv", "--label", "moon"],

@@ -10,7 +10,7 @@ from gramian.compute.devices import host, resolve
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import card  # noqa: E402
+from pretend import card
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from gramian.compute import cpu, reference, sparse
+from gramian.compute import dense as cpu
+from gramian.compute import reference, sparse
 from gramian.compute.devices import gpu, host
 from gramian.compute.moments import block_moments
 from gramian.compute.rowspace import RowSpace

@@ -29,8 +29,8 @@ from gramian.operators import (
     Scaled,
     Shifted,
     Transposed,
-    genotype_device,
 )
+from gramian.operators import genotype as genotype_device
 from gramian.sources.plink import Genotypes
 
 N, P = 13, 7

@@ -6,7 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gramian import PCA, KernelPCA, KernelRidge
-from gramian.estimators.kernel_features import Nystroem, PolynomialMap, RBFSampler
+from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
 
 
 # The checks feed degenerate data (one feature, constant columns) on purpose; Gramian rightly speaks up there.

@@ -27,7 +27,7 @@ from gramian.display import (
     ScoreDisplay,
     ScreeDisplay,
 )
-from gramian.display._points import ellipse_of
+from gramian.display.groups import ellipse_of
 
 
 @pytest.fixture(scope="module")

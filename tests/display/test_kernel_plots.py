@@ -9,8 +9,8 @@ from sklearn.datasets import make_circles, make_moons, make_swiss_roll
 from sklearn.decomposition import KernelPCA
 
 from gramian import PCA
-from gramian.display.kernel_plots import before_and_after, component_field, denoising_gallery
-from gramian.display.style import MARKERS
+from gramian.display.base import MARKERS
+from gramian.display.functions import before_and_after, component_field, denoising_gallery
 
 
 def rendered(figure):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from display.drawing import drawn, legend_names, overlapping, rendered
-from gramian.display._groups import appearance, groups_of, is_scale, legend
-from gramian.display._labels import add_labels
-from gramian.display._text import as_names, as_ticks, clean, natural, short
+from gramian.display.base import as_names, as_ticks, clean, natural, short
+from gramian.display.groups import appearance, groups_of, is_scale, legend
+from gramian.display.labels import add_labels
 
 HOSTILE = [
     r"$\frac{1}{0}$",

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import stats
 
-from gramian.display.likelihood_plots import plot_fit
+from gramian.display.likelihood import plot_fit
 from gramian.likelihood.fit import fit
 from gramian.likelihood.sample import Binned, Censored, Intervals
 

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
-from gramian.analysis.mixtures import MixtureChoice, select_mixture
-from gramian.display.mixture_plots import plot_binned_mixture, plot_mixture, plot_mixture_choice, plot_uncertainty
-from gramian.estimators.mixture import GaussianMixture
-from gramian.likelihood.mixture import MODELS
+from gramian.display.functions import plot_binned_mixture, plot_mixture, plot_mixture_choice, plot_uncertainty
+from gramian.mixture.choose import MixtureChoice, select_mixture
+from gramian.mixture.estimator import GaussianMixture
+from gramian.mixture.parameters import MODELS
 
 
 def rendered(figure):

@@ -18,7 +18,6 @@ from gramian import (
     RidgeCV,
 )
 from gramian.analysis import procrustes
-from gramian.analysis.mixtures import select_mixture
 from gramian.display import (
     BinnedMixtureDisplay,
     LeaveOneOutDisplay,
@@ -35,6 +34,7 @@ from gramian.display import (
     plot_ridge_path,
 )
 from gramian.likelihood import fit
+from gramian.mixture.choose import select_mixture
 
 
 @pytest.fixture(scope="module")

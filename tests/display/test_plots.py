@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from gramian import PCA
 from gramian.display import reconstruction_gallery, score_plot, scree
-from gramian.display.style import MARKERS, PALETTE
+from gramian.display.base import MARKERS, PALETTE
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from gramian import PCA
-from gramian.analysis.bootstrap import bootstrap
 from gramian.display.progress import progress_bar
+from gramian.pca.bootstrap import bootstrap
 
 
 def console(terminal):

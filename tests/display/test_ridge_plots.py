@@ -9,13 +9,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gramian.display.fit_plots import plot_ridge_fit
-from gramian.display.ridge_plots import plot_ridge_path
-from gramian.display.style import MARKERS, PALETTE
-from gramian.estimators.kernel_ridge import KernelRidge
-from gramian.estimators.kernel_ridge_cv import KernelRidgeCV
-from gramian.estimators.ridge import Ridge
-from gramian.estimators.ridge_cv import RidgeCV
+from gramian.display.base import MARKERS, PALETTE
+from gramian.display.functions import plot_ridge_fit, plot_ridge_path
+from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
+from gramian.ridge.estimator import Ridge, RidgeCV
 
 ALPHAS = np.geomspace(1e-2, 1e3, 15)
 

@@ -10,7 +10,7 @@ from gramian.display.report import DataFacts, kernel_pca_report, mixture_report,
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import CARD, card  # noqa: E402
+from pretend import CARD, card
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 2)) * [3.0, 1.0] + 2.0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
-from gramian.genetics import _staging
+from gramian.genetics import files as _staging
 from gramian.genetics.bed_writer import BedWriter, write_bed
 from gramian.sources.plink import Genotypes, Samples, Snps, open_bed
 from oracles import Array

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gramian.genetics._standardise import standardise
 from gramian.genetics.files import write_results
+from gramian.genetics.genotypes import standardise
 from gramian.genetics.loadings import Loadings, divisor, read_loadings
 from gramian.genetics.pca import GenotypePCA
 

@@ -21,10 +21,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 
 from gramian import GenotypePCA
-from gramian.analysis.eigenvalue_tests import tracy_widom_statistics
-from gramian.genetics import Progress, _refitting
-from gramian.genetics._progress import Tracker
+from gramian.genetics import Progress
+from gramian.genetics import pca as _refitting
 from gramian.genetics.bed_writer import write_bed
+from gramian.genetics.pca import Tracker
+from gramian.pca.tracy_widom import tracy_widom_statistics
 from gramian.sources.plink import Genotypes, Samples, Snps, open_bed
 
 HAPMAP = Path(__file__).parents[3] / "shared" / "data" / "hapmap3"
@@ -533,7 +534,7 @@ class TestHapMap:
 
 
 def test_passes_before_turning_to_the_exact_way_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gramian.genetics._solving.passes_to_go", lambda history, tol: np.inf)
+    monkeypatch.setattr("gramian.genetics.pca.passes_to_go", lambda history, tol: np.inf)
     pca = GenotypePCA(2, tol=1e-7).fit(Genotypes.from_calls(people(1200, 1500)))
     spent = int(re.findall(r"after (\d+) passes of block Krylov", pca.certificate_.reason)[0])
     assert pca.certificate_.method.startswith("exact")

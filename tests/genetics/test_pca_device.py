@@ -15,16 +15,16 @@ from sklearn.base import clone
 from gramian import GenotypePCA
 from gramian.cli import main
 from gramian.genetics import project
-from gramian.genetics._noise import Probes
 from gramian.genetics.files import write_results
+from gramian.genetics.pca import Probes
 from gramian.genetics.simulation import simulate_genotypes
-from gramian.operators import genotype_device
+from gramian.operators import genotype as genotype_device
 from gramian.sources.plink import Genotypes, open_bed
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from gramian.compute.gpu import uploads  # noqa: E402
-from pretend import CARD  # noqa: E402
-from pretend import card as pretended  # noqa: E402
+from gramian.compute.gpu import uploads
+from pretend import CARD
+from pretend import card as pretended
 
 CPU = torch.device("cpu")
 

@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import orthogonal_procrustes
 
-from gramian.genetics._oadp import augmented_scores
-from gramian.genetics._sums import FEW
 from gramian.genetics.files import write_results
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.pca import GenotypePCA
-from gramian.genetics.projection import project, write_projection
+from gramian.genetics.projection import FEW, augmented_scores, project, write_projection
 from gramian.results import NumericalWarning
 from gramian.sources.plink import Genotypes, Samples, Snps
 

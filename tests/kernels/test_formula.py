@@ -25,7 +25,7 @@ from gramian.kernels import (
     RationalQuadratic,
     Sigmoid,
 )
-from gramian.kernels.formula import Formula
+from gramian.kernels.base import Formula
 
 LENGTHS = (0.5, 1.0, 2.0)
 X = np.random.default_rng(0).uniform(0, 2, (12, 3))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gramian.likelihood._problem import Problem
 from gramian.likelihood.families import (
     Bernoulli,
     Beta,
@@ -31,6 +30,7 @@ from gramian.likelihood.families import (
     Weibull,
     as_family,
 )
+from gramian.likelihood.problem import Problem
 from gramian.likelihood.sample import Intervals, as_sample
 
 INF = float("inf")

@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.special import lambertw
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.likelihood.comparison import compare
+from gramian.likelihood.compare import compare
 from gramian.likelihood.families import (
     Binomial,
     Categorical,

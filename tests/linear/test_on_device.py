@@ -14,12 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
 from gramian.kernels import Gaussian, Linear, Matern, Polynomial
-from gramian.linear import _ranks, _resident, preconditioners
-from gramian.linear._inducing import passes
-from gramian.linear._inducing.whitening import whiten
-from gramian.linear._places import cholesky, numbers, on_host, placed, put, take, triangular
+from gramian.linear import inducing as passes
+from gramian.linear import preconditioners
+from gramian.linear import preconditioners as _ranks
+from gramian.linear import systems as _resident
 from gramian.linear.cg import ConjugateGradients
-from gramian.linear.inducing import Inducing, choose_method, needed_bytes, on_card
+from gramian.linear.inducing import Inducing, choose_method, needed_bytes, on_card, whiten
 from gramian.linear.preconditioners import (
     CARD,
     Costs,
@@ -31,6 +31,7 @@ from gramian.linear.preconditioners import (
     largest_rank,
     pays_to_double,
 )
+from gramian.linear.systems import cholesky, numbers, on_host, placed, put, take, triangular
 from gramian.operators import Data, FeatureCentred, Operator, kernel_operator
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 

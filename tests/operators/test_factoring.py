@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from gramian.kernels import Gaussian
 from gramian.linear.cholesky import Cholesky
 from gramian.operators import Data, DeviceKernelOperator, FeatureCentred, KernelOperator, Operator
-from gramian.operators.factoring import Factored, factored, factored_bytes
+from gramian.operators.base import Factored, factored, factored_bytes
 
 LAM = 0.05
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from gramian.genetics.bed_writer import write_bed
-from gramian.operators import DeviceGenotypeOperator, GenotypeOperator, genotype_device, genotype_operator
+from gramian.operators import DeviceGenotypeOperator, GenotypeOperator, genotype_operator
+from gramian.operators import genotype as genotype_device
 from gramian.sources.plink import Genotypes, open_bed
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from gramian.compute.gpu import uploads  # noqa: E402
+from gramian.compute.gpu import uploads
 
 CPU = torch.device("cpu")
 

@@ -21,7 +21,7 @@ from gramian.operators.base import Operator
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import card  # noqa: E402
+from pretend import card
 
 CPU = torch.device("cpu")
 RNG = np.random.default_rng(0)

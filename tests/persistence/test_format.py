@@ -16,8 +16,7 @@ from safetensors import safe_open
 
 from gramian import PCA, KernelPCA, KernelRidgeClassifier, Ridge
 from gramian.persistence import inspect, load, save
-from gramian.persistence._decode import Decoder
-from gramian.persistence._encode import Encoder
+from gramian.persistence.encode import Decoder, Encoder
 
 HERE = Path(__file__).parent
 X = np.random.default_rng(0).standard_normal((30, 4))
@@ -161,7 +160,7 @@ def test_modes_and_links_are_the_usual_ones(tmp_path):
 def test_a_summary_says_what_is_there_and_reads_no_array(tmp_path, monkeypatch):
     model = KernelPCA(2, kernel="rbf", random_state=3).fit(X)
     save(model, tmp_path / "m", metadata={"rows": 30, "from": ["a", "b"]})
-    monkeypatch.setattr("gramian.persistence.files.read_tensors", None)
+    monkeypatch.setattr("gramian.persistence.file.read_tensors", None)
     found = inspect(str(tmp_path / "m"))
     assert (found.kind, found.format, found.bytes) == ("KernelPCA", 1, (tmp_path / "m").stat().st_size)
     assert found.parameters == model.get_params()

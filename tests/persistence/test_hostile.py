@@ -13,9 +13,8 @@ from safetensors.numpy import save_file
 from scipy import sparse
 
 from gramian import PCA, KernelRidge, PolynomialMap
-from gramian.persistence import ModelFile, ModelFileError, inspect, load, save
-from gramian.persistence import _container as container
-from gramian.persistence._decode import Decoder
+from gramian.persistence import ModelFile, ModelFileError, container, inspect, load, save
+from gramian.persistence.encode import Decoder
 
 X = np.random.default_rng(0).standard_normal((12, 3))
 ZEROS = "0" * 64
@@ -190,7 +189,7 @@ def call(name):
     [
         {"$": "object", "class": "subprocess.Popen", "state": {"args": "true"}},
         {"$": "object", "class": "os.system", "state": {}},
-        {"$": "object", "class": "gramian.estimators.pca.PCA", "state": {}},
+        {"$": "object", "class": "gramian.pca.estimator.PCA", "state": {}},
         {"$": "object", "class": ["PCA"], "state": {}},
         {"$": "object", "class": "PCA", "state": {"__class__": {"$": "type", "name": "float"}}},
         {"$": "object", "class": "PCA", "state": {"transform": 1}},
@@ -277,8 +276,8 @@ def edit_tensor(**entry):
 )
 def test_declared_sizes_are_checked_before_anything_is_read(forge, change, monkeypatch):
     path = forge(change)
-    monkeypatch.setattr("gramian.persistence.files.check_sum", None)
-    monkeypatch.setattr("gramian.persistence.files.read_tensors", None)
+    monkeypatch.setattr("gramian.persistence.file.check_sum", None)
+    monkeypatch.setattr("gramian.persistence.file.read_tensors", None)
     refused(path, "damaged|cut off")
 
 
@@ -424,7 +423,7 @@ def test_a_file_replaced_while_it_is_read_is_noticed(tmp_path, monkeypatch):
     def replaced(file, header):
         save(PCA(2).fit(X + 1.0), path)
 
-    monkeypatch.setattr("gramian.persistence.files.check_sum", replaced)
+    monkeypatch.setattr("gramian.persistence.file.check_sum", replaced)
     with pytest.raises(ModelFileError, match="was replaced while it was read"):
         load(path)
 

@@ -26,14 +26,19 @@ from gramian import (
     MaximumLikelihood,
     Ridge,
     RidgeCV,
-    estimators,
     genetics,
+    kernel_pca,
+    kernel_ridge,
     kernels,
+    likelihood,
+    mixture,
+    pca,
     persistence,
+    ridge,
 )
 from gramian.likelihood.families import Custom
 from gramian.persistence import save
-from gramian.persistence._registry import CLASSES, ESTIMATORS
+from gramian.persistence.registry import CLASSES, ESTIMATORS
 
 HERE = Path(__file__).parent
 X = np.random.default_rng(0).standard_normal((20, 3))
@@ -167,7 +172,7 @@ def test_places_that_cannot_be_written_to_are_named(tmp_path):
 
 def public_estimators():
     """Every public class of the package with a constructor of scikit-learn's kind and a fit."""
-    for module in (gramian, estimators, genetics):
+    for module in (gramian, pca, kernel_pca, ridge, kernel_ridge, likelihood, mixture, genetics):
         for info in pkgutil.iter_modules(module.__path__):
             if not info.name.startswith("_"):
                 part = importlib.import_module(f"{module.__name__}.{info.name}")

@@ -34,9 +34,10 @@ from gramian import (
 from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import Binned, Censored, Intervals
 from gramian.likelihood.families import Binomial, Categorical
-from gramian.likelihood.mixture import MODELS, Constraints
+from gramian.mixture.models import Constraints
+from gramian.mixture.parameters import MODELS
 from gramian.persistence import load, save
-from gramian.persistence._registry import ESTIMATORS
+from gramian.persistence.registry import ESTIMATORS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal([0.0, 1.0, 2.0, -1.0], 1.0, (40, 4))

@@ -11,7 +11,7 @@ from gramian.persistence import load, save
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import CARD, card  # noqa: E402
+from pretend import CARD, card
 
 CPU = torch.device("cpu")
 RNG = np.random.default_rng(0)

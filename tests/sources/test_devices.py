@@ -12,7 +12,7 @@ from gramian.sources import devices
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import Card, card  # noqa: E402
+from pretend import Card, card
 
 CPU = torch.device("cpu")
 

@@ -22,8 +22,8 @@ from sklearn import config_context
 import gramian
 from gramian import PCA, KernelPCA
 from gramian.sources import DenseSource, NpySource, Source, SparseSource
+from gramian.sources.extras import write_parquet
 from gramian.sources.tables import read_table
-from gramian.sources.writing import write_parquet
 
 TABLES = "is not installed (gramian[tables])"
 ARRAYS = "is not installed (gramian[arrays])"

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gramian
-from gramian.sources.plink import Genotypes, Samples, Snps, open_bed, read_bim, read_fam
-from gramian.sources.plink.tables import chromosome_name
+from gramian.sources.plink import Genotypes, Samples, Snps, chromosome_name, open_bed, read_bim, read_fam
 
 CALLS = np.array([[0, 1, 2, -1, 1], [2, 2, 0, 0, -1], [1, 1, 1, 2, 0]])
 FAM = "F1 a 0 0 1 -9\nF1 b 0 0 2 1\nF2 c a b 0 2.5\n0 d 0 0 1 NA\n0 e 0 0 x -9\n"

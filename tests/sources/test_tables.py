@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import gramian
-from gramian.sources import _text_files
+from gramian.sources import text as _text_files
 from gramian.sources.tables import Table, read_table
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed (gramian[tables])")

@@ -29,9 +29,7 @@ COMMANDS = {
         genotypes="gramian.cli.genotypes:genotype_project",
     ),
     "predict": LazyCommand("gramian.cli.predict:predict", "Predictions for new rows, from a model file."),
-    "simulate": LazyCommand(
-        "gramian.cli.genotype_simulate:simulate", "Genotypes over a map of Europe, or of populations."
-    ),
+    "simulate": LazyCommand("gramian.cli.simulate:simulate", "Genotypes over a map of Europe, or of populations."),
     "info": LazyCommand("gramian.cli.info:info", "What is in a data file or a model file."),
     "demo": LazyCommand("gramian.cli.demo:demo", "Known data sets, numbers in print, pictures."),
     "bench": LazyCommand("gramian.cli.bench:bench", "Gramian beside scikit-learn on this machine."),

@@ -17,10 +17,12 @@ from rich.console import Console
 from sklearn import decomposition, kernel_ridge, linear_model, mixture
 
 from gramian.cli.options import command, option
-from gramian.cli.outputs import plain
+from gramian.cli.output import Columns, plain, screen_table
 from gramian.cli.running import Run, running_options
-from gramian.cli.tables import Columns, screen_table
-from gramian.estimators import PCA, GaussianMixture, KernelRidge, RidgeCV
+from gramian.kernel_ridge.estimator import KernelRidge
+from gramian.mixture.estimator import GaussianMixture
+from gramian.pca.estimator import PCA
+from gramian.ridge.estimator import RidgeCV
 
 __all__ = ["bench"]
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from gramian.cli.errors import DONE, UNMET, Invocation, write_errors
 from gramian.cli.options import command, option
-from gramian.cli.outputs import refuse_existing, staged, write_csv, write_json
+from gramian.cli.output import refuse_existing, staged, write_csv, write_json
 from gramian.cli.story import PICTURES, STEPS, Drawn, Number, Story, gallery, tell
 
 __all__ = ["FILES", "demo"]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
+import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
-
-from gramian.cli.signals import Terminated
 
 __all__ = [
     "BAD_DATA",
@@ -24,10 +27,13 @@ __all__ = [
     "DataError",
     "Invocation",
     "OutputError",
+    "Terminated",
     "as_options",
     "data_errors",
     "ended",
+    "leave",
     "one_line",
+    "stop_on_signals",
     "write_errors",
 ]
 
@@ -146,3 +152,46 @@ def _explained(error: Exception) -> tuple[int, str]:
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
+
+
+AGAIN = 10.0  # seconds after which a stop that nothing came of is tried again
+
+
+class Terminated(BaseException):
+    """The process was asked to end."""
+
+
+def stop_on_signals() -> None:
+    """Turn SIGINT and SIGTERM into exceptions of the main thread.
+
+    Python drops an exception that is raised while a finaliser or a callback from C runs; then it is raised again.
+    """
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _terminate)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _try_again()
+    raise KeyboardInterrupt
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    _try_again()
+    raise Terminated
+
+
+def _try_again() -> None:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+
+
+def leave(code: int) -> NoReturn:
+    """End now: what is to be done at the end is done, but threads that still compute are not waited for."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)

@@ -13,17 +13,25 @@ import numpy as np
 
 from gramian.cli.errors import data_errors
 from gramian.cli.options import NAMES, command, option
-from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
+from gramian.cli.output import Columns, Output, Results, facts_of, output_options, publish, screen_table
+from gramian.cli.reading import (
+    FILE,
+    Reading,
+    Records,
+    families_for,
+    input_name,
+    read,
+    reading_options,
+    record_options,
+    rows_of,
+    sample_of,
+)
 from gramian.cli.running import LOG, Run, running_options
-from gramian.cli.samples import Records, families_for, record_options, sample_of
-from gramian.cli.sources import rows_of
-from gramian.cli.tables import Columns, screen_table
 from gramian.display import ProfileDisplay, plot_fit
-from gramian.display._text import name_axes
+from gramian.display.base import name_axes
 from gramian.display.report import fit_report
-from gramian.estimators import MaximumLikelihood
 from gramian.likelihood import Comparison, compare
+from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families.names import FAMILIES
 
 __all__ = ["fit"]

@@ -14,14 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from gramian.cli.errors import one_line
-from gramian.cli.genotype_study import genotype_errors
-from gramian.cli.outputs import plain
+from gramian.cli.genotype_options import genotype_errors
+from gramian.cli.output import Columns, plain, screen_table
 from gramian.cli.reading import input_name
 from gramian.cli.running import Run
-from gramian.cli.tables import Columns, screen_table
 from gramian.compute.memory import gibibytes
-from gramian.genetics._id_lists import few
-from gramian.genetics._regions import genome_order
+from gramian.genetics.filters import few, genome_order
 from gramian.sources.plink import Genotypes, open_bed
 
 __all__ = ["show_genotypes"]

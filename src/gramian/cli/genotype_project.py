@@ -11,16 +11,22 @@ import click
 from rich.console import Console
 
 from gramian import persistence
-from gramian.cli.answers import TableOutput, hand_out
 from gramian.cli.errors import write_errors
-from gramian.cli.genotype_options import BED, PREFIX, READABLE, SCALINGS
-from gramian.cli.genotype_study import genotype_errors, noted
+from gramian.cli.genotype_options import BED, PREFIX, READABLE, SCALINGS, genotype_errors, noted
 from gramian.cli.options import bundle, command, option
-from gramian.cli.outputs import plain, refuse_existing, staged
-from gramian.cli.publishing import MODEL
+from gramian.cli.output import (
+    MODEL,
+    Columns,
+    TableOutput,
+    hand_out,
+    numbered,
+    plain,
+    refuse_existing,
+    screen_table,
+    staged,
+)
 from gramian.cli.reading import input_name
 from gramian.cli.running import LOG, Run, running_options
-from gramian.cli.tables import Columns, numbered, screen_table
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import AMBIGUOUS, BY
 from gramian.genetics.pca import GenotypePCA

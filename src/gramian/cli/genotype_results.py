@@ -17,22 +17,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from gramian.analysis import procrustes
-from gramian.cli.genotype_memory import Plan
-from gramian.cli.genotype_options import PREFIX, GenotypeOutput
-from gramian.cli.genotype_study import Study
-from gramian.cli.publishing import CHECKSUM_MOST, Results, without_folders
+from gramian.cli.genotype_options import PREFIX, GenotypeOutput, Plan, Study
+from gramian.cli.output import CHECKSUM_MOST, Results, listed, screen_table, without_folders
 from gramian.cli.reading import input_name
-from gramian.cli.tables import listed, screen_table
 from gramian.display import MapDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import DataFacts, genotype_report
-from gramian.genetics._quality_tables import write_tsv
 from gramian.genetics.countries import map_plane
 from gramian.genetics.files import write_results
 from gramian.genetics.fst import Fst
 from gramian.genetics.pca import GenotypePCA
-from gramian.genetics.quality import sample_quality, snp_quality
-from gramian.sources._checksum import checksum
+from gramian.genetics.quality import sample_quality, snp_quality, write_tsv
+from gramian.pca.subspaces import procrustes
+from gramian.sources.kinds import checksum
 
 __all__ = ["Map", "genotype_facts", "genotype_results", "mapped"]
 

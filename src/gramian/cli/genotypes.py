@@ -7,23 +7,27 @@ from pathlib import Path
 import click
 import numpy as np
 
-from gramian.cli.devices import portable
-from gramian.cli.genotype_memory import Plan, planned
 from gramian.cli.genotype_options import (
     BED,
     READABLE,
     Fitting,
     GenotypeOutput,
+    Plan,
     Selection,
+    Study,
     fitting_options,
+    genotype_errors,
     genotype_output_options,
+    noted,
+    planned,
+    prepared,
     selection_options,
+    watcher,
 )
 from gramian.cli.genotype_project import genotype_project
 from gramian.cli.genotype_results import genotype_facts, genotype_results, mapped
-from gramian.cli.genotype_study import Study, genotype_errors, noted, prepared, watcher
-from gramian.cli.options import command, option
-from gramian.cli.publishing import publish
+from gramian.cli.options import command, option, portable
+from gramian.cli.output import publish
 from gramian.cli.reading import input_name
 from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.compute.devices import resolve

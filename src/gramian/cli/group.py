@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from gramian.cli.errors import STOPPED, TERMINATED, Invocation, ended
-from gramian.cli.signals import leave, stop_on_signals
+from gramian.cli.errors import STOPPED, TERMINATED, Invocation, ended, leave, stop_on_signals
 
 __all__ = ["LazyCommand", "LazyGroup", "is_prefix"]
 

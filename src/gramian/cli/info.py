@@ -15,16 +15,14 @@ from gramian import persistence
 from gramian.cli.errors import data_errors, one_line
 from gramian.cli.genotype_info import show_genotypes
 from gramian.cli.options import command, option
-from gramian.cli.outputs import plain
+from gramian.cli.output import Columns, plain, screen_table
 from gramian.cli.reading import FILE, Reading, input_name, new_reading_options, read
 from gramian.cli.running import Run, running_options
-from gramian.cli.tables import Columns, screen_table
 from gramian.sources import Source, open_source
-from gramian.sources._extras import load_pyarrow
-from gramian.sources._features import kind_of, levels_of
-from gramian.sources._kinds import suffix_of
-from gramian.sources._records import Records, open_records
-from gramian.sources.tabular import TABULAR
+from gramian.sources.columns import TABULAR, kind_of, levels_of
+from gramian.sources.extras import load_pyarrow
+from gramian.sources.kinds import suffix_of
+from gramian.sources.records import Records, open_records
 
 __all__ = ["info"]
 

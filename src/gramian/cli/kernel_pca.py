@@ -11,19 +11,28 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.cli.devices import portable
 from gramian.cli.errors import data_errors
 from gramian.cli.kernels import KernelOptions, kernel_options
-from gramian.cli.options import command, option
-from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
+from gramian.cli.options import command, option, portable
+from gramian.cli.output import (
+    Columns,
+    Output,
+    Results,
+    facts_of,
+    listed,
+    numbered,
+    output_options,
+    publish,
+    row_keys,
+    screen_table,
+    told_of,
+)
+from gramian.cli.reading import FILE, Reading, input_name, read, reading_options, rows_of
 from gramian.cli.running import LOG, Run, device_option, running_options
-from gramian.cli.sources import rows_of
-from gramian.cli.tables import Columns, listed, numbered, row_keys, screen_table, told_of
 from gramian.display import KernelFieldDisplay, ScoreDisplay
-from gramian.display._text import name_axes
+from gramian.display.base import name_axes
 from gramian.display.report import kernel_pca_report
-from gramian.estimators import KernelPCA
+from gramian.kernel_pca.estimator import KernelPCA
 from gramian.sources.tables import Table
 
 __all__ = ["kernel_pca"]

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from gramian.cli.options import NumbersType, bundle, option
-from gramian.cli.sources import rows_of
+from gramian.cli.reading import rows_of
 from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kernel, median_distance
 from gramian.sources import Source
 

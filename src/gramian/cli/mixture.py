@@ -12,19 +12,27 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.analysis.mixtures import MixtureChoice, select_mixture
-from gramian.cli.devices import portable
 from gramian.cli.errors import data_errors
-from gramian.cli.options import NAMES, command, option
-from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
+from gramian.cli.options import NAMES, command, option, portable
+from gramian.cli.output import (
+    Columns,
+    Output,
+    Results,
+    facts_of,
+    numbered,
+    output_options,
+    publish,
+    row_keys,
+    screen_table,
+    told_of,
+)
+from gramian.cli.reading import FILE, Reading, input_name, read, reading_options, rows_of
 from gramian.cli.running import LOG, Run, device_option, running_options
-from gramian.cli.sources import rows_of
-from gramian.cli.tables import Columns, numbered, row_keys, screen_table, told_of
 from gramian.display import MixtureChoiceDisplay, MixtureDisplay
 from gramian.display.report import mixture_report
-from gramian.estimators import GaussianMixture
-from gramian.likelihood.mixture import MODELS
+from gramian.mixture.choose import MixtureChoice, select_mixture
+from gramian.mixture.estimator import GaussianMixture
+from gramian.mixture.parameters import MODELS
 from gramian.sources.tables import Table
 
 __all__ = ["mixture"]

@@ -1,4 +1,4 @@
-"""Options that several commands share, in sections of the help, and handed to a command as one object for each."""
+"""Which device a command computes on, and models that do not ask for it when they are opened elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-__all__ = ["NAMES", "SIZE", "Command", "NumbersType", "Option", "ParamType", "bundle", "command", "option"]
+from gramian.compute.devices import resolve
+
+__all__ = [
+    "NAMES",
+    "SIZE",
+    "Command",
+    "NumbersType",
+    "Option",
+    "ParamType",
+    "bundle",
+    "checked_device",
+    "command",
+    "option",
+    "portable",
+]
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -173,3 +187,25 @@ class SizeType(ParamType):
 
 
 NAMES, SIZE = NamesType(), SizeType()
+
+
+def checked_device(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the device, or say before anything is read that this machine has none of that name."""
+    try:
+        resolve(value)
+    except (ImportError, ValueError) as error:
+        raise click.UsageError(f"--{error}", ctx=context) from error
+    return value
+
+
+def portable(model: Any) -> Any:
+    """Return a fitted model that computes where it is opened: its file may go to a machine without a card.
+
+    Examples
+    --------
+    >>> from gramian import PCA
+    >>> from gramian.cli.options import portable
+    >>> portable(PCA(2, device="cuda"))
+    PCA(n_components=2)
+    """
+    return model.set_params(device=None)

@@ -12,20 +12,28 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.cli.beside import Beside
-from gramian.cli.devices import portable
 from gramian.cli.errors import data_errors
-from gramian.cli.options import command, option
-from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
+from gramian.cli.options import command, option, portable
+from gramian.cli.output import (
+    Beside,
+    Columns,
+    Output,
+    Results,
+    facts_of,
+    listed,
+    numbered,
+    output_options,
+    publish,
+    row_keys,
+    told_of,
+    variance_table,
+)
+from gramian.cli.reading import FILE, Reading, in_memory, input_name, read, reading_options, watched
 from gramian.cli.running import Run, device_option, running_options
-from gramian.cli.show import variance_table
-from gramian.cli.sources import in_memory, watched
-from gramian.cli.tables import Columns, listed, numbered, row_keys, told_of
 from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import pca_report
-from gramian.estimators import PCA, rank_advice
-from gramian.estimators._parameters import RULES, SOLVERS
+from gramian.pca.advice import rank_advice
+from gramian.pca.estimator import PCA, RULES, SOLVERS
 from gramian.results import Certificate
 from gramian.sources import Source
 from gramian.sources.tables import Table

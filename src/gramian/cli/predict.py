@@ -10,23 +10,33 @@ import click
 import numpy as np
 from scipy.special import ndtri
 
-from gramian.cli.answers import TableOutput, hand_out, table_output_options
-from gramian.cli.bounds import bounded_predictions
 from gramian.cli.errors import data_errors
-from gramian.cli.models import MODEL_FILE, load_model, matching_table
 from gramian.cli.options import command, option
-from gramian.cli.reading import FILE, Reading, input_name, new_reading_options
-from gramian.cli.running import Run, running_options
-from gramian.cli.sources import rows_of
-from gramian.cli.tables import Columns, numbered, row_keys
-from gramian.estimators import (
-    GaussianMixture,
-    KernelRidge,
-    KernelRidgeClassifier,
-    MaximumLikelihood,
-    Ridge,
-    RidgeCV,
+from gramian.cli.output import (
+    Columns,
+    TableOutput,
+    bounded_predictions,
+    hand_out,
+    numbered,
+    row_keys,
+    table_output_options,
 )
+from gramian.cli.reading import (
+    FILE,
+    MODEL_FILE,
+    Reading,
+    input_name,
+    load_model,
+    matching_table,
+    new_reading_options,
+    rows_of,
+)
+from gramian.cli.running import Run, running_options
+from gramian.kernel_ridge.classifier import KernelRidgeClassifier
+from gramian.kernel_ridge.estimator import KernelRidge
+from gramian.likelihood.estimator import MaximumLikelihood
+from gramian.mixture.estimator import GaussianMixture
+from gramian.ridge.estimator import Ridge, RidgeCV
 from gramian.sources import Source
 
 __all__ = ["predict"]

@@ -8,14 +8,13 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.answers import TableOutput, hand_out, table_output_options
 from gramian.cli.errors import data_errors
-from gramian.cli.models import MODEL_FILE, load_model, matching_table
 from gramian.cli.options import command
-from gramian.cli.reading import FILE, Reading, input_name, new_reading_options
+from gramian.cli.output import Columns, TableOutput, hand_out, numbered, row_keys, table_output_options
+from gramian.cli.reading import FILE, MODEL_FILE, Reading, input_name, load_model, matching_table, new_reading_options
 from gramian.cli.running import Run, running_options
-from gramian.cli.tables import Columns, numbered, row_keys
-from gramian.estimators import PCA, KernelPCA
+from gramian.kernel_pca.estimator import KernelPCA
+from gramian.pca.estimator import PCA
 from gramian.sources import Source
 
 __all__ = ["project"]

@@ -1,21 +1,104 @@
-"""What a command reads: a file or standard input, and which columns of it mean what."""
+"""From columns of a table to what a likelihood is made of: values, counts, censored times, intervals, classes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from click.shell_completion import CompletionItem
+from numpy.typing import NDArray
 
+from gramian import persistence
 from gramian.cli.errors import data_errors, one_line
 from gramian.cli.options import NAMES, ParamType, bundle, option
 from gramian.cli.running import LOG, Run
+from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
+from gramian.sources import Block, DenseSource, Source, memory_budget
 from gramian.sources.tables import Table, read_table
 
-__all__ = ["FILE", "Reading", "input_name", "new_reading_options", "read", "reading_options"]
+__all__ = [
+    "FILE",
+    "MODEL_FILE",
+    "Fitted",
+    "Reading",
+    "Records",
+    "Watched",
+    "families_for",
+    "in_memory",
+    "input_name",
+    "load_model",
+    "matching_table",
+    "new_reading_options",
+    "read",
+    "reading_options",
+    "record_options",
+    "rows_of",
+    "sample_of",
+    "shown_columns",
+    "watched",
+]
+
+COLOURED = 40  # columns of the table by which a report can colour its points
+
+
+class Watched(Source):
+    """A source in a file that reports how far each pass over it is.
+
+    Parameters
+    ----------
+    source : Source
+        What is read.
+    report : callable
+        Called as ``report(rows, all_rows)`` after each block.
+    """
+
+    resident = False
+
+    def __init__(self, source: Source, report: Callable[[int, int], None]) -> None:
+        self.source, self.report = source, report
+        self.shape, self.dtype, self.xp = source.shape, source.dtype, source.xp
+        self.feature_names, self.sparse = source.feature_names, source.sparse
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield the blocks of the source."""
+        for block in self.source.blocks(rows):
+            yield block
+            self.report(block.stop, self.shape[0])
+
+
+def watched(source: Source, report: Callable[[int, int], None]) -> Source:
+    """Watch what is read from a file; what is in memory is as it was."""
+    return source if source.resident else Watched(source, report)
+
+
+def in_memory(source: Source) -> Source:
+    """Hold a table of modest size in memory, which shuffling its columns needs."""
+    n, p = source.shape
+    if source.resident or 8 * n * p > memory_budget():
+        return source
+    return DenseSource(rows_of(source), source.feature_names)
+
+
+def rows_of(source: Source) -> NDArray[np.float64]:
+    """Return all rows as a dense array of float64."""
+    out = np.empty(source.shape)
+    for block in source.blocks():
+        out[block.start : block.stop] = block.values.toarray() if source.sparse else block.values
+    return out
+
+
+def shown_columns(source: Source) -> dict[str, Any] | None:
+    """Return the first columns by name, of a table in memory, for points to be coloured by."""
+    if not source.resident or source.sparse:
+        return None
+    names = (source.feature_names or [])[:COLOURED]
+    values = np.asarray(source.values)[:, : len(names)]  # type: ignore[attr-defined]
+    return {name: values[:, j] for j, name in enumerate(names)}
+
 
 SECTION = "Reading"
 TABS = ("tab", "\\t")
@@ -155,3 +238,141 @@ def _written() -> list[Callable[[Any], Any]]:
         _section("--no-header", is_flag=True, help="The first row holds numbers, not names."),
         _section("--dataset", metavar="NAME", help="Array inside .npz, .h5, .h5ad and .zarr files."),
     ]
+
+
+MODEL_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model from a file, and the columns it was fitted to where the file says which."""
+
+    model: Any
+    kind: str
+    columns: list[str] | None
+
+
+def load_model(file: Path, run: Run) -> Fitted:
+    """Load a model; exit code 3 where the file is none, is damaged, or is of a newer version."""
+    with run.step(f"Loading {input_name(file)}"), data_errors(input_name(file)):
+        model = persistence.load(file)
+        known = persistence.inspect(file)
+    LOG.info("%s", known)
+    names = getattr(model, "feature_names_in_", None)
+    columns = known.metadata.get("columns") if names is None else [str(name) for name in names]
+    return Fitted(model, known.kind, columns)
+
+
+def matching_table(file: Path, fitted: Fitted, reading: Reading, run: Run) -> Table:
+    """Read the columns of the fit from another file, in their order; exit code 3 names those that are not there."""
+    table = read(file, reading, run, like=fitted.columns)
+    wanted = int(getattr(fitted.model, "n_features_in_", table.source.shape[1]))
+    with data_errors(input_name(file)):
+        if table.source.shape[1] != wanted:
+            raise ValueError(f"{table.source.shape[1]} columns, and the {fitted.kind} was fitted to {wanted}")
+    return table
+
+
+Vector = NDArray[np.float64]
+
+COUNTS = ("poisson", "geometric", "negative binomial")
+POSITIVE = ("normal", "lognormal", "gamma", "weibull", "exponential")
+REAL = ("normal", "student t", "laplace", "logistic")
+
+
+@dataclass(frozen=True)
+class Records:
+    """Columns that say how each value was observed."""
+
+    event: str | None
+    side: str
+    lower: str | None
+    upper: str | None
+    counts: str | None
+    truncated: tuple[float, float] | None
+
+    def check(self, columns: tuple[str, ...] | None) -> None:
+        """Exit 2 where columns contradict each other."""
+        if (self.lower is None) != (self.upper is None):
+            raise click.UsageError("an interval has two ends: give --lower and --upper together")
+        if self.lower is not None and (self.event is not None or columns is not None):
+            raise click.UsageError("--lower and --upper are the values: leave out --columns and --event")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are no values themselves."""
+        return tuple(name for name in (self.event, self.lower, self.upper, self.counts) if name is not None)
+
+
+def limits(text: str) -> tuple[float, float]:
+    """Return two limits from low:high; an empty one is infinite."""
+    low, mark, high = text.partition(":")
+    try:
+        found = (float(low) if low.strip() else -np.inf, float(high) if high.strip() else np.inf)
+    except ValueError:
+        found = (np.nan, np.nan)
+    if not mark or not found[0] < found[1]:
+        raise click.BadParameter(f"{text!r} is no range; low:high is, as 0:10 or 1:")
+    return found
+
+
+def record_options(function: Any) -> Any:
+    """Add the options that say how values were observed; the command is handed them as ``records``."""
+    add: list[Callable[[Any], Any]] = [
+        option("--event", metavar="NAME", help="Column of 1 (happened at that time) and 0 (censored)."),
+        option(
+            "--side",
+            type=click.Choice(["right", "left"]),
+            default="right",
+            show_default=True,
+            help="Censored events come after their time, or before it.",
+        ),
+        option("--lower", metavar="NAME", help="Column of lower limits, for values known to lie in intervals."),
+        option("--upper", metavar="NAME", help="Column of upper limits; empty cells have no limit."),
+        option("--counts", metavar="NAME", help="Column that says how often each value or interval was observed."),
+        option("--truncated", type=limits, metavar="LOW:HIGH", help="Only values in this range could be seen."),
+    ]
+    return bundle(Records, "records", add)(function)
+
+
+def sample_of(columns: dict[str, Vector], values: Vector | None, records: Records) -> Sample:
+    """Return one column, or one pair of limits, as a sample.
+
+    Classes that follow one upon the other, with counts, are binned data, for which there are goodness-of-fit tests.
+    """
+    counts = None if records.counts is None else columns[records.counts]
+    if records.lower is not None and records.upper is not None:
+        return _intervals(columns[records.lower], columns[records.upper], counts, records.truncated)
+    if values is None:
+        raise ValueError("there is no column of values: name it with --columns")
+    if records.event is not None:
+        return as_sample(Censored(values, columns[records.event], records.side), counts, records.truncated)
+    return as_sample(values, counts, records.truncated)
+
+
+def _intervals(low: Vector, high: Vector, counts: Vector | None, truncated: Any) -> Sample:
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    order = np.argsort(low, kind="stable")
+    edges = np.append(low[order], high[order][-1:])
+    if counts is not None and np.array_equal(edges[1:], high[order]) and np.all(np.diff(edges) > 0):
+        return as_sample(Binned(edges, counts[order]), None, truncated)
+    return as_sample(Intervals(low, high), counts, truncated)
+
+
+def families_for(sample: Sample) -> tuple[str, ...]:
+    """Return the families worth comparing for values like these.
+
+    Examples
+    --------
+    >>> from gramian.cli.reading import families_for
+    >>> from gramian.likelihood import as_sample
+    >>> families_for(as_sample([0, 3, 1, 1]))
+    ('poisson', 'negative binomial')
+    """
+    seen = sample.observed()
+    low, high = float(np.min(seen.lower)), float(np.max(seen.upper))
+    if seen.exact.all() and low >= 0 and np.all(seen.lower == np.floor(seen.lower)):
+        return ("bernoulli",) if high <= 1 else tuple(name for name in COUNTS if low >= 1 or name != "geometric")
+    if low < 0 or (low == 0 and seen.exact.any() and np.min(seen.lower[seen.exact], initial=1.0) == 0):
+        return REAL
+    return (*POSITIVE, "beta") if high < 1 else POSITIVE

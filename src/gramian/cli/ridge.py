@@ -10,18 +10,29 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.cli.devices import portable
 from gramian.cli.errors import data_errors
-from gramian.cli.options import NumbersType, command, option
-from gramian.cli.publishing import Output, Results, facts_of, output_options, publish
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
-from gramian.cli.regression import PICTURES, numeric_target, path_table, pictures, prediction_table, quality
+from gramian.cli.options import NumbersType, command, option, portable
+from gramian.cli.output import (
+    PICTURES,
+    Columns,
+    Output,
+    Results,
+    facts_of,
+    numeric_target,
+    output_options,
+    path_table,
+    pictures,
+    prediction_table,
+    publish,
+    quality,
+    screen_table,
+    told_of,
+)
+from gramian.cli.reading import FILE, Reading, input_name, read, reading_options, watched
 from gramian.cli.running import LOG, Run, device_option, running_options
-from gramian.cli.sources import watched
-from gramian.cli.tables import Columns, screen_table, told_of
 from gramian.display.report import regression_report
-from gramian.estimators import Ridge, RidgeCV
 from gramian.linear.path import CRITERIA
+from gramian.ridge.estimator import Ridge, RidgeCV
 from gramian.sources.tables import Table
 
 __all__ = ["ridge"]

@@ -27,9 +27,8 @@ from rich.progress import (
 from sklearn import config_context
 from threadpoolctl import threadpool_limits
 
-from gramian.cli.devices import checked_device
 from gramian.cli.errors import Invocation, one_line
-from gramian.cli.options import SIZE, bundle, option
+from gramian.cli.options import SIZE, bundle, checked_device, option
 
 __all__ = ["LOG", "Report", "Run", "convergence", "device_option", "running_options"]
 

@@ -1,4 +1,4 @@
-"""Devices: which there are, how much memory they have, and numbers to and from them. The one home of torch."""
+"""Which hot loops serve an array."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import is_numpy_namespace, is_torch_namespace
 from sklearn import get_config
 
+from gramian.compute import dense as cpu
+from gramian.compute import reference
 from gramian.compute.memory import available_memory, gibibytes
 
 __all__ = [
+    "dense_loops",
     "describe",
     "device_room",
     "free_bytes",
@@ -196,3 +200,21 @@ def host(x: Any) -> Any:
         return np.asarray(x)
     x = x.detach().cpu()
     return (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()  # which NumPy does not have
+
+
+def dense_loops(xp: Any) -> ModuleType:
+    """Return the loops for dense arrays of a namespace: tiles in cache for NumPy, chunks on its device for torch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.compute.devices import dense_loops
+    >>> dense_loops(np).__name__
+    'gramian.compute.dense'
+    """
+    if is_numpy_namespace(xp):
+        return cpu
+    if is_torch_namespace(xp):
+        dense: ModuleType = gpu().dense
+        return dense
+    return reference

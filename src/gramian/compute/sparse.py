@@ -1,6 +1,6 @@
 r"""The hot loops for scipy.sparse CSR matrices, never made dense: one share of rows per thread.
 
-Same names as :mod:`gramian.compute.cpu`, without an origin: a displaced sparse matrix is not sparse, so
+Same names as :mod:`gramian.compute.dense`, without an origin: a displaced sparse matrix is not sparse, so
 centring is left to a rank-one correction of the products.
 """
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.genotypes import pack
-from gramian.genetics._staging import PREFIX, install, refuse_existing
+from gramian.genetics.files import PREFIX, install, refuse_existing
 from gramian.sources.plink import Genotypes, Samples, Snps
 
 __all__ = ["BedWriter", "write_bed"]

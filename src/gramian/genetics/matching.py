@@ -3,18 +3,207 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.genetics._alleles import Relation, relate, told_by_frequency
-from gramian.genetics._joining import UNPLACED, Pairs, join
+__all__ = [
+    "MatchReport",
+    "Pairs",
+    "Relation",
+    "SnpMatch",
+    "join",
+    "match_snps",
+    "relate",
+    "rows_of",
+    "told_by_frequency",
+]
 
-__all__ = ["MatchReport", "SnpMatch", "match_snps"]
+Text = npt.NDArray[np.object_]
+Codes = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+Vector = npt.NDArray[np.float64]
+
+COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
+UNSEEN = {"0", ".", ""}  # how an allele is written that nobody has
+MARGIN = 0.1  # how far from ½ both frequencies of an A/T or C/G SNP must be to tell its strand
+ERRORS = 3.0  # ... and the new one in standard errors
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """For each pair of SNPs: whether A1 is the other allele, read from the other strand, and whether it fits at all.
+
+    ``ambiguous`` pairs are A/T and C/G: ``swapped`` then goes by the alleles as they are written.
+    """
+
+    swapped: Mask
+    strand: Mask
+    mismatch: Mask
+    ambiguous: Mask
+    one_allele: Mask
+
+
+def relate(effect: Text, other: Text, a1: Text, a2: Text) -> Relation:
+    """Compare effect and other allele with A1 and A2, row by row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics.matching import relate
+    >>> columns = [np.array(list(c), dtype=object) for c in ("AAAAA", "GGGGT", "AGTCA", "GACGT")]
+    >>> found = relate(*columns)
+    >>> found.swapped.tolist(), found.mismatch.tolist(), found.ambiguous.tolist()
+    ([False, True, False, False, False], [False, False, False, True, False], [False, False, False, False, True])
+    """
+    (e, o, a, b), complement, unseen = _coded(effect, other, a1, a2)
+    no_a, no_b = unseen[a], unseen[b]
+
+    def fits(x: Codes, y: Codes, first: Codes, second: Codes) -> Mask:
+        return np.asarray(((x == first) | no_a) & ((y == second) | no_b))
+
+    direct, swapped = fits(a, b, e, o), fits(a, b, o, e)
+    direct_c, swapped_c = (fits(complement[a], complement[b], *pair) for pair in ((e, o), (o, e)))
+    written = direct | swapped
+    mismatch = ~(written | direct_c | swapped_c) | (no_a & no_b) | (e == o)
+    strand = ~written & ~mismatch
+    return Relation(
+        np.where(written, swapped, swapped_c), strand, mismatch, (complement[e] == o) & ~mismatch, no_a | no_b
+    )
+
+
+def _coded(*columns: Text) -> tuple[list[Codes], Codes, Mask]:
+    """Alleles as numbers; the number of each one's complement, −1 for more than a base; and which nobody has."""
+    spelt = {allele: allele.upper() for allele in set().union(*columns)}
+    names = list(dict.fromkeys([*COMPLEMENT, *spelt.values()]))
+    codes = {name: j for j, name in enumerate(names)}
+    numbers = {allele: codes[name] for allele, name in spelt.items()}
+    complement = np.array([codes.get(COMPLEMENT.get(name, "no base"), -1) for name in names], dtype=np.intp)
+    unseen = np.array([name in UNSEEN for name in names], dtype=bool)
+    coded = [np.array([numbers[allele] for allele in column], dtype=np.intp) for column in columns]
+    return coded, complement, unseen
+
+
+def told_by_frequency(relation: Relation, reference: Vector, new: Vector, chromosomes: Vector) -> Relation:
+    """Turn A/T and C/G SNPs so that the same allele is the rarer one, where both frequencies are clearly off ½.
+
+    Parameters
+    ----------
+    relation : Relation
+        By the alleles as they are written.
+    reference, new, chromosomes : ndarray
+        Frequency of the effect allele in the reference, of A1 in the new samples, and in how many chromosomes that was
+        counted.
+    """
+    error = 0.5 / np.sqrt(np.maximum(chromosomes, 1.0))
+    clear = (np.abs(reference - 0.5) > MARGIN) & (np.abs(new - 0.5) > np.maximum(MARGIN, ERRORS * error))
+    as_written = np.where(relation.swapped, 1 - new, new)
+    turn = relation.ambiguous & clear & ((as_written > 0.5) != (reference > 0.5))
+    return Relation(
+        relation.swapped ^ turn,
+        relation.strand | turn,
+        relation.mismatch,
+        relation.ambiguous & ~clear,
+        relation.one_allele,
+    )
+
 
 Index = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
+
+MOST = 16  # rows of one name or place on either side: with more, it tells nothing apart
+UNNAMED = {".", ""}
+UNPLACED = {"0", ""}
+
+
+class Pairs(NamedTuple):
+    """Rows left and right that belong together, how they were found, and left rows with too many partners to list."""
+
+    left: Index
+    right: Index
+    by_id: Mask
+    crowded: Mask
+
+
+def join(left: Any, right: Any, by: str) -> Pairs:
+    """Pair SNPs by name, by position, or by name and then by position what has no partner.
+
+    Examples
+    --------
+    >>> from gramian.genetics.matching import join
+    >>> from gramian.sources.plink import Snps
+    >>> snps = Snps.numbered(4)
+    >>> pairs = join(snps, snps.take([3, 1]), "id")
+    >>> pairs.left.tolist(), pairs.right.tolist()
+    ([1, 3], [1, 0])
+    """
+    every = np.ones(len(left.id), bool), np.ones(len(right.id), bool)
+    if by == "id":
+        return _joined(*_names(left, right), *every, True)
+    if by == "position":
+        return _joined(*_places(left, right), *every, False)
+    named = _joined(*_names(left, right), *every, True)
+    free_left, free_right = every
+    free_left[named.left] = free_right[named.right] = False
+    placed = _joined(*_places(left, right), free_left & ~named.crowded, free_right, False)
+    return Pairs(
+        np.concatenate([named.left, placed.left]),
+        np.concatenate([named.right, placed.right]),
+        np.concatenate([named.by_id, placed.by_id]),
+        named.crowded | placed.crowded,
+    )
+
+
+def _names(left: Any, right: Any) -> tuple[Index, Index]:
+    """A number for each name, −1 for none."""
+    codes = {name: j for j, name in enumerate(dict.fromkeys([*left.id, *right.id])) if name not in UNNAMED}
+    first, second = ([codes.get(name, -1) for name in side.id] for side in (left, right))
+    return np.array(first, dtype=np.intp), np.array(second, dtype=np.intp)
+
+
+def _places(left: Any, right: Any) -> tuple[Index, Index]:
+    """A number for each chromosome and position, −1 where one of them is unknown."""
+    names = dict.fromkeys([*left.chromosome, *right.chromosome])
+    codes = {name: j for j, name in enumerate(names) if name not in UNPLACED}
+    return _place(left, codes), _place(right, codes)
+
+
+def _place(side: Any, codes: dict[str, int]) -> Index:
+    chromosome = np.array([codes.get(name, -1) for name in side.chromosome], dtype=np.int64)
+    known = (chromosome >= 0) & (side.position > 0)
+    return np.asarray(np.where(known, chromosome << 40 | side.position, -1), dtype=np.intp)
+
+
+def _joined(a: Index, b: Index, use_a: Mask, use_b: Mask, by_id: bool) -> Pairs:
+    """All pairs of rows with the same key."""
+    rows_a, rows_b = np.flatnonzero(use_a & (a >= 0)), np.flatnonzero(use_b & (b >= 0))
+    order = rows_b[np.argsort(b[rows_b], kind="stable")]
+    first, last = (np.searchsorted(b[order], a[rows_a], side) for side in ("left", "right"))
+    times = last - first
+    _, inverse, rivals = np.unique(a[rows_a], return_inverse=True, return_counts=True)
+    many = (times > 0) & ((times > MOST) | (rivals[inverse] > MOST))
+    crowded = np.zeros(len(a), bool)
+    crowded[rows_a[many]] = True
+    times[many] = 0
+    within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+    left, right = np.repeat(rows_a, times), order[np.repeat(first, times) + within]
+    return Pairs(left, right, np.full(len(left), by_id), crowded)
+
+
+def rows_of(wanted: npt.NDArray[np.object_], names: npt.NDArray[np.object_], path: Path, what: str) -> Index:
+    """The row of a file for each name wanted: there must be one, and no more."""
+    places = {name: j for j, name in enumerate(names)}
+    absent = [name for name in wanted if name not in places]
+    if absent:
+        raise ValueError(f"{path}: no {what} of {len(absent)} of the {len(wanted)} SNPs, {absent[0]} first.")
+    if len(places) < len(names):
+        later = np.array([places[name] for name in names]) != np.arange(len(names))
+        repeated = set(names[later]) & set(wanted)
+        if repeated:
+            raise ValueError(f"{path}: more than one line for {len(repeated)} of the SNPs, {min(repeated)} first.")
+    return np.array([places[name] for name in wanted], dtype=np.intp)
+
 
 AMBIGUOUS = ("drop", "frequency", "keep")
 BY = ("auto", "id", "position")

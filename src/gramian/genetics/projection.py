@@ -4,26 +4,176 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from gramian.genetics._inputs import as_genotypes, column_names, is_table
-from gramian.genetics._oadp import augmented_scores
-from gramian.genetics._result_files import components, write_sample_table
-from gramian.genetics._sums import Sums, solved, summed
-from gramian.genetics._whole import whole
+from gramian.compute.genotypes import Decoder, calls, sample_counts
+from gramian.compute.threads import parallel
+from gramian.genetics.files import components, whole, write_sample_table
+from gramian.genetics.genotypes import as_genotypes, column_names, is_table
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
 from gramian.results import NumericalWarning
 from gramian.sources.plink import Genotypes, Samples
 
-__all__ = ["METHODS", "Projection", "project", "write_projection"]
+__all__ = ["METHODS", "Projection", "Sums", "augmented_scores", "project", "solved", "summed", "write_projection"]
 
 Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+TILE_BYTES = 2**22  # of decoded genotypes: what a core's cache holds
+FEW = 0.02  # part of a tile's genotypes that may be missing for a sparse product to be the faster one
+TOGETHER = 1 << 14  # systems solved in one call
+
+
+class Sums(NamedTuple):
+    """Of each sample: Σ z v, Σ z², genotypes seen, and the upper half of Σ v vᵀ over those missing, if asked for."""
+
+    products: Matrix
+    squares: Vector
+    seen: npt.NDArray[np.int64]
+    lost: Matrix
+
+
+def summed(genotypes: Genotypes, line: Matrix, V: Matrix, with_lost: bool) -> Sums:
+    """One pass over the genotypes: z = ag + b times the rows of V, (a, b) a row of ``line``, on all threads."""
+    k, width = V.shape[1], genotypes.width
+    step = max(1, TILE_BYTES // max(1, 4 * width * 8))
+    upper = np.triu_indices(k)
+
+    def work(share: Sequence[tuple[int, int]]) -> list[npt.NDArray[np.float64]]:
+        decode = Decoder(step, width, np.float64)
+        products, squares, missing = np.zeros((k, 4 * width)), np.zeros(4 * width), np.zeros(4 * width)
+        lost = np.zeros((genotypes.shape[0] if with_lost else 0, len(upper[0])))
+        for start, stop in share:
+            packed, v = genotypes.packed(start, stop), V[start:stop]
+            Z = decode(packed, line[start:stop])
+            products += v.T @ Z
+            squares += np.einsum("ij,ij->j", Z, Z)
+            if _has_gaps(packed):
+                missing += sample_counts(packed)[:, 3]
+                if with_lost:
+                    _add_lost(lost, calls(packed, genotypes.n_file)[:, genotypes.sample_index] < 0, v, upper)
+            genotypes.give_back()
+        return [products.T, squares, missing, lost]
+
+    parts = [sum(part) for part in zip(*parallel(work, genotypes.spans(step)), strict=True)]
+    products, squares, missing = (np.asarray(part)[genotypes.sample_index] for part in parts[:3])
+    return Sums(products, squares, genotypes.shape[1] - missing.astype(np.int64), np.asarray(parts[3]))
+
+
+def _has_gaps(packed: npt.NDArray[np.uint8]) -> bool:
+    """Whether any genotype is 01, missing."""
+    return bool((packed & ~(packed >> 1) & 0x55).any())
+
+
+def _add_lost(lost: Matrix, missing: npt.NDArray[np.bool_], v: Matrix, upper: tuple[npt.NDArray[np.intp], ...]) -> None:
+    """Add v vᵀ of every missing genotype to its sample."""
+    count = int(np.count_nonzero(missing))
+    if count == 0:
+        return
+    squares = v[:, upper[0]] * v[:, upper[1]]
+    if count > FEW * missing.size:
+        lost += missing.T.astype(np.float64) @ squares
+    else:
+        lost += np.asarray(sparse.csr_array(missing.T.astype(np.float64)) @ squares)
+
+
+def solved(sums: Sums, whole: Matrix) -> tuple[Matrix, npt.NDArray[np.bool_]]:
+    """Least squares from the seen genotypes: (VᵀV − lost) b = products; and for whom it has no single answer."""
+    n, k = sums.products.shape
+    b, bad = np.empty((n, k)), np.zeros(n, dtype=bool)
+    upper = np.triu_indices(k)
+    for start in range(0, n, TOGETHER):
+        part = slice(start, start + TOGETHER)
+        A = np.repeat(whole[None], len(sums.products[part]), axis=0)
+        A[:, upper[0], upper[1]] -= sums.lost[part]
+        A[:, upper[1], upper[0]] = A[:, upper[0], upper[1]]
+        values, vectors = np.linalg.eigh(A)
+        bad[part] = (values[:, 0] <= 1e-8 * np.abs(values[:, -1])) | (sums.seen[part] <= k)
+        values[bad[part]] = 1.0
+        coefficients = np.einsum("nji,nj->ni", vectors, sums.products[part]) / values
+        b[part] = np.einsum("nij,nj->ni", vectors, coefficients)
+    return b, bad
+
+
+TOGETHER_OADP = 1 << 20  # numbers in the small matrices that are decomposed in one call
+
+
+def augmented_scores(projected: Matrix, residual: Vector, singular_values: Vector) -> Matrix:
+    r"""Online augmentation, decomposition and Procrustes, for each new sample on its own.
+
+    The reference is :math:`UDV^T` and a new sample z has the projection :math:`\ell = V^Tz` and a rest of length r.
+    Both together have the principal components of
+
+    .. math:: Q = \begin{pmatrix} D & \ell\\ 0 & r\end{pmatrix} = PSW^T,
+
+    k + 1 wide: the reference gets the scores :math:`U A`, :math:`A = D P_{1:k,1:k}`, the new sample
+    :math:`y = (\ell, r) P_{:,1:k}`. The similarity that takes UA to the reference's own scores UD, with
+    :math:`A^TD = L\Sigma R^T`, takes y to
+
+    .. math:: \frac{\operatorname{tr}\Sigma}{\|A\|_F^2}\; y\,L R^T.
+
+    U is orthonormal and centred, so that neither it nor a translation is needed (Zhang, Dey and Lee 2020).
+
+    Parameters
+    ----------
+    projected : ndarray of shape (m, k)
+        ℓ of each new sample.
+    residual : ndarray of shape (m,)
+        r of each.
+    singular_values : ndarray of shape (k,)
+        D, descending.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        Scores in the axes and the scale of the reference.
+
+    References
+    ----------
+    Zhang D., Dey R., Lee S. (2020). Fast and robust ancestry prediction using principal component analysis.
+    Bioinformatics 36, 3439–3446.
+
+    Privé F., Luu K., Blum M. G. B., McGrath J. J., Vilhjálmsson B. J. (2020). Efficient toolkit implementing best
+    practices for principal component analysis of genetic data. Bioinformatics 36, 4449–4457.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics.projection import augmented_scores
+    >>> augmented_scores(np.array([[3.0]]), np.array([0.0]), np.array([10.0]))     # nothing new, nothing moves
+    array([[3.]])
+    >>> augmented_scores(np.array([[3.0]]), np.array([4.0]), np.array([10.0])).round(3)
+    array([[3.508]])
+    """
+    m, k = projected.shape
+    out = np.empty((m, k))
+    step = max(1, TOGETHER_OADP // (k + 1) ** 2)
+    for start in range(0, m, step):
+        part = slice(start, start + step)
+        out[part] = _moved(projected[part], residual[part], singular_values)
+    return out
+
+
+def _moved(projected: Matrix, residual: Vector, d: Vector) -> Matrix:
+    m, k = projected.shape
+    Q = np.zeros((m, k + 1, k + 1))
+    Q[:, np.arange(k), np.arange(k)] = d
+    Q[:, :k, k], Q[:, k, k] = projected, residual
+    P = np.linalg.svd(Q)[0][:, :, :k]
+    A = d[:, None] * P[:, :k]
+    new = np.einsum("mi,mij->mj", Q[:, :, k], P)
+    L, Sigma, Rt = np.linalg.svd(A.transpose(0, 2, 1) * d)
+    scale = Sigma.sum(axis=1) / np.einsum("mij,mij->m", A, A)
+    return np.asarray(scale[:, None] * np.einsum("mi,mij,mjl->ml", new, L, Rt))
+
 
 METHODS = ("oadp", "least-squares", "simple")
 LITTLE = 0.95  # part of the SNPs below which a simple projection is visibly drawn to the centre

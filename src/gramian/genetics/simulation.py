@@ -2,31 +2,374 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import eigh
+from scipy.optimize import brentq
 
 from gramian.compute.genotypes import calls as unpack
 from gramian.compute.genotypes import pack
 from gramian.compute.threads import n_threads, parallel, quiet_blas
-from gramian.genetics._backgrounds import Background
-from gramian.genetics._drawing import draw_calls, erase, missing_rates
-from gramian.genetics._frequencies import Frequencies
-from gramian.genetics._genome import LENGTHS, Genome
 from gramian.genetics.bed_writer import BedWriter
 from gramian.sources.plink import Genotypes, Samples, Snps, open_bed
 
-__all__ = ["Simulation", "simulate_genotypes"]
+__all__ = [
+    "Background",
+    "Frequencies",
+    "Genome",
+    "Simulation",
+    "balding_nichols",
+    "draw_calls",
+    "erase",
+    "expected_fst",
+    "map_features",
+    "missing_rates",
+    "random_bits",
+    "simulate_genotypes",
+    "smooth_field",
+]
 
+Single = npt.NDArray[np.float32]
+Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+# ancestral frequencies and a generator in, frequencies of SNPs × people out
+Frequencies = Callable[[Vector, np.random.Generator], Single]
+
+LANDMARKS = 400  # places from which the field is interpolated
+KEPT = 1e-3  # share of the field's variance that may be left out
+PEOPLE = 1500  # pairs of so many are looked at to find σ
+WILDEST = 2.0  # σ, beyond which frequencies have turned round the circle and F_ST grows no more
+
+
+def balding_nichols(ancestry: Matrix, fst: float) -> Frequencies:
+    r"""Frequencies of independent populations, mixed in people in the proportions of the rows of ``ancestry``.
+
+    .. math:: f_k \sim \mathrm{Beta}\bigl(p\tfrac{1-F}F, (1-p)\tfrac{1-F}F\bigr)
+
+    has mean p and variance F p(1 − p) (Balding and Nichols, Genetica 96, 3, 1995), so that Hudson's F_ST between any
+    two populations is F.
+    """
+    mixed = np.asarray(ancestry.T, dtype=np.float32)
+
+    def frequencies(p: Vector, rng: np.random.Generator) -> Single:
+        drawn = np.repeat(p[:, None], len(mixed), axis=1)
+        if fst:
+            drift = (1 - fst) / fst
+            drawn = rng.beta(drawn * drift, (1 - drawn) * drift)
+        return np.asarray(np.clip(drawn.astype(np.float32) @ mixed, 0.0, 1.0))
+
+    return frequencies
+
+
+def smooth_field(features: Matrix, groups: npt.NDArray[np.intp], fst: float, maf: tuple[float, float]) -> Frequencies:
+    """Frequencies that vary over a map as the module says, with a mean F_ST between groups as asked."""
+    sigma = _amplitude(features, groups, fst, maf) if fst else 0.0
+    angles = np.vstack([np.ones(len(features)), 2 * sigma * features.T]).astype(np.float32)
+
+    def frequencies(p: Vector, rng: np.random.Generator) -> Single:
+        weights = rng.standard_normal((len(p), len(angles)), dtype=np.float32)
+        weights[:, 0] = 2 * np.arcsin(np.sqrt(p))
+        f = weights @ angles
+        np.cos(f, out=f)
+        f *= -0.5
+        f += 0.5  # sin²(x/2) = (1 − cos x)/2
+        return f
+
+    return frequencies
+
+
+def map_features(positions: Matrix, length: float) -> Matrix:
+    """Φ with ΦΦᵀ ≈ exp(−‖x − y‖²/2ℓ²) less its mean over people: by Nyström's method, the fewest columns that do."""
+    places = np.unique(positions, axis=0)
+    landmarks = places[:: -(-len(places) // LANDMARKS)]
+    values, vectors = eigh(_kernel(landmarks, landmarks, length))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rank = int(np.searchsorted(np.cumsum(values), (1 - KEPT) * values.sum())) + 1
+    features = _kernel(positions, landmarks, length) @ (vectors[:, :rank] / np.sqrt(values[:rank]))
+    return np.asarray(features - features.mean(axis=0))
+
+
+def _kernel(A: Matrix, B: Matrix, length: float) -> Matrix:
+    squares = np.sum(A**2, axis=1)[:, None] + np.sum(B**2, axis=1) - 2 * A @ B.T
+    return np.asarray(np.exp(-np.maximum(squares, 0.0) / (2 * length**2)))
+
+
+def expected_fst(features: Matrix, groups: npt.NDArray[np.intp], sigma: float, maf: tuple[float, float]) -> Matrix:
+    r"""Hudson's F_ST between groups on the map, :math:`E(f_a-f_b)^2 / E\bigl(f_a(1-f_b)+f_b(1-f_a)\bigr)`.
+
+    :math:`f_a` is the mean frequency of the people of group a. With X = 2θ + 2σg(x), f = (1 − cos X)/2 and
+
+    .. math::
+        E\cos X\cos Y = \tfrac12\cos4\theta\,e^{-2\sigma^2(C_{xx}+C_{yy}+2C_{xy})}
+            + \tfrac12 e^{-2\sigma^2(C_{xx}+C_{yy}-2C_{xy})},
+
+    averaged over ancestral frequencies that are uniform between the ends of ``maf``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics.simulation import expected_fst
+    >>> fst = expected_fst(np.eye(2), np.arange(2), 0.05, (0.3, 0.3))  # independent: about 4σ² = 0.01
+    >>> round(float(fst[0, 1]), 4)
+    0.0099
+    """
+    low, high = maf
+    mean, square = (low + high) / 2, (low**2 + low * high + high**2) / 3
+    C, W = features @ features.T, _averages(groups)
+    own = np.diag(C)
+    both, s = own[:, None] + own, 2 * sigma**2
+    cosines = (1 - 2 * mean) * np.exp(-s * own)
+    products = 0.5 * ((1 - 8 * (mean - square)) * np.exp(-s * (both + 2 * C)) + np.exp(-s * (both - 2 * C)))
+    f = W @ (1 - cosines) / 2
+    ff = W @ (1 - cosines[:, None] - cosines + products) @ W.T / 4
+    own_square = np.diag(ff)
+    return np.asarray((own_square[:, None] + own_square - 2 * ff) / (f[:, None] + f - 2 * ff))
+
+
+def _averages(groups: npt.NDArray[np.intp]) -> Matrix:
+    """W with W @ v the means of v in the groups."""
+    member = (np.arange(groups.max() + 1)[:, None] == groups).astype(np.float64)
+    return np.asarray(member / member.sum(axis=1, keepdims=True))
+
+
+def _amplitude(features: Matrix, groups: npt.NDArray[np.intp], fst: float, maf: tuple[float, float]) -> float:
+    """The σ for which F_ST, averaged over the pairs of groups, is as asked."""
+    rows = _spread_over_groups(groups)
+    pairs = np.triu_indices(int(groups.max()) + 1, 1)
+
+    def excess(sigma: float) -> float:
+        return float(expected_fst(features[rows], groups[rows], sigma, maf)[pairs].mean()) - fst
+
+    if not len(pairs[0]) or not excess(WILDEST) > 0:
+        most = excess(WILDEST) + fst if len(pairs[0]) else 0.0
+        raise ValueError(
+            f"fst={fst}: frequencies on this map reach {most:.3g} at most. Ask for less, choose a smaller length, or "
+            "give groups without positions."
+        )
+    return float(brentq(excess, 0.0, WILDEST, xtol=1e-7))
+
+
+def _spread_over_groups(groups: npt.NDArray[np.intp]) -> Any:
+    """At most some 1,500 people, of every group the same share and at least one."""
+    if len(groups) <= PEOPLE:
+        return slice(None)
+    order = np.argsort(groups, kind="stable")
+    first = np.concatenate([[True], np.diff(groups[order]) > 0])
+    every = np.arange(len(groups)) % -(-len(groups) // PEOPLE) == 0
+    return order[first | every]
+
+
+class Background:
+    """People described by positions, groups or ancestry, and how their allele frequencies are drawn.
+
+    Examples
+    --------
+    >>> from gramian.genetics.simulation import Background
+    >>> Background(None, ["a", "b", "b"], None)
+    3 people in 2 populations
+    """
+
+    def __init__(self, positions: Any, groups: Any, ancestry: Any) -> None:
+        if (ancestry is not None) == (positions is not None or groups is not None):
+            raise ValueError(
+                "People need positions (with groups or without), or groups, or ancestry; give one of these."
+            )
+        self.positions = None if positions is None else _table(positions, "positions")
+        self.ancestry = None if ancestry is None else _proportions(ancestry)
+        self.groups = None if groups is None else _codes(groups)
+        table = self.ancestry if self.positions is None else self.positions
+        if self.groups is None and self.positions is not None:
+            self.groups = np.unique(self.positions, axis=0, return_inverse=True)[1].reshape(-1)
+        if table is not None and self.groups is not None and len(self.groups) != len(table):
+            raise ValueError(
+                f"There are {len(table)} positions and {len(self.groups)} groups: one of each for a person."
+            )
+
+    def __len__(self) -> int:
+        return len(self.groups if self.ancestry is None else self.ancestry)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        if self.ancestry is not None:
+            return f"{len(self)} people mixed of {self.ancestry.shape[1]} populations"
+        kinds = int(self.groups.max()) + 1  # type: ignore[union-attr]
+        return f"{len(self)} people in {kinds} " + ("populations" if self.positions is None else "places on a map")
+
+    def frequencies(self, fst: float, length: float | None, maf: tuple[float, float]) -> Frequencies:
+        """How allele frequencies are drawn, given those of the ancestors."""
+        if self.positions is not None and self.groups is not None:
+            span = float(np.linalg.norm(np.ptp(self.positions, axis=0)))
+            if not span:
+                raise ValueError("positions are all the same place: frequencies cannot vary over it.")
+            features = map_features(self.positions, span if length is None else length)
+            return smooth_field(features, self.groups, fst, maf)
+        if self.groups is not None:
+            return balding_nichols(np.eye(int(self.groups.max()) + 1)[self.groups], fst)
+        assert self.ancestry is not None
+        return balding_nichols(self.ancestry, fst)
+
+
+def _table(values: Any, name: str) -> Matrix:
+    table = np.array(values, dtype=np.float64)
+    if table.ndim != 2 or not table.size:
+        raise ValueError(f"{name} have shape {table.shape}; a row for each person was expected.")
+    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if len(bad):
+        raise ValueError(f"{name}: person {bad[0]} has {table[bad[0]].tolist()}; numbers are needed.")
+    return table
+
+
+def _proportions(values: Any) -> Matrix:
+    table = _table(values, "ancestry")
+    bad = np.flatnonzero((table < 0).any(axis=1) | (np.abs(table.sum(axis=1) - 1) > 1e-6))
+    if len(bad):
+        raise ValueError(
+            f"ancestry: person {bad[0]} has {table[bad[0]].tolist()}; proportions sum to 1, none negative."
+        )
+    return table
+
+
+def _codes(labels: Sequence[Any]) -> npt.NDArray[np.intp]:
+    """0, 1, … for the labels in sorted order."""
+    if not len(labels):
+        raise ValueError("groups are empty: one label for each person was expected.")
+    return np.unique(np.asarray(labels).astype(str), return_inverse=True)[1].reshape(-1)
+
+
+Bits = npt.NDArray[np.uint16]
+
+ONE = 65535.0  # frequencies are drawn with 16 bits
+
+
+def random_bits(rng: np.random.Generator, shape: tuple[int, ...]) -> Bits:
+    """Uniform 16-bit numbers, four from each word that the generator makes."""
+    count = math.prod(shape)
+    words = rng.integers(0, 2**64 - 1, -(-count // 4), dtype=np.uint64, endpoint=True)
+    return words.view(np.uint16)[:count].reshape(shape)
+
+
+def draw_calls(
+    frequencies: npt.NDArray[np.float32], rng: np.random.Generator, linked: float, block: int, starts: Any
+) -> npt.NDArray[np.int8]:
+    """Copies of A1 of SNPs × people, drawn from two chromosomes each.
+
+    A chromosome carries A1 where its uniform number lies below the frequency. From one SNP to the next it keeps this
+    number with probability ``linked``, which then is the correlation of their alleles if they are as frequent; it
+    draws a new one at each multiple of ``block`` and at the SNPs ``starts``.
+    """
+    p, n = frequencies.shape
+    uniform = random_bits(rng, (p, 2, n))
+    if linked and block > 1:
+        _link(uniform, random_bits(rng, (p, 2, n)), linked, block, starts)
+    frequencies *= ONE
+    frequencies += 0.5
+    carried = uniform < frequencies.astype(np.uint16)[:, None, :]
+    first, second = carried.view(np.int8)[:, 0], carried.view(np.int8)[:, 1]
+    first += second
+    return first
+
+
+def _link(uniform: Bits, decide: Bits, linked: float, block: int, starts: Any) -> None:
+    """Carry numbers on from SNP to SNP within blocks, all blocks at once."""
+    keep = np.negative((decide < round(linked * 65536)).astype(np.uint16))  # all bits, or none
+    keep[starts] = 0
+    u, k = (x.reshape(-1, block, x[0].size) for x in (uniform, keep))
+    for j in range(1, block):
+        u[:, j] ^= (u[:, j] ^ u[:, j - 1]) & k[:, j]
+
+
+def missing_rates(missing: float, spread: float, n: int, rng: np.random.Generator) -> Vector:
+    r"""Rates λᵢ of people, such that genotypes are missing as often as asked.
+
+    A genotype is missing with probability :math:`1 - e^{-\lambda_i r_j}`, with gamma variables λ and r of people and
+    SNPs, whose coefficient of variation s is ``spread``: on average over SNPs :math:`1 - (1+\lambda_i s^2)^{-1/s^2}`.
+    """
+    if not missing:
+        return np.zeros(n)
+    if not spread:
+        return np.full(n, -math.log1p(-missing))
+    relative = rng.gamma(1 / spread**2, spread**2, n)
+
+    def excess(rate: float) -> float:
+        return float(np.mean(-np.expm1(-np.log1p(rate * relative * spread**2) / spread**2))) - missing
+
+    top = 1.0
+    while excess(top) < 0:
+        top *= 4
+    return np.asarray(relative * brentq(excess, 0.0, top, xtol=1e-12))
+
+
+def erase(calls: npt.NDArray[np.int8], rates: Vector, spread: float, rng: np.random.Generator) -> None:
+    """Make genotypes missing: the points of a Poisson process of rate λᵢrⱼ fall on them, some twice."""
+    p, n = calls.shape
+    by_snp = rng.gamma(1 / spread**2, spread**2, p) if spread else np.ones(p)
+    total = np.cumsum(rates)
+    rows = np.repeat(np.arange(p), rng.poisson(by_snp * total[-1]))
+    columns = np.searchsorted(total, rng.random(len(rows)) * total[-1], side="right")
+    calls[rows, np.minimum(columns, n - 1)] = -1
+
+
+# Chromosomes 1 to 22 of the human reference GRCh37, in thousands of base pairs.
+FIRST_HALF = (249251, 243199, 198022, 191154, 180915, 171115, 159139, 146364, 141213, 135535, 135007)
+SECOND_HALF = (133852, 115170, 107350, 102531, 90355, 81195, 78077, 59129, 63026, 48130, 51305)
+LENGTHS = np.array([*FIRST_HALF, *SECOND_HALF])
+# A/T and C/G look the same on both strands, and arrays avoid them
+ALLELES = np.array(["AC", "AG", "CA", "CT", "GA", "GT", "TC", "TG"])
+CM = 1e-6  # centimorgans of a base pair, on average
+
+
+class Genome:
+    """The places and alleles of p SNPs, spread evenly over the first chromosomes.
+
+    Parameters
+    ----------
+    p : int
+        SNPs.
+    chromosomes : int
+        How many chromosomes, up to 22.
+    rng : Generator
+        Draws places and alleles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics.simulation import Genome
+    >>> snps = Genome(4, 2, np.random.default_rng(0)).snps(0, 4)
+    >>> snps.chromosome.tolist(), snps.id.tolist()
+    (['1', '1', '2', '2'], ['sim1', 'sim2', 'sim3', 'sim4'])
+    """
+
+    def __init__(self, p: int, chromosomes: int, rng: np.random.Generator) -> None:
+        lengths = LENGTHS[:chromosomes]
+        self.ends = np.rint(p * np.cumsum(lengths) / lengths.sum()).astype(np.intp)
+        self._shift = 0.75 * rng.random(p, dtype=np.float32)  # of the way to the next SNP: none meet
+        self._alleles = rng.integers(0, len(ALLELES), p, dtype=np.uint8)
+
+    def starts(self, start: int, stop: int) -> npt.NDArray[np.intp]:
+        """Which of these SNPs are the first of a chromosome, counted from ``start``."""
+        return np.asarray(self.ends[(self.ends >= start) & (self.ends < stop)] - start)
+
+    def snps(self, start: int, stop: int) -> Snps:
+        """The table of SNPs start to stop."""
+        index = np.arange(start, stop)
+        at = np.searchsorted(self.ends, index, side="right")
+        first = np.concatenate([[0], self.ends])[at]
+        step = 1000.0 * LENGTHS[at] / (self.ends[at] - first)
+        position = ((index - first + self._shift[start:stop]) * step).astype(np.int64) + 1
+        a1, a2 = ALLELES[self._alleles[start:stop]].astype("U2").view("U1").reshape(-1, 2).T
+        names = np.array([f"sim{j + 1}" for j in range(start, stop)], dtype=object)
+        text = np.array([str(c + 1) for c in at], dtype=object)
+        return Snps(text, names, np.round(position * CM, 6), position, a1.astype(object), a2.astype(object))
+
 
 CHUNK = 2**18  # genotypes drawn together, from a generator of their own: they stay in a core's cache
-PEOPLE, GENOME, CHUNKS = 0, 1, 2  # which generator draws what
+PEOPLE_SIMULATION, GENOME, CHUNKS = 0, 1, 2  # which generator draws what
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +464,9 @@ class Simulation:
 
     @cached_property
     def _rates(self) -> Vector:
-        return missing_rates(self.missing, self.missing_spread, len(self._people), self._generator(PEOPLE, 1))
+        return missing_rates(
+            self.missing, self.missing_spread, len(self._people), self._generator(PEOPLE_SIMULATION, 1)
+        )
 
     @cached_property
     def samples(self) -> Samples:
@@ -131,7 +476,7 @@ class Simulation:
         iid = plain.iid if self.names is None else np.array([*self.names, None], dtype=object)[:-1]
         if len(iid) != n:
             raise ValueError(f"{len(iid)} names are given for {n} people.")
-        sex = self._generator(PEOPLE, 0).integers(1, 3, n, dtype=np.int8)
+        sex = self._generator(PEOPLE_SIMULATION, 0).integers(1, 3, n, dtype=np.int8)
         return Samples(iid, iid, plain.father, plain.mother, sex, plain.phenotype)
 
     @property

@@ -2,19 +2,11 @@
 
 from gramian.kernels.bandwidth import median_distance, scale_gamma
 from gramian.kernels.base import Kernel, Pairs
-from gramian.kernels.chi2 import AdditiveChi2, Chi2
 from gramian.kernels.combine import Product, Scaled, Sum
-from gramian.kernels.cosine import Cosine
 from gramian.kernels.custom import Callable, MatrixFunction, Precomputed
-from gramian.kernels.feature_map import monomials, polynomial_features
-from gramian.kernels.gaussian import Gaussian
-from gramian.kernels.laplacian import Laplacian
-from gramian.kernels.linear import Linear
-from gramian.kernels.matern import Matern
+from gramian.kernels.distance import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, RationalQuadratic
+from gramian.kernels.inner_product import Cosine, Linear, Polynomial, Sigmoid, monomials, polynomial_features
 from gramian.kernels.names import as_kernel
-from gramian.kernels.polynomial import Polynomial
-from gramian.kernels.rational_quadratic import RationalQuadratic
-from gramian.kernels.sigmoid import Sigmoid
 
 __all__ = [
     "AdditiveChi2",

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gramian.kernels._radial import squared_distances
 from gramian.kernels.base import as_points, is_sparse
+from gramian.kernels.radial import squared_distances
 
 __all__ = ["gamma_by_rule", "median_distance", "scale_gamma"]
 

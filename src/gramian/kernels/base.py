@@ -6,15 +6,126 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from gramian.kernels.formula import Formula
+__all__ = [
+    "RULES",
+    "Formula",
+    "Kernel",
+    "Pairs",
+    "as_points",
+    "freeze",
+    "is_automatic",
+    "is_sparse",
+    "known",
+    "per_feature",
+    "plain",
+    "positive",
+    "result_dtype",
+    "room",
+    "same_columns",
+]
 
-__all__ = ["Kernel", "Pairs", "as_points", "is_sparse", "result_dtype", "room", "same_columns"]
+
+class Formula(NamedTuple):
+    r"""k(x, z) = c f(u) with u a number made of s∘x and s∘z; or a sum or product of such.
+
+    ============  ======================================  ==================================================
+    ``geometry``  u                                       ``profile``: f(u), with its ``parameters``
+    ============  ======================================  ==================================================
+    "squared"     Σ (s_j x_j − s_j z_j)²                  "exp": e⁻ᵘ; "matern12", "matern32", "matern52":
+                                                          e⁻ʳ, (1 + r)e⁻ʳ, (1 + r + r²/3)e⁻ʳ with r = √u;
+                                                          "rational", (α,): (1 + u)^(−α)
+    "absolute"    Σ \|s_j x_j − s_j z_j\|                 "exp": e⁻ᵘ
+    "chi2"        Σ (s_j x_j − s_j z_j)²/(s_j x_j +       "exp": e⁻ᵘ; "identity": u
+                  s_j z_j), where 0/0 counts as 0
+    "inner"       Σ s_j x_j s_j z_j                       "identity": u; "power", (q, b): (u + b)^q;
+                                                          "tanh", (b,): tanh(u + b)
+    "cosine"      x·z/(‖x‖‖z‖), 0 where a norm is         "identity": u
+    "sum"         of the values of ``parts``              "identity": u
+    "product"     of the values of ``parts``              "identity": u
+    ============  ======================================  ==================================================
+
+    Attributes
+    ----------
+    geometry, profile : str
+        As above.
+    scale : float or ndarray (p,)
+        s.
+    parameters : tuple of float
+        Of f.
+    factor : float
+        c.
+    parts : tuple of Formula
+        The kernels that are added or multiplied.
+
+    Examples
+    --------
+    >>> from gramian.kernels import Gaussian
+    >>> Gaussian(4.0).formula(3)
+    Formula(geometry='squared', profile='exp', scale=2.0, parameters=(), factor=1.0, parts=())
+    """
+
+    geometry: str
+    profile: str
+    scale: Any = 1.0
+    parameters: tuple[float, ...] = ()
+    factor: float = 1.0
+    parts: tuple[Formula, ...] = ()
+
+
+RULES = ("median", "scale")
+
+
+def freeze(kernel: Any, **values: Any) -> None:
+    """Set checked values on a frozen dataclass."""
+    for name, value in values.items():
+        object.__setattr__(kernel, name, value)
+
+
+def is_automatic(value: Any) -> bool:
+    """Whether the value waits for data."""
+    return isinstance(value, str)
+
+
+def known(kernel: Any) -> None:
+    """Refuse a kernel whose parameters wait for data."""
+    if kernel.automatic:
+        raise ValueError(f"{kernel!r} finds a parameter from data: use the formula of kernel.resolved(X).")
+
+
+def plain(scale: Any) -> float | npt.NDArray[np.float64]:
+    """A number of Python, or an array of one for each feature."""
+    return float(scale) if np.ndim(scale) == 0 else np.asarray(scale)
+
+
+def positive(name: str, value: Any, *, rules: tuple[str, ...] = (), optional: bool = False) -> Any:
+    """Return a positive number, a tuple of them, a rule or None: what a frozen kernel can hold and compare."""
+    if value is None and optional:
+        return None
+    if isinstance(value, str):
+        if value in rules:
+            return value
+        allowed = f", or one of {', '.join(map(repr, rules))}" if rules else ""
+        raise ValueError(f"{name} must be a positive number{allowed}; got {value!r}.")
+    numbers = np.asarray(value, dtype=np.float64)
+    if numbers.ndim > 1 or not np.all(np.isfinite(numbers) & (numbers > 0)):
+        raise ValueError(f"{name} must be a positive number, or one for each feature; got {value!r}.")
+    return float(numbers) if isinstance(value, Real) or numbers.ndim == 0 else tuple(numbers.tolist())
+
+
+def per_feature(name: str, value: float | tuple[float, ...], p: int) -> float | npt.NDArray[np.float64]:
+    """Return the value as a number, or as an array after a check of its length."""
+    if isinstance(value, tuple):
+        if len(value) != p:
+            raise ValueError(f"{name} has {len(value)} values for data with {p} columns: give one, or one for each.")
+        return np.asarray(value)
+    return value
+
 
 Array = npt.NDArray[Any]
 

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.kernels._parameters import freeze
-from gramian.kernels.base import Kernel, Pairs, combination
-from gramian.kernels.formula import Formula
+from gramian.kernels.base import Formula, Kernel, Pairs, combination, freeze
 
 __all__ = ["Product", "Scaled", "Sum"]
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gramian.kernels.base import Kernel
-from gramian.kernels.chi2 import AdditiveChi2, Chi2
-from gramian.kernels.cosine import Cosine
 from gramian.kernels.custom import Callable, MatrixFunction, Precomputed
-from gramian.kernels.gaussian import Gaussian
-from gramian.kernels.laplacian import Laplacian
-from gramian.kernels.linear import Linear
-from gramian.kernels.polynomial import Polynomial
-from gramian.kernels.sigmoid import Sigmoid
+from gramian.kernels.distance import AdditiveChi2, Chi2, Gaussian, Laplacian
+from gramian.kernels.inner_product import Cosine, Linear, Polynomial, Sigmoid
 
 __all__ = ["NAMES", "as_kernel"]
 

@@ -1,9 +1,7 @@
 """Models fitted by maximum likelihood: a source in, an estimate and its certificate out."""
 
-from gramian.likelihood._estimate import Estimate
-from gramian.likelihood._goodness import Goodness
-from gramian.likelihood._intervals import ConfidenceIntervals
-from gramian.likelihood.comparison import Comparison, compare
+from gramian.likelihood.compare import Comparison, compare
+from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families import (
     Bernoulli,
     Beta,
@@ -32,8 +30,9 @@ from gramian.likelihood.families import (
     Weibull,
     as_family,
 )
-from gramian.likelihood.fit import fit
-from gramian.likelihood.ppca import Factor, fit_factor
+from gramian.likelihood.fit import Estimate, fit
+from gramian.likelihood.goodness import Goodness
+from gramian.likelihood.intervals import ConfidenceIntervals
 from gramian.likelihood.sample import Binned, Censored, Intervals, Sample, as_sample
 
 __all__ = [
@@ -48,7 +47,6 @@ __all__ = [
     "Custom",
     "Estimate",
     "Exponential",
-    "Factor",
     "Family",
     "Gamma",
     "Geometric",
@@ -60,6 +58,7 @@ __all__ = [
     "LocationScale",
     "LogNormal",
     "Logistic",
+    "MaximumLikelihood",
     "MultivariateNormal",
     "NegativeBinomial",
     "NoMaximumError",
@@ -75,5 +74,4 @@ __all__ = [
     "as_sample",
     "compare",
     "fit",
-    "fit_factor",
 ]

@@ -14,11 +14,77 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.likelihood._checks import as_floats, as_numbers, as_weights
-
-__all__ = ["Binned", "Censored", "Intervals", "Sample", "as_sample"]
+__all__ = [
+    "Binned",
+    "Censored",
+    "Intervals",
+    "Sample",
+    "as_floats",
+    "as_numbers",
+    "as_sample",
+    "as_weights",
+    "seen_alike",
+]
 
 Vector = npt.NDArray[np.float64]
+
+
+def as_floats(data: Any, name: str) -> Vector:
+    """Return an array of real numbers; hidden, complex or written ones are refused by name."""
+    if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
+        row = int(np.flatnonzero(np.ma.getmaskarray(data).ravel())[0])
+        raise ValueError(f"{name} is masked at entry {row}: leave masked values out, as {name}.compressed() does.")
+    given = np.asarray(data)
+    if np.iscomplexobj(given):
+        raise ValueError(f"{name} is complex: a likelihood needs real numbers. Take the real part, or the modulus.")
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        row, value = next((i, v) for i, v in enumerate(given.ravel()) if not _number(v))
+        value = str(value) if isinstance(value, str) else value
+        labels = f'Labels are fitted as "categorical"; one of them against the rest as "bernoulli" of x == {value!r}.'
+        remedy = f" {labels}" if name == "data" else ""
+        raise ValueError(f"{name} must be numbers; row {row} has {value!r}.{remedy}") from None
+
+
+def _number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def as_numbers(data: Any, name: str) -> Vector:
+    """Return a list of finite numbers; a column is one too."""
+    x = as_floats(data, name)
+    x = x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else np.atleast_1d(x)
+    if x.ndim != 1:
+        raise ValueError(
+            f"{name} has shape {x.shape}: this family describes single numbers. Fit the columns one by one."
+        )
+    if not len(x):
+        raise ValueError(f"{name} is empty: there is no observation.")
+    bad = np.flatnonzero(~np.isfinite(x))
+    if len(bad):
+        raise ValueError(
+            f"{name} must be finite; row {bad[0]} has {x[bad[0]]}. Censored data are Intervals(lower, upper)."
+        )
+    return x
+
+
+def as_weights(weight: Any, n: int | None, name: str = "sample_weight") -> Vector:
+    """Return frequencies as numbers: finite, none negative, one for each of n records."""
+    w = as_floats(weight, name)
+    w = np.full(n, float(w)) if w.ndim == 0 and n is not None else w
+    if w.ndim != 1 or (n is not None and len(w) != n):
+        raise ValueError(f"{name} has shape {w.shape}; expected one for each of the {n if n else ''} records.")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise ValueError(f"{name} must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
+    return w
+
+
 INF = float("inf")
 
 
@@ -294,3 +360,28 @@ def _behind(sample: Sample, truncated: Any) -> Sample:
         row = f"{sample.lower[bad[0]]}" if sample.exact[bad[0]] else f"{sample.lower[bad[0]]} to {sample.upper[bad[0]]}"
         raise ValueError(f"Record {bad[0]} ({row}) lies outside the limits that truncated says it was seen through.")
     return Sample(sample.lower, sample.upper, sample.weight, c, d, sample.edges)
+
+
+def seen_alike(data: Any, seen: Sample) -> Sample:
+    """Return data as records, seen through the window of another sample unless they bring their own.
+
+    Parameters
+    ----------
+    data : array-like or Sample
+        What was observed.
+    seen : Sample
+        Whose window it is.
+
+    Returns
+    -------
+    Sample
+        The records.
+    """
+    sample = as_sample(data)
+    if not seen.truncated or sample.truncated:
+        return sample
+    if len(seen.left) > 1 or len(seen.right) > 1:
+        raise ValueError(
+            "The fit has truncation limits for each record, which other data need too: as_sample(x, truncated=...)."
+        )
+    return as_sample(sample, truncated=(seen.left[0], seen.right[0]))

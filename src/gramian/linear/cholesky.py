@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
-from gramian.linear._system import System, numbers
+from gramian.linear.systems import System, numbers
 from gramian.operators.base import Operator
 from gramian.results import NumericalWarning, Residual, Solution
 

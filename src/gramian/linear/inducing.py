@@ -13,24 +13,920 @@ do.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
+from array_api_compat import array_namespace
+from scipy.linalg.blas import dsyr, dsyrk, dtrsm
+from scipy.linalg.lapack import dpstrf, dtrtri
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.linear._inducing.cg import ROWS, Report, iterate, preconditioner, sampled
-from gramian.linear._inducing.direct import Decomposed, decompose
-from gramian.linear._inducing.fit import InducingFit, as_fit
-from gramian.linear._inducing.passes import first_pass
-from gramian.linear._inducing.problem import Problem, make_problem, shifts_of
+from gramian.linear.path import Filter, RidgePath, leave_one_out
+from gramian.linear.systems import Array as ArrayCg
+from gramian.linear.systems import Array as ArrayDirect
+from gramian.linear.systems import cholesky, dots, eigh, lengths, numbers, on_host, placed, take, triangular, wide
 from gramian.operators.base import Operator
 from gramian.results import Residual
 
-__all__ = ["Decomposed", "Inducing", "InducingFit", "choose_method", "needed_bytes", "on_card"]
+__all__ = [
+    "BOUNDED",
+    "ROWS_CG",
+    "Decomposed",
+    "First",
+    "Inducing",
+    "InducingFit",
+    "Measured",
+    "Problem",
+    "Report",
+    "Whitening",
+    "as_fit",
+    "blocks",
+    "choose_method",
+    "decompose",
+    "error_bounds",
+    "first_pass",
+    "iterate",
+    "make_problem",
+    "measure",
+    "needed_bytes",
+    "on_card",
+    "preconditioner",
+    "product",
+    "sampled",
+    "shifts_of",
+    "whiten",
+]
 
+Array = Any  # of NumPy, or a tensor where k(X, Z) lives
+Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+
+EPS = float(np.finfo(np.float64).eps)
+CUT = 50  # ε, and √m more: of a centre's own length, squared, this is what rounding may leave after the others
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """The triangular factor of k(Z, Z), and what centring at the mean of the centres needs.
+
+    L may be a tensor on the device of k(X, Z), all else is NumPy's. What a method returns lives where its argument is.
+
+    Attributes
+    ----------
+    pivots : ndarray of shape (r,)
+        The centres whose features span those of all, in order.
+    L : array of shape (r, r)
+        Lower triangular, LLᵀ = k(Z, Z) at the pivots.
+    m : int
+        Number of centres.
+    means : ndarray of shape (m,) or None
+        ⟨φ̄_Z, φ(z_j)⟩ where features are centred.
+    noise : ndarray of shape (r,)
+        How much rounding of k(Z, x), in units of its size, each coordinate picks up.
+    size : float
+        √k(z, z) of the longest centre.
+    """
+
+    pivots: npt.NDArray[np.intp]
+    L: Array
+    m: int
+    means: Vector | None
+    noise: Vector
+    size: float
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span."""
+        return len(self.pivots)
+
+    def features(self, K: Array) -> Array:
+        """Φᵀ, of shape (r, b), of b points from their rows k(x, Z), by triangular solves."""
+        shift = None if self.means is None else self.means[self.pivots] - self.means.mean()
+        if not on_host(K):
+            F = take(K, self.pivots)
+            F = F if shift is None else F - (placed(means_of(K), K)[:, None] + placed(shift, K)[None, :])
+            return triangular(self.L, F.T)
+        F = np.take(K, self.pivots, axis=1)
+        if shift is not None:
+            F -= K.mean(axis=1)[:, None]
+            F -= shift[None, :]
+        return np.asarray(dtrsm(1.0, self.L, F.T, lower=1, overwrite_b=1)) if self.rank else F.T
+
+    def adjoint(self, S: Matrix) -> Matrix:
+        """ΦᵀV from S = k(Z, X)V, both with as many columns as V, which sum to 0 where features are centred."""
+        S = S if self.means is None else S - S.mean(axis=0)
+        return np.asarray(triangular(self.L, S[self.pivots]))
+
+    def coefficients(self, c: Matrix) -> Matrix:
+        """The a, of shape (m, t), with k(x, Z)a = Φ(x)·c but for a constant where features are centred."""
+        a = np.zeros((self.m, c.shape[1]))
+        a[self.pivots] = triangular(self.L, c, transposed=True)
+        return a if self.means is None else a - a.mean(axis=0)
+
+    def squares(self, own: Any, row_means: Any) -> Vector:
+        """‖φ(x)‖², about the mean of the centres where features are centred, from k(x, x) and means of k(x, Z)."""
+        return np.asarray(own if self.means is None else own - 2.0 * row_means + self.means.mean())
+
+    def outside(self, K: Array, F: Array, own: Vector) -> Vector:
+        """‖(I − P)φ(x)‖ of b points, in NumPy, from above: k̃(x, x) − ‖Φ(x)‖² with the rounding of both added."""
+        sizes = numbers(placed(self.noise, F) @ abs(F))
+        rounding = 8 * EPS * (np.sqrt(own) + self.size) * (sizes + np.sqrt(own) + self.size)
+        left = self.squares(own, means_of(K)) - squares_of(F)
+        return np.asarray(np.sqrt(np.maximum(left, 0.0) + rounding))
+
+    def hosted(self) -> Whitening:
+        """The same with L in NumPy: what a fitted model keeps."""
+        return self if on_host(self.L) else replace(self, L=np.asfortranarray(numbers(self.L)))
+
+
+def means_of(K: Array) -> Vector:
+    """Means of rows, in NumPy."""
+    return np.asarray(K.mean(axis=1) if on_host(K) else numbers(array_namespace(K).mean(K, axis=1)))
+
+
+def squares_of(F: Array) -> Vector:
+    """Squared lengths of columns, in NumPy."""
+    return np.asarray(np.einsum("ij,ij->j", F, F) if on_host(F) else dots(F, F))
+
+
+def whiten(Kmm: Array, centred: bool) -> Whitening:
+    r"""Factor k(Z, Z) by Cholesky with pivots; directions that are rounding are cut.
+
+    A pivot below (50 + √m)ε of k(z, z) is what rounding leaves of a centre that the others determine: dividing by it
+    would make noise a feature. A larger one is kept, since other rows may have much of a direction that the centres
+    have little of.
+
+    On a device the centres are first taken in the order they come in, which is a good one of those chosen by pivoted
+    Cholesky; where a pivot is too small for that, LAPACK chooses the order on the host: a third of m³ operations.
+
+    Parameters
+    ----------
+    Kmm : array of shape (m, m)
+        k(Z, Z), symmetric, in NumPy or on a device.
+    centred : bool
+        Whether features are taken about the mean of the centres.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.linear.inducing import whiten
+    >>> whiten(np.array([[4.0, 2.0, 4.0], [2.0, 2.0, 2.0], [4.0, 2.0, 4.0]]), False).rank
+    2
+    """
+    own = numbers(array_namespace(Kmm).linalg.diagonal(Kmm))
+    if len(own) == 0 or np.min(own) < 0:
+        raise ValueError(f"k(Z, Z) of the centres needs a diagonal that is not negative, got {own.min(initial=0.0):g}.")
+    means = means_of(Kmm) if centred else None
+    C = Kmm
+    if means is not None:
+        there = placed(means, Kmm)
+        C = Kmm - there[:, None] - there[None, :] + float(means.mean())
+    scale = np.sqrt(own) + (0.0 if means is None else float(np.mean(np.sqrt(own))))  # rounding of C is in proportion
+    scale[scale == 0] = 1.0
+    there = placed(scale, C)
+    unit = C / there[:, None] / there[None, :]
+    cut = (CUT + np.sqrt(len(own))) * EPS
+    pivots, L = _in_order(unit, len(own) - centred, cut) or _pivoted(numbers(unit), centred, cut)
+    L = (
+        np.asfortranarray(L * scale[pivots, None])
+        if on_host(Kmm)
+        else placed(L, Kmm) * placed(scale[pivots, None], Kmm)
+    )
+    return Whitening(pivots, L, len(own), means, _noise(L), float(np.sqrt(own.max())))
+
+
+def _in_order(unit: Array, rank: int, cut: float) -> tuple[npt.NDArray[np.intp], Array] | None:
+    """The factor of a matrix on a device without pivots, if it shows the full rank; centred rows sum to 0."""
+    if on_host(unit) or not rank:
+        return None
+    try:
+        L = cholesky(unit[:rank, :rank])
+    except np.linalg.LinAlgError:
+        return None
+    least = float(np.min(numbers(array_namespace(L).linalg.diagonal(L)))) ** 2
+    return (np.arange(rank), L) if least > cut else None
+
+
+def _pivoted(unit: Matrix, centred: bool, cut: float) -> tuple[npt.NDArray[np.intp], Matrix]:
+    """The factor by LAPACK, in the order of its pivots, as far as they are not rounding."""
+    unit = np.asfortranarray(unit)
+    factor, order, rank, _ = dpstrf(unit, lower=1, tol=cut)
+    pivots, rank = np.asarray(order, dtype=np.intp) - 1, min(int(rank), len(unit) - centred)  # centred rows sum to 0
+    _refuse_indefinite(np.diagonal(unit)[pivots] - np.sum(np.tril(factor)[:, :rank] ** 2, axis=1), pivots, rank, cut)
+    return pivots[:rank], np.tril(factor[:rank, :rank])
+
+
+def _noise(L: Array) -> Vector:
+    """Lengths of the rows of L⁻¹."""
+    if not len(L):
+        return np.zeros(0)
+    if on_host(L):
+        return np.asarray(np.linalg.norm(np.tril(dtrtri(L, lower=1)[0]), axis=1))
+    return lengths(triangular(L, placed(np.eye(len(L)), L)).T)
+
+
+def _refuse_indefinite(left: Vector, pivots: npt.NDArray[np.intp], rank: int, cut: float) -> None:
+    """Cut directions must be short; one of negative length cannot be."""
+    worst = rank + int(np.argmin(left[rank:])) if rank < len(left) else 0
+    if left[worst] < -1e3 * cut:
+        raise ValueError(
+            f"k(Z, Z) of the centres is not positive semidefinite: centre {pivots[worst]} has {left[worst]:.2g} of its "
+            "own length left beside the others. Inducing points need a kernel that is an inner product."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """k(X, Z), the targets and their weights, and the basis in which the problem is a ridge regression.
+
+    All arrays are NumPy's but the factor of the basis, which is where A lives.
+
+    Attributes
+    ----------
+    A : Operator of shape (n, m)
+        k(X, Z).
+    basis : Whitening
+        Of the centres.
+    Y : ndarray of shape (n, t)
+        Targets divided by ``scale``, less their means where there is an intercept.
+    middle : ndarray of shape (t,)
+        What was subtracted.
+    scale : ndarray of shape (t,)
+        A power of two near the largest target: squares of what is left neither overflow nor vanish.
+    w : ndarray of shape (n,)
+        Weights, not negative.
+    copies : ndarray of shape (n,)
+        How often each row is there: its weight where weights are counts, otherwise once; 0 without weight.
+    intercept : bool
+        Whether there is one.
+    indices : ndarray of shape (m,) or None
+        Which rows the centres are.
+    own : ndarray of shape (n,) or None
+        k(x, x) of every row.
+    """
+
+    A: Operator
+    basis: Whitening
+    Y: Matrix
+    middle: Vector
+    scale: Vector
+    w: Vector
+    copies: Vector
+    intercept: bool
+    indices: npt.NDArray[np.intp] | None
+    own: Vector | None
+
+    @property
+    def mass(self) -> float:
+        """Σw."""
+        return float(self.w.sum())
+
+    @cached_property
+    def there(self) -> tuple[Any, Any]:
+        """W as a column and Y where A lives: what every block of rows asks for."""
+        if self.A.device is None:
+            return self.w[:, None], self.Y
+        return placed(self.w, self.basis.L)[:, None], placed(self.Y, self.basis.L)
+
+    @property
+    def lengths(self) -> Vector:
+        """‖√w y‖ of every target divided by its scale, its mean included."""
+        return np.asarray(np.sqrt(self.w @ self.Y**2 + self.mass * self.middle**2))
+
+
+def shifts_of(shifts: Any, t: int) -> Vector:
+    lam = np.asarray(shifts, dtype=np.float64)
+    if lam.ndim > 1 or lam.shape not in ((), (1,), (t,)):
+        raise ValueError(f"shifts has shape {lam.shape}; expected one λ, or one for each of the {t} targets.")
+    if not np.all(np.isfinite(lam) & (lam >= 0)):
+        raise ValueError(f"shifts must be finite and not negative, got {shifts!r}.")
+    return np.array(np.broadcast_to(lam, (t,)))
+
+
+def make_problem(
+    A: Operator,
+    Kmm: Any,
+    Y: Any,
+    *,
+    weights: Any = None,
+    counts: bool | None = None,
+    copies: Any = None,
+    intercept: bool = False,
+    indices: Any = None,
+    diagonal: Any = None,
+) -> Problem:
+    """Check what was handed in, scale and centre the targets, and factor k(Z, Z)."""
+    n, m = A.shape
+    if A.dtype != A.xp.float64:
+        raise ValueError(f"k(X, Z) is in {A.dtype}; dividing by small pivots of k(Z, Z) needs float64. Give dtype.")
+    Y = numbers(Y)
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    w = np.ones(n) if weights is None else numbers(weights)
+    for name, found, wanted in (
+        ("Kmm", tuple(np.shape(Kmm)), (m, m)),
+        ("Y", Y.shape[:1], (n,)),
+        ("weights", w.shape, (n,)),
+    ):
+        if found != wanted:
+            raise ValueError(f"{name} has shape {found}; k(X, Z) of shape {A.shape} needs {wanted}.")
+    if not (np.all(np.isfinite(w) & (w >= 0)) and w.sum() > 0):
+        raise ValueError("weights must be finite, not negative, and not all 0.")
+    where = None if indices is None else _rows_of_centres(indices, w, m)
+    own = None if diagonal is None else np.broadcast_to(numbers(diagonal), (n,))
+    scale = _powers_of_two(Y)
+    Y = Y / scale
+    middle = w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
+    moved = Y - middle
+    moved = moved * (w @ moved**2 > (8 * EPS * middle) ** 2 * w.sum())  # a constant is the intercept and nothing else
+    each = _copies(w, counts, copies)
+    basis = whiten(numbers(Kmm) if A.device is None else placed(Kmm, A.eye(1)), intercept)
+    return Problem(A, basis, moved, middle, scale, w, each, intercept, where, own)
+
+
+def _powers_of_two(Y: Matrix) -> Vector:
+    """The power of two at or below the largest size of each target; 1 where all are 0. Dividing by it is exact."""
+    largest = np.max(np.abs(Y), axis=0, initial=0.0)
+    return np.asarray(np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0))
+
+
+def _copies(w: Vector, counts: bool | None, copies: Any) -> Vector:
+    """How often each row is there: as given; else its weight if weights are counts, or once."""
+    if copies is None:
+        counts = bool(np.all(w == np.round(w))) if counts is None else counts
+        return w if counts else (w > 0).astype(np.float64)
+    each = numbers(copies)
+    if each.shape != w.shape or not np.all(np.isfinite(each) & (each >= 0) & ((each > 0) | (w == 0))):
+        raise ValueError(f"copies must be {len(w)} numbers, positive where the weight is.")
+    return np.asarray(np.where(w > 0, each, 0.0))
+
+
+def _rows_of_centres(indices: Any, w: Vector, m: int) -> npt.NDArray[np.intp]:
+    where: npt.NDArray[np.intp] = numbers(indices).astype(np.intp)
+    if where.shape != (m,) or np.any((where < 0) | (where >= len(w))):
+        raise ValueError(f"indices must be {m} row numbers between 0 and {len(w) - 1}, one for each centre.")
+    if np.any(w[where] == 0):
+        raise ValueError(
+            f"Row {where[np.argmin(w[where])]} is a centre and has weight 0. Choose rows that have weight."
+        )
+    return where
+
+
+SHARE = 8  # a block has at least one row for so many centres: it is then small beside the m×m matrices, and BLAS fast
+ROWS = 4096  # ... and on a device as many as there are centres, and no fewer than this
+
+
+@dataclass(frozen=True, eq=False)
+class First:
+    """What the first pass found.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (m,)
+        k(Z, X)w.
+    pull : ndarray of shape (r, t)
+        ΦᵀWY.
+    mean : ndarray of shape (r,)
+        Mean of the features, 0 without an intercept.
+    gram : array of shape (r, r)
+        Lower triangle of Σ w(Φ − mean)(Φ − mean)ᵀ, where k(X, Z) lives: of all rows, or in proportion of a sample.
+    outside : ndarray of shape (n,) or None
+        ‖(I − P)φ(x)‖ of every row, where k(x, x) is known and every row was whitened.
+    square : float
+        Σ w‖k(x, Z)‖².
+    """
+
+    sums: Vector
+    pull: Matrix
+    mean: Vector
+    gram: Array
+    outside: Vector | None
+    square: float
+
+
+def blocks(A: Operator) -> Iterator[tuple[int, int, Array]]:
+    """Dense rows of A in float64, some blocks joined where they would be thin beside the m×m matrices."""
+    n, m = A.shape
+    least, waiting, begin = min(n, m // SHARE if A.device is None else max(m, ROWS)), [], 0
+    for start, stop, block in A.rows():
+        waiting.append(np.asarray(block, dtype=np.float64) if A.device is None else wide(block))
+        begin = start if len(waiting) == 1 else begin
+        if stop - begin >= least or stop == n:
+            yield begin, stop, waiting[0] if len(waiting) == 1 else A.xp.concat(waiting, axis=0)
+            waiting = []
+
+
+def first_pass(problem: Problem, sample: Vector | None = None) -> First:
+    """Sums over all rows, and the Gram matrix of the features of all, or of a sample with its own weights."""
+    A, basis, w = problem.A, problem.basis, problem.w
+    W, Y = problem.there
+    gram = _Gram(basis.L, problem.intercept)
+    sums, pull, square = np.zeros(A.shape[1]), np.zeros((A.shape[1], problem.Y.shape[1])), 0.0
+    outside = np.zeros(A.shape[0]) if sample is None and problem.own is not None else None
+    for start, stop, K in blocks(A):
+        some = slice(start, stop)
+        sums += numbers(W[some, 0] @ K)
+        pull += numbers(K.T @ (W[some, :] * Y[some, :]))
+        square += float(w[some] @ squares_of(K.T))
+        if sample is not None:
+            chosen = np.flatnonzero(sample[some])
+            if len(chosen):
+                gram.add(basis.features(take(K, chosen, axis=0)), sample[some][chosen])
+            continue
+        F = basis.features(K)
+        if outside is not None and problem.own is not None:
+            outside[some] = basis.outside(K, F, problem.own[some])
+        gram.add(F, w[some])
+    return First(sums, basis.adjoint(pull), numbers(gram.mean), gram.total, outside, square)
+
+
+class _Gram:
+    """Σ w(Φ − μ)(Φ − μ)ᵀ, merged block by block about the block's own mean, which loses no digits to a large mean."""
+
+    def __init__(self, L: Array, centre: bool) -> None:
+        self.total: Array = placed(np.zeros(L.shape, order="F"), L)
+        self.mean: Array = placed(np.zeros(len(L)), L)
+        self.mass, self.centre = 0.0, centre
+
+    def add(self, F: Array, w: Vector) -> None:
+        """Take in the columns of F, which is overwritten."""
+        mass = float(w.sum())
+        if mass == 0.0 or not len(F):
+            return
+        if self.centre:
+            mean = F @ placed(w, F) / mass
+            F -= mean[:, None]
+            step, both = mean - self.mean, self.mass + mass
+            self.total = _with_square(self.total, step[:, None], self.mass * mass / both)
+            self.mean = self.mean + step * (mass / both)
+            self.mass = both
+        F *= placed(np.sqrt(w), F)[None, :]
+        self.total = _with_square(self.total, F)
+
+
+def _with_square(total: Array, F: Array, factor: float = 1.0) -> Array:
+    """Add factor·FFᵀ in place: the lower triangle in NumPy, on a device all of it."""
+    if not on_host(total):
+        total += F @ (F.T if factor == 1.0 else factor * F.T)
+        return total
+    if F.shape[1] == 1:
+        return dsyr(factor, F[:, 0], lower=1, a=total, overwrite_a=1)
+    return dsyrk(factor, F, beta=1.0, c=total, lower=1, overwrite_c=1)
+
+
+def product(problem: Problem, sums: Vector, a: Matrix) -> Matrix:
+    """ΦᵀW(Φ − mean)c for a = L⁻ᵀc: one pass over a file or on a device, two products of points in memory."""
+    A, (W, _) = problem.A, problem.there
+    middle = sums @ a / problem.mass if problem.intercept else np.zeros(a.shape[1])
+    if A.resident and A.device is None:  # evaluating tiles twice in the cache is quicker than writing them out once
+        return problem.basis.adjoint(numbers(A.rmatmat(W * (A.matmat(a) - middle))))
+    there = placed(a, W)
+    if A.resident and not problem.intercept:
+        return problem.basis.adjoint(numbers(A.normal(there, W[:, 0])))
+    S, shift = 0.0 * there, placed(middle, W)
+    for start, stop, K in blocks(A):
+        S += K.T @ (W[start:stop, :] * (K @ there - shift))
+    return problem.basis.adjoint(numbers(S))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A solution and what was measured for it, for t targets.
+
+    Attributes
+    ----------
+    c, a : ndarray of shape (r, t), (m, t)
+        Coefficients of the features, and of the centres.
+    intercept : ndarray of shape (t,)
+        b, for the targets as given.
+    errors : ndarray of shape (n, t)
+        y − b − k(X, Z)a.
+    gradient : ndarray of shape (r, t)
+        ΦᵀW(errors) − λc, which is 0 at the solution.
+    residuals : ndarray of shape (t,)
+        Its length relative to that of ΦᵀWY.
+    """
+
+    c: Matrix
+    a: Matrix
+    intercept: Vector
+    errors: Matrix
+    gradient: Matrix
+    residuals: Vector
+
+    def or_better(self, other: Measured) -> Measured:
+        """Of each column the one with the smaller residual."""
+        worse = ~(self.residuals <= other.residuals)
+        pick: Any = lambda name: np.where(worse, getattr(other, name), getattr(self, name))  # noqa: E731
+        return Measured(*(pick(name) for name in self.__dataclass_fields__)) if worse.any() else self
+
+
+def measure(problem: Problem, first: First, c: Matrix, lam: Vector) -> Measured:
+    """One pass: errors of every row with the best intercept, and the gradient."""
+    a = problem.basis.coefficients(c)
+    b = -(first.sums @ a) / problem.mass if problem.intercept else np.zeros(len(lam))
+    w, (errors, S) = problem.w, _errors(problem, a, b)
+    if problem.intercept:  # what rounding left of the mean of the errors
+        shift = w @ errors / problem.mass
+        errors, b, S = errors - shift, b + shift, S - first.sums[:, None] * shift
+    gradient = problem.basis.adjoint(S) - lam * c
+    found, whole = lengths(gradient), lengths(first.pull)
+    residuals = np.divide(found, whole, out=np.zeros_like(found), where=whole > 0)
+    return Measured(c, a, b + problem.middle, errors, gradient, residuals)
+
+
+def _errors(problem: Problem, a: Matrix, b: Vector) -> tuple[Matrix, Matrix]:
+    """Y − b − k(X, Z)a and k(Z, X)W times that, in one pass over a file or on a device, else two products."""
+    A, (W, Y) = problem.A, problem.there
+    if A.resident and A.device is None:
+        E = Y - b - A.matmat(a)
+        return E, numbers(A.rmatmat(W * E))
+    there, shift = placed(a, W), placed(b, W)
+    errors, S = np.empty_like(problem.Y), 0.0 * there
+    for start, stop, K in blocks(A):
+        E = Y[start:stop, :] - shift - K @ there
+        S += K.T @ (W[start:stop, :] * E)
+        errors[start:stop] = numbers(E)
+    return errors, numbers(S)
+
+
+BOUNDED = "|f̂(x) − f(x)|/‖φ(x)‖ against exact kernel ridge"
+
+
+def error_bounds(problem: Problem, first: First, at: Measured, lam: Vector) -> tuple[Vector | None, str]:
+    """Return the smaller of the bounds that can be had for each target, and which; None where there is none."""
+    found = {}
+    slips = _slips(problem, first, at)
+    with np.errstate(divide="ignore"):
+        if problem.indices is not None:
+            found["of the coefficients, padded with zeros, in the exact system"] = _padded(problem, at, lam, slips)
+        if first.outside is not None:
+            found["of what the centres leave out of the features"] = _left_out(problem, first, at, lam, slips)
+    if not found:
+        return None, "no bound: neither the rows of the centres nor k(x, x) were given"
+    name = min(found, key=lambda key: float(np.max(found[key], initial=0.0)))
+    return np.min(list(found.values()), axis=0), f"the bound is that {name}"
+
+
+def _slips(problem: Problem, first: First, at: Measured) -> Vector:
+    """Rounding of √w(y − b − k(X, Z)a), all rows together."""
+    m = problem.A.shape[1]
+    products = (np.sqrt(m) + 16) * np.linalg.norm(at.a, axis=0) * np.sqrt(first.square)
+    return np.asarray(max(EPS, problem.A.epsilon) * (products + 4 * problem.lengths))
+
+
+def _padded(problem: Problem, at: Measured, lam: Vector, slips: Vector) -> Vector:
+    assert problem.indices is not None
+    root = np.sqrt(problem.w)[:, None]
+    R = root * at.errors
+    np.subtract.at(R, problem.indices, lam * at.a / root[problem.indices])
+    return np.asarray((np.linalg.norm(R, axis=0) + slips) / (2.0 * np.sqrt(lam)))
+
+
+def _left_out(problem: Problem, first: First, at: Measured, lam: Vector, slips: Vector) -> Vector:
+    assert first.outside is not None
+    length = np.sqrt(problem.w @ at.errors**2)
+    rest = (problem.w * first.outside) @ np.abs(at.errors)
+    noise = 8 * EPS * float(np.max(problem.basis.noise, initial=0.0)) * np.sqrt(first.square) * length
+    noise = noise + np.sqrt(problem.mass) * problem.basis.size * slips
+    return np.asarray((np.hypot(np.linalg.norm(at.gradient, axis=0), rest) + noise) / lam)
+
+
+@dataclass(frozen=True, eq=False)
+class InducingFit:
+    """A fitted model f(x) = k(x, Z)a + b.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (m, t)
+        a, which sums to 0 where there is an intercept.
+    intercept : ndarray of shape (t,)
+        b.
+    objective : ndarray of shape (t,)
+        Σ w(y − f)² + λaᵀK_mm a.
+    certificate : Residual
+        Residuals of the normal equations, and bounds on the distance from exact kernel ridge.
+    rank : int
+        Dimension of the span of the centres' features.
+    basis : Whitening
+        Coordinates in that span, in NumPy whatever the device of the fit.
+    mean : ndarray of shape (r,)
+        Coordinates of the mean feature φ̄, where there is an intercept.
+    mean_outside : float or None
+        Bound on the length of the part of φ̄ outside the span; None where k(x, x) was not given.
+    """
+
+    coef: Matrix
+    intercept: Vector
+    objective: Vector
+    certificate: Residual
+    rank: int
+    basis: Whitening
+    mean: Vector
+    mean_outside: float | None
+
+    def lengths(self, K: Matrix, own: Vector) -> Vector:
+        """‖φ(x)‖, or with an intercept ‖φ(x) − φ̄‖ from above, of points by their rows k(x, Z) and k(x, x)."""
+        if self.basis.means is None:
+            return np.sqrt(own)
+        if self.mean_outside is None:
+            raise ValueError("Lengths about the mean feature need k(x, x) of the training rows: give diagonal.")
+        F = self.basis.features(K)
+        across = self.basis.outside(K, F, own) + self.mean_outside
+        return np.asarray(np.hypot(np.linalg.norm(F - self.mean[:, None], axis=0), across))
+
+    def times(self, scale: Vector | float) -> InducingFit:
+        """Return the model of targets ``scale`` times as large."""
+        bounds = self.certificate.error_bounds
+        certificate = self.certificate if bounds is None else self.certificate.with_(error_bounds=bounds * scale)
+        with np.errstate(over="ignore"):  # a square beyond the largest number is infinite
+            objective = self.objective * scale * scale
+        coef, intercept = self.coef * scale, self.intercept * scale
+        return replace(self, coef=coef, intercept=intercept, objective=objective, certificate=certificate)
+
+    def __repr__(self) -> str:
+        m, t = self.coef.shape
+        return f"InducingFit({m} centres of rank {self.rank}, {t} targets; {self.certificate.method})"
+
+
+def as_fit(
+    problem: Problem, first: First, at: Measured, lam: Vector, how: tuple[str, str, int, int, float, float | None]
+) -> InducingFit:
+    """Name the results, with the certificate."""
+    basis, m, (method, reason, passes, steps, tol, condition) = problem.basis, problem.A.shape[1], how
+    bounds, note = error_bounds(problem, first, at, lam)
+    said = (problem.A.precision,) if problem.A.precision else ()
+    cut = (f"{m - basis.rank - problem.intercept} directions of k(Z, Z) are rounding and were cut",)
+    names = {"direct": "eigenvectors of the Gram matrix", "cg": "conjugate gradients, preconditioned by a sample"}
+    certificate = Residual(
+        method=f"inducing points, {m} centres: {names[method]}",
+        reason=reason,
+        passes=passes,
+        iterations=steps,
+        residuals=at.residuals,
+        tolerance=tol,
+        rounding=max(EPS, problem.A.epsilon) * (np.sqrt(m) + 16),
+        condition=condition,
+        error_bounds=bounds,
+        bounded="" if bounds is None else BOUNDED,
+        notes=(f"rank {basis.rank}", *(cut if m - basis.rank > problem.intercept else ()), *said, note),
+    )
+    objective = problem.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
+    mean = _mean(problem, first)
+    across = _mean_outside(problem, first, mean)
+    found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis.hosted(), mean, across)
+    return found.times(problem.scale)
+
+
+def _mean(problem: Problem, first: First) -> Vector:
+    """Coordinates of the mean feature."""
+    basis = problem.basis
+    return np.asarray(numbers(basis.features(placed(first.sums[None, :] / problem.mass, basis.L))[:, 0]))
+
+
+def _mean_outside(problem: Problem, first: First, mean: Vector) -> float | None:
+    """‖(I − P)φ̄‖ from above: Σ w̄‖(I − P)φ(x)‖, or by Jensen's inequality from Σ w̄‖φ(x)‖² and Pφ̄."""
+    if problem.own is None:
+        return None
+    if first.outside is not None:
+        return float(problem.w @ first.outside / problem.mass)
+    row_mean = np.mean(first.sums) / problem.mass
+    square = problem.basis.squares(problem.w @ problem.own / problem.mass, row_mean)
+    return float(np.sqrt(max(float(square) - float(mean @ mean), 0.0) + 1e3 * EPS * problem.basis.size**2))
+
+
+Index = npt.NDArray[np.intp]
+Report = Callable[[int, float], None] | None
+Inverse = Callable[[Matrix, Index], Matrix]
+
+ROWS_CG = 4  # of the sample for each centre
+AIM = 0.5  # of the tolerance: the gradient that is carried along differs a little from the true one
+PATIENCE = 40  # iterations without a new lowest gradient
+
+
+def sampled(w: Vector, m: int, seed: int) -> Vector | None:
+    """Weights of a sample of 4m rows drawn in proportion to w, to the same sum; None, for all, if there are fewer."""
+    size, mass = ROWS_CG * m, float(w.sum())
+    if size >= np.count_nonzero(w):
+        return None
+    drawn = np.random.default_rng(seed).choice(len(w), size=size, p=w / mass)
+    return np.asarray(np.bincount(drawn, minlength=len(w)) * (mass / size))
+
+
+def preconditioner(gram: ArrayCg, lam: Vector) -> Inverse:
+    """(G + λI)⁻¹ for the λ of each column: one Cholesky factorisation, or the eigenvectors where λ differ."""
+    if not on_host(gram):
+        return _on_device(gram, lam)
+    if len(np.unique(lam)) == 1:
+        gram[np.diag_indices(len(gram))] += lam[0]
+        factor = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+        return lambda R, columns: np.asarray(scipy.linalg.cho_solve(factor, R, check_finite=False))
+    values, V = scipy.linalg.eigh(gram, lower=True, overwrite_a=True, check_finite=False)
+    values = np.maximum(values, 0.0)[:, None]
+    return lambda R, columns: np.asarray(V @ ((V.T @ R) / (values + lam[None, columns])))
+
+
+def _on_device(gram: ArrayCg, lam: Vector) -> Inverse:
+    """The same where G is on a device: vectors come and go in NumPy."""
+    if len(np.unique(lam)) == 1:
+        L = cholesky(gram + float(lam[0]) * placed(np.eye(len(gram)), gram))
+        return lambda R, columns: np.asarray(triangular(L, triangular(L, R), transposed=True))
+    found, V = eigh(gram)
+    values = np.maximum(found, 0.0)[:, None]
+
+    def inverse(R: Matrix, columns: Index) -> Matrix:
+        inner = numbers(V.T @ placed(R, V)) / (values + lam[None, columns])
+        return np.asarray(numbers(V @ placed(inner, V)))
+
+    return inverse
+
+
+def iterate(
+    problem: Problem, first: First, lam: Vector, inverse: Inverse, tol: float, limit: int, report: Report
+) -> tuple[Measured, int]:
+    """Steps until the gradients carried along are small, then the true ones; again while that brings them down."""
+    zero = np.zeros_like(first.pull)
+    there = np.where(np.any(first.pull != 0.0, axis=0), 1.0, 0.0)
+    at = Measured(zero, np.zeros((problem.A.shape[1], len(lam))), problem.middle, problem.Y, first.pull, there)
+    done, best, todo = 0, None, there > 0
+    while best is None or (todo.any() and done < limit):
+        columns = np.flatnonzero(todo)
+        c, steps = _steps(problem, first, lam, inverse, at, columns, (tol, limit - done, done), report)
+        previous, at, done = at.residuals, measure(problem, first, c, lam), done + steps
+        todo = ~(at.residuals <= tol) & (at.residuals <= 0.5 * previous)
+        best = at = at if best is None else at.or_better(best)
+    return best, done
+
+
+def _steps(
+    problem: Problem,
+    first: First,
+    lam: Vector,
+    inverse: Inverse,
+    at: Measured,
+    columns: Index,
+    rule: tuple[float, int, int],
+    report: Report,
+) -> tuple[Matrix, int]:
+    """Preconditioned conjugate gradients for some columns, all in one product; each leaves when it is done or stuck."""
+    tol, limit, done = rule
+    c, whole, steps = at.c.copy(), np.linalg.norm(first.pull, axis=0), 0
+    x, r = at.c[:, columns], at.gradient[:, columns]
+    z = inverse(r, columns)
+    p, slope = z, _dots(r, z)
+    low, lowest, since = x.copy(), np.linalg.norm(r, axis=0), np.zeros(len(columns))
+    while len(columns) and steps < limit:
+        q = product(problem, first.sums, problem.basis.coefficients(p)) + lam[columns] * p
+        alpha = slope / _dots(p, q)
+        x, r, steps = x + alpha * p, r - alpha * q, steps + 1
+        size = np.linalg.norm(r, axis=0)
+        better = size < lowest
+        low, lowest, since = np.where(better, x, low), np.fmin(size, lowest), np.where(better, 0.0, since + 1.0)
+        if report is not None:
+            report(done + steps, float(np.max(size / whole[columns])))
+        stay = (size > AIM * tol * whole[columns]) & (since <= PATIENCE) & (steps < limit)
+        c[:, columns[~stay]] = low[:, ~stay]
+        z = inverse(r, columns)
+        before, slope = slope, _dots(r, z)
+        p = z + (slope / before) * p
+        columns, x, r, p, slope, low, lowest, since = (
+            columns[stay], x[:, stay], r[:, stay], p[:, stay], slope[stay], low[:, stay], lowest[stay], since[stay],
+        )  # fmt: skip
+    return c, steps
+
+
+def _dots(a: Matrix, b: Matrix) -> Vector:
+    return np.asarray(np.einsum("ij,ij->j", a, b))
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposed:
+    """The problem decomposed by one pass: every λ follows.
+
+    Attributes
+    ----------
+    filter : Filter
+        σ², and projections of the targets divided by their scale, of the weighted, centred features.
+    vectors : array of shape (r, r)
+        V, the right singular vectors of the features, where k(X, Z) lives.
+    """
+
+    problem: Problem
+    first: First
+    filter: Filter
+    vectors: ArrayDirect
+
+    def coordinates(self, lam: Vector) -> Matrix:
+        """C, of shape (r, t), for the λ of each target, divided by its scale."""
+        return self._combined(self.filter.factors(lam) * self.filter.projections)
+
+    def _combined(self, C: Matrix) -> Matrix:
+        """V C, in NumPy."""
+        return np.asarray(numbers(self.vectors @ placed(C, self.vectors)))
+
+    def _projected(self, C: Matrix) -> Matrix:
+        """VᵀC, in NumPy."""
+        return np.asarray(numbers(self.vectors.T @ placed(C, self.vectors)))
+
+    def fit(self, shifts: Any, tol: float = 1e-8, reason: str = "asked for") -> InducingFit:
+        """Return the model for one λ, or one for each target: one more pass, and another where a residual is large."""
+        problem, lam = self.problem, shifts_of(shifts, self.problem.Y.shape[1])
+        before = problem.A.passes
+        at, steps = measure(problem, self.first, self.coordinates(lam), lam), 0
+        while not np.all(at.residuals <= tol) and steps < 2:  # what forming the Gram matrix rounded away
+            step = self._combined(self.filter.inverse(lam) * self._projected(at.gradient))
+            at, steps = measure(problem, self.first, at.c + step, lam).or_better(at), steps + 1
+        passes = 1 + problem.A.passes - before
+        condition = _condition(self.filter.squares, lam)
+        return as_fit(problem, self.first, at, lam, ("direct", reason, passes, steps, tol, condition))
+
+    def path(self, alphas: Any) -> RidgePath:
+        """Return the model for every λ with its leave-one-out errors, centres fixed: one more pass."""
+        lam = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+        p, f, basis, scale = self.problem, self.filter, self.problem.basis, self.problem.scale
+        t = len(scale)
+        c = self._combined(f.solution(lam).reshape(basis.rank, len(lam) * t))
+        a = basis.coefficients(c)
+        b = np.tile(p.middle, len(lam))
+        b = b - self.first.sums @ a / p.mass if p.intercept else b
+        loo = self._mean_squares(lam)
+        nu = f.count - float(p.intercept)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # one row and an intercept leave nothing
+            return RidgePath(
+                alphas=lam,
+                singular_values=np.sqrt(f.squares),
+                filter_factors=f.factors(lam),
+                dof=f.dof(lam),
+                coef=a.T.reshape(len(lam), t, basis.m) * scale[:, None],
+                intercept=b.reshape(len(lam), t) * scale,
+                loo=loo * scale**2,
+                gcv=f.gcv(lam) * scale**2,
+                log_marginal_likelihood=f.log_likelihood(lam) - nu * np.log(scale),
+                noise_variance=f.noise(lam) * scale**2,
+            )
+
+    def left_out(self, alphas: Any) -> Iterator[tuple[npt.NDArray[np.intp], Matrix]]:
+        """Yield the numbers of some rows and their leave-one-out errors, of shape (rows, λs, t): one pass over all."""
+        lam = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+        return ((rows, errors * self.problem.scale) for rows, errors in self._scaled_errors(lam))
+
+    def _mean_squares(self, lam: Vector) -> Matrix:
+        """Mean squared leave-one-out errors of the targets divided by their scale, of shape (λs, t)."""
+        total = np.zeros((len(lam), len(self.problem.scale)))
+        for rows, errors in self._scaled_errors(lam):
+            total += np.einsum("i,ilt->lt", self.problem.w[rows], errors**2)
+        return total / self.filter.count
+
+    def _scaled_errors(self, lam: Vector) -> Iterator[tuple[npt.NDArray[np.intp], Matrix]]:
+        p, inverse = self.problem, self.filter.inverse(lam)
+        t = len(p.scale)
+        V, mean = self.vectors, placed(self.first.mean, self.vectors)
+        solution = placed(self.filter.solution(lam).reshape(len(inverse), len(lam) * t), V)
+        weights = placed(inverse, V)
+        for start, stop, K in blocks(p.A):
+            rows = start + np.flatnonzero(p.w[start:stop] > 0)
+            if not len(rows):
+                continue
+            F = (p.basis.features(take(K, rows - start, axis=0)) - mean[:, None]).T @ V
+            errors = p.Y[rows][:, None, :] - numbers(F @ solution).reshape(len(rows), len(lam), t)
+            leverage = p.w[rows][:, None] * (numbers(F**2 @ weights) + float(p.intercept) / p.mass)
+            yield rows, leave_one_out(errors, leverage, p.copies[rows], True)
+
+
+def decompose(problem: Problem) -> Decomposed:
+    first, w = first_pass(problem), problem.w
+    values, V = _eigenvectors(first.gram)
+    squares = np.where(values > len(values) * EPS * np.max(values, initial=0.0), values, 0.0)
+    roots = np.sqrt(squares)[:, None]
+    projected = np.asarray(numbers(V.T @ placed(first.pull, V)))
+    c = np.divide(projected, roots, out=np.zeros_like(projected), where=roots > 0)
+    rest = np.maximum(w @ problem.Y**2 - np.sum(c**2, axis=0), 0.0)
+    there, copies = w > 0, problem.copies
+    logs = float(copies[there] @ np.log(w[there] / copies[there]))
+    kept = Filter(squares, c, rest, float(copies.sum()), problem.mass, problem.intercept, logs)
+    return Decomposed(problem, first, kept, V)
+
+
+def _eigenvectors(gram: ArrayDirect) -> tuple[Vector, ArrayDirect]:
+    """Eigenvalues in NumPy and eigenvectors where the matrix lives, in descending order."""
+    if not len(gram):
+        return np.zeros(0), gram
+    if not on_host(gram):
+        values, V = eigh(gram)
+        return values[::-1], array_namespace(V).flip(V, axis=1)
+    values, V = scipy.linalg.eigh(gram, lower=True, overwrite_a=True, check_finite=False)
+    return values[::-1], V[:, ::-1]
+
+
+def _condition(squares: Vector, lam: Vector) -> float | None:
+    if not np.all(lam > 0) or not len(squares):
+        return None
+    return float(np.max((squares.max() + lam) / (squares.min() + lam)))
+
 
 METHODS = ("auto", "direct", "cg")
 EVALUATION = 100  # a value of the kernel in a product takes as long as so many operations of BLAS
@@ -188,7 +1084,7 @@ def choose_method(
     written, eigen = (CARD_WRITTEN, CARD_EIGEN) if card else (WRITTEN, EIGEN)
     each = 2 * (EVALUATION + 2 * t) if resident and not card else written + 4 * t
     direct = n * m * (2 * m + 2 * written) + eigen * m**3
-    steps, sample = (ITERATIONS, ROWS * m) if n > ROWS * m else (1, n)
+    steps, sample = (ITERATIONS, ROWS_CG * m) if n > ROWS_CG * m else (1, n)
     cg = n * m * (written + steps * each) + (2 * sample + m) * m**2
     way = "direct" if direct <= cg else "cg"
     return way, f"{n} rows and {m} centres take {direct:.1e} operations directly and some {cg:.1e} by iteration"

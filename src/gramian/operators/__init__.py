@@ -4,11 +4,8 @@ from gramian.operators.base import Operator, Transposed
 from gramian.operators.compose import Centred, Gram, Known, Multiple, RowWeighted, Scaled, Shifted
 from gramian.operators.data import Data
 from gramian.operators.feature_space import FeatureCentred
-from gramian.operators.genotype import GenotypeOperator
-from gramian.operators.genotype_device import DeviceGenotypeOperator, genotype_operator
-from gramian.operators.kernel import KernelOperator
-from gramian.operators.kernel_choice import kernel_device, kernel_operator
-from gramian.operators.kernel_device import DeviceKernelOperator
+from gramian.operators.genotype import DeviceGenotypeOperator, GenotypeOperator, genotype_operator
+from gramian.operators.kernel import DeviceKernelOperator, KernelOperator, kernel_device, kernel_operator
 
 __all__ = [
     "Centred",

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from gramian.compute import reference, sparse
-from gramian.compute.devices import describe, is_tensor
-from gramian.compute.loops import dense_loops
+from gramian.compute.devices import dense_loops, describe, is_tensor
 from gramian.operators.base import Operator
 from gramian.sources import Source, memory_budget, open_source
 

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from gramian.compute import tiles
 from gramian.compute.devices import refuse_beyond_device
-from gramian.operators.base import Operator
+from gramian.operators.base import Factored, Operator, factored
 from gramian.operators.compose import _Composed
-from gramian.operators.factoring import Factored, factored
 from gramian.operators.kernel import KernelOperator
 
 __all__ = ["FeatureCentred"]
@@ -107,7 +106,7 @@ class FeatureCentred(_Composed):
         return tile
 
     def factored(self, shift: float, dtype: Any = np.float64) -> Factored:
-        """(A + λI)⁻¹ by a Cholesky factor on a device: :func:`gramian.operators.factoring.factored`."""
+        """(A + λI)⁻¹ by a Cholesky factor on a device: :func:`gramian.operators.base.factored`."""
         return factored(self, shift, dtype)
 
     def diagonal(self) -> Array:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gramian.persistence._arrays import TENSOR_TYPES, read_dtype
-from gramian.persistence._container import Header
-from gramian.persistence._registry import CLASSES
-from gramian.persistence._state import parameters_of
+from gramian.persistence.container import Header
+from gramian.persistence.encode import TENSOR_TYPES, parameters_of, read_dtype
+from gramian.persistence.registry import CLASSES
 
 __all__ = ["ModelFile", "Stored", "summary_of"]
 

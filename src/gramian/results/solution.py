@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.results.shown import Shown
+from gramian.results.certificate import Shown
 
 __all__ = ["Residual", "Solution"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.results.shown import Shown
+from gramian.results.certificate import Shown
 
 __all__ = ["Certificate", "Spectrum"]
 

@@ -2,12 +2,12 @@
 
 from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
 from gramian.sources.base import Block, Source, memory_budget
-from gramian.sources.files import MemmapSource, NpySource
-from gramian.sources.mapped import MappedSource, mapped
+from gramian.sources.extras import write_parquet
+from gramian.sources.npy import MemmapSource, NpySource
 from gramian.sources.opening import open_source
 from gramian.sources.plink import Genotypes
 from gramian.sources.tables import Table, read_table
-from gramian.sources.writing import write_parquet
+from gramian.sources.views import MappedSource, mapped
 
 __all__ = [
     "Block",

@@ -11,18 +11,16 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 
-from gramian.sources._kinds import check_content, split_dataset, suffix_of
-from gramian.sources.annotated import open_h5ad
-from gramian.sources.archives import open_mtx, open_npz
-from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
+from gramian.sources.anndata import open_h5ad
+from gramian.sources.arrays import DenseSource, SparseSource, TensorSource, frame_names, frame_to_array, is_frame
 from gramian.sources.base import Source
-from gramian.sources.files import MemmapSource, NpySource
-from gramian.sources.frames import frame_names, frame_to_array, is_frame
+from gramian.sources.columns import TABULAR, open_tabular, telling
 from gramian.sources.hdf5 import open_hdf5
+from gramian.sources.kinds import check_content, split_dataset, suffix_of
+from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz
 from gramian.sources.plink import open_bed
-from gramian.sources.standard_input import spool_standard_input
-from gramian.sources.tabular import TABULAR, open_tabular, telling
-from gramian.sources.zarr_arrays import is_zarr, open_zarr
+from gramian.sources.stdin import spool_standard_input
+from gramian.sources.zarr import is_zarr, open_zarr
 
 __all__ = ["CONTAINERS", "READERS", "open_file", "open_source"]
 

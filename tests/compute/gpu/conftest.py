@@ -44,7 +44,7 @@ def interpreter() -> Iterator[None]:
         pytest.skip("triton is not installed (gramian[gpu])")
     if torch.cuda.is_available():
         pytest.skip("the kernels are compiled for the card here")
-    from gramian.compute.gpu._launch import interpreted
+    from gramian.compute.gpu.launch import interpreted
 
     with interpreted():
         yield

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from gramian.compute.gpu.cholesky import BlockCholesky, NotDefinite, block_size, nbytes  # noqa: E402
+from gramian.compute.gpu.cholesky import BlockCholesky, NotDefinite, block_size, nbytes
 
 CPU = torch.device("cpu")
 

@@ -7,11 +7,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from gramian.compute import reference  # noqa: E402
-from gramian.compute.devices import host, put  # noqa: E402
-from gramian.compute.gpu import dense  # noqa: E402
-from gramian.compute.moments import block_moments  # noqa: E402
-from pretend import card  # noqa: E402
+from gramian.compute import reference
+from gramian.compute.devices import host, put
+from gramian.compute.gpu import dense
+from gramian.compute.moments import block_moments
+from pretend import card
 
 LIKE = torch.zeros(1, 1, dtype=torch.float64)
 

@@ -15,9 +15,9 @@ from gramian.operators import DeviceGenotypeOperator, GenotypeOperator
 from gramian.sources.plink import Genotypes
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from gramian.compute.gpu import _launch as launch  # noqa: E402
-from gramian.compute.gpu import _packed_tensor as tensor  # noqa: E402
-from gramian.compute.gpu import genotypes as loops  # noqa: E402
+from gramian.compute.gpu import genotypes as loops
+from gramian.compute.gpu import genotypes as tensor
+from gramian.compute.gpu import launch
 
 INTERPRETED = launch._installed() and not torch.cuda.is_available()
 has_triton = pytest.mark.skipif(not INTERPRETED, reason="Triton is not installed, or compiles for the card here")

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu
 @pytest.mark.usefixtures("interpreter")
 @pytest.mark.parametrize(("tol", "modes"), [(1e-4, ["fast", "accurate", "double"]), (1e-6, ["accurate", "double"])])
 def test_the_tolerance_chooses_the_modes(monkeypatch: pytest.MonkeyPatch, tol: float, modes: list[str]) -> None:
-    monkeypatch.setattr("gramian.estimators._kernel_fitting.DENSE", 50)
+    monkeypatch.setattr("gramian.kernel_pca.solve.DENSE", 50)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 8))[rng.integers(0, 6, 150)] * 1.2 + 0.5 * rng.normal(size=(150, 8))
     exact = KernelPCA(4, kernel=Gaussian(0.06), eigen_solver="dense").fit(X)

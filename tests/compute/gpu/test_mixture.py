@@ -9,10 +9,10 @@ from scipy.special import logsumexp
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from gramian.compute import mixture as cpu  # noqa: E402
-from gramian.compute.gpu import mixture as gpu  # noqa: E402
-from gramian.compute.mixture import Components, Sums  # noqa: E402
-from oracles import Array  # noqa: E402
+from gramian.compute import mixture as cpu
+from gramian.compute.gpu import mixture as gpu
+from gramian.compute.mixture import Components, Sums
+from oracles import Array
 
 TIGHT, ACCURATE = 1e-12, 2e-6
 

@@ -11,14 +11,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from gramian.compute import reference  # noqa: E402
-from gramian.compute.genotypes import pack  # noqa: E402
-from gramian.compute.gpu import cholesky, dense, genotypes, tiles, uploads  # noqa: E402
-from gramian.kernels import Gaussian, Kernel, Laplacian, Matern, Polynomial, Sigmoid  # noqa: E402
-from gramian.operators import DeviceGenotypeOperator  # noqa: E402
-from gramian.sources import DenseSource  # noqa: E402
-from gramian.sources.devices import StreamedSource  # noqa: E402
-from gramian.sources.plink import Genotypes  # noqa: E402
+from gramian.compute import reference
+from gramian.compute.genotypes import pack
+from gramian.compute.gpu import cholesky, dense, genotypes, tiles, uploads
+from gramian.kernels import Gaussian, Kernel, Laplacian, Matern, Polynomial, Sigmoid
+from gramian.operators import DeviceGenotypeOperator
+from gramian.sources import DenseSource
+from gramian.sources.devices import StreamedSource
+from gramian.sources.plink import Genotypes
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card")
 

@@ -12,14 +12,15 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from gramian.compute import cpu, reference  # noqa: E402
-from gramian.compute import genotypes as cpu_genotypes  # noqa: E402
-from gramian.compute import mixture as cpu_mixture  # noqa: E402
-from gramian.compute import tiles as cpu_tiles  # noqa: E402
-from gramian.compute.devices import host  # noqa: E402
-from gramian.compute.gpu import dense, genotypes, mixture, tiles  # noqa: E402
-from gramian.compute.mixture_ways import Components  # noqa: E402
-from gramian.kernels import Gaussian, Laplacian, Matern  # noqa: E402
+from gramian.compute import dense as cpu
+from gramian.compute import genotypes as cpu_genotypes
+from gramian.compute import mixture as cpu_mixture
+from gramian.compute import reference
+from gramian.compute import tiles as cpu_tiles
+from gramian.compute.devices import host
+from gramian.compute.gpu import dense, genotypes, mixture, tiles
+from gramian.compute.mixture import Components
+from gramian.kernels import Gaussian, Laplacian, Matern
 
 MODES = {"fast": ("float32", 5e-4), "accurate": ("float32", None), "double": ("float64", None)}
 BOUNDS = {"fast": 5e-4, "accurate": 2e-6, "double": 1e-12}

@@ -10,10 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from gramian.compute import tiles as cpu  # noqa: E402
-from gramian.compute.gpu import _launch, _precision, tiles  # noqa: E402
-from gramian.compute.gpu._points import Frame, layout  # noqa: E402
-from gramian.kernels import (  # noqa: E402
+from gramian.compute import tiles as cpu
+from gramian.compute.gpu import launch as _launch
+from gramian.compute.gpu import precision as _precision
+from gramian.compute.gpu import tiles
+from gramian.compute.gpu.points import Frame, layout
+from gramian.kernels import (
     AdditiveChi2,
     Chi2,
     Cosine,
@@ -143,7 +145,8 @@ def test_symmetric_tiles_serve_twice(
 ) -> None:
     """Blocks wrapped around, for odd and even numbers of them, with sums that are flushed often."""
     if _launch.triton_for(torch.zeros(1, device=implementation)):
-        from gramian.compute.gpu import _products, _triton_tiles
+        from gramian.compute.gpu import triton_tiles as _products
+        from gramian.compute.gpu import triton_tiles as _triton_tiles
 
         monkeypatch.setattr(_products, "SMALL", 0)
         monkeypatch.setattr(_triton_tiles, "FLUSH", 128)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramian.display.report.cells import as_json, exact, guarded, isolated, plain, short, shown
+from gramian.display.report.blocks import as_json, exact, guarded, isolated, plain, short, shown
 
 FORMULA = tuple("=+-@＝＋－＠\t\r\n")
 

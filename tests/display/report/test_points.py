@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gramian.display.report import points as module
-from gramian.display.report.points import Points, encode
+from gramian.display.report import cloud as module
+from gramian.display.report.cloud import Points, encode
 
 TYPES = {"f4": "<f4", "f8": "<f8", "u1": "<u1", "u2": "<u2"}
 

@@ -8,8 +8,6 @@ from scipy.special import ndtri
 from sklearn.metrics import r2_score
 
 from gramian import PCA, GaussianMixture, KernelRidge, Ridge, RidgeCV, rank_advice
-from gramian.analysis.mixtures import select_mixture
-from gramian.analysis.subspaces import procrustes
 from gramian.display.report import (
     CertificateBlock,
     Cloud,
@@ -25,9 +23,11 @@ from gramian.display.report import (
     regression_report,
     render,
 )
-from gramian.display.report.words import in_words
+from gramian.display.report.blocks import in_words
 from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import Binned, Censored, compare, fit
+from gramian.mixture.choose import select_mixture
+from gramian.pca.subspaces import procrustes
 from gramian.results import Certificate, Optimum, Residual
 
 pytest.importorskip("bokeh", reason="a report needs Bokeh: pip install 'gramian[report]'")

@@ -11,9 +11,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from gramian import PCA, rank_advice
-from gramian.analysis.rank_choice import RankAdvice
 from gramian.display import ReconstructionDisplay, ScoreDisplay, ScreeDisplay
-from gramian.display.style import GRID, PALETTE, new_axes
+from gramian.display.base import GRID, PALETTE, new_axes
+from gramian.pca.rank import RankAdvice
 
 __all__ = ["digit_images", "digit_names", "digit_rank", "digit_scores", "iris"]
 

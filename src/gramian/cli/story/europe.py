@@ -6,9 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gramian import GenotypePCA
-from gramian.analysis.subspaces import Procrustes, procrustes
 from gramian.display import MapDisplay
 from gramian.genetics.countries import simulate_europe
+from gramian.pca.subspaces import Procrustes, procrustes
 
 __all__ = ["europe"]
 

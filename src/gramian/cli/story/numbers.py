@@ -11,9 +11,9 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.preprocessing import StandardScaler
 
 from gramian import PCA, GaussianMixture, KernelPCA
-from gramian.analysis.tracy_widom import tracy_widom_quantile
 from gramian.cli.story.likelihoods import COUNTS, EDGES, coin, crabs
-from gramian.likelihood.mixture import Bins
+from gramian.mixture.binned import Bins
+from gramian.pca.tracy_widom import tracy_widom_quantile
 
 __all__ = ["Number", "published_numbers"]
 

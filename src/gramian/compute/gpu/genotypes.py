@@ -1,44 +1,410 @@
-"""Products with packed genotypes on a device, four of them in a byte: decoded where they are multiplied.
-
-With z = a g + b where a genotype g was seen and 0 where it is missing, as :class:`gramian.compute.genotypes.Decoder`
-has it. On a card the other factor is split into two half-precision parts ("accurate", relative error at most 2e-6) or
-rounded to one ("fast", 5e-4) for the tensor cores; float64 ("double"), and everything without Triton, is decoded in
-tiles and multiplied by torch. Sums over samples or SNPs are taken of a few thousand terms each, and these in float64.
-"""
+"""Packed genotypes multiplied by tensor cores: the other factor in half-precision parts, and the kernels' tiles."""
 
 from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from gramian.compute.gpu._launch import triton_for
-from gramian.compute.gpu._packed_counts import sample_counts, snp_counts
-from gramian.compute.gpu._packed_plain import TILE_BYTES, decoded, exactly, plain_adjoint, plain_product
-from gramian.compute.gpu._packed_tensor import (
-    COLUMNS,
-    PART_BYTES,
-    PART_SNPS,
-    PARTS,
-    Factor,
-    padded,
-    samples_factor,
-    tensor_adjoint,
-    tensor_product,
-)
+from gramian.compute.gpu.dense import every_digit
+from gramian.compute.gpu.launch import triton_for
 
 __all__ = [
+    "ADJOINT",
+    "COLUMNS",
     "ERRORS",
+    "PARTS",
+    "PART_BYTES",
+    "PART_SNPS",
+    "PRODUCT",
+    "TILE_BYTES",
+    "Factor",
+    "Tiles",
     "adjoint",
+    "by_bytes",
     "decoded",
     "exactly",
     "factor",
+    "kernels",
     "mode_for",
+    "padded",
+    "plain_adjoint",
+    "plain_product",
     "product",
+    "reach",
     "sample_counts",
+    "samples_factor",
     "snp_counts",
+    "tensor_adjoint",
+    "tensor_product",
     "triton_for",
     "working_bytes",
 ]
+
+TILE_BYTES = 2**26  # of genotypes decoded together
+SAMPLES = 512  # bytes of a SNP decoded together: sums over more than four times as many samples are in float64
+SNPS = 2048  # decoded together, at most: likewise
+
+
+def decoded(packed: Tensor, line: Tensor, dtype: torch.dtype) -> Tensor:
+    """Standardised genotypes of shape (p, 4·width), a G + b S with G the copies and S whether there is a call.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gramian.compute.gpu.genotypes import decoded
+    >>> packed = torch.tensor([[0b11_10_01_00]], dtype=torch.uint8)
+    >>> decoded(packed, torch.tensor([[1.0, -1.0]], dtype=torch.float64), torch.float32)
+    tensor([[ 1.,  0.,  0., -1.]])
+    """
+    p, width = packed.shape
+    codes = torch.stack([(packed >> shift) & 3 for shift in (0, 2, 4, 6)], dim=2).view(p, 4 * width)
+    a, b = line[:, :1], line[:, 1:]
+    table = torch.cat([2 * a + b, torch.zeros_like(a), a + b, b], dim=1).to(dtype)
+    return torch.gather(table, 1, codes.long())
+
+
+def _tiles(packed: Tensor, itemsize: int) -> tuple[list[slice], list[slice]]:
+    """Spans of SNPs and of bytes that are decoded together."""
+    p, width = packed.shape
+    many = min(SAMPLES, width)
+    rows = max(1, min(SNPS, TILE_BYTES // (4 * many * (itemsize + 8))))
+    return [slice(i, min(i + rows, p)) for i in range(0, p, rows)], [
+        slice(i, min(i + many, width)) for i in range(0, width, many)
+    ]
+
+
+def plain_adjoint(packed: Tensor, line: Tensor, U: Tensor) -> Tensor:
+    """Decode tiles and multiply them by torch, in the dtype of U."""
+    out = torch.zeros((packed.shape[0], U.shape[1]), dtype=torch.float64, device=packed.device)
+    rows, spans = _tiles(packed, U.element_size())
+    for at in rows:
+        for span in spans:
+            part = U[4 * span.start : 4 * span.stop]
+            Z = decoded(packed[at, span], line[at], U.dtype)
+            out[at] += exactly(Z[:, : len(part)], part)
+    return out
+
+
+def plain_product(packed: Tensor, line: Tensor, W: Tensor, out: Tensor) -> Tensor:
+    rows, spans = _tiles(packed, W.element_size())
+    for at in rows:
+        for span in spans:
+            Z = decoded(packed[at, span], line[at], W.dtype)
+            out[4 * span.start : 4 * span.stop] += exactly(Z.T, W[at])
+    return out
+
+
+def exactly(A: Tensor, B: Tensor) -> Tensor:
+    """A B with all the bits of its dtype, whatever torch has been allowed to leave out."""
+    with every_digit():
+        return A @ B
+
+
+PARTS = {"fast": 1, "accurate": 2}
+COLUMNS = 64  # multiplied at once, at most
+LEAST = 16  # at least: the smallest tile of a tensor core
+LARGEST = 14  # the power of two that half-precision columns are scaled to, a quarter of what they can hold
+GRIDS = (2.0**3, 2.0**-9)  # what two parts are multiples of, each 11 bits: their sums over a tile are exact
+PART_BYTES = 8192  # of SNPs, summed in float32 before the sums are added in float64
+PART_SNPS = 8192  # summed likewise
+PROGRAMS = 512  # that a card has work for: fewer SNPs are summed where there are fewer samples
+
+
+@cache
+def kernels() -> Any:
+    """The kernels, which load Triton."""
+    return importlib.import_module("gramian.compute.gpu.triton_genotypes")
+
+
+class Tiles(NamedTuple):
+    """Sizes of a kernel's tiles: SNPs, bytes, and what the compiler is told."""
+
+    snps: int
+    bytes: int
+    warps: int
+    stages: int
+
+
+# of each direction, by the columns there are
+ADJOINT = {16: Tiles(128, 64, 8, 3), 32: Tiles(128, 64, 8, 3), 64: Tiles(64, 32, 4, 3), 128: Tiles(64, 32, 4, 2)}
+PRODUCT = {16: Tiles(64, 128, 8, 3), 32: Tiles(64, 128, 8, 3), 64: Tiles(128, 64, 4, 3), 128: Tiles(64, 64, 8, 2)}
+ASSEMBLY = torch.version.hip is None  # two genotypes in a word are decoded at once, in the words of CUDA
+
+
+class Factor(NamedTuple):
+    """Columns that packed genotypes are multiplied by: half-precision parts of them, scaled, and sums over tiles.
+
+    Attributes
+    ----------
+    parts : Tensor of shape (rows, C)
+        Half-precision columns times ``scale``: the first parts of all, then the second ones, then zeros.
+    scale : Tensor of shape (c,)
+        Powers of two.
+    sums : Tensor of shape (tiles, C)
+        Of the parts, over the rows of each tile.
+    """
+
+    parts: Tensor
+    scale: Tensor
+    sums: Tensor
+
+
+def padded(columns: int) -> int:
+    """Columns up to the next power of two."""
+    return max(LEAST, 1 << (columns - 1).bit_length())
+
+
+def _halves(X: Tensor, rows: int, mode: str, scale: Tensor, grids: tuple[float, ...] | None = None) -> Tensor:
+    """X times scale in half-precision parts, side by side, with zeros below and beside; multiples of grids if given."""
+    n, c = X.shape
+    parts = torch.zeros((rows, padded(PARTS[mode] * c)), dtype=torch.float16, device=X.device)
+    left = X * scale
+    for i in range(PARTS[mode]):
+        parts[:n, i * c : (i + 1) * c] = left if grids is None else (left / grids[i]).round_() * grids[i]
+        left = left - parts[:n, i * c : (i + 1) * c]
+    return parts
+
+
+def _scale(*largest: Tensor) -> Tensor:
+    """Powers of two that bring columns with these largest entries into the range of half precision."""
+    exponent = torch.frexp(torch.stack(largest).amax(dim=0).float())[1].clamp(min=-100)
+    return torch.ldexp(torch.ones_like(exponent, dtype=torch.float64), LARGEST - exponent)
+
+
+def samples_factor(U: Tensor, width: int, mode: str) -> Factor:
+    """Columns over samples, with their sums over the bytes of a tile.
+
+    Tensor cores cut off what is small beside the largest number in a sum, so that columns of very unequal entries lose
+    digits in them. Two parts are therefore whole multiples of two grids: a tile's sums of them are whole numbers below
+    2²⁴, which float32 holds exactly, however it rounds. What is lost is the second grid, 2⁻²² of the largest entry.
+    """
+    tile = ADJOINT[padded(PARTS[mode] * U.shape[1])].bytes
+    scale = _scale(U.abs().amax(dim=0))
+    X, grids = U.float() if U.dtype == torch.float64 else U, GRIDS if PARTS[mode] == len(GRIDS) else None
+    parts = _halves(X, -(-width // tile) * 4 * tile, mode, scale.float(), grids)
+    sums = parts.view(-1, 4 * tile, parts.shape[1]).sum(dim=1, dtype=torch.float64).float()
+    return Factor(parts, scale, sums)
+
+
+def _joined(sums: Tensor, scale: Tensor) -> Tensor:
+    """Sums of parts as sums of columns, in float64."""
+    c = len(scale)
+    total = sums[:, :c].double()
+    if sums.shape[1] >= 2 * c:  # zeros where there is but one part
+        total += sums[:, c : 2 * c]
+    return total.div_(scale)
+
+
+def _levels_line(line: Tensor) -> Tensor:
+    """α, β and μ of z = α(f − μ) + βm with f = (3 − g)/2, ¾ where missing, and m = 2 there: μ is where z = 0."""
+    a, b = line[:, 0], line[:, 1]
+    mu = torch.where(a == 0, 0.0, 1.5 + 0.5 * b / torch.where(a == 0, 1.0, a))
+    return torch.stack([-2 * a, -(1.5 * a + b) / 2, mu], dim=1)
+
+
+def _constant(line: Tensor) -> Tensor:
+    """The part of z that is the same for all genotypes: none, unless the line is flat and never 0."""
+    return torch.where(line[:, 0] == 0, line[:, 1], 0.0)
+
+
+def by_bytes(packed: Tensor) -> Tensor:
+    """Rows whose bytes lie one after another, which is how the kernels read them: a copy where they do not."""
+    return packed if packed.stride(1) == 1 else packed.contiguous()
+
+
+def reach(packed: Tensor) -> tuple[int, int]:
+    """Bytes from row to row, and how many may be read: to a multiple of 16 where the rows are padded so far."""
+    width, stride = packed.shape[1], packed.stride(0) if packed.shape[0] > 1 else packed.shape[1]
+    reach = -(-width // 16) * 16
+    return stride, reach if stride >= reach and stride % 16 == 0 else width
+
+
+def tensor_adjoint(packed: Tensor, line: Tensor, U: Factor, missing: bool) -> Tensor:
+    """Zᵀ U in float64: parts of PART_BYTES bytes each, added up."""
+    packed = by_bytes(packed)
+    p, width = packed.shape
+    C = U.parts.shape[1]
+    tiles = ADJOINT[C]
+    stride, limit = reach(packed)
+    parts = -(-width // PART_BYTES)
+    out = torch.empty((parts, p, C), dtype=torch.float32, device=packed.device)
+    levels = _levels_line(line)
+    rounded = levels.float()
+    with torch.cuda.device_of(packed):
+        kernels().adjoint_kernel[(-(-p // tiles.snps), parts)](
+            packed,
+            stride,
+            U.parts,
+            U.sums,
+            rounded,
+            out,
+            p,
+            limit,
+            C=C,
+            BP=tiles.snps,
+            BB=tiles.bytes,
+            PART=PART_BYTES,
+            MISSING=missing,
+            ASM=ASSEMBLY and packed.is_cuda,
+            STAGES=tiles.stages,
+            num_warps=tiles.warps,
+        )
+    # what rounding μ has taken off too much or too little of every sample
+    flat = _constant(line) + levels[:, 0] * (rounded[:, 2] - levels[:, 2])
+    flat = flat[:, None] * U.sums.sum(dim=0, dtype=torch.float64)
+    return _joined(out.sum(dim=0, dtype=torch.float64) + flat, U.scale)
+
+
+def _parted(p: int, width: int, tiles: Tiles) -> tuple[int, int]:
+    """How many sums p SNPs are shared out to, and the SNPs of each."""
+    programs = 2 * -(-width // tiles.bytes)
+    parts = max(-(-p // PART_SNPS), min(-(-p // PROGRAMS), -(-PROGRAMS // programs)))
+    part = -(-p // (parts * tiles.snps)) * tiles.snps
+    return -(-p // part), part
+
+
+def tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing: bool, out: Tensor) -> None:
+    """Add Z W to out: parts of PART_SNPS SNPs each, added up in float64."""
+    packed = by_bytes(packed)
+    p, width = packed.shape
+    levels = _levels_line(line)
+    A, B = levels[:, :1] * W, levels[:, 1:2] * W
+    scale = _scale(A.abs().amax(dim=0), B.abs().amax(dim=0))
+    C = padded(PARTS[mode] * W.shape[1])
+    tiles = PRODUCT[C]
+    parts, part = _parted(p, width, tiles)
+    a = _halves(A, parts * part, mode, scale)
+    b = _halves(B, parts * part, mode, scale) if missing else a
+    mu = torch.nn.functional.pad(levels[:, 2], (0, parts * part - p))
+    sums = (mu[:, None] * a).view(-1, tiles.snps, C).sum(dim=1)
+    rounded = sums.float()
+    stride, limit = reach(packed)
+    found = torch.empty((parts, 4 * width, C), dtype=torch.float32, device=packed.device)
+    with torch.cuda.device_of(packed):
+        kernels().product_kernel[(-(-width // tiles.bytes), 2, parts)](
+            packed,
+            stride,
+            a,
+            b,
+            rounded,
+            found,
+            p,
+            limit,
+            width,
+            part,
+            C=C,
+            BP=tiles.snps,
+            BB=tiles.bytes,
+            MISSING=missing,
+            ASM=ASSEMBLY and packed.is_cuda,
+            STAGES=tiles.stages,
+            num_warps=tiles.warps,
+        )
+    for sums_of_part in found:
+        out += _joined(sums_of_part, scale)
+    out += _joined((rounded - sums).sum(dim=0)[None, :], scale) + _constant(line) @ W.double()
+
+
+STEPS = 63  # sums of four bits that a byte holds
+
+
+def snp_counts(packed: Tensor, kept: Tensor | None, n: int) -> Tensor:
+    """Two A1, one, none and missing among the n samples kept (of a mask of 4·width; the first n for None), by SNP.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gramian.compute.gpu.genotypes import snp_counts
+    >>> snp_counts(torch.tensor([[0b11_10_01_00]], dtype=torch.uint8), None, 3)
+    tensor([[1, 1, 0, 1]])
+    """
+    width = packed.shape[1]
+    if kept is None:
+        kept = torch.arange(4 * width, device=packed.device) < n
+    places = torch.tensor([1, 4, 16, 64], dtype=torch.uint8, device=packed.device)
+    mask = (kept.view(width, 4).to(torch.uint8) * places).sum(dim=1, dtype=torch.uint8)
+    found = (_tensor_snp_counts if triton_for(packed) else _plain_snp_counts)(packed, mask).long()
+    missing, one, none = found.unbind(dim=1)
+    return torch.stack([n - missing - one - none, one, none, missing], dim=1)
+
+
+def _tensor_snp_counts(packed: Tensor, mask: Tensor) -> Tensor:
+    packed = by_bytes(packed)
+    p, width = packed.shape
+    stride, limit = reach(packed)
+    rows, span = 8, 256
+    keep = torch.zeros(-(-width // span) * span, dtype=torch.uint8, device=packed.device)
+    keep[:width] = mask
+    out = torch.empty((p, 3), dtype=torch.int32, device=packed.device)
+    grid = (-(-p // rows),)
+    with torch.cuda.device_of(packed):
+        kernels().snp_counts_kernel[grid](packed, stride, keep, out, p, limit, width, BR=rows, BB=span, STEPS=STEPS)
+    return out
+
+
+@cache
+def _bits(device: torch.device) -> Tensor:
+    """How many bits of each byte are set."""
+    return torch.tensor([value.bit_count() for value in range(256)], dtype=torch.uint8, device=device)
+
+
+def _kinds(packed: Tensor, mask: Tensor | int) -> tuple[Tensor, Tensor, Tensor]:
+    """Missing, one copy and none, each as bits 0, 2, 4 and 6 of bytes."""
+    low, high = packed & mask, (packed >> 1) & mask
+    both = low & high
+    return low ^ both, high ^ both, both
+
+
+def _plain_snp_counts(packed: Tensor, mask: Tensor) -> Tensor:
+    rows = max(1, TILE_BYTES // (16 * packed.shape[1]))
+    bits = _bits(packed.device)
+    parts = [
+        torch.stack([bits[kind.int()].sum(dim=1, dtype=torch.int64) for kind in _kinds(part, mask)], dim=1)
+        for part in torch.split(packed, rows)
+    ]
+    return torch.cat(parts)
+
+
+def sample_counts(packed: Tensor) -> Tensor:
+    """Two A1, one, none and missing among the SNPs, for each of the 4·width samples.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gramian.compute.gpu.genotypes import sample_counts
+    >>> sample_counts(torch.tensor([[0b11_10_01_00]], dtype=torch.uint8)).tolist()
+    [[1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]
+    """
+    p = packed.shape[0]
+    found = (_tensor_sample_counts if triton_for(packed) else _plain_sample_counts)(packed).long()
+    missing, one, none = found
+    return torch.stack([p - missing - one - none, one, none, missing], dim=1)
+
+
+def _tensor_sample_counts(packed: Tensor) -> Tensor:
+    packed = by_bytes(packed)
+    p, width = packed.shape
+    stride, limit = reach(packed)
+    rows, span, steps = 8, 128, 128
+    out = torch.zeros((3, 4 * width), dtype=torch.int32, device=packed.device)
+    grid = (-(-width // span), -(-p // (rows * steps)))
+    with torch.cuda.device_of(packed):
+        kernels().sample_counts_kernel[grid](packed, stride, out, p, limit, width, BR=rows, BB=span, STEPS=steps)
+    return out
+
+
+def _plain_sample_counts(packed: Tensor) -> Tensor:
+    out = torch.zeros((3, packed.shape[1], 4), dtype=torch.int64, device=packed.device)
+    for part in torch.split(packed, max(1, TILE_BYTES // (16 * packed.shape[1]))):
+        for i, kind in enumerate(_kinds(part, 0x55)):
+            for lane in range(4):
+                out[i, :, lane] += ((kind >> (2 * lane)) & 1).sum(dim=0, dtype=torch.int64)
+    return out.view(3, -1)
+
 
 ERRORS = {"fast": 5e-4, "accurate": 2e-6, "double": 2.0**-52}
 

@@ -19,9 +19,9 @@ import numpy.typing as npt
 import torch
 
 from gramian.compute.devices import refuse_beyond_device
-from gramian.compute.gpu import _mixture_torch as plain
-from gramian.compute.gpu._launch import triton_for
-from gramian.compute.mixture_ways import Components, Expanded, Sums, Whitened
+from gramian.compute.gpu import mixture_torch as plain
+from gramian.compute.gpu.launch import triton_for
+from gramian.compute.mixture import Components, Expanded, Sums, Whitened
 
 __all__ = ["ACCURATE", "Way", "describe", "expectation", "log_densities", "way_of", "weighted_sums"]
 
@@ -182,7 +182,7 @@ def _programs(tiles: int, device: torch.device) -> int:
 
 
 def _kernels() -> Any:
-    return importlib.import_module("gramian.compute.gpu._triton_mixture")
+    return importlib.import_module("gramian.compute.gpu.triton_mixture")
 
 
 def _single(T: torch.dtype) -> dict[str, Any]:

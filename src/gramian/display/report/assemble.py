@@ -8,11 +8,23 @@ from typing import Any, Required, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.report.blocks import Block, CertificateBlock, DataTable, Facts, Report, Section, Text
-from gramian.display.report.cells import short, shown
-from gramian.display.report.facts import DataFacts, Run, versions
-from gramian.display.report.points import is_text
-from gramian.display.report.words import Proof, verdict
+from gramian.display.report.blocks import (
+    Block,
+    CertificateBlock,
+    DataFacts,
+    DataTable,
+    Facts,
+    Proof,
+    Report,
+    Run,
+    Section,
+    Text,
+    short,
+    shown,
+    verdict,
+    versions,
+)
+from gramian.display.report.cloud import is_text
 
 __all__ = ["Common", "assemble", "colours", "feature_names_of", "matrix", "unique_names"]
 

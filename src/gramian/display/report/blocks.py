@@ -2,18 +2,382 @@
 
 from __future__ import annotations
 
+import html
+import json
+import math
+import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 import numpy as np
 
-from gramian.display.report.cells import exact, guarded, is_missing, isolated, short, shown
-from gramian.display.report.facts import DataFacts, Run
-from gramian.display.report.words import Proof, in_words
+from gramian.results import Certificate, Optimum, Residual
 
-__all__ = ["Block", "CertificateBlock", "DataTable", "Facts", "Figure", "Page", "Report", "Row", "Section", "Text"]
+__all__ = [
+    "Block",
+    "CertificateBlock",
+    "DataFacts",
+    "DataTable",
+    "Facts",
+    "Figure",
+    "Page",
+    "Proof",
+    "Report",
+    "Row",
+    "Run",
+    "Section",
+    "Text",
+    "as_json",
+    "count",
+    "exact",
+    "guarded",
+    "in_words",
+    "is_missing",
+    "isolated",
+    "plain",
+    "short",
+    "shown",
+    "verdict",
+    "versions",
+]
+
+PACKAGES = ("gramian", "numpy", "scipy", "scikit-learn", "bokeh")
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What was fitted on.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file or data set.
+    rows, columns : int
+        Its size, as fitted.
+    checksum : str
+        SHA-256 of the input, in hexadecimal digits; "" where there is none.
+    notes : sequence of str
+        What was found and done while reading.
+
+    Examples
+    --------
+    >>> from gramian.display.report import DataFacts
+    >>> DataFacts("wine.csv", 178, 13).size
+    '178 rows × 13 columns'
+    """
+
+    name: str
+    rows: int
+    columns: int
+    checksum: str = ""
+    notes: Sequence[str] = ()
+
+    @property
+    def size(self) -> str:
+        """The size in words."""
+        return f"{self.rows:,} row{'s' * (self.rows != 1)} × {self.columns:,} column{'s' * (self.columns != 1)}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """How it was made, and what was said on the way.
+
+    Attributes
+    ----------
+    command : str
+        The whole command line, or the call.
+    seed : int or None
+        Of what is random.
+    seconds : float or None
+        How long the fit took.
+    warnings : sequence of str
+        What the fit warned of.
+
+    Examples
+    --------
+    >>> from gramian.display.report import Run
+    >>> Run("gramian pca wine.csv -k 3", seed=0).command
+    'gramian pca wine.csv -k 3'
+    """
+
+    command: str = ""
+    seed: int | None = None
+    seconds: float | None = None
+    warnings: Sequence[str] = ()
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that numbers and page depend on."""
+    found = {"Python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+Proof = Certificate | Optimum | Residual
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+ARITHMETIC = (
+    "This is about the arithmetic: how close the computed answer is to the exact one for these data. It says nothing "
+    "of how the answer would change with other data."
+)
+
+
+def verdict(proofs: Sequence[Proof]) -> bool:
+    """Whether every tolerance was met."""
+    return all(proof.converged for proof in proofs)
+
+
+def in_words(proof: Proof) -> str:
+    """Say what a certificate certifies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.display.report.blocks import in_words
+    >>> from gramian.results import Residual
+    >>> in_words(Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), 1e-10)).split(".")[0]
+    'The equations were solved by Cholesky in 1 pass over the data'
+    """
+    if isinstance(proof, Certificate):
+        return _spectrum(proof)
+    return _optimum(proof) if isinstance(proof, Optimum) else _system(proof)
+
+
+def _passes(passes: int) -> str:
+    return f"{passes} pass{'es' * (passes != 1)} over the data"
+
+
+def _steps(steps: int) -> str:
+    return f"{steps} step{'s' * (steps != 1)}"
+
+
+def _met(proof: Proof) -> str:
+    asked = f"{_power(proof.tolerance)} was asked for"
+    if proof.converged:
+        return f"{asked}, so the tolerance is met"
+    return f"{asked}, so the tolerance is NOT met, and the numbers on this page are to be used with care"
+
+
+def _power(value: float) -> str:
+    """A small number as people write it.
+
+    Examples
+    --------
+    >>> _power(2.5e-9), _power(0.25), _power(0.0)
+    ('2.5·10⁻⁹', '0.25', '0')
+    """
+    if not np.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:.2g}"
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits}·10{str(int(power)).translate(RAISED)}"
+
+
+def _digits(relative: float) -> str:
+    """How many leading digits a relative error leaves."""
+    return "15 or more" if relative < 1e-15 else str(max(0, int(np.floor(-np.log10(relative)))))
+
+
+def _spectrum(proof: Certificate) -> str:
+    k = len(proof.values)
+    if proof.judged == 0:
+        return f"{k} components were computed by {proof.method}; none of them stands out of the noise. {ARITHMETIC}"
+    if not k:
+        return f"No component was computed ({proof.method}). {ARITHMETIC}"
+    bound = float(np.max(proof.value_bounds[: proof.judged], initial=0.0))
+    relative = bound / proof.norm if proof.norm > 0 else 0.0
+    how = f"computed by {proof.method} in {_passes(proof.passes)}"
+    return (
+        f"{k} component{'s were' if k != 1 else ' was'} {how}, and each was then put back into the data to see by how "
+        f"much it misses being a component. The largest miss is {_power(proof.worst)} of the largest singular value; "
+        f"{_met(proof)}. It follows that {_certified(proof)} is within {_power(bound)} of an exact one, which is "
+        f"{_digits(relative)} correct digits of the largest. {ARITHMETIC}"
+    )
+
+
+def _certified(proof: Certificate) -> str:
+    """Which singular values the bound is for."""
+    if proof.judged is None or proof.judged == len(proof.values):
+        return "every singular value"
+    return f"each of the first {proof.judged} singular values, those that stand out of the noise,"
+
+
+def _optimum(proof: Optimum) -> str:
+    if proof.iterations:
+        how = f"The fit was improved step by step ({proof.method}): {_steps(proof.iterations)}, {_passes(proof.passes)}"
+    else:
+        how = f"The best fit was found by {proof.method} in {_passes(proof.passes)}"
+    text = (
+        f"{how}. Where it ended, one more step would move the estimates by {_power(proof.gradient)} of their own "
+        f"standard errors; {_met(proof)}."
+    )
+    if proof.converged:
+        text += " What is left to gain is far smaller than the uncertainty that the data themselves leave."
+    if proof.iterations:
+        text += " Where there are several maxima, no certificate can say that this one is the highest."
+    return text
+
+
+def _system(proof: Residual) -> str:
+    bound = "" if proof.error_bounds is None else f" {_bound(proof)}"
+    return (
+        f"The equations were solved by {proof.method} in {_passes(proof.passes)}. Put back into the equations, the "
+        f"solution misses their right-hand side by {_power(proof.worst)} of its size; {_met(proof)}."
+        f"{bound} {ARITHMETIC}"
+    )
+
+
+def _bound(proof: Residual) -> str:
+    """What follows for what the reader wants: coefficients, or predictions."""
+    bounds = () if proof.error_bounds is None else proof.error_bounds
+    largest = _power(float(np.max(bounds, initial=0.0)))
+    if proof.bounded == "‖ŵ − w‖":
+        return f"It follows that the coefficients, all together, are within {largest} of the exact ones."
+    if proof.bounded.startswith("|f̂(x) − f(x)|/‖φ(x)‖"):
+        than = "those of exact kernel ridge regression on all rows" if "against" in proof.bounded else "the exact ones"
+        return (
+            f"It follows that all predictions, wherever they are made, are within {largest} of {than} (times √k(x, x), "
+            "which is 1 for a Gaussian kernel)."
+        )
+    return f"It follows that {proof.bounded or 'the error'} is at most {largest}."
+
+
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
+FORMULA = "=+-@＝＋－＠"  # with their full-width forms, which some spreadsheets take for the same
+MATHS = re.compile(r"\$(?=\$)|\\(?=[()\[\]])")
+JOINER = "\N{WORD JOINER}"
+
+
+def guarded(text: str) -> str:
+    r"""A cell as text: what a spreadsheet would take for a formula gets an apostrophe in front.
+
+    Cells that begin with ``=``, ``+``, ``-`` or ``@``, after blanks or not, or with a tab or a line end, are guarded
+    unless they are plain numbers (OWASP, "CSV Injection").
+
+    Parameters
+    ----------
+    text : str
+        The cell.
+
+    Returns
+    -------
+    str
+        The cell, safe to open in a spreadsheet.
+
+    Examples
+    --------
+    >>> from gramian.display.report import guarded
+    >>> guarded("=1+1"), guarded("-2.5e3"), guarded("@name"), guarded("wine")
+    ("'=1+1", '-2.5e3', "'@name", 'wine')
+    """
+    bare = text.strip()
+    if text[:1] not in ("\t", "\r", "\n") and bare[:1] not in tuple(FORMULA):
+        return text
+    return text if text == bare and NUMBER.fullmatch(bare) else f"'{text}"
+
+
+def short(text: str, most: int = 120) -> str:
+    """A long text without its middle: its ends tell it from others.
+
+    Examples
+    --------
+    >>> short("abcdefghij", 5)
+    'ab…ij'
+    """
+    if len(text) <= most:
+        return text
+    half = (most - 1) // 2
+    return f"{text[: most - 1 - half]}…{text[-half:]}"
+
+
+def plain(text: str) -> str:
+    r"""Text for a picture in which no ``$$`` or ``\(`` begins a formula: Bokeh would fetch what typesets it.
+
+    Examples
+    --------
+    >>> plain("$$x$$") == "$$x$$", len(plain("$$x$$"))
+    (False, 7)
+    """
+    return MATHS.sub(lambda found: found.group() + JOINER, text)
+
+
+def isolated(text: str) -> str:
+    """Text of unknown direction as HTML: escaped, and without effect on the text around it.
+
+    Examples
+    --------
+    >>> isolated("<b>")
+    '<bdi>&lt;b&gt;</bdi>'
+    """
+    return f"<bdi>{html.escape(text)}</bdi>"
+
+
+def is_missing(value: Any) -> bool:
+    """Whether there is nothing to show: None or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def count(number: float) -> str:
+    """A whole number with its thousands apart.
+
+    Examples
+    --------
+    >>> count(1234567)
+    '1,234,567'
+    """
+    return f"{number:,.0f}"
+
+
+def shown(value: Any, percent: bool = False) -> str:
+    """A value for readers: five digits, powers of ten where there would be many noughts.
+
+    Examples
+    --------
+    >>> shown(0.123456789), shown(1.5e-9), shown(True), shown(None), shown(0.25, percent=True)
+    ('0.12346', '1.50e-09', 'yes', '–', '25.0 %')
+    """
+    if is_missing(value):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    if not isinstance(value, float):
+        return str(value)
+    if percent:
+        return f"{100 * value:.2g} %" if 0 < abs(value) < 0.01 else f"{100 * value:.1f} %"
+    size = abs(value)
+    return f"{value:.2e}" if math.isfinite(value) and size and not 1e-4 <= size < 1e6 else f"{value:.5g}"
+
+
+def exact(value: Any) -> str:
+    """A value for machines: every digit of a number; text guarded."""
+    if is_missing(value):
+        return ""
+    return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else guarded(shown(value))
+
+
+def as_json(value: Any) -> str:
+    r"""JSON that can stand in a script element, whatever text is in it.
+
+    Examples
+    --------
+    >>> as_json(["</script>"])
+    '["\\u003c/script>"]'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    # A surrogate that stands alone cannot be written as UTF-8.
+    return re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)
+
 
 SHADE = (51, 34, 136), (204, 102, 119)  # above and below 0: the first two colours of the palette
 

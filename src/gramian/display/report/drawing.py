@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gramian.display.style import GRID, INK
+from gramian.display.base import GRID, INK
 
 __all__ = ["FAINT", "bokeh_module", "hover_names", "legend_right", "new_figure"]
 

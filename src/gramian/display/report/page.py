@@ -12,8 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from gramian.display.report.blocks import Report
-from gramian.display.report.cells import as_json, short
+from gramian.display.report.blocks import Report, as_json, short
 from gramian.display.report.cloud import WEBGL
 from gramian.display.report.drawing import bokeh_module
 

@@ -1,29 +1,233 @@
-r"""What a family of distributions is: named parameters, a log-density, and probabilities of intervals.
-
-Probabilities of intervals come from the logarithms of the nearer tail, so that none is lost to cancellation,
-
-.. math:: \ln P(a<X\le b) = \ln F(b) + \ln(1 - e^{\ln F(a)-\ln F(b)}) \quad\text{or}\quad
-    \ln S(a) + \ln(1 - e^{\ln S(b)-\ln S(a)}),
-
-and of intervals so narrow that these subtract nearly equal numbers by Gauss–Legendre quadrature of the density.
-"""
+"""What families of labels and of rows share: their fit is a formula, which they supply whole."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import isinf
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
+from scipy import special
+from scipy.special import digamma, expit, gammaln, logit, logsumexp, xlogy
 
-from gramian.likelihood.families._links import REAL, Link
-from gramian.likelihood.families._tails import log1mexp
 from gramian.likelihood.sample import INF, Sample
 
-__all__ = ["NARROW", "Boundary", "Family", "Limit", "NoMaximumError", "Parameter", "Unit", "nodes"]
+__all__ = [
+    "LARGE",
+    "NARROW",
+    "POSITIVE",
+    "REAL",
+    "UNIT",
+    "Boundary",
+    "Family",
+    "Formula",
+    "Joint",
+    "Limit",
+    "Link",
+    "NoMaximumError",
+    "Parameter",
+    "Unit",
+    "log1mexp",
+    "log1pmx",
+    "log_beta_p",
+    "log_beta_q",
+    "log_gamma_p",
+    "log_gamma_q",
+    "log_less_digamma",
+    "log_poisson",
+    "nodes",
+    "refuse_concentration",
+    "stirling",
+]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A range (low, high) of a parameter θ, and the coordinate φ in which it has no ends.
+
+    θ = φ, low + e^φ, high − e^(−φ) or low + (high − low)/(1 + e^(−φ)), as the ends are infinite or not.
+
+    Examples
+    --------
+    >>> from gramian.likelihood.families import Link
+    >>> Link(0.0, 1.0).natural(0.0)
+    0.5
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+
+    def natural(self, phi: float) -> float:
+        """θ of φ."""
+        if isinf(self.low):
+            return float(phi if isinf(self.high) else self.high - np.exp(-phi))
+        if isinf(self.high):
+            return float(self.low + np.exp(phi))
+        return float(self.low + (self.high - self.low) * expit(phi))
+
+    def free(self, theta: float) -> float:
+        """φ of θ; infinite at the ends of the range."""
+        with np.errstate(divide="ignore"):
+            if isinf(self.low):
+                return float(theta if isinf(self.high) else -np.log(self.high - theta))
+            if isinf(self.high):
+                return float(np.log(theta - self.low))
+            return float(logit((theta - self.low) / (self.high - self.low)))
+
+    def slope(self, phi: float) -> float:
+        """dθ/dφ."""
+        if isinf(self.low):
+            return float(1.0 if isinf(self.high) else np.exp(-phi))
+        if isinf(self.high):
+            return float(np.exp(phi))
+        return float((self.high - self.low) * expit(phi) * expit(-phi))
+
+    def holds(self, theta: float) -> bool:
+        """Whether θ lies inside the range."""
+        return self.low < theta < self.high
+
+
+REAL, POSITIVE, UNIT = Link(), Link(0.0), Link(0.0, 1.0)
+
 
 Vector = npt.NDArray[np.float64]
+
+TINY = 1e-280  # below this scipy's functions near their underflow
+TERMS = 500  # most terms of an expansion
+
+
+def log1mexp(x: Vector) -> Vector:
+    """ln(1 − eˣ) for x ≤ 0, to full relative accuracy at both ends (Mächler 2012)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(x > -np.log(2.0), np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+
+
+def log_gamma_p(a: Vector | float, x: Vector | float) -> Vector:
+    """ln P(a, x), the lower incomplete gamma function."""
+    return _with_tail(special.gammainc, _gamma_series, a, x)
+
+
+def log_gamma_q(a: Vector | float, x: Vector | float) -> Vector:
+    """ln Q(a, x), the upper incomplete gamma function."""
+    return _with_tail(special.gammaincc, _gamma_fraction, a, x)
+
+
+def log_beta_p(a: Vector | float, b: Vector | float, x: Vector) -> Vector:
+    """ln I_x(a, b), the incomplete beta function."""
+    return _with_tail(special.betainc, _beta_fraction, a, b, x)
+
+
+def log_beta_q(a: Vector | float, b: Vector | float, x: Vector) -> Vector:
+    """ln(1 − I_x(a, b))."""
+    return _with_tail(special.betaincc, lambda a, b, x: _beta_fraction(b, a, 1.0 - x, np.log1p(-x), np.log(x)), a, b, x)
+
+
+def _with_tail(function: Callable[..., Vector], expansion: Callable[..., Vector], *arguments: Vector | float) -> Vector:
+    values = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in arguments))
+    with np.errstate(divide="ignore"):
+        direct = np.atleast_1d(function(*values))
+        result = np.log(direct)
+    x = values[-1]
+    inside = (x > 0) & (x < np.inf) if len(values) == 2 else (x > 0) & (x < 1)
+    small = np.atleast_1d((direct < TINY) & inside)
+    if small.any():
+        result[small] = expansion(*(np.atleast_1d(v)[small] for v in values))
+    return result.reshape(x.shape)
+
+
+def _gamma_series(a: Vector, x: Vector) -> Vector:
+    """ln of xᵃe⁻ˣ/Γ(a+1) (1 + x/(a+1) + x²/((a+1)(a+2)) + …)."""
+    term, total = np.ones_like(x), np.ones_like(x)
+    for k in range(1, TERMS):
+        term = term * x / (a + k)
+        total = total + term
+        if np.all(term < 1e-17 * total):
+            break
+    return np.asarray(a * np.log(x) - x - special.gammaln(a + 1.0) + np.log(total))
+
+
+def _gamma_fraction(a: Vector, x: Vector) -> Vector:
+    """ln of e⁻ˣxᵃ/Γ(a) · 1/(x+1−a − 1(1−a)/(x+3−a − 2(2−a)/(x+5−a − …)))."""
+    fraction = _lentz(lambda k: (k * (a - k), x + 2.0 * k + 1.0 - a), x + 1.0 - a)
+    return np.asarray(a * np.log(x) - x - special.gammaln(a) - np.log(fraction))
+
+
+def _beta_fraction(a: Vector, b: Vector, x: Vector, log_x: Vector | None = None, log_y: Vector | None = None) -> Vector:
+    """ln of xᵃ(1−x)ᵇ/(a B(a, b)) · 1/(1 + d₁/(1 + d₂/(1 + …)))."""
+
+    def term(k: int) -> tuple[Vector, Vector]:
+        m = k // 2
+        if k % 2:
+            d = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        else:
+            d = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        return d, np.ones_like(x)
+
+    lx = np.log(x) if log_x is None else log_x
+    ly = np.log1p(-x) if log_y is None else log_y
+    fraction = _lentz(term, np.ones_like(x))
+    return np.asarray(a * lx + b * ly - np.log(a) - special.betaln(a, b) - np.log(fraction))
+
+
+def _lentz(term: Callable[[int], tuple[Vector, Vector]], first: Vector) -> Vector:
+    """The continued fraction b₀ + a₁/(b₁ + a₂/(b₂ + …)) by the modified method of Lentz."""
+    f, C, D = first.copy(), first.copy(), np.zeros_like(first)
+    for k in range(1, TERMS):
+        a, b = term(k)
+        D = 1.0 / _not_zero(b + a * D)
+        C = _not_zero(b + a / C)
+        f = f * C * D
+        if np.all(np.abs(C * D - 1.0) < 1e-16):
+            break
+    return f
+
+
+def _not_zero(x: Vector) -> Vector:
+    return np.where(x == 0.0, 1e-300, x)
+
+
+LARGE = 100.0  # where three terms of the asymptotic series have full accuracy
+
+
+def log1pmx(x: Vector) -> Vector:
+    """ln(1 + x) − x, by its series where x is small."""
+    near = np.abs(x) < 0.05
+    t = np.where(near, x, 0.0)
+    series = np.zeros_like(t)
+    for k in range(14, 1, -1):
+        series = t * series + (-1.0) ** (k + 1) / k
+    with np.errstate(divide="ignore"):
+        return np.where(near, t * t * series, np.log1p(np.where(near, 0.0, x)) - x)
+
+
+def stirling(a: float) -> float:
+    """a ln a − a − ln Γ(a), which is ln(a/2π)/2 − 1/(12a) + 1/(360a³) − …"""
+    if a < LARGE:
+        return float(a * np.log(a) - a - gammaln(a))
+    return float(0.5 * np.log(a / (2.0 * np.pi)) - 1.0 / (12.0 * a) + 1.0 / (360.0 * a**3) - 1.0 / (1260.0 * a**5))
+
+
+def log_less_digamma(a: float) -> float:
+    """ln a − ψ(a), which is 1/(2a) + 1/(12a²) − 1/(120a⁴) + …"""
+    if a < LARGE:
+        return float(np.log(a) - digamma(a))
+    return float(1.0 / (2.0 * a) + 1.0 / (12.0 * a**2) - 1.0 / (120.0 * a**4) + 1.0 / (252.0 * a**6))
+
+
+def log_poisson(k: Vector, rate: float | Vector) -> Vector:
+    """K ln λ − λ − ln k!, for large k about its saddle point: k(ln(λ/k) + 1 − λ/k) − ½ ln 2πk − … (Loader 2000)."""
+    large = k >= LARGE
+    few, many = np.where(large, 0.0, k), np.where(large, k, LARGE)
+    direct = xlogy(few, rate) - rate - gammaln(few + 1.0)
+    if not np.any(large):
+        return np.asarray(direct)
+    v = 1.0 / many
+    rest = -0.5 * np.log(2.0 * np.pi * many) - v * (1.0 / 12.0 - v * v * (1.0 / 360.0 - v * v / 1260.0))
+    return np.where(large, many * log1pmx((rate - many) / many) + rest, direct)
+
+
 Matrix = npt.NDArray[np.float64]
 
 NARROW = 1e-3  # share of the nearer tail below which an interval is integrated: subtraction would cost three digits
@@ -281,3 +485,116 @@ def _middle(x: Vector, weight: Vector) -> tuple[float, float]:
     if spread == 0.0:
         spread = float(np.sqrt(np.average((x - median) ** 2, weights=weight)))
     return median, spread
+
+
+def refuse_concentration(
+    sample: Sample, family: str, how: str, at: float | None = None, support: tuple[float, float] = (-INF, INF)
+) -> None:
+    """Raise where one value, one interval, or the edge that all classes share, explains all records.
+
+    Parameters
+    ----------
+    sample : Sample
+        The records.
+    family : str
+        Its name.
+    how : str
+        What the parameters do as the family concentrates, as "sd → 0".
+    at : float, optional
+        The only value at which it can, where the location is held.
+    support : tuple of float
+        Where the family has its values.
+    """
+    seen = sample.observed()
+    points = np.unique(seen.lower[seen.exact])
+    a, b = seen.lower[~seen.exact], seen.upper[~seen.exact]
+    if len(points) == 1 and np.all((a <= points[0]) & (points[0] <= b)) and _is(points[0], at):
+        rest = ", which also lies in every censoring interval" if len(a) else ""
+        number = "There is 1 sample" if len(seen.lower) == 1 else f"All observed values are {points[0]:g}{rest}"
+        raise NoMaximumError(
+            f"{number}: the likelihood of the {family} family grows without bound as {how}, so there is no maximum. "
+            "Values that differ are needed, or the width of their rounding: Intervals(x - h, x + h)."
+        )
+    if not len(points) and np.max(a) < np.min(b) and (at is None or np.max(a) < at < np.min(b)):
+        low, high = float(np.max(a)), float(np.min(b))
+        whole = "All observations are censored, and all" if np.isinf([low, high]).any() else "All observations"
+        raise NoMaximumError(
+            f"{whole} may lie in one interval, {low:g} to {high:g}: as {how} the {family} family can put all its "
+            "probability there, so the likelihood nears 1 and has no maximum. Finer classes or exact values are needed."
+        )
+    if not len(points) and at is None and np.max(a) == np.min(b):
+        _refuse_touching(a, b, family, how, support)
+
+
+def _refuse_touching(a: Vector, b: Vector, family: str, how: str, support: tuple[float, float]) -> None:
+    """Classes that meet at one edge: near it any shares of them can be had, and nothing is left for other classes."""
+    edge = float(np.max(a))
+    covered = np.all(a[b == edge] <= support[0]) and np.all(b[a == edge] >= support[1])
+    if not covered:  # else any width of the family has these shares
+        raise NoMaximumError(
+            f"All observations lie in classes that meet at {edge:g}: as {how} at this edge the {family} family nears "
+            "their shares, so the likelihood has no maximum. Finer classes or exact values are needed."
+        )
+
+
+def _is(point: float, at: float | None) -> bool:
+    return at is None or bool(abs(point - at) <= 4.0 * np.finfo(np.float64).eps * max(abs(point), abs(at)))
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A fit by formula: what an :class:`~gramian.likelihood.Estimate` needs.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The parameters.
+    values, covariance : ndarray
+        Estimates, and their covariance.
+    loglik, n : float
+        The log-likelihood and the number of observations.
+    n_parameters : int
+        How many are free.
+    gradient : float
+        The score in standard errors, measured where the formula leads.
+    profile : object
+        With ``ends(j, drop)``.
+    notes : tuple of str
+        What a reader should know.
+    passes : int
+        How often the data were read.
+    """
+
+    names: tuple[str, ...]
+    values: Vector
+    covariance: Matrix
+    loglik: float
+    n: float
+    n_parameters: int
+    gradient: float
+    profile: Any
+    notes: tuple[str, ...] = ()
+    passes: int = 2
+
+
+class Joint:
+    """A family whose observations are no single numbers."""
+
+    name: str
+    discrete: bool = False
+
+    def formula(self, data: Any, sample_weight: Any) -> tuple[Any, Formula]:
+        """The family as fitted, and the fit."""
+        raise TypeError("a family supplies this")
+
+    def read(self, x: Any) -> Any:
+        """Data as the family takes them."""
+        raise TypeError("a family supplies this")
+
+    def log_density(self, x: Any, values: Vector) -> Vector:
+        """ln f(x), or ln P(x)."""
+        raise TypeError("a family supplies this")
+
+    def draw(self, values: Vector, size: int, rng: np.random.Generator) -> Any:
+        """Random observations."""
+        raise TypeError("a family supplies this")

@@ -6,10 +6,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, digamma, i0e, i1e, logsumexp, xlog1py, xlogy
 
-from gramian.likelihood.families._degenerate import refuse_concentration
-from gramian.likelihood.families._links import POSITIVE
-from gramian.likelihood.families._tails import log_beta_p, log_beta_q
-from gramian.likelihood.families.base import Boundary, Family, NoMaximumError, Parameter, nodes
+from gramian.likelihood.families.base import (
+    POSITIVE,
+    Boundary,
+    Family,
+    NoMaximumError,
+    Parameter,
+    log_beta_p,
+    log_beta_q,
+    nodes,
+    refuse_concentration,
+)
 from gramian.likelihood.sample import INF, Sample
 
 __all__ = ["Beta", "VonMises"]

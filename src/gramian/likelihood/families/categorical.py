@@ -16,8 +16,8 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import xlogy
 
-from gramian.likelihood._checks import as_weights
-from gramian.likelihood.families.joint import Formula, Joint
+from gramian.likelihood.families.base import Formula, Joint
+from gramian.likelihood.sample import as_weights
 
 __all__ = ["Categorical"]
 
@@ -86,7 +86,7 @@ class Categorical(Joint):
             if value in (0.0, 1.0)
         )
         loglik = float(np.sum(xlogy(counts, theta)))
-        shares = _Shares(counts, n)
+        shares = Shares(counts, n)
         seen = counts > 0
         score = float(np.sqrt(np.sum(theta[seen] * (counts[seen] / theta[seen] - n) ** 2) / n))
         return law, Formula(names, theta, covariance, loglik, n, len(theta) - 1, score, shares, notes)
@@ -114,7 +114,7 @@ class Categorical(Joint):
 
 
 @dataclass(frozen=True, eq=False)
-class _Shares:
+class Shares:
     """The profile of one probability: n_k heads in n flips."""
 
     counts: Vector

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.integrate import IntegrationWarning, quad
 
-from gramian.likelihood.families._links import REAL, Link
-from gramian.likelihood.families.base import Family, Parameter
+from gramian.likelihood.families.base import REAL, Family, Link, Parameter
 from gramian.likelihood.sample import INF, Sample
 
 __all__ = ["Custom"]

@@ -17,11 +17,10 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.optimize import brentq
 
-from gramian.compute import cpu
+from gramian.compute import dense as cpu
 from gramian.compute.moments import Moments, block_moments
-from gramian.likelihood._checks import as_weights
-from gramian.likelihood.families.base import NoMaximumError
-from gramian.likelihood.families.joint import Formula, Joint
+from gramian.likelihood.families.base import Formula, Joint, NoMaximumError
+from gramian.likelihood.sample import as_weights
 from gramian.sources import Source, open_source
 
 __all__ = ["MultivariateNormal"]
@@ -76,7 +75,7 @@ class MultivariateNormal(Joint):
         loglik = -0.5 * total * (d * (LOG_2PI + 1.0) + log_det)
         pairs = [f"cov[{columns[i]},{columns[j]}]" for i, j in zip(*_upper(d), strict=True)]
         names = (*(f"mean[{column}]" for column in columns), *pairs)
-        spread = _Ellipse(mean, S, total)
+        spread = Ellipse(mean, S, total)
         score = _score(source, w, mean, S, total)
         return self, Formula(names, values, _covariance(S, total), loglik, total, len(values), score, spread)
 
@@ -193,7 +192,7 @@ def _covariance(S: Matrix, n: float) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ellipse:
+class Ellipse:
     """Profiles of the multivariate normal: each parameter's involves its own one or two columns only."""
 
     mean: Vector

@@ -6,17 +6,14 @@ from typing import Any
 
 from scipy import stats
 
-from gramian.likelihood.families.base import Family
+from gramian.likelihood.families.base import Family, Joint
 from gramian.likelihood.families.bounded import Beta, VonMises
 from gramian.likelihood.families.categorical import Categorical
-from gramian.likelihood.families.counts import Bernoulli, Geometric, Poisson
-from gramian.likelihood.families.joint import Joint
-from gramian.likelihood.families.line import Laplace, Logistic, Normal
+from gramian.likelihood.families.counts import Bernoulli, Geometric, NegativeBinomial, Poisson
+from gramian.likelihood.families.line import Laplace, Logistic, Normal, StudentT
 from gramian.likelihood.families.multivariate import MultivariateNormal
-from gramian.likelihood.families.negative_binomial import NegativeBinomial
 from gramian.likelihood.families.positive import Exponential, Gamma, LogNormal, Weibull
 from gramian.likelihood.families.scipy_stats import Scipy
-from gramian.likelihood.families.student import StudentT
 
 __all__ = ["FAMILIES", "as_family"]
 

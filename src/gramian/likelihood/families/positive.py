@@ -6,11 +6,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, log_ndtr, xlogy
 
-from gramian.likelihood.families._degenerate import refuse_concentration
-from gramian.likelihood.families._gamma_terms import LARGE, log1pmx, log_less_digamma, stirling
-from gramian.likelihood.families._links import POSITIVE
-from gramian.likelihood.families._tails import log1mexp, log_gamma_p, log_gamma_q
-from gramian.likelihood.families.base import Boundary, Family, NoMaximumError, Parameter
+from gramian.likelihood.families.base import (
+    LARGE,
+    POSITIVE,
+    Boundary,
+    Family,
+    NoMaximumError,
+    Parameter,
+    log1mexp,
+    log1pmx,
+    log_gamma_p,
+    log_gamma_q,
+    log_less_digamma,
+    refuse_concentration,
+    stirling,
+)
 from gramian.likelihood.families.line import LOG_2PI
 from gramian.likelihood.sample import INF, Sample
 

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from gramian.likelihood.families._links import POSITIVE, REAL, Link
-from gramian.likelihood.families.base import Family, Parameter
+from gramian.likelihood.families.base import POSITIVE, REAL, Family, Link, Parameter
 from gramian.likelihood.sample import INF, Sample
 
 __all__ = ["Scipy"]

@@ -1,0 +1,112 @@
+"""What a PCA means and how far to trust it: functions on fitted models, and on spectra."""
+
+from gramian.mixture.choose import (
+    LikelihoodRatioTest,
+    MixtureBootstrap,
+    MixtureChoice,
+    bootstrap_lrt,
+    bootstrap_mixture,
+    select_mixture,
+)
+from gramian.pca.asymptotic import AsymptoticErrors, EqualityTest, eigenvalue_errors, equality_test
+from gramian.pca.bootstrap import Bootstrap, Interval, bootstrap
+from gramian.pca.conditional import Conditional, Imputations, Latent, Pooled, multiple_imputation, pool
+from gramian.pca.interpret import Biplot, Columns, Eigenvalues, Reading, Rows, biplot, correlations, describe, loadings
+from gramian.pca.iterative import Completion, iterative_pca
+from gramian.pca.monitoring import Alarms, Contributions, Monitor, monitor, q_limit, t2_limit
+from gramian.pca.rank import (
+    CrossValidation,
+    RankAdvice,
+    RankChoice,
+    broken_stick,
+    cross_validate_rank,
+    gavish_donoho,
+    parallel_analysis,
+    tracy_widom_rank,
+    variance_fraction,
+)
+from gramian.pca.rotation import Rotation, rotate, rotated_scores
+from gramian.pca.subspaces import RV, Procrustes, principal_angles, procrustes, rv_coefficient, subspace_distance
+from gramian.pca.supplementary import (
+    Categories,
+    SupplementaryColumns,
+    SupplementaryRows,
+    supplementary_categories,
+    supplementary_columns,
+    supplementary_rows,
+)
+from gramian.pca.tracy_widom import (
+    TracyWidomTable,
+    tracy_widom_cdf,
+    tracy_widom_quantile,
+    tracy_widom_sf,
+    tracy_widom_statistics,
+)
+
+__all__ = [
+    "RV",
+    "Alarms",
+    "AsymptoticErrors",
+    "Biplot",
+    "Bootstrap",
+    "Categories",
+    "Columns",
+    "Completion",
+    "Conditional",
+    "Contributions",
+    "CrossValidation",
+    "Eigenvalues",
+    "EqualityTest",
+    "Imputations",
+    "Interval",
+    "Latent",
+    "LikelihoodRatioTest",
+    "MixtureBootstrap",
+    "MixtureChoice",
+    "Monitor",
+    "Pooled",
+    "Procrustes",
+    "RankAdvice",
+    "RankChoice",
+    "Reading",
+    "Rotation",
+    "Rows",
+    "SupplementaryColumns",
+    "SupplementaryRows",
+    "TracyWidomTable",
+    "biplot",
+    "bootstrap",
+    "bootstrap_lrt",
+    "bootstrap_mixture",
+    "broken_stick",
+    "correlations",
+    "cross_validate_rank",
+    "describe",
+    "eigenvalue_errors",
+    "equality_test",
+    "gavish_donoho",
+    "iterative_pca",
+    "loadings",
+    "monitor",
+    "multiple_imputation",
+    "parallel_analysis",
+    "pool",
+    "principal_angles",
+    "procrustes",
+    "q_limit",
+    "rotate",
+    "rotated_scores",
+    "rv_coefficient",
+    "select_mixture",
+    "subspace_distance",
+    "supplementary_categories",
+    "supplementary_columns",
+    "supplementary_rows",
+    "t2_limit",
+    "tracy_widom_cdf",
+    "tracy_widom_quantile",
+    "tracy_widom_rank",
+    "tracy_widom_sf",
+    "tracy_widom_statistics",
+    "variance_fraction",
+]

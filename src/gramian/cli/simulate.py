@@ -1,0 +1,119 @@
+"""``gramian simulate``: genotypes with a known truth, as PLINK files with a table of labels beside them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gramian.cli.errors import write_errors
+from gramian.cli.options import ParamType, command, option
+from gramian.cli.output import plain, refuse_existing
+from gramian.cli.running import Run, running_options
+from gramian.genetics.countries import simulate_europe
+from gramian.genetics.simulation import Simulation
+
+__all__ = ["simulate"]
+
+ENDINGS = (".bed", ".bim", ".fam", ".tsv")
+LEAST_PEOPLE = 150  # every country needs somebody
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class SizesType(ParamType):
+    """Numbers of people with commas between them."""
+
+    name = "sizes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a tuple of numbers."""
+        if not isinstance(value, str):
+            return value
+        parts = value.split(",")
+        if not all(part.strip().isdecimal() and int(part) > 0 for part in parts) or len(parts) > len(LETTERS):
+            self.fail(f"{value!r}: write up to {len(LETTERS)} sizes with commas between them, as 50,50,30", param, ctx)
+        return tuple(map(int, parts))
+
+
+@command(
+    "simulate",
+    "gramian simulate europe --out europe.bed --people 300 --snps 3000",
+    "gramian simulate populations --out pops.bed --sizes 40,40,20 --fst 0.05 --snps 2000 --json",
+)
+@click.argument("scene", type=click.Choice(["europe", "populations"]))
+@option("--people", type=click.IntRange(LEAST_PEOPLE), metavar="NUMBER", help="Of europe [default: 1400].")
+@option("--sizes", type=SizesType(), metavar="NUMBERS", help="Of populations [default: 100,100,100].")
+@option("--snps", type=click.IntRange(1), default=20_000, show_default=True, metavar="NUMBER", help="How many.")
+@option(
+    "--fst",
+    type=click.FloatRange(0, 1, max_open=True),
+    metavar="NUMBER",
+    help="Hudson's F_ST [default: 0.004 for europe, 0.01 for populations].",
+)
+@option("--missing", type=click.FloatRange(0, 1, max_open=True), default=0.0, metavar="SHARE", help="Missing calls.")
+@option(
+    "--ld", type=click.FloatRange(0, 1), default=0.0, metavar="R²", help="Of neighbouring SNPs that are as frequent."
+)
+@option(
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, section="Output", help="The .bed."
+)
+@option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object and nothing else.")
+@option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
+@running_options
+@click.pass_context
+def simulate(
+    context: click.Context,
+    /,
+    scene: str,
+    people: int | None,
+    sizes: tuple[int, ...] | None,
+    out: Path,
+    as_json: bool,
+    force: bool,
+    run: Run,
+    **description: Any,
+) -> None:
+    """Simulated genotypes: europe, whose allele frequencies vary over a map of thirty countries, or populations that
+    drifted apart.
+
+    Writes .bed, .bim and .fam, and a .tsv with FID, IID and the country and coordinates, or the population, of
+    everybody: for gramian pca FILE.bed --labels FILE.tsv.
+
+    Exit code: 0 done, 2 wrong use.
+    """
+    if out.suffix != ".bed":
+        raise click.UsageError(f"--out {out.name}: the name must end in .bed")
+    if (scene == "europe" and sizes) or (scene == "populations" and people):
+        raise click.UsageError("--people is for europe and --sizes for populations")
+    files = [out.with_suffix(ending).name for ending in ENDINGS]
+    refuse_existing(out.parent, files, force)
+    settings = {name: value for name, value in description.items() if value is not None and name != "snps"}
+    with run.step(f"Simulating {out.name}"), write_errors(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        draw = _europe if scene == "europe" else _populations
+        try:
+            shape = draw(out, description["snps"], run.seed, people or 1400, sizes or (100, 100, 100), settings)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+    if as_json:
+        content = {"command": "simulate", "scene": scene, "samples": shape[0], "snps": shape[1], "seed": run.seed}
+        click.echo(json.dumps(plain({**content, "out": click.format_filename(out), "files": files})))
+    else:
+        click.echo(f"Simulated {shape[0]:,} people × {shape[1]:,} SNPs. Wrote {', '.join(files)} to {out.parent}")
+
+
+def _europe(out: Path, snps: int, seed: int, people: int, sizes: Any, settings: dict[str, Any]) -> tuple[int, int]:
+    study = simulate_europe(out, snps, seed, people=people, overwrite=True, **settings)
+    return study.genotypes.shape
+
+
+def _populations(
+    out: Path, snps: int, seed: int, people: Any, sizes: tuple[int, ...], settings: dict[str, Any]
+) -> tuple[int, int]:
+    groups = [LETTERS[g] for g, size in enumerate(sizes) for _ in range(size)]
+    names = [f"{LETTERS[g]}{i + 1}" for g, size in enumerate(sizes) for i in range(size)]
+    plan = Simulation(snps, groups=groups, names=names, seed=seed, **settings)
+    rows = ["FID\tIID\tpopulation", *(f"{name}\t{name}\t{group}" for name, group in zip(names, groups, strict=True))]
+    return plan.write(out, overwrite=True, beside={".tsv": "\n".join(rows) + "\n"}).shape

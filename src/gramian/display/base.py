@@ -1,0 +1,312 @@
+"""What every picture class shares: scikit-learn's convention of ``plot``, ``ax_`` and ``figure_``."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.inputs.devices import in_numpy
+
+__all__ = [
+    "GRID",
+    "INK",
+    "MARKERS",
+    "PALETTE",
+    "Display",
+    "FittedPCA",
+    "as_names",
+    "as_ticks",
+    "clean",
+    "component_name",
+    "fitted",
+    "name_axes",
+    "natural",
+    "new_axes",
+    "new_panels",
+    "save_picture",
+    "set_plain",
+    "shares_of",
+    "short",
+]
+
+AXIS = 60  # letters of the name of an axis
+LONGEST = 24  # letters of a name: more would take the room of the picture
+
+
+def clean(name: Any) -> str:
+    r"""A name on one line, without control characters and marks that reverse the direction of text.
+
+    Examples
+    --------
+    >>> from gramian.display.base import clean
+    >>> clean("two\nlines\x00")
+    'two lines'
+    """
+    text = "".join(" " if c in "\n\r\t\v\f\u2028\u2029" else c for c in str(name))
+    return "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn")).strip()
+
+
+def short(name: Any, longest: int = LONGEST) -> str:
+    """A long name without its middle: its ends tell it from others.
+
+    Examples
+    --------
+    >>> from gramian.display.base import short
+    >>> short("the pressure in the upper chamber", 16)
+    'the pres…chamber'
+    """
+    text = clean(name)
+    half = (longest - 1) // 2
+    return text if len(text) <= longest else f"{text[: longest - 1 - half]}…{text[-half:]}"
+
+
+def as_names(names: Iterable[Any] | None, count: int, what: str, usual: str) -> list[str]:
+    """The names given, which must be so many; or the usual ones, as x1, x2, …"""
+    if names is None:
+        return [usual.format(j + 1) for j in range(count)]
+    found = [str(name) for name in names]
+    if len(found) != count:
+        raise ValueError(f"{what} has {len(found)} entries for {count}.")
+    return found
+
+
+def set_plain(texts: Iterable[Text], names: Sequence[Any] | None = None, longest: int = LONGEST) -> None:
+    """Write names, letter by letter: a dollar is a dollar and starts no formula."""
+    drawn = list(texts)
+    for text, name in zip(drawn, [text.get_text() for text in drawn] if names is None else names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(short(name, longest))
+
+
+def name_axes(ax: Axes, x: Any, y: Any) -> None:
+    """Name both axes by names that came from data."""
+    ax.set_xlabel("x")
+    ax.set_ylabel("y")
+    set_plain([ax.xaxis.label, ax.yaxis.label], [x, y], AXIS)
+
+
+def as_ticks(names: Iterable[Any], longest: int = LONGEST) -> list[str]:
+    r"""Names for the ticks of an axis, which reads a pair of dollars as a formula unless they are escaped.
+
+    Examples
+    --------
+    >>> from gramian.display.base import as_ticks
+    >>> as_ticks(["price in $"])
+    ['price in \\$']
+    """
+    return [short(name, longest).replace("$", r"\$") for name in names]
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """A key by which "group 2" comes before "group 10".
+
+    Examples
+    --------
+    >>> from gramian.display.base import natural
+    >>> sorted(["b10", "b2", "a"], key=natural)
+    ['a', 'b2', 'b10']
+    """
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(0, int(part[:18]), part) if part[0] in "0123456789" else (1, 0, part) for part in parts]
+
+
+# The nine colours of Paul Tol's "muted" scheme, which colour-blind readers can tell apart, and a grey; ordered so
+# that neighbours differ in lightness too. The marker repeats what the colour says.
+PALETTE = (
+    "#332288",
+    "#cc6677",
+    "#117733",
+    "#88ccee",
+    "#882255",
+    "#ddcc77",
+    "#44aa99",
+    "#aa4499",
+    "#999933",
+    "#777777",
+)
+MARKERS = "osD^vP<X>p"
+INK, GRID = "#333333", "#e6e6e6"
+
+
+class FittedPCA(Protocol):
+    """What the pictures read from a fitted PCA."""
+
+    @property
+    def components_(self) -> NDArray[Any]:
+        """The principal axes v as rows."""
+
+    @property
+    def explained_variance_ratio_(self) -> NDArray[Any]:
+        """The share of variance of each."""
+
+    @property
+    def mean_(self) -> NDArray[Any]:
+        """The mean of each column."""
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes given, or those of a new figure of this size in inches, without the idle frame lines."""
+    if ax is None:
+        ax = Figure(figsize=size, layout="constrained").subplots()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def new_panels(
+    ax: Axes | None,
+    rows: int,
+    columns: int,
+    size: tuple[float, float],
+    *,
+    heights: Sequence[float] | None = None,
+    **options: Any,
+) -> list[Axes]:
+    """Return a grid of axes row by row: on a new figure, or in the place of the axes given, which then hold nothing."""
+    if ax is None:
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights, **options)
+        return [new_axes(panel, size) for panel in grid.ravel()]
+    ax.set_axis_off()
+    place = ax.get_subplotspec()
+    if place is None:  # axes at a place of their own, in no grid
+        w, h = 1.0 / columns, 1.0 / rows
+        boxes = [(j * w, 1 - (i + 1) * h, 0.82 * w, 0.78 * h) for i in range(rows) for j in range(columns)]
+        return [new_axes(ax.inset_axes(box), size) for box in boxes]
+    grid = place.subgridspec(rows, columns, height_ratios=heights).subplots(squeeze=False, **options)
+    return [new_axes(panel, size) for panel in grid.ravel()]
+
+
+# What a file format writes about itself: without versions and dates inside, equal pictures are equal bytes.
+SILENT: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    "svg": {"Creator": None, "Date": None},
+}
+
+
+def save_picture(picture: Any, path: str | os.PathLike[str], *, dpi: float = 150) -> None:
+    """Write a picture as a file: PDF or SVG where the name ends so, otherwise PNG.
+
+    Parameters
+    ----------
+    picture : Display, matplotlib.axes.Axes or matplotlib.figure.Figure
+        What one of the plotting functions or classes returned.
+    path : path-like
+        Where to write.
+    dpi : float, default=150
+        Dots per inch of a PNG, and of points that are drawn as pixels in the others.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from matplotlib.figure import Figure
+    >>> from gramian.display import save_picture
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "empty.png")
+    ...     save_picture(Figure(), path)
+    ...     path.read_bytes()[1:4]
+    b'PNG'
+    """
+    drawn = getattr(picture, "figure_", picture)
+    figure = drawn.get_figure(root=True)
+    if figure is None:
+        raise ValueError("these axes belong to no figure any more")
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    kind = suffix if suffix in SILENT else "png"
+    figure.savefig(path, format=kind, dpi=dpi, metadata=SILENT[kind])
+
+
+Array = NDArray[Any]
+
+
+class Display:
+    """A picture of numbers that are there already: ``plot`` draws them, ``ax_`` and ``figure_`` hold the drawing.
+
+    In a notebook a display shows itself; :meth:`save` writes a file.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes drawn on; the first of several.
+    axes_ : list of matplotlib.axes.Axes
+        All of them.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+    """
+
+    ax_: Axes
+    axes_: list[Axes]
+    figure_: Figure
+
+    def plot(self, ax: Axes | None = None) -> Display:
+        """Draw, on the axes given or on a new figure."""
+        raise TypeError(f"{type(self).__name__} is no picture by itself: use one of the classes made from it.")
+
+    def save(self, path: str | os.PathLike[str], *, dpi: float = 150) -> None:
+        """Write the picture, as the end of the name says: .png, .pdf or .svg."""
+        save_picture(self._drawn(), path, dpi=dpi)
+
+    def _repr_png_(self) -> bytes:
+        """The picture for a notebook."""
+        buffer = io.BytesIO()
+        self._drawn().savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
+
+    def _drawn(self) -> Figure:
+        if not hasattr(self, "figure_"):
+            self.plot()
+        return self.figure_
+
+    def _start(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
+        """Take the axes given, or those of a new figure."""
+        return self._keep([new_axes(ax, size)])
+
+    def _panels(
+        self, ax: Axes | None, rows: int, columns: int, size: tuple[float, float], **options: Any
+    ) -> list[Axes]:
+        """Take a grid of axes in the place of the axes given, or on a new figure."""
+        self._keep(new_panels(ax, rows, columns, size, **options))
+        return self.axes_
+
+    def _keep(self, axes: list[Axes]) -> Axes:
+        figure = axes[0].get_figure(root=True)
+        if figure is None:
+            raise ValueError("These axes belong to no figure any more: give others as ax.")
+        self.axes_, self.ax_, self.figure_ = axes, axes[0], figure
+        return axes[0]
+
+
+def fitted(model: Any) -> Any:
+    """The model, if it was fitted, with its arrays in NumPy; scikit-learn's NotFittedError otherwise."""
+    if not hasattr(model, "fit"):
+        return model
+    check_is_fitted(model)
+    return in_numpy(model)
+
+
+def shares_of(model: Any) -> Array | None:
+    """The share of the variance of each component, where a model knows the whole."""
+    model = model if model is None else in_numpy(model)
+    ratio = getattr(model, "explained_variance_ratio_", None)
+    if ratio is None and hasattr(model, "total_variance_") and hasattr(model, "eigenvalues_"):
+        ratio = np.asarray(model.eigenvalues_) / float(model.total_variance_)
+    return None if ratio is None else np.asarray(ratio, dtype=float)
+
+
+def component_name(j: int, shares: Array | None) -> str:
+    """PC1 (72.9% of the variance): the name of an axis."""
+    known = shares is not None and j < len(shares) and np.isfinite(shares[j])
+    return f"PC{j + 1} ({shares[j]:.1%} of the variance)" if shares is not None and known else f"PC{j + 1}"

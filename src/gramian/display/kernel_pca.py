@@ -1,0 +1,149 @@
+"""A component of kernel PCA as a field over the plane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import CenteredNorm
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.display.base import INK, Display, fitted, name_axes
+from gramian.display.groups import scatter
+from gramian.pca.model import ground
+
+__all__ = ["KernelFieldDisplay"]
+
+Array = NDArray[Any]
+
+STEPS = 120  # points of the grid on each side
+MARGIN = 0.15  # of the data's range, drawn around them
+
+
+class KernelFieldDisplay(Display):
+    """One component z_j(x) as a field over the plane, its level lines, and the points it was found from.
+
+    A level line is where the component is constant; for linear PCA these are parallel straight lines.
+
+    Parameters
+    ----------
+    across, up : array-like of shape (a,) and (b,)
+        Lines of the grid.
+    field : array-like of shape (b, a)
+        Values there.
+    points : array-like of shape (n, 2), optional
+        Points to draw over it.
+    labels : array-like of shape (n,), optional
+        Their classes.
+    component : int, default=0
+        Which component it is, counted from 0, for the title.
+    names : tuple of two str, default=("x₁", "x₂")
+        Of the axes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from gramian import KernelPCA
+    >>> from gramian.display import KernelFieldDisplay
+    >>> X, y = make_moons(60, noise=0.05, random_state=0)
+    >>> picture = KernelFieldDisplay.from_estimator(KernelPCA(2, kernel="rbf", gamma=15).fit(X), X, labels=y)
+    >>> picture.ax_.get_title(loc="left"), picture.field.shape
+    ('Component 1', (120, 120))
+    """
+
+    def __init__(
+        self,
+        across: ArrayLike,
+        up: ArrayLike,
+        field: ArrayLike,
+        *,
+        points: ArrayLike | None = None,
+        labels: Any = None,
+        component: int = 0,
+        names: tuple[str, str] = ("x₁", "x₂"),
+    ) -> None:
+        self.across, self.up = np.asarray(across, dtype=float), np.asarray(up, dtype=float)
+        self.field = np.asarray(field, dtype=float)
+        if self.field.shape != (len(self.up), len(self.across)):
+            raise ValueError(
+                f"field of shape {self.field.shape} is not of {len(self.up)} by {len(self.across)} points."
+            )
+        self.points = None if points is None else np.asarray(points, dtype=float)
+        self.labels, self.component, self.names = labels, component, names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: ArrayLike,
+        *,
+        component: int = 0,
+        labels: Any = None,
+        steps: int = STEPS,
+        ax: Axes | None = None,
+    ) -> KernelFieldDisplay:
+        """Draw a component of a model fitted to points of the plane.
+
+        Parameters
+        ----------
+        model : KernelPCA, PCA or another with ``transform``
+            Fitted to two columns.
+        X : array-like of shape (n, 2)
+            The points.
+        component : int, default=0
+            Which one, from 0.
+        labels : array-like of shape (n,), optional
+            Classes of the points.
+        steps : int, default=120
+            Points of the grid on each side.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        KernelFieldDisplay
+            Drawn.
+        """
+        points = np.asarray(ground(X), dtype=float)
+        if points.ndim != 2 or points.shape[1] != 2:
+            raise ValueError(f"A field is drawn over the plane: X must have 2 columns, got shape {points.shape}.")
+        across, up = (_grid_line(points[:, j], steps) for j in range(2))
+        grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+        Z = np.asarray(fitted(model).transform(grid), dtype=float)
+        if not 0 <= component < Z.shape[1]:
+            raise ValueError(f"component must be from 0 to {Z.shape[1] - 1}, got {component!r}.")
+        field = Z[:, component].reshape(len(up), len(across))
+        return cls(across, up, field, points=points, labels=labels, component=component).plot(ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls, across: ArrayLike, up: ArrayLike, field: ArrayLike, *, ax: Axes | None = None, **options: Any
+    ) -> KernelFieldDisplay:
+        """Draw values on a grid that are there already; options as of the class."""
+        return cls(across, up, field, **options).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> KernelFieldDisplay:
+        """Draw, on the axes given or on a new figure."""
+        across, up, field = self.across, self.up, self.field
+        slope = float(np.ptp(up) / np.ptp(across))
+        ax = self._start(ax, (6.0, float(np.clip(4.4 * slope + 0.9, 2.6, 6.5))))
+        shades = ax.contourf(across, up, field, levels=24, cmap="RdBu_r", norm=CenteredNorm(), alpha=0.75)
+        if np.ptp(field) > 0:
+            ax.contour(across, up, field, levels=12, colors=INK, linewidths=0.5, linestyles="solid")
+        if self.points is not None:
+            labels = np.zeros(len(self.points), dtype=int) if self.labels is None else self.labels
+            scatter(ax, self.points, labels, plain=True, edges="white")  # the colour bar has the place of a legend
+        ax.figure.colorbar(
+            shades, ax=ax, label=f"score {self.component + 1}", shrink=float(np.clip(1.3 * slope, 0.4, 1))
+        )
+        name_axes(ax, *self.names)
+        ax.set_aspect("equal")
+        ax.set_title(f"Component {self.component + 1}", loc="left")
+        return self
+
+
+def _grid_line(x: Array, steps: int) -> Array:
+    low, high = float(x.min()), float(x.max())
+    margin = MARGIN * ((high - low) or 1.0)
+    return np.linspace(low - margin, high + margin, steps)

@@ -1,0 +1,397 @@
+"""Criteria of mixtures over the numbers of components, for each covariance model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.legend import Legend
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.display.base import GRID, INK, MARKERS, PALETTE, Display, fitted, name_axes
+from gramian.display.groups import appearance, point_style
+from gramian.pca.model import ground
+
+__all__ = [
+    "BinnedMixtureDisplay",
+    "MixtureChoiceDisplay",
+    "MixtureDisplay",
+    "checked_rows",
+    "column_name",
+    "curve_points",
+    "ellipse",
+    "legend_below",
+    "look",
+    "shown_columns",
+    "span",
+]
+
+Array = NDArray[Any]
+
+STEPS = 400  # points of a curve
+REACH = 3.5  # standard deviations drawn beyond the outermost components
+
+
+def ellipse(mean: Array, S: Array, radius: float) -> Array:
+    """Points x with (x − μ)ᵀΣ⁻¹(x − μ) = r²."""
+    angle = np.linspace(0.0, 2 * np.pi, 121)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.asarray(mean + radius * circle @ np.linalg.cholesky(S).T)
+
+
+def span(mixture: Any, j: int) -> tuple[float, float]:
+    """How far components reach in a column."""
+    centres, deviations = mixture.means[:, j], np.sqrt(mixture.matrices[:, j, j])
+    return float(np.min(centres - REACH * deviations)), float(np.max(centres + REACH * deviations))
+
+
+def curve_points(mixture: Any, low: float, high: float) -> Array:
+    """Points from low to high, and closer ones around narrow components."""
+    deviations = np.sqrt(mixture.matrices[:, 0, 0])
+    near = mixture.means[:, :1] + deviations[:, None] * np.linspace(-REACH, REACH, 61)
+    line = np.concatenate([np.linspace(low, high, STEPS), near.ravel()])
+    return np.unique(line[(line >= low) & (line <= high)])
+
+
+def look(k: int) -> dict[str, Any]:
+    """Colour and marker of a component or model."""
+    return {"color": PALETTE[k % len(PALETTE)], "marker": MARKERS[k % len(MARKERS)]}
+
+
+def legend_below(ax: Axes) -> Legend:
+    """A legend below the axes."""
+    return ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4, frameon=False, fontsize="small")
+
+
+def checked_rows(X: ArrayLike, d: int) -> Array:
+    """X as rows of d columns."""
+    rows = np.asarray(ground(X), dtype=float)
+    rows = rows[:, None] if rows.ndim == 1 and d == 1 else rows
+    if rows.ndim != 2 or rows.shape[1] != d:
+        raise ValueError(f"X must have {d} columns, as the mixture has; its shape is {rows.shape}.")
+    return rows
+
+
+def column_name(model: Any, j: int) -> str:
+    """What a column is called."""
+    names = getattr(model, "feature_names_in_", None)
+    return f"x{j}" if names is None else str(names[j])
+
+
+def shown_columns(model: Any, columns: Sequence[int | str] | None) -> list[int]:
+    """The columns to draw, by number: one or two of them."""
+    check_is_fitted(model)
+    if columns is None:
+        return list(range(min(model.means_.shape[1], 2)))
+    if not isinstance(columns, str) and len(columns) not in (1, 2):
+        raise ValueError(f"It takes one column or two to draw; got columns={columns!r}.")
+    return [int(j) for j in model._columns(columns)]
+
+
+GRID_STEPS = 120  # and of each side of a field
+ELLIPSE = (1.0, 2.0)  # standard deviations at which components are outlined
+STYLES = ("--", ":", "-.")
+CURVES = tuple(colour for colour in PALETTE if colour != PALETTE[3])  # that of the bars
+
+
+class MixtureDisplay(Display):
+    r"""The density of a mixture: in one column with its components π_kN_k, in two as level lines and ellipses.
+
+    .. math:: p(x) = \sum_k\pi_kN(x;\mu_k,\Sigma_k)
+
+    The ellipses lie at one and two standard deviations of each component.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Of one or two columns: the marginal of those drawn.
+    rows : array-like of shape (n, 1 or 2), optional
+        Rows: drawn as a histogram, or as points by component.
+    assigned : array-like of int of shape (n,), optional
+        The component of each row.
+    names : sequence of str, optional
+        Of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import GaussianMixture
+    >>> from gramian.display import MixtureDisplay
+    >>> x = np.concatenate([np.linspace(-1, 1, 30), np.linspace(4, 8, 30)])[:, None]
+    >>> picture = MixtureDisplay.from_estimator(GaussianMixture(2).fit(x), x)
+    >>> sum(line.get_label().startswith("component") for line in picture.ax_.get_lines())
+    2
+    """
+
+    def __init__(
+        self,
+        mixture: Any,
+        *,
+        rows: ArrayLike | None = None,
+        assigned: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        d = mixture.means.shape[1]
+        if d not in (1, 2):
+            raise ValueError(f"A mixture is drawn over one column or two; this one has {d}: take its marginal.")
+        self.mixture = mixture
+        self.rows = None if rows is None else checked_rows(rows, d)
+        self.assigned = None if assigned is None else np.asarray(assigned)
+        self.names = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: ArrayLike | None = None,
+        *,
+        columns: Sequence[int | str] | None = None,
+        ax: Axes | None = None,
+    ) -> MixtureDisplay:
+        """Draw a fitted mixture.
+
+        Parameters
+        ----------
+        model : GaussianMixture
+            Fitted.
+        X : array-like of shape (n, d), optional
+            Rows, of all columns.
+        columns : sequence of one or two int or str, optional
+            Which columns, by number or name, whose marginal distribution is drawn; the first two unless given.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        MixtureDisplay
+            Drawn.
+        """
+        shown = shown_columns(model, columns)
+        names = [column_name(model, j) for j in shown]
+        if X is None:
+            return cls(model.marginal(shown), names=names).plot(ax=ax)
+        rows = checked_rows(X, model.means_.shape[1])
+        assigned = np.argmax(model.mixture_.joint_log_density(rows), axis=1) if len(shown) == 2 else None
+        return cls(model.marginal(shown), rows=rows[:, shown], assigned=assigned, names=names).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> MixtureDisplay:
+        """Draw, on the axes given or on a new figure."""
+        one = len(self.names) == 1
+        ax = self._start(ax, (6.4, 4.2) if one else (6.4, 4.8))
+        if one:
+            self._line(ax)
+        else:
+            self._plane(ax)
+        name_axes(ax, self.names[0], "density" if one else self.names[1])
+        ax.set_title("Density and components", loc="left")
+        return self
+
+    def _line(self, ax: Axes) -> None:
+        low, high = span(self.mixture, 0)
+        if self.rows is not None:
+            seen = self.rows[np.isfinite(self.rows)]
+            ax.hist(seen, bins="auto", density=True, color=PALETTE[3], alpha=0.5, edgecolor="white", linewidth=0.5)
+            low, high = min(low, float(seen.min())), max(high, float(seen.max()))
+        draw_curves(ax, self.mixture, curve_points(self.mixture, low, high), 1.0)
+
+    def _plane(self, ax: Axes) -> None:
+        if self.rows is not None:
+            style = point_style(len(self.rows))
+            codes = np.zeros(len(self.rows), dtype=int) if self.assigned is None else self.assigned
+            for k in range(self.mixture.n_components):
+                some = self.rows[codes == k]
+                ax.scatter(some[:, 0], some[:, 1], label=f"component {k}", **look(k), **style)
+        _levels(ax, self.mixture)
+        for k, (mean, S) in enumerate(zip(self.mixture.means, self.mixture.matrices, strict=True)):
+            colour = look(k)["color"]
+            for radius in ELLIPSE:
+                ring = ellipse(mean, S, radius)
+                ax.plot(ring[:, 0], ring[:, 1], color=colour, linewidth=1.4, linestyle=STYLES[k % 3])
+            ax.plot(*mean, "+", color=colour, markersize=9, markeredgewidth=2)
+        if self.rows is not None:
+            legend_below(ax)
+
+
+def _levels(ax: Axes, mixture: Any) -> None:
+    """Level lines of the density."""
+    across, up = (np.linspace(*span(mixture, j), GRID_STEPS) for j in range(2))
+    points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+    height = np.exp(mixture.log_density(points)).reshape(len(up), len(across))
+    levels = float(height.max()) * np.geomspace(0.005, 0.9, 9)
+    ax.contour(across, up, height, levels=levels, colors=INK, linewidths=0.6, alpha=0.6)
+
+
+def draw_curves(ax: Axes, mixture: Any, line: Array, factor: float) -> None:
+    """Each component's curve and their sum, times a factor."""
+    parts = factor * np.exp(mixture.joint_log_density(line[:, None]))
+    for k in range(parts.shape[1]):
+        ax.plot(line, parts[:, k], color=CURVES[k % len(CURVES)], linestyle=STYLES[k % 3], label=f"component {k}")
+    ax.plot(line, parts.sum(axis=1), color=INK, linewidth=2, label="sum")
+    legend_below(ax)
+
+
+class BinnedMixtureDisplay(Display):
+    """Counts in bins with the fitted components and their sum, on the scale of the counts: Pearson's picture.
+
+    Bins that are open on one side are drawn as wide as the median one, and paler; bars of unequal bins are counts per
+    median width.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Of one column.
+    edges, counts : array-like of shape (m + 1,) and (m,)
+        The bins.
+    name : str, default="x0"
+        Of the column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import GaussianMixture
+    >>> from gramian.display import BinnedMixtureDisplay
+    >>> edges, counts = [-np.inf, -1.0, 0.0, 1.0, np.inf], [16, 34, 34, 16]
+    >>> model = GaussianMixture().fit_binned(edges, counts)
+    >>> picture = BinnedMixtureDisplay.from_estimator(model, edges, counts)
+    >>> [float(bar.get_height()) for bar in picture.ax_.patches]
+    [16.0, 34.0, 34.0, 16.0]
+    """
+
+    def __init__(self, mixture: Any, edges: ArrayLike, counts: ArrayLike, *, name: str = "x0") -> None:
+        ends, n = np.asarray(edges, dtype=float), np.asarray(counts, dtype=float)
+        if mixture.means.shape[1] != 1 or n.ndim != 1 or ends.shape != (len(n) + 1,):
+            raise ValueError(f"Bars are drawn over one column: edges {ends.shape} and counts {n.shape} must be of one.")
+        if np.isinf(ends).all():
+            raise ValueError(
+                "The one bin is open on both sides: it has no place and no width to draw. Give finite edges."
+            )
+        self.mixture, self.edges, self.counts, self.name = mixture, ends, n, name
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, edges: ArrayLike, counts: ArrayLike, *, name: str | None = None, ax: Axes | None = None
+    ) -> BinnedMixtureDisplay:
+        """Draw a mixture fitted to these counts, or to rows of one column."""
+        model = fitted(model)
+        called = column_name(model, 0) if name is None else name
+        return cls(model.mixture_, ground(edges), ground(counts), name=called).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> BinnedMixtureDisplay:
+        """Draw, on the axes given or on a new figure."""
+        ax = self._start(ax, (6.8, 4.2))
+        ends, n = self.edges, self.counts
+        widths = np.diff(ends)
+        closed = np.isfinite(widths)
+        usual = float(np.median(widths[closed])) if closed.any() else 1.0
+        left = np.where(np.isinf(ends[:-1]), ends[1:] - usual, ends[:-1])
+        width = np.where(closed, widths, usual)
+        bars = ax.bar(left, n * usual / width, width, align="edge", color=PALETTE[3], edgecolor="white", linewidth=0.5)
+        for bar, whole in zip(bars, closed, strict=True):
+            bar.set_alpha(0.6 if whole else 0.3)
+        line = curve_points(self.mixture, float(left[0]), float(left[-1] + width[-1]))
+        draw_curves(ax, self.mixture, line, float(n.sum()) * usual)
+        name_axes(ax, self.name, "count" if np.allclose(width, usual) else f"count per {usual:.4g}")
+        ax.set_title(f"{int(n.sum()):,} observations in {len(n)} bins", loc="left")
+        return self
+
+
+CRITERIA = ("bic", "aic", "icl")
+STYLES_MIXTURE_CHOICES = ("-", "--", ":", "-.")
+
+
+class MixtureChoiceDisplay(Display):
+    """BIC, AIC or ICL over the numbers of components, one line for each covariance model; the lowest is marked.
+
+    Fits that are not eligible (a collapsed or empty component) leave a gap. The frame follows the contest at the
+    bottom; values far above are arrows at its upper edge.
+
+    Parameters
+    ----------
+    choice : MixtureChoice
+        What :func:`gramian.mixture.choose.select_mixture` returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import GaussianMixture
+    >>> from gramian.mixture.choose import select_mixture
+    >>> from gramian.display import MixtureChoiceDisplay
+    >>> x = np.concatenate([np.linspace(-1, 1, 30), np.linspace(4, 8, 30)])[:, None]
+    >>> choice = select_mixture(GaussianMixture(), x, n_components=(1, 2), covariance_types=("E", "V"))
+    >>> MixtureChoiceDisplay(choice).plot().ax_.get_ylabel()
+    'BIC (lower is better)'
+    """
+
+    def __init__(self, choice: Any) -> None:
+        self.choice = choice
+
+    @classmethod
+    def from_estimator(
+        cls, choice: Any, criterion: str | None = None, *, ax: Axes | None = None
+    ) -> MixtureChoiceDisplay:
+        """Draw a choice between fitted mixtures."""
+        return cls(choice).plot(ax=ax, criterion=criterion)
+
+    def plot(self, ax: Axes | None = None, *, criterion: str | None = None) -> MixtureChoiceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; by default a new figure.
+        criterion : {"bic", "aic", "icl"}, optional
+            Which; the one it chose by unless given.
+
+        Returns
+        -------
+        MixtureChoiceDisplay
+            Itself.
+        """
+        choice = self.choice
+        name = choice.criterion if criterion is None else criterion
+        name = "bic" if name == "lrt" else name
+        if name not in CRITERIA:
+            raise ValueError(f"There is no criterion {name!r} to draw. Use one of {', '.join(CRITERIA)}.")
+        values = np.where(choice.eligible, np.asarray(getattr(choice, name), dtype=float), np.nan)
+        if np.isnan(values).all():
+            raise ValueError("No fit is eligible: there is nothing to draw. See choice.table() for the reasons.")
+        ax = self._start(ax, (7.2, 4.6))
+        ax.grid(color=GRID)
+        for j, model in enumerate(choice.covariance_types):
+            style: dict[str, Any] = {**appearance(j), "markersize": 4, "linewidth": 1.2}
+            ax.plot(
+                choice.n_components,
+                values[:, j],
+                linestyle=STYLES_MIXTURE_CHOICES[j // len(PALETTE) % 4],
+                label=model,
+                **style,
+            )
+        self._best(ax, values)
+        _frame(ax, np.asarray(choice.n_components), values)
+        ax.set(xlabel="components", ylabel=f"{name.upper()} (lower is better)", xticks=choice.n_components)
+        ax.set_title(f"{name.upper()} by components and covariance model", loc="left")
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
+        return self
+
+    def _best(self, ax: Axes, values: Array) -> None:
+        row, column = (int(at) for at in np.unravel_index(np.nanargmin(values), values.shape))
+        best = f"{self.choice.covariance_types[column]}, {self.choice.n_components[row]}"
+        style: dict[str, Any] = {"markersize": 13, "fillstyle": "none", "color": INK, "linestyle": ""}
+        place = self.choice.n_components[row], values[row, column]
+        ax.plot(*place, marker="o", label=f"best: {best}", **style)
+
+
+def _frame(ax: Axes, sizes: Array, values: Array) -> None:
+    """A frame for the contest, which is at the bottom; values far above it are arrows at its upper edge."""
+    low, typical = float(np.nanmin(values)), float(np.nanmedian(values))
+    reach = typical - low or 1.0
+    top = min(float(np.nanmax(values)) + 0.05 * reach, low + 3 * reach)
+    ax.set_ylim(low - 0.1 * reach, top)
+    above = np.flatnonzero((values > top).any(axis=1))
+    if len(above):
+        number = int(np.count_nonzero(values > top))
+        at = np.full(len(above), top - 0.03 * (top - low))
+        ax.plot(sizes[above], at, "^", color=INK, markersize=6, label=f"above the frame: {number}")

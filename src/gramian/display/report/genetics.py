@@ -1,0 +1,198 @@
+"""Reports of genotype PCA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.display.report.assemble import Common, assemble, colours, matrix, percent, unique_names
+from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
+from gramian.display.report.cloud import Cloud, Panel, Points
+from gramian.display.report.pca import score_panels, scree_figure
+from gramian.inputs.devices import in_numpy
+
+__all__ = ["genotype_report"]
+
+Matrix = NDArray[np.float64]
+
+COMPONENTS = 10  # that can be put on an axis
+DRAWN = 4000  # SNPs along the genome
+LARGEST = 200  # SNPs in the table
+EAST, NORTH = "longitude", "latitude"
+
+
+def genotype_report(
+    model: Any,
+    *,
+    scores: Any = None,
+    coordinates: Any = None,
+    procrustes: Any = None,
+    counts: Mapping[str, int] | None = None,
+    measures: Mapping[str, Any] | None = None,
+    **common: Unpack[Common],
+) -> Report:
+    """Report a principal component analysis of genotypes.
+
+    Parameters
+    ----------
+    model : GenotypePCA
+        Fitted.
+    scores : array of shape (n, k), optional
+        Of the samples; eigenvectors times singular values, by default.
+    coordinates : array of shape (n, 2), optional
+        Longitude and latitude of the samples, NaN where unknown.
+    procrustes : Procrustes, optional
+        How the first two components were moved onto the coordinates.
+    counts : mapping of str to int, optional
+        How many SNPs and samples were in the file and dropped, and why; what the fit dropped, by default.
+    measures : mapping of str to array of shape (n,), optional
+        Further numbers of the samples, such as the share of missing calls.
+    **common
+        ``data`` (a :class:`DataFacts`), and ``run``, ``ids`` (names of the samples, by default), ``labels`` (their
+        populations), ``label_name``, ``columns``, ``title``.
+
+    Returns
+    -------
+    Report
+        For :func:`write_report`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.display.report import DataFacts, genotype_report
+    >>> from gramian.genetics.pca import GenotypePCA
+    >>> rng = np.random.default_rng(0)
+    >>> G = rng.binomial(2, np.repeat(rng.uniform(0.1, 0.9, (2, 300)), 20, axis=0))
+    >>> report = genotype_report(GenotypePCA(4).fit(G), labels=["A"] * 20 + ["B"] * 20, data=DataFacts("G", 40, 300))
+    >>> [section.title for section in report.sections][2:5]
+    ['Samples', 'How many components are real', 'SNPs']
+    """
+    model = in_numpy(model)
+    Z = matrix(model.eigenvectors_ * model.singular_values_ if scores is None else scores, "scores")
+    given: Common = {**common, "label_name": common.get("label_name") or "population"}
+    if given.get("ids") is None and hasattr(model, "samples_"):
+        given["ids"] = model.samples_.names
+    shares = np.asarray(model.eigenvalues_, dtype=np.float64) / (float(model.total_variance_) or 1.0)
+    significant = model.tracy_widom_.significant()
+    facts = [("Components", str(Z.shape[1])), ("Eigenvalues are", str(model.eigenvalue_scale_))]
+    facts += [(name, f"{number:,}") for name, number in _counted(model, counts).items()]
+    tiles = [(f"{len(Z):,}", "samples"), (f"{model.components_.shape[1]:,}", "SNPs used")]
+    tiles += [(percent(shares[0]), "of the variance in PC1"), (str(significant), "components beyond noise (p < 0.05)")]
+    if procrustes is not None:
+        tiles.append((f"{procrustes.correlation:.3f}", "Procrustes correlation with the map"))
+    sections = [
+        _samples_section(Z, shares, coordinates, procrustes, measures, given),
+        _rank_section(model, shares),
+        *_snps_section(model),
+    ]
+    return assemble("Genotype PCA", facts, {"": model.certificate_}, sections, tiles, model.get_params(), given)
+
+
+def _counted(model: Any, counts: Mapping[str, int] | None) -> dict[str, int]:
+    if counts is not None:
+        return {str(name): int(number) for name, number in counts.items()}
+    dropped = {f"SNPs left out, {why}": int(number) for why, number in dict(model.dropped_).items() if number}
+    return {"SNPs used": int(model.components_.shape[1]), **dropped}
+
+
+def _samples_section(
+    Z: Matrix, shares: Matrix, coordinates: Any, procrustes: Any, measures: Mapping[str, Any] | None, common: Common
+) -> Section:
+    k = min(Z.shape[1], COMPONENTS)
+    axes: dict[str, Any] = {f"PC{j + 1}": Z[:, j] for j in range(k)}
+    wordy = {name: f"{name} ({percent(share)})" for name, share in zip(axes, shares, strict=False)}
+    panels = score_panels(k)
+    if k == 1:
+        axes["row number"] = np.arange(len(Z), dtype=float)
+    if coordinates is not None:
+        place = matrix(coordinates, "coordinates")
+        axes |= {EAST: place[:, 0], NORTH: place[:, 1]}
+        panels = [replace(panels[0], title="Principal components"), Panel(EAST, NORTH, "Where the samples come from")]
+    lead = "Each point is one sample; samples of like ancestry lie together."
+    if procrustes is not None and k > 1:
+        moved = procrustes.apply(Z[:, :2])
+        axes |= {"moved PC, east": moved[:, 0], "moved PC, north": moved[:, 1]}
+        panels = [replace(panel, title=panel.title or "Principal components") for panel in panels]
+        panels.append(Panel("moved PC, east", "moved PC, north", "PC1 and PC2 moved onto the map"))
+        lead += (
+            " Turned, scaled and shifted, the first two components agree with the map with a Procrustes correlation of "
+        )
+        lead += f"{procrustes.correlation:.3f}"
+        lead += "." if np.isnan(procrustes.p_value) else f" (permutation p = {procrustes.p_value:.2g})."
+    more = dict(measures or {})
+    axes |= dict(zip(unique_names(list(more), list(axes)), more.values(), strict=True))
+    points = Points(axes, wordy=wordy, title="sample", **colours(common, axes))
+    return Section(
+        "Samples", [Cloud(points, panels, colour=next(iter(points.groups), ""), name="selected-samples")], lead
+    )
+
+
+def _rank_section(model: Any, shares: Matrix) -> Section:
+    every = getattr(model, "all_eigenvalues_", None)
+    whole = shares if every is None else np.asarray(every, dtype=np.float64) / (float(model.total_variance_) or 1.0)
+    table = {name: np.asarray(column)[: max(len(shares), 20)] for name, column in model.tracy_widom_.table().items()}
+    text = (
+        f"{model.tracy_widom_.significant()} components have a Tracy–Widom p-value below 0.05, counted up to the first "
+        "that has not: structure that chance would not make in one population (Patterson, Price and Reich 2006)."
+    )
+    blocks: list[Block] = [
+        Text(text),
+        Row(
+            [
+                Figure("Scree", lambda: scree_figure(shares, None, whole), "Share of the total variance."),
+                DataTable("tracy-widom", "Tracy–Widom table", table),
+            ]
+        ),
+    ]
+    return Section("How many components are real", blocks)
+
+
+def _snps_section(model: Any) -> list[Section]:
+    """Loadings along the genome, and the largest of them: what a component is made of."""
+    snps, V = model.snps_, np.asarray(model.components_, dtype=np.float64)[:COMPONENTS]
+    names = [f"PC{j + 1}" for j in range(len(V))]
+    size = np.max(np.abs(V), axis=0)
+    top = np.argsort(-size, kind="stable")
+    some = np.sort(top[:DRAWN])
+    order, chromosome = _along(snps)
+    ids = [str(name) for name in np.asarray(snps.id)[some]]
+    axes: dict[str, Any] = {"place in the genome": order[some].astype(float)}
+    axes |= {name: V[j, some] for j, name in enumerate(names)}
+    groups = {"chromosome": chromosome[some]}
+    panels = [Panel("place in the genome", name) for name in names[:2]]
+    cloud = Cloud(
+        Points(axes, names=ids, groups=groups, title="SNP", numbers=some), panels, "chromosome", "selected-snps"
+    )
+    largest = top[:LARGEST]
+    table = {
+        "SNP": [str(name) for name in np.asarray(snps.id)[largest]],
+        "chromosome": [str(name) for name in chromosome[largest]],
+        "position": np.asarray(snps.position)[largest],
+        "A1": [str(name) for name in np.asarray(snps.a1)[largest]],
+        "frequency": np.asarray(model.allele_frequency_)[largest],
+    }
+    table |= {name: V[j, largest] for j, name in enumerate(names)}
+    lead = "A component whose large loadings lie in one region of the genome tells of that region, not of ancestry."
+    note = f"The {len(largest):,} of {V.shape[1]:,} with the largest loadings."
+    drawn = (
+        f"The {len(some):,} SNPs with the largest loadings are drawn, of {V.shape[1]:,}."
+        if len(some) < V.shape[1]
+        else ""
+    )
+    blocks: list[Block] = [cloud, *([Text(drawn, "note")] if drawn else [])]
+    blocks.append(DataTable("snps", "Largest loadings", table, shaded=names, note=note))
+    return [Section("SNPs", blocks, lead)]
+
+
+def _along(snps: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """The rank of each SNP along the genome, and its chromosome."""
+    chromosome = np.array([str(name) for name in snps.chromosome], dtype=object)
+    number = np.array([float(name) if name.isdigit() else np.inf for name in chromosome])
+    order = np.lexsort([np.asarray(snps.position), chromosome.astype(str), number])
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return rank, chromosome

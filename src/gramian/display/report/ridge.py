@@ -1,0 +1,310 @@
+"""Reports of ridge and kernel ridge regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.display.base import PALETTE
+from gramian.display.report.assemble import Common, assemble, colours, feature_names_of, matrix, unique_names
+from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, plain, short, shown
+from gramian.display.report.cloud import Cloud, Panel, Points
+from gramian.display.report.drawing import FAINT, bokeh_module, hover_names, legend_right, new_figure
+from gramian.inputs.devices import in_numpy
+
+__all__ = ["coefficient_figure", "criteria_figure", "dof_figure", "regression_report"]
+
+WIDE = 30.0  # largest over smallest error from which they are drawn on a logarithmic scale
+DRAWN = 200  # lines of coefficients
+
+
+def _order(path: Any) -> Any:
+    order = np.argsort(path.alphas)
+    return order[path.alphas[order] > 0]
+
+
+def _penalty_axis(y_label: str, chosen: float, **options: Any) -> Any:
+    figure = new_figure("λ", y_label, height=340, x_axis_type="log", **options)
+    if chosen > 0:
+        line = {"line_color": FAINT, "line_dash": "dashed", "line_width": 1.5}
+        figure.add_layout(bokeh_module("models").Span(location=chosen, dimension="height", **line))
+    return figure
+
+
+def criteria_figure(path: Any, chosen: float) -> Any:
+    """Leave-one-out error and generalised cross-validation for each λ, the mean over targets."""
+    order = _order(path)
+    curves = {"leave-one-out": path.loo, "GCV": path.gcv}
+    values = {name: np.mean(curve[order], axis=1) for name, curve in curves.items()}
+    finite = np.concatenate([v[np.isfinite(v)] for v in values.values()])
+    log = len(finite) and 0 < WIDE * finite.min() < finite.max()
+    figure = _penalty_axis("mean squared error", chosen, y_axis_type="log" if log else "linear")
+    drawn = []
+    for (name, curve), colour, dash in zip(values.items(), PALETTE, ("solid", "dashed"), strict=False):
+        safe = np.where(np.isfinite(curve), curve, np.nan)
+        data = {"x": path.alphas[order], "y": safe, "name": [name] * len(order), "dof": path.dof[order]}
+        source = bokeh_module("models").ColumnDataSource(data)
+        figure.line("x", "y", source=source, color=colour, line_dash=dash, line_width=2, legend_label=name)
+        drawn.append(figure.scatter("x", "y", source=source, color=colour, size=6, legend_label=name))
+    hover_names(figure, drawn, [("", "@name"), ("λ", "@x{0.000e+0}"), ("error", "@y{0.0000a}"), ("df", "@dof{0.0}")])
+    legend = figure.legend[0]
+    figure.add_layout(legend, "above")
+    legend.orientation, legend.border_line_color, legend.background_fill_color = "horizontal", None, None
+    legend.margin = legend.padding = 0
+    return figure
+
+
+def dof_figure(path: Any, chosen: float) -> Any:
+    """Effective degrees of freedom for each λ."""
+    order = _order(path)
+    figure = _penalty_axis("effective degrees of freedom", chosen)
+    source = bokeh_module("models").ColumnDataSource({"x": path.alphas[order], "y": path.dof[order]})
+    figure.line("x", "y", source=source, color=PALETTE[0], line_width=2)
+    dots = figure.scatter("x", "y", source=source, color=PALETTE[0], size=6)
+    hover_names(figure, [dots], [("λ", "@x{0.000e+0}"), ("df", "@y{0.00}")])
+    return figure
+
+
+def coefficient_figure(path: Any, names: list[str], chosen: float) -> Any:
+    """Coefficients of the first target for each λ; the largest in colour and by name."""
+    order = _order(path)
+    coef = path.coef[order, 0]
+    size = np.max(np.abs(coef), axis=0)
+    ranked = np.argsort(-size, kind="stable")
+    figure = _penalty_axis("coefficient", chosen)
+    lam = path.alphas[order]
+    rest = ranked[len(PALETTE) : DRAWN]
+    drawn = []
+    if len(rest):
+        data = {"xs": [lam] * len(rest), "ys": list(coef[:, rest].T), "name": [short(names[j], 60) for j in rest]}
+        grey = bokeh_module("models").ColumnDataSource(data)
+        drawn.append(figure.multi_line("xs", "ys", source=grey, color="#c3c7cd", line_width=1))
+    for j, colour in zip(ranked, PALETTE, strict=False):
+        data = {"x": lam, "y": coef[:, j], "name": [short(names[j], 60)] * len(lam)}
+        source = bokeh_module("models").ColumnDataSource(data)
+        label = plain(short(names[j], 18))
+        drawn.append(
+            figure.line("x", "y", source=source, color=colour, line_width=2, legend_label=label, muted_alpha=0.1)
+        )
+    hover_names(figure, drawn, [("", "@name"), ("λ", "$x{0.000e+0}"), ("coefficient", "$y{0.0000}")])
+    legend_right(figure)
+    return figure
+
+
+Matrix = NDArray[np.float64]
+
+TARGETS = 4  # with axes of their own
+LARGEST = 300  # coefficients in the table
+PATH = {
+    "alpha": "λ",
+    "dof": "degrees of freedom",
+    "loo": "leave-one-out error",
+    "gcv": "GCV",
+    "log_marginal_likelihood": "log marginal likelihood",
+    "noise_variance": "noise variance",
+}
+METHODS = {
+    "Ridge": "Ridge regression",
+    "RidgeCV": "Ridge regression",
+    "KernelRidge": "Kernel ridge regression",
+    "KernelRidgeCV": "Kernel ridge regression",
+    "KernelRidgeClassifier": "Kernel ridge classification",
+}
+
+
+def regression_report(
+    model: Any,
+    observed: Any,
+    fitted: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
+    measures: Mapping[str, Any] | None = None,
+    **common: Unpack[Common],
+) -> Report:
+    """Report a ridge or kernel ridge regression.
+
+    Parameters
+    ----------
+    model : Ridge, RidgeCV, KernelRidge or KernelRidgeCV
+        Fitted.
+    observed, fitted : array of shape (n,) or (n, t)
+        Targets, and what the model predicts for the same rows.
+    feature_names, target_names : sequence of str, optional
+        Of the columns and of the targets.
+    measures : mapping of str to array of shape (n,), optional
+        Further numbers of the rows to look at and download, such as standard deviations of the predictions.
+    **common
+        ``data`` (a :class:`DataFacts`), and ``run``, ``ids``, ``labels``, ``label_name``, ``columns``, ``title``.
+
+    Returns
+    -------
+    Report
+        For :func:`write_report`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import RidgeCV
+    >>> from gramian.display.report import DataFacts, regression_report
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RidgeCV(alphas="auto").fit(X, y)
+    >>> report = regression_report(model, y, model.predict(X), data=DataFacts("diabetes", 442, 10))
+    >>> [section.title for section in report.sections][2:5]
+    ['Fit and residuals', 'Choice of λ', 'Coefficients']
+    """
+    model = in_numpy(model)
+    Y, F = matrix(observed, "observed"), matrix(fitted, "fitted")
+    if Y.shape != F.shape:
+        raise ValueError(f"observed has shape {Y.shape} and fitted {F.shape}; they must be the same rows and targets.")
+    method = METHODS.get(type(model).__name__, type(model).__name__)
+    targets = _targets(target_names, Y.shape[1])
+    r2 = _r2(Y, F)
+    return assemble(
+        method,
+        _facts(model, targets, r2),
+        {"": model.certificate_},
+        [
+            _fit_section(Y, F, targets, measures, common),
+            *_path_section(model, feature_names, targets),
+            *_coefficients(model, feature_names, targets),
+        ],
+        _tiles(model, r2),
+        model.get_params(),
+        common,
+    )
+
+
+def _targets(names: Sequence[str] | None, t: int) -> list[str]:
+    found = ["y"] if names is None and t == 1 else [f"y{j + 1}" for j in range(t)] if names is None else list(names)
+    if len(found) != t:
+        raise ValueError(f"target_names has {len(found)} entries for {t} targets.")
+    return [str(name) for name in found]
+
+
+def _r2(Y: Matrix, F: Matrix) -> Matrix:
+    """Share of the variance of each target that is explained; NaN of a constant one."""
+    total = np.sum((Y - Y.mean(axis=0)) ** 2, axis=0)
+    left = np.sum((Y - F) ** 2, axis=0)
+    return np.asarray(1.0 - np.divide(left, total, out=np.full_like(left, np.nan), where=total > 0))
+
+
+def _penalty(model: Any) -> str:
+    lam = np.atleast_1d(np.asarray(getattr(model, "alpha_", model.alpha if hasattr(model, "alpha") else np.nan), float))
+    return shown(float(lam[0])) if np.ptp(lam) == 0 else f"{shown(float(lam.min()))} to {shown(float(lam.max()))}"
+
+
+def _dof(model: Any) -> str:
+    dof = getattr(model, "dof_", None)
+    found = np.atleast_1d(np.asarray(np.nan if dof is None else dof, dtype=float))
+    return shown(float(found.mean())) if np.isfinite(found).all() else ""
+
+
+def _facts(model: Any, targets: list[str], r2: Matrix) -> list[tuple[str, str]]:
+    rows = [
+        ("Target" if len(targets) == 1 else "Targets", ", ".join(targets[:12]) + ("…" if len(targets) > 12 else ""))
+    ]
+    rows.append(("Penalty λ", _penalty(model)))
+    if hasattr(model, "kernel_"):
+        rows.append(("Kernel", repr(model.kernel_)))
+    if _dof(model):
+        rows.append(("Effective degrees of freedom", _dof(model)))
+    noise = np.atleast_1d(np.asarray(getattr(model, "noise_variance_", np.nan), dtype=float))
+    if len(noise) == 1 and np.isfinite(noise).all() and noise[0] >= 0:
+        rows.append(("Standard deviation of the errors, about", shown(float(np.sqrt(noise[0])))))
+    rows.append(("R² on the rows fitted", ", ".join(shown(float(value)) for value in r2[:8])))
+    return rows
+
+
+def _tiles(model: Any, r2: Matrix) -> list[tuple[str, str]]:
+    mean = float(np.mean(r2))
+    tiles = [
+        (f"{mean:.3f}", "R² on the rows fitted" + (", mean" if len(r2) > 1 else "")),
+        (_penalty(model), "penalty λ"),
+    ]
+    if _dof(model):
+        tiles.append((_dof(model), "degrees of freedom"))
+    path = getattr(model, "path_", None)
+    if path is not None and np.isfinite(path.loo).any():
+        least = float(np.sqrt(np.nanmin(np.mean(path.loo, axis=1))))
+        tiles.append((shown(least), "typical error of rows left out"))
+    return tiles
+
+
+def _fit_section(
+    Y: Matrix, F: Matrix, targets: list[str], measures: Mapping[str, Any] | None, common: Common
+) -> Section:
+    axes: dict[str, Any] = {}
+    several = len(targets) > 1
+    for j, name in enumerate(targets[:TARGETS]):
+        tail = f" ({name})" if several else ""
+        new = unique_names([f"fitted{tail}", f"observed{tail}", f"residual{tail}"], list(axes))
+        axes |= dict(zip(new, (F[:, j], Y[:, j], Y[:, j] - F[:, j]), strict=True))
+    first = list(axes)[:3]
+    given = dict(measures or {})
+    axes |= dict(zip(unique_names(list(given), list(axes)), given.values(), strict=True))
+    points = Points(axes, **colours(common, axes))
+    panels = [
+        Panel(first[0], first[1], "Observed against fitted", line="diagonal"),
+        Panel(first[0], first[2], "Residuals against fitted", line="zero"),
+    ]
+    cloud = Cloud(points, panels, colour=next(iter(points.groups), ""), name="selected-rows")
+    lead = "Points on the diagonal are fitted exactly. Residuals should lie about 0 without a shape."
+    if len(targets) > TARGETS:
+        lead += f" The first {TARGETS} of {len(targets)} targets can be shown."
+    return Section("Fit and residuals", [cloud], lead)
+
+
+def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list[str]) -> list[Section]:
+    path = getattr(model, "path_", None)
+    if path is None or not np.any(path.alphas > 0):
+        return []
+    chosen = float(np.atleast_1d(model.alpha_)[0])
+    figures: list[Block] = [
+        Figure(
+            "What chooses λ",
+            lambda: criteria_figure(path, chosen),
+            "Mean squared error of rows left out, exact, and generalised cross-validation. The line is the λ chosen.",
+        )
+    ]
+    if path.coef.size and not hasattr(model, "dual_coef_"):
+        names = feature_names_of(model, feature_names, path.coef.shape[2])
+        note = "Every coefficient shrinks as λ grows; the largest are named."
+        note += f" Of {targets[0]}." if len(targets) > 1 else ""
+        figures.append(Figure("Coefficients along the path", lambda: coefficient_figure(path, names, chosen), note))
+    else:
+        note = "How many free parameters the fit amounts to."
+        figures.append(Figure("Effective degrees of freedom", lambda: dof_figure(path, chosen), note))
+    table = {PATH.get(name, name): column for name, column in path.table().items()}
+    return [Section("Choice of λ", [Row(figures), DataTable("path", "Every λ that was tried", table)])]
+
+
+def _coefficients(model: Any, feature_names: Sequence[str] | None, targets: list[str]) -> list[Section]:
+    if not hasattr(model, "coef_") or hasattr(model, "dual_coef_"):
+        return []
+    W = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    names = feature_names_of(model, feature_names, W.shape[1])
+    shown_targets = targets[:TARGETS]
+    order = np.argsort(-np.max(np.abs(W[: len(shown_targets)]), axis=0), kind="stable")[:LARGEST]
+    heads = ["coefficient"] if len(targets) == 1 else unique_names(shown_targets, ["column"])
+    table: dict[str, Any] = {"column": [names[i] for i in order]}
+    table |= {head: W[j, order] for j, head in enumerate(heads)}
+    errors = _standard_errors(model) if len(targets) == 1 else None
+    if errors is not None:
+        table["standard deviation"] = errors[order]
+    left = f"The {LARGEST} largest of {len(names):,}." if len(order) < len(names) else ""
+    lead = (
+        "The change of the target for one unit of a column, the others held. Columns of other units cannot be compared."
+    )
+    return [Section("Coefficients", [DataTable("coefficients", "Coefficients", table, shaded=heads, note=left)], lead)]
+
+
+def _standard_errors(model: Any) -> Any:
+    """Roots of the diagonal of the covariance of the coefficients, where the fit has kept it."""
+    try:
+        return np.sqrt(np.diag(model.coef_covariance()))
+    except (AttributeError, ValueError):
+        return None

@@ -1,0 +1,844 @@
+"""What a regression leaves over: against the prediction, and against the normal distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, ndtri
+
+from gramian.display.base import (
+    GRID,
+    INK,
+    MARKERS,
+    PALETTE,
+    Display,
+    as_names,
+    as_ticks,
+    fitted,
+    name_axes,
+    set_plain,
+    short,
+)
+from gramian.display.groups import point_style
+from gramian.display.labels import Labels, add_labels
+from gramian.pca.model import ground
+
+__all__ = ["LeaveOneOutDisplay", "PredictionBandDisplay", "ResidualsDisplay", "RidgePathDisplay"]
+
+Array = NDArray[Any]
+
+NAMED = len(PALETTE)  # coefficients that get a colour and a name; the others are grey
+DIRECTIONS = 12  # of shrinkage, drawn where there are more
+LONGEST = 18  # letters of a name: more would take the room of the picture
+REPEATED = 6  # markers along a line
+WIDE = 30.0  # largest over smallest error from which they are drawn on a logarithmic scale
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A curve whose least value chooses λ: how it is named and drawn."""
+
+    key: str
+    label: str
+    colour: str
+    line: str
+    marker: str
+    size: float  # of the marker: where two have the same least value the smaller lies in the larger
+
+
+LOO = Criterion("loo", "leave-one-out", PALETTE[0], "-", "o", 12.0)
+GCV = Criterion("gcv", "GCV", PALETTE[1], "--", "s", 7.5)
+LIKELIHOOD = Criterion("marginal_likelihood", "−log likelihood (right)", PALETTE[2], ":", "D", 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One target of a path, λ > 0 rising, directions from the largest σ to the smallest, and the λ chosen."""
+
+    lam: Array
+    dof: Array
+    kept: Array
+    coef: Array
+    curves: dict[str, Array]
+    chosen: float
+
+
+class RidgePathDisplay(Display):
+    r"""What λ does: coefficients, how much of each direction is kept, and the criteria that choose λ.
+
+    .. math:: \hat\beta_\lambda = V\frac{\sigma}{\sigma^2+\lambda}U^Ty,\qquad
+        \mathrm{df}_\lambda=\sum_j\frac{\sigma_j^2}{\sigma_j^2+\lambda}
+
+    The panels share one axis, λ on a logarithmic scale with the degrees of freedom above it; the vertical line is the λ
+    chosen. The middle panel shows σ²/(σ²+λ): directions of small σ are the first to go.
+
+    Parameters
+    ----------
+    path : RidgePath
+        Every λ of a regression.
+    chosen : float
+        The λ to mark.
+    target : int, default=0
+        Which target, where there are several.
+    names : sequence of str, optional
+        Of the columns; x1, x2, … where not given.
+    coefficients : bool, default=True
+        Whether to draw coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import RidgeCV
+    >>> from gramian.display import RidgePathDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(30, 3))
+    >>> model = RidgeCV(alphas=np.geomspace(0.01, 100, 20)).fit(X, X[:, 0] + rng.normal(size=30))
+    >>> [ax.get_title(loc="left") for ax in RidgePathDisplay.from_estimator(model).axes_]
+    ['Coefficients', 'Kept of each direction', 'What chooses λ']
+    """
+
+    def __init__(
+        self,
+        path: Any,
+        *,
+        chosen: float,
+        target: int = 0,
+        names: Sequence[str] | None = None,
+        coefficients: bool = True,
+    ) -> None:
+        self.view = _view(path, chosen, target)
+        if coefficients and not self.view.coef.size:
+            raise ValueError("The path was too large to keep its coefficients: coefficients=True cannot draw them.")
+        self.coefficients = coefficients
+        p = self.view.coef.shape[1]
+        self.names = [] if not coefficients else _names(names, p)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        *,
+        target: int = 0,
+        names: Sequence[str] | None = None,
+        coefficients: bool | None = None,
+        criterion: str = "loo",
+        ax: Axes | None = None,
+    ) -> RidgePathDisplay:
+        """Draw the path of a fitted model, or a path.
+
+        Parameters
+        ----------
+        model : RidgeCV, KernelRidgeCV or RidgePath
+            A fitted model with a ``path_``, or such a path.
+        target : int, default=0
+            Which target, where there are several.
+        names : sequence of str, optional
+            Of the columns; ``feature_names_in_`` of the model, or x1, x2, … where not given.
+        coefficients : bool, optional
+            Whether to draw coefficients; by default unless the model has dual ones, which mean little one by one, or
+            the path was too large to keep them.
+        criterion : {"loo", "gcv", "marginal_likelihood"}, default="loo"
+            What chooses the λ that is marked on a path; a model has chosen its own.
+        ax : matplotlib.axes.Axes, optional
+            In whose place to draw; by default a new figure.
+
+        Returns
+        -------
+        RidgePathDisplay
+            Drawn.
+        """
+        model = fitted(model)
+        path = _path_of(model)
+        if not 0 <= target < path.loo.shape[1]:
+            raise ValueError(f"target must be from 0 to {path.loo.shape[1] - 1}, got {target!r}.")
+        chosen = path.alphas[path.best(criterion)] if path is model else np.atleast_1d(model.alpha_)
+        mine = float(np.broadcast_to(chosen, (path.loo.shape[1],))[target])
+        wanted = path.coef.size > 0 and not hasattr(model, "dual_coef_") if coefficients is None else coefficients
+        found = names if names is not None else getattr(model, "feature_names_in_", None)
+        return cls(path, chosen=mine, target=target, names=found, coefficients=bool(wanted)).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> RidgePathDisplay:
+        """Draw, in the place of the axes given or on a new figure."""
+        count = 2 + self.coefficients
+        axes = self._panels(ax, count, 1, (7.2, 2.6 * count + 0.6), sharex=True)
+        axes[0].set_xscale("log")
+        if self.coefficients:
+            _draw_coefficients(axes[0], self.view, self.names)
+        _draw_kept(axes[-2], self.view)
+        _draw_criteria(axes[-1], self.view)
+        _draw_penalty(axes, self.view)
+        return self
+
+
+def _path_of(model: Any) -> Any:
+    """The path of a model, or the path itself; say what it lacks."""
+    path: Any = getattr(model, "path_", None) if hasattr(model, "fit") else model
+    if not hasattr(path, "filter_factors"):
+        raise ValueError(
+            f"{type(model).__name__} has no path of λ to draw. Fit RidgeCV, or KernelRidgeCV with solver='eigh' or "
+            "'inducing', and hand in the model or its path_."
+        )
+    return path
+
+
+def _view(path: Any, chosen: float, target: int) -> View:
+    """One target of a path, in order."""
+    order = np.argsort(path.alphas)
+    order = order[path.alphas[order] > 0]
+    if not len(order):
+        raise ValueError("The path has no λ above 0 to draw.")
+    falling = np.argsort(-path.singular_values, kind="stable")
+    kept = (path.singular_values[:, None] * path.filter_factors)[falling]
+    return View(
+        lam=path.alphas[order],
+        dof=path.dof[order],
+        kept=kept[:, order],
+        coef=path.coef[order, target] if path.coef.size else np.empty((len(order), 0)),
+        curves={c.key: path.score(c.key)[order, target] for c in (LOO, GCV, LIKELIHOOD)},
+        chosen=chosen,
+    )
+
+
+def _names(names: Sequence[str] | None, p: int) -> list[str]:
+    if names is not None and len(names) != p:
+        raise ValueError(f"names has {len(names)} entries for {p} columns.")
+    return as_names(names, p, "names", "x{}")
+
+
+def _draw_coefficients(ax: Axes, view: View, names: list[str]) -> None:
+    """Every coefficient; the largest by name, in colours and with markers along the line, each at its own places."""
+    size = np.max(np.abs(view.coef), axis=0)
+    named = np.sort(np.argsort(-size, kind="stable")[:NAMED])
+    rest = np.setdiff1d(np.arange(len(names)), named)
+    ax.plot(view.lam, view.coef[:, rest], color="#bbbbbb", linewidth=0.8)
+    step = max(1, len(view.lam) // REPEATED)
+    lines: list[Line2D] = []
+    for k, (j, colour, marker) in enumerate(zip(named, PALETTE, MARKERS, strict=False)):
+        style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "markevery": (k % step, step)}
+        lines += ax.plot(view.lam, view.coef[:, j], label=short(names[j], LONGEST), **style)
+    ax.axhline(0.0, color=INK, linewidth=0.8)
+    ax.set_ylabel("coefficient")
+    ax.set_title("Coefficients", loc="left")
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "frameon": False}
+    key = ax.legend(lines, ["name"] * len(lines), fontsize="small", **beside)
+    set_plain(key.get_texts(), [names[j] for j in named], LONGEST)
+
+
+def _draw_kept(ax: Axes, view: View) -> None:
+    """σ²/(σ²+λ) of some directions, from the largest σ, on top, to the smallest."""
+    r = len(view.kept)
+    some = np.unique(np.linspace(0, r - 1, min(r, DIRECTIONS)).round().astype(int))
+    for j in some:
+        first, last = j == 0, j == r - 1 and r > 1
+        colour, line = (PALETTE[0], "-") if first else (PALETTE[1], "--") if last else ("#999999", "-")
+        label = "largest σ" if first else "smallest σ" if last else None
+        style: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 2 if label else 1}
+        if len(view.lam) == 1:  # of which there is no line
+            style["marker"] = "o" if first else "s" if last else "_"
+        ax.plot(view.lam, view.kept[j], label=label, **style)
+    ax.set(ylabel="σ²/(σ²+λ)", ylim=(-0.03, 1.03))
+    ax.set_title("Kept of each direction", loc="left")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small")
+
+
+def _draw_criteria(ax: Axes, view: View) -> None:
+    """Errors on the left scale, the likelihood on the right one, each with a marker at its least value."""
+    right = ax.twinx()
+    right.spines["top"].set_visible(False)
+    handles = []
+    for scale, criterion in ((ax, LOO), (ax, GCV), (right, LIKELIHOOD)):
+        values = np.where(np.isfinite(view.curves[criterion.key]), view.curves[criterion.key], np.nan)
+        if np.all(np.isnan(values)):
+            continue
+        least = int(np.nanargmin(values))
+        style: dict[str, Any] = {"color": criterion.colour, "linestyle": criterion.line, "marker": criterion.marker}
+        style |= {"markersize": criterion.size, "markerfacecolor": "none", "markeredgewidth": 1.5}
+        handles += scale.plot(view.lam, values, markevery=[least], label=criterion.label, **style)
+    errors = np.concatenate([view.curves[c.key] for c in (LOO, GCV)])
+    errors = errors[np.isfinite(errors)]
+    if len(errors) and 0 < WIDE * errors.min() < errors.max():
+        ax.set_yscale("log")
+    ax.set_ylabel("mean squared error")
+    right.set_ylabel("−log marginal likelihood")
+    ax.set_title("What chooses λ", loc="left")
+    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.28), "ncols": 3}
+    ax.legend(handles=handles, frameon=False, fontsize="small", **below)
+
+
+def _draw_penalty(axes: Sequence[Axes], view: View) -> None:
+    """The axis of λ below, degrees of freedom above, and the λ chosen through all panels."""
+    for ax in axes:
+        ax.grid(color=GRID)
+        if view.chosen > 0:
+            ax.axvline(view.chosen, color=INK, linewidth=1, linestyle=(0, (5, 3)))
+    text = f"λ chosen: {view.chosen:.3g}" if view.chosen > 0 else "λ chosen: 0, which has no place on this axis"
+    axes[-1].set_xlabel(f"λ  ({text})")
+    top = axes[0].secondary_xaxis("top")
+    ticks = np.unique(np.linspace(0, len(view.lam) - 1, min(7, len(view.lam))).round().astype(int))
+    top.set_xticks(view.lam[ticks], [f"{view.dof[k]:.3g}" for k in ticks])
+    top.minorticks_off()
+    top.set_xlabel("degrees of freedom")
+
+
+LINES = 8  # kernels drawn as lines; more are a map of colours
+NAMES = {
+    "loo": "mean squared leave-one-out error",
+    "gcv": "generalised cross-validation",
+    "marginal_likelihood": "−log marginal likelihood",
+    "accuracy": "share of rows left out that were missed",
+}
+KINDS = ("lines", "heat")
+
+
+class LeaveOneOutDisplay(Display):
+    r"""The criterion that chose λ, and the bandwidth or kernel: a line for each kernel, or a map over both.
+
+    .. math:: \mathrm{loo}(\lambda,\gamma)=\frac1n\sum_i\Big(\frac{\alpha_i}{(K_\gamma+\lambda I)^{-1}_{ii}}\Big)^2
+
+    Parameters
+    ----------
+    alphas : array-like of shape (kernels, λs)
+        λ, those of each kernel its own.
+    values : array-like of shape (kernels, λs)
+        What was made small; NaN where there is none.
+    kernels : sequence of str, optional
+        Names of the kernels.
+    gammas : array-like of shape (kernels,), optional
+        Their γ, where all have one: the axis of a map.
+    criterion : str, default="loo"
+        What the values are.
+
+    Attributes
+    ----------
+    best_ : tuple of int
+        Kernel and λ of the least value, which are marked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidgeCV
+    >>> from gramian.display import LeaveOneOutDisplay
+    >>> x = np.linspace(0, 6, 40)[:, None]
+    >>> model = KernelRidgeCV(gamma=[0.1, 1.0, 10.0]).fit(x, np.sin(x[:, 0]) + 0.1 * np.cos(40 * x[:, 0]))
+    >>> picture = LeaveOneOutDisplay.from_estimator(model)
+    >>> bool(picture.values[picture.best_] == -model.best_score_)
+    True
+    """
+
+    def __init__(
+        self,
+        alphas: ArrayLike,
+        values: ArrayLike,
+        *,
+        kernels: Sequence[Any] | None = None,
+        gammas: ArrayLike | None = None,
+        criterion: str = "loo",
+    ) -> None:
+        self.alphas, self.values = (np.atleast_2d(np.asarray(part, dtype=float)) for part in (alphas, values))
+        if not (self.alphas > 0).all():
+            raise ValueError(f"λ = {self.alphas.min():g} has no place on a logarithmic axis: leave it out.")
+        if self.alphas.shape != self.values.shape:
+            raise ValueError(f"alphas of shape {self.alphas.shape} and values of {self.values.shape} must be alike.")
+        self.values = np.where(np.isfinite(self.values), self.values, np.nan)
+        if np.isnan(self.values).all():
+            raise ValueError("No pair of kernel and λ has a value: there is nothing to draw.")
+        self.kernels = [""] * len(self.values) if kernels is None else [str(kernel) for kernel in kernels]
+        self.gammas = None if gammas is None else np.asarray(gammas, dtype=float)
+        self.criterion = criterion
+        row, column = np.unravel_index(np.nanargmin(self.values), self.values.shape)
+        self.best_ = int(row), int(column)
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, *, target: int | None = None, ax: Axes | None = None, **how: Any
+    ) -> LeaveOneOutDisplay:
+        """Draw a fitted KernelRidgeCV, or a RidgeCV.
+
+        Parameters
+        ----------
+        model : KernelRidgeCV, KernelRidgeClassifier or RidgeCV
+            Fitted.
+        target : int, optional
+            Which target of a RidgeCV; the mean of all unless given.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+        **how
+            Options of :meth:`plot`.
+
+        Returns
+        -------
+        LeaveOneOutDisplay
+            Drawn.
+        """
+        model = fitted(model)
+        if hasattr(model, "scores_") and hasattr(model, "kernels_"):
+            names, gammas = _kernels(model.kernels_)
+            values = float(model.criterion == "accuracy") - model.scores_
+            found = cls(model.alphas_, values, kernels=names, gammas=gammas, criterion=model.criterion)
+            return found.plot(ax=ax, **how)
+        path = getattr(model, "path_", None)
+        if path is None:
+            raise ValueError(f"{type(model).__name__} did not choose λ: fit KernelRidgeCV or RidgeCV.")
+        order, criterion = np.argsort(path.alphas), getattr(model, "criterion", "loo")
+        found = path.score(criterion)
+        if target is not None and not 0 <= target < found.shape[1]:
+            raise ValueError(f"target must be from 0 to {found.shape[1] - 1}, got {target!r}.")
+        values = found.mean(axis=1) if target is None else found[:, target]
+        return cls(path.alphas[order], values[order], criterion=criterion).plot(ax=ax, **how)
+
+    def plot(self, ax: Axes | None = None, *, kind: str | None = None) -> LeaveOneOutDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; by default a new figure.
+        kind : {"lines", "heat"}, optional
+            A line for each kernel, by default of up to 8; or a map of colours over λ and the kernels.
+
+        Returns
+        -------
+        LeaveOneOutDisplay
+            Itself.
+        """
+        if kind not in (None, *KINDS):
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+        heat = len(self.values) > LINES if kind is None else kind == "heat"
+        ax = self._start(ax, (6.8, 4.4))
+        if heat:
+            self._map(ax)
+        else:
+            self._lines(ax)
+        ax.set(xscale="log", xlabel="λ")
+        set_plain([ax.set_title(self._title(), loc="left", fontsize="medium")], longest=80)
+        return self
+
+    def _title(self) -> str:
+        i = self.best_[0]
+        kernel = f", {short(self.kernels[i], 40)}" if self.kernels[i] else ""
+        return f"Least at λ = {self.alphas[self.best_]:.3g}{kernel}"
+
+    def _lines(self, ax: Axes) -> None:
+        """A line for each kernel, from light to dark by γ where they have one."""
+        count, lines = len(self.values), []
+        for i in range(count):
+            dark = 0.9 - 0.8 * i / max(count - 1, 1)
+            colour = colormaps["viridis"](dark) if self.gammas is not None and count > 1 else PALETTE[i % len(PALETTE)]
+            style: dict[str, Any] = {"color": colour, "marker": MARKERS[i % len(MARKERS)], "markersize": 3.5}
+            lines += ax.plot(self.alphas[i], self.values[i], label=f"kernel {i}", linewidth=1.4, **style)
+        ax.plot(self.alphas[self.best_], self.values[self.best_], "o", color=INK, fillstyle="none", markersize=12)
+        ax.grid(color=GRID)
+        low, high = np.nanmin(self.values), np.nanmax(self.values)
+        if 0 < WIDE * low < high:
+            ax.set_yscale("log")
+        ax.set_ylabel(NAMES.get(self.criterion, self.criterion))
+        if any(self.kernels):
+            beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
+            key = ax.legend(handles=lines, fontsize="small", **beside)
+            set_plain(key.get_texts(), self.kernels, 30)
+
+    def _map(self, ax: Axes) -> None:
+        """A row of cells for each kernel, with the edges of its own λ."""
+        up = self._rows()
+        low, high = float(np.nanmin(self.values)), float(np.nanmax(self.values))
+        norm: Normalize = LogNorm(low, high) if 0 < WIDE * low < high else Normalize(low, high)
+        order = np.argsort(self.alphas, axis=1)
+        shades: Any = None
+        for i, (bottom, top) in enumerate(up):
+            lam, values = self.alphas[i, order[i]], self.values[i, order[i]]
+            cells: dict[str, Any] = {"cmap": "viridis_r", "norm": norm, "rasterized": True}
+            shades = ax.pcolormesh(_edges(lam), [bottom, top], values[None, :], **cells)
+        ax.figure.colorbar(shades, ax=ax, label=NAMES.get(self.criterion, self.criterion))
+        i, _ = self.best_
+        middle = np.sqrt(up[i][0] * up[i][1]) if self.gammas is not None else sum(up[i]) / 2
+        ax.plot(self.alphas[self.best_], middle, "o", color="white", fillstyle="none", markersize=11, markeredgewidth=2)
+        ax.plot(self.alphas[self.best_], middle, "x", color="white", markersize=5)
+        if self.gammas is not None:
+            ax.set(yscale="log", ylabel="γ (bandwidth 1/√(2γ))")
+        else:
+            ax.set_yticks(range(len(up)), as_ticks(self.kernels, 30))
+
+    def _rows(self) -> list[tuple[float, float]]:
+        """Lower and upper edge of the row of each kernel."""
+        if self.gammas is None:
+            return [(i - 0.5, i + 0.5) for i in range(len(self.values))]
+        order = np.argsort(self.gammas)
+        edges = _edges(self.gammas[order])
+        place = {int(i): k for k, i in enumerate(order)}
+        return [(float(edges[place[i]]), float(edges[place[i] + 1])) for i in range(len(self.gammas))]
+
+
+def _edges(values: Array) -> Array:
+    """Edges of cells around rising positive numbers, half way in their logarithms."""
+    logs = np.log(values)
+    if len(logs) == 1:
+        return np.asarray(values[0] * np.array([0.5, 2.0]))
+    middle = (logs[1:] + logs[:-1]) / 2
+    ends = [2 * logs[0] - middle[0], *middle, 2 * logs[-1] - middle[-1]]
+    return np.asarray(np.exp(ends))
+
+
+def _kernels(kernels: Sequence[Any]) -> tuple[list[str], Array | None]:
+    """Names of kernels; of one family that differs in γ alone, γ, and that as a number."""
+    gammas = [getattr(kernel, "gamma", None) for kernel in kernels]
+    alike = len({type(kernel) for kernel in kernels}) == 1 and len(kernels) > 1
+    if alike and all(isinstance(g, (int, float, np.number)) and g > 0 for g in gammas) and len(set(gammas)) > 1:
+        numbers = np.array([float(g) for g in gammas])  # type: ignore[arg-type]
+        return [f"γ = {g:.3g}" for g in numbers], numbers if len(set(numbers)) == len(numbers) else None
+    return [repr(kernel) for kernel in kernels], None
+
+
+STEPS = 300  # points of the curve
+
+
+class PredictionBandDisplay(Display):
+    """The data, the curve f(x), the band a new observation falls in, and the certified bound on |f̂ − f|.
+
+    Parameters
+    ----------
+    x : array-like of shape (m,)
+        Where the curve is known, rising.
+    prediction : array-like of shape (m,)
+        f(x).
+    lower, upper : array-like of shape (m,), optional
+        Ends of the band.
+    bound : array-like of shape (m,), optional
+        Certified distance from the exact solution; its largest value is in the legend, as it may be thinner than the
+        line.
+    data : tuple of two array-like of shape (n,), optional
+        Points: where, and what was observed there.
+    level : float, default=0.95
+        Share of new observations in the band, for the legend.
+    names : tuple of two str, default=("x", "y")
+        Of the axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidge
+    >>> from gramian.display import PredictionBandDisplay
+    >>> x = np.linspace(0, 6, 30)
+    >>> model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0).fit(x[:, None], np.sin(x))
+    >>> picture = PredictionBandDisplay.from_estimator(model, x, np.sin(x), bound=True)
+    >>> [text.get_text() for text in picture.ax_.get_legend().get_texts()][:3]
+    ['data', 'prediction', '95% of new observations']
+    """
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        prediction: ArrayLike,
+        *,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        bound: ArrayLike | None = None,
+        data: tuple[ArrayLike, ArrayLike] | None = None,
+        level: float = 0.95,
+        names: tuple[str, str] = ("x", "y"),
+    ) -> None:
+        self.x, self.prediction = np.asarray(x, dtype=float), np.asarray(prediction, dtype=float)
+        if self.x.shape != self.prediction.shape or self.x.ndim != 1:
+            raise ValueError(f"x of shape {self.x.shape} and prediction of {self.prediction.shape} must be vectors.")
+        self.lower, self.upper = (None if end is None else np.asarray(end, dtype=float) for end in (lower, upper))
+        if (self.lower is None) != (self.upper is None):
+            raise ValueError("A band has two ends: give both lower and upper.")
+        self.bound = None if bound is None else np.asarray(bound, dtype=float)
+        self.data, self.level, self.names = data, level, names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        level: float = 0.95,
+        bound: bool = False,
+        target: int = 0,
+        names: tuple[str, str] = ("x", "y"),
+        ax: Axes | None = None,
+    ) -> PredictionBandDisplay:
+        """Draw a model fitted to one column over its data.
+
+        Parameters
+        ----------
+        model : Ridge, KernelRidge or another regression fitted to one column
+            The band is drawn where it has ``predict_interval``, or predicts with ``return_std``.
+        x, y : array-like of shape (n,) or (n, 1), and (n,) or (n, t)
+            The data.
+        level : float, default=0.95
+            Share of new observations in the band.
+        bound : bool, default=False
+            Also draw the certified bound, of a model that predicts with ``return_bound``.
+        target : int, default=0
+            Which target, where there are several.
+        names : tuple of two str
+            Of the axes.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        PredictionBandDisplay
+            Drawn.
+        """
+        points, values = _checked(ground(x), ground(y), level, target)
+        model = fitted(model)
+        line = np.linspace(points.min(), points.max(), STEPS)
+        curve = _target(np.asarray(model.predict(line[:, None]), dtype=float), target)
+        low, high = _band(model, line, level, target)
+        width = _target(np.asarray(model.predict(line[:, None], return_bound=True)[1]), target) if bound else None
+        options: dict[str, Any] = {"bound": width, "data": (points, values), "level": level, "names": names}
+        return cls.from_predictions(line, curve, lower=low, upper=high, ax=ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls, x: ArrayLike, prediction: ArrayLike, *, ax: Axes | None = None, **options: Any
+    ) -> PredictionBandDisplay:
+        """Draw predictions that are there already; options as of the class."""
+        return cls(x, prediction, **options).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> PredictionBandDisplay:
+        """Draw, on the axes given or on a new figure."""
+        ax = self._start(ax, (6.4, 4.2))
+        ax.grid(color=GRID)
+        if self.data is not None:
+            points, values = (np.asarray(part, dtype=float) for part in self.data)
+            style = {**point_style(len(points)), "alpha": 0.6}
+            ax.scatter(points, values, color=INK, label="data", zorder=3, **{**style, "s": min(style["s"], 18)})
+        ax.plot(self.x, self.prediction, color=PALETTE[0], linewidth=2, label="prediction", zorder=4)
+        if self.lower is not None and self.upper is not None:
+            label = f"{100 * self.level:.4g}% of new observations"
+            ax.fill_between(self.x, self.lower, self.upper, color=PALETTE[3], alpha=0.4, linewidth=0, label=label)
+        if self.bound is not None:
+            self._draw_bound(ax, self.bound)
+        name_axes(ax, *self.names)
+        ax.set_title("Data and prediction" if self.data is not None else "Prediction", loc="left")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4, frameon=False, fontsize="small")
+        return self
+
+    def _draw_bound(self, ax: Axes, distance: Array) -> None:
+        """Both sides of the bound, over the curve, and how wide it is at most."""
+        style: dict[str, Any] = {"color": PALETTE[1], "linestyle": "--", "linewidth": 1.2, "zorder": 5}
+        for side in (-1, 1):
+            label = f"certified bound: ±{np.max(distance):.1e}" if side > 0 else None
+            ax.plot(self.x, self.prediction + side * distance, label=label, **style)
+
+
+def _checked(x: ArrayLike, y: ArrayLike, level: float, target: int) -> tuple[Array, Array]:
+    """Points and their values, of the same number, and a level that is a share."""
+    points, values = _one_variable(x), _target(np.asarray(y, dtype=float), target)
+    if len(points) != len(values):
+        raise ValueError(f"x has {len(points)} points, y {len(values)}.")
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+    return points, values
+
+
+def _one_variable(x: ArrayLike) -> Array:
+    points = np.asarray(x, dtype=float)
+    if points.ndim not in (1, 2) or points.size != len(points):
+        raise ValueError(f"A fit is drawn over one variable: x must have one column, got shape {points.shape}.")
+    return points.reshape(-1)
+
+
+def _target(values: Array, target: int) -> Array:
+    if values.ndim == 1:
+        return values
+    if not 0 <= target < values.shape[1]:
+        raise ValueError(f"target must be from 0 to {values.shape[1] - 1}, got {target!r}.")
+    return np.asarray(values[:, target])
+
+
+def _band(model: Any, line: Array, level: float, target: int) -> tuple[Array | None, Array | None]:
+    """Lower and upper ends of the interval of a new observation, where the model knows one."""
+    if hasattr(model, "predict_interval"):
+        low, high = (np.asarray(end, dtype=float) for end in model.predict_interval(line[:, None], level=level))
+    elif "return_std" in signature(model.predict).parameters:
+        f, std = (np.asarray(part, dtype=float) for part in model.predict(line[:, None], return_std=True))
+        half = float(ndtri((1 + level) / 2)) * std
+        low, high = f - half, f + half
+    else:
+        return None, None
+    return _target(low, target), _target(high, target)
+
+
+KINDS_RESIDUALS = ("both", "fitted", "qq")
+PIECES = 12  # groups of neighbours whose medians are joined by a line
+NAMED_RESIDUALS = 3  # rows that are named
+
+
+class ResidualsDisplay(Display):
+    r"""Residuals y − f(x) against f(x), with the medians of neighbours; and their quantiles against normal ones.
+
+    The line of the second picture has the mean and standard deviation of the residuals. The band holds the i-th of n
+    normal values with probability ``level``, one at a time: its ends are quantiles of a Beta(i, n + 1 − i) variable.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What was observed.
+    prediction : array-like of shape (n,)
+        f(x).
+    std : array-like of shape (n,), optional
+        Standard deviations of the observations: residuals are divided by them.
+    names : sequence of str, optional
+        Of the rows: those with the largest residuals are written; their numbers, counted from 0, unless given.
+    level : float, default=0.95
+        Of the band.
+
+    Attributes
+    ----------
+    residuals : ndarray of shape (n,)
+        y − f(x), divided by ``std`` where given.
+    labels_ : list of Labels
+        Names in the picture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import Ridge
+    >>> from gramian.display import ResidualsDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50, 3))
+    >>> y = X @ [1.0, 2.0, 3.0] + rng.normal(size=50)
+    >>> picture = ResidualsDisplay.from_estimator(Ridge().fit(X, y), X, y)
+    >>> [ax.get_title(loc="left") for ax in picture.axes_]
+    ['Residuals', 'Normal quantiles']
+    """
+
+    def __init__(
+        self,
+        y: ArrayLike,
+        prediction: ArrayLike,
+        *,
+        std: ArrayLike | None = None,
+        names: Sequence[Any] | None = None,
+        level: float = 0.95,
+    ) -> None:
+        observed, self.prediction = np.asarray(y, dtype=float), np.asarray(prediction, dtype=float)
+        if observed.ndim != 1 or observed.shape != self.prediction.shape:
+            raise ValueError(f"y of shape {observed.shape} and prediction of {self.prediction.shape} must be vectors.")
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+        self.standardised, self.level = std is not None, level
+        with np.errstate(divide="ignore", invalid="ignore"):  # refused below, by row
+            self.residuals = (observed - self.prediction) / (1.0 if std is None else np.asarray(std, dtype=float))
+        wrong = np.flatnonzero(~np.isfinite(self.residuals))
+        if len(wrong):
+            raise ValueError(f"Row {wrong[0]} has no finite residual: leave out such rows ({len(wrong)} of them).")
+        usual = [str(i) for i in range(len(observed))]
+        self.names = as_names(usual if names is None else names, len(observed), "names", "{}")
+        self.labels_: list[Labels] = []
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, y: ArrayLike, *, target: int = 0, ax: Axes | None = None, **options: Any
+    ) -> ResidualsDisplay:
+        """Draw the residuals of a fitted regression; options as of :meth:`from_predictions`."""
+        f, observed = np.asarray(fitted(model).predict(ground(X)), dtype=float), np.asarray(ground(y), dtype=float)
+        if f.ndim == 2:
+            if not 0 <= target < f.shape[1]:
+                raise ValueError(f"target must be from 0 to {f.shape[1] - 1}, got {target!r}.")
+            f = f[:, target]
+        observed = observed[:, target] if observed.ndim == 2 else observed
+        return cls.from_predictions(observed, f, ax=ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        prediction: ArrayLike,
+        *,
+        kind: str = "both",
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> ResidualsDisplay:
+        """Draw predictions that are there already; options as of the class, ``kind`` as of :meth:`plot`."""
+        return cls(y, prediction, **options).plot(ax=ax, kind=kind)
+
+    def plot(self, ax: Axes | None = None, *, kind: str = "both") -> ResidualsDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; by default a new figure.
+        kind : {"both", "fitted", "qq"}, default="both"
+            Which pictures.
+
+        Returns
+        -------
+        ResidualsDisplay
+            Itself.
+        """
+        if kind not in KINDS_RESIDUALS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS_RESIDUALS)}, got {kind!r}.")
+        self.labels_ = []
+        if kind == "both":
+            left, right = self._panels(ax, 1, 2, (8.6, 3.9))
+        else:
+            left = right = self._start(ax, (5.0, 3.9))
+        if kind != "qq":
+            self._against(left)
+        if kind != "fitted":
+            self._quantiles(right)
+        return self
+
+    def _against(self, ax: Axes) -> None:
+        points = np.column_stack([self.prediction, self.residuals])
+        ax.scatter(*points.T, color=PALETTE[0], **point_style(len(points)))
+        ax.axhline(0, color=INK, linewidth=1)
+        trend = _medians(points)
+        if len(trend) > 2:
+            ax.plot(*trend.T, color=PALETTE[1], linewidth=1.8, label="median of neighbours")
+            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), frameon=False, fontsize="small")
+        ax.set(xlabel="prediction", ylabel=self._called())
+        ax.set_title("Residuals", loc="left")
+        ax.grid(color=GRID)
+        self._write(ax, points)
+
+    def _quantiles(self, ax: Axes) -> None:
+        n = len(self.residuals)
+        order, i = np.argsort(self.residuals, kind="stable"), np.arange(1, n + 1)
+        normal = ndtri((i - 0.5) / n)
+        mean, spread = float(self.residuals.mean()), float(self.residuals.std(ddof=1)) if n > 1 else 0.0
+        ends = [ndtri(betaincinv(i, n + 1 - i, (1 + side * self.level) / 2)) for side in (-1, 1)]
+        band: dict[str, Any] = {"color": PALETTE[3], "alpha": 0.4, "linewidth": 0}
+        low, high = (mean + spread * end for end in ends)
+        ax.fill_between(normal, low, high, label=f"{100 * self.level:.4g}% of normal values, each", **band)
+        ax.plot(normal, mean + spread * normal, color=INK, linewidth=1)
+        points = np.empty((n, 2))
+        points[order] = np.column_stack([normal, self.residuals[order]])
+        ax.scatter(*points.T, color=PALETTE[0], zorder=3, **point_style(n))
+        ax.set(xlabel="normal quantile", ylabel=self._called())
+        ax.set_title("Normal quantiles", loc="left")
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), frameon=False, fontsize="small")
+        ax.grid(color=GRID)
+        self._write(ax, points)
+
+    def _called(self) -> str:
+        return "residual / standard deviation" if self.standardised else "residual"
+
+    def _write(self, ax: Axes, points: Array) -> None:
+        rows = np.argsort(-np.abs(self.residuals), kind="stable")[:NAMED_RESIDUALS]
+        names = [self.names[i] for i in rows]
+        self.labels_.append(add_labels(ax, points[rows], names, avoid=points, fontsize="x-small"))
+
+
+def _medians(points: Array) -> Array:
+    """Medians of neighbours in x, in up to twelve groups of at least eight."""
+    pieces = min(PIECES, len(points) // 8)
+    if pieces < 3:
+        return np.empty((0, 2))
+    parts = np.array_split(points[np.argsort(points[:, 0], kind="stable")], pieces)
+    return np.array([np.median(part, axis=0) for part in parts])

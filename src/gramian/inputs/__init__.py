@@ -1,0 +1,1 @@
+"""What every estimator does with its input: open it, check it, and return results where it lived."""

@@ -1,0 +1,250 @@
+"""Dense matrices of kernels, NumPy's or on a device: multiplied by numbers on the host, decomposed where they are."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+
+from gramian.compute.devices import host, is_tensor, put, refuse_beyond_device
+from gramian.compute.memory import refuse_beyond_memory
+from gramian.inputs.opening import open_input, refuse_non_finite
+from gramian.kernels import Kernel, Precomputed, as_kernel
+from gramian.operators import KernelOperator, Operator
+from gramian.results import NumericalWarning
+from gramian.sources import Source, open_source
+
+__all__ = [
+    "are_objects",
+    "beside",
+    "check_kernel_matrix",
+    "checked_source",
+    "decomposition_bytes",
+    "dense",
+    "dense_kernel",
+    "eigenvectors",
+    "gathered",
+    "gathered_rows",
+    "is_precomputed",
+    "kernel_diagonal",
+    "multiplied",
+    "opened",
+    "points_of",
+    "refuse_beyond",
+    "times",
+    "warn_if_indefinite",
+]
+
+Matrix = npt.NDArray[Any]
+
+ASYMMETRY = 1e-8  # of the largest entry, and ten times ε: more is not rounding
+INDEFINITE = 1e-5  # of the largest eigenvalue, as scikit-learn tolerates
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether the "points" are a kernel matrix."""
+    return isinstance(kernel, Precomputed)
+
+
+def points_of(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int]:
+    """Return the points and how many they are; objects that are no numbers are taken as they are for a callable."""
+    if are_objects(estimator.kernel, X):
+        return list(X), len(X)
+    source = checked_source(estimator, X, reset=reset)
+    return gathered(source), source.shape[0]
+
+
+def checked_source(estimator: Any, X: Any, *, reset: bool) -> Source:
+    """Open rows of finite numbers."""
+    try:
+        source = open_input(estimator, X, reset=reset)
+    except ValueError:
+        if is_numpy_array(X) and X.ndim == 2 and X.dtype.kind == "f":
+            refuse_non_finite(open_source(X))  # what is not a number is told before what has the wrong shape
+        raise
+    refuse_non_finite(source)
+    return source
+
+
+def are_objects(kernel: Any, X: Any) -> bool:
+    """Whether X is a sequence of anything but rows of numbers, which only a function of two objects can compare."""
+    if not _calls(kernel):
+        return False
+    if is_array_api_obj(X):
+        return bool(is_numpy_array(X) and X.dtype == object and X.ndim == 1)
+    if isinstance(X, (Source, str)) or hasattr(X, "toarray") or hasattr(X, "columns"):
+        return False
+    rows = all(isinstance(x, (list, tuple, np.ndarray)) and _numbers(x) for x in X)
+    return not rows or len({len(x) for x in X}) > 1
+
+
+def _calls(kernel: Any) -> bool:
+    return as_kernel(kernel).takes_objects if callable(kernel) or isinstance(kernel, Kernel) else False
+
+
+def _numbers(x: Any) -> bool:
+    return all(isinstance(value, Real) for value in x)
+
+
+def gathered(source: Source) -> Any:
+    """All rows, in memory: a kernel compares every one with every other."""
+    if source.sparse:
+        return source.values  # type: ignore[attr-defined]
+    if source.resident:
+        values = host(source.values)  # type: ignore[attr-defined]
+        return values if values.dtype.kind == "f" else values.astype(np.float64)
+    out = np.empty(source.shape, dtype=np.float32 if source.dtype == np.float32 else np.float64)
+    for block in source.blocks():
+        out[block.start : block.stop] = block.values
+    return out
+
+
+def check_kernel_matrix(K: Any) -> Matrix:
+    """Return a precomputed kernel matrix, square and symmetric, or say which entries differ."""
+    K = np.asarray(K.toarray() if hasattr(K, "toarray") else K)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"A precomputed kernel matrix must be square to fit; this one has the shape {K.shape}.")
+    gap = np.abs(K - K.T)
+    i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
+    eps = float(np.finfo(K.dtype).eps) if K.dtype.kind == "f" else 0.0
+    if gap[i, j] > max(ASYMMETRY, 10 * eps) * float(np.max(np.abs(K))):
+        raise ValueError(
+            f"The precomputed kernel matrix is not symmetric: entry ({i}, {j}) is {K[i, j]:g} and ({j}, {i}) is "
+            f"{K[j, i]:g}. Use (K + K.T) / 2 if that is what you mean."
+        )
+    return np.asarray((K + K.T) / 2)
+
+
+def warn_if_indefinite(low: float, eigenvalues: Any) -> None:
+    """Warn where the smallest eigenvalue of the centred kernel matrix is negative beside the largest."""
+    top = float(np.max(eigenvalues, initial=0.0))
+    if low >= -INDEFINITE * top:
+        return
+    if low <= -top:
+        message = (
+            f"The kernel matrix is not positive semidefinite: its eigenvalue {low:.4g} is larger in size than the "
+            f"largest, {top:.4g}, so it is no matrix of inner products. Check its sign, and the kernel."
+        )
+    else:
+        message = (
+            f"The kernel matrix is indefinite: its smallest eigenvalue is {low:.4g} and its largest {top:.4g}. "
+            "Components with positive eigenvalues are returned; distances in feature space are not to be trusted."
+        )
+    warnings.warn(message, NumericalWarning, stacklevel=3)
+
+
+MatrixKernelPoints = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+
+def dense_kernel(kernel: Kernel, Z: Any) -> MatrixKernelPoints:
+    """k(Z, Z) as a matrix in float64, also of points in float32."""
+    return np.asarray(KernelOperator(kernel, Z, dtype=np.float64, store=False).to_dense())
+
+
+def kernel_diagonal(kernel: Kernel, X: Any) -> Vector:
+    """k(x, x) of every row, in float64; of a file in one pass, or in none where k(x, x) = 1."""
+    X, n = opened(X)
+    if kernel.normalised:
+        return np.ones(n)
+    if not isinstance(X, Source):
+        single = getattr(X, "dtype", None) == np.float32  # for which a kernel would answer in float32
+        return np.array(kernel.diagonal(X.astype(np.float64) if single else X), dtype=np.float64)
+    out = np.empty(n)
+    for block in X.blocks():
+        out[block.start : block.stop] = kernel.diagonal(np.array(block.values, dtype=np.float64))
+    return out
+
+
+def opened(X: Any) -> tuple[Any, int]:
+    """Points in memory, or the Source of a file; and how many they are."""
+    if isinstance(X, (list, tuple)):
+        return X, len(X)
+    if isinstance(X, (Source, str, os.PathLike, np.memmap)):
+        source = open_source(X)
+        X = source.values if source.resident else source  # type: ignore[attr-defined]
+    return X, int(X.shape[0])
+
+
+def gathered_rows(X: Any, indices: Indices) -> Any:
+    """Some rows, in memory and in the order asked for: of a file in one pass."""
+    if not isinstance(X, Source):
+        return chosen_points(X, indices)
+    order = np.argsort(indices, kind="stable")
+    ranked, out = indices[order], np.empty((len(indices), X.shape[1]), dtype=np.result_type(X.dtype, np.float32))
+    for block in X.blocks():
+        low, high = np.searchsorted(ranked, (block.start, block.stop))
+        out[order[low:high]] = block.values[ranked[low:high] - block.start]
+    return out
+
+
+Array = Any  # of NumPy, or a tensor on a device
+MatrixKernelMatrices = npt.NDArray[np.float64]
+
+ENTRY = 40  # bytes on a device for each entry of a matrix that is decomposed: itself, eigenvectors, room to work
+
+
+def multiplied(A: Operator, V: MatrixKernelMatrices) -> MatrixKernelMatrices:
+    """A V in float64 on the host, wherever A lives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.inputs.kernels import multiplied
+    >>> from gramian.operators import Data
+    >>> multiplied(Data(np.eye(2)), np.ones((2, 1))).ravel()
+    array([1., 1.])
+    """
+    return np.asarray(host(A.matmat(A.asarray(V))), dtype=np.float64)
+
+
+def dense(A: Operator) -> Array:
+    """A as a matrix in float64 where it lives."""
+    M = A.to_dense()
+    return M if is_tensor(M) else np.asarray(M, dtype=np.float64)
+
+
+def beside(M: Array, x: Any) -> Array:
+    """Numbers where a matrix lives, in its dtype."""
+    return put(x, M.device, M.dtype) if is_tensor(M) else x
+
+
+def times(M: Array, x: MatrixKernelMatrices) -> MatrixKernelMatrices:
+    """M x on the host, M where it lives."""
+    return np.asarray(host(M @ beside(M, x)))
+
+
+def eigenvectors(M: Array, overwrite: bool = False) -> tuple[Vector, Array]:
+    """Eigenvalues of a symmetric matrix, from the smallest, on the host; its eigenvectors where it lives."""
+    if is_tensor(M):
+        values, vectors = array_namespace(M).linalg.eigh(M)
+        return np.asarray(host(values)), vectors
+    found: tuple[Vector, MatrixKernelMatrices] = scipy.linalg.eigh(
+        M, driver="evd", overwrite_a=overwrite, check_finite=False
+    )
+    return found
+
+
+def decomposition_bytes(n: int) -> int:
+    """Bytes that the decomposition of an n×n matrix takes on a device."""
+    return ENTRY * n * n
+
+
+def refuse_beyond(nbytes: float, device: Any, what: str, remedy: str) -> None:
+    """Raise a MemoryError that says what would take how much, of a device or, where there is none, of the machine."""
+    if device is None:
+        refuse_beyond_memory(nbytes, what, remedy)
+    else:
+        refuse_beyond_device(nbytes, device, what, remedy)
+
+
+def chosen_points(X: Any, index: npt.NDArray[np.intp]) -> Any:
+    """Some of the points, of an array or of a list of objects."""
+    return [X[i] for i in index] if isinstance(X, (list, tuple)) else X[index]

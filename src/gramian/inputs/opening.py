@@ -1,0 +1,185 @@
+"""Progress of a fit that iterates, for people who wait for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from array_api_compat import is_array_api_obj, is_numpy_array
+from sklearn.utils.validation import check_array, validate_data
+
+from gramian.compute.devices import host
+from gramian.sources import DenseSource, Source, SparseSource, open_source
+from gramian.sources.arrays import frame_names, frame_to_array, is_frame
+
+__all__ = [
+    "Lines",
+    "MissingValuesError",
+    "check_weights",
+    "finish",
+    "has_missing",
+    "open_input",
+    "refuse_non_finite",
+    "reporter",
+]
+
+Array = Any
+
+
+class MissingValuesError(ValueError):
+    """There are NaN cells in data that were to be complete."""
+
+
+def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
+    """Return the Source of X; with ``reset`` record its columns on the estimator, otherwise check them."""
+    if _has_own_source(X):
+        source = open_source(X)
+        _check_columns(estimator, source, reset)
+    elif is_frame(X):
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+        values = check_array(frame_to_array(X), dtype=None, ensure_all_finite=False, estimator=estimator)
+        source = DenseSource(values, frame_names(X))
+    else:
+        # NaN and inf are found, and named, by the statistics that are needed anyway
+        values = validate_data(estimator, X, reset=reset, dtype="numeric", accept_sparse=True, ensure_all_finite=False)
+        source = SparseSource(values) if sp.issparse(values) else DenseSource(values)
+    if source.shape[0] == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={source.shape}) while a minimum of 1 is required.")
+    return source
+
+
+def _has_own_source(X: Any) -> bool:
+    if isinstance(X, (Source, str, os.PathLike, np.memmap)):
+        return True
+    return is_array_api_obj(X) and not is_numpy_array(X)
+
+
+def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
+    """Do what scikit-learn's ``validate_data`` does for arrays, for sources."""
+    p = source.shape[1]
+    if p == 0:
+        raise ValueError(f"0 feature(s) (shape={source.shape}) while a minimum of 1 is required.")
+    names = source.feature_names
+    if reset:
+        estimator.n_features_in_ = p
+        vars(estimator).pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+        return
+    if p != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {p} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features "
+            "as input."
+        )
+    known = getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and list(known) != names:
+        wrong = [f"{a!r} (was {b!r})" for a, b in zip(names, known, strict=True) if a != b]
+        raise ValueError(f"The feature names should match those that were passed during fit: {', '.join(wrong[:5])}.")
+
+
+def check_weights(sample_weight: Any, source: Source) -> Array | None:
+    """Return the weights as float64 beside the data; they are frequencies: none negative, some positive."""
+    if sample_weight is None:
+        return None
+    n = source.shape[0]
+    w: npt.NDArray[np.float64] = np.asarray(host(sample_weight), dtype=np.float64)
+    w = np.full(n, float(w)) if w.ndim == 0 else w
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
+    if source.xp is np:
+        return w
+    return source.xp.asarray(w, device=source.device)
+
+
+def refuse_non_finite(source: Source) -> None:
+    """Raise an error that names the first NaN or inf of a source, if there is one."""
+    for block in source.blocks():
+        found = _first_non_finite(source, block.values)
+        if found is None:
+            continue
+        i, j, value = found
+        name = f" ({source.feature_names[j]!r})" if source.feature_names else ""
+        where = f"the first is in row {block.start + i}, column {j}{name}, counted from 0."
+        if np.isnan(value):
+            raise MissingValuesError(
+                f"Input X contains NaN: {where} Here complete rows are needed (PCA.fit, transform, score and impute "
+                "take missing cells in dense data): remove such rows, or fill them in with PCA(k).fit(X).impute(X)."
+            )
+        raise ValueError(f"Input X contains infinity (inf): {where} Remove such rows or replace the value.")
+
+
+def has_missing(source: Source) -> bool:
+    """Whether a dense source has NaN cells; infinities, and NaN in sparse data, are refused by name."""
+    try:
+        refuse_non_finite(source)
+    except MissingValuesError:
+        if source.sparse:
+            raise
+        return True
+    return False
+
+
+def _first_non_finite(source: Source, values: Any) -> tuple[int, int, float] | None:
+    if source.sparse:
+        bad = np.flatnonzero(~np.isfinite(values.data))
+        if not len(bad):
+            return None
+        row = int(np.searchsorted(values.indptr, bad[0], side="right")) - 1
+        return row, int(values.indices[bad[0]]), float(values.data[bad[0]])
+    if source.xp is np and values.dtype.kind != "f":
+        return None
+    finite = source.xp.isfinite(values)
+    if bool(source.xp.all(finite)):
+        return None
+    finite = host(finite)
+    i, j = np.unravel_index(int(np.argmin(finite)), finite.shape)
+    return int(i), int(j), float(values[int(i), int(j)])
+
+
+class Lines:
+    """One line on standard error that is written over, ended by :meth:`end`."""
+
+    def __init__(self, name: str, tol: float) -> None:
+        self.name, self.tol, self.open = name, tol, False
+
+    def __call__(self, iteration: int, residual: float) -> None:
+        """Show where the iteration stands."""
+        sys.stderr.write(f"\r{self.name}: iteration {iteration}, residual {residual:.1e} of {self.tol:.0e} ")
+        sys.stderr.flush()
+        self.open = True
+
+    def end(self) -> None:
+        """Go to the next line, if anything was written."""
+        if self.open:
+            sys.stderr.write("\n")
+        self.open = False
+
+
+def reporter(verbose: Any, name: str, tol: float) -> Callable[[int, float], None] | None:
+    """Return what a solver calls after each iteration: nothing, the user's own function, or a line on standard error.
+
+    Examples
+    --------
+    >>> from gramian.inputs.opening import reporter
+    >>> seen = []
+    >>> reporter(lambda i, residual: seen.append((i, residual)), "KernelRidge", 1e-6)(3, 0.5)
+    >>> seen
+    [(3, 0.5)]
+    """
+    if callable(verbose):
+        return lambda iteration, residual: verbose(iteration, residual)
+    return Lines(name, tol) if verbose else None
+
+
+def finish(report: Any) -> None:
+    """End the line that a fit has shown."""
+    if isinstance(report, Lines):
+        report.end()

@@ -1,0 +1,415 @@
+"""Classification by kernel ridge regression on ±1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_y, check_is_fitted
+
+from gramian.compute.devices import host, is_tensor
+from gramian.inputs.checks import one_of, whole_numbers
+from gramian.inputs.devices import at_home, home_of, settle, twin
+from gramian.kernel_ridge.choose import Choice
+from gramian.kernel_ridge.estimator import KernelRidgeCV
+from gramian.kernels import Precomputed
+from gramian.pca.model import frequencies
+
+__all__ = ["KernelRidgeClassifier", "Sigmoid", "common_sigmoid", "fit_sigmoid", "probabilities"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+ITERATIONS = 100
+ENOUGH = 1e-14  # of the total weight: what a Newton step would still gain
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """P(y = 1 | f) = 1/(1 + exp(−(af + b))).
+
+    Attributes
+    ----------
+    slope, offset : float
+        a, never negative, and b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernel_ridge.classifier import Sigmoid
+    >>> Sigmoid(2.0, 0.0)(np.array([-1.0, 0.0, 1.0])).round(4)
+    array([0.1192, 0.5   , 0.8808])
+    """
+
+    slope: float
+    offset: float
+
+    def __call__(self, values: npt.ArrayLike) -> Vector:
+        """Return the probabilities of decision values."""
+        return np.asarray(expit(self.slope * np.asarray(values, dtype=np.float64) + self.offset))
+
+
+def fit_sigmoid(values: Vector, positive: npt.NDArray[np.bool_], w: Vector | None = None) -> Sigmoid:
+    """Fit a sigmoid to decision values of rows that were left out.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Decision values f.
+    positive : ndarray of bool of shape (n,)
+        Which rows are of the class.
+    w : ndarray of shape (n,), optional
+        Weights.
+
+    Returns
+    -------
+    Sigmoid
+        Constant where larger values do not go with the class: then they carry no information.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernel_ridge.classifier import fit_sigmoid
+    >>> f = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0])
+    >>> fit_sigmoid(f, f > 0)(f).round(2)
+    array([0.12, 0.27, 0.38, 0.62, 0.73, 0.88])
+    """
+    w = np.ones(len(values)) if w is None else w
+    high, low = float(w[positive].sum()), float(w[~positive].sum())
+    t = np.where(positive, (high + 1.0) / (high + 2.0), 1.0 / (low + 2.0))
+    middle = float(w @ values / w.sum())
+    spread = float(np.sqrt(w @ (values - middle) ** 2 / w.sum()))
+    flat = Sigmoid(0.0, _logit(float(w @ t / w.sum())))
+    if not spread > 0.0:
+        return flat
+    a, b = _newton((values - middle) / spread, t, w, flat.offset)
+    return Sigmoid(a / spread, b - a * middle / spread) if a > 0.0 else flat
+
+
+def _newton(z: Vector, t: Vector, w: Vector, offset: float) -> tuple[float, float]:
+    """Minimise the cross-entropy over (a, b), from (0, the logit of the mean target)."""
+    Z, at = np.column_stack([z, np.ones(len(z))]), np.array([0.0, offset])
+    loss = _entropy(Z @ at, t, w)
+    for _ in range(ITERATIONS):
+        p = expit(Z @ at)
+        gradient = Z.T @ (w * (p - t))
+        curvature = Z.T @ (Z * (w * p * (1.0 - p))[:, None])
+        step = np.linalg.solve(curvature + 1e-12 * np.trace(curvature) * np.eye(2), gradient)
+        gain = float(gradient @ step)
+        size, new = 1.0, _entropy(Z @ (at - step), t, w)
+        while new > loss - 1e-4 * size * gain and size > 1e-10:
+            size /= 2
+            new = _entropy(Z @ (at - size * step), t, w)
+        if size > 1e-10:
+            at, loss = at - size * step, new
+        if gain <= ENOUGH * w.sum() or size <= 1e-10:
+            break
+    return float(at[0]), float(at[1])
+
+
+def _entropy(values: Vector, t: Vector, w: Vector) -> float:
+    """−Σ w[t ln p + (1−t) ln(1−p)] without overflow."""
+    return float(w @ (np.logaddexp(0.0, values) - t * values))
+
+
+def _logit(p: float) -> float:
+    return float(np.log(p) - np.log1p(-p))
+
+
+def common_sigmoid(values: Matrix, Y: Matrix, w: Vector | None = None) -> Sigmoid:
+    """One sigmoid for all classes, fitted to all pairs of a row and a class: of two classes b = 0 by symmetry.
+
+    With one increasing function for all, the class of highest probability is that of the largest decision value.
+
+    Parameters
+    ----------
+    values, Y : ndarray of shape (n, t)
+        Decision values of rows left out, and ±1: one column for two classes, otherwise one for each.
+    w : ndarray of shape (n,), optional
+        Weights.
+    """
+    if Y.shape[1] == 1:
+        values, Y = np.hstack([values, -values]), np.hstack([Y, -Y])
+    each = None if w is None else np.repeat(w, Y.shape[1])
+    return fit_sigmoid(values.ravel(), Y.ravel() > 0, each)
+
+
+def probabilities(values: Matrix, sigmoid: Sigmoid) -> Matrix:
+    """Probabilities of the classes, to sum 1: of two from one column of values, of more from one for each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernel_ridge.classifier import Sigmoid, probabilities
+    >>> probabilities(np.array([[1.0, 0.0, -1.0]]), Sigmoid(2.0, 0.0)).round(3)
+    array([[0.587, 0.333, 0.079]])
+    """
+    if values.shape[1] == 1:
+        return np.hstack([sigmoid(-values), sigmoid(values)])
+    P = sigmoid(values)
+    total = P.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(P, total, out=np.full_like(P, 1.0 / P.shape[1]), where=total > 0))
+
+
+CRITERIA = ("loo", "accuracy")
+SHARED = (
+    *("alpha_", "alphas_", "kernel_", "kernels_", "gamma_", "path_", "dof_", "dual_coef_", "intercept_", "X_fit_"),
+    *("certificate_", "solver_", "n_iter_"),
+)
+
+
+class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
+    r"""Least squares on labels of ±1, one class against the rest, with a kernel.
+
+    .. math:: f_c=\arg\min_f\sum_i w_i(y_{ic}-f(x_i))^2+\lambda\|f\|^2,\qquad
+        y_{ic}=\pm1,\qquad \hat c(x)=\arg\max_c f_c(x)
+
+    One eigendecomposition serves all classes and every λ, and gives the decision values of rows left out exactly: λ and
+    the kernel are chosen by them, and probabilities come from a sigmoid fitted to them.
+
+    Parameters
+    ----------
+    alphas : "auto" or sequence of float, default="auto"
+        λ to choose from, as in :class:`KernelRidgeCV`; one for all classes is chosen.
+    kernel : str, callable, Kernel, or a list of these, default="rbf"
+        As in :class:`KernelRidgeCV`.
+    gamma : float, "scale", "median", or a list of these, optional
+        As in :class:`KernelRidgeCV`.
+    degree, coef0, kernel_params
+        Parameters of a kernel given by name; of a callable.
+    fit_intercept : bool, default=True
+        Whether to add constants that are not penalised.
+    criterion : {"loo", "accuracy"}, default="loo"
+        Mean squared leave-one-out error, which changes smoothly with λ; or the share of rows put into their class when
+        left out, ties broken by the former.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, by which those of their rows are multiplied; "balanced" gives all classes the same total.
+    solver : {"auto", "eigh", "cg", "inducing"}, default="auto"
+        As in :class:`KernelRidgeCV`.
+    tol : float, optional
+        As in :class:`KernelRidgeCV`.
+    n_centres : int, optional
+        Centres of "inducing".
+    random_state : int, RandomState or None, default=None
+        Seed; None is a fixed one.
+    verbose : bool or callable, default=False
+        As in :class:`KernelRidgeCV`.
+    device : str, torch.device or None, default=None
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (c,)
+        The labels, sorted.
+    best_score_, scores_ : float; ndarray of shape (kernels, λs)
+        Larger is better: minus the mean squared error, or the accuracy, of rows left out.
+    sigmoid_ : Sigmoid
+        What turns decision values into probabilities, with its ``slope`` and ``offset``.
+    alpha_, alphas_, kernel_, kernels_, gamma_, path_, dof_, solver_, n_iter_
+        As in :class:`KernelRidgeCV`.
+    dual_coef_, intercept_, X_fit_, certificate_
+        As in :class:`KernelRidge`, with one target for two classes, otherwise one for each.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from gramian import KernelRidgeClassifier
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> model = KernelRidgeClassifier(gamma=[0.5, 2.0, 8.0]).fit(X[:100], y[:100])
+    >>> bool(model.score(X[100:], y[100:]) > 0.93)
+    True
+    >>> model.predict_proba([[0.0, 1.0]]).round(1)
+    array([[1., 0.]])
+    """
+
+    def __init__(
+        self,
+        alphas: Any = "auto",
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        criterion: str = "loo",
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float | None = None,
+        n_centres: int | None = None,
+        random_state: Any = None,
+        verbose: Any = False,
+        device: Any = None,
+    ) -> None:
+        self.alphas = alphas
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.criterion = criterion
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.n_centres = n_centres
+        self.random_state = random_state
+        self.verbose = verbose
+        self.device = device
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
+        """Choose the kernel and λ, fit one function to each class, and calibrate probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (n, p); a kernel matrix; or a list of objects
+            The points.
+        y : array-like of shape (n,)
+            Labels of any kind, one for each row.
+        sample_weight : array-like of shape (n,), optional
+            Weights, as in :class:`KernelRidgeCV`; those of classes multiply them.
+
+        Returns
+        -------
+        KernelRidgeClassifier
+            The estimator itself.
+        """
+        one_of("criterion", self.criterion, CRITERIA)
+        labels = self._labels(host(y) if is_tensor(y) else y)
+        w, copies = self._weights(labels, sample_weight)
+        self._refuse_one_class(labels, w)
+        Y = _plus_minus(labels, len(self.classes_))
+        own = ("criterion", "class_weight")
+        shared = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
+        self._model = KernelRidgeCV(**shared)
+        choice = self._model._fit(X, Y, w, copies=copies, labels=True, criterion=self.criterion)
+        self._model.device = None  # it is asked where ``device`` says
+        self._take_over(float(self.criterion == "accuracy"))
+        self.sigmoid_ = _calibrated(choice)
+        settle(self, home_of(X))
+        return self
+
+    def decision_function(self, X: Any, return_bound: bool = False) -> Any:
+        """Decision values f(x) of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (m, p); a kernel matrix; objects
+            New points.
+        return_bound : bool, default=False
+            Also return a bound on the distance from the exact solution.
+
+        Returns
+        -------
+        array of shape (m,) for two classes, otherwise (m, c); or a tuple of two
+            Positive, or largest, for the class that is predicted; a tensor where X is one.
+        """
+        check_is_fitted(self)
+        # the device may have been changed since the fit
+        return twin(self._model, {"device": self.device}).predict(X, return_bound=return_bound)
+
+    @at_home
+    def predict(self, X: Any) -> Any:
+        """Return the labels of the rows of X: those of the largest decision values."""
+        values = host(self.decision_function(X))
+        index = values > 0 if values.ndim == 1 else np.argmax(values, axis=1)
+        return np.asarray(self.classes_[np.asarray(index, dtype=np.intp)])
+
+    @at_home
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, in the order of ``classes_``.
+
+        One sigmoid of the decision values of all classes, fitted to rows left out (Platt), and made to sum to 1: the
+        class of highest probability is the one predicted. They refer to classes in the proportions of the weights.
+        Where values of rows left out say nothing about their classes, all are equal.
+        """
+        values = host(self.decision_function(X))
+        return probabilities(values[:, None] if values.ndim == 1 else values, self.sigmoid_)
+
+    @at_home
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(host(self.predict_proba(X))))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose label is predicted, weighted where weights are given; y may be a tensor."""
+        return float(accuracy_score(host(y), host(self.predict(X)), sample_weight=host(sample_weight)))
+
+    def _labels(self, y: Any) -> npt.NDArray[np.intp]:
+        """Check the labels, and return the number of each among ``classes_``."""
+        if y is None:
+            raise ValueError("This KernelRidgeClassifier estimator requires y to be passed, but the target y is None.")
+        shape = np.asarray(y).shape
+        if len(shape) == 2 and shape[1] > 1:
+            raise ValueError(f"y must be one label for each row, got shape {shape}: fit one model for each column.")
+        y = _check_y(y, estimator=self)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        return np.asarray(labels, dtype=np.intp)
+
+    def _weights(self, labels: npt.NDArray[np.intp], sample_weight: Any) -> tuple[Vector | None, Vector | None]:
+        """Weights of rows and classes multiplied; and, where classes have any, how often each row is there."""
+        n = len(labels)
+        w = None if sample_weight is None else frequencies(sample_weight, n)
+        if self.class_weight is None:
+            return w, None
+        own = np.ones(n) if w is None else w
+        return own * self._class_weights(labels, own)[labels], own if whole_numbers(own) else np.ones(n)
+
+    def _class_weights(self, labels: npt.NDArray[np.intp], w: Vector) -> Vector:
+        """Weight of each class; "balanced" by the weights of its rows, so that a weight of 2 is the row twice."""
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            totals = np.bincount(labels, w, len(self.classes_)).astype(np.float64)
+            present = totals > 0
+            share = np.divide(w.sum(), present.sum() * totals, out=np.zeros_like(totals), where=present)
+            return np.asarray(share)
+        if not isinstance(self.class_weight, dict):
+            raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}.")
+        return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels]))
+
+    def _refuse_one_class(self, labels: npt.NDArray[np.intp], w: Vector | None) -> None:
+        found = np.unique(labels if w is None else labels[w > 0])
+        if len(found) < 2:
+            name = f": {self.classes_[found[0]]}" if len(found) else ""
+            raise ValueError(f"There is only one class among rows of positive weight{name}; two are needed.")
+
+    def _take_over(self, one: float) -> None:
+        """Name what the regression found; the accuracy is 1 less the share of errors."""
+        for name in SHARED:
+            setattr(self, name, getattr(self._model, name))
+        self.best_score_, self.scores_ = one + self._model.best_score_, one + self._model.scores_
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(self._model, name):
+                setattr(self, name, getattr(self._model, name))
+
+    def __sklearn_tags__(self) -> Any:
+        """Say what scikit-learn may expect."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+        return tags
+
+
+def _plus_minus(labels: npt.NDArray[np.intp], c: int) -> Matrix:
+    """±1, as a vector for two classes, otherwise one column for each."""
+    if c == 2:
+        return np.where(labels == 1, 1.0, -1.0)
+    return np.where(labels[:, None] == np.arange(c), 1.0, -1.0)
+
+
+def _calibrated(choice: Choice) -> Sigmoid:
+    """The sigmoid of the decision values of rows left out."""
+    rows = slice(None) if choice.rows is None else choice.rows
+    Y = choice.task.Y[rows]
+    return common_sigmoid(Y - choice.left_out, Y, choice.task.frequencies[rows])

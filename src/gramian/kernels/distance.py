@@ -1,0 +1,446 @@
+"""The chi-squared kernels, for histograms and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import manhattan_distances
+
+from gramian.kernels.bandwidth import gamma_by_rule, median_distance
+from gramian.kernels.base import (
+    RULES,
+    Formula,
+    Kernel,
+    Pairs,
+    as_points,
+    freeze,
+    is_automatic,
+    is_sparse,
+    known,
+    per_feature,
+    plain,
+    positive,
+    result_dtype,
+    room,
+    same_columns,
+)
+from gramian.kernels.radial import RATE, Radial, Scale, at_least, exponential, lowest
+
+__all__ = ["AdditiveChi2", "Chi2", "Gaussian", "Laplacian", "Matern", "RationalQuadratic"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Gaussian(Radial):
+    r"""k(x, z) = exp(−γ‖x − z‖²) = exp(−‖x − z‖²/2σ²), or exp(−Σ γ_j(x_j − z_j)²) with one value for each feature.
+
+    Parameters
+    ----------
+    gamma : float, sequence of float, "median", "scale", optional
+        γ. "scale" is 1/(p·Var X), "median" is 1/2m² with m the median distance of at most 2,000 of the rows. Without
+        any parameter, 1/p.
+    beta : the same, optional
+        Another name for γ.
+    bandwidth : the same, optional
+        σ = 1/√(2γ).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Gaussian
+    >>> Gaussian(bandwidth=1.0)(np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.1353],
+           [0.1353, 1.    ]])
+    >>> Gaussian("median").resolved(np.array([[0.0], [1.0], [2.0]]))
+    Gaussian(gamma=0.5)
+    """
+
+    gamma: Any = None
+    beta: Any = field(default=None, kw_only=True)
+    bandwidth: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in ("gamma", "beta", "bandwidth")}
+        given = {name: value for name, value in given.items() if value is not None}
+        if len(given) > 1:
+            raise ValueError(f"Give one of gamma, beta and bandwidth; got {' and '.join(given)}.")
+        freeze(self, **{name: positive(name, value, rules=RULES) for name, value in given.items()})
+
+    @property
+    def automatic(self) -> bool:
+        """Whether γ is to be found from data."""
+        return is_automatic(self._given)
+
+    @property
+    def _given(self) -> Any:
+        return next((v for v in (self.gamma, self.beta, self.bandwidth) if v is not None), None)
+
+    def resolved(self, X: Any) -> Gaussian:
+        """Return the kernel with γ as a number."""
+        if self.automatic:
+            return Gaussian(gamma_by_rule(self._given, X))
+        return self if self._given is not None else Gaussian(1.0 / as_points(X).shape[1])
+
+    def scale(self, p: int) -> Scale:
+        """√γ, times what the exponential of this machine needs."""
+        return np.sqrt(RATE) * self._root(p)
+
+    def formula(self, p: int) -> Formula:
+        """e⁻ᵘ with s = √γ."""
+        known(self)
+        return Formula("squared", "exp", plain(self._root(p)))
+
+    def _root(self, p: int) -> Scale:
+        """√γ."""
+        if self._given is None:
+            return float(np.sqrt(1.0 / p))
+        if self.bandwidth is not None:
+            return np.sqrt(0.5) / per_feature("bandwidth", self.bandwidth, p)
+        name = "gamma" if self.gamma is not None else "beta"
+        return np.sqrt(per_feature(name, getattr(self, name), p))
+
+    def profile(self, t: Array) -> Array:
+        """exp(t)."""
+        return np.asarray(exponential(at_least(t, lowest(t.dtype)), out=t))
+
+    def near(self, ratio: float) -> float:
+        """ln ratio, for f′ = −f."""
+        return RATE * float(np.log(max(ratio, 1.0)))
+
+
+@dataclass(frozen=True, repr=False)
+class Laplacian(Kernel):
+    r"""k(x, z) = exp(−Σ γ_j|x_j − z_j|), with one γ or one for each feature.
+
+    The sum of absolute differences is no matrix product, so this is several times slower than the Gaussian kernel. Both
+    inputs may be sparse, or neither.
+
+    Parameters
+    ----------
+    gamma : float or sequence of float, optional
+        γ; 1/p where not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Laplacian
+    >>> Laplacian(1.0)(np.array([[0.0, 0.0]]), np.array([[1.0, -1.0]])).round(4)
+    array([[0.1353]])
+    """
+
+    gamma: Any = None
+
+    def __post_init__(self) -> None:
+        freeze(self, gamma=positive("gamma", self.gamma, optional=True))
+
+    @property
+    def normalised(self) -> bool:
+        """k(x, x) = 1, to the last bit."""
+        return True
+
+    def resolved(self, X: Any) -> Laplacian:
+        """Return the kernel with γ as a number."""
+        return self if self.gamma is not None else Laplacian(1.0 / as_points(X).shape[1])
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points: features multiplied by γ."""
+        X = as_points(X)
+        Z = X if Z is None else as_points(Z)
+        same_columns(X, Z)
+        if is_sparse(X) != is_sparse(Z):
+            raise ValueError("One of X and Z is sparse and the other is not. Convert one of them with .toarray().")
+        return _ManhattanPairs(X, Z, self._rates(X.shape[1]), result_dtype(X, Z, dtype))
+
+    def formula(self, p: int) -> Formula:
+        """e⁻ᵘ with s = γ."""
+        return Formula("absolute", "exp", self._rates(p))
+
+    def _rates(self, p: int) -> Any:
+        return 1.0 / p if self.gamma is None else per_feature("gamma", self.gamma, p)
+
+    def diagonal(self, X: Any) -> Array:
+        """All ones."""
+        X = as_points(X)
+        return np.ones(X.shape[0], result_dtype(X, None, None))
+
+
+class _ManhattanPairs(Pairs):
+    """exp(−‖f − g‖₁) by differences, which need no care."""
+
+    def __init__(self, X: Any, Z: Any, gamma: Any, dtype: np.dtype[Any]) -> None:
+        self.dtype, self.symmetric, self.shape = dtype, Z is X, (X.shape[0], Z.shape[0])
+        # about a common origin, so that what features have in common costs no digits
+        origin = 0.0 if is_sparse(Z) or not len(Z) else np.asarray(Z, dtype=np.float64).mean(axis=0)
+        self.Z = _multiplied(Z, gamma * RATE, origin)
+        self.X = self.Z if Z is X else _multiplied(X, gamma * RATE, origin)
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
+        distance = manhattan_distances if is_sparse(self.X) else _cityblock
+        tile = room(buffers[0], rows, columns)
+        np.negative(distance(self.X[rows], self.Z[columns]), out=tile, casting="same_kind")
+        return np.asarray(exponential(at_least(tile, lowest(self.dtype)), out=tile))
+
+
+def _cityblock(X: Array, Z: Array) -> Array:
+    return np.asarray(cdist(X, Z, "cityblock"))
+
+
+def _multiplied(X: Any, gamma: Any, origin: Any) -> Any:
+    """The features about an origin times γ, in float64."""
+    if not is_sparse(X):
+        return (np.asarray(X, dtype=np.float64) - origin) * gamma
+    X = X.astype(np.float64)
+    return X * gamma if np.ndim(gamma) == 0 else sp.csr_array(X @ sp.diags_array(gamma))
+
+
+SMOOTHNESS = (0.5, 1.5, 2.5)
+
+
+@dataclass(frozen=True, repr=False)
+class Matern(Radial):
+    r"""e⁻ˢ, (1 + s)e⁻ˢ or (1 + s + s²/3)e⁻ˢ for ν = 1/2, 3/2, 5/2, with s = √(2ν)‖(x − z)/ℓ‖.
+
+    Parameters
+    ----------
+    nu : {0.5, 1.5, 2.5}, default=1.5
+        Smoothness: functions of the kernel's space have derivatives of every order below ν.
+    length_scale : float, sequence of float, "median", default=1.0
+        ℓ, one value or one for each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Matern
+    >>> Matern(0.5)(np.array([[0.0], [1.0]])).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
+    nu: float = 1.5
+    length_scale: Any = 1.0
+
+    def __post_init__(self) -> None:
+        if self.nu not in SMOOTHNESS:
+            raise ValueError(f"nu must be one of {SMOOTHNESS}, got {self.nu!r}.")
+        length = positive("length_scale", self.length_scale, rules=("median",))
+        freeze(self, nu=float(self.nu), length_scale=length)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether ℓ is to be found from data."""
+        return is_automatic(self.length_scale)
+
+    def resolved(self, X: Any) -> Matern:
+        """Return the kernel with ℓ as a number."""
+        return Matern(self.nu, median_distance(X)) if self.automatic else self
+
+    def scale(self, p: int) -> Scale:
+        """√(2ν)/ℓ, so that u = s²."""
+        return np.sqrt(2 * self.nu) / per_feature("length_scale", self.length_scale, p)
+
+    def formula(self, p: int) -> Formula:
+        """The polynomial in r = √u times e⁻ʳ."""
+        known(self)
+        return Formula("squared", f"matern{round(2 * self.nu)}2", plain(self.scale(p)))
+
+    def profile(self, t: Array) -> Array:
+        """The polynomial in s times e⁻ˢ."""
+        s = np.sqrt(np.negative(t, out=t), out=t)
+        np.minimum(s, -0.999 * np.log(np.finfo(t.dtype).tiny), out=s)  # e⁻ˢ below the normal numbers is slow
+        if self.nu == 0.5:
+            return np.exp(np.negative(s, out=s), out=s)
+        factor = 1 + s if self.nu == 1.5 else 1 + s * (1 + s / 3)
+        np.exp(np.negative(s, out=s), out=s)
+        return np.multiply(s, factor, out=s)
+
+    def near(self, ratio: float) -> float:
+        """From |f′| = e⁻ˢ/2s, e⁻ˢ/2 and (1 + s)e⁻ˢ/6 ≤ e^(−s/2)/4."""
+        if self.nu == 0.5:
+            return max(min(ratio / 2, 1.0), _log(ratio / 2)) ** 2
+        return _log(ratio / 2) ** 2 if self.nu == 1.5 else 4 * _log(ratio / 4) ** 2
+
+
+def _log(x: float) -> float:
+    """ln x, and 0 below 1."""
+    return float(np.log(max(x, 1.0)))
+
+
+@dataclass(frozen=True, repr=False)
+class RationalQuadratic(Radial):
+    r"""k(x, z) = (1 + ‖(x − z)/ℓ‖²/2α)^(−α); as α grows it becomes the Gaussian kernel of bandwidth ℓ.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        α.
+    length_scale : float, sequence of float, "median", default=1.0
+        ℓ, one value or one for each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import RationalQuadratic
+    >>> RationalQuadratic(alpha=0.5)(np.array([[0.0], [np.sqrt(3.0)]]))[0].round(12)
+    array([1. , 0.5])
+    """
+
+    alpha: float = 1.0
+    length_scale: Any = 1.0
+
+    def __post_init__(self) -> None:
+        alpha = positive("alpha", self.alpha)
+        if isinstance(alpha, tuple):
+            raise ValueError(f"alpha is one number, got {self.alpha!r}.")
+        freeze(self, alpha=alpha, length_scale=positive("length_scale", self.length_scale, rules=("median",)))
+
+    @property
+    def automatic(self) -> bool:
+        """Whether ℓ is to be found from data."""
+        return is_automatic(self.length_scale)
+
+    def resolved(self, X: Any) -> RationalQuadratic:
+        """Return the kernel with ℓ as a number."""
+        return RationalQuadratic(self.alpha, median_distance(X)) if self.automatic else self
+
+    def scale(self, p: int) -> Scale:
+        """1/(ℓ√(2α)), so that k = (1 + u)^(−α)."""
+        return 1.0 / (np.sqrt(2 * self.alpha) * per_feature("length_scale", self.length_scale, p))
+
+    def formula(self, p: int) -> Formula:
+        """(1 + u)^(−α)."""
+        known(self)
+        return Formula("squared", "rational", plain(self.scale(p)), (self.alpha,))
+
+    def profile(self, t: Array) -> Array:
+        """(1 − t)^(−α)."""
+        np.subtract(1.0, t, out=t)
+        if self.alpha == 1.0:
+            return np.reciprocal(t, out=t)
+        return np.asarray(np.power(t, t.dtype.type(-self.alpha), out=t))
+
+    def near(self, ratio: float) -> float:
+        """From |f′| = α(1 + u)^(−α−1)."""
+        return float(max(self.alpha * ratio, 1.0) ** (1.0 / (self.alpha + 1.0)) - 1.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Chi2(Kernel):
+    r"""k(x, z) = exp(−γ Σ_j (x_j − z_j)²/(x_j + z_j)) for rows without negative entries; 0/0 counts as 0.
+
+    Dense rows only. The sum runs over features one by one, so a tile costs about as much as p exponentials.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        γ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Chi2
+    >>> Chi2()(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).round(4)
+    array([[0.1353]])
+    """
+
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        gamma = positive("gamma", self.gamma)
+        if isinstance(gamma, tuple):
+            raise ValueError(f"gamma is one number here, got {self.gamma!r}.")
+        freeze(self, gamma=gamma)
+
+    @property
+    def normalised(self) -> bool:
+        """k(x, x) = 1, to the last bit."""
+        return True
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points: features times γ."""
+        return _Chi2Pairs(X, Z, dtype, self.gamma * RATE, exponent=True)
+
+    def formula(self, p: int) -> Formula:
+        """e⁻ᵘ with s = γ."""
+        return Formula("chi2", "exp", self.gamma)
+
+    def diagonal(self, X: Any) -> Array:
+        """All ones."""
+        X = _counts(X)
+        return np.ones(len(X), result_dtype(X, None, None))
+
+
+@dataclass(frozen=True, repr=False)
+class AdditiveChi2(Kernel):
+    r"""k(x, z) = −Σ_j (x_j − z_j)²/(x_j + z_j): only conditionally positive definite, that is, after centring.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import AdditiveChi2
+    >>> AdditiveChi2()(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
+    array([[-2.]])
+    """
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """False: k(x, x) = 0 though k(x, z) < 0."""
+        return False
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points."""
+        return _Chi2Pairs(X, Z, dtype, 1.0, exponent=False)
+
+    def formula(self, p: int) -> Formula:
+        """−u."""
+        return Formula("chi2", "identity", factor=-1.0)
+
+    def diagonal(self, X: Any) -> Array:
+        """All zeros."""
+        X = _counts(X)
+        return np.zeros(len(X), result_dtype(X, None, None))
+
+
+class _Chi2Pairs(Pairs):
+    """Tiles of the sum, feature by feature in two scratch tiles."""
+
+    buffers = 3
+
+    def __init__(self, X: Any, Z: Any, dtype: npt.DTypeLike | None, gamma: float, exponent: bool) -> None:
+        X = _counts(X)
+        Z = X if Z is None else _counts(Z)
+        same_columns(X, Z)
+        self.dtype, self.symmetric, self.exponent = result_dtype(X, Z, dtype), Z is X, exponent
+        self.shape = (len(X), len(Z))
+        # features as rows, in memory one after another
+        self.X, self.Z = (np.ascontiguousarray(A.T, dtype=self.dtype) * self.dtype.type(gamma) for A in (X, Z))
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
+        tile, square, total = (room(buffer, rows, columns) for buffer in buffers[:3])
+        tile[...] = 0.0
+        tiny = np.finfo(self.dtype).tiny
+        for x, z in zip(self.X[:, rows], self.Z[:, columns], strict=True):
+            np.subtract(x[:, None], z, out=square)
+            np.add(x[:, None], z, out=total)
+            # (x − z)·((x − z)/(x + z)): no square that could overflow; 0/tiny where both are 0
+            np.divide(square, np.maximum(total, tiny, out=total), out=total)
+            np.multiply(square, total, out=square)
+            np.subtract(tile, square, out=tile)
+        return np.asarray(exponential(at_least(tile, lowest(self.dtype)), out=tile)) if self.exponent else tile
+
+
+def _counts(X: Any) -> Array:
+    """Refuse sparse and negative data by name."""
+    X = as_points(X)
+    if is_sparse(X):
+        raise ValueError("The chi-squared kernels take dense data. Convert X with X.toarray().")
+    if X.size and X.min() < 0:
+        i, j = np.unravel_index(int(np.argmin(X)), X.shape)
+        raise ValueError(f"Negative values in data passed to a chi-squared kernel: row {i}, column {j} is {X[i, j]}.")
+    return np.asarray(X)

@@ -1,0 +1,386 @@
+"""The feature map of the polynomial kernels, written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from gramian.kernels.base import (
+    Formula,
+    Kernel,
+    Pairs,
+    as_points,
+    freeze,
+    is_sparse,
+    positive,
+    result_dtype,
+    room,
+    same_columns,
+)
+
+__all__ = ["Cosine", "InnerPairs", "Linear", "Polynomial", "Sigmoid", "monomials", "polynomial_features", "row_squares"]
+
+Array = npt.NDArray[Any]
+Apply = Callable[[Array, Sequence[Array]], Array]
+
+
+def row_squares(X: Any) -> Array:
+    """‖x‖² of every row, in float64."""
+    if is_sparse(X):
+        return np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+
+
+class InnerPairs(Pairs):
+    """f(s·x·z) with f applied to a tile in place; it may use the buffers beyond the first.
+
+    Parameters
+    ----------
+    X, Z : arrays or sparse matrices; Z may be None
+        The points.
+    dtype : dtype
+        Of the tiles.
+    apply : callable
+        f, given the tile and the spare buffers.
+    factor : float
+        s.
+    buffers : int
+        How many tiles f and the product need together.
+    unit : bool
+        Whether rows are first divided by their norms.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        Z: Any,
+        dtype: npt.DTypeLike | None,
+        apply: Apply | None = None,
+        factor: float = 1.0,
+        buffers: int = 1,
+        unit: bool = False,
+    ) -> None:
+        X = as_points(X)
+        Z = None if Z is None else as_points(Z)
+        if Z is not None:
+            same_columns(X, Z)
+        self.dtype = result_dtype(X, Z, dtype)
+        self.symmetric, self.apply, self.buffers = Z is None, apply, buffers
+        self.right = _prepared(X if Z is None else Z, self.dtype, 1.0, unit)
+        left = self.right if Z is None else _prepared(X, self.dtype, 1.0, unit)
+        # one array for both where possible: BLAS then computes half of a symmetric tile
+        self.left = left if factor == 1.0 else _prepared(left, self.dtype, factor, False)
+        self.shape = (self.left.shape[0], self.right.shape[0])
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
+        """Multiply and apply f."""
+        A, B = self.left[rows], self.right[columns]
+        tile = room(buffers[0], rows, columns)
+        if is_sparse(A) or is_sparse(B):
+            tile[...] = _dense(A @ B.T)
+        else:
+            np.dot(A, B.T, out=tile)
+        return tile if self.apply is None else self.apply(tile, buffers[1:])
+
+
+def _prepared(X: Any, dtype: np.dtype[Any], factor: float, unit: bool) -> Any:
+    X = X.astype(dtype, copy=False) if is_sparse(X) else np.ascontiguousarray(X, dtype=dtype)
+    if unit:
+        norms = np.sqrt(row_squares(X))
+        inverse = (1.0 / np.where(norms > 0, norms, 1.0)).astype(dtype)
+        X = sp.csr_array(sp.diags_array(inverse) @ X) if is_sparse(X) else X * inverse[:, None]
+    return X if factor == 1.0 else X * dtype.type(factor)
+
+
+def _dense(product: Any) -> Array:
+    return np.asarray(product.toarray() if is_sparse(product) else product)
+
+
+@dataclass(frozen=True, repr=False)
+class Linear(Kernel):
+    r"""k(x, z) = x·z, whose feature map is φ(x) = x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Linear
+    >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points."""
+        return InnerPairs(X, Z, dtype)
+
+    def formula(self, p: int) -> Formula:
+        """u = x·z."""
+        return Formula("inner", "identity")
+
+    def diagonal(self, X: Any) -> Array:
+        """‖x‖²."""
+        X = as_points(X)
+        return np.asarray(row_squares(X).astype(result_dtype(X, None, None)))
+
+
+@dataclass(frozen=True, repr=False)
+class Polynomial(Kernel):
+    r"""k(x, z) = (γ x·z + c)^q; with c = 0 homogeneous.
+
+    :func:`~gramian.kernels.polynomial_features` is its feature map. With c < 0 it is not positive semidefinite.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        q.
+    coef0 : float, default=1.0
+        c.
+    gamma : float, optional
+        γ; 1/p where not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Polynomial
+    >>> Polynomial(2, coef0=0, gamma=1)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[121.]])
+    """
+
+    degree: int = 3
+    coef0: float = 1.0
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        if not float(self.degree).is_integer() or self.degree < 1:
+            raise ValueError(f"degree must be a whole number from 1 on, got {self.degree!r}.")
+        if not np.isfinite(self.coef0):
+            raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}.")
+        gamma = positive("gamma", self.gamma, optional=True)
+        if isinstance(gamma, tuple):
+            raise ValueError(f"gamma is one number here, got {self.gamma!r}. Multiply the columns by its square roots.")
+        freeze(self, degree=int(self.degree), coef0=float(self.coef0), gamma=gamma)
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether c ≥ 0."""
+        return self.coef0 >= 0
+
+    def resolved(self, X: Any) -> Polynomial:
+        """Return the kernel with γ as a number."""
+        return self if self.gamma is not None else Polynomial(self.degree, self.coef0, 1.0 / as_points(X).shape[1])
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points."""
+        X = as_points(X)
+        buffers = 1 if self.degree <= 2 else 2
+        return InnerPairs(X, Z, dtype, self._power, factor=self._rate(X.shape[1]), buffers=buffers)
+
+    def formula(self, p: int) -> Formula:
+        """(u + c)^q with s = √γ."""
+        return Formula("inner", "power", float(np.sqrt(self._rate(p))), (float(self.degree), self.coef0))
+
+    def diagonal(self, X: Any) -> Array:
+        """(γ‖x‖² + c)^q."""
+        X = as_points(X)
+        values = (self._rate(X.shape[1]) * row_squares(X) + self.coef0) ** self.degree
+        return np.asarray(values.astype(result_dtype(X, None, None)))
+
+    def _rate(self, p: int) -> float:
+        return 1.0 / p if self.gamma is None else self.gamma
+
+    def _power(self, tile: Array, spare: Sequence[Array]) -> Array:
+        """(tile + c)^q in place, by squaring from the highest bit of q down."""
+        if self.coef0:
+            np.add(tile, self.coef0, out=tile)
+        if self.degree <= 2:
+            return tile if self.degree == 1 else np.multiply(tile, tile, out=tile)
+        base = spare[0][: tile.size].reshape(tile.shape)
+        np.copyto(base, tile)
+        for bit in f"{self.degree:b}"[1:]:
+            np.multiply(tile, tile, out=tile)
+            if bit == "1":
+                np.multiply(tile, base, out=tile)
+        return tile
+
+
+@dataclass(frozen=True, repr=False)
+class Cosine(Kernel):
+    r"""k(x, z) = x·z/(‖x‖‖z‖), the cosine of the angle between x and z; 0 for a row of zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Cosine
+    >>> Cosine()(np.array([[1.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0. ]])
+    """
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points: rows of norm 1."""
+        return _CosinePairs(X, Z, dtype, unit=True)
+
+    def formula(self, p: int) -> Formula:
+        """u, the cosine."""
+        return Formula("cosine", "identity")
+
+    def diagonal(self, X: Any) -> Array:
+        """1, or 0 for a row of zeros."""
+        X = as_points(X)
+        return np.asarray((row_squares(X) > 0).astype(result_dtype(X, None, None)))
+
+
+class _CosinePairs(InnerPairs):
+    """Products of unit rows, held between −1 and 1, and 1 for a row with itself."""
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
+        tile = super().fill(rows, columns, buffers)
+        if self.symmetric and rows == columns:
+            diagonal = tile.flat[:: len(tile) + 1]
+            tile.flat[:: len(tile) + 1] = (diagonal > 0).astype(self.dtype)
+        if tile.size and (tile.max() > 1 or tile.min() < -1):
+            np.clip(tile, -1, 1, out=tile)
+        return tile
+
+
+@dataclass(frozen=True, repr=False)
+class Sigmoid(Kernel):
+    r"""k(x, z) = tanh(γ x·z + c). Indefinite: its matrices have negative eigenvalues, and no feature map exists.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        γ; 1/p where not given.
+    coef0 : float, default=1.0
+        c.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Sigmoid
+    >>> k = Sigmoid(gamma=1.0, coef0=0.0)
+    >>> k(np.array([[1.0], [2.0]])).round(4)
+    array([[0.7616, 0.964 ],
+           [0.964 , 0.9993]])
+    >>> k
+    Sigmoid(gamma=1.0, coef0=0.0, indefinite)
+    """
+
+    gamma: float | None = None
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.coef0):
+            raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}.")
+        gamma = positive("gamma", self.gamma, optional=True)
+        if isinstance(gamma, tuple):
+            raise ValueError(f"gamma is one number here, got {self.gamma!r}. Multiply the columns by its square roots.")
+        freeze(self, gamma=gamma, coef0=float(self.coef0))
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """False."""
+        return False
+
+    def resolved(self, X: Any) -> Sigmoid:
+        """Return the kernel with γ as a number."""
+        return self if self.gamma is not None else Sigmoid(1.0 / as_points(X).shape[1], self.coef0)
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points."""
+        X = as_points(X)
+        return InnerPairs(X, Z, dtype, self._tanh, factor=self._rate(X.shape[1]))
+
+    def formula(self, p: int) -> Formula:
+        """tanh(u + c) with s = √γ."""
+        return Formula("inner", "tanh", float(np.sqrt(self._rate(p))), (self.coef0,))
+
+    def diagonal(self, X: Any) -> Array:
+        """tanh(γ‖x‖² + c)."""
+        X = as_points(X)
+        values = np.tanh(self._rate(X.shape[1]) * row_squares(X) + self.coef0)
+        return np.asarray(values.astype(result_dtype(X, None, None)))
+
+    def _rate(self, p: int) -> float:
+        return 1.0 / p if self.gamma is None else self.gamma
+
+    def _tanh(self, tile: Array, spare: Sequence[Array]) -> Array:
+        np.add(tile, self.coef0, out=tile)
+        return np.asarray(np.tanh(tile, out=tile))
+
+    def __repr__(self) -> str:
+        inside = super().__repr__().removeprefix("Sigmoid(").removesuffix(")")
+        return f"Sigmoid({inside}{', ' if inside else ''}indefinite)"
+
+
+def monomials(p: int, degree: int, homogeneous: bool = False) -> list[tuple[int, ...]]:
+    """Return the monomials of p variables up to a degree (or of that degree), each as its variables with repetition.
+
+    Examples
+    --------
+    >>> from gramian.kernels import monomials
+    >>> monomials(2, 2, homogeneous=True)
+    [(0, 0), (0, 1), (1, 1)]
+    """
+    degrees = (degree,) if homogeneous else range(degree + 1)
+    return [term for q in degrees for term in combinations_with_replacement(range(p), q)]
+
+
+def polynomial_features(X: Any, degree: int = 2, coef0: float = 1.0, gamma: float | None = None) -> Array:
+    r"""φ(x) with φ(x)·φ(z) = (γ x·z + c)^q, one column for each monomial.
+
+    By the multinomial theorem the column of x₁^{a₁}⋯x_p^{a_p}, with a₀ = q − Σ a_j, is
+
+    .. math:: \sqrt{\frac{q!}{a_0!\,a_1!\cdots a_p!}\,c^{a_0}\gamma^{q-a_0}}\;x_1^{a_1}\cdots x_p^{a_p}
+
+    There are C(p + q, q) columns, or C(p + q − 1, q) for c = 0, ordered by degree: for q = 2, c = 0, p = 2 they are
+    (x₁², √2 x₁x₂, x₂²).
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        The points.
+    degree : int, default=2
+        q.
+    coef0 : float, default=1.0
+        c ≥ 0.
+    gamma : float, optional
+        γ; 1/p where not given.
+
+    Returns
+    -------
+    ndarray of shape (n, number of monomials)
+        In float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import polynomial_features
+    >>> polynomial_features(np.array([[1.0, 3.0]]), 2, coef0=0, gamma=1).round(4)
+    array([[1.    , 4.2426, 9.    ]])
+    """
+    kernel = Polynomial(degree, coef0, gamma)
+    if kernel.coef0 < 0:
+        raise ValueError(f"coef0 must not be negative for a feature map to exist, got {coef0!r}.")
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"Expected rows of features (2 dimensions), got shape {X.shape}.")
+    n, p = X.shape
+    factor, q = 1.0 / p if kernel.gamma is None else kernel.gamma, kernel.degree
+    terms = monomials(p, q, homogeneous=kernel.coef0 == 0)
+    out = np.empty((n, len(terms)))
+    for column, term in enumerate(terms):
+        weight = _multinomial(q, term) * kernel.coef0 ** (q - len(term)) * factor ** len(term)
+        out[:, column] = np.prod(X[:, term], axis=1) * np.sqrt(weight)
+    return out
+
+
+def _multinomial(q: int, term: tuple[int, ...]) -> int:
+    """q!/(a₀! a₁! ⋯) of a monomial of degree q − a₀."""
+    counts = [term.count(j) for j in set(term)]
+    return comb(q, len(term)) * factorial(len(term)) // prod(factorial(a) for a in counts)

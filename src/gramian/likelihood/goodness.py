@@ -1,0 +1,210 @@
+r"""How well a fitted family describes counts in classes, or single values.
+
+With observed counts O and expected counts E in k classes,
+
+.. math:: G^2 = 2\sum O\ln(O/E),\qquad X^2 = \sum (O-E)^2/E,
+
+both about χ² with k − 1 − p degrees of freedom where p parameters were estimated from these counts (and k − 1 for data
+that had no part in the fit). The Kolmogorov–Smirnov distance is max|F_n − F|.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chdtrc, xlogy
+from scipy.stats import kstwo
+
+from gramian.likelihood.problem import text_table
+from gramian.likelihood.sample import INF, Sample, as_sample, seen_alike
+
+__all__ = ["Goodness", "line_goodness"]
+
+Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Goodness:
+    """Statistics of fit.
+
+    Attributes
+    ----------
+    deviance, pearson : float
+        G² and X² over the classes, NaN where there are none.
+    df : int
+        Their degrees of freedom.
+    p_deviance, p_pearson : float
+        Chance of larger values if the family is right; NaN where ``df`` is not positive.
+    lower, upper, observed, expected : ndarray of shape (k,)
+        The classes, pooled.
+    ks, p_ks : float
+        Kolmogorov–Smirnov distance and the chance of a larger one; NaN where refused.
+    notes : tuple of str
+        What was refused, and why.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> fit("poisson", [0, 1, 2, 3, 1, 1, 0, 2, 4, 1] * 5).goodness().df
+    2
+    """
+
+    deviance: float
+    pearson: float
+    df: int
+    p_deviance: float
+    p_pearson: float
+    lower: Vector
+    upper: Vector
+    observed: Vector
+    expected: Vector
+    ks: float = float("nan")
+    p_ks: float = float("nan")
+    notes: tuple[str, ...] = field(default=())
+
+    def table(self) -> dict[str, Any]:
+        """Return the classes as columns, ready for ``pandas.DataFrame``."""
+        return {"above": self.lower, "up to": self.upper, "observed": self.observed, "expected": self.expected}
+
+    def __repr__(self) -> str:
+        rows: dict[str, list[Any]] = {"statistic": [], "value": [], "df": [], "p-value": []}
+        found = [("deviance G²", self.deviance, self.p_deviance), ("Pearson X²", self.pearson, self.p_pearson)]
+        for name, value, p in found if len(self.observed) else []:
+            rows = _with(rows, name, value, str(self.df), p)
+        if not np.isnan(self.ks):
+            rows = _with(rows, "Kolmogorov–Smirnov D", self.ks, "", self.p_ks)
+        body = [text_table(rows)] if rows["statistic"] else []
+        return "\n".join(["Goodness of fit:", *body, *(f"  note: {note}" for note in self.notes)])
+
+
+def _with(rows: dict[str, list[Any]], *entry: Any) -> dict[str, list[Any]]:
+    return {name: [*column, value] for (name, column), value in zip(rows.items(), entry, strict=True)}
+
+
+def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random_state: Any) -> Goodness:
+    """The statistics that the data allow."""
+    if not (np.isfinite(least) and least >= 0):
+        raise ValueError(f"least must be 0 or more expected observations; got {least!r}.")
+    if bootstrap != int(bootstrap) or bootstrap < 0:
+        raise ValueError(f"bootstrap must be a number of samples, 0 for none; got {bootstrap!r}.")
+    own = data is None
+    sample: Sample = estimate.sample if own else seen_alike(data, estimate.sample)
+    estimate.family.check(sample)
+    used = estimate.n_parameters if own else 0
+    cells, note = _cells(estimate, sample)
+    ks, p_ks, refused = _kolmogorov(estimate, sample, own, bootstrap, random_state)
+    notes = tuple(text for text in (note, refused) if text)
+    if cells is None:
+        empty = np.empty(0)
+        nan = float("nan")
+        return Goodness(nan, nan, 0, nan, nan, empty, empty, empty, empty, ks, p_ks, notes)
+    a, b, observed, expected = _pooled(*cells, least)
+    G2 = float(2.0 * np.sum(xlogy(observed, observed) - xlogy(observed, expected)))
+    X2 = float(np.sum((observed - expected) ** 2 / np.where(expected > 0, expected, 1.0)))
+    df = len(observed) - 1 - used
+    p = [float(chdtrc(df, value)) if df > 0 else float("nan") for value in (G2, X2)]
+    if df <= 0:
+        notes = (f"{len(observed)} classes and {used} parameters leave no degrees of freedom", *notes)
+    return Goodness(G2, X2, df, p[0], p[1], a, b, observed, expected, ks, p_ks, notes)
+
+
+def _cells(estimate: Any, sample: Sample) -> tuple[tuple[Vector, Vector, Vector, Vector] | None, str]:
+    """Classes with observed and expected counts: those of binned data, or the values of counts."""
+    if sample.edges is not None:
+        edges = sample.edges
+        counts = sample.weight
+    elif estimate.family.discrete and sample.exact.all():
+        seen = sample.observed()
+        values = np.arange(seen.lower.min(), seen.lower.max() + 1.0)
+        if len(values) > 100_000:
+            return None, "the values spread over more than 100,000 classes: bin them"
+        edges = np.append(values - 1.0, values[-1])
+        found = np.bincount((seen.lower - values[0]).astype(int), seen.weight, len(values))
+        counts = np.asarray(found, dtype=np.float64)
+    else:
+        kind = "single values have no classes" if sample.exact.all() else "censored records overlap"
+        return None, f"deviance and X² are refused: {kind}; bin the data to have them"
+    if len(sample.left) > 1:
+        return None, "deviance and X² are refused: each record has its own truncation"
+    return _expected(estimate, sample, edges, counts), ""
+
+
+def _expected(estimate: Any, sample: Sample, edges: Vector, counts: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+    """Classes over all that could be seen: what the edges leave out is a class with nothing in it."""
+    family, theta = estimate.family, estimate.values
+    low, high = float(sample.left[0]), float(sample.right[0])
+    low = float(np.ceil(low) - 1.0) if family.discrete else low
+    limits, observed = np.asarray(edges, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    if limits[0] > max(low, -INF) and not family.low - family.discrete >= limits[0]:
+        limits, observed = np.insert(limits, 0, low), np.insert(observed, 0, 0.0)
+    if limits[-1] < min(high, INF) and not limits[-1] >= family.high:
+        limits, observed = np.append(limits, high), np.append(observed, 0.0)
+    a, b = np.maximum(limits[:-1], low), np.minimum(limits[1:], high)
+    keep = a < b
+    a, b, observed = a[keep], b[keep], observed[keep]
+    log_window = family.log_interval(np.array([low]), np.array([high]), theta)[0] if sample.truncated else 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return a, b, observed, np.exp(family.log_interval(a, b, theta) - log_window) * sample.total
+
+
+def _pooled(
+    a: Vector, b: Vector, observed: Vector, expected: Vector, least: float
+) -> tuple[Vector, Vector, Vector, Vector]:
+    """Neighbours joined from the left until each class expects at least so many; a rest joins the last."""
+    groups, gathered, start = [], 0.0, 0
+    for i, e in enumerate(expected):
+        gathered += float(e)
+        if gathered >= least:
+            groups.append((start, i + 1))
+            start, gathered = i + 1, 0.0
+    if start < len(expected):
+        groups = [*groups[:-1], (groups[-1][0] if groups else 0, len(expected))]
+    sums = [[float(v[i:j].sum()) for i, j in groups] for v in (observed, expected)]
+    first, last = np.array([i for i, _ in groups]), np.array([j - 1 for _, j in groups])
+    return a[first], b[last], np.array(sums[0]), np.array(sums[1])
+
+
+def _kolmogorov(
+    estimate: Any, sample: Sample, own: bool, bootstrap: int, random_state: Any
+) -> tuple[float, float, str]:
+    nan, why = float("nan"), ""
+    if estimate.family.discrete:
+        why = "its distribution is that of continuous variables only"
+    elif not sample.plain:
+        why = "it needs every value exactly, without classes, censoring or truncation"
+    elif np.any(sample.weight != np.floor(sample.weight)):
+        why = "weights that are no whole numbers do not count observations"
+    elif any(parameter.kind == "angle" for parameter in estimate.family.parameters):
+        why = "on a circle it depends on where the circle is cut"
+    if why:
+        return nan, nan, f"Kolmogorov–Smirnov is refused: {why}"
+    D = _distance(estimate, sample)
+    if not own:
+        return D, float(kstwo.sf(D, round(sample.total))), ""
+    if not bootstrap:
+        text = (
+            "the p-value of Kolmogorov–Smirnov is refused: the parameters were estimated from the same values, which "
+        )
+        return D, nan, text + "makes D smaller; use bootstrap=999, or data that had no part in the fit"
+    return D, _bootstrapped(estimate, D, bootstrap, random_state), ""
+
+
+def _distance(estimate: Any, sample: Sample) -> float:
+    seen = sample.observed()
+    order = np.argsort(seen.lower, kind="stable")
+    x, share = seen.lower[order], np.cumsum(seen.weight[order]) / seen.total
+    F = estimate.cdf(x)
+    return float(max(np.max(share - F), np.max(F - np.append(0.0, share[:-1]))))
+
+
+def _bootstrapped(estimate: Any, D: float, times: int, random_state: Any) -> float:
+    """The share of samples, drawn from the fit and fitted themselves, that are as far from their fit."""
+    rng = np.random.default_rng(random_state)
+    larger = 0
+    for _ in range(int(times)):
+        twin = estimate.refit(as_sample(estimate.draw(round(estimate.n), rng)))
+        larger += _distance(twin, twin.sample) >= D
+    return (1.0 + larger) / (1.0 + times)

@@ -1,0 +1,236 @@
+r"""Confidence intervals: by the normal approximation, and by the profile of the likelihood.
+
+The profile interval of a parameter holds every value whose best likelihood is near the maximum,
+
+.. math:: \{\theta_j : 2(\hat\ell - \max_{\theta_{-j}}\ell(\theta)) \le \chi^2_{1,1-\alpha}\},
+
+needs no standard error, respects the range of the parameter, and is one-sided where the maximum is at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+
+from gramian.likelihood.families.base import REAL, Unit
+from gramian.likelihood.problem import FAR, REAL_FAR, Problem, ascend, ascend_kinks, text_table
+
+__all__ = ["ConfidenceIntervals", "LineProfile"]
+
+Vector = npt.NDArray[np.float64]
+STEPS = 400  # most iterations for the other parameters
+ABOVE = 1e-6  # of the log-likelihood, by which a profile may exceed the maximum through rounding
+LEFT = 1e-6  # deviance at which a plateau has been left
+PLATEAU = 10.0  # a coordinate that stands for infinity lies beyond
+STILL = 1e-9  # change of the deviance that is none
+HALVINGS = 6  # of a step after which the data have no likelihood from any start
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConfidenceIntervals:
+    """An interval for each parameter.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The parameters.
+    estimate, lower, upper : ndarray
+        The estimates and the ends.
+    level : float
+        What share of such intervals holds the true value, in the long run.
+    method : str
+        "Wald" or "profile likelihood".
+    notes : tuple of str
+        Anything a reader should know.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> low, high = fit("poisson", [2, 0, 4]).profile()["rate"]
+    >>> round(low, 4), round(high, 4)
+    (0.7949, 4.0527)
+    """
+
+    names: tuple[str, ...]
+    estimate: Vector
+    lower: Vector
+    upper: Vector
+    level: float
+    method: str
+    notes: tuple[str, ...] = field(default=())
+
+    def __getitem__(self, name: str) -> tuple[float, float]:
+        if name not in self.names:
+            raise KeyError(f"There is no interval for {name!r}; there is for {', '.join(self.names)}.")
+        j = self.names.index(name)
+        return float(self.lower[j]), float(self.upper[j])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def table(self) -> dict[str, Any]:
+        """Return the columns parameter, estimate, lower and upper, ready for ``pandas.DataFrame``."""
+        numbers = {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
+        return {"parameter": list(self.names), **numbers}
+
+    def __repr__(self) -> str:
+        head = f"{100 * self.level:g}% confidence intervals, {self.method}:"
+        return "\n".join([head, text_table(self.table()), *(f"  note: {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True, eq=False)
+class LineProfile:
+    """The likelihood seen from its maximum: how far a parameter can go before it has fallen by so much.
+
+    Attributes
+    ----------
+    problem : Problem
+        The likelihood in free coordinates.
+    phi, spread : ndarray of shape (p,)
+        The maximum, and standard errors there (NaN where there are none).
+    value : float
+        The maximum of the log-likelihood.
+    unit : Unit
+        From the problem's units to those of the data.
+    tolerance : float
+        For the other parameters.
+    """
+
+    problem: Problem
+    phi: Vector
+    spread: Vector
+    value: float
+    unit: Unit
+    tolerance: float
+
+    def ends(self, j: int, drop: float) -> tuple[float, float]:
+        """Where parameter j has lost ``drop`` of twice the log-likelihood, below and above."""
+        low, high = (self._end(j, sign, drop) for sign in (-1, 1))
+        below, wall = self._natural(j, low), self.problem.family.walls(self.problem.sample).get(j, -np.inf)
+        return wall if np.isclose(below, wall, rtol=1e-12) else below, self._natural(j, high)
+
+    def _natural(self, j: int, phi: float) -> float:
+        theta = np.ones(len(self.phi))
+        theta[j] = self.problem.family.parameters[j].link.natural(phi)
+        return float(self.problem.family.to_units(theta, self.unit)[j])
+
+    def _end(self, j: int, sign: int, drop: float) -> float:
+        """φ_j where the profile has lost ``drop``; ±∞ where it flattens first, NaN where it rises above the maximum."""
+        parameter = self.problem.family.parameters[j]
+        first, far = float(self.phi[j]), self._farthest(j, sign)
+        walk = _Walk(self, j, drop)
+        step = float(np.sqrt(drop) * self.spread[j])
+        step = step if np.isfinite(step) and step > 0 else 0.5
+        growth = 2.0  # of the distance, but of logarithms, where it is one of ratios
+        if parameter.link != REAL:
+            growth, step = 1.5, min(step, 1.0)
+        # from a maximum at the end of the range the way leads over a plateau first
+        inward = not np.isfinite(self.spread[j]) and sign * first < -PLATEAU
+        seen, near, at = [-drop], 0.0, min(step, far)
+        while walk(first + sign * at) < 0.0:
+            seen.append(walk(first + sign * at))
+            if seen[-1] < -drop - ABOVE * max(1.0, abs(self.value)):
+                return np.nan
+            if at >= far or (_flat(seen) and not (inward and seen[-1] < -drop + LEFT)):
+                return sign * far + first if parameter.kind == "angle" or self._wall(j, sign) else sign * np.inf
+            near, at = at, min(growth * at, far)
+        return walk.crossing(first + sign * near, first + sign * at)
+
+    def _wall(self, j: int, sign: int) -> bool:
+        return sign < 0 and j in self.problem.family.walls(self.problem.sample)
+
+    def _farthest(self, j: int, sign: int) -> float:
+        """How far to look: half the circle, to a wall, or to where a coordinate is as good as infinite."""
+        parameter, first = self.problem.family.parameters[j], float(self.phi[j])
+        if self._wall(j, sign):
+            return max(first - parameter.link.free(self.problem.family.walls(self.problem.sample)[j]), 1e-12)
+        return np.pi if parameter.kind == "angle" else REAL_FAR if parameter.link == REAL else FAR + abs(first)
+
+
+def _flat(seen: list[float]) -> bool:
+    """Whether the deviance, at growing distances, nears a limit below 0: gains that shrink, and small to what is left.
+
+    Gains that fall by a factor 0.6 each time add up to 1.5 of the last one at most.
+    """
+    if len(seen) < 5:
+        return False
+    gains = np.abs(np.diff(seen[-4:]))
+    shrinking = bool(np.all(gains[1:] <= 0.6 * gains[:-1]))
+    return bool((shrinking or np.max(gains) <= STILL) and gains[-1] <= 1e-3 * -seen[-1])
+
+
+class _Walk:
+    """The deviance of coordinate j less the drop, the other coordinates at their best; every value is kept.
+
+    The others start from where they were at the nearest value of φ_j seen so far, and from the family's own start.
+    """
+
+    def __init__(self, profile: LineProfile, j: int, drop: float) -> None:
+        self.profile, self.j, self.drop = profile, j, drop
+        free = profile.problem.free.copy()
+        free[j] = False
+        self.problem = profile.problem.only(free)
+        self.values = {float(profile.phi[j]): -drop}
+        self.places = {float(profile.phi[j]): profile.phi.copy()}
+        self.own = self._own_starts() if free.any() else []
+
+    def __call__(self, phi_j: float) -> float:
+        if phi_j not in self.values:
+            self.values[phi_j] = self._deviance(phi_j)
+        return self.values[phi_j]
+
+    def crossing(self, near: float, at: float) -> float:
+        """Where the deviance passes the drop, between a value below and one that is not."""
+        self.own = [self.places[end] for end in (near, at) if end in self.places] if self.problem.free.any() else []
+        return float(brentq(self, near, at, xtol=1e-13, rtol=1e-13))
+
+    def _deviance(self, phi_j: float, halvings: int = HALVINGS) -> float:
+        best, place = -np.inf, None
+        for phi in [self.places[min(self.places, key=lambda known: abs(known - phi_j))], *self.own]:
+            value, reached = self._best(phi, phi_j)
+            if value > best:
+                best, place = value, reached
+        if place is not None:
+            self.places[phi_j] = place
+        elif halvings and self.problem.free.any():  # the support moved off the data: go there in shorter steps
+            nearest = min(self.places, key=lambda known: abs(known - phi_j))
+            self._deviance(0.5 * (nearest + phi_j), halvings - 1)
+            if 0.5 * (nearest + phi_j) in self.places:
+                return self._deviance(phi_j, halvings - 1)
+        return min(2.0 * (self.profile.value - best) - self.drop, 1e300)
+
+    def _own_starts(self) -> list[Vector]:
+        """Where the family would begin; and with a finite limiting parameter, as 1, if it has one."""
+        family = self.problem.family
+        try:
+            theta = family.start(self.problem.sample)
+        except ValueError:  # it has none without being given one
+            return []
+        starts = [np.where(self.profile.problem.free, self.problem.phi(theta), self.profile.phi)]
+        if family.limit is not None and self.problem.free[family.limit.parameter]:
+            starts.append(starts[0].copy())
+            starts[1][family.limit.parameter] = 0.0
+        return starts
+
+    def _best(self, phi: Vector, phi_j: float) -> tuple[float, Vector]:
+        start = phi.copy()
+        start[self.j] = phi_j
+        value = self.problem.value(start)
+        if not self.problem.free.any() or not np.isfinite(value):
+            return value, start
+        return self._climb(self.problem, start)
+
+    def _climb(self, problem: Problem, start: Vector) -> tuple[float, Vector]:
+        """The best value of the other coordinates; one that runs away is left where it can change nothing more."""
+        climb = ascend if problem.family.smooth else ascend_kinks
+        found = climb(problem, start, self.profile.tolerance, STEPS)
+        if found.runaway is None:
+            return found.value, found.phi.copy()
+        rest = problem.free.copy()
+        rest[found.runaway[0]] = False
+        return self._climb(problem.only(rest), found.phi.copy()) if rest.any() else (found.value, found.phi.copy())

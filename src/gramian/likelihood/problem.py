@@ -1,0 +1,430 @@
+"""The maximum of a likelihood with a kink at every point: Laplace's, where records are censored or truncated.
+
+For each location the scale is found by Newton's method, and the location by bisection on the slopes of this profile to
+the left and right of a point, which the kinks make different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+
+from gramian.likelihood.families.base import REAL, Family, nodes
+from gramian.likelihood.sample import Sample
+
+__all__ = ["FAR", "Ascent", "Problem", "ascend", "ascend_kinks", "decrement", "information_about_kinks", "text_table"]
+
+
+def text_table(columns: Mapping[str, Sequence[Any]], digits: int = 6) -> str:
+    """Return columns side by side: words to the left, numbers to the right.
+
+    Examples
+    --------
+    >>> print(text_table({"name": ["a", "bc"], "value": [1.0, 22.5]}))
+      name  value
+      a         1
+      bc     22.5
+    """
+    shown = {name: [_entry(value, digits) for value in values] for name, values in columns.items()}
+    widths = [max(len(name), *(len(v) for v in values)) if values else len(name) for name, values in shown.items()]
+    words = [all(isinstance(v, str) for v in values) for values in columns.values()]
+
+    def line(cells: Sequence[str]) -> str:
+        placed = [c.ljust(w) if word else c.rjust(w) for c, w, word in zip(cells, widths, words, strict=True)]
+        return ("  " + "  ".join(placed)).rstrip()
+
+    return "\n".join([line(list(shown)), *(line(row) for row in zip(*shown.values(), strict=True))])
+
+
+def _entry(value: Any, digits: int) -> str:
+    return value if isinstance(value, str) else f"{float(value):.{digits}g}"
+
+
+Vector = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+SIXTH = ((1, 0.75), (2, -0.15), (3, 1.0 / 60.0))  # multiples of the step, and their shares in the difference
+SECOND = ((1, 0.5),)
+SLOPE_STEP = 0.004  # of the spread of one observation, for derivatives of log-probabilities
+CURVE_STEP = 0.01  # and for derivatives of the gradient
+
+
+class Problem:
+    """What there is to maximise: a family, records in units of order 1, and which coordinates are free.
+
+    Parameters
+    ----------
+    family : Family
+        Its log-density and probabilities.
+    sample : Sample
+        The records.
+    free : ndarray of bool
+        Which coordinates may move.
+    """
+
+    def __init__(self, family: Family, sample: Sample, free: Mask | None = None) -> None:
+        self.family, self.evaluations = family, 0
+        seen = sample.observed()
+        seen = seen.merged() if family.discrete else seen
+        self.sample, self.total = seen, seen.total
+        self.free: Mask = np.ones(len(family.parameters), dtype=bool) if free is None else free
+        self.steps = np.ones(len(family.parameters))
+        exact = seen.exact
+        self.x, self.x_weight = seen.lower[exact], seen.weight[exact]
+        first, last = self._window(seen.left, seen.right)
+        ends = np.column_stack([np.maximum(seen.lower, first), np.minimum(seen.upper, last)])[~exact]
+        pairs, which = np.unique(ends, axis=0, return_inverse=True)  # censoring at one time is one integral
+        self.a, self.b = pairs[:, 0], pairs[:, 1]
+        self.b_weight = np.asarray(np.bincount(which.ravel(), seen.weight[~exact], len(pairs)), dtype=np.float64)
+        c, d, self.d_weight = seen.windows()
+        self.c, self.d = self._window(c, d)
+
+    def only(self, free: Mask) -> Problem:
+        """Return the same problem with other free coordinates."""
+        twin = object.__new__(Problem)
+        twin.__dict__.update(self.__dict__)
+        twin.free = free
+        return twin
+
+    def without_points(self) -> Problem:
+        """Return the same problem with its intervals and windows only."""
+        twin = self.only(self.free)
+        twin.x, twin.x_weight = np.empty(0), np.empty(0)
+        return twin
+
+    @property
+    def has_records(self) -> bool:
+        """Whether anything is left to sum over."""
+        return bool(len(self.x) or len(self.a) or len(self.c))
+
+    def theta(self, phi: Vector) -> Vector:
+        """The parameters at φ."""
+        return np.array([p.link.natural(v) for p, v in zip(self.family.parameters, phi, strict=True)])
+
+    def slopes(self, phi: Vector) -> Vector:
+        """dθ/dφ."""
+        return np.array([p.link.slope(v) for p, v in zip(self.family.parameters, phi, strict=True)])
+
+    def phi(self, theta: Vector) -> Vector:
+        """The coordinates of θ."""
+        return np.array([p.link.free(v) for p, v in zip(self.family.parameters, theta, strict=True)])
+
+    def value(self, phi: Vector) -> float:
+        """The log-likelihood at φ; −∞ where it is no number."""
+        return self.value_at(self.theta(phi))
+
+    def value_at(self, theta: Vector) -> float:
+        """The log-likelihood at θ."""
+        self.evaluations += 1
+        with np.errstate(all="ignore"):
+            parts = [self.x_weight @ self.family.log_density(self.x, theta)] if len(self.x) else []
+            if len(self.a):
+                parts.append(self.b_weight @ self.family.log_interval(self.a, self.b, theta))
+            if len(self.c):
+                parts.append(-(self.d_weight @ self.family.log_interval(self.c, self.d, theta)))
+            total = float(np.sum(parts))
+        return -np.inf if np.isnan(total) or total == np.inf else total
+
+    def gradient(self, phi: Vector) -> Vector:
+        """The score at φ, 0 in coordinates that are held."""
+        self.evaluations += 1
+        g = np.zeros(len(phi))
+        with np.errstate(all="ignore"):
+            if len(self.x):
+                g += self._point_score(phi)
+            if len(self.a):
+                g += self._interval_score(self.a, self.b, self.b_weight, phi)
+            if len(self.c):
+                g -= self._interval_score(self.c, self.d, self.d_weight, phi)
+        return np.where(self.free, g, 0.0)
+
+    def information(self, phi: Vector, fine: bool = False) -> Matrix:
+        """Minus the second derivatives at φ in the free coordinates; ``fine`` for standard errors."""
+        which = np.flatnonzero(self.free)
+        H = self._differences(phi, which, fine)
+        needed = self._spreads(H, which)
+        ratio = needed / self.steps[which]
+        if np.any((ratio < 0.5) | (ratio > 100.0)) and np.all(np.isfinite(needed)):
+            self.steps = self.steps.copy()
+            self.steps[which] = needed
+            H = self._differences(phi, which, fine)
+        return 0.5 * (H + H.T)
+
+    def _spreads(self, H: Matrix, which: npt.NDArray[np.intp]) -> Vector:
+        """What one observation tells of each coordinate; those that are logarithms are never moved by more than 1."""
+        with np.errstate(divide="ignore"):
+            spread = 1.0 / np.sqrt(np.abs(np.diag(H)) / self.total)
+        bounded = np.array([self.family.parameters[j].link != REAL for j in which])
+        return np.where(bounded | np.isinf(spread), np.minimum(spread, 1.0), spread)
+
+    def _differences(self, phi: Vector, which: npt.NDArray[np.intp], fine: bool) -> Matrix:
+        H = np.zeros((len(which), len(which)))
+        for row, j in enumerate(which):
+            h = CURVE_STEP * self.steps[j]
+            for k, share in SIXTH if fine else SECOND:
+                up, down = (self.gradient(_moved(phi, j, sign * k * h))[which] for sign in (1, -1))
+                with np.errstate(invalid="ignore"):
+                    H[row] -= share * (up - down) / h
+        return H
+
+    def _window(self, c: Vector, d: Vector) -> tuple[Vector, Vector]:
+        """A window [c, d] as an interval (c, d]: of whole numbers, from the one before c."""
+        return (np.ceil(c) - 1.0, d) if self.family.discrete else (c, d)
+
+    def _point_score(self, phi: Vector) -> Vector:
+        score = self.family.score(self.x, self.theta(phi))
+        if score is None:
+            every = np.arange(len(phi))
+            return self._by_differences(lambda t: self.family.log_density(self.x, t), self.x_weight, phi, every)
+        return np.asarray(score @ self.x_weight) * self.slopes(phi)
+
+    def _interval_score(self, a: Vector, b: Vector, weight: Vector, phi: Vector) -> Vector:
+        """Σw ∂ln P/∂φ: by how fast quantiles pass the ends; of narrow intervals the mean score inside."""
+        family, theta = self.family, self.theta(phi)
+        ends = family.velocity(a, theta), family.velocity(b, theta)
+        every = np.arange(len(phi))
+        if ends[0] is None or ends[1] is None:
+            return self._by_differences(lambda t: family.log_interval(a, b, t), weight, phi, every)
+        P = family.log_interval(a, b, theta)
+        flow = self._flow(a, ends[0], P, theta) - self._flow(b, ends[1], P, theta)
+        narrow = family.narrow(a, b, theta)
+        if narrow.any():
+            flow[:, narrow] = self._mean_score(a[narrow], b[narrow], theta)
+        g = np.asarray(flow @ weight) * self.slopes(phi)
+        if family.unmoved:
+            rest = self._by_differences(lambda t: family.log_interval(a, b, t), weight, phi, family.unmoved)
+            g = np.where(np.isin(every, family.unmoved), rest, g)
+        return g
+
+    def _flow(self, x: Vector, speed: Matrix, P: Vector, theta: Vector) -> Matrix:
+        ratio = np.exp(self.family.log_density(x, theta) - P)
+        return np.where(np.isinf(x) | (speed == 0.0) | (ratio == 0.0), 0.0, ratio * speed)
+
+    def _mean_score(self, a: Vector, b: Vector, theta: Vector) -> Matrix:
+        x, weight = nodes(a, b)
+        f = self.family.log_density(x.ravel(), theta).reshape(x.shape)
+        share = weight * np.exp(f - f.max(axis=0))
+        score: Any = self.family.score(x.ravel(), theta)
+        return np.asarray((score.reshape(-1, *x.shape) * share).sum(axis=1) / share.sum(axis=0))
+
+    def _by_differences(self, f: Callable[[Vector], Vector], weight: Vector, phi: Vector, which: Any) -> Vector:
+        """Σw ∂f/∂φ: differences record by record, whose rounding errors do not add up."""
+        g = np.zeros(len(phi))
+        for j in (j for j in which if self.free[j]):
+            h = SLOPE_STEP * self.steps[j]
+            for k, share in SIXTH:
+                up, down = (f(self.theta(_moved(phi, j, sign * k * h))) for sign in (1, -1))
+                g[j] += share * (weight @ (up - down)) / h
+        return g
+
+
+def _moved(phi: Vector, j: Any, by: float) -> Vector:
+    moved = phi.copy()
+    moved[j] += by
+    return moved
+
+
+LONGEST = 2.0  # step in a coordinate, as in ln σ: a factor 7
+FLAT = 1e-8  # of the information where the search began, below which nothing more is being learnt
+FAR = 30.0  # change of a logarithm beyond which a parameter has run away: a factor e³⁰ = 1e13
+LIMIT = 10.0  # and of one that makes the family another, as the degrees of freedom do: a factor 2e4
+REAL_FAR = 1e12  # and of parameters that are no logarithms
+POLISH = 1e-12  # standard errors that Newton's quadratic convergence reaches in one more step
+HALVINGS = 50
+IDLE = 4  # steps that gain nothing before the search ends
+SHORTER = 5  # how often differences are made shorter
+
+
+@dataclass(frozen=True, eq=False)
+class Ascent:
+    """Where the search ended: φ, the value, the trace of values, the decrement, and what ran away."""
+
+    phi: Vector
+    value: float
+    trace: tuple[float, ...]
+    decrement: float
+    information: Matrix
+    runaway: tuple[int, int] | None = None  # a coordinate and the sign of its flight
+
+
+def decrement(g: Vector, information: Matrix) -> tuple[Vector, float]:
+    """The step |I|⁻¹g and √(gᵀ|I|⁻¹g), scaled first so that coordinates of all sizes keep their digits."""
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-300))
+    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
+    sizes = np.maximum(np.abs(values), 1e-14)
+    along = vectors.T @ (g * scale)
+    with np.errstate(over="ignore", invalid="ignore"):  # without information a step is as long as it may be
+        step = scale * (vectors @ (along / sizes))
+        return np.nan_to_num(step), float(np.sqrt(np.sum(along**2 / sizes)))
+
+
+def ascend(problem: Problem, phi: Vector, tolerance: float, most: int) -> Ascent:
+    """Climb from φ until the decrement meets the tolerance and can be lowered no more."""
+    which, start = np.flatnonzero(problem.free), phi
+    value = problem.value(phi)
+    trace, best, first, idle = [value], np.inf, None, 0
+    for _ in range(most + 1):
+        g, information = _derivatives(problem, phi)
+        if not np.all(np.isfinite(information)):
+            break
+        step, size = decrement(g, information)
+        first = information if first is None else first
+        flight = _flight(problem, phi, start, information, first, step)
+        if flight is not None:
+            return Ascent(phi, value, tuple(trace), np.inf, information, flight)
+        if size <= POLISH or (size <= tolerance and size > 0.5 * best) or len(trace) > most:
+            break
+        best = min(best, size)
+        moved, higher = _climb(problem, phi, which, step, value, float(g @ step))
+        if moved is None:
+            break
+        idle = idle + 1 if higher - value <= _noise(problem, value) else 0
+        phi, value = moved, higher
+        trace.append(value)
+        if idle >= IDLE:
+            break
+    return _measured(problem, phi, value, trace)
+
+
+def _derivatives(problem: Problem, phi: Vector, fine: bool = False) -> tuple[Vector, Matrix]:
+    """Score and information; with shorter differences where they reach beyond the support."""
+    for _ in range(SHORTER):
+        information = problem.information(phi, fine)
+        g = problem.gradient(phi)[problem.free]
+        if np.all(np.isfinite(g)) and np.all(np.isfinite(information)):
+            return g, information
+        problem.steps = 0.2 * problem.steps
+    free = int(problem.free.sum())
+    return np.full(free, np.nan), np.full((free, free), np.nan)
+
+
+def _measured(problem: Problem, phi: Vector, value: float, trace: list[float]) -> Ascent:
+    """The gradient and the information where the search ended, as accurately as they can be had."""
+    g, information = _derivatives(problem, phi, fine=True)
+    if not np.all(np.isfinite(information)):
+        return Ascent(phi, value, tuple(trace), np.inf, information)
+    return Ascent(phi, value, tuple(trace), decrement(g, information)[1], information)
+
+
+def _climb(
+    problem: Problem, phi: Vector, which: npt.NDArray[np.intp], step: Vector, value: float, slope: float
+) -> tuple[Vector | None, float]:
+    """The first of ever shorter steps that climbs; a fall by less than rounding is none."""
+    real = np.array([problem.family.parameters[j].link == REAL for j in which])
+    most = np.where(real, 10.0 * np.maximum(problem.steps[which], np.abs(phi[which])), LONGEST)
+    shorter = 1.0 / max(1.0, float(np.max(np.abs(step) / most)))
+    noise = _noise(problem, value)
+    for _ in range(HALVINGS):
+        moved = phi.copy()
+        moved[which] += shorter * step
+        higher = problem.value(moved)
+        if higher >= value + 1e-4 * shorter * slope - (noise if slope < 1e3 * noise else 0.0):
+            return moved, max(higher, value) if higher >= value - noise else higher
+        shorter *= 0.5
+    return None, value
+
+
+def _noise(problem: Problem, value: float) -> float:
+    """What rounding does to the likelihood."""
+    return 1e-14 * (abs(value) + problem.total)
+
+
+def _flight(
+    problem: Problem, phi: Vector, start: Vector, information: Matrix, first: Matrix, step: Vector
+) -> tuple[int, int] | None:
+    """Which coordinate has left for infinity, judged by its size or by the data no longer telling where it is."""
+    which = np.flatnonzero(problem.free)
+    moved = phi - start
+    most = np.array([REAL_FAR if problem.family.parameters[j].link == REAL else FAR for j in which])
+    if problem.family.limit is not None:
+        most[which == problem.family.limit.parameter] = LIMIT
+    far = np.flatnonzero(np.abs(moved[which]) > most)
+    if len(far):
+        return int(which[far[0]]), int(np.sign(moved[which[far[0]]]))
+    W = _whitening(first)
+    values, vectors = np.linalg.eigh(W.T @ information @ W)
+    if abs(values[0]) < FLAT:
+        along = (W @ vectors[:, 0]) * np.sqrt(np.abs(np.diag(first)))
+        i = int(np.argmax(np.abs(along)))
+        towards = step[i] if step[i] != 0.0 else moved[which[i]]
+        return int(which[i]), int(np.sign(towards))
+    return None
+
+
+def _whitening(information: Matrix) -> Matrix:
+    """W with Wᵀ|I|W = 1, so that what is flat is judged by directions and not by coordinates."""
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-300))
+    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
+    return np.asarray(scale[:, None] * vectors / np.sqrt(np.maximum(np.abs(values), 1e-14)))
+
+
+def ascend_kinks(problem: Problem, phi: Vector, tolerance: float, most: int) -> Ascent:
+    """Climb to the highest point, be it a kink or between two."""
+    if not problem.free[0] or not len(problem.x):
+        return ascend(problem, phi, tolerance, most)
+    search = _Profile(problem, phi, tolerance, most)
+    kinks = np.unique(problem.x)
+    low, high = 0, len(kinks) - 1
+    if search.slopes(kinks[low])[0] < 0.0 or search.slopes(kinks[high])[1] > 0.0:
+        return ascend(problem, search.at(kinks[low if search.slopes(kinks[low])[0] < 0.0 else high]), tolerance, most)
+    while low <= high:
+        middle = (low + high) // 2
+        left, right = search.slopes(kinks[middle])
+        if left >= 0.0 >= right:
+            return search.conclude(float(kinks[middle]), kink=True)
+        low, high = (middle + 1, high) if right > 0.0 else (low, middle - 1)
+    a, b = float(kinks[high]), float(kinks[low])
+    return search.conclude(search.root(a + 1e-14 * (b - a), b - 1e-14 * (b - a)), kink=False)
+
+
+class _Profile:
+    """The best scale for each location, and the slopes there."""
+
+    def __init__(self, problem: Problem, phi: Vector, tolerance: float, most: int) -> None:
+        self.problem, self.phi, self.tolerance, self.most = problem, phi.copy(), tolerance, most
+        self.rest = problem.only(problem.free & np.array([False, True]))
+
+    def at(self, location: float) -> Vector:
+        self.phi[0] = location
+        if self.rest.free.any():
+            self.phi = ascend(self.rest, self.phi, self.tolerance, self.most).phi.copy()
+        return self.phi.copy()
+
+    def slopes(self, location: float) -> tuple[float, float]:
+        """To the left and to the right."""
+        phi = self.at(location)
+        here = float(self.problem.x_weight[self.problem.x == location].sum()) / float(np.exp(phi[1]))
+        slope = float(self.problem.gradient(phi)[0])
+        return slope + here, slope - here
+
+    def root(self, a: float, b: float) -> float:
+        """Where the slope between two kinks is 0; at the flatter end, where rounding hides its sign."""
+        ends = [sum(self.slopes(m)) for m in (a, b)]
+        if ends[0] * ends[1] >= 0.0:
+            return a if abs(ends[0]) < abs(ends[1]) else b
+        return float(brentq(lambda m: sum(self.slopes(m)), a, b, xtol=1e-15))
+
+    def conclude(self, location: float, kink: bool) -> Ascent:
+        phi = self.at(location)
+        g = self.problem.gradient(phi)
+        g[0] = 0.0 if kink else g[0]  # 0 lies between the slopes
+        information = information_about_kinks(self.problem, phi)
+        which = np.flatnonzero(self.problem.free)
+        value = self.problem.value(phi)
+        return Ascent(phi, value, (value,), decrement(g[which], information)[1], information)
+
+
+def information_about_kinks(problem: Problem, phi: Vector) -> Matrix:
+    """The expected information w/b² of points for the location; the observed one of all else."""
+    which = np.flatnonzero(problem.free)
+    intervals = problem.without_points()
+    b = float(np.exp(phi[1]))
+    of_points = [problem.x_weight.sum() / b**2, problem.x_weight @ np.abs(problem.x - phi[0]) / b]
+    observed = intervals.information(phi, fine=True) if intervals.has_records else np.zeros((len(which),) * 2)
+    return np.asarray(observed + np.diag(np.array(of_points)[which]))

@@ -1,0 +1,508 @@
+r"""Filling missing cells: once, by their expectation; or several times, by draws that carry the uncertainty on.
+
+One draw of a multiple imputation first draws the model, by fitting it again to rows drawn with replacement, then
+the missing cells from their conditional distribution under it. Estimates from m completed tables are pooled by Rubin's
+rules (1987): with U the mean of their variances and B the variance of the estimates,
+
+.. math:: T = U + (1 + 1/m)B,\qquad \nu = (m-1)\left(1 + \frac{U}{(1+1/m)B}\right)^2 .
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+from sklearn.base import clone
+
+from gramian.pca.factor import Factor, host, posterior, refuse_rows
+from gramian.pca.model import Model, ground, variable_scale
+from gramian.pca.rank import seed_of
+from gramian.sources import Block, Source
+
+__all__ = [
+    "Conditional",
+    "Imputations",
+    "Latent",
+    "Pooled",
+    "condition",
+    "conditional_scores",
+    "filled_rows",
+    "impute",
+    "impute_to",
+    "latent",
+    "log_densities",
+    "model_of",
+    "multiple_imputation",
+    "pool",
+    "sample",
+]
+
+Matrix = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Vector = npt.NDArray[np.float64]
+Stack = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Latent:
+    """The distribution of z given what is observed of each row: N(mean_i, covariance_i).
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n, k)
+        Standardised: z is N(0, I) before anything is observed.
+    covariance : ndarray of shape (n, k, k)
+        The same for all complete rows.
+    """
+
+    mean: Matrix
+    covariance: Stack
+
+    def __repr__(self) -> str:
+        n, k = self.mean.shape
+        return f"Latent({n} rows, {k} variables: mean, covariance)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Conditional:
+    """The distribution of the missing cells of each row given its observed ones.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n, p)
+        The rows, missing cells at their conditional expectation.
+    variance : ndarray of shape (n, p)
+        Conditional variances; 0 where a cell is observed.
+    missing : ndarray of bool, shape (n, p)
+        Which cells these are.
+    """
+
+    mean: Matrix
+    variance: Matrix
+    missing: Mask
+    latent: Latent
+    loading: Matrix
+    noise: Vector
+
+    def __repr__(self) -> str:
+        rows = int(np.count_nonzero(self.missing.any(axis=1)))
+        return (
+            f"Conditional({int(self.missing.sum())} missing cells in {rows} of {len(self.mean)} rows: "
+            "mean, variance, covariance(row), sample())"
+        )
+
+    def covariance(self, row: int) -> Matrix:
+        """Covariance of the missing cells of one row, in the order of their columns."""
+        m = self.missing[row]
+        W = self.loading[m]
+        return np.asarray(W @ self.latent.covariance[row] @ W.T + np.diag(self.noise[m]))
+
+    def sample(self, random_state: Any = None) -> Matrix:
+        """Return the rows with every missing cell drawn from its row's conditional distribution."""
+        rng, out = np.random.default_rng(random_state), self.mean.copy()
+        rows = self.missing.any(axis=1)
+        values, Q = np.linalg.eigh(self.latent.covariance[rows])
+        z = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(values.shape)
+        drawn = np.einsum("nij,nj->ni", Q, z) @ self.loading.T
+        drawn += np.sqrt(self.noise) * rng.standard_normal(drawn.shape)
+        out[rows] += np.where(self.missing[rows], drawn, 0.0)
+        return out
+
+
+def model_of(pca: Model, *, shrinking: bool = True) -> Factor:
+    """Return the model of a fitted PCA about its mean, in scaled units; its limit without noise if not shrinking."""
+    V = np.asarray(pca.components_, dtype=np.float64)
+    variances, noise = np.asarray(pca.explained_variance_, dtype=np.float64), float(pca.noise_variance_)
+    largest = float(variances[0]) if len(variances) else 0.0
+    noise = noise if shrinking and noise > 1e-14 * largest else 0.0
+    return Factor(np.zeros(V.shape[1]), V.T * np.sqrt(np.maximum(variances - noise, 0.0)), noise)
+
+
+def _shrinks(pca: Model) -> bool:
+    """Whether cells are filled by expectation, or without shrinking, as least squares fills them."""
+    return getattr(pca, "_missing_method", "") != "least-squares"
+
+
+def _rows(pca: Model, block: Block, names: list[str] | None) -> tuple[Matrix, Mask]:
+    """Rows about the mean in scaled units, and which cells are observed."""
+    X = host(block)
+    refuse_rows(X, np.ones(len(X)), block.start, names, "Nothing can be said of it: leave it out.")
+    D = (X - np.asarray(pca.mean_, dtype=np.float64)) / variable_scale(pca)
+    return D, ~np.isnan(D)
+
+
+def _latent_of(D: Matrix, observed: Mask, factor: Factor) -> tuple[Matrix, Stack]:
+    """ẑ and C of each row; one C where every row is complete."""
+    if factor.noise > 0.0:
+        Z, inverse, _ = posterior(D, observed, factor)
+        return Z, factor.noise * inverse
+    return _without_noise(D, observed, factor)
+
+
+def _without_noise(D: Matrix, observed: Mask, factor: Factor) -> tuple[Matrix, Stack]:
+    """ẑ = W_o⁺r and C = I − W_o⁺W_o, by patterns of observed cells."""
+    W, k = factor.loading, factor.loading.shape[1]
+    Z, C = np.empty((len(D), k)), np.empty((len(D), k, k))
+    for o, rows in _patterns(observed):
+        inverse = np.linalg.pinv(W[o], rcond=1e-12)
+        Z[rows] = D[np.ix_(rows, np.flatnonzero(o))] @ inverse.T
+        C[rows] = np.eye(k) - inverse @ W[o]
+    return Z, C
+
+
+def _patterns(observed: Mask) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
+    """Yield each pattern of observed cells with the rows that have it."""
+    patterns, which = np.unique(observed, axis=0, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel()))
+    yield from zip(patterns, np.split(order, ends[:-1]), strict=True)
+
+
+def _filled(D: Matrix, observed: Mask, factor: Factor) -> Matrix:
+    """Rows about the mean with missing cells at their conditional expectation; only incomplete rows are computed."""
+    rows = ~observed.all(axis=1)
+    if not rows.any():
+        return D
+    Z, _ = _latent_of(D[rows], observed[rows], factor)
+    out = D.copy()
+    out[rows] = np.where(observed[rows], D[rows], Z @ factor.loading.T)
+    return out
+
+
+def conditional_scores(pca: Model, source: Source) -> Matrix:
+    """Scores E[Vᵀ(x − μ) | x_o] of rows with missing cells, not whitened."""
+    V, factor = np.asarray(pca.components_, dtype=np.float64).T, model_of(pca, shrinking=_shrinks(pca))
+    parts = []
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        parts.append(_filled(D, observed, factor) @ V)
+    return np.concatenate(parts)
+
+
+def filled_rows(pca: Model, source: Source) -> Iterator[tuple[int, Matrix]]:
+    """Yield blocks of rows, missing cells at their conditional expectation, with the number of their first row."""
+    factor, s = model_of(pca, shrinking=_shrinks(pca)), variable_scale(pca)
+    mean = np.asarray(pca.mean_, dtype=np.float64)
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        yield block.start, np.where(observed, host(block), mean + s * _filled(D, observed, factor))
+
+
+def condition(pca: Model, source: Source) -> Conditional:
+    """Distribution of the missing cells of every row given the observed ones.
+
+    Parameters
+    ----------
+    pca : fitted PCA
+        The model.
+    source : Source
+        Rows; NaN cells are missing.
+
+    Returns
+    -------
+    Conditional
+        Means, variances, covariances, and draws from them.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.pca.conditional import condition
+    >>> X = np.random.default_rng(0).normal(size=(500, 1)) * [1.0, 2.0] + 0.0
+    >>> pca = gramian.PCA(1).fit(X + [[5.0, 0.0]])
+    >>> condition(pca, gramian.open(np.array([[6.0, np.nan]]))).mean.round(6)
+    array([[6., 2.]])
+    """
+    factor, s = model_of(pca), variable_scale(pca)
+    mean = np.asarray(pca.mean_, dtype=np.float64)
+    parts = []
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        Z, C = _latent_of(D, observed, factor)
+        C = np.broadcast_to(C, (len(D), *C.shape[1:]))
+        spread = np.einsum("pi,nij,pj->np", factor.loading, C, factor.loading, optimize=True) + factor.noise
+        filled = np.where(observed, host(block), mean + s * (Z @ factor.loading.T))
+        parts.append((filled, np.where(observed, 0.0, spread * s**2), ~observed, Z, C))
+    filled, variance, missing, Z, C = (np.concatenate(column) for column in zip(*parts, strict=True))
+    noise = np.full(len(s), factor.noise) * s**2
+    return Conditional(filled, variance, missing, Latent(Z, C), factor.loading * s[:, None], noise)
+
+
+def latent(pca: Model, source: Source) -> Latent:
+    """Posterior of the standardised latent variables z of every row, complete or not."""
+    factor = model_of(pca)
+    parts = []
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        Z, C = _latent_of(D, observed, factor)
+        parts.append((Z, np.broadcast_to(C, (len(D), *C.shape[1:]))))
+    means, covariances = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Latent(means, covariances)
+
+
+def log_densities(pca: Model, source: Source) -> Vector:
+    r"""Log-density of the observed cells of each row, :math:`\ln N(x_o;\ \mu_o,\ C_{oo})`."""
+    factor, s = model_of(pca), variable_scale(pca)
+    parts = []
+    for block in source.blocks():
+        D, observed = _rows(pca, block, source.feature_names)
+        dets, quadratic = _distances(D, observed, factor) if factor.noise > 0.0 else _whole(D, observed, factor)
+        constant = observed.sum(axis=1) * math.log(2 * math.pi) + 2 * (observed @ np.log(s))
+        parts.append(-0.5 * (constant + dets + quadratic))
+    return np.concatenate(parts)
+
+
+def _distances(D: Matrix, observed: Mask, factor: Factor) -> tuple[Vector, Vector]:
+    """ln|C_oo| and the squared Mahalanobis distance of the observed cells of each row."""
+    Z, _, logdet = posterior(D, observed, factor)
+    E = np.where(observed, D - Z @ factor.loading.T, 0.0)
+    dets = logdet + (observed.sum(axis=1) - Z.shape[1]) * math.log(factor.noise)
+    return dets, np.sum(E**2, axis=1) / factor.noise + np.sum(Z**2, axis=1)
+
+
+def _whole(D: Matrix, observed: Mask, factor: Factor) -> tuple[Vector, Vector]:
+    """The same where all components are kept and none is noise: by QR of W_oᵀ for each pattern of observed cells."""
+    dets, quadratic = np.empty(len(D)), np.empty(len(D))
+    for o, rows in _patterns(observed):
+        R: Matrix = np.asarray(np.linalg.qr(factor.loading[o].T, mode="r"), dtype=np.float64)
+        pivots = np.abs(np.diag(R))
+        if R.shape[0] < R.shape[1] or pivots.min() <= 1e-13 * pivots.max():
+            raise ValueError("The model's covariance is singular, so rows with missing cells have no density under it.")
+        dets[rows] = 2 * np.sum(np.log(pivots))
+        quadratic[rows] = np.sum(np.linalg.solve(R.T, D[np.ix_(rows, np.flatnonzero(o))].T) ** 2, axis=0)
+    return dets, quadratic
+
+
+def sample(pca: Model, n: int, random_state: Any = None) -> Matrix:
+    """Draw n rows x = μ + s(Wz + σε) from the model.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.pca.conditional import sample
+    >>> pca = gramian.PCA(1).fit(np.random.default_rng(0).normal(size=(100, 3)) * [3.0, 1.0, 1.0])
+    >>> sample(pca, 5, random_state=0).shape
+    (5, 3)
+    """
+    factor, rng = model_of(pca), np.random.default_rng(random_state)
+    p, k = factor.loading.shape
+    D = rng.standard_normal((n, k)) @ factor.loading.T + math.sqrt(factor.noise) * rng.standard_normal((n, p))
+    return np.asarray(np.asarray(pca.mean_, dtype=np.float64) + variable_scale(pca) * D)
+
+
+Progress = Callable[[int, int], Any]
+
+PARAMETERS = ("bootstrap", "fixed")
+SHOWN = 20  # rows of a printed table
+
+
+def impute(pca: Model, source: Source) -> Matrix:
+    """Return the rows with missing cells at their conditional expectation; observed cells keep every bit."""
+    return np.concatenate([filled for _, filled in filled_rows(pca, source)]).astype(_dtype(source), copy=False)
+
+
+def impute_to(pca: Model, source: Source, out: str | os.PathLike[str]) -> Path:
+    """Write the rows, filled as by :func:`impute`, to an ``.npy`` file, block by block: whole or not at all."""
+    out = Path(out)
+    if out.suffix != ".npy":
+        raise ValueError(f"out={str(out)!r}: the completed table is written as .npy; give a name that ends so.")
+    if out.exists():
+        raise FileExistsError(f"{out} exists already. Choose another name or remove it.")
+    name = out.parent / f".gramian-partial-{os.getpid()}-{out.name}"
+    try:
+        table = np.lib.format.open_memmap(name, "w+", dtype=_dtype(source), shape=source.shape)
+        for start, filled in filled_rows(pca, source):
+            table[start : start + len(filled)] = filled
+        table.flush()
+        del table
+        os.replace(name, out)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
+    return out
+
+
+def _dtype(source: Source) -> np.dtype[Any]:
+    return np.dtype(np.float32) if source.dtype == source.xp.float32 else np.dtype(np.float64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pooled:
+    """Estimates from several completed tables, pooled by Rubin's rules.
+
+    Attributes
+    ----------
+    estimate, variance : ndarray
+        Mean of the estimates; T = U + (1 + 1/m)B.
+    within, between : ndarray
+        U and B.
+    degrees_of_freedom : ndarray
+        ν, of the t-distribution that intervals are taken from.
+    missing_information : ndarray
+        (1 + 1/m)B/T, the share of the variance that is due to missing cells.
+    """
+
+    estimate: Vector
+    variance: Vector
+    within: Vector
+    between: Vector
+    degrees_of_freedom: Vector
+
+    @property
+    def missing_information(self) -> Vector:
+        """Share of the variance that is due to missing cells."""
+        return 1.0 - self.within / np.where(self.variance > 0, self.variance, 1.0)
+
+    def table(self, level: float = 0.95) -> dict[str, Vector]:
+        """Return the columns of a table of estimates: for ``pandas.DataFrame``."""
+        lower, upper = self.interval(level)
+        return {
+            "estimate": self.estimate,
+            "error": np.sqrt(self.variance),
+            "lower": lower,
+            "upper": upper,
+            "missing_information": self.missing_information,
+        }
+
+    def __repr__(self) -> str:
+        lines = ["     estimate        error        lower        upper  missing information"]
+        for i, row in enumerate(zip(*self.table().values(), strict=True)):
+            if i == SHOWN:
+                lines.append(f"  … {len(self.estimate) - SHOWN} more")
+                break
+            lines.append("".join(f"{x:13.5g}" for x in row[:4]) + f"{row[4]:21.1%}")
+        return "\n".join(lines)
+
+    def interval(self, level: float = 0.95) -> tuple[Vector, Vector]:
+        """Return the ends of the t-interval."""
+        half = stdtrit(self.degrees_of_freedom, 0.5 + level / 2) * np.sqrt(self.variance)
+        return self.estimate - half, self.estimate + half
+
+
+def pool(estimates: Any, variances: Any) -> Pooled:
+    """Pool estimates and their variances, one row per completed table, by Rubin's rules.
+
+    Examples
+    --------
+    >>> from gramian.pca.conditional import pool
+    >>> pooled = pool([[1.0], [3.0]], [[1.0], [1.0]])
+    >>> pooled.estimate, pooled.variance
+    (array([2.]), array([4.]))
+    """
+    Q, V = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    if Q.shape != V.shape or len(Q) < 2:
+        raise ValueError(f"Estimates of shape {Q.shape} and variances of shape {V.shape}: need two or more of each.")
+    m, U, B = len(Q), V.mean(axis=0), Q.var(axis=0, ddof=1)
+    extra = (1 + 1 / m) * B
+    ratio = np.divide(U, extra, out=np.full_like(U, 1e8), where=extra > 1e-8 * U)
+    return Pooled(Q.mean(axis=0), U + extra, U, B, (m - 1) * (1 + ratio) ** 2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Imputations:
+    """Completed tables to iterate over, any number of times: each is computed when it is asked for.
+
+    Attributes
+    ----------
+    n : int
+        How many.
+    """
+
+    pca: Any
+    source: Source
+    weights: Vector | None
+    n: int
+    parameters: str
+    seeds: tuple[np.random.SeedSequence, ...]
+    progress: Progress | None = None
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        n, p = self.source.shape
+        return f"Imputations({self.n} tables of {n} x {p}, parameters={self.parameters!r}: iterate, or pool(estimate))"
+
+    def __iter__(self) -> Iterator[Matrix]:
+        for i in range(self.n):
+            yield self[i]
+            if self.progress is not None:
+                self.progress(i + 1, self.n)
+
+    def __getitem__(self, i: int) -> Matrix:
+        rng = np.random.default_rng(self.seeds[i])
+        model = self.pca if self.parameters == "fixed" else _redrawn(self.pca, self.source, self.weights, rng)
+        return condition(model, self.source).sample(rng)
+
+    def pool(self, estimate: Callable[[Matrix], tuple[Any, Any]]) -> Pooled:
+        """Pool ``estimate(table) = (estimates, their variances)`` over the completed tables."""
+        pairs = [estimate(table) for table in self]
+        return pool([np.atleast_1d(q) for q, _ in pairs], [np.atleast_1d(v) for _, v in pairs])
+
+
+def multiple_imputation(
+    pca: Model,
+    source: Source,
+    n: int = 20,
+    *,
+    parameters: str = "bootstrap",
+    sample_weight: Vector | None = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> Imputations:
+    """Draw several completions of a table from the model of a PCA that was fitted to it.
+
+    Parameters
+    ----------
+    pca : fitted PCA
+        The model.
+    source : Source
+        The rows it was fitted to; NaN cells are missing.
+    n : int, default=20
+        How many completed tables.
+    parameters : {"bootstrap", "fixed"}, default="bootstrap"
+        Whether each table has a model of its own, fitted to rows drawn with replacement. With "fixed" the uncertainty
+        of the model is left out, and intervals come out too short.
+    sample_weight : ndarray, optional
+        Frequencies of the rows, as in the fit.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed; None is a fixed one.
+    progress : callable, optional
+        Called with (done, n) after each table.
+
+    Returns
+    -------
+    Imputations
+        The tables, and :meth:`Imputations.pool` for estimates from them.
+    """
+    if parameters not in PARAMETERS:
+        raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {parameters!r}.")
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}.")
+    seeds = tuple(np.random.SeedSequence(seed_of(random_state)).spawn(n))
+    return Imputations(ground(pca), ground(source), sample_weight, n, parameters, seeds, progress)
+
+
+def _redrawn(pca: Any, source: Source, w: Vector | None, rng: np.random.Generator) -> Any:
+    """Fit the model again to as many rows, drawn with replacement; a draw that leaves a column empty is redrawn."""
+    rows = source.shape[0]
+    share = np.full(rows, 1.0 / rows) if w is None else w / w.sum()
+    draws = rows if w is None else round(float(w.sum()))
+    for _ in range(100):
+        weights = rng.multinomial(draws, share).astype(np.float64)
+        try:
+            model = clone(pca).set_params(n_components=int(pca.n_components_))
+            return model.fit_incomplete(source, method=pca._missing_method, sample_weight=weights)
+        except ValueError as error:
+            if "no observed value" not in str(error):
+                raise
+    raise ValueError(
+        "Rows drawn with replacement leave some column without an observed value, a hundred times over: too little of "
+        "it is observed for multiple imputation. Leave it out, or use parameters='fixed'."
+    )

@@ -1,0 +1,658 @@
+r"""Probabilistic PCA by maximum likelihood, from rows of which any part is observed.
+
+The expectation-maximisation algorithm of Tipping and Bishop (1999), by one of two routes, with changes that leave its
+fixed points alone: z may have a covariance of its own between steps (PX-EM, Liu, Rubin and Wu 1998), two steps are
+extrapolated where that raises the likelihood (SQUAREM, Varadhan and Roland 2008), and it ends by the gradient, not by
+the progress.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.compute.threads import quiet_blas
+from gramian.results import Optimum
+from gramian.sources import Block, Source, memory_budget
+
+__all__ = [
+    "Completed",
+    "Factor",
+    "Root",
+    "Statistics",
+    "Survey",
+    "complete_cells",
+    "expectation",
+    "fit_factor",
+    "gradient",
+    "gradient_cells",
+    "host",
+    "maximise",
+    "maximise_cells",
+    "posterior",
+    "refuse_rows",
+    "root_of",
+    "survey",
+]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """Observed cells by column, counted with the weights of their rows.
+
+    Attributes
+    ----------
+    count, mean, scatter : ndarray of shape (p,)
+        Σ w, the mean, and Σ w (x − mean)², over observed cells.
+    weight : float
+        Σ w of all rows.
+    rows, missing : int
+        Rows with a positive weight, and how many of their cells are missing.
+    """
+
+    count: Vector
+    mean: Vector
+    scatter: Vector
+    weight: float
+    rows: int
+    missing: int
+
+    @property
+    def deviation(self) -> Vector:
+        """Standard deviation of the observed cells of each column; 1 for a constant one."""
+        spread = np.sqrt(self.scatter / np.maximum(self.count - 1.0, np.finfo(float).tiny))
+        return np.where((self.scatter > 0) & (self.count > 1.0), spread, 1.0)
+
+    def merge(self, other: Survey) -> Survey:
+        """Return the survey of both sets of rows together."""
+        count = self.count + other.count
+        share = np.divide(other.count, count, out=np.zeros_like(count), where=count > 0)
+        delta = other.mean - self.mean
+        scatter = self.scatter + other.scatter + self.count * share * delta**2
+        return Survey(
+            count,
+            self.mean + share * delta,
+            scatter,
+            self.weight + other.weight,
+            self.rows + other.rows,
+            self.missing + other.missing,
+        )
+
+
+def host(block: Block) -> Matrix:
+    """Return a block's values as a NumPy array of float64, from wherever they are."""
+    values = block.values.cpu() if hasattr(block.values, "cpu") else block.values
+    return np.asarray(values, dtype=np.float64)
+
+
+def survey(source: Source, w: Vector | None) -> Survey:
+    """Count in one pass, and refuse by name what cannot be used: infinities, empty rows, empty columns.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.pca.factor import survey
+    >>> survey(gramian.open(np.array([[1.0, 2.0], [3.0, np.nan]])), None).mean
+    array([2., 2.])
+    """
+    if source.sparse:
+        raise ValueError(
+            "Sparse data with NaN: missing cells are taken only from dense data. Use X.toarray() where it fits."
+        )
+
+    def statistic(block: Block) -> Survey:
+        X = host(block)
+        part = np.ones(len(X)) if w is None else w[block.start : block.stop]
+        refuse_rows(X, part, block.start, source.feature_names)
+        return _of_rows(X[part > 0], part[part > 0])
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        seen = source.reduce(statistic, Survey.merge)
+    _refuse_extremes(seen)
+    empty = np.flatnonzero(seen.count == 0)
+    if len(empty):
+        raise ValueError(
+            f"Column {empty[0]}{_name(source.feature_names, int(empty[0]))} has no observed value"
+            f"{'' if len(empty) == 1 else f', nor have {len(empty) - 1} others'}. Leave it out."
+        )
+    return seen
+
+
+def _of_rows(X: Matrix, w: Vector) -> Survey:
+    seen = ~np.isnan(X)
+    count = w @ seen
+    first = (
+        np.where(seen.any(axis=0), X[np.argmax(seen, axis=0), np.arange(X.shape[1])], 0.0) if len(X) else 0.0 * count
+    )
+    D = np.where(seen, X - first, 0.0)  # about a value of the column's own, so that large means cost no digits
+    shift = np.divide(w @ D, count, out=np.zeros_like(count), where=count > 0)
+    scatter = w @ np.where(seen, D - shift, 0.0) ** 2
+    return Survey(count, first + shift, scatter, float(w.sum()), len(X), int(np.sum(~seen)))
+
+
+def _refuse_extremes(seen: Survey) -> None:
+    total = float(np.sum(seen.scatter))
+    if not (total == 0.0 or 1e-200 < total < 1e200):
+        raise ValueError(
+            f"The squares of the values sum to {total:g}, which float64 cannot work with where cells are missing. "
+            "Multiply the data by a constant to bring them near 1."
+        )
+
+
+def refuse_rows(
+    X: Matrix, w: Vector, start: int, names: list[str] | None, remedy: str = "Leave it out or give it weight 0."
+) -> None:
+    """Raise an error that names the first infinity, or the first row with nothing observed, if there is one."""
+    infinite = np.isinf(X) & (w[:, None] > 0)
+    if infinite.any():
+        i, j = np.argwhere(infinite)[0]
+        raise ValueError(
+            f"Input X contains infinity (inf): the first is in row {start + i}, column {j}{_name(names, int(j))}, "
+            "counted from 0. Only NaN counts as missing; replace it."
+        )
+    empty = np.flatnonzero(np.isnan(X).all(axis=1) & (w > 0))
+    if len(empty):
+        raise ValueError(f"Row {start + empty[0]} (from 0) has no observed value. {remedy}")
+
+
+def _name(names: list[str] | None, j: int) -> str:
+    return f" ({names[j]!r})" if names else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """The parameters of probabilistic PCA: x ~ N(mean, loading loadingᵀ + noise I)."""
+
+    mean: Vector
+    loading: Matrix
+    noise: float
+
+    @property
+    def vector(self) -> Vector:
+        """Return all parameters as one vector, the noise as its logarithm: every vector is a model."""
+        return np.concatenate([self.mean, self.loading.ravel(), [math.log(self.noise)]])
+
+    def like(self, vector: Vector) -> Factor:
+        """Return the model of a vector, in the shape of this one."""
+        p = len(self.mean)
+        return Factor(vector[:p], vector[p:-1].reshape(self.loading.shape), math.exp(float(vector[-1])))
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Sums over rows at one value of the parameters.
+
+    Attributes
+    ----------
+    moments : ndarray of shape (p, k+1, k+1)
+        T_j = Σ_{i observed in j} w_i E[z̃z̃ᵀ] with z̃ = (z, 1).
+    slope : ndarray of shape (p, k+1)
+        g_j = Σ_i w_i E[(x_ij − μ_j − W_j z) z̃]: the gradient by (W_j, μ_j), times σ².
+    error : float
+        Σ w E(x_ij − μ_j − W_j z)² over observed cells.
+    cells, weight : float
+        Observed cells and rows, counted with their weights.
+    latent : ndarray of shape (k+1, k+1)
+        Σ w E[z̃z̃ᵀ] over all rows.
+    log_likelihood : float
+        Of the observed cells.
+    """
+
+    moments: npt.NDArray[np.float64]
+    slope: Matrix
+    error: float
+    cells: float
+    weight: float
+    latent: Matrix
+    log_likelihood: float
+
+    def merge(self, other: Statistics) -> Statistics:
+        """Return the statistics of both sets of rows together."""
+        return Statistics(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+
+def posterior(D: Matrix, observed: npt.NDArray[np.bool_], factor: Factor) -> tuple[Matrix, Any, Vector]:
+    """Mean of z and A⁻¹ for each row, and ln|A|; one A⁻¹ of shape (1, k, k) serves rows that are complete."""
+    W, k = factor.loading, factor.loading.shape[1]
+    R = np.where(observed, D - factor.mean, 0.0)
+    if observed.all():
+        A = (W.T @ W)[None]
+    else:
+        a, b = np.triu_indices(k)
+        A = np.empty((len(D), k, k))
+        A[:, a, b] = A[:, b, a] = observed.astype(np.float64) @ (W[:, a] * W[:, b])
+    A = A + factor.noise * np.eye(k)
+    inverse = np.linalg.inv(A)
+    logdet = np.broadcast_to(np.linalg.slogdet(A)[1], len(D))
+    return np.einsum("nij,nj->ni", np.broadcast_to(inverse, (len(D), k, k)), R @ W), inverse, logdet
+
+
+def expectation(D: Matrix, w: Vector, factor: Factor) -> Statistics:
+    """Statistics of a block of rows D, of which NaN cells are missing; complete rows take the short way."""
+    D, w = D[w > 0], w[w > 0]
+    observed = ~np.isnan(D)
+    whole = observed.all(axis=1)
+    parts = [_expectation(D[rows], observed[rows], w[rows], factor) for rows in (whole, ~whole) if rows.any()]
+    if not parts:
+        p, k = factor.loading.shape
+        return Statistics(
+            np.zeros((p, k + 1, k + 1)), np.zeros((p, k + 1)), 0.0, 0.0, 0.0, np.zeros((k + 1, k + 1)), 0.0
+        )
+    return parts[0] if len(parts) == 1 else parts[0].merge(parts[1])
+
+
+def _expectation(D: Matrix, observed: npt.NDArray[np.bool_], w: Vector, factor: Factor) -> Statistics:
+    W, noise, k = factor.loading, factor.noise, factor.loading.shape[1]
+    Z, inverse, logdet = posterior(D, observed, factor)
+    E = np.where(observed, D - factor.mean - Z @ W.T, 0.0)
+    spread = _spread(observed, w, noise * inverse)
+    T = _second_moments(observed, w, Z)
+    T[:, :k, :k] += spread
+    slope = E.T @ (w[:, None] * np.column_stack([Z, np.ones(len(Z))]))
+    slope[:, :k] -= np.einsum("pij,pj->pi", spread, W)
+    squares = np.sum(E**2, axis=1)
+    error = float(w @ squares) + float(np.einsum("pi,pij,pj->", W, spread, W))
+    count = observed.sum(axis=1)
+    quadratic = squares / noise + np.sum(Z**2, axis=1)
+    densities = count * math.log(2 * math.pi) + (count - k) * math.log(noise) + logdet + quadratic
+    Zt = np.column_stack([Z, np.ones(len(Z))])
+    latent = (w[:, None] * Zt).T @ Zt
+    each = w if len(inverse) == len(Z) else np.array([w.sum()])
+    latent[:k, :k] += np.einsum("n,nij->ij", each, noise * inverse)
+    return Statistics(T, slope, error, float(w @ count), float(w.sum()), latent, -0.5 * float(w @ densities))
+
+
+def _spread(observed: npt.NDArray[np.bool_], w: Vector, C: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Σ_{i observed in j} w_i C_i for every column j."""
+    k, p = C.shape[1], observed.shape[1]
+    if observed.all():
+        return np.broadcast_to(C * w.sum(), (p, k, k))
+    return _by_column(observed, w, C)
+
+
+def _second_moments(observed: npt.NDArray[np.bool_], w: Vector, Z: Matrix) -> npt.NDArray[np.float64]:
+    """Σ_{i observed in j} w_i z̃_i z̃_iᵀ for every column j."""
+    Zt = np.column_stack([Z, np.ones(len(Z))])
+    if observed.all():
+        return np.repeat(((w[:, None] * Zt).T @ Zt)[None], observed.shape[1], axis=0)
+    return _by_column(observed, w, Zt[:, :, None] * Zt[:, None, :])
+
+
+def _by_column(observed: npt.NDArray[np.bool_], w: Vector, M: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Oᵀ diag(w) M for symmetric M_i, of which only the upper triangles are multiplied."""
+    k = M.shape[1]
+    a, b = np.triu_indices(k)
+    packed = observed.T.astype(np.float64) @ (w[:, None] * M[:, a, b])
+    out = np.empty((observed.shape[1], k, k))
+    out[:, a, b] = out[:, b, a] = packed
+    return out
+
+
+def _steps(stats: Statistics) -> Matrix:
+    """Change of (W_j, μ_j) for every column: T_j⁻¹g_j."""
+    return np.asarray(np.linalg.solve(stats.moments, stats.slope[:, :, None])[:, :, 0])
+
+
+def gradient(theta: Factor, stats: Statistics, floor: float) -> float:
+    r"""Norm of the score by complete-data information, √(gᵀI⁻¹g).
+
+    The information of (W_j, μ_j) is T_j/σ², that of σ² is N/2σ⁴; noise at its floor cannot fall further.
+    """
+    change = float(np.sum(_steps(stats) * stats.slope)) / theta.noise
+    slope = stats.error / stats.cells / theta.noise - 1
+    noise = 0.0 if slope < 0 and theta.noise <= floor else stats.cells / 2 * slope**2
+    return math.sqrt(max(change, 0.0) + noise)
+
+
+def maximise(theta: Factor, stats: Statistics, floor: float) -> Factor:
+    """Regress every column on z, then let the mean and covariance of z be absorbed by μ and W (PX-EM)."""
+    k = theta.loading.shape[1]
+    delta = _steps(stats)
+    noise = max((stats.error - float(np.sum(delta * stats.slope))) / stats.cells, floor)
+    W, mean = theta.loading + delta[:, :k], theta.mean + delta[:, k]
+    z = stats.latent[:k, k] / stats.weight
+    values, Q = np.linalg.eigh(stats.latent[:k, :k] / stats.weight - np.outer(z, z))
+    root = (Q * np.sqrt(np.maximum(values, 0.0))) @ Q.T
+    return Factor(mean + W @ z, W @ root, noise)
+
+
+Stack = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
+
+TAME = 1e7  # ratio of the largest to the smallest eigenvalue up to which P_mm keeps nine digits of ln|P_mm|
+BATCH = 2**22  # numbers in a batch of matrices G_m
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """G with GᵀG = P = C⁻¹, ln|C|, and P itself where it can be used."""
+
+    G: Matrix
+    log_det: float
+    P: Matrix | None
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """Sums over rows at one value of the parameters.
+
+    Attributes
+    ----------
+    total : ndarray of shape (p,)
+        Σ w E[x − μ].
+    scatter : ndarray of shape (p, p)
+        Σ w E[(x − μ)(x − μ)ᵀ].
+    weight, cells : float
+        Rows and observed cells, counted with their weights.
+    log_likelihood : float
+        Of the observed cells.
+    """
+
+    total: Vector
+    scatter: Matrix
+    weight: float
+    cells: float
+    log_likelihood: float
+
+    def merge(self, other: Completed) -> Completed:
+        """Return the sums over both sets of rows together."""
+        return Completed(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+
+def root_of(factor: Factor) -> Root:
+    """G = diag(λ^{-1/2})Vᵀ, with λ = ℓ² + σ² along W's singular vectors and σ² across them."""
+    p, k = factor.loading.shape
+    V, lengths, _ = np.linalg.svd(factor.loading, full_matrices=True)
+    lam = factor.noise + np.append(lengths**2, np.zeros(p - k))
+    G = (V / np.sqrt(lam)).T
+    return Root(G, float(np.sum(np.log(lam))), G.T @ G if lam[0] < TAME * lam[-1] else None)
+
+
+def complete_cells(X: Matrix, w: Vector, factor: Factor, root: Root) -> Completed:
+    """Expected sums of a block of rows, rows that lack equally many cells together."""
+    X, w = X[w > 0], w[w > 0]
+    missing = np.isnan(X)
+    D = np.where(missing, 0.0, X - factor.mean)
+    lacking = missing.sum(axis=1)
+    T = D @ (root.G.T if root.P is None else root.P)
+    spread, log_dets = np.zeros(root.G.shape), np.full(len(X), root.log_det)
+    with quiet_blas():
+        for q in np.unique(lacking[lacking > 0]):
+            for rows in _batches(np.flatnonzero(lacking == q), X.shape[1] * int(q)):
+                index = np.nonzero(missing[rows])[1].reshape(len(rows), int(q))
+                y, inverse, log_det = (_by_qr if root.P is None else _by_cholesky)(root, index, T[rows])
+                D[rows[:, None], index], log_dets[rows] = y, root.log_det + log_det
+                covariance = w[rows, None, None] * (inverse @ inverse.transpose(0, 2, 1))
+                _add(spread, index, covariance)
+    E = D @ root.G.T
+    count = X.shape[1] - lacking
+    densities = count * math.log(2 * math.pi) + log_dets + np.einsum("ni,ni->n", E, E)
+    scatter = (w[:, None] * D).T @ D + spread
+    return Completed(w @ D, scatter, float(w.sum()), float(w @ count), -0.5 * float(w @ densities))
+
+
+def _batches(rows: Index, numbers: int) -> Iterator[Index]:
+    step = max(1, BATCH // numbers)
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
+
+
+def _add(out: Matrix, index: Index, blocks: Stack) -> None:
+    """Add the block of each row to the rows and columns it belongs to."""
+    p = len(out)
+    flat = index[:, :, None] * p + index[:, None, :]
+    out += np.bincount(flat.ravel(), blocks.ravel(), p * p).reshape(p, p)
+
+
+def _by_cholesky(root: Root, index: Index, T: Matrix) -> tuple[Matrix, Stack, Vector]:
+    """y = −P_mm⁻¹(PD)_m, R⁻¹ and 2 ln|R| of each row, with RᵀR = P_mm."""
+    P = root.P if root.P is not None else root.G.T @ root.G
+    L = np.linalg.cholesky(P[index[:, :, None], index[:, None, :]])
+    inverse = np.linalg.inv(L).transpose(0, 2, 1)
+    t = np.take_along_axis(T, index, axis=1)
+    y = -np.einsum("nij,nj->ni", inverse, np.einsum("nji,nj->ni", inverse, t))
+    return y, inverse, 2 * np.sum(np.log(np.diagonal(L, axis1=1, axis2=2)), axis=1)
+
+
+def _by_qr(root: Root, index: Index, E: Matrix) -> tuple[Matrix, Stack, Vector]:
+    """The same by QR of G_m, from E = GD."""
+    G = root.G[:, index].transpose(1, 0, 2)
+    Q, R = np.linalg.qr(G)
+    inverse = np.asarray(np.linalg.inv(R))
+    y = -np.einsum("nij,nj->ni", inverse, np.einsum("npq,np->nq", Q, E))
+    return y, inverse, 2 * np.sum(np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))), axis=1)
+
+
+def maximise_cells(factor: Factor, stats: Completed, floor: float) -> Factor:
+    """Closed form for the expected covariance; W turned towards the old one, so that steps can be compared."""
+    k = factor.loading.shape[1]
+    step = stats.total / stats.weight
+    values, vectors = np.linalg.eigh(stats.scatter / stats.weight - np.outer(step, step))
+    values, V = values[::-1], vectors[:, ::-1][:, :k]
+    noise = max(float(np.mean(values[k:])), floor)
+    W = V * np.sqrt(np.maximum(values[:k] - noise, 0.0))
+    left, _, right = np.linalg.svd(W.T @ factor.loading)
+    return Factor(factor.mean + step, W @ (left @ right), noise)
+
+
+def gradient_cells(factor: Factor, stats: Completed, floor: float) -> float:
+    r"""Norm of the score by the information of complete rows, √(gᵀI⁻¹g).
+
+    With Δ = C^{-1/2}(S − C)C^{-1/2} for the expected S, it is ω(μ̂−μ)ᵀC⁻¹(μ̂−μ) + ω/2‖Δ‖², of which only the part
+    along the model counts: beside W nothing but the mean of the noise can change, and that no more than to the floor.
+    """
+    p, k = factor.loading.shape
+    G = root_of(factor).G
+    step = G @ stats.total / stats.weight
+    S = G @ (stats.scatter / stats.weight) @ G.T - np.eye(p)
+    inside = float(np.sum(S[:k] ** 2) + np.sum(S[k:, :k] ** 2))
+    slope = float(np.trace(S[k:, k:]))
+    noise = 0.0 if slope < 0 and factor.noise <= floor else slope**2 / (p - k)
+    return math.sqrt(stats.weight * (float(step @ step) + 0.5 * (inside + noise)))
+
+
+Rows = Callable[[Block], Matrix]
+
+FLOOR = 1e-15  # of the total variance: noise below this is rounding, and the likelihood has no maximum
+FEW = 32  # columns for which p×p matrices cost nothing
+IDLE = 3  # rounds without gain before the rest is left to rounding
+PATIENCE = 20  # passes before the other route is tried
+NARROW = 1024  # columns up to which it is
+MOST_MEMORY = 2**32  # bytes of sums that are not refused
+NO_NOISE = "the components leave no noise: the likelihood grows without bound as the noise goes to 0"
+ROUTES = ("auto", "cells", "latent")
+ROUNDING = 1e-11  # of the parameters: steps shorter than this are not worth extrapolating
+LONGEST = 256.0  # times a step that may be extrapolated
+
+
+def fit_factor(
+    source: Source,
+    start: Factor,
+    w: Vector | None = None,
+    *,
+    rows: Rows | None = None,
+    tol: float = 1e-5,
+    max_iterations: int = 1000,
+    route: str = "auto",
+) -> tuple[Factor, Optimum]:
+    r"""Maximise the likelihood of the observed cells over μ, W and σ².
+
+    .. math:: \ell = \sum_i w_i\ln N(x_{i,o_i};\ \mu_{o_i},\ W_{o_i}W_{o_i}^T+\sigma^2I)
+
+    Every iteration reads the data once; ℓ never falls. Complete data have a closed form, to which this converges.
+
+    Parameters
+    ----------
+    source : Source
+        The rows; NaN cells are missing.
+    start : Factor
+        Parameters to start from.
+    w : ndarray of shape (n,), optional
+        Frequencies of the rows.
+    rows : callable, optional
+        What to make of a block: its values in float64, where they are not used as they are.
+    tol : float, default=1e-5
+        Gradient to reach, in standard errors of complete data; see :class:`gramian.results.Optimum`.
+    max_iterations : int, default=1000
+        Most passes over the data.
+    route : {"auto", "cells", "latent"}, default="auto"
+        What counts as unknown: the missing cells, with sums of p×p numbers, or z, with sums of p×k². Both climb the
+        same likelihood; "auto" takes the cells of few columns, or where k is more than a quarter of them, or, up to
+        1,024 columns, where z has not come to an end in 20 passes.
+
+    Returns
+    -------
+    Factor, Optimum
+        The parameters, and how well they maximise. The objective is −ℓ.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.pca.factor import Factor, fit_factor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1)) @ np.array([[1.0, 2.0, -1.0]]) + 0.1 * rng.normal(size=(200, 3))
+    >>> X[::7, 1] = np.nan
+    >>> start = Factor(np.zeros(3), np.ones((3, 1)), 1.0)
+    >>> found, certificate = fit_factor(gramian.open(X), start)
+    >>> certificate.converged, bool(abs(found.noise - 0.01) < 0.002)
+    (True, True)
+    """
+    every = np.ones(source.shape[0]) if w is None else w
+    way: _Latent = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _values)
+    floor = FLOOR * (start.noise * len(start.mean) + float(np.sum(start.loading**2)))
+    at = _look(way, Factor(start.mean, start.loading, max(start.noise, floor)), floor)
+    trace, bound, idle = [-at.height], 1.0, 0
+    while way.passes < max_iterations and at.slope > tol and idle < IDLE:
+        new, between, bound = _two_steps(way, at, floor, bound)
+        idle = 0 if _gained(at, new) or new.slope < at.slope else idle + 1  # rounding may hide what is left to gain
+        if idle and new.height < at.height:
+            bound = 1.0
+            continue
+        trace += [-min(between, new.height), -new.height]
+        at = new
+        if route == "auto" and type(way) is _Latent and way.passes > PATIENCE and len(at.theta.mean) <= NARROW:
+            # a component too many, or a weak one: what counts as unknown is better changed
+            way, bound = _Cells(source, every, rows or _values, way.passes), 1.0
+            at = _look(way, at.theta, floor)
+    return at.theta, _certificate(way, at, np.array(trace), tol, floor)
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Parameters, what the data say of them, and the steepness of the likelihood there."""
+
+    theta: Factor
+    stats: Any
+    slope: float
+
+    @property
+    def height(self) -> float:
+        return float(self.stats.log_likelihood)
+
+
+def _look(way: _Latent, theta: Factor, floor: float) -> _Place:
+    stats = way.expect(theta)
+    return _Place(theta, stats, way.gradient(theta, stats, floor))
+
+
+def _two_steps(way: _Latent, at: _Place, floor: float, bound: float) -> tuple[_Place, float, float]:
+    """Two steps, extrapolated unless that loses; the likelihood between them; and how far to extrapolate next."""
+    one = way.maximise(at.theta, at.stats, floor)
+    first = way.expect(one)
+    between = float(first.log_likelihood)
+    two = way.maximise(one, first, floor)
+    jump, length = _extrapolate(at.theta, one, two, bound)
+    new = _look(way, jump, floor)
+    if not new.height >= between:  # too far: two plain steps do not lose
+        return _look(way, two, floor), between, 1.0
+    return new, between, min(4 * bound, LONGEST) if length >= bound else bound
+
+
+def _gained(before: _Place, after: _Place) -> bool:
+    """Whether the likelihood has risen by more than the rounding of its sum."""
+    rounding = 4 * np.finfo(float).eps * (abs(before.height) + before.stats.cells)
+    return bool(after.height > before.height + rounding)
+
+
+class _Latent:
+    """z is unknown: sums of p×k² numbers."""
+
+    name = "EM over the latent variables, accelerated"
+
+    def __init__(self, source: Source, w: Vector, rows: Rows, passes: int = 0) -> None:
+        self.source, self.w, self.rows, self.passes = source, w, rows, passes
+
+    def expect(self, factor: Factor) -> Any:
+        """One pass of the expectation step."""
+        self.passes += 1
+        p, k = factor.loading.shape
+        step = max(1, memory_budget() // 8 // (8 * (4 * p + 4 * (k + 1) ** 2)))
+        return self.source.reduce(self._statistic(factor), lambda a, b: a.merge(b), step)
+
+    def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
+        return lambda b: expectation(self.rows(b), self.w[b.start : b.stop], factor)
+
+    gradient: Callable[[Factor, Any, float], float] = staticmethod(gradient)
+    maximise: Callable[[Factor, Any, float], Factor] = staticmethod(maximise)
+
+
+class _Cells(_Latent):
+    """The missing cells are unknown: sums of p×p numbers."""
+
+    name = "EM over the missing cells, accelerated"
+
+    def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
+        root = root_of(factor)
+        return lambda b: complete_cells(self.rows(b), self.w[b.start : b.stop], factor, root)
+
+    gradient = staticmethod(gradient_cells)
+    maximise = staticmethod(maximise_cells)
+
+
+def _by_cells(start: Factor, route: str) -> bool:
+    """Many components leave little noise, which slows the other route; and p×p matrices are cheap for few columns."""
+    if route not in ROUTES:
+        raise ValueError(f"route must be one of {', '.join(ROUTES)}; got {route!r}.")
+    p, k = start.loading.shape
+    chosen = route == "cells" or (route == "auto" and (p <= FEW or 4 * k > p))
+    needed = 8 * (5 * p**2 if chosen else 4 * p * (k + 1) ** 2)
+    if needed > MOST_MEMORY:
+        raise ValueError(
+            f"Fitting {k} components to {p} columns with missing values takes {needed / 2**30:.1f} GiB for its sums. "
+            "Ask for fewer components, or leave columns out."
+        )
+    return chosen
+
+
+def _values(block: Block) -> Matrix:
+    return np.asarray(block.values, dtype=np.float64)
+
+
+def _extrapolate(theta: Factor, one: Factor, two: Factor, bound: float) -> tuple[Factor, float]:
+    """θ + 2ar + a²v with r, v the first and second differences of the steps, and a = ‖r‖/‖v‖ between 1 and bound."""
+    x, y, z = theta.vector, one.vector, two.vector
+    r, v = y - x, (z - y) - (y - x)
+    length, curve = float(np.linalg.norm(r)), float(np.linalg.norm(v))
+    if length <= ROUNDING * float(np.linalg.norm(x)) or curve == 0.0:  # extrapolating rounding errors magnifies them
+        return two, 1.0
+    a = min(max(length / curve, 1.0), bound)
+    return (two if a == 1.0 else theta.like(x + 2 * a * r + a**2 * v)), a
+
+
+def _certificate(way: _Latent, at: _Place, trace: Vector, tol: float, floor: float) -> Optimum:
+    notes: tuple[str, ...] = ()
+    gradient, stats = at.slope, at.stats
+    if at.theta.noise <= floor:
+        notes = (NO_NOISE,)
+        gradient = max(gradient, 2 * tol)  # the rest is as it should be, but there is no maximum to have reached
+    reason = "values are missing" if stats.cells < stats.weight * len(at.theta.mean) else "asked for"
+    method = f"maximum likelihood of the observed cells: {way.name}"
+    return Optimum(method, reason, way.passes, len(trace) - 1, trace, gradient, tol, notes)

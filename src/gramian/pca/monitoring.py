@@ -1,0 +1,649 @@
+"""Multivariate control charts on a PCA: which new rows are unlike the training rows, and by which variables."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import betainccinv, chdtri, fdtri, ndtri
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.pca.interpret import refuse_no_components, row_names
+from gramian.pca.model import (
+    FittedPCA,
+    Training,
+    dense_rows,
+    feature_names,
+    ground,
+    plain_scores,
+    ratio,
+    training_rows,
+    variable_scale,
+)
+from gramian.sources import Source, memory_budget, open_source
+
+__all__ = [
+    "Q_RULES",
+    "T2_RULES",
+    "Alarms",
+    "Contributions",
+    "Monitor",
+    "check_choice",
+    "monitor",
+    "q_limit",
+    "t2_limit",
+    "weighted_chi2_tail",
+]
+
+Vector = npt.NDArray[np.float64]
+
+T2_RULES = ("F", "beta", "chi2")
+Q_RULES = ("exact", "jackson-mudholkar", "box")
+
+STEP, REACH = 0.05, 14.0  # of the trapezoidal rule, in widths of the saddle: 1e-12 of the value and better
+
+
+def t2_limit(k: int, n: float, alpha: float = 0.01, rule: str = "F") -> float:
+    r"""Upper α point of T² of k components estimated from n rows.
+
+    .. math::
+        F:\ \frac{k(n^2-1)}{n(n-k)}F_\alpha(k, n-k),\qquad
+        \text{beta}:\ \frac{(n-1)^2}{n}\,\mathrm{Beta}_\alpha\!\Big(\frac k2, \frac{n-k-1}2\Big),\qquad
+        \chi^2:\ \chi^2_\alpha(k)
+
+    ``F`` is for rows that had no part in the fit, ``beta`` for the rows of the fit, whose T² is bounded by (n−1)²/n
+    because each of them pulls mean and variances towards itself; both tend to ``chi2`` as n grows. They are exact for
+    Gaussian rows where the k directions are fixed, as they are with all p components. (Tracy, Young and Mason, J. of
+    Quality Technology 24, 1992.)
+
+    Parameters
+    ----------
+    k : int
+        Number of components.
+    n : float
+        Rows of the fit, Σw.
+    alpha : float, default=0.01
+        Share of normal rows that raise a false alarm.
+    rule : {"F", "beta", "chi2"}, default="F"
+        The distribution.
+
+    Returns
+    -------
+    float
+        The limit.
+
+    Examples
+    --------
+    >>> from gramian.pca.monitoring import t2_limit
+    >>> [round(t2_limit(2, 20, 0.05, rule), 3) for rule in ("F", "beta", "chi2")]
+    [7.879, 5.361, 5.991]
+    """
+    check_choice("rule", rule, T2_RULES)
+    _check_alpha(alpha)
+    needed = k + {"F": 0, "beta": 1, "chi2": 0}[rule]
+    if k < 1 or n <= needed:
+        raise ValueError(
+            f"The limit {rule!r} of T² needs 1 ≤ k components and more than {needed} rows; k={k}, n={n:g}."
+        )
+    if rule == "F":
+        # the upper point of F(a, b) is one over the lower point of F(b, a), which keeps its digits for small α
+        return float(k * (n**2 - 1) / (n * (n - k)) / fdtri(n - k, k, alpha))
+    if rule == "beta":
+        return float((n - 1) ** 2 / n * betainccinv(k / 2, (n - k - 1) / 2, alpha))
+    return float(chdtri(k, alpha))
+
+
+def q_limit(variances: Any, alpha: float = 0.01, rule: str = "exact") -> float:
+    r"""Upper α point of Q = Σ θ_i χ²_1, the squared distance from the plane, with θ the variances left out.
+
+    With :math:`\theta_r = \sum_i\theta_i^r` and :math:`h_0 = 1 - 2\theta_1\theta_3/3\theta_2^2`,
+
+    .. math::
+        \text{Jackson–Mudholkar}:\ \theta_1\Big(1 + \frac{\theta_2h_0(h_0-1)}{\theta_1^2}
+            + \frac{z_\alpha h_0\sqrt{2\theta_2}}{\theta_1}\Big)^{1/h_0},\qquad
+        \text{Box}:\ \frac{\theta_2}{\theta_1}\chi^2_\alpha\!\Big(\frac{\theta_1^2}{\theta_2}\Big)
+
+    and ``exact`` solves :math:`P(Q > q) = \alpha` by :func:`weighted_chi2_tail`. Jackson and Mudholkar (Technometrics
+    21, 1979) take a power of Q as normal: a few per cent too high, and far too high where one variance left out stands
+    above the others and h₀ ≤ 0, which is refused. Box (Annals of Mathematical Statistics 25, 1954) matches two moments:
+    a few per cent too low, more for small α.
+
+    Parameters
+    ----------
+    variances : array-like of shape (m,)
+        The variances left out, θ.
+    alpha : float, default=0.01
+        Share of normal rows that raise a false alarm.
+    rule : {"exact", "jackson-mudholkar", "box"}, default="exact"
+        How the point is found.
+
+    Returns
+    -------
+    float
+        The limit.
+
+    Examples
+    --------
+    >>> from gramian.pca.monitoring import q_limit
+    >>> [round(q_limit([5, 4, 3, 2, 1], 0.01, rule), 2) for rule in ("exact", "jackson-mudholkar", "box")]
+    [50.3, 51.28, 49.3]
+    """
+    check_choice("rule", rule, Q_RULES)
+    _check_alpha(alpha)
+    theta = _positive(variances)
+    unit = float(theta.max())  # powers of the variances neither overflow nor vanish
+    find = {"exact": _exact, "jackson-mudholkar": _jackson_mudholkar, "box": _box}[rule]
+    return unit * find(theta / unit, alpha)
+
+
+def weighted_chi2_tail(q: float, variances: Any) -> float:
+    r"""P(Q > q) of Q = Σ θ_i χ²_1, to rounding.
+
+    .. math:: P(Q > q) = \frac1{2\pi i}\int_{c-i\infty}^{c+i\infty} \frac{e^{K(s)-sq}}s\,ds,\qquad
+        K(s) = -\tfrac12\sum_i\ln(1-2s\theta_i)
+
+    The line is bent to the right around the singularities, along the path on which the integrand falls fastest from its
+    saddle point c, and summed by the trapezoidal rule, which converges geometrically.
+
+    Parameters
+    ----------
+    q : float
+        A positive number.
+    variances : array-like of shape (m,)
+        The weights θ, none negative, some positive.
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Examples
+    --------
+    >>> from gramian.pca.monitoring import weighted_chi2_tail
+    >>> import math
+    >>> math.isclose(weighted_chi2_tail(3.0, [1.0, 1.0]), math.exp(-1.5))
+    True
+    """
+    theta = _positive(variances)
+    unit = float(theta.max())
+    return _tail(float(q) / unit, theta / unit)
+
+
+def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raise an error where the value is none of those allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}.")
+
+
+def _positive(variances: Any) -> Vector:
+    theta = np.asarray(variances, dtype=np.float64).ravel()
+    if not np.all(np.isfinite(theta) & (theta >= 0)) or not np.any(theta > 0):
+        raise ValueError("variances must be finite and not negative, and some must be positive.")
+    return np.asarray(theta[theta > 0])
+
+
+def _powers(theta: Vector) -> tuple[float, float, float]:
+    return float(theta.sum()), float(np.sum(theta**2)), float(np.sum(theta**3))
+
+
+def _jackson_mudholkar(theta: Vector, alpha: float) -> float:
+    t1, t2, t3 = _powers(theta)
+    h0 = 1 - 2 * t1 * t3 / (3 * t2**2)
+    base = 1 + t2 * h0 * (h0 - 1) / t1**2 - float(ndtri(alpha)) * h0 * math.sqrt(2 * t2) / t1
+    if h0 <= 0 or base <= 0:
+        raise ValueError(
+            f"Jackson and Mudholkar's limit does not hold here (h₀ = {h0:.2f}): one of the variances left out stands "
+            "above the others. Use 'exact' or 'box', or keep one component more."
+        )
+    return float(t1 * base ** (1 / h0))
+
+
+def _box(theta: Vector, alpha: float) -> float:
+    t1, t2, _ = _powers(theta)
+    return float(t2 / t1 * chdtri(t1**2 / t2, alpha))
+
+
+def _exact(theta: Vector, alpha: float) -> float:
+    def excess(log_q: float) -> float:
+        return _tail(math.exp(log_q), theta) - alpha
+
+    low = high = math.log(_box(theta, alpha))
+    while excess(low) < 0:
+        low -= 0.2
+    while excess(high) > 0:
+        high += 0.2
+    return math.exp(brentq(excess, low, high, xtol=1e-13)) if high > low else math.exp(low)
+
+
+def _tail(q: float, theta: Vector) -> float:
+    """P(Q > q) for weights whose largest is 1."""
+    if q <= 0.0:
+        return 1.0
+    c = _between_singularities(q, theta)
+    r = theta / (1 - 2 * c * theta)
+    second, third = 2 * float(np.sum(r**2)), 8 * float(np.sum(r**3))
+    width, bend = second**-0.5, third / (6 * second**1.5)
+    t = np.arange(STEP / 2, REACH, STEP)  # the other half of the path gives the conjugate
+    s = c + width * (1j * t + bend * t**2)
+    K = -0.5 * np.sum(np.log(1 - 2 * np.multiply.outer(s, theta)), axis=1)
+    f = np.exp(K - s * q) / s * width * (1 - 2j * bend * t)
+    integral = float(np.sum(f.real)) * STEP / math.pi
+    return integral if c > 0 else 1.0 + integral  # left of the pole at 0 its residue is missing
+
+
+def _between_singularities(q: float, theta: Vector) -> float:
+    """The saddle point, where K'(s) = Σ θ/(1 − 2sθ) is q; kept away from the pole at 0."""
+
+    def slope(s: float) -> float:
+        return float(np.sum(theta / (1 - 2 * s * theta))) - q
+
+    # the largest weight alone gives K' ≥ 1/(1 − 2s), and left of 0 no term exceeds −1/2s
+    saddle = float(brentq(slope, -len(theta) / (2 * q) - 1, 0.5 - 0.25 / q))
+    apart = 0.4 / math.sqrt(2 * float(np.sum(theta**2)))
+    return saddle if abs(saddle) > apart else apart
+
+
+Matrix = npt.NDArray[np.float64]
+
+SHOWN = 10  # rows of a representation
+TOP = 3  # variables named for each of them
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Alarms:
+    """T² and Q of rows beside their limits.
+
+    Attributes
+    ----------
+    t2, q : ndarray of shape (n,)
+        T² = Σ z_l²/λ_l, the distance within the plane, and Q = ‖x − x̂‖², the squared distance from it.
+    t2_limit, q_limit : float
+        What they were held against.
+    names : tuple of str or None
+        The rows, where they have names: the index of a frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.monitoring import Alarms
+    >>> Alarms(np.array([1.0, 9.0, 1.0]), np.array([0.0, 0.5, 5.0]), 4.0, 2.0, ("mon", "tue", "wed"))
+    Alarms: 2 of 3 rows
+      T²  limit 4  above it 1  largest 9
+      Q   limit 2  above it 1  largest 5
+      row 1 (tue)  T² 9 alarm  Q 0.5
+      row 2 (wed)  T² 1        Q 5 alarm
+    """
+
+    t2: Vector
+    q: Vector
+    t2_limit: float
+    q_limit: float
+    names: tuple[str, ...] | None = None
+
+    @property
+    def t2_alarm(self) -> npt.NDArray[np.bool_]:
+        """Whether T² is above its limit: a row far out in directions the model knows."""
+        return np.asarray(self.t2 > self.t2_limit)
+
+    @property
+    def q_alarm(self) -> npt.NDArray[np.bool_]:
+        """Whether Q is above its limit: a row that breaks with the correlations of the training rows."""
+        return np.asarray(self.q > self.q_limit)
+
+    @property
+    def rows(self) -> npt.NDArray[np.intp]:
+        """Return the numbers of the rows with an alarm of either kind, counted from 0."""
+        return np.flatnonzero(self.t2_alarm | self.q_alarm)
+
+    def table(self) -> dict[str, Any]:
+        """Return the columns row, name (where rows have names), t2, q, t2_alarm and q_alarm."""
+        return {
+            "row": np.arange(len(self.t2)),
+            **({} if self.names is None else {"name": list(self.names)}),
+            "t2": self.t2,
+            "q": self.q,
+            "t2_alarm": self.t2_alarm,
+            "q_alarm": self.q_alarm,
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"Alarms: {len(self.rows)} of {len(self.t2)} rows"]
+        for name, x, limit in (("T²", self.t2, self.t2_limit), ("Q", self.q, self.q_limit)):
+            above, most = int(np.count_nonzero(x > limit)), float(np.max(x, initial=0.0))
+            lines.append(f"  {name:<2}  limit {limit:.4g}  above it {above}  largest {most:.4g}")
+        more = len(self.rows) - SHOWN
+        return "\n".join([*lines, *self._alarmed(), *([f"  ... and {more} more rows with an alarm"] * (more > 0))])
+
+    def _alarmed(self) -> list[str]:
+        """The first rows with an alarm, and which statistic raised it."""
+        cells = [
+            (_row(i, self.names), _judged("T²", self.t2[i], self.t2_limit), _judged("Q", self.q[i], self.q_limit))
+            for i in self.rows[:SHOWN]
+        ]
+        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return [f"  {row:<{wide[0]}}  {t2:<{wide[1]}}  {q}" for row, t2, q in cells]
+
+
+def _row(i: int, names: tuple[str, ...] | None) -> str:
+    return f"row {i}" if names is None else f"row {i} ({names[i]})"
+
+
+def _judged(name: str, value: float, limit: float) -> str:
+    return f"{name} {value:.4g}{' alarm' * bool(value > limit)}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Contributions:
+    """How much each variable adds to T² and Q of each row.
+
+    Attributes
+    ----------
+    t2 : ndarray of shape (n, p)
+        c_j = (e_jᵀVΛ^{-1/2}z)², the complete decomposition: Σ_j c_j = T².
+    q : ndarray of shape (n, p)
+        Squared residuals: Σ_j q_j = Q.
+    residuals : ndarray of shape (n, p)
+        x − x̂ in the units of the components (divided by ``scale_`` where the model scales), with their signs.
+    names : tuple of str
+        The variables.
+    t2_limit, q_limit : float
+        The limits of T² and Q, the sums of the parts.
+    row_names : tuple of str or None
+        The rows, where they have names.
+    """
+
+    t2: Matrix
+    q: Matrix
+    residuals: Matrix
+    names: tuple[str, ...]
+    t2_limit: float = np.inf
+    q_limit: float = np.inf
+    row_names: tuple[str, ...] | None = None
+
+    @property
+    def order(self) -> npt.NDArray[np.intp]:
+        """Numbers of the rows, those that are farthest beyond a limit first."""
+        excess = np.maximum(ratio(self.t2.sum(axis=1), self.t2_limit), ratio(self.q.sum(axis=1), self.q_limit))
+        return np.argsort(-excess, kind="stable")
+
+    def table(self) -> dict[str, Any]:
+        """Return one line for each row and variable: row, variable, t2, q, residual."""
+        n, p = self.t2.shape
+        names = {} if self.row_names is None else {"name": [name for name in self.row_names for _ in range(p)]}
+        return {
+            "row": np.repeat(np.arange(n), p),
+            **names,
+            "variable": list(self.names) * n,
+            "t2": self.t2.ravel(),
+            "q": self.q.ravel(),
+            "residual": self.residuals.ravel(),
+        }
+
+    def __repr__(self) -> str:
+        n, p = self.t2.shape
+        lines = [f"Contributions: {n} rows, {p} variables; rows farthest beyond a limit first"]
+        for i in self.order[:SHOWN]:
+            lines.append(f"  {_row(i, self.row_names)}")
+            for name, parts, limit in (("T²", self.t2[i], self.t2_limit), ("Q", self.q[i], self.q_limit)):
+                lines.append(f"    {_judged(name, parts.sum(), limit)}: {self._largest(parts)}")
+        return "\n".join([*lines, *([f"  ... and {n - SHOWN} more rows"] * (n > SHOWN))])
+
+    def _largest(self, parts: Vector) -> str:
+        first = np.argsort(-parts, kind="stable")[:TOP]
+        return ", ".join(f"{self.names[j]} {parts[j]:.4g}" for j in first)
+
+
+T2_WORDS = {
+    "F": "k(n²−1)/(n(n−k)) · F(k, n−k): for rows that had no part in the fit",
+    "beta": "(n−1)²/n · Beta(k/2, (n−k−1)/2): for the rows of the fit",
+    "chi2": "χ²(k): for any row, where n is large",
+}
+Q_WORDS = {
+    "exact": "P(Σ θ_i χ²_1 > q) = α solved for q, θ the variances left out",
+    "jackson-mudholkar": "a power of Q taken as normal, from Σθ, Σθ², Σθ³ of the variances left out",
+    "box": "(θ₂/θ₁) χ²(θ₁²/θ₂), two moments from the variances left out",
+    "moments": "g χ²(h), g = s²/2m and h = 2m²/s² from mean and variance of Q over the training rows",
+    "none": "all p components are kept: Q is 0 for every row and raises no alarm",
+}
+
+
+class MonitoredPCA(FittedPCA, Protocol):
+    """A fitted PCA that gives the squared distance of rows from its plane."""
+
+    def reconstruction_error(self, X: Any) -> Any:
+        """Return ‖x − x̂‖² of the rows of X."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Monitor:
+    """Control limits of a fitted PCA; call it with new rows.
+
+    Attributes
+    ----------
+    t2_limit, q_limit : float
+        Limits of T² and Q.
+    t2_rule, q_rule : str
+        Where they come from, in words.
+    alpha : float
+        Share of normal rows above each limit.
+    n_components : int
+        k, the components in T².
+    weight : float
+        n = Σw, the rows of the fit.
+    names : tuple of str
+        The variables.
+    """
+
+    t2_limit: float
+    q_limit: float
+    t2_rule: str
+    q_rule: str
+    alpha: float
+    n_components: int
+    weight: float
+    names: tuple[str, ...]
+    _pca: MonitoredPCA
+
+    def check(self, X: Any) -> Alarms:
+        """Return T² and Q of the rows of X, and whether they exceed the limits.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, tensor, path or Source of shape (n, p)
+            The rows; large files are read in blocks.
+
+        Returns
+        -------
+        Alarms
+            Both statistics, row by row; the index of a frame names the rows.
+        """
+        source = open_source(ground(X))
+        q = np.asarray(self._pca.reconstruction_error(source), dtype=np.float64)  # refuses rows with NaN by name
+        q = q if self.n_components < len(self.names) else 0.0 * q
+        t2 = np.sum(plain_scores(self._pca, source) ** 2 / _variances(self._pca), axis=1)
+        return Alarms(t2, q, self.t2_limit, self.q_limit, row_names(X))
+
+    __call__ = check
+
+    def contributions(self, X: Any) -> Contributions:
+        r"""Split T² and Q of each row between the variables.
+
+        .. math:: T^2 = \|V\Lambda^{-1/2}z\|^2 = \sum_j c_j,\qquad Q = \|x-\hat x\|^2 = \sum_j (x-\hat x)_j^2
+
+        Of the several decompositions of T² this is the complete one in the terms of Alcala and Qin (J. of Process
+        Control 21, 2011): no part is negative, and their sum is T². A fault in one variable also spreads to variables
+        correlated with it, so a large part is where to look first and no proof.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, tensor, path or Source of shape (n, p)
+            The rows to explain, as a rule those with an alarm.
+
+        Returns
+        -------
+        Contributions
+            Arrays of shape (n, p).
+        """
+        source = open_source(ground(X))
+        n, p = source.shape
+        if 4 * n * p * 8 > memory_budget():
+            raise ValueError(
+                f"Contributions of {n} rows and {p} variables do not fit the working memory: hand in only the rows "
+                "with an alarm, or raise sklearn.set_config(working_memory=...)."
+            )
+        D, V = _deviations(self._pca, source), np.asarray(self._pca.components_, dtype=np.float64)
+        Z = D @ V.T
+        residuals = D - Z @ V if self.n_components < p else np.zeros((n, p))
+        t2 = (Z / np.sqrt(_variances(self._pca)) @ V) ** 2
+        return Contributions(t2, residuals**2, residuals, self.names, self.t2_limit, self.q_limit, row_names(X))
+
+    def table(self) -> dict[str, list[Any]]:
+        """Return one line for each statistic: statistic, limit, rule."""
+        return {
+            "statistic": ["T²", "Q"],
+            "limit": [self.t2_limit, self.q_limit],
+            "rule": [self.t2_rule, self.q_rule],
+        }
+
+    def __repr__(self) -> str:
+        head = f"Monitor: {self.n_components} of {len(self.names)} components, n = {self.weight:g}, α = {self.alpha:g}"
+        return f"{head}\n  T²  limit {self.t2_limit:.4g}  {self.t2_rule}\n  Q   limit {self.q_limit:.4g}  {self.q_rule}"
+
+
+def monitor(
+    pca: MonitoredPCA,
+    X: Any,
+    *,
+    alpha: float = 0.01,
+    sample_weight: Any = None,
+    t2: str = "F",
+    q: str = "exact",
+) -> Monitor:
+    r"""Set control limits on T² and Q from the rows a PCA was fitted on.
+
+    .. math:: T^2 = \sum_{l\le k} z_l^2/\lambda_l,\qquad Q = \|x-\hat x\|^2
+
+    T² says how far out a row lies in the plane of the components, Q how far off that plane. For Gaussian rows their
+    limits are upper α points of known distributions (:func:`gramian.pca.monitoring.t2_limit` and
+    :func:`gramian.pca.monitoring.q_limit`). The limits take the components as known: with few rows for the number of
+    variables, new rows lie farther from the plane than α says.
+
+    Parameters
+    ----------
+    pca : PCA
+        A fitted PCA, of fewer components than the rank of the data, or of all p.
+    X : array-like, sparse matrix, frame, tensor, path or Source of shape (n, p)
+        The rows it was fitted on.
+    alpha : float, default=0.01
+        Share of normal rows above each of the two limits.
+    sample_weight : array-like of shape (n,), optional
+        The frequencies it was fitted with.
+    t2 : {"F", "beta", "chi2"}, default="F"
+        ``F`` for new rows, ``beta`` for the training rows themselves, ``chi2`` where n is large.
+    q : {"exact", "jackson-mudholkar", "box", "moments"}, default="exact"
+        The first three need all variances left out, and so one more exact fit. ``moments`` matches χ² to mean and
+        variance of Q over the training rows (Nomikos and MacGregor, Technometrics 37, 1995): for data too large for
+        their whole spectrum, or with residuals far from Gaussian.
+
+    Returns
+    -------
+    Monitor
+        The limits; its ``check`` and ``contributions`` take new rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import PCA
+    >>> from gramian.pca.monitoring import monitor
+    >>> X = np.random.default_rng(0).normal(size=(200, 4)) * [5, 3, 1, 1]
+    >>> chart = monitor(PCA(n_components=2).fit(X), X)
+    >>> alarms = chart.check([[0, 0, 0, 0], [30, 0, 0, 0], [0, 0, 9, 0]])
+    >>> alarms.t2_alarm.tolist(), alarms.q_alarm.tolist()
+    ([False, True, False], [False, False, True])
+    >>> chart.contributions([[0, 0, 9, 0]]).q.argmax()
+    np.int64(2)
+    """
+    check_is_fitted(pca)
+    pca, X = ground(pca), ground(X)
+    check_choice("t2", t2, T2_RULES)
+    check_choice("q", q, (*Q_RULES, "moments"))
+    refuse_no_components(pca)
+    _refuse_without_variance(pca)
+    training = training_rows(pca, X, sample_weight)
+    k, n = pca.n_components_, float(pca._weight)
+    whole = k == pca.n_features_in_
+    return Monitor(
+        t2_limit=t2_limit(k, n, alpha, t2),
+        q_limit=0.0 if whole else _limit_of_q(pca, training, alpha, q),
+        t2_rule=T2_WORDS[t2],
+        q_rule=Q_WORDS["none" if whole else q],
+        alpha=alpha,
+        n_components=k,
+        weight=n,
+        names=feature_names(pca),
+        _pca=copy.copy(pca),  # a later fit of the same object leaves these limits their model
+    )
+
+
+def _variances(pca: FittedPCA) -> Vector:
+    return np.asarray(pca.explained_variance_, dtype=np.float64)
+
+
+def _refuse_without_variance(pca: FittedPCA) -> None:
+    if pca.rank_ < pca.n_components_:
+        raise ValueError(
+            f"T² divides by the variance of each component, and of the {pca.n_components_} components those from "
+            f"{pca.rank_} on (from 0) have none. Fit PCA(n_components={max(1, pca.rank_)}) or fewer."
+        )
+
+
+def _limit_of_q(pca: MonitoredPCA, training: Training, alpha: float, rule: str) -> float:
+    if rule != "moments":
+        left_out = _residual_variances(pca, training)
+        _refuse_no_residual(pca, float(left_out.sum()))
+        return q_limit(left_out, alpha, rule)
+    errors, w = np.asarray(pca.reconstruction_error(training.source), dtype=np.float64), training.weights
+    total = training.total
+    m = float(w @ errors) / total
+    # what rounding leaves of nothing is no residual
+    _refuse_no_residual(pca, m if pca.noise_variance_ > 1e-12 * float(_variances(pca)[0]) else 0.0)
+    s2 = float(w @ (errors - m) ** 2) / (total - 1)
+    return m if s2 < 1e-20 * m**2 else float(s2 / (2 * m) * chdtri(2 * m**2 / s2, alpha))
+
+
+def _residual_variances(pca: MonitoredPCA, training: Training) -> Vector:
+    """Eigenvalues beyond the k-th, from an exact fit of the same model; those beyond the rank are 0."""
+    side = min(training.source.shape)
+    if 8 * side**2 > memory_budget():
+        raise ValueError(
+            f"This limit of Q needs all {side} variances, and the matrix behind them does not fit the working memory. "
+            "Use q='moments', or raise sklearn.set_config(working_memory=...)."
+        )
+    model = clone(pca).set_params(n_components=None, svd_solver="full", whiten=False)
+    full = model.fit(training.source, sample_weight=training.weights)
+    return _variances(full)[pca.n_components_ : full.rank_]
+
+
+def _refuse_no_residual(pca: FittedPCA, variance: float) -> None:
+    if variance <= 0.0:
+        raise ValueError(
+            f"The {pca.n_components_} components explain all variance of the training rows, so these do not say how "
+            f"far from the plane a row may lie. Fit fewer than {pca.n_components_} components."
+        )
+
+
+def _deviations(pca: MonitoredPCA, source: Source) -> Matrix:
+    """(x − x̄)/s of the rows, after the model has checked their columns and values."""
+    pca.reconstruction_error(source)
+    return (dense_rows(source) - np.asarray(pca.mean_, dtype=np.float64)) / variable_scale(pca)

@@ -1,0 +1,1363 @@
+"""Rules for the number of components by name, as ``PCA(n_components=...)`` takes them."""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from array_api_compat import to_device
+from scipy.optimize import brentq
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from gramian.compute.threads import n_threads, parallel
+from gramian.pca.model import FittedPCA, frequencies
+from gramian.pca.tracy_widom import (
+    largest_noise_eigenvalue,
+    trace_ratio_critical,
+    tracy_widom_quantile,
+    tracy_widom_statistics,
+)
+from gramian.results import NumericalWarning
+from gramian.sources import Source, open_source
+from gramian.sources.base import memory_budget
+
+__all__ = [
+    "DATA_RULES",
+    "SPECTRUM_RULES",
+    "CrossValidation",
+    "Draw",
+    "RankAdvice",
+    "RankChoice",
+    "WholeFit",
+    "broken_stick",
+    "checked",
+    "counted",
+    "cross_validate_rank",
+    "eigenvalues_of_draws",
+    "gaussian_null",
+    "gavish_donoho",
+    "host",
+    "leading",
+    "marchenko_pastur_median",
+    "median_noise_variance",
+    "most",
+    "noise_variance",
+    "nothing",
+    "optimal_threshold",
+    "parallel_analysis",
+    "parallel_analysis_of",
+    "permutation_null",
+    "press_by_components",
+    "refuse_missing",
+    "rows_of",
+    "seed_of",
+    "tracy_widom_rank",
+    "used_up",
+    "variance_fraction",
+    "whole_fit",
+]
+
+Vector = npt.NDArray[np.float64]
+
+SHOWN = 8  # rows of a representation
+SIZE_ONLY = ("fraction",)  # rules that do not ask whether there is anything but noise
+
+# Why a rule may keep fewer or more components than the others: what it assumes, or asks instead.
+WHY = {
+    "parallel": (
+        "each eigenvalue is compared with one of permuted data, which hold the variance of the strong components too: "
+        "weak components behind strong ones are missed",
+        "permuting columns breaks every tie between them, correlated noise included, and is fair only where rows are "
+        "exchangeable: no time series, no repeated measurements",
+    ),
+    "parallel-gaussian": (
+        "each eigenvalue is compared with one of noise that holds the variance of the strong components too: weak "
+        "components behind strong ones are missed",
+        "its noise is normal and independent: outlying rows and correlated noise make larger eigenvalues",
+    ),
+    "tracy-widom": (
+        "it is a test: a component near the edge of detection is kept only where chance would seldom make it",
+        "it assumes independent noise of the same variance in every column: unequal variances pass as signal, and so "
+        "does correlated noise (for which there is gramian.analysis.tracy_widom_rank(..., effective=True))",
+    ),
+    "gavish-donoho": (
+        "it keeps what lowers the error of a reconstruction, which takes a stronger component than detection does: for "
+        "a square matrix it cuts at 4/√3, where noise ends at 2",
+        "it takes the noise from the median eigenvalue, which is too low where columns have unequal noise",
+    ),
+    "broken-stick": (
+        "it compares with a stick broken at random, not with noise: many weak components that share the variance fall "
+        "short of its long first pieces",
+        "it compares with a stick broken at random, not with noise: among few or strongly unequal columns its pieces "
+        "are shorter than what noise makes",
+    ),
+    "cv": (
+        "it keeps what predicts a variable from the others: a component of one variable predicts none",
+        "it keeps what predicts held-out cells at all, be it a little, and correlated noise predicts too",
+    ),
+    "mle": (
+        "its approximation is made for many more rows than columns",
+        "its approximation is made for many more rows than columns and noise of one variance, and it never answers 0",
+    ),
+}
+
+
+def leading(above: npt.NDArray[np.bool_]) -> int:
+    """Return how many come before the first False.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.rank import leading
+    >>> leading(np.array([True, True, False, True]))
+    2
+    """
+    return int(len(above) if above.all() else np.argmin(above))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankChoice:
+    """The number of components by one rule, and how it came to it.
+
+    Attributes
+    ----------
+    rule : str
+        Name of the rule.
+    n_components : int
+        Components to keep; 0 where nothing stands out of the noise.
+    reason : str
+        One sentence: what decided.
+    values, thresholds : ndarray of shape (m,)
+        What was compared, by component, and what it had to exceed; a threshold is NaN where the rule had stopped.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import broken_stick
+    >>> broken_stick([3.0, 0.6, 0.3, 0.1])
+    broken-stick: 1 component
+      λ2 is 15 % of the variance, and a stick broken at random has a piece 2 of 27.1 % on average.
+      component       value   threshold
+              1        0.75      0.5208  kept
+              2        0.15      0.2708
+              3       0.075      0.1458
+              4       0.025      0.0625
+    """
+
+    rule: str
+    n_components: int
+    reason: str
+    values: Vector
+    thresholds: Vector
+
+    def table(self) -> dict[str, Any]:
+        """Return the columns, ready for ``pandas.DataFrame``."""
+        number = np.arange(1, len(self.values) + 1)
+        return {
+            "component": number,
+            "value": self.values,
+            "threshold": self.thresholds,
+            "kept": number <= self.n_components,
+        }
+
+    def __repr__(self) -> str:
+        head = [f"{self.rule}: {counted(self.n_components)}", f"  {self.reason}"]
+        shown = max(SHOWN, self.n_components + 2)
+        return "\n".join(head + self._lines()[: shown + 1])
+
+    def _lines(self) -> list[str]:
+        rows = zip(self.values, self.thresholds, strict=True)
+        head = f"  {'component':>9} {'value':>11} {'threshold':>11}"
+        lines = [f"  {i:>9} {v:>11.4g} {t:>11.4g}" for i, (v, t) in enumerate(rows, start=1)]
+        return [head] + [line + "  kept" * (i < self.n_components) for i, line in enumerate(lines)]
+
+
+def counted(k: int) -> str:
+    """Return "1 component", "2 components"."""
+    return f"{k} component" + "s" * (k != 1)
+
+
+def used_up(k: int) -> str:
+    """Return the reason to stop where the eigenvalue after the k-th is 0.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import used_up
+    >>> used_up(2)
+    'λ3 is 0: the 2 components before it hold all the variance.'
+    """
+    return f"λ{k + 1} is 0: the {counted(k)} before it {'holds' if k == 1 else 'hold'} all the variance."
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Return "0, 1 and 12"."""
+    return f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankAdvice:
+    """What each rule says of the same data, and why they differ.
+
+    Attributes
+    ----------
+    rules : tuple of str
+        Names of the rules.
+    n_components : tuple of int or None
+        Their answers; None where a rule could not be used.
+    reasons : tuple of str
+        One sentence each.
+    choices : dict of str to RankChoice
+        The whole answers of the rules that could be used.
+    notes : tuple of str
+        What was seen in the data that a rule assumes away.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.advice import rank_advice
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 8)) * 3 + rng.standard_normal((200, 8))
+    >>> advice = rank_advice(X)
+    >>> advice.consensus, advice.n_components[advice.rules.index("tracy-widom")]
+    (2, 2)
+    """
+
+    rules: tuple[str, ...]
+    n_components: tuple[int | None, ...]
+    reasons: tuple[str, ...]
+    choices: dict[str, RankChoice] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def votes(self) -> dict[int, tuple[str, ...]]:
+        """Rules by their answer; those that measure size alone, or could not be used, are left out."""
+        given = [(k, rule) for rule, k in self._asked() if k is not None]
+        return {k: tuple(rule for answer, rule in given if answer == k) for k in sorted({k for k, _ in given})}
+
+    @property
+    def agree(self) -> bool:
+        """Whether all rules that tell components from noise, and could be used, give the same number."""
+        return len(self.votes) == 1
+
+    @property
+    def consensus(self) -> int | None:
+        """The answer most rules give; None where there is a tie between several (see ``leaders``), or no answer."""
+        leaders = self.leaders
+        return leaders[0] if len(leaders) == 1 else None
+
+    @property
+    def leaders(self) -> tuple[int, ...]:
+        """The answers that the largest number of rules give: more than one where there is a tie."""
+        backing = max(map(len, self.votes.values()), default=0)
+        return tuple(k for k, rules in self.votes.items() if len(rules) == backing)
+
+    @property
+    def explain(self) -> str:
+        """Plain text: what most rules say, which of them differ, and why they may."""
+        if not self.votes:
+            return "No rule could be used: " + " ".join(self.reasons)
+        parts = [self._head(), *self._differences(), *self._sizes(), *self._unused(), *self.notes]
+        return "\n".join(parts)
+
+    def _head(self) -> str:
+        if self.consensus is None:
+            backing = len(self.votes[self.leaders[0]])
+            return f"There is a {self._tie()}. Each has {backing} rule{'s' * (backing != 1)} behind it."
+        asked, backers = sum(map(len, self.votes.values())), self.votes[self.consensus]
+        return f"{len(backers)} of {asked} rules say {counted(self.consensus)}: {', '.join(backers)}."
+
+    def _tie(self) -> str:
+        return f"tie between {_listed(self.leaders)}: no recommendation"
+
+    def table(self) -> dict[str, Any]:
+        """Return the columns, ready for ``pandas.DataFrame``."""
+        return {"rule": list(self.rules), "n_components": list(self.n_components), "reason": list(self.reasons)}
+
+    def __repr__(self) -> str:
+        width = max(len(rule) for rule in self.rules)
+        rows = zip(self.rules, self.n_components, self.reasons, strict=True)
+        lines = [f"  {rule:<{width}}  {'-' if k is None else k:>3}  {reason}" for rule, k, reason in rows]
+        head = f"Number of components: {self._verdict()}"
+        return "\n".join([head, *lines, *self.notes])
+
+    def _verdict(self) -> str:
+        if not self.votes:
+            return "no rule could be used"
+        if self.consensus is None:
+            return self._tie()
+        backing, asked = len(self.votes[self.consensus]), sum(map(len, self.votes.values()))
+        share = "all rules agree" if self.agree else f"{backing} of {asked} rules"
+        return f"{self.consensus} ({share}{', no majority' * (2 * backing <= asked)})"
+
+    def _asked(self) -> list[tuple[str, int | None]]:
+        pairs = zip(self.rules, self.n_components, strict=True)
+        return [(rule, k) for rule, k in pairs if rule not in SIZE_ONLY]
+
+    def _differences(self) -> list[str]:
+        """Say why a rule keeps fewer or more than most; in a tie, than the middle of the answers that tie."""
+        out, usual = [], (self.leaders[0] + self.leaders[-1]) / 2
+        for k, rules in self.votes.items():
+            for rule in rules if k != self.consensus else ():
+                fewer, more = WHY.get(rule, ("it asks another question",) * 2)
+                if k == usual:
+                    out.append(f"{rule} says {k}.")
+                else:
+                    out.append(f"{rule} says {k}, {'fewer' if k < usual else 'more'}: {fewer if k < usual else more}.")
+        return out
+
+    def _sizes(self) -> list[str]:
+        pairs = zip(self.rules, self.n_components, strict=True)
+        return [
+            f"{rule} says {k}: it measures size, not significance, and counts noise as variance to be explained."
+            for rule, k in pairs
+            if rule in SIZE_ONLY and k is not None and k != self.consensus
+        ]
+
+    def _unused(self) -> list[str]:
+        rows = zip(self.rules, self.n_components, self.reasons, strict=True)
+        return [f"{rule} could not be used: {reason}" for rule, k, reason in rows if k is None]
+
+
+ROUNDING = 64 * float(
+    np.finfo(float).eps
+)  # times √p: what an eigenvalue that is 0 may be computed as, beside the largest
+
+
+def checked(eigenvalues: npt.ArrayLike, n: float | None = None, p: int | None = None) -> Vector:
+    """Return the eigenvalues as an array, rounding put to 0; raise an error where they cannot be a whole spectrum.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import checked
+    >>> checked([2.0, 1.0, -1e-17]).tolist()
+    [2.0, 1.0, 0.0]
+    """
+    lam = np.asarray(eigenvalues, dtype=np.float64)
+    if lam.ndim != 1 or len(lam) == 0:
+        raise ValueError(f"eigenvalues must be a list of numbers, got shape {lam.shape}.")
+    if not np.isfinite(lam).all():
+        raise ValueError(f"eigenvalues must be finite: number {np.argmin(np.isfinite(lam))} (from 0) is not.")
+    level = ROUNDING * math.sqrt(len(lam)) * max(float(lam[0]), 0.0)
+    bad = np.flatnonzero(lam < -level)
+    if len(bad):
+        raise ValueError(
+            f"eigenvalues of a covariance matrix are not negative; number {bad[0]} (from 0) is {lam[bad[0]]:g}."
+        )
+    rising = np.flatnonzero(np.diff(lam) > level)
+    if len(rising):
+        raise ValueError(
+            f"eigenvalues must descend: number {rising[0] + 1} (from 0) exceeds the one before. Sort them."
+        )
+    if n is not None and p is not None:
+        _refuse_partial(len(lam), n, p)
+    return np.where(lam > level, lam, 0.0)
+
+
+def _refuse_partial(count: int, n: float, p: int) -> None:
+    if not (n >= 2 and p >= 1):
+        raise ValueError(f"n={n!r} rows and p={p!r} columns have no covariance: two rows and a column are needed.")
+    if count < most(n, p) or count > p:
+        raise ValueError(
+            f"{count} eigenvalues are not those of {n:g} rows and {p} columns: the rule needs all of them, from "
+            f"{most(n, p)} to {p}. Fit with n_components=None."
+        )
+
+
+def most(n: float, p: int) -> int:
+    """Return how many eigenvalues can differ from 0: min(n − 1, p)."""
+    return int(min(n - 1 + 1e-9, p))
+
+
+def nothing(rule: str, lam: Vector) -> RankChoice:
+    """Return the answer where all rows are equal."""
+    reason = "All rows are equal: there is no variance, and so no component."
+    return RankChoice(rule, 0, reason, lam, np.full(len(lam), np.nan))
+
+
+def gavish_donoho(eigenvalues: npt.ArrayLike, n: float, p: int, noise_variance: float | None = None) -> RankChoice:
+    r"""Components whose singular value is worth keeping for the reconstruction: the optimal hard threshold.
+
+    .. math:: \lambda_k > \frac{\max(n-1, p)}{n-1}\,\lambda_*(\beta)^2\,\sigma^2,\qquad
+        \beta = \frac{\min(n-1, p)}{\max(n-1, p)}
+
+    with :math:`\lambda_*` of :func:`optimal_threshold`; where σ² is not known, it is that of
+    :func:`median_noise_variance`. This minimises the error of the reconstruction for large n, p and white noise. It
+    cuts above the edge of detection: a component too noisy to help is left out. (M. Gavish and D. Donoho, IEEE Trans.
+    Inf. Theory 60, 5040, 2014.)
+
+    Parameters
+    ----------
+    eigenvalues : array-like
+        All eigenvalues, descending.
+    n, p : float, int
+        Rows (the sum of their weights) and columns.
+    noise_variance : float, optional
+        Variance σ² of the noise of one cell, where it is known.
+
+    Returns
+    -------
+    RankChoice
+        Eigenvalues as ``values``, the one threshold as ``thresholds``.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import gavish_donoho
+    >>> gavish_donoho([9.0, 2.3, 1.1, 1.0, 0.9], 101, 5, noise_variance=1.0).n_components
+    2
+    """
+    lam = checked(eigenvalues, n, p)
+    if noise_variance is not None and not 0 <= noise_variance < math.inf:
+        raise ValueError(f"noise_variance={noise_variance!r} must be a variance: a number that is not negative.")
+    if lam[0] == 0.0:
+        return nothing("gavish-donoho", lam)
+    noise = median_noise_variance(lam, n, p) if noise_variance is None else float(noise_variance)
+    level = optimal_threshold(_beta(n, p)) ** 2 * max(n - 1, p) / (n - 1) * noise
+    k = int(np.count_nonzero(lam > level))
+    origin = "from the median eigenvalue" if noise_variance is None else "as given"
+    reason = f"{_found(k)} the optimal threshold {level:.4g}, for noise of variance {noise:.4g} {origin}."
+    return RankChoice("gavish-donoho", k, reason, lam, np.full(len(lam), level))
+
+
+def _found(k: int) -> str:
+    if k == 0:
+        return "No eigenvalue exceeds"
+    return f"λ{k} is the last above" if k > 1 else "Only λ1 is above"
+
+
+def _beta(n: float, p: int) -> float:
+    return min(n - 1, p) / max(n - 1, p)
+
+
+def median_noise_variance(eigenvalues: npt.ArrayLike, n: float, p: int) -> float:
+    r"""Variance of the noise from the median singular value and that of the Marchenko–Pastur law.
+
+    .. math:: \hat\sigma^2 = \mathrm{med}(\sqrt{\lambda})^2\,\frac{n-1}{\max(n-1, p)\,\mu_\beta}
+
+    with μ_β of :func:`marchenko_pastur_median` and the median taken of min(n − 1, p) eigenvalues. Signal in a few of
+    them moves it little.
+
+    Parameters
+    ----------
+    eigenvalues : array-like
+        All eigenvalues, descending.
+    n, p : float, int
+        Rows (the sum of their weights) and columns.
+
+    Returns
+    -------
+    float
+        σ².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.rank import median_noise_variance
+    >>> X = np.random.default_rng(0).normal(scale=3, size=(400, 200))
+    >>> bool(abs(median_noise_variance(np.linalg.eigvalsh(np.cov(X.T))[::-1], 400, 200) / 9 - 1) < 0.02)
+    True
+    """
+    lam = checked(eigenvalues, n, p)[: most(n, p)]
+    middle = float(np.median(np.sqrt(lam))) ** 2
+    return middle * (n - 1) / (max(n - 1, p) * marchenko_pastur_median(_beta(n, p)))
+
+
+def optimal_threshold(beta: float) -> float:
+    r"""Optimal hard threshold of singular values, in units of √(longer side)·σ: 4/√3 for square matrices.
+
+    .. math:: \lambda_*(\beta) = \sqrt{2(\beta+1) + \frac{8\beta}{\beta+1+\sqrt{\beta^2+14\beta+1}}}
+
+    Noise alone reaches 1 + √β, and a component leaves it from a strength of β^¼ on: the threshold is above both.
+
+    Parameters
+    ----------
+    beta : float
+        Shorter side over longer side, at most 1.
+
+    Returns
+    -------
+    float
+        λ*.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import optimal_threshold
+    >>> round(optimal_threshold(1.0) * 3**0.5, 12)
+    4.0
+    """
+    _check_beta(beta)
+    return math.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + math.sqrt(beta**2 + 14 * beta + 1)))
+
+
+def marchenko_pastur_median(beta: float) -> float:
+    r"""Median eigenvalue of a covariance matrix of white noise of variance 1, with β ≤ 1 columns per row.
+
+    It solves :math:`\int_a^\mu \sqrt{(b-t)(t-a)}/(2\pi\beta t)\,dt = \tfrac12` with a, b = (1 ∓ √β)². With
+    t = 1 + β − 2√β cos θ the integrand is 2 sin²θ/(πt), and the integral
+
+    .. math::
+        \frac2\pi\Bigl[\frac{\sin\theta}{2\sqrt\beta} + \frac{1+\beta}{4\beta}\theta - \frac{1-\beta}{2\beta}
+        \arctan\Bigl(\frac{1+\sqrt\beta}{1-\sqrt\beta}\tan\frac\theta2\Bigr)\Bigr]
+
+    Parameters
+    ----------
+    beta : float
+        Columns per row: more than 0, at most 1.
+
+    Returns
+    -------
+    float
+        The median.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import marchenko_pastur_median
+    >>> round(marchenko_pastur_median(1.0), 6), round(marchenko_pastur_median(0.1), 6)
+    (0.652776, 0.966565)
+    """
+    _check_beta(beta)
+    root = math.sqrt(beta)
+
+    def excess(theta: float) -> float:
+        turn = math.atan2((1 + root) * math.sin(theta / 2), (1 - root) * math.cos(theta / 2))
+        inside = math.sin(theta) / (2 * root) + (1 + beta) * theta / (4 * beta) - (1 - beta) * turn / (2 * beta)
+        return 2 / math.pi * inside - 0.5
+
+    theta = float(brentq(excess, 0.0, math.pi, xtol=1e-15, rtol=1e-14))
+    return (1 - root) ** 2 + 4 * root * math.sin(theta / 2) ** 2
+
+
+def _check_beta(beta: float) -> None:
+    if not 0 < beta <= 1:
+        raise ValueError(f"beta={beta!r} is the shorter side of a matrix over the longer: more than 0, at most 1.")
+
+
+SETTLED = 1e-13  # relative change at which the noise variance is taken
+ROUNDS = 500
+
+
+def tracy_widom_rank(
+    eigenvalues: npt.ArrayLike, n: float, p: int, alpha: float = 0.05, *, effective: bool = False
+) -> RankChoice:
+    r"""Components whose eigenvalue is larger than noise makes one, tested one after the other.
+
+    Component k is kept, those before it being signal, where
+
+    .. math:: \lambda_k > \hat\sigma^2_{k-1}\,(\mu_{n-1,\,p-k+1} + s_\alpha\,\sigma_{n-1,\,p-k+1})
+
+    with μ, σ of :func:`~gramian.pca.tracy_widom.largest_noise_eigenvalue`, σ̂² of :func:`noise_variance` and
+    s_α of :func:`~gramian.pca.tracy_widom.trace_ratio_critical`. The first that fails ends the test, so that
+    noise is given a component with probability α. Kritchman and Nadler (IEEE Trans. Signal Process. 57, 3930, 2009),
+    whose sequence and estimate of the noise these are, take the estimate with λ_k itself counted as signal; noise alone
+    then passes more often than α, so it is not done.
+
+    Parameters
+    ----------
+    eigenvalues : array-like
+        All eigenvalues, descending.
+    n, p : float, int
+        Rows (the sum of their weights) and columns.
+    alpha : float, default=0.05
+        Probability of a component in pure noise.
+    effective : bool, default=False
+        Patterson's test instead, with the sample size the eigenvalues show in place of the true one: for correlated
+        noise, such as genotypes of linked markers (:func:`~gramian.pca.tracy_widom.tracy_widom_statistics`).
+
+    Returns
+    -------
+    RankChoice
+        Eigenvalues as ``values``; with ``effective`` the statistics and their critical value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.rank import tracy_widom_rank
+    >>> tracy_widom_rank([4.0, 1.2, 1.1, 1.0, 0.9, 0.8], 200, 6).n_components
+    1
+    """
+    lam = checked(eigenvalues, n, p)
+    if lam[0] == 0.0:
+        return nothing("tracy-widom", lam)
+    m = most(n, p)
+    if m == 1:
+        alone = "There is one eigenvalue, and no noise beside it to test it against."
+        return RankChoice("tracy-widom", 0, alone, lam, np.full(len(lam), np.nan))
+    if effective:
+        return _patterson(lam[: min(m, int(np.count_nonzero(lam)))], alpha)
+    thresholds = np.full(len(lam), np.nan)
+    k = 0
+    while k < m - 1:
+        mu, sigma = largest_noise_eigenvalue(n - 1, p - k)
+        critical = trace_ratio_critical(alpha, n - 1, p - k)
+        thresholds[k] = noise_variance(lam, n, p, k) * (mu + critical * sigma)
+        if lam[k] <= thresholds[k]:
+            break
+        k += 1
+    return RankChoice("tracy-widom", k, _test_reason(lam, thresholds, k, alpha), lam, thresholds)
+
+
+def _patterson(lam: Vector, alpha: float) -> RankChoice:
+    """Patterson's test of the positive eigenvalues, sequentially."""
+    if len(lam) < 2:
+        return RankChoice("tracy-widom", len(lam), used_up(len(lam)), lam, np.zeros(len(lam)))
+    tested = tracy_widom_statistics(lam)
+    k = tested.significant(alpha)
+    critical = np.full(len(tested.statistics), float(tracy_widom_quantile(alpha, upper=True)))
+    if k == len(critical):
+        reason = f"Every p-value is below {alpha:g}, Patterson's effective sample size taken."
+    else:
+        reason = (
+            f"λ{k + 1} has a p-value of {tested.p_values[k]:.3g}, not below {alpha:g}, with "
+            f"{tested.effective_n[k]:.4g} as effective sample size."
+        )
+    return RankChoice("tracy-widom", k, reason, tested.statistics, critical)
+
+
+def _test_reason(lam: Vector, thresholds: Vector, k: int, alpha: float) -> str:
+    if k < len(lam) and lam[k] == 0.0:
+        return used_up(k)
+    if k < len(lam) and np.isfinite(thresholds[k]):
+        return (
+            f"λ{k + 1} = {lam[k]:.4g} does not exceed {thresholds[k]:.4g}, which noise does with probability {alpha:g}."
+        )
+    return f"λ{k} exceeds what noise makes, and too few eigenvalues are left to test another."
+
+
+def noise_variance(eigenvalues: npt.ArrayLike, n: float, p: int, k: int) -> float:
+    r"""Variance of the noise where k components are signal, by Kritchman and Nadler.
+
+    The mean of the p − k eigenvalues left over is too small, as noise along the signal has gone into the leading ones.
+    Adding it back solves
+
+    .. math::
+        \sigma^2 = \frac1{p-k}\Bigl[\sum_{j>k}\lambda_j + \sum_{j\le k}(\lambda_j-\rho_j)\Bigr],\qquad
+        \rho_j^2 - \rho_j\Bigl(\lambda_j+\sigma^2-\sigma^2\tfrac{p-k}{n-1}\Bigr) + \lambda_j\sigma^2 = 0
+
+    by iteration from the mean, which rises to the answer. (Chemom. Intell. Lab. Syst. 94, 19, 2008.)
+
+    Parameters
+    ----------
+    eigenvalues : array-like
+        All eigenvalues, descending.
+    n, p : float, int
+        Rows (the sum of their weights) and columns.
+    k : int
+        Components that are signal, fewer than p.
+
+    Returns
+    -------
+    float
+        σ².
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import noise_variance
+    >>> round(noise_variance([4.0, 1.1, 1.0, 0.9], 101, 4, 1), 3)
+    1.014
+    """
+    lam = checked(eigenvalues, n, p)
+    if not 0 <= k < p:
+        raise ValueError(f"k={k!r} must be at least 0 and less than the number of columns, {p}.")
+    rest, signal = float(lam[k:].sum()), lam[:k]
+    variance = rest / (p - k)
+    for _ in range(ROUNDS):
+        # an eigenvalue inside the noise has no root: the double root at the edge, σ√λ, stands for it
+        half = np.maximum((signal + variance * (1 - (p - k) / (n - 1))) / 2, np.sqrt(signal * variance))
+        rho = half + np.sqrt(np.maximum(half**2 - signal * variance, 0.0))
+        last, variance = variance, (rest + float(np.sum(signal - rho))) / (p - k)
+        if abs(variance - last) <= SETTLED * variance:
+            break
+    return variance
+
+
+def broken_stick(eigenvalues: npt.ArrayLike) -> RankChoice:
+    r"""Components whose share of the variance exceeds that of a stick broken at random.
+
+    .. math:: \frac{\lambda_k}{\sum_i\lambda_i} > b_k = \frac1m\sum_{i=k}^m\frac1i
+
+    b_k is the mean length of the k-th longest of m pieces of a stick of length 1 (S. Frontier, J. Exp. Mar. Biol. Ecol.
+    25, 67, 1976; D. Jackson, Ecology 74, 2204, 1993). Counting stops at the first component that falls short.
+
+    Parameters
+    ----------
+    eigenvalues : array-like of shape (m,)
+        All eigenvalues, descending, without those that are zero because there are fewer rows than columns.
+
+    Returns
+    -------
+    RankChoice
+        Shares of the variance as ``values``, b_k as ``thresholds``.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import broken_stick
+    >>> broken_stick([3.0, 0.6, 0.3, 0.1]).n_components
+    1
+    """
+    lam = checked(eigenvalues)
+    if lam[0] == 0.0:
+        return nothing("broken-stick", lam)
+    m = len(lam)
+    pieces = np.cumsum(1 / np.arange(m, 0, -1))[::-1] / m
+    share = lam / lam.sum()
+    k = leading(share > pieces)
+    # shares and pieces both sum to 1, so that some share falls short: k < m
+    reason = (
+        used_up(k)
+        if lam[k] == 0.0
+        else (
+            f"λ{k + 1} is {100 * share[k]:.3g} % of the variance, and a stick broken at random has a piece {k + 1} of "
+            f"{100 * pieces[k]:.3g} % on average."
+        )
+    )
+    return RankChoice("broken-stick", k, reason, share, pieces)
+
+
+def variance_fraction(eigenvalues: npt.ArrayLike, fraction: float = 0.9) -> RankChoice:
+    r"""Fewest components that hold more than a fraction f of the variance.
+
+    .. math:: \sum_{i\le k}\lambda_i > f\sum_i\lambda_i
+
+    It measures size, not significance: noise is variance too.
+
+    Parameters
+    ----------
+    eigenvalues : array-like
+        All eigenvalues, descending.
+    fraction : float, default=0.9
+        Between 0 and 1.
+
+    Returns
+    -------
+    RankChoice
+        Cumulative shares as ``values``; the fraction as ``thresholds``.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import variance_fraction
+    >>> variance_fraction([6.0, 3.0, 0.6, 0.4], 0.95).n_components
+    3
+    """
+    lam = checked(eigenvalues)
+    if not 0 < fraction < 1:
+        raise ValueError(f"fraction={fraction!r} must lie between 0 and 1: the share of the variance to explain.")
+    if lam[0] == 0.0:
+        return nothing("fraction", lam)
+    share = np.cumsum(lam) / lam.sum()
+    k = min(int(np.searchsorted(share, fraction, side="right")) + 1, len(lam))
+    reason = f"{k} hold {100 * share[k - 1]:.4g} % of the variance, the first to exceed {100 * fraction:g} %."
+    return RankChoice("fraction", k, reason, share, np.full(len(lam), float(fraction)))
+
+
+def _whole_stick(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice:
+    """The broken stick of as many pieces as there can be eigenvalues."""
+    return broken_stick(checked(eigenvalues, n, p)[: most(n, p)])
+
+
+SPECTRUM_RULES: dict[str, Callable[[npt.ArrayLike, float, int], RankChoice]] = {
+    "broken-stick": _whole_stick,
+    "gavish-donoho": gavish_donoho,
+    "tracy-widom": tracy_widom_rank,
+}
+
+
+Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class WholeFit:
+    """A PCA with all its components: Σw, means, what columns were divided by, eigenvalues and Vᵀ."""
+
+    n: float
+    mean: Vector
+    scale: Vector | None
+    eigenvalues: Vector
+    components: Matrix
+
+    @property
+    def p(self) -> int:
+        """Columns."""
+        return len(self.mean)
+
+    @property
+    def variances(self) -> Vector:
+        """Variances of the columns as decomposed: Σ λ v²."""
+        return np.asarray(self.eigenvalues @ self.components**2)
+
+
+def whole_fit(pca: FittedPCA, source: Source, sample_weight: Any) -> WholeFit:
+    """Fit all components with the settings of ``pca``, its solver aside: a part of a spectrum shows no noise.
+
+    Examples
+    --------
+    >>> import gramian
+    >>> from gramian.pca.rank import whole_fit
+    >>> fit = whole_fit(gramian.PCA(1), gramian.open([[0.0, 1.0], [2.0, 1.0], [1.0, 4.0]]), None)
+    >>> fit.eigenvalues.round(6).tolist(), fit.variances.round(6).tolist()
+    ([3.0, 1.0], [1.0, 3.0])
+    """
+    refuse_missing(source)
+    model = clone(pca).set_params(n_components=None, whiten=False, svd_solver="auto")
+    model.fit(source, sample_weight=sample_weight)
+    scale = None if model.scale_ is None else host(model.scale_)
+    return WholeFit(
+        float(model._weight), host(model.mean_), scale, host(model.explained_variance_), host(model.components_)
+    )
+
+
+def refuse_missing(source: Source) -> None:
+    """Raise an error that names the first NaN: a fit would fill it in, and a rule would take that for data.
+
+    Examples
+    --------
+    >>> import gramian
+    >>> from gramian.pca.rank import refuse_missing
+    >>> refuse_missing(gramian.open([[1.0, 2.0], [3.0, float("nan")]]))
+    Traceback (most recent call last):
+    ValueError: Rules for the number of components need whole rows; row 1 has NaN in column 1 (from 0). ...
+    """
+    if source.sparse or not source.xp.isdtype(source.dtype, "real floating"):
+        return
+    for block in source.blocks():
+        if not bool(source.xp.any(source.xp.isnan(block.values))):
+            continue
+        i, j = np.argwhere(np.isnan(host(block.values)))[0]
+        name = f" ({source.feature_names[j]!r})" if source.feature_names else ""
+        raise ValueError(
+            f"Rules for the number of components need whole rows; row {block.start + i} has NaN in column {j}{name} "
+            "(from 0). Leave such rows out, or fill them in with PCA(k).fit(X).impute(X) for a k of your choice."
+        )
+
+
+def host(x: Any) -> Any:
+    """Return an array of any library, device or dtype as NumPy float64; sparse ones made dense."""
+    x = x.toarray() if hasattr(x, "toarray") else x
+    return np.asarray(to_device(x, "cpu"), dtype=np.float64)
+
+
+def rows_of(values: Any, keep: npt.NDArray[np.bool_]) -> Matrix:
+    """Return the rows of a block that are to be kept, as NumPy float64."""
+    chosen = values[np.flatnonzero(keep)] if hasattr(values, "toarray") else host(values)[keep]
+    return np.asarray(host(chosen))
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed: 0 for None, so that answers repeat."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+Draw = Callable[[np.random.Generator], Vector]
+
+
+def eigenvalues_of_draws(
+    draw: Draw, count: int, seed: int, numbers: int, progress: Callable[[int, int], None] | None
+) -> Matrix:
+    """Return the eigenvalues of each draw as a row; a draw holds that many numbers at a time.
+
+    Each draw has a seed of its own, so that the answer does not depend on how many threads share them.
+    """
+    lock, done = threading.Lock(), [0]
+
+    def one(i: int) -> tuple[int, Vector]:
+        values = draw(np.random.default_rng([seed, i]))
+        with lock:
+            done[0] += 1
+            if progress is not None:
+                progress(done[0], count)
+        return i, values
+
+    def work(share: Sequence[int]) -> list[tuple[int, Vector]]:
+        return [one(i) for i in share]
+
+    together = 8 * numbers * n_threads() <= memory_budget()
+    parts = parallel(work, range(count)) if together else [work(range(count))]
+    return np.array(
+        [values for _, values in sorted((pair for part in parts for pair in part), key=lambda pair: pair[0])]
+    )
+
+
+def gaussian_null(whole: WholeFit) -> tuple[Draw, int]:
+    """Covariance matrices of independent normal columns with the variances of the data, and the numbers each takes.
+
+    With no more columns than degrees of freedom ν the scatter matrix is drawn itself, as AAᵀ with A lower triangular,
+    √χ²(ν − i) on its diagonal and standard normal below (M. Bartlett, 1933): no rows are needed; ν may be a fraction.
+    """
+    freedom, p = whole.n - 1, whole.p
+    spread = np.sqrt(whole.variances)
+    scaled = whole.scale is not None
+    if p <= freedom:
+        return lambda rng: _bartlett(rng, freedom, spread, scaled), 2 * p * p
+    rows = max(1, round(freedom))
+    return lambda rng: _wide(rng, rows, freedom, spread, scaled), rows * (rows + _width(rows))
+
+
+def _bartlett(rng: np.random.Generator, freedom: float, spread: Vector, scaled: bool) -> Vector:
+    p = len(spread)
+    A = np.tril(rng.standard_normal((p, p)), -1)
+    A[np.diag_indices(p)] = np.sqrt(rng.chisquare(freedom - np.arange(p)))
+    A *= (spread / (np.linalg.norm(A, axis=1) if scaled else math.sqrt(freedom)))[:, None]
+    return _descending(A @ A.T)
+
+
+def _wide(rng: np.random.Generator, rows: int, freedom: float, spread: Vector, scaled: bool) -> Vector:
+    """Gram matrix of ``rows`` rows, a few columns at a time: they may be many."""
+    G, width = np.zeros((rows, rows)), _width(rows)
+    for start in range(0, len(spread), width):
+        part = spread[start : start + width]
+        A = rng.standard_normal((rows, len(part)))
+        A *= part / (np.linalg.norm(A, axis=0) if scaled else math.sqrt(freedom))
+        G += A @ A.T
+    return _descending(G)
+
+
+def _width(rows: int) -> int:
+    return max(64, 2**20 // rows)
+
+
+def permutation_null(source: Source, whole: WholeFit, sample_weight: Any) -> tuple[Draw, int]:
+    """Covariance matrices of the data with each column permuted by itself, and the numbers each takes.
+
+    Means and standard deviations of the columns stay as they are. Sparse columns get their entries moved to other rows.
+    """
+    if not source.resident:
+        raise ValueError(
+            f"n_components='parallel' (null='permutation') shuffles columns in memory, and {source!r} is read in "
+            "blocks. Use n_components='parallel-gaussian' (null='gaussian') or 'tracy-widom', or load the data."
+        )
+    index = np.repeat(np.arange(source.shape[0]), _counts(sample_weight, source.shape[0]))
+    scale = np.ones(whole.p) if whole.scale is None else whole.scale
+    if source.sparse:
+        X = sp.csc_array(source.values[index].astype(np.float64))  # type: ignore[attr-defined]
+        X.data /= np.repeat(scale, np.diff(X.indptr))
+        return lambda rng: _sparse_draw(rng, X, whole.mean / scale), int(min(X.shape) ** 2 + X.nnz)
+    blocks = np.concatenate([host(block.values) for block in source.blocks()])
+    columns = np.ascontiguousarray(((blocks - whole.mean) / scale)[index].T)
+    return lambda rng: _dense_draw(rng, columns), columns.size + min(columns.shape) ** 2
+
+
+def _counts(sample_weight: Any, n: int) -> npt.NDArray[np.int64]:
+    w = frequencies(sample_weight, n)
+    bad = np.flatnonzero(w != np.round(w))
+    if len(bad):
+        raise ValueError(
+            f"n_components='parallel' (null='permutation') repeats rows by their weights, and row {bad[0]} has weight "
+            f"{w[bad[0]]:g}, not a whole number. Use n_components='parallel-gaussian' (null='gaussian')."
+        )
+    return np.asarray(w, dtype=np.int64)
+
+
+def _dense_draw(rng: np.random.Generator, columns: Matrix) -> Vector:
+    Z = rng.permuted(columns, axis=1)
+    p, n = Z.shape
+    return _descending((Z @ Z.T if p <= n else Z.T @ Z) / (n - 1))
+
+
+def _sparse_draw(rng: np.random.Generator, X: Any, mean: Vector) -> Vector:
+    """(X − 1mᵀ)ᵀ(X − 1mᵀ) or its like on the side of the rows, without X − 1mᵀ."""
+    n, p = X.shape
+    rows = [rng.choice(n, count, replace=False) for count in np.diff(X.indptr)]
+    Z = sp.csc_array((X.data, np.concatenate(rows) if rows else X.indices, X.indptr), shape=X.shape)
+    if p <= n:
+        return _descending(((Z.T @ Z).toarray() - n * np.outer(mean, mean)) / (n - 1))
+    c = Z @ mean
+    return _descending(((Z @ Z.T).toarray() - c[:, None] - c[None, :] + mean @ mean) / (n - 1))
+
+
+def _descending(S: Matrix) -> Vector:
+    return np.asarray(np.maximum(np.linalg.eigvalsh(S)[::-1], 0.0))
+
+
+MARGIN = 1e-9  # share by which an eigenvalue must exceed its quantile: more than rounding
+CONSTANT = 1e-12  # a column with less than this share of the largest variance does not vary
+NULLS = {"permutation": "parallel", "gaussian": "parallel-gaussian"}
+Progress = Callable[[int, int], None]
+
+
+def parallel_analysis(
+    pca: FittedPCA,
+    X: Any,
+    *,
+    null: str = "permutation",
+    n_draws: int = 100,
+    quantile: float = 0.95,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> RankChoice:
+    r"""Components whose eigenvalue exceeds that of data without components, drawn many times.
+
+    .. math:: \lambda_k > q_{0.95}\bigl(\lambda_k^{(1)}, \dots, \lambda_k^{(B)}\bigr)
+
+    with :math:`\lambda_k^{(b)}` the k-th eigenvalue of draw b; counting stops at the first that falls short, and one
+    that is equal up to rounding does. The columns of a draw are independent of each other: those of the data, each
+    permuted by itself, or normal ones of the same variances. With ``PCA(scale=True)`` the draws are standardised too.
+    (J. Horn, Psychometrika 30, 179, 1965; A. Buja and N. Eyuboglu, Multivariate Behav. Res. 27, 509, 1992, for
+    permutations and quantiles in place of means.)
+
+    Parameters
+    ----------
+    pca : PCA
+        Says whether columns are divided by their standard deviations; it need not be fitted and is not changed.
+    X : array-like, sparse matrix, frame, tensor, path or Source
+        The data. Permuting needs them in memory; the normal columns need one fit and no rows.
+    null : {"permutation", "gaussian"}, default="permutation"
+        What the draws are. Permutation holds for columns of any distribution and for exchangeable rows.
+    n_draws : int, default=100
+        Draws B, at least 1/(1 − quantile).
+    quantile : float, default=0.95
+        Quantile to exceed.
+    sample_weight : array-like of shape (n,), optional
+        Frequencies: whole numbers for permutations.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the draws; None is a fixed seed.
+    progress : callable, optional
+        Called with (draws made, draws in all).
+
+    Returns
+    -------
+    RankChoice
+        Eigenvalues as ``values``, quantiles of the draws as ``thresholds``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import PCA
+    >>> from gramian.pca.rank import parallel_analysis
+    >>> choice = parallel_analysis(PCA(scale=True), load_iris().data)
+    >>> choice.n_components, choice.values.round(3).tolist()
+    (1, [2.918, 0.914, 0.147, 0.021])
+    >>> bool(1.05 < choice.thresholds[1] < 1.25)
+    True
+    """
+    _check(null, n_draws, quantile)
+    source = open_source(X)
+    whole = whole_fit(pca, source, sample_weight)
+    return parallel_analysis_of(whole, source, null, n_draws, quantile, sample_weight, random_state, progress)
+
+
+def parallel_analysis_of(
+    whole: WholeFit,
+    source: Source,
+    null: str,
+    n_draws: int,
+    quantile: float,
+    sample_weight: Any,
+    random_state: Any,
+    progress: Progress | None,
+) -> RankChoice:
+    """Do as :func:`parallel_analysis`, where the fit of all components is at hand."""
+    size = most(whole.n, whole.p)
+    lam = checked(whole.eigenvalues)[:size]
+    if lam[0] == 0.0:
+        return nothing(NULLS[null], lam)
+    permuting = null == "permutation"
+    if np.count_nonzero(whole.variances > CONSTANT * whole.variances.max()) == 1:
+        return _one_column(NULLS[null], lam, permuting)
+    draw, numbers = permutation_null(source, whole, sample_weight) if permuting else gaussian_null(whole)
+    draws = eigenvalues_of_draws(draw, n_draws, seed_of(random_state), numbers, progress)
+    limits = np.quantile(draws[:, :size], quantile, axis=0)
+    k = leading(lam > (1 + MARGIN) * limits)
+    what = f"the {quantile:g} quantile of {n_draws} draws of {'permuted' if permuting else 'normal'} columns"
+    if k == size:
+        reason = f"Every eigenvalue exceeds {what}."
+    elif lam[k] == 0.0:
+        reason = used_up(k)
+    else:
+        reason = f"λ{k + 1} = {lam[k]:.4g} does not exceed {limits[k]:.4g}, {what}."
+    return RankChoice(NULLS[null], k, reason, lam, limits)
+
+
+def _one_column(rule: str, lam: Vector, permuting: bool) -> RankChoice:
+    """Return the answer where draws can have no other eigenvalue than the data."""
+    reason = f"Only one column varies, and it cannot be told from itself {'permuted' if permuting else 'drawn anew'}."
+    return RankChoice(rule, 0, reason, lam, np.full(len(lam), np.nan))
+
+
+def _check(null: str, n_draws: int, quantile: float) -> None:
+    if null not in NULLS:
+        raise ValueError(f"null={null!r} must be one of {', '.join(map(repr, NULLS))}.")
+    if not 0 < quantile < 1:
+        raise ValueError(f"quantile={quantile!r} must lie between 0 and 1, such as 0.95.")
+    if not isinstance(n_draws, Integral) or n_draws * (1 - quantile) < 1 - 1e-9:
+        least = int(np.ceil(1 / (1 - quantile) - 1e-9))
+        raise ValueError(f"n_draws={n_draws!r} must be a number of at least {least} to show the {quantile:g} quantile.")
+
+
+Folds = npt.NDArray[np.int64]
+
+MOST = 100  # components tried where the user does not say
+ALONE = 1e-8  # 1 − h below this: a variable that is a component by itself
+ROUNDING_CROSS_VALIDATION = 1e-12  # PRESS within this share of PRESS(0) of the smallest counts as smallest
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation(RankChoice):
+    """The number of components that predicts held-out cells best.
+
+    Attributes
+    ----------
+    rule, n_components, reason
+        As in :class:`~gramian.pca.rank.RankChoice`.
+    values, thresholds : ndarray of shape (K,)
+        PRESS(k) for k = 1, …, K and PRESS(k − 1) before it.
+    press : ndarray of shape (K + 1,)
+        Σ w (x − x̂)² over all cells, for 0, 1, …, K components; NaN where cells cannot be predicted.
+    at_the_end : bool
+        Whether the least is at the largest number tried, so that it may not be the least of all; ``reason`` says so.
+    """
+
+    press: Vector
+    at_the_end: bool = False
+
+    def table(self) -> dict[str, Any]:
+        """Return the columns, ready for ``pandas.DataFrame``."""
+        number = np.arange(len(self.press))
+        return {"n_components": number, "press": self.press, "chosen": number == self.n_components}
+
+    def _lines(self) -> list[str]:
+        lines = [f"  {k:>12} {value:>11.5g}" for k, value in enumerate(self.press)]
+        return [f"  {'n_components':>12} {'PRESS':>11}"] + [
+            line + "  chosen" * (k == self.n_components) for k, line in enumerate(lines)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """What one training set says: V with orthonormal rows, means, divisors, and how many rows of V it determines."""
+
+    components: Matrix
+    mean: Vector
+    scale: Vector
+    rank: int
+    scaled: bool
+
+
+def cross_validate_rank(
+    pca: FittedPCA,
+    X: Any,
+    *,
+    n_folds: int = 7,
+    max_components: int | None = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> CrossValidation:
+    r"""Components that predict cells best which neither the fit nor the prediction has seen.
+
+    For each fold the components V come from the other rows. Every cell of a held-out row is predicted from the *other*
+    cells of that row, by the scores z that fit them best in least squares; its residual has a closed form,
+
+    .. math::
+        x_{ij} - \hat x_{ij}^{(-j)} = \frac{e_{ij}}{1-h_j},\qquad e = (I-V_kV_k^T)(x-\bar x),\qquad
+        h_j = \sum_{l\le k}v_{jl}^2,\qquad \mathrm{PRESS}(k) = \sum_{ij} w_i \frac{e_{ij}^2}{(1-h_j)^2}
+
+    so that all k cost one projection. PRESS(0) is that of the mean. Leaving out rows alone would let a cell predict
+    itself, and never show too many components. (R. Bro, K. Kjeldahl, A. Smilde and H. Kiers, Anal. Bioanal. Chem. 390,
+    1241, 2008, call this the eigenvector method.)
+
+    Parameters
+    ----------
+    pca : PCA
+        Settings of the fits, ``scale`` above all; it need not be fitted and is not changed.
+    X : array-like, sparse matrix, frame, tensor, path or Source
+        The data; a file is read twice more than its fits do.
+    n_folds : int, default=7
+        Parts the rows are dealt into at random.
+    max_components : int, optional
+        Most components tried; at most one less than columns or training rows. None tries as many, up to 100.
+    sample_weight : array-like of shape (n,), optional
+        Frequencies. A row of weight 2 is in one fold twice; one of weight 0 in none.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the folds; None is a fixed seed.
+    progress : callable, optional
+        Called with (folds fitted, folds in all).
+
+    Returns
+    -------
+    CrossValidation
+        The smallest k with the least PRESS, and PRESS for every k tried.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import PCA
+    >>> from gramian.pca.rank import cross_validate_rank
+    >>> cross_validate_rank(PCA(), load_iris().data)
+    cv: 2 components
+      PRESS is least with 2 components, 0.1... of that of the mean, over 7 folds.
+      n_components       PRESS
+                 0      68...
+                 1      8...
+                 2      7...  chosen
+                 3      9...
+    """
+    source = open_source(X)
+    refuse_missing(source)
+    w = frequencies(sample_weight, source.shape[0])
+    folds = _deal(w, n_folds, seed_of(random_state))
+    most = _most(max_components, source.shape[1], folds, n_folds)
+    models = []
+    for f in range(n_folds):
+        models.append(_fit(pca, source, np.where(folds == f, 0.0, w), most))
+        if progress is not None:
+            progress(f + 1, n_folds)
+    rank = min(model.rank for model in models)
+    # a model knows its rank up to the components it has
+    most, limit = (most, _limit(source.shape[1], folds)) if rank >= most else (rank, rank)
+    return _choice(_press(source, w, folds, models, most), models, source, n_folds, limit)
+
+
+def press_by_components(D: Matrix, weights: Vector, V: Matrix) -> Vector:
+    """Return Σ w e²/(1 − h)² of centred rows D for 0, 1, …, K of the orthonormal rows of V; NaN once some 1 − h is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.rank import press_by_components
+    >>> press_by_components(np.array([[1.0, 3.0]]), np.ones(1), np.array([[0.6, 0.8]])).round(4)
+    array([10.    ,  4.3403])
+    """
+    E, free = D.copy(), np.ones(D.shape[1])
+    press = [float(weights @ np.sum(E**2, axis=1))]
+    for v in V:
+        E -= np.outer(E @ v, v)
+        free = free - v**2
+        alone = free.min() < ALONE
+        press.append(np.nan if alone else float(weights @ E**2 @ free**-2))
+    return np.array(press)
+
+
+def _deal(w: Vector, n_folds: int, seed: int) -> Folds:
+    """Deal the rows that have a weight into folds of equal size; −1 marks the others."""
+    rows = np.flatnonzero(w)
+    if not isinstance(n_folds, Integral) or not 2 <= n_folds <= len(rows):
+        raise ValueError(f"n_folds={n_folds!r} must be between 2 and the number of rows with a weight, {len(rows)}.")
+    folds = np.full(len(w), -1)
+    folds[rows] = np.random.default_rng(seed).permutation(np.arange(len(rows)) % n_folds)
+    return folds
+
+
+def _training(folds: Folds) -> int:
+    """Rows of the smallest training set."""
+    return int(np.count_nonzero(folds >= 0)) - int(np.bincount(folds[folds >= 0]).max())
+
+
+def _limit(p: int, folds: Folds) -> int:
+    """Most components that can be tried: one less than columns and than rows of the smallest training set."""
+    return max(0, min(p - 1, _training(folds) - 1))
+
+
+def _most(asked: int | None, p: int, folds: Folds, n_folds: int) -> int:
+    limit = _limit(p, folds)
+    if asked is None:
+        return min(limit, MOST)
+    if isinstance(asked, bool) or not isinstance(asked, Integral) or not 1 <= asked <= limit:
+        raise ValueError(
+            f"max_components={asked!r} must be between 1 and {limit}, less than the columns ({p}) and than the rows "
+            f"of the smallest training set ({_training(folds)}, of {n_folds} folds)."
+        )
+    return int(asked)
+
+
+def _fit(pca: FittedPCA, source: Source, w: Vector, k: int) -> _Model:
+    with warnings.catch_warnings():
+        # directions beyond the rank are left out below
+        warnings.filterwarnings("ignore", "n_components=.* exceeds the rank", NumericalWarning)
+        model = clone(pca).set_params(n_components=max(k, 1), whiten=False).fit(source, sample_weight=w)
+    mean = host(model.mean_)
+    scale = np.ones_like(mean) if model.scale_ is None else host(model.scale_)
+    return _Model(host(model.components_), mean, scale, int(model.rank_), model.scale_ is not None)
+
+
+def _press(source: Source, w: Vector, folds: Folds, models: list[_Model], k: int) -> Vector:
+    """Sum PRESS over all folds in one pass over the rows, few enough at a time to be made dense."""
+    total = np.zeros(k + 1)
+    rows = max(1, memory_budget() // 16 // (8 * source.shape[1]))
+    for block in source.blocks(rows):
+        here, weights = folds[block.start : block.stop], w[block.start : block.stop]
+        for f in np.unique(here[here >= 0]):
+            held, model = here == f, models[f]
+            D = (rows_of(block.values, held) - model.mean) / model.scale
+            total += press_by_components(D, weights[held], model.components[:k])
+    return total
+
+
+def _choice(press: Vector, models: list[_Model], source: Source, n_folds: int, limit: int) -> CrossValidation:
+    known = np.flatnonzero(np.isfinite(press))
+    k = int(np.argmax(press[known] <= press[known].min() + ROUNDING_CROSS_VALIDATION * press[0]))
+    if press[0] == 0.0:
+        reason = "All rows are equal: there is no variance, and so no component."
+    elif k == 0:
+        reason = f"No number of components predicts held-out cells better than the mean, over {n_folds} folds."
+    else:
+        reason = (
+            f"PRESS is least with {counted(k)}, {press[k] / press[0]:.3g} of that of the mean, over {n_folds} folds."
+        )
+    # a PRESS of 0 cannot fall any more
+    last = 0 < k == len(press) - 1 and press[k] > ROUNDING_CROSS_VALIDATION * press[0]
+    if len(known) < len(press):
+        reason += _excluded(press, models, source)
+    elif last:
+        reason += _way_out(k, source, limit)
+    return CrossValidation("cv", k, reason, press[1:], press[:-1], press, last)
+
+
+def _way_out(k: int, source: Source, limit: int) -> str:
+    """Say what can be done where the last number tried is the best."""
+    if k < limit:
+        return (
+            " It is the largest number tried, and PRESS may still fall: try more with rank_advice(X, max_components=…) "
+            "or cross_validate_rank(PCA(), X, max_components=…), and give PCA the number found."
+        )
+    few = "columns" if k == source.shape[1] - 1 else "independent rows in the smallest training set"
+    return (
+        f" It is the largest number tried, and no more can be with so few {few}: where the components end, cv cannot "
+        "say here. Ask another rule, such as 'parallel-gaussian', or give the number."
+    )
+
+
+def _excluded(press: Vector, models: list[_Model], source: Source) -> str:
+    """Name the first k left out and the variable that is the cause."""
+    k = int(np.argmin(np.isfinite(press)))
+    free = np.min([1 - np.sum(model.components[:k] ** 2, axis=0) for model in models], axis=0)
+    j = int(np.argmin(free))
+    name = source.feature_names[j] if source.feature_names else f"x{j}"
+    remedy = "" if models[0].scaled else " PCA(scale=True) helps where its unit is the cause."
+    return (
+        f" From {k} on they were left out: column {name!r} is all but a component by itself (1 − h = {free[j]:.1g}), "
+        f"which the other columns cannot predict.{remedy}"
+    )
+
+
+def _permutation(pca: Any, X: Any, sample_weight: Any) -> RankChoice:
+    return parallel_analysis(pca, X, sample_weight=sample_weight, random_state=pca.random_state)
+
+
+def _gaussian(pca: Any, X: Any, sample_weight: Any) -> RankChoice:
+    return parallel_analysis(pca, X, null="gaussian", sample_weight=sample_weight, random_state=pca.random_state)
+
+
+def _cross_validation(pca: Any, X: Any, sample_weight: Any) -> RankChoice:
+    found = cross_validate_rank(pca, X, sample_weight=sample_weight, random_state=pca.random_state)
+    if found.at_the_end:
+        warnings.warn(f"n_components='cv': {found.reason}", NumericalWarning, stacklevel=4)  # at PCA.fit's caller
+    return found
+
+
+# Those that need the rows; the others, which need the eigenvalues alone, are gramian.pca.rank.SPECTRUM_RULES.
+DATA_RULES: dict[str, Callable[[Any, Any, Any], RankChoice]] = {
+    "cv": _cross_validation,
+    "parallel": _permutation,
+    "parallel-gaussian": _gaussian,
+}

@@ -1,0 +1,508 @@
+r"""The RV coefficient: how alike two tables of the same rows are, and whether chance would do as well.
+
+Under random permutations π of the rows of one table the statistic is T = Σᵢⱼ aᵢⱼ b_π(i)π(j), with a and b the matrices
+of inner products of the rows. Its moments need no permuting. Expand T², T³ into products of entries whose indices are
+slots; sort them by which slots coincide, a partition of the slots; then
+
+.. math:: E\,T^m = \sum_{\pi}\frac{A_\pi B_\pi}{n(n-1)\cdots(n-|\pi|+1)}
+
+with :math:`A_\pi` the sum over indices that are equal within blocks of π and *distinct* between them. By Möbius
+inversion :math:`A_\pi=\sum_{\rho\ge\pi}\mu(\pi,\rho)A^*_\rho`, where the indices of A* are free. Rows of a and b sum to
+0, so A* vanishes where a block is a single slot; and subtracting multiples of the centring matrix, which permutations
+do not change, makes their traces 0 and T's mean with them: few sums are left, and moments are central at once. They are
+the moments of Kazi-Aoual, Hitier, Sabatier and Lebreton (1995).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import orth
+from scipy.special import gammainc, gammaincc
+
+from gramian.pca.interpret import as_matrix
+from gramian.pca.model import frequencies, ground, text_table
+
+__all__ = ["METRICS", "RV", "Procrustes", "principal_angles", "procrustes", "rv_coefficient", "subspace_distance"]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+METRICS = ("chordal", "geodesic", "projection")
+BATCH = 2**20  # numbers of permuted rows held at a time
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Procrustes:
+    """How one configuration is moved onto another: B ≈ scale · A R + 1tᵀ.
+
+    Attributes
+    ----------
+    rotation : ndarray of shape (k, k)
+        R, orthogonal.
+    scale : float
+        Not negative.
+    translation : ndarray of shape (k,)
+        t.
+    residual : float
+        Σ w‖b − (scale · aR + t)‖².
+    r_squared : float
+        1 − residual/Σ w‖b − b̄‖² (about 0 without translation); 1 is a perfect fit.
+    correlation : float
+        t₀ = √(1 − D), D the part of Σ w‖b − b̄‖² that the best *scaled* fit leaves over: from 0 to 1, the same whichever
+        of the two is moved.
+    p_value : float
+        Share of random permutations of the rows of A, and the data themselves as one more, with a t₀ as large; NaN
+        where none were asked for.
+    """
+
+    rotation: Matrix
+    scale: float
+    translation: Vector
+    residual: float
+    r_squared: float
+    correlation: float
+    p_value: float
+
+    def apply(self, A: Any) -> Matrix:
+        """Move rows as A was moved."""
+        return np.asarray(self.scale * (np.asarray(A, dtype=np.float64) @ self.rotation) + self.translation)
+
+    def table(self) -> dict[str, Any]:
+        """Return rotation and translation as columns, ready for ``pandas.DataFrame``."""
+        k = len(self.rotation)
+        names = [*(f"rotation{j}" for j in range(k)), "translation"]
+        both = np.vstack([self.rotation, self.translation])
+        return {"name": names} | {f"axis{j}": both[:, j] for j in range(k)}
+
+    def __repr__(self) -> str:
+        head = f"Procrustes: scale {self.scale:.4g}, residual {self.residual:.4g}, R² {self.r_squared:.4g}"
+        test = "" if math.isnan(self.p_value) else f" (p = {self.p_value:.3g})"
+        return f"{head}, correlation {self.correlation:.4g}{test}\n{text_table(self.table())}"
+
+
+def principal_angles(A: Any, B: Any) -> Vector:
+    r"""Principal angles between two subspaces, smallest first.
+
+    .. math:: \cos\theta_1 = \max_{u\in\mathrm{span}A,\,v\in\mathrm{span}B} u^Tv,\quad\text{and so on, orthogonally}
+
+    for unit u and v. With orthonormal bases U and W the cosines are the singular values of UᵀW and the sines those of
+    W − UUᵀW (Björck and Golub 1973). Cosines say nothing of small angles, and sines nothing of those near π/2; the
+    arc tangent of both has every angle right to rounding.
+
+    Parameters
+    ----------
+    A, B : PCA or array-like of shape (p, k)
+        Fitted models, whose components span the subspaces, or bases as columns, independent or not.
+
+    Returns
+    -------
+    ndarray of shape (min(dim A, dim B),)
+        Angles in radians, from 0 to π/2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.subspaces import principal_angles
+    >>> plane = np.eye(3)[:, :2]
+    >>> tilted = np.array([[1, 0], [0, np.cos(1e-9)], [0, np.sin(1e-9)]])
+    >>> principal_angles(plane, tilted)
+    array([0.e+00, 1.e-09])
+    """
+    U, W = _basis(A, "A"), _basis(B, "B")
+    if len(U) != len(W):
+        raise ValueError(f"A lies in {len(U)} dimensions and B in {len(W)}.")
+    W, U = sorted((orth(U), orth(W)), key=lambda Q: int(Q.shape[1]))  # the smaller one is projected on the larger
+    C = U.T @ W
+    cosines = np.linalg.svd(C, compute_uv=False)
+    sines = np.linalg.svd(W - U @ C, compute_uv=False)[::-1]
+    return np.asarray(np.arctan2(sines, cosines))
+
+
+def subspace_distance(A: Any, B: Any, metric: str = "chordal") -> float:
+    r"""Distance between two subspaces of the same dimension.
+
+    ===========  =============================================  ==========================
+    metric       formula                                        range
+    ===========  =============================================  ==========================
+    chordal      :math:`\sqrt{\sum\sin^2\theta_i}               0 to :math:`\sqrt k`
+                 = \|P_A-P_B\|_F/\sqrt2`
+    projection   :math:`\sin\theta_{max} = \|P_A-P_B\|_2`       0 to 1
+    geodesic     :math:`\sqrt{\sum\theta_i^2}`                  0 to :math:`\sqrt k\,\pi/2`
+    ===========  =============================================  ==========================
+
+    Parameters
+    ----------
+    A, B : PCA or array-like of shape (p, k)
+        As for :func:`principal_angles`.
+    metric : {"chordal", "projection", "geodesic"}, default="chordal"
+        Which.
+
+    Returns
+    -------
+    float
+        The distance; 0 where the subspaces are the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.subspaces import subspace_distance
+    >>> subspace_distance(np.eye(3)[:, :2], np.eye(3)[:, 1:])
+    1.0
+    """
+    if metric not in METRICS:
+        raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+    k, m = (int(np.linalg.matrix_rank(_basis(each, name))) for each, name in ((A, "A"), (B, "B")))
+    if k != m:
+        raise ValueError(f"A has dimension {k} and B {m}: distances are between subspaces of the same dimension.")
+    angles = principal_angles(A, B)
+    if metric == "geodesic":
+        return float(np.linalg.norm(angles))
+    sines = np.sin(angles)
+    return float(np.linalg.norm(sines)) if metric == "chordal" else float(sines.max())
+
+
+def procrustes(
+    A: Any,
+    B: Any,
+    *,
+    scale: bool = True,
+    translate: bool = True,
+    reflect: bool = True,
+    sample_weight: Any = None,
+    n_permutations: int = 0,
+    random_state: int | None = None,
+) -> Procrustes:
+    r"""Move one configuration onto another as well as a similarity can.
+
+    .. math:: \min_{R^TR=I,\;s\ge0,\;t}\ \sum_i w_i\|s\,a_iR + t - b_i\|^2
+
+    With :math:`A_0^TWB_0 = P\Sigma Q^T` of the centred configurations, R = PQᵀ, s = tr Σ/‖A₀‖² (Schönemann and Carroll
+    1970). Scores of two PCAs can be compared only after this, as components may swap, turn and change sign.
+
+    :math:`t_0 = \mathrm{tr}\,\Sigma/(\|A_0\|\|B_0\|) = \sqrt{1-D}` is the Procrustes correlation with which Wang et al.
+    (Stat. Appl. Genet. Mol. Biol. 9, 13, 2010) compare maps of genes with maps of places. Rows that are permuted at
+    random tell how large it gets by chance; the test takes rows as exchangeable, as people of one place are not quite.
+
+    Parameters
+    ----------
+    A, B : array-like of shape (n, k)
+        Configurations of the same rows; A is moved.
+    scale, translate, reflect : bool, default=True
+        Whether A may be stretched, shifted and mirrored.
+    sample_weight : array-like of shape (n,), optional
+        Frequencies of the rows.
+    n_permutations : int, default=0
+        Permute the rows of A so often and give a p-value. Not with weights: such rows cannot change places.
+    random_state : int, optional
+        Seed of the permutations; None is a fixed one.
+
+    Returns
+    -------
+    Procrustes
+        The movement and what it leaves over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.subspaces import procrustes
+    >>> A = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> B = 3 * A @ np.array([[0.0, 1.0], [-1.0, 0.0]]) + [5.0, 7.0]
+    >>> fit = procrustes(A, B)
+    >>> round(fit.scale, 9), fit.translation.round(9), round(fit.r_squared, 9)
+    (3.0, array([5., 7.]), 1.0)
+    """
+    if n_permutations < 0 or (n_permutations and sample_weight is not None):
+        raise ValueError("n_permutations must not be negative, and needs rows without sample_weight.")
+    (left, _), (right, _) = as_matrix(A, "A"), as_matrix(B, "B")
+    if left.shape != right.shape:
+        raise ValueError(
+            f"A has shape {left.shape} and B {right.shape}: they must place the same rows in as many axes."
+        )
+    w = frequencies(sample_weight, len(left))
+    centre = w / w.sum() if translate else 0.0 * w
+    a, b = centre @ left, centre @ right
+    root = np.sqrt(w)[:, None]
+    A0, B0 = root * (left - a), root * (right - b)
+    R, gain = _orthogonal(A0.T @ B0, reflect)
+    size, total = float(np.sum(A0**2)), float(np.sum(B0**2))
+    if size == 0.0:
+        raise ValueError("All rows of A are the same point: there is nothing to rotate.")
+    s = max(gain, 0.0) / size if scale else 1.0
+    residual = float(np.sum((s * A0 @ R - B0) ** 2))
+    r_squared = 1.0 - residual / total if total else float(residual == 0.0)
+    t0 = min(max(gain, 0.0) / math.sqrt(size * total), 1.0) if total else 0.0
+    p_value = _permuted(A0, B0, gain, reflect, n_permutations, random_state) if n_permutations else math.nan
+    return Procrustes(R, s, b - s * a @ R, residual, r_squared, t0, p_value)
+
+
+def _permuted(A0: Matrix, B0: Matrix, gain: float, reflect: bool, count: int, seed: int | None) -> float:
+    """Share of permutations of A's rows, the identity being one more, that gain as much."""
+    rng, (n, k) = np.random.default_rng(0 if seed is None else seed), A0.shape
+    together = max(1, BATCH // (n * k))
+    larger = 0
+    for start in range(0, count, together):
+        orders = [rng.permutation(n) for _ in range(min(together, count - start))]
+        C = np.swapaxes(A0[np.stack(orders)], 1, 2) @ B0
+        sigma = np.linalg.svd(C, compute_uv=False)
+        if not reflect:
+            sigma[np.linalg.det(C) < 0, -1] *= -1.0
+        larger += int(np.sum(sigma.sum(axis=1) >= gain * (1 - 1e-12)))
+    return (1 + larger) / (1 + count)
+
+
+def _orthogonal(C: Matrix, reflect: bool) -> tuple[Matrix, float]:
+    """Return the orthogonal R of largest tr RᵀC, and that trace; a rotation where no mirror is allowed."""
+    P, sigma, Qt = np.linalg.svd(C)
+    turn = np.ones(len(sigma))
+    if not reflect and np.linalg.det(P @ Qt) < 0:
+        turn[-1] = -1.0
+    return np.asarray((P * turn) @ Qt), math.fsum(sigma * turn)
+
+
+def _basis(A: Any, name: str) -> Matrix:
+    """Columns that span the subspace."""
+    A = ground(A)
+    columns = np.asarray(A.components_, dtype=np.float64).T if hasattr(A, "components_") else as_matrix(A, name)[0]
+    if not columns.any():
+        raise ValueError(f"{name} spans nothing: its columns are 0.")
+    return np.asarray(columns)
+
+
+Shape = tuple[int, int, int]  # of a product: its entries, its distinct indices, its diagonal entries
+
+FEW = 6  # rows whose permutations (720) are all tried
+TILE = 512  # rows of a matrix of inner products held at a time
+ROUNDING = 1e-24  # relative variance that rounding makes of none
+NOT_ZERO = {(2, 1, 2), (2, 2, 0), (3, 1, 3), (3, 2, 2), (3, 2, 1), (3, 2, 0), (3, 3, 0)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RV:
+    """The RV coefficient of two tables, and its distribution when rows of one are permuted at random.
+
+    Attributes
+    ----------
+    rv : float
+        From 0 (no column of one correlates with any of the other) to 1 (the same configuration, up to rotation and
+        scale).
+    adjusted : float
+        (RV − mean)/(1 − mean): 0 on average by chance, 1 at most. NaN where the mean is not known.
+    mean, variance, skewness : float
+        Moments of RV over all permutations, exact; NaN with weights or without centring.
+    standardized : float
+        (RV − mean)/√variance.
+    p_value : float
+        Chance of an RV as large: the share of the permutations tried or, where none were asked for, of a Pearson type
+        III (shifted gamma) distribution with these moments.
+    method : str
+        How the p-value was found.
+    """
+
+    rv: float
+    adjusted: float
+    mean: float
+    variance: float
+    skewness: float
+    standardized: float
+    p_value: float
+    method: str
+
+    def table(self) -> dict[str, Any]:
+        """Return one line, ready for ``pandas.DataFrame``."""
+        names = ("rv", "adjusted", "mean", "variance", "skewness", "standardized", "p_value", "method")
+        return {name: [getattr(self, name)] for name in names}
+
+    def __repr__(self) -> str:
+        lines = {name: values[0] for name, values in self.table().items()}
+        return f"RV\n{text_table({'name': list(lines), 'value': list(lines.values())})}"
+
+
+def rv_coefficient(
+    X: Any,
+    Y: Any,
+    *,
+    sample_weight: Any = None,
+    centre: bool = True,
+    n_permutations: int = 0,
+    random_state: int | None = None,
+) -> RV:
+    r"""Escoufier's RV coefficient of two tables of the same rows, with a test.
+
+    .. math:: \mathrm{RV} = \frac{\mathrm{tr}\,S_{XY}S_{YX}}{\sqrt{\mathrm{tr}\,S_{XX}^2\;\mathrm{tr}\,S_{YY}^2}}
+
+    A squared correlation between whole tables: for two single columns it is r². By chance it is not 0 on average, and
+    comes near 1 with many columns and few rows, so read it beside its mean, or adjusted.
+
+    Parameters
+    ----------
+    X, Y : array-like, sparse matrix, frame, path or Source of shape (n, p), (n, q)
+        The tables; held in memory. The moments take time proportional to n²(p + q).
+    sample_weight : array-like of shape (n,), optional
+        Frequencies of the rows. There is no test then: rows of different weight cannot change places.
+    centre : bool, default=True
+        Whether columns are centred. Without, only permutations give a test.
+    n_permutations : int, default=0
+        Permute the rows so often, and count the permutation that is the data itself as one more. Up to 6 rows all
+        permutations are tried, whatever is asked for.
+    random_state : int, optional
+        Seed of the permutations; None is a fixed one.
+
+    Returns
+    -------
+    RV
+        The coefficient and its test.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian.pca.subspaces import rv_coefficient
+    >>> X = load_iris().data
+    >>> found = rv_coefficient(X[:, :2], X[:, 2:])
+    >>> round(found.rv, 4), round(found.mean, 4), found.p_value < 1e-20
+    (0.7703, 0.0083, True)
+    """
+    (left, _), (right, _) = as_matrix(X, "X"), as_matrix(Y, "Y")
+    if len(left) != len(right):
+        raise ValueError(f"X has {len(left)} rows and Y has {len(right)}.")
+    if n_permutations < 0 or (n_permutations and sample_weight is not None):
+        raise ValueError("n_permutations must not be negative, and needs rows without sample_weight.")
+    w = frequencies(sample_weight, len(left))
+    A, B = _prepared(left, w, centre, "X"), _prepared(right, w, centre, "Y")
+    rv = float(np.sum((A.T @ B) ** 2))
+    mean, variance, skewness = _moments(A, B) if centre and sample_weight is None else (math.nan,) * 3
+    standardized = (rv - mean) / math.sqrt(variance) if variance > 0 else math.nan
+    p_value, method = _test(A, B, rv, standardized, skewness, n_permutations, random_state, sample_weight is None)
+    adjusted = (rv - mean) / (1.0 - mean) if mean < 1.0 else math.nan
+    return RV(rv, adjusted, mean, variance, skewness, standardized, p_value, method)
+
+
+def _prepared(X: Matrix, w: Vector, centre: bool, name: str) -> Matrix:
+    """Weighted, centred rows with ‖XᵀX‖ = 1, so that RV = ‖XᵀY‖²."""
+    X = X / (float(np.abs(X).max()) or 1.0)
+    D = np.sqrt(w)[:, None] * (X - w @ X / w.sum() if centre else X)
+    sigma = np.linalg.svd(D, compute_uv=False)
+    if not sigma[0] > 2.0**-46:  # entries are near 1, and a constant's mean is rounded
+        raise ValueError(f"The rows of {name} are all the same: there is no RV coefficient.")
+    return np.asarray(D / np.sqrt(np.linalg.norm(sigma**2)))
+
+
+def _test(
+    A: Matrix, B: Matrix, rv: float, z: float, skewness: float, count: int, seed: int | None, exchangeable: bool
+) -> tuple[float, str]:
+    n = len(A)
+    if exchangeable and (n <= FEW or count):
+        every = n <= FEW or math.factorial(min(n, 20)) <= count
+        orders = _orders(n, count, seed, every)
+        found = [float(np.sum((A[order].T @ B) ** 2)) >= rv * (1 - 1e-12) for order in orders]
+        if every:
+            return sum(found) / len(found), f"all {len(found)} permutations"
+        return (1 + sum(found)) / (1 + len(found)), f"{count} random permutations"
+    if math.isnan(z):
+        return math.nan, "none"
+    return _pearson_three(z, skewness), "Pearson type III from the exact moments"
+
+
+def _orders(n: int, count: int, seed: int | None, every: bool) -> Iterator[Any]:
+    if every:
+        return (np.array(order) for order in permutations(range(n)))
+    rng = np.random.default_rng(0 if seed is None else seed)
+    return (rng.permutation(n) for _ in range(count))
+
+
+def _pearson_three(z: float, skewness: float) -> float:
+    """Upper tail at z of the standardised gamma distribution of this skewness; normal where that is 0."""
+    if abs(skewness) < 1e-7:
+        return 0.5 * math.erfc(z / math.sqrt(2))
+    shape = 4.0 / skewness**2
+    x = max(shape + 2.0 * z / skewness, 0.0)
+    return float(gammaincc(shape, x) if skewness > 0 else gammainc(shape, x))
+
+
+def _moments(A: Matrix, B: Matrix) -> tuple[float, float, float]:
+    """Mean, variance and skewness of ‖AᵀPB‖² over all permutations P of the rows."""
+    n = len(A)
+    mean = float(np.sum(A**2)) * float(np.sum(B**2)) / (n - 1)
+    left, right = _free_sums(A), _free_sums(B)
+    variance, third = (_expectation(m, n, left, right) for m in (2, 3))
+    if variance <= ROUNDING * mean**2:  # every permutation gives the same
+        return mean, 0.0, math.nan
+    return mean, variance, third / variance**1.5
+
+
+def _expectation(m: int, n: int, left: dict[Shape, float], right: dict[Shape, float]) -> float:
+    """E Tᵐ from the free sums of both matrices."""
+    terms = []
+    for blocks, weights in _expansions(m):
+        if blocks <= n:
+            a, b = (sum(c * sums[shape] for shape, c in weights) for sums in (left, right))
+            terms.append(a * b / math.perm(n, blocks))
+    return math.fsum(terms)
+
+
+def _free_sums(X: Matrix) -> dict[Shape, float]:
+    """Sums over free indices of products of entries of a = XXᵀ − c(I − 11ᵀ/n), tr a = 0, that do not vanish."""
+    n = len(X)
+    c = float(np.sum(X**2)) / (n - 1)
+    sigma = np.linalg.svd(X, compute_uv=False)[: n - 1]
+    eigenvalues = np.concatenate([sigma**2, np.zeros(n - 1 - len(sigma))]) - c
+    d = np.sum(X**2, axis=1) - c * (1 - 1 / n)
+    cubes = mixed = squares = 0.0
+    for start in range(0, n, TILE):
+        a = X[start : start + TILE] @ X.T + c / n
+        rows = np.arange(len(a))
+        a[rows, start + rows] -= c
+        cubes += float(np.sum(a**3))
+        mixed += float(d[start : start + TILE] @ a @ d)
+        squares += float(np.sum(a**2 @ d))
+    return {
+        (2, 1, 2): float(np.sum(d**2)),
+        (2, 2, 0): float(np.sum(eigenvalues**2)),
+        (3, 1, 3): float(np.sum(d**3)),
+        (3, 2, 2): mixed,  # Σ aᵢᵢ aᵢⱼ aⱼⱼ
+        (3, 2, 1): squares,  # Σ aᵢⱼ² aⱼⱼ
+        (3, 2, 0): cubes,  # Σ aᵢⱼ³
+        (3, 3, 0): float(np.sum(eigenvalues**3)),
+    }
+
+
+@cache
+def _expansions(m: int) -> tuple[tuple[int, tuple[tuple[Shape, int], ...]], ...]:
+    """For each partition of 2m slots its number of blocks, and its distinct sum as a combination of free ones."""
+    found = []
+    for labels in _partitions(2 * m):
+        weights: Counter[Shape] = Counter()
+        blocks = max(labels) + 1
+        for merge in _partitions(blocks):
+            shape = _shape([merge[label] for label in labels])
+            if shape is not None:
+                sizes = Counter(merge).values()
+                weights[shape] += math.prod((-1) ** (b - 1) * math.factorial(b - 1) for b in sizes)
+        found.append((blocks, tuple(weights.items())))
+    return tuple(found)
+
+
+def _shape(labels: list[int]) -> Shape | None:
+    """Return entries, distinct indices and diagonal entries of a product, which tell its free sum; None if it is 0."""
+    blocks = max(labels) + 1
+    loops = sum(labels[e] == labels[e + 1] for e in range(0, len(labels), 2))
+    shape = (len(labels) // 2, blocks, loops)
+    return shape if shape in NOT_ZERO and min(Counter(labels).values()) > 1 else None
+
+
+def _partitions(size: int) -> Iterator[tuple[int, ...]]:
+    """All partitions of slots 0, 1, …, as the block of each slot, blocks being numbered as they first come."""
+    if size == 0:
+        yield ()
+        return
+    for head in _partitions(size - 1):
+        for block in range(max(head, default=-1) + 2):
+            yield (*head, block)

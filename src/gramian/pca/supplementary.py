@@ -1,0 +1,298 @@
+"""Categories of the rows as points in the picture of a PCA, and whether chance would put them there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.pca.interpret import EXPECTED, as_matrix, row_names, scored, standardised
+from gramian.pca.model import (
+    Coding,
+    Elements,
+    FittedPCA,
+    coded,
+    component_names,
+    ground,
+    ratio,
+    text_table,
+    variable_scale,
+)
+from gramian.sources import open_source
+
+__all__ = [
+    "Categories",
+    "SupplementaryColumns",
+    "SupplementaryRows",
+    "supplementary_categories",
+    "supplementary_columns",
+    "supplementary_rows",
+]
+
+Matrix = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SupplementaryRows(Elements):
+    """Rows projected on the components.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        The rows, where they have names.
+    coordinates, cos2 : ndarray of shape (m, k)
+        Scores z, and z²/d²; 0 for a row at the centre.
+    distances : ndarray of shape (m,)
+        d = ‖(x − x̄)/s‖.
+    """
+
+    kind: ClassVar[str] = "Supplementary rows"
+    per_component: ClassVar[dict[str, str]] = {"coordinate": "coordinates", "cos2": "cos2"}
+    overall: ClassVar[dict[str, str]] = {"distance": "distances"}
+    order: ClassVar[str] = "cos2"
+
+    names: tuple[str, ...] | None
+    coordinates: Matrix
+    cos2: Matrix
+    distances: Vector
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SupplementaryColumns(Elements):
+    """Variables that took no part in a PCA, correlated with its components.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The variables.
+    coordinates : ndarray of shape (q, k)
+        Covariance with the standardised scores, on the scale of the loadings: correlations after ``scale=True``.
+    correlations, cos2 : ndarray of shape (q, k)
+        Correlation with each component and its square; 0 for a constant variable.
+    """
+
+    kind: ClassVar[str] = "Supplementary columns"
+    per_component: ClassVar[dict[str, str]] = {
+        "coordinate": "coordinates",
+        "correlation": "correlations",
+        "cos2": "cos2",
+    }
+    overall: ClassVar[dict[str, str]] = {}
+    order: ClassVar[str] = "cos2"
+
+    names: tuple[str, ...]
+    coordinates: Matrix
+    correlations: Matrix
+    cos2: Matrix
+
+
+def supplementary_rows(pca: FittedPCA, X: Any, *, row_labels: Sequence[Any] | None = None) -> SupplementaryRows:
+    r"""Place rows that took no part in the fit.
+
+    .. math:: z = V^T(x-\bar x)/s,\qquad \cos^2_j = z_j^2\,/\,\|(x-\bar x)/s\|^2
+
+    Parameters
+    ----------
+    pca : PCA
+        A fitted model.
+    X : array-like, sparse matrix, frame, path or Source of shape (m, p)
+        The rows, read once in blocks.
+    row_labels : sequence of length m, optional
+        Names of the rows; by default the index of a pandas frame, where that says more than a number.
+
+    Returns
+    -------
+    SupplementaryRows
+        Coordinates, squared cosines and distances.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import PCA
+    >>> from gramian.pca.supplementary import supplementary_rows
+    >>> X = load_iris().data
+    >>> new = supplementary_rows(PCA(2).fit(X[:100]), X[100:])
+    >>> new.coordinates.shape, bool((new.cos2.sum(axis=1) <= 1).all())
+    ((50, 2), True)
+    """
+    pca, X = ground(pca), ground(X)
+    seen = scored(pca, X)
+    names = row_names(X, row_labels, len(seen.scores))
+    return SupplementaryRows(names, seen.scores, seen.cos2, seen.distances)
+
+
+def supplementary_columns(
+    pca: FittedPCA, X: Any, Y: Any, names: Sequence[str] | None = None, sample_weight: Any = None
+) -> SupplementaryColumns:
+    r"""Correlate variables that took no part in the fit with the components.
+
+    .. math:: r_j = \frac{\sum_i w_i(y_i-\bar y)z_{ij}}{\sqrt{\sum_i w_i(y_i-\bar y)^2\,\sum_i w_iz_{ij}^2}}
+
+    A variable of the PCA itself gets its own loadings and correlations.
+
+    Parameters
+    ----------
+    pca : PCA
+        A fitted model.
+    X : array-like, sparse matrix, frame, path or Source of shape (n, p)
+        Rows in the model's variables, as a rule those it was fitted to.
+    Y : array-like, sparse matrix, frame, path or Source of shape (n,) or (n, q)
+        The other variables of the same rows, without missing values; held in memory.
+    names : sequence of str, optional
+        Their names; by default those that Y brings, else y0, y1, …
+    sample_weight : array-like of shape (n,), optional
+        Frequencies of the rows.
+
+    Returns
+    -------
+    SupplementaryColumns
+        Coordinates, correlations and squared cosines.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gramian import PCA
+    >>> from gramian.pca.supplementary import supplementary_columns
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> supplementary_columns(PCA(3, scale=True).fit(X), X, y, names=["progression"]).correlations.round(3)
+    array([[ 0.555, -0.194,  0.162]])
+    """
+    pca, X = ground(pca), ground(X)
+    seen = scored(pca, X, sample_weight, why_whole=EXPECTED)
+    Z, w = seen.scores, seen.weights
+    values, own = as_matrix(Y, "Y")
+    if len(values) != len(Z):
+        raise ValueError(f"Y has {len(values)} rows and X has {len(Z)}.")
+    labels = tuple(names) if names is not None else own or tuple(f"y{j}" for j in range(values.shape[1]))
+    if len(labels) != values.shape[1]:
+        raise ValueError(f"names has {len(labels)} names for the {values.shape[1]} columns of Y.")
+    D, E = standardised(values, w), standardised(Z, w)
+    r = np.clip((w[:, None] * D.values).T @ E.values / w.sum(), -1.0, 1.0)
+    spread = np.sqrt(w.sum() / max(w.sum() - 1.0, 1.0)) * D.spread
+    coordinates = r if pca.scale_ is not None else r * spread[:, None]
+    return SupplementaryColumns(labels, coordinates, r, r**2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Categories(Elements):
+    """Categories as the barycentres of their rows.
+
+    Attributes
+    ----------
+    variables, names : tuple of str
+        For each category the variable it belongs to, and its own name.
+    coordinates, cos2, v_test : ndarray of shape (g, k)
+        Mean score of the rows; its square over the squared distance; and by how many standard deviations it is from
+        the mean of as many rows drawn without replacement.
+    distances, weights : ndarray of shape (g,)
+        Distance of the barycentre from the centre; how many rows the category has (sum of their weights).
+    eta2 : ndarray of shape (variables, k)
+        Correlation ratio η² of each categorical variable with each component: between-category share of its variance.
+    eta2_names : tuple of str
+        The categorical variables, in the order of ``eta2``.
+    """
+
+    kind: ClassVar[str] = "Categories"
+    per_component: ClassVar[dict[str, str]] = {"coordinate": "coordinates", "cos2": "cos2", "v_test": "v_test"}
+    overall: ClassVar[dict[str, str]] = {"distance": "distances", "weight": "weights"}
+    order: ClassVar[str] = "v_test"
+
+    variables: tuple[str, ...]
+    names: tuple[str, ...]
+    coordinates: Matrix
+    cos2: Matrix
+    v_test: Matrix
+    distances: Vector
+    weights: Vector
+    eta2: Matrix
+    eta2_names: tuple[str, ...]
+
+    def labels(self) -> dict[str, Sequence[Any]]:
+        """Return the columns that say which category a line is about."""
+        return {"name": list(self.names), "variable": list(self.variables)}
+
+    def eta2_table(self) -> dict[str, Any]:
+        """Return η² as columns, ready for ``pandas.DataFrame``."""
+        components = component_names(self.eta2.shape[1])
+        return {"variable": list(self.eta2_names)} | {pc: self.eta2[:, j] for j, pc in enumerate(components)}
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}\nη² of the variables:\n{text_table(self.eta2_table())}"
+
+
+def supplementary_categories(pca: FittedPCA, X: Any, labels: Any, sample_weight: Any = None) -> Categories:
+    r"""Place categories at the barycentres of their rows, and test them against chance.
+
+    .. math::
+        \bar z_g = \frac1{n_g}\sum_{i\in g}w_iz_i,\qquad
+        v_g = \bar z_g\Big/\sqrt{\frac{s^2}{n_g}\,\frac{n-n_g}{n-1}},\qquad
+        \eta^2 = \frac{\sum_g n_g\bar z_g^2}{\sum_i w_iz_i^2}
+
+    with n the sum of the weights, :math:`n_g` that of category g, and s² = Σwz²/n; scores are taken about their mean
+    over these rows, which is 0 for those of the fit. |v| > 1.96 is what chance alone exceeds once in twenty times.
+
+    Parameters
+    ----------
+    pca : PCA
+        A fitted model.
+    X : array-like, sparse matrix, frame, path or Source of shape (n, p)
+        Rows in the model's variables, as a rule those it was fitted to. Read twice.
+    labels : array-like of shape (n,) or (n, variables), frame or Series
+        A category for each row, any hashable values; several categorical variables as columns. None and NaN are
+        refused: give missing ones a name of their own.
+    sample_weight : array-like of shape (n,), optional
+        Frequencies of the rows. A category whose rows have no weight is left out.
+
+    Returns
+    -------
+    Categories
+        Coordinates, squared cosines, tests, distances and η².
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gramian import PCA
+    >>> from gramian.pca.supplementary import supplementary_categories
+    >>> iris = load_iris()
+    >>> species = iris.target_names[iris.target]
+    >>> supplementary_categories(PCA(2, scale=True).fit(iris.data), iris.data, species)
+    Categories: 3 on 2 components; on pca0, by v_test:
+      name        variable  coordinate    cos2  v_test  distance  weight
+      setosa        label0      -2.217   0.983  -11.24     2.236      50
+      virginica     label0       1.723  0.9715   8.732     1.748      50
+      versicolor    label0      0.4948  0.4407   2.508    0.7454      50
+    η² of the variables:
+      variable    pca0    pca1
+      label0    0.9346  0.1657
+    """
+    pca, X = ground(pca), ground(X)
+    seen = scored(pca, X, sample_weight)
+    w = seen.weights
+    coding, D = coded(ground(labels), w), standardised(seen.scores, w)
+    n, n_g = float(w.sum()), coding.weights
+    means = coding.sums(w[:, None] * D.values) / n_g[:, None]  # in standard deviations of the scores
+    v = ratio(1.0, np.sqrt(ratio(n - n_g, n_g * max(n - 1.0, 1.0))))[:, None] * means
+    coordinates = means * D.spread + D.mean
+    distances = _barycentre_distances(pca, X, coding, w)
+    cos2 = np.minimum(np.square(ratio(np.abs(coordinates), distances[:, None])), 1.0)
+    eta2 = coding.by_variable(n_g[:, None] * means**2 / n)
+    return Categories(
+        coding.variables, coding.names, coordinates, cos2, v, distances, n_g, np.minimum(eta2, 1.0), coding.columns
+    )
+
+
+def _barycentre_distances(pca: FittedPCA, X: Any, coding: Coding, w: Vector) -> Vector:
+    """Distance ‖(x̄_g − x̄)/s‖ of each category's mean row, from a pass over the rows."""
+    source = open_source(X)
+    mean, scale = np.asarray(pca.mean_, dtype=np.float64), variable_scale(pca)
+    sums = np.zeros((len(coding.weights), source.shape[1]))
+    for block in source.blocks():
+        part = slice(block.start, block.stop)
+        sums += coding.block_sums(block.values, part, mean, w[part])
+    barycentres = sums / coding.weights[:, None] / scale
+    peak = float(np.abs(barycentres).max(initial=0.0)) or 1.0  # so that no square overflows
+    return np.asarray(peak * np.linalg.norm(barycentres / peak, axis=1))

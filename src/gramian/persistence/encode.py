@@ -1,0 +1,520 @@
+"""JSON and tensors as a fitted model: every name is looked up in the closed list, and nothing is executed."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from array_api_compat import is_torch_array
+from scipy import stats
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.kernels import Callable as FunctionKernel
+from gramian.likelihood.families import Custom
+from gramian.persistence.registry import CLASSES, ESTIMATORS, FUNCTIONS, NAMES, TYPES, function_name
+from gramian.sources import DenseSource, TensorSource
+
+__all__ = [
+    "DEEPEST",
+    "TENSOR_TYPES",
+    "Decoder",
+    "Encoder",
+    "Packed",
+    "pack",
+    "pack_texts",
+    "parameters_of",
+    "read_dtype",
+    "rebuild",
+    "refuse_model",
+    "state_of",
+    "unpack",
+    "unpack_texts",
+    "unstorable",
+]
+
+Array = npt.NDArray[Any]
+Packed = tuple[Array, dict[str, Any]]
+
+# Types of tensors that a model file may hold, and what NumPy calls them.
+TENSOR_TYPES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "U16": "uint16",
+    "I16": "int16",
+    "U32": "uint32",
+    "I32": "int32",
+    "U64": "uint64",
+    "I64": "int64",
+    "F16": "float16",
+    "F32": "float32",
+    "F64": "float64",
+}
+DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,4}[a-z]{1,2}\])?|[mM]8\[\d{0,4}[YMWD]\])")
+WIDE = 1024  # bytes of a text array of fixed width for each byte in the file, beyond a first mebibyte
+
+
+def read_dtype(code: Any) -> np.dtype[Any]:
+    """A dtype from NumPy's code of it, such as ``<f8``; numbers, truth values and times only."""
+    if not (isinstance(code, str) and DTYPE.fullmatch(code)):
+        raise ValueError(f"{code!r} is no dtype of a model file")
+    return np.dtype(code)
+
+
+def pack(a: Array) -> Packed:
+    """The array as a C-ordered tensor that safetensors knows, and the order of its axes and dtype where they differ."""
+    order = _memory_order(a)
+    dense = np.asarray(a.transpose(order), order="C")
+    tensor = np.asarray(dense, dtype=a.dtype.newbyteorder("<"))
+    said: dict[str, Any] = {}
+    if a.dtype.kind == "c":
+        tensor = tensor[..., None].view(f"<f{a.dtype.itemsize // 2}")
+    elif a.dtype.kind in "mM":
+        tensor = tensor.view("<i8")
+    if a.dtype.kind in "cmM" or not a.dtype.isnative:
+        said["dtype"] = a.dtype.str
+    if order != list(range(a.ndim)):
+        said["axes"] = order
+    return tensor, said
+
+
+def _memory_order(a: Array) -> list[int]:
+    """Axes from the one with the longest stride to the one with the shortest."""
+    if a.flags.c_contiguous or any(step == 0 for step in a.strides):
+        return list(range(a.ndim))
+    return sorted(range(a.ndim), key=lambda axis: (-abs(a.strides[axis]), axis))
+
+
+def unpack(tensor: Array, said: dict[str, Any]) -> Array:
+    """The array that :func:`pack` was given, laid out in memory in the same order."""
+    a = tensor
+    if "dtype" in said:
+        dtype = read_dtype(said["dtype"])
+        little = dtype.newbyteorder("<")
+        if dtype.kind == "c" and a.shape[-1:] != (2,):
+            raise ValueError(f"complex numbers have two parts, and the tensor has shape {a.shape}")
+        a = a.view(little) if dtype.kind in "cmM" else a
+        a = a[..., 0] if dtype.kind == "c" else a
+        a = a.astype(dtype)
+    if "axes" in said:
+        axes = said["axes"]
+        if sorted(axes) != list(range(a.ndim)):
+            raise ValueError(f"axes {axes!r} do not fit {a.ndim} dimensions")
+        a = a.transpose(np.argsort(axes))
+    return a
+
+
+def pack_texts(a: Array) -> tuple[Array, Array, dict[str, Any]]:
+    """Texts as their UTF-8 bytes one after another, where each begins and ends, and the shape and kind of the array."""
+    parts = [text.encode("utf-8") for text in a.ravel().tolist()]
+    ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+    kind = {"U": f"U{a.dtype.itemsize // 4}", "T": "StringDType"}.get(a.dtype.kind, "object")
+    if a.dtype.kind == "U":
+        _check_width(a.size, a.dtype.itemsize // 4, int(ends[-1]) + ends.nbytes)
+    data = np.frombuffer(b"".join(parts), dtype=np.uint8)
+    return data, ends, {"shape": list(a.shape), "kind": kind}
+
+
+def unpack_texts(data: Array, ends: Array, said: dict[str, Any]) -> Array:
+    """The array that :func:`pack_texts` was given."""
+    shape, kind = tuple(said["shape"]), said["kind"]
+    steps = np.diff(ends)
+    count = int(np.prod(shape, dtype=object)) if shape else 1
+    if data.dtype != np.uint8 or data.ndim != 1 or ends.dtype != np.int64 or ends.shape != (count + 1,):
+        raise ValueError("texts and their offsets do not fit the shape of the array")
+    if ends[0] != 0 or ends[-1] != len(data) or np.any(steps < 0):
+        raise ValueError("offsets of texts do not rise from 0 to the end of their bytes")
+    raw, places = data.tobytes(), ends.tolist()
+    texts = [raw[i:j].decode("utf-8") for i, j in pairwise(places)]
+    return _text_array(texts, kind, len(raw) + ends.nbytes).reshape(shape)
+
+
+def _text_array(texts: list[str], kind: Any, stored: int) -> Array:
+    if kind == "object":
+        out = np.empty(len(texts), dtype=object)
+        out[:] = texts
+        return out
+    if kind == "StringDType":
+        return np.array(texts, dtype=np.dtypes.StringDType())
+    if not (isinstance(kind, str) and re.fullmatch(r"U\d{1,9}", kind)):
+        raise ValueError(f"{kind!r} is no kind of text")
+    _check_width(len(texts), int(kind[1:]), stored)
+    return np.array(texts, dtype=kind)
+
+
+def _check_width(count: int, width: int, stored: int) -> None:
+    if 4 * count * width > 2**20 + WIDE * stored:
+        raise ValueError(f"{count} texts of {width} characters each are declared, and {stored} bytes are stored")
+
+
+def state_of(value: Any) -> dict[str, Any]:
+    """The attributes of an object, less what it can compute again (:class:`~functools.cached_property`)."""
+    if is_dataclass(value):
+        state = {field.name: getattr(value, field.name) for field in fields(value)}
+        state |= {name: item for name, item in vars(value).items() if name not in state}
+    else:  # __getstate__ is where estimators leave out what can be made again
+        state = dict(value.__getstate__() or {})
+    return {name: item for name, item in state.items() if not _is_cache(type(value), name)}
+
+
+def _is_cache(cls: type, name: str) -> bool:
+    return isinstance(inspect.getattr_static(cls, name, None), cached_property)
+
+
+def rebuild(cls: type, state: dict[str, Any]) -> Any:
+    """An object with these attributes; no code of the class runs, and no method can be hidden by a value."""
+    for name in state:
+        if not _is_data(cls, name):
+            raise ValueError(f"{cls.__name__} has no attribute {name!r} that a file may set")
+    if is_dataclass(cls):
+        state = {field.name: _field(cls, field, state) for field in fields(cls)}
+    elif issubclass(cls, BaseEstimator):
+        state = {**{name: state.get(name, default) for name, default in parameters_of(cls).items()}, **state}
+    made: Any = object.__new__(cls)
+    for name, value in state.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def parameters_of(cls: Any) -> dict[str, Any]:
+    """The constructor's parameters and their defaults."""
+    signature = inspect.signature(cls.__init__)
+    return {name: item.default for name, item in signature.parameters.items() if name != "self"}
+
+
+def _is_data(cls: Any, name: str) -> bool:
+    if not name.isidentifier() or name.startswith("__"):
+        return False
+    if is_dataclass(cls):
+        return name in {field.name for field in fields(cls)}
+    known = inspect.getattr_static(cls, name, None)
+    return not (callable(known) or hasattr(known, "__get__"))
+
+
+def _field(cls: type, field: Field[Any], state: dict[str, Any]) -> Any:
+    if field.name in state:
+        return state[field.name]
+    if field.default is not MISSING:
+        return field.default
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    raise ValueError(f"{cls.__name__} lacks {field.name!r}")
+
+
+EXECUTE = "a model file holds nothing that can execute"
+
+
+def refuse_model(model: Any) -> None:
+    """Refuse what is none of our estimators, and what is not fitted."""
+    kind = type(model).__name__
+    if type(model) not in ESTIMATORS.values():
+        raise ValueError(f"{kind} cannot be saved: {_why_not(model)}")
+    check_is_fitted(model, msg=f"This {kind} is not fitted: a model file holds a fitted model. Call fit first.")
+
+
+def _why_not(model: Any) -> str:
+    known = f"Gramian saves {', '.join(sorted(ESTIMATORS))}"
+    parents = [cls.__name__ for cls in ESTIMATORS.values() if isinstance(model, cls)]
+    if parents:
+        return f"it is a class derived from {parents[0]}, whose code would not be in the file. Save a {parents[0]}."
+    if hasattr(model, "steps") or hasattr(model, "transformers") or hasattr(model, "best_estimator_"):
+        return f"save its parts, each in a file of its own (model[-1], best_estimator_, …). {known}."
+    if isinstance(model, BaseEstimator):
+        return f"it is no estimator of Gramian. {known}; see skops or ONNX for others."
+    return f"it is no estimator. {known}."
+
+
+def unstorable(value: Any, where: str) -> ValueError:
+    """The error for a value that a file cannot hold."""
+    kind = type(value).__name__
+    if isinstance(value, FunctionKernel):
+        return unstorable(value.function, where)
+    if isinstance(value, Custom):
+        return ValueError(f"{where} is a family given by Python functions: {EXECUTE}. Use a family that has a name.")
+    if isinstance(value, (np.random.RandomState, np.random.Generator, np.random.BitGenerator)):
+        return ValueError(
+            f"{where} is a {kind}, whose state is no seed. Give a whole number before saving, which predictions do "
+            "not depend on: model.set_params(random_state=0)."
+        )
+    if (type(value).__module__, kind) == ("torch", "device"):
+        return ValueError(
+            f"{where} is {value!r}: a model file holds the names of devices. Give one before saving: "
+            f"model.set_params(device={str(value)!r}), or device=None to open the model anywhere."
+        )
+    if callable(value) and not isinstance(value, type):
+        return ValueError(f"{where} is a Python function ({_name(value)}): {EXECUTE}. {_instead(where)}")
+    if isinstance(value, np.ndarray):
+        return ValueError(f"{where} is {_array(value)}: a model file holds numbers, truth values, times and texts.")
+    return ValueError(
+        f"{where} is a {kind} of {type(value).__module__}, which a model file cannot hold: it holds numbers, texts, "
+        "arrays, scipy.sparse matrices in CSR or CSC, kernels, families and what our fits consist of."
+    )
+
+
+def _instead(where: str) -> str:
+    name = where.partition(".")[2].partition(".")[0]
+    if name in ("kernel", "kernel_", "kernels_", "_model"):
+        return (
+            "Use a kernel of gramian.kernels (sums, products and multiples of them are kernels too), or "
+            "kernel='precomputed' with matrices that the function makes."
+        )
+    if name.startswith("_") or name.endswith("_"):
+        return f"Remove it before saving: del model.{name}."
+    return f"Set it to something else before saving: model.set_params({name}=…), which predictions do not depend on."
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", None) or type(function).__name__)
+
+
+def _array(a: Any) -> str:
+    if type(a) not in (np.ndarray, np.memmap):
+        return f"a {type(a).__name__}"
+    return "an array of Python objects that are not all texts" if a.dtype == object else f"an array of dtype {a.dtype}"
+
+
+Node = Any  # what JSON can say
+
+DEEPEST = 100  # levels of objects within objects
+NUMBERS = "biufcmM"
+PLAIN = (bool, int, float, str, type(None))
+
+
+class Encoder:
+    """Turns values into nodes; arrays become tensors under the name of the attribute that holds them.
+
+    Attributes
+    ----------
+    tensors : dict of str to ndarray
+        What the nodes name.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.tensors: dict[str, Array] = {}
+        self._first: dict[
+            int, tuple[Any, dict[str, Any], int]
+        ] = {}  # what was met, kept alive so that its id stays its own
+        self._inside: list[int] = []
+
+    def node(self, value: Any, path: str = "") -> Node:
+        """The node of any value; arrays and objects that are met again become references to the first."""
+        if type(value) in PLAIN:
+            return self._plain(value, path)
+        if isinstance(value, TensorSource):
+            value = DenseSource(_host(value.values, self._where(path)), value.feature_names)
+        if type(value) in (list, tuple, dict):
+            return self._within(value, path, self._container)
+        if not (isinstance(value, np.ndarray) or is_torch_array(value) or sp.issparse(value) or type(value) in NAMES):
+            return self._small(value, path)
+        if id(value) in self._first:
+            _, first, number = self._first[id(value)]
+            return {"$": "ref", "id": first.setdefault("id", number)}
+        made: dict[str, Any] = self._within(value, path, self._large)
+        self._first[id(value)] = value, made, len(self._first)
+        return made
+
+    def _where(self, path: str) -> str:
+        return f"{self.kind}.{path}" if path else self.kind
+
+    def _within(self, value: Any, path: str, encode: Any) -> Any:
+        """Go one level down, unless that is too deep or comes round in a circle."""
+        if id(value) in self._inside or len(self._inside) >= DEEPEST:
+            raise ValueError(f"{self._where(path)} refers to itself, or is nested more than {DEEPEST} levels deep.")
+        self._inside.append(id(value))
+        node = encode(value, path)
+        self._inside.pop()
+        return node
+
+    def _plain(self, value: Any, path: str) -> Node:
+        if type(value) is float and not math.isfinite(value):
+            return {"$": "float", "value": repr(value)}
+        if type(value) is str and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise self._no_text(value, path)
+        return value
+
+    def _no_text(self, text: str, path: str) -> ValueError:
+        return ValueError(f"{self._where(path)}: {text!r} has half a surrogate pair, which is no text in UTF-8.")
+
+    def _container(self, value: Any, path: str) -> Node:
+        if type(value) is dict:
+            pairs = [[self.node(k, f"{path}.key"), self.node(v, _join(path, k))] for k, v in value.items()]
+            return {"$": "dict", "items": pairs}
+        items = [self.node(item, _join(path, i)) for i, item in enumerate(value)]
+        return items if type(value) is list else {"$": "tuple", "items": items}
+
+    def _small(self, value: Any, path: str) -> Node:
+        """What has no parts: scalars of NumPy, types, distributions of scipy.stats, our own functions."""
+        if isinstance(value, np.str_):
+            return {"$": "scalar", "dtype": "str", "value": self.node(str(value), path)}
+        if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+            return {"$": "scalar", "dtype": value.dtype.name, "value": self.node(value.item(), path)}
+        if isinstance(value, np.dtype) and value.kind in NUMBERS:
+            return {"$": "dtype", "name": value.str}
+        if isinstance(value, type) and value in TYPES.values():
+            return {"$": "type", "name": next(name for name, known in TYPES.items() if known is value)}
+        if (name := _distribution(value)) is not None:
+            return {"$": "distribution", "name": name}
+        if isinstance(value, functools.partial) and function_name(value.func) and not value.keywords:
+            arguments = [self.node(item, _join(path, i)) for i, item in enumerate(value.args)]
+            return {"$": "partial", "function": function_name(value.func), "arguments": arguments}
+        raise unstorable(value, self._where(path))
+
+    def _large(self, value: Any, path: str) -> dict[str, Any]:
+        if sp.issparse(value):
+            return self._sparse(value, path)
+        if isinstance(value, np.ndarray) or is_torch_array(value):
+            return self._array(_host(value, self._where(path)), path)
+        state = {name: self.node(item, _join(path, name)) for name, item in state_of(value).items()}
+        return {"$": "object", "class": NAMES[type(value)], "state": state}
+
+    def _array(self, a: Array, path: str) -> dict[str, Any]:
+        if type(a) not in (np.ndarray, np.memmap):
+            raise unstorable(a, self._where(path))
+        if a.dtype.kind in NUMBERS and a.dtype.itemsize <= (16 if a.dtype.kind == "c" else 8):
+            tensor, said = pack(a)
+            return {"$": "array", "tensor": self._tensor(path, tensor), **said}
+        if a.dtype.kind == "U" or (a.dtype.kind in "TO" and all(type(item) is str for item in a.ravel().tolist())):
+            return self._texts(a, path)
+        raise unstorable(a, self._where(path))
+
+    def _texts(self, a: Array, path: str) -> dict[str, Any]:
+        try:
+            data, ends, said = pack_texts(a)
+        except UnicodeEncodeError as error:
+            raise self._no_text(error.object, path) from None
+        names = {"tensor": self._tensor(path, data), "offsets": self._tensor(f"{path}.offsets", ends)}
+        return {"$": "texts", **names, **said}
+
+    def _sparse(self, matrix: Any, path: str) -> dict[str, Any]:
+        if matrix.format not in ("csr", "csc"):
+            raise unstorable(matrix, self._where(path))
+        parts = {name: self.node(getattr(matrix, name), _join(path, name)) for name in ("data", "indices", "indptr")}
+        kind = "matrix" if sp.isspmatrix(matrix) else "array"
+        return {"$": "sparse", "format": matrix.format, "kind": kind, "shape": [int(n) for n in matrix.shape], **parts}
+
+    def _tensor(self, path: str, tensor: Array) -> str:
+        name, number = path, 1
+        while name in self.tensors or name == "__metadata__":
+            number += 1
+            name = f"{path}~{number}"
+        self.tensors[name] = tensor
+        return name
+
+
+def _join(path: str, part: Any) -> str:
+    return f"{path}.{part}" if path else str(part)
+
+
+def _distribution(value: Any) -> str | None:
+    """The name of a distribution of scipy.stats; none for one that a user made."""
+    name = getattr(value, "name", None)
+    known = isinstance(value, (stats.rv_continuous, stats.rv_discrete)) and isinstance(name, str)
+    return name if known and getattr(stats, str(name), None) is value else None
+
+
+def _host(values: Any, where: str) -> Array:
+    """An array of NumPy: tensors of torch are brought to the host."""
+    if isinstance(values, np.ndarray):
+        return values
+    try:
+        return np.asarray(values.detach().cpu().numpy())
+    except TypeError as error:
+        raise ValueError(f"{where} is a tensor of dtype {values.dtype}, which NumPy has not: {error}.") from None
+
+
+Said = dict[str, Any]
+FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+SCALARS = {np.dtype(code).name: np.dtype(code).type for code in ("b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8")}
+SCALARS |= {np.dtype(code).name: np.dtype(code).type for code in ("u1", "u2", "u4", "u8")} | {"str": np.str_}
+
+
+class Decoder:
+    """Turns nodes into values. A tensor serves one node, so that a small file cannot ask for much memory.
+
+    Parameters
+    ----------
+    tensors : dict of str to ndarray
+        By name; those that were used are taken out.
+    """
+
+    def __init__(self, tensors: dict[str, Array]) -> None:
+        self.tensors = tensors
+        self._known: dict[int, Any] = {}
+        self._depth = 0
+        self._makers: dict[str, Callable[[Said], Any]] = {
+            "array": self._array,
+            "dict": self._dict,
+            "distribution": self._distribution,
+            "dtype": lambda node: read_dtype(node["name"]),
+            "float": lambda node: FLOATS[node["value"]],
+            "object": self._object,
+            "partial": self._partial,
+            "ref": lambda node: self._known[node["id"]],
+            "scalar": lambda node: SCALARS[node["dtype"]](self.value(node["value"])),
+            "sparse": self._sparse,
+            "texts": self._texts,
+            "tuple": lambda node: tuple(self.value(item) for item in node["items"]),
+            "type": lambda node: TYPES[node["name"]],
+        }
+
+    def value(self, node: Any) -> Any:
+        """The value that a node stands for."""
+        if not isinstance(node, (dict, list)):
+            return node
+        if self._depth >= DEEPEST + 20:  # nodes of scalars and functions are levels here, and none when saved
+            raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+        self._depth += 1
+        made = [self.value(item) for item in node] if isinstance(node, list) else self._made(node)
+        self._depth -= 1
+        return made
+
+    def _made(self, node: Said) -> Any:
+        if node["$"] not in self._makers:
+            raise ValueError(f"{node['$']!r} is unknown")
+        made = self._makers[node["$"]](node)
+        if "id" in node:
+            self._known[node["id"]] = made
+        return made
+
+    def _dict(self, node: Said) -> dict[Any, Any]:
+        return {self.value(key): self.value(item) for key, item in node["items"]}
+
+    def _array(self, node: Said) -> Array:
+        return unpack(self.tensors.pop(node["tensor"]), node)
+
+    def _texts(self, node: Said) -> Array:
+        return unpack_texts(self.tensors.pop(node["tensor"]), self.tensors.pop(node["offsets"]), node)
+
+    def _sparse(self, node: Said) -> Any:
+        made = {"csr": (sp.csr_array, sp.csr_matrix), "csc": (sp.csc_array, sp.csc_matrix)}[node["format"]]
+        parts = tuple(self.value(node[name]) for name in ("data", "indices", "indptr"))
+        matrix: Any = made[node["kind"] == "matrix"](parts, shape=tuple(node["shape"]), copy=False)
+        matrix.check_format(full_check=True)  # an index beyond the shape would be read from memory that is not ours
+        return matrix
+
+    def _distribution(self, node: Said) -> Any:
+        found = getattr(stats, node["name"], None)
+        if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
+            raise ValueError(f"scipy.stats has no distribution {node['name']!r}")
+        return found
+
+    def _partial(self, node: Said) -> Any:
+        return functools.partial(FUNCTIONS[node["function"]], *(self.value(item) for item in node["arguments"]))
+
+    def _object(self, node: Said) -> Any:
+        if node["class"] not in CLASSES:
+            raise ValueError(f"{node['class']!r} is unknown")
+        state = {name: self.value(item) for name, item in node["state"].items()}
+        return rebuild(CLASSES[node["class"]], state)

@@ -1,0 +1,146 @@
+"""The closed list of what a model file may name: a name that is not here is never looked up anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process import kernels as gp
+
+from gramian import kernels, mixture
+from gramian.compute.rowspace import RowSpace
+from gramian.genetics.pca import GenotypePCA
+from gramian.kernel_pca.estimator import KernelPCA
+from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
+from gramian.kernel_ridge.classifier import KernelRidgeClassifier, Sigmoid
+from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
+from gramian.likelihood import families as laws
+from gramian.likelihood.estimator import MaximumLikelihood
+from gramian.likelihood.families.base import Link, Parameter, Unit
+from gramian.likelihood.families.categorical import Shares
+from gramian.likelihood.families.multivariate import Ellipse
+from gramian.likelihood.fit import Estimate, refit
+from gramian.likelihood.intervals import LineProfile
+from gramian.likelihood.problem import Problem
+from gramian.likelihood.sample import Binned, Censored, Intervals, Sample
+from gramian.linear.inducing import InducingFit, Whitening
+from gramian.linear.path import RidgePath
+from gramian.mixture.estimator import GaussianMixture
+from gramian.mixture.fitting import Landscape, Stream
+from gramian.pca.estimator import PCA
+from gramian.pca.tracy_widom import TracyWidomTable
+from gramian.results import Certificate, Optimum, Residual
+from gramian.ridge.estimator import Ridge, RidgeCV
+from gramian.ridge.routes import Group
+from gramian.sources import DenseSource
+from gramian.sources.plink import Samples, Snps
+
+__all__ = ["CLASSES", "ESTIMATORS", "FUNCTIONS", "NAMES", "TYPES", "function_name"]
+
+
+def _named(prefix: str, *classes: type) -> dict[str, type]:
+    return {f"{prefix}.{cls.__name__.lstrip('_')}": cls for cls in classes}
+
+
+# What a file may hold as its model; the names are part of the format and outlive the places of the classes.
+ESTIMATORS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        PCA,
+        GaussianMixture,
+        GenotypePCA,
+        KernelPCA,
+        KernelRidge,
+        KernelRidgeCV,
+        KernelRidgeClassifier,
+        MaximumLikelihood,
+        Nystroem,
+        PolynomialMap,
+        RBFSampler,
+        Ridge,
+        RidgeCV,
+    )
+}
+
+CLASSES: dict[str, type] = {
+    **ESTIMATORS,
+    **_named("results", Certificate, Optimum, Residual, RidgePath),
+    **_named(
+        "kernels",
+        kernels.AdditiveChi2,
+        kernels.Chi2,
+        kernels.Cosine,
+        kernels.Gaussian,
+        kernels.Laplacian,
+        kernels.Linear,
+        kernels.Matern,
+        kernels.MatrixFunction,
+        kernels.Polynomial,
+        kernels.Precomputed,
+        kernels.Product,
+        kernels.RationalQuadratic,
+        kernels.Scaled,
+        kernels.Sigmoid,
+        kernels.Sum,
+    ),
+    **_named(
+        "sklearn",
+        gp.CompoundKernel,
+        gp.ConstantKernel,
+        gp.DotProduct,
+        gp.ExpSineSquared,
+        gp.Exponentiation,
+        gp.Matern,
+        gp.PairwiseKernel,
+        gp.Product,
+        gp.RBF,
+        gp.RationalQuadratic,
+        gp.Sum,
+        gp.WhiteKernel,
+    ),
+    **_named(
+        "families",
+        laws.Bernoulli,
+        laws.Beta,
+        laws.Binomial,
+        laws.Categorical,
+        laws.Exponential,
+        laws.Gamma,
+        laws.Geometric,
+        laws.Laplace,
+        laws.LogNormal,
+        laws.Logistic,
+        laws.MultivariateNormal,
+        laws.NegativeBinomial,
+        laws.Normal,
+        laws.Poisson,
+        laws.Scipy,
+        laws.StudentT,
+        laws.VonMises,
+        laws.Weibull,
+    ),
+    **_named("likelihood", Binned, Censored, Estimate, Intervals, LineProfile, Link, Parameter, Problem, Sample, Unit),
+    **_named("likelihood", Ellipse, Shares),
+    **_named("mixture", mixture.Constraints, mixture.Diagnosis, mixture.Fit, mixture.Maximiser),
+    **_named("mixture", mixture.Mixture, mixture.Prior, mixture.Statistics, mixture.Stepwise, Landscape, Stream),
+    **_named("ridge", Group),
+    **_named("inducing", InducingFit, Whitening),
+    **_named("calibration", Sigmoid),
+    **_named("stream", RowSpace, DenseSource),
+    **_named("genetics", Samples, Snps, TracyWidomTable),
+}
+NAMES: dict[type, str] = {cls: name for name, cls in CLASSES.items()}
+
+# Functions of ours that fitted objects keep for later.
+FUNCTIONS: dict[str, Callable[..., Any]] = {"likelihood.refit": refit}
+
+TYPES: dict[str, type] = {
+    **{cls.__name__: cls for cls in (bool, float, int, str)},
+    **{f"numpy.{np.dtype(code).name}": np.dtype(code).type for code in ("f2", "f4", "f8", "i4", "i8", "b1")},
+}
+
+
+def function_name(function: Any) -> str | None:
+    """The name of a function on the list, or None."""
+    return next((name for name, known in FUNCTIONS.items() if known is function), None)

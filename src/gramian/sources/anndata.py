@@ -1,0 +1,128 @@
+"""AnnData files (.h5ad): a matrix, dense or sparse, with names and tables for its rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from gramian.sources.arrays import SparseSource
+from gramian.sources.base import Source
+from gramian.sources.extras import load_anndata_io
+from gramian.sources.hdf5 import Hdf5Source, SlicedSource, choose, loaded, opened_hdf5
+from gramian.sources.records import distinct
+from gramian.sources.views import stacked
+
+__all__ = ["Annotated", "SparseRowsSource", "open_h5ad", "read_h5ad"]
+
+SPARSE = ("csr_matrix", "csc_matrix")
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """The matrix of an AnnData file, the names of its rows, and what is known of them."""
+
+    source: Source
+    row_names: npt.NDArray[np.str_]
+    rows: Any  # a pandas data frame
+    notes: tuple[str, ...] = ()
+
+
+class SparseRowsSource(SlicedSource):
+    """A sparse matrix stored by rows in an AnnData file; its blocks are sparse."""
+
+    sparse = True
+
+    def __init__(self, path: Path, dataset: str, shape: tuple[int, int], dtype: np.dtype[Any], stored: int) -> None:
+        super().__init__(path, dataset, shape, dtype)
+        self.stored = stored
+
+    @property
+    def values(self) -> Any:
+        """The whole matrix, read now: for methods that compare every row with every other."""
+        return stacked(self)
+
+    def row_bytes(self) -> float:
+        """Return what a row takes on average: a value and a column number for each cell that is stored."""
+        return float(self.stored * (self.dtype.itemsize + 8) / max(1, self.shape[0]))
+
+    @contextmanager
+    def array(self) -> Iterator[Any]:
+        """Open the group of its three arrays: values, columns, and where each row begins."""
+        with opened_hdf5(self.path) as file:
+            yield file[self.dataset]
+
+    def _read(self, array: Any, span: tuple[int, int]) -> Any:
+        begins = array["indptr"][span[0] : span[1] + 1].astype(np.int64)
+        stored = slice(int(begins[0]), int(begins[-1]))
+        parts = array["data"][stored], array["indices"][stored], begins - begins[0]
+        values = sp.csr_array(parts, shape=(span[1] - span[0], self.shape[1]))
+        values.sum_duplicates()
+        return values
+
+
+def open_h5ad(path: Path, dataset: str | None = None) -> Source:
+    """Open the matrix X of an AnnData file, or one of its layers; sparse stays sparse.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    dataset : str, optional
+        ``"X"`` (default), a layer by name, or any matrix by its place, as ``"obsm/X_pca"``.
+    """
+    return read_h5ad(path, dataset).source
+
+
+def read_h5ad(path: Path, dataset: str | None = None) -> Annotated:
+    """Open a matrix of an AnnData file, with the names and the table of its rows."""
+    elements = load_anndata_io()
+    with opened_hdf5(path) as file:
+        if not {"obs", "var"} <= set(file):
+            raise ValueError("an HDF5 file without the tables obs and var of AnnData. Rename it to end in .h5.")
+        found = _matrices(file)
+        wanted = dataset or ("X" if "X" in found else None)
+        place = choose(found, f"layers/{wanted}" if f"layers/{wanted}" in found else wanted, "matrix")
+        rows = elements.read_elem(file["obs"])
+        columns = elements.read_elem(file["var"]).index if place == "X" or place.startswith("layers/") else None
+        source = _source(path, place, file[place], elements)
+    renamed: list[str] = []
+    if columns is not None:
+        source.feature_names, renamed = distinct([str(name) for name in columns])
+    source = loaded(source) if isinstance(source, SlicedSource) else source
+    return Annotated(source, _texts(rows.index), rows, tuple(renamed))
+
+
+def _texts(values: Any) -> npt.NDArray[np.str_]:
+    return np.array([str(value) for value in values], dtype=np.str_)
+
+
+def _matrices(file: Any) -> dict[str, str]:
+    places = [("", "X"), *((g, name) for g in ("layers", "obsm") if g in file for name in file[g])]
+    found = {f"{g}/{name}" if g else name: file[g or "/"].get(name) for g, name in places}
+    return {place: _shape(item) for place, item in found.items() if item is not None and _shape(item)}
+
+
+def _shape(item: Any) -> str:
+    if item.attrs.get("encoding-type") in SPARSE:
+        n, p = item.attrs["shape"]
+        return f"{n} x {p}, sparse"
+    shape: tuple[int, ...] = getattr(item, "shape", ())
+    return f"{shape[0]} x {shape[1]}, {item.dtype}" if len(shape) == 2 and item.dtype.kind in "fiub" else ""
+
+
+def _source(path: Path, place: str, item: Any, elements: Any) -> Source:
+    kind = item.attrs.get("encoding-type")
+    if kind not in SPARSE:
+        chunk = item.chunks[0] if item.chunks else 1
+        return Hdf5Source(path, place, (int(item.shape[0]), int(item.shape[1])), np.dtype(item.dtype), chunk)
+    n, p = (int(size) for size in item.attrs["shape"])
+    if kind == "csr_matrix":
+        return SparseRowsSource(path, place, (n, p), np.dtype(item["data"].dtype), int(item["data"].shape[0]))
+    return SparseSource(elements.read_elem(item))  # stored by columns: no row without all of it

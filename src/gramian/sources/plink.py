@@ -1,0 +1,672 @@
+"""PLINK's binary files opened: a memory map of two bits a genotype, checked against the names beside it."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.compute import genotypes as loops
+from gramian.compute.devices import gpu, host, is_tensor, put
+from gramian.compute.threads import parallel
+from gramian.sources.base import Block, Source, memory_budget
+
+__all__ = [
+    "BLOCK",
+    "COPY",
+    "HEADER",
+    "Counts",
+    "Genotypes",
+    "Samples",
+    "Snps",
+    "device_counts",
+    "host_counts",
+    "open_bed",
+    "read_bim",
+    "read_fam",
+    "read_file",
+]
+
+COPY = 2**22  # bytes that a thread copies at a time
+
+
+def read_file(path: Path, offset: int, out: npt.NDArray[np.uint8]) -> None:
+    """Fill a contiguous array with the bytes of a file from an offset on; a file that ends before is refused."""
+    flat = out.reshape(-1)
+    file = os.open(path, os.O_RDONLY)
+
+    def read(share: Sequence[int]) -> None:
+        for start in share:
+            stop = min(start + COPY, len(flat))
+            while start < stop:
+                count = os.preadv(file, [flat[start:stop].data], offset + start)
+                if not count:
+                    raise ValueError(f"{path}: the file has become shorter since it was opened.")
+                start += count
+
+    try:
+        parallel(read, range(0, len(flat), COPY))
+    finally:
+        os.close(file)
+
+
+BLOCK = 2**20  # packed bytes looked at together: their temporary arrays stay in a core's cache
+
+
+class Counts(NamedTuple):
+    """How often each genotype occurs: two A1, one, none, missing.
+
+    Attributes
+    ----------
+    by_snp : ndarray of shape (p, 4)
+        Among the samples, for each SNP.
+    by_sample : ndarray of shape (n, 4)
+        Among the SNPs, for each sample.
+    """
+
+    by_snp: npt.NDArray[np.int64]
+    by_sample: npt.NDArray[np.int64]
+
+
+def host_counts(source: Genotypes) -> Counts:
+    """Count in blocks of SNPs, shared between the cores: one pass."""
+    mask = loops.sample_mask(source.sample_index, source.width)
+    n, p = source.shape
+    by_snp = np.zeros((p, 4), dtype=np.int64)
+
+    def work(share: Any) -> npt.NDArray[np.int64]:
+        by_sample = np.zeros((4 * source.width, 4), dtype=np.int64)
+        for start, stop in share:
+            block = source.packed(start, stop)
+            by_snp[start:stop] = loops.snp_counts(block, mask, n)
+            by_sample += loops.sample_counts(block)
+            source.give_back()
+        return by_sample
+
+    spans = source.spans(max(1, BLOCK // max(1, source.width)))
+    parts = parallel(work, spans) if spans else [np.zeros((4 * source.width, 4), dtype=np.int64)]
+    return Counts(by_snp, np.sum(parts, axis=0)[source.sample_index])
+
+
+def device_counts(source: Genotypes, blocks: Any, device: Any) -> Counts:
+    """Count the blocks of SNPs that are on a device, or come to it one after the other: one pass."""
+    n, p = source.shape
+    on = gpu().genotypes
+    kept = None if source.complete else put(np.bincount(source.sample_index, minlength=4 * source.width) > 0, device)
+    by_snp, by_sample = put(np.zeros((p, 4), dtype=np.int64), device), 0
+    for start, stop, block in blocks:
+        by_snp[start:stop] = on.snp_counts(block, kept, n)
+        by_sample = by_sample + on.sample_counts(block)
+    return Counts(host(by_snp), np.asarray(host(by_sample)).reshape(-1, 4)[source.sample_index])
+
+
+Text = npt.NDArray[np.object_]
+
+FAM = ("family", "sample", "father", "mother", "sex", "phenotype")
+BIM = ("chromosome", "SNP", "position in centimorgans", "position", "allele 1", "allele 2")
+SHOWN = 3  # examples of repeated names in a note
+
+R = TypeVar("R", bound="Rows")
+
+
+class Rows:
+    """Columns of equal length under names, of which some rows may be taken."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))  # type: ignore[arg-type]
+
+    def take(self: R, rows: Any) -> R:
+        """The rows of an index or a mask."""
+        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples(Rows):
+    """The people of a study, as a ``.fam`` file lists them.
+
+    Attributes
+    ----------
+    fid, iid, father, mother : ndarray of str
+        Family, own name within it, and the parents' names.
+    sex : ndarray of int8
+        1 male, 2 female, 0 unknown.
+    phenotype : ndarray of str
+        As written.
+
+    Examples
+    --------
+    >>> from gramian.sources.plink import Samples
+    >>> Samples.numbered(2).names
+    ['s1', 's2']
+    """
+
+    fid: Text
+    iid: Text
+    father: Text
+    mother: Text
+    sex: npt.NDArray[np.int8]
+    phenotype: Text
+
+    @classmethod
+    def numbered(cls, n: int) -> Samples:
+        """Samples s1, s2, … without families."""
+        zero, iid = _text(["0"] * n), _text([f"s{i + 1}" for i in range(n)])
+        return cls(zero, iid, zero, zero, np.zeros(n, np.int8), _text(["-9"] * n))
+
+    @property
+    def names(self) -> list[str]:
+        """FID:IID, or IID alone where there is no family."""
+        return [i if f in ("0", "") else f"{f}:{i}" for f, i in zip(self.fid, self.iid, strict=True)]
+
+    def notes(self) -> list[str]:
+        """What a reader should know: names that are missing or given twice."""
+        absent = [f"line {i + 1}" for i, name in enumerate(self.iid) if name in ("0", "")]
+        found = [f"{len(absent)} samples have no name ({_few(absent)})."] if absent else []
+        return found + _repeated(list(zip(self.fid, self.iid, strict=True)), "samples", skip=("0", ""))
+
+
+@dataclass(frozen=True, eq=False)
+class Snps(Rows):
+    """The markers of a study, as a ``.bim`` file lists them.
+
+    Attributes
+    ----------
+    chromosome, id : ndarray of str
+        Chromosome as 1–22, X, Y, XY, MT or 0 (unplaced) where it is one of these in any spelling, else as written;
+        and the name, ``.`` where there is none.
+    cm : ndarray of float64
+        Position in centimorgans.
+    position : ndarray of int64
+        Position in base pairs.
+    a1, a2 : ndarray of str
+        The allele that is counted, and the other.
+
+    Examples
+    --------
+    >>> from gramian.sources.plink import Snps
+    >>> Snps.numbered(2).id.tolist()
+    ['snp1', 'snp2']
+    """
+
+    chromosome: Text
+    id: Text
+    cm: npt.NDArray[np.float64]
+    position: npt.NDArray[np.int64]
+    a1: Text
+    a2: Text
+
+    @classmethod
+    def numbered(cls, p: int) -> Snps:
+        """SNPs snp1, snp2, … on chromosome 1, a thousand base pairs apart."""
+        names = _text([f"snp{j + 1}" for j in range(p)])
+        place = 1000 * np.arange(1, p + 1, dtype=np.int64)
+        return cls(_text(["1"] * p), names, np.zeros(p), place, _text(["A"] * p), _text(["G"] * p))
+
+    def notes(self) -> list[str]:
+        """What a reader should know: names that are missing or given twice."""
+        absent = [f"line {j + 1}" for j, name in enumerate(self.id) if name in (".", "")]
+        found = [f"{len(absent)} SNPs have no name ({_few(absent)})."] if absent else []
+        return found + _repeated([(name,) for name in self.id], "SNPs", skip=(".", ""))
+
+
+def read_fam(path: Path) -> Samples:
+    """Read a ``.fam`` file: family, name, father, mother, sex, phenotype, between tabs or spaces."""
+    fid, iid, father, mother, sex, phenotype = _columns(path, FAM)
+    codes = np.array([{"1": 1, "2": 2}.get(code, 0) for code in sex], dtype=np.int8)
+    return Samples(fid, iid, father, mother, codes, phenotype)
+
+
+def read_bim(path: Path) -> Snps:
+    """Read a ``.bim`` file: chromosome, name, centimorgans, base pairs, both alleles, between tabs or spaces."""
+    chromosome, name, cm, position, a1, a2 = _columns(path, BIM)
+    known = {code: chromosome_name(code) for code in set(chromosome)}
+    places = _numbers(path, position, np.int64, BIM[3])
+    centimorgans = _numbers(path, cm, np.float64, BIM[2])
+    name[name == ""] = "."
+    return Snps(_text([known[code] for code in chromosome]), name, centimorgans, places, a1, a2)
+
+
+def chromosome_name(code: str) -> str:
+    """1–22, X, Y, XY, MT or 0 for any spelling of them; anything else unchanged.
+
+    Examples
+    --------
+    >>> from gramian.sources.plink import chromosome_name
+    >>> [chromosome_name(code) for code in ("chr7", "23", "m", "07", "GL000192.1")]
+    ['7', 'X', 'MT', '7', 'GL000192.1']
+    """
+    bare = code.upper().removeprefix("CHR")
+    if bare.isdecimal():
+        bare = str(int(bare))
+    special = {"23": "X", "24": "Y", "25": "XY", "26": "MT", "M": "MT", "PAR1": "XY", "PAR2": "XY", "UN": "0", "": "0"}
+    found = special.get(bare, bare)
+    return found if found in _CHROMOSOMES else code
+
+
+_CHROMOSOMES = {str(i) for i in range(23)} | {"X", "Y", "XY", "MT"}
+
+
+def _columns(path: Path, names: Sequence[str]) -> list[Text]:
+    """The columns of a file of lines with as many fields as there are names."""
+    text = _read(path)
+    first = text.split("\n", 1)[0]
+    if not text.strip():
+        raise ValueError(f"{path}: the file is empty; {len(names)} columns were expected ({', '.join(names)}).")
+    # between tabs a field may be empty or hold spaces; otherwise any white space parts the fields
+    delimiter = "\t" if first.count("\t") == len(names) - 1 else None
+    try:
+        table = np.loadtxt(io.StringIO(text), dtype=object, delimiter=delimiter, comments=None, ndmin=2)
+    except ValueError as error:
+        raise ValueError(_ragged(path, text, delimiter, names) or f"{path}: {error}") from error
+    if table.shape[1] != len(names):
+        raise ValueError(_ragged(path, text, delimiter, names))
+    columns = [np.ascontiguousarray(column) for column in table.T]
+    if delimiter is None or not (" " in text or "\r" in text):
+        return columns
+    return [_text([field.strip() for field in column]) for column in columns]
+
+
+def _read(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: no such file; a .bed file needs its .bim and .fam beside it.") from None
+    except IsADirectoryError:
+        raise IsADirectoryError(f"{path} is a folder; a file was expected.") from None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{path}: line {line} holds the byte 0x{raw[error.start]:02x} at position {error.start}, which is not "
+            "UTF-8 text. Save the file as UTF-8."
+        ) from error
+
+
+def _ragged(path: Path, text: str, delimiter: str | None, names: Sequence[str]) -> str:
+    """Name the first line with another number of fields; nothing where there is none."""
+    for i, line in enumerate(text.split("\n")):
+        found = len(line.split(delimiter))
+        if line.strip() and found != len(names):
+            return f"{path}: line {i + 1} has {found} fields; {len(names)} were expected ({', '.join(names)})."
+    return ""
+
+
+def _numbers(path: Path, column: Text, dtype: Any, name: str) -> npt.NDArray[Any]:
+    try:
+        return column.astype(str).astype(dtype)
+    except (ValueError, OverflowError):
+        for i, field in enumerate(column):
+            try:
+                dtype(field)
+            except (ValueError, OverflowError):
+                lines = [number for number, line in enumerate(_read(path).split("\n"), 1) if line.strip()]
+                raise ValueError(f"{path}: line {lines[i]}: the {name} {field!r} is not a number.") from None
+        raise
+
+
+def _text(values: Sequence[str]) -> Text:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _repeated(keys: list[tuple[str, ...]], what: str, skip: tuple[str, ...]) -> list[str]:
+    """A note on keys that occur more than once."""
+    if len(set(keys)) == len(keys):
+        return []
+    more = [(key, times) for key, times in Counter(keys).items() if times > 1 and key[-1] not in skip]
+    if not more:
+        return []
+    examples = _few([f"{' '.join(key)} ({times} times)" for key, times in more])
+    names = f"{len(more)} names of {what} are" if len(more) > 1 else f"1 name of {what} is"
+    return [f"{names} given more than once: {examples}."]
+
+
+def _few(items: list[str]) -> str:
+    return ", ".join(items[:SHOWN]) + (", …" if len(items) > SHOWN else "")
+
+
+Index = npt.NDArray[np.intp]
+
+STRETCH = 4096  # SNPs whose products a card sums in one go
+RESIDENT = 2**31  # bytes on a card that are multiplied together: more would need more memory beside them
+
+
+class Genotypes(Source):
+    """Some samples and some SNPs of a packed file or array, without a copy of the genotypes.
+
+    As every source it hands out rows, one for each sample: copies of allele A1, NaN where missing. Genotypes are stored
+    SNP by SNP, so that what is made for them reads :meth:`packed` blocks of SNPs instead, two bits a genotype.
+
+    Parameters
+    ----------
+    bytes : uint8 array, or tensor of torch, of shape (SNPs, width)
+        Rows of the file, four genotypes a byte. A tensor is counted and multiplied on its device.
+    samples, snps : Samples, Snps
+        Of the whole file.
+    path : Path, optional
+        Where the bytes come from.
+    sample_index, snp_index : ndarray of int, optional
+        The rows of ``samples`` and ``snps`` that are kept, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.sources.plink import Genotypes
+    >>> G = Genotypes.from_calls([[0, 1, 2], [2, -1, 0]])
+    >>> G.shape, G.counts().by_snp.tolist()
+    ((3, 2), [[1, 1, 1, 0], [1, 0, 1, 1]])
+    >>> G.select(samples=[True, False, True]).calls(0, 2)
+    array([[0, 2],
+           [2, 0]], dtype=int8)
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(
+        self,
+        bytes: Any,
+        samples: Samples,
+        snps: Snps,
+        path: Path | None = None,
+        sample_index: Index | None = None,
+        snp_index: Index | None = None,
+    ) -> None:
+        self._bytes = bytes if is_tensor(bytes) else np.asarray(bytes)
+        self._all_samples, self._all_snps, self.path = samples, snps, path
+        self.n_file = len(samples)
+        self.sample_index = np.arange(len(samples)) if sample_index is None else sample_index
+        self.snp_index = np.arange(len(snps)) if snp_index is None else snp_index
+        self.samples = samples if sample_index is None else samples.take(sample_index)
+        self.snps = snps if snp_index is None else snps.take(snp_index)
+        self.shape = (len(self.samples), len(self.snps))
+        self.resident = path is None
+        self._counts: Counts | None = None
+        self._by_snp: npt.NDArray[np.int64] | None = None
+        # one stretch of the file needs no index to be read
+        self._run = self.shape[1] == 0 or bool(self.snp_index[-1] - self.snp_index[0] == self.shape[1] - 1)
+
+    @classmethod
+    def from_calls(cls, calls: npt.ArrayLike, samples: Samples | None = None, snps: Snps | None = None) -> Genotypes:
+        """Pack an array of SNPs × samples with 0, 1, 2 copies of A1 and −1 for missing."""
+        calls = np.asarray(calls)
+        if calls.ndim != 2:
+            raise ValueError(f"Genotypes are a table of SNPs × samples, not an array of shape {calls.shape}.")
+        p, n = calls.shape
+        samples = Samples.numbered(n) if samples is None else samples
+        snps = Snps.numbered(p) if snps is None else snps
+        if (len(snps), len(samples)) != (p, n):
+            raise ValueError(f"{len(snps)} SNPs and {len(samples)} samples are named; the calls are {p} × {n}.")
+        return cls(loops.pack(calls), samples, snps)
+
+    @classmethod
+    def from_packed(cls, packed: Any, n: int, samples: Samples | None = None, snps: Snps | None = None) -> Genotypes:
+        """Take packed genotypes of n samples, SNPs × ⌈n/4⌉ bytes as in a ``.bed`` file: an array, or a tensor of torch.
+
+        Nothing is copied. A tensor on a card is counted there, and ``GenotypePCA().fit`` of it runs there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian.sources.plink import Genotypes
+        >>> Genotypes.from_packed(np.array([[0b11_10_01_00]], dtype=np.uint8), 3).calls(0, 1)
+        array([[ 2, -1,  1]], dtype=int8)
+        """
+        packed = packed if is_tensor(packed) else np.asarray(packed)
+        if packed.ndim != 2 or str(packed.dtype).rpartition(".")[2] != "uint8":
+            raise ValueError(
+                f"Packed genotypes are a table of bytes (uint8), SNPs × ⌈n/4⌉, not {packed.dtype} of shape "
+                f"{tuple(packed.shape)}. Genotypes.from_calls packs copies of an allele."
+            )
+        p, width = packed.shape
+        if width != -(-n // 4):
+            raise ValueError(f"{n} samples take {-(-n // 4)} bytes of each SNP; the table has {width}.")
+        samples = Samples.numbered(n) if samples is None else samples
+        snps = Snps.numbered(p) if snps is None else snps
+        if (len(snps), len(samples)) != (p, n):
+            raise ValueError(f"{len(snps)} SNPs and {len(samples)} samples are named; the table is of {p} and {n}.")
+        return cls(packed, samples, snps)
+
+    @property
+    def values(self) -> Any:
+        """The packed genotypes of all SNPs, samples left out included, where they are a tensor of torch; else None."""
+        return self._bytes if is_tensor(self._bytes) else None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all samples of the file are kept."""
+        return len(self.sample_index) == self.n_file
+
+    @property
+    def counted(self) -> npt.NDArray[np.int64] | None:
+        """What :meth:`snp_counts` returns, where it is known without a pass."""
+        return self._by_snp
+
+    @property
+    def feature_names(self) -> list[str]:  # type: ignore[override]
+        """The names of the SNPs."""
+        return [str(name) for name in self.snps.id]
+
+    @property
+    def width(self) -> int:
+        """Bytes of a SNP."""
+        return -(-self.n_file // 4)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of the names: which are missing, which are given twice."""
+        return (*self.samples.notes(), *self.snps.notes())
+
+    def select(self, samples: Any = None, snps: Any = None) -> Genotypes:
+        """A view of some samples and SNPs: masks, or ascending indices, into those of this one."""
+        rows = None if samples is None else _index(samples, self.shape[0], "samples")
+        columns = None if snps is None else _index(snps, self.shape[1], "snps")
+        view = Genotypes(
+            self._bytes,
+            self._all_samples,
+            self._all_snps,
+            self.path,
+            self.sample_index if rows is None else self.sample_index[rows],
+            self.snp_index if columns is None else self.snp_index[columns],
+        )
+        if rows is None and self._by_snp is not None:  # the same samples: each SNP's counts stay as they are
+            view._by_snp = self._by_snp if columns is None else self._by_snp[columns]
+        return view
+
+    def packed(self, start: int, stop: int) -> npt.NDArray[np.uint8]:
+        """SNPs start to stop, as stored: four of all the file's samples in a byte; a tensor's are fetched."""
+        found = self._rows(start, stop)
+        return host(found) if is_tensor(found) else found  # type: ignore[no-any-return]
+
+    def _rows(self, start: int, stop: int) -> Any:
+        """The same, where they live."""
+        if self._run and self.shape[1]:
+            first = int(self.snp_index[0])
+            return self._bytes[first + start : first + min(stop, self.shape[1])]
+        index = self.snp_index[start:stop]
+        if self.values is None:
+            return self._bytes[index]
+        return gpu().uploads.padded_rows(self.values, put(index, self.values.device))
+
+    def read_into(self, start: int, stop: int, out: npt.NDArray[np.uint8]) -> None:
+        """Copy SNPs start to stop, as stored, by all threads; of a file, without mapping its pages."""
+        mapped = getattr(self._bytes, "base", None)
+        if isinstance(mapped, np.memmap) and self._run and self.path is not None and hasattr(os, "preadv"):
+            read_file(self.path, mapped.offset + (int(self.snp_index[0]) + start) * self.width, out)
+            return
+        step = max(1, COPY // max(1, self.width))
+
+        def copy(share: Any) -> None:
+            for first in share:
+                last = min(first + step, stop)
+                out[first - start : last - start] = self.packed(first, last)
+
+        parallel(copy, range(start, stop, step))
+        self.give_back()
+
+    def on(self, device: Any) -> Genotypes:
+        """These SNPs with their bytes on a device, a ``torch.device``, at whole words; counts that are known stay."""
+        on, here = gpu().uploads, self.values is not None and self.values.device == device
+        if here and on.aligned(self.values):
+            return self
+        if here:  # rows of a card's tensor that are read byte by byte are read many times as fast from a padded copy
+            bytes_ = on.padded_rows(self.values, put(self.snp_index, device))
+        else:
+            bytes_ = on.upload(self.read_into, self.shape[1], self.width, device)
+        moved = Genotypes(bytes_, self._all_samples, self.snps, sample_index=self.sample_index)
+        moved.samples, moved._counts, moved._by_snp = self.samples, self._counts, self._by_snp
+        return moved
+
+    def blocks_on(self, device: Any, conveyor: Any = None) -> Iterator[tuple[int, int, Any]]:
+        """Yield (start, stop, packed SNPs on a device): views of what is there, else each good until the next but one.
+
+        Parameters
+        ----------
+        device : torch.device
+            Where.
+        conveyor : Conveyor, optional
+            To go through, where there is one from an earlier pass.
+        """
+        if self.values is not None and self.values.device == device:
+            for start, stop in self.spans(max(STRETCH, RESIDENT // max(1, self.width) // STRETCH * STRETCH)):
+                yield start, stop, self._rows(start, stop)
+            return
+        carry = gpu().uploads.Conveyor(self.width, device, self.shape[1]) if conveyor is None else conveyor
+        yield from carry(self.read_into, carry.spans(self.shape[1]))
+
+    def calls(self, start: int, stop: int) -> npt.NDArray[np.int8]:
+        """Copies of A1 of SNPs start to stop × samples, −1 where missing."""
+        found = loops.calls(self.packed(start, stop), self.n_file)
+        return found if self.complete else found[:, self.sample_index]
+
+    def bytes_of(self, start: int, stop: int) -> tuple[slice | Index, Index, int]:
+        """Which bytes of a row hold samples start to stop, where in them the samples are, and how many bytes."""
+        index = self.sample_index[start:stop]
+        held, at = np.unique(index // 4, return_inverse=True)
+        one_stretch = held[-1] - held[0] == len(held) - 1
+        return slice(int(held[0]), int(held[-1]) + 1) if one_stretch else held, 4 * at + index % 4, len(held)
+
+    def spans(self, rows: int) -> list[tuple[int, int]]:
+        """(start, stop) of blocks of SNPs."""
+        return [(start, min(start + rows, self.shape[1])) for start in range(0, self.shape[1], rows)]
+
+    def counts(self, device: Any = None) -> Counts:
+        """How often each genotype occurs, by SNP and by sample: one pass, once, on a device where one is given."""
+        if self._counts is None:
+            device = self.values.device if device is None and self.values is not None else device
+            on = None if device is None else device_counts(self, self.blocks_on(device), device)
+            self._counts = host_counts(self) if on is None else on
+            self._by_snp = self._counts.by_snp
+        return self._counts
+
+    def snp_counts(self) -> npt.NDArray[np.int64]:
+        """How often each genotype occurs, by SNP: known without a pass where a view of more SNPs has counted."""
+        return self.counts().by_snp if self._by_snp is None else self._by_snp
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield blocks of samples: copies of A1 in float64, NaN where missing."""
+        for start, stop in self.ranges(rows, 12 * self.shape[1]):
+            which, place, width = self.bytes_of(start, stop)
+            values = np.empty((stop - start, self.shape[1]))
+            for first, last in self.spans(max(1, BLOCK // max(width, self.width if not self._run else 1))):
+                found = loops.calls(self.packed(first, last)[:, which], 4 * width).T[place]
+                values[:, first:last] = np.where(found < 0, np.nan, found)
+                self.give_back()
+            yield Block(start, stop, values)
+
+    def give_back(self) -> None:
+        """Drop a large map's pages from memory: they count as ours until the system takes them back."""
+        pages = getattr(getattr(self._bytes, "base", None), "_mmap", None)
+        if pages is not None and self._bytes.nbytes > memory_budget() and hasattr(mmap, "MADV_DONTNEED"):
+            pages.madvise(mmap.MADV_DONTNEED)
+
+
+def _index(chosen: Any, size: int, name: str) -> Index:
+    """Masks and ascending indices, as indices."""
+    given = np.asarray(chosen)
+    if given.dtype == bool:
+        if given.shape != (size,):
+            raise ValueError(f"{name}: a mask of {given.shape} for {size} of them.")
+        return np.flatnonzero(given)
+    if given.dtype.kind not in "iu" and given.size:
+        raise ValueError(
+            f"{name}: a mask or indices were expected, not {given.dtype} values such as {given.flat[0]!r}."
+        )
+    found = given.astype(np.intp).reshape(-1)
+    if len(found) and (found[0] < 0 or found[-1] >= size or np.any(np.diff(found) <= 0)):
+        raise ValueError(f"{name}: indices must ascend from 0 to {size - 1}, each once.")
+    return found
+
+
+MAGIC = b"\x6c\x1b"
+SNP_MAJOR, SAMPLE_MAJOR = 1, 0
+HEADER = 3  # bytes before the first SNP
+
+
+def open_bed(path: str | os.PathLike[str], bim: Any = None, fam: Any = None) -> Genotypes:
+    """Open a PLINK 1 fileset by its ``.bed`` file, memory-mapped and checked against its ``.bim`` and ``.fam``.
+
+    Parameters
+    ----------
+    path : path
+        The ``.bed`` file.
+    bim, fam : path, optional
+        The files with the SNPs and the samples, where they are not beside it under the same name.
+
+    Returns
+    -------
+    Genotypes
+        All samples and SNPs.
+    """
+    bed = Path(path)
+    if bed.is_dir():
+        raise IsADirectoryError(f"{bed} is a folder; name the .bed file in it.")
+    if not bed.exists():
+        whole = Path(f"{bed}.bed")
+        raise FileNotFoundError(f"{bed}: no such file" + (f"; {whole} is there." if whole.exists() else "."))
+    _check_magic(bed)
+    samples = read_fam(bed.with_suffix(".fam") if fam is None else Path(fam))
+    snps = read_bim(bed.with_suffix(".bim") if bim is None else Path(bim))
+    _check_size(bed, len(samples), len(snps))
+    width = -(-len(samples) // 4)
+    return Genotypes(np.memmap(bed, np.uint8, "r", HEADER, (len(snps), width)), samples, snps, bed)
+
+
+def _check_magic(bed: Path) -> None:
+    with bed.open("rb") as file:
+        head = file.read(HEADER)
+    if len(head) < HEADER or head[:2] != MAGIC:
+        raise ValueError(
+            f"{bed}: not a PLINK .bed file: it begins with the bytes {head.hex(' ') or 'of an empty file'}, "
+            f"{MAGIC.hex(' ')} 01 was expected."
+        )
+    if head[2] == SAMPLE_MAJOR:
+        raise ValueError(
+            f"{bed}: the third byte is 00, a sample-major file; SNP-major files (01) are read. "
+            "Convert it: plink1.9 --bfile NAME --make-bed --out NEW."
+        )
+    if head[2] != SNP_MAJOR:
+        raise ValueError(f"{bed}: the third byte is {head[2]:02x}; 01 (SNP-major) was expected.")
+
+
+def _check_size(bed: Path, n: int, p: int) -> None:
+    width, actual = -(-n // 4), bed.stat().st_size
+    expected = HEADER + p * width
+    if actual == expected:
+        return
+    rows, rest = divmod(actual - HEADER, width)
+    what = "truncated, or its .bim or .fam belongs to another file" if actual < expected else "too long"
+    holds = f"It holds {rows} SNPs of {n} samples" + (f" and {rest} bytes." if rest else ".")
+    raise ValueError(
+        f"{bed}: {what}: {n} samples ({bed.stem}.fam) × {p} SNPs ({bed.stem}.bim) take {expected} bytes, "
+        f"the file has {actual}. {holds} Use the three files that were written together."
+    )

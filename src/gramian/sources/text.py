@@ -1,0 +1,566 @@
+"""The columns of text tables, by pyarrow, a piece of the file at a time.
+
+pyarrow reads a piece with all cores; the numbers go into one array, so that the whole takes little more memory than
+they do. A piece ends with a line, and never within quotes.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gramian.sources.extras import load_pyarrow
+
+__all__ = [
+    "MISSING",
+    "Columns",
+    "Dialect",
+    "check_lines",
+    "detect",
+    "line_of_row",
+    "opened",
+    "read_columns",
+    "read_verbatim",
+    "refuse_undecodable",
+    "sniff",
+    "tidied",
+]
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?", ".")
+NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?)", re.IGNORECASE)
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+YEAR = re.compile(r"[12]\d{3}")
+DELIMITERS = ("\t", ";", "|", ",", " ")  # where two do equally well, the earlier
+SPELLED = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
+ROW_NAMES = "row names"
+
+Rows = list[list[str]]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is written.
+
+    Attributes
+    ----------
+    delimiter, decimal : str
+        What separates cells, and what marks decimals.
+    header : bool
+        Whether the first row holds names.
+    names : tuple of str
+        One for each column: those of the header, or x1, x2, ….
+    skip : int
+        Lines before the first row of data.
+    row_names : bool
+        Whether the first column has no name in the header: it names the rows.
+    padded : bool
+        Whether blanks surround the cells.
+    doubtful : bool
+        Whether there are numbers like 1,234, which may be 1.234 or 1234.
+    longest : int
+        Characters of the longest line seen.
+    """
+
+    delimiter: str
+    decimal: str
+    header: bool
+    names: tuple[str, ...]
+    skip: int
+    row_names: bool
+    padded: bool
+    doubtful: bool
+    longest: int
+
+    def describe(self) -> str:
+        """Return what was detected, in words."""
+        mark = "decimal comma" if self.decimal == "," else "decimal point"
+        cells = f"delimiter {self.delimiter!r}" if len(self.names) > 1 else "one column"
+        return f"{cells}, {mark}, {'header row' if self.header else 'no header row'}"
+
+
+class _Parsed(NamedTuple):
+    """The beginning of a file, split at one delimiter."""
+
+    delimiter: str
+    rows: Rows
+    skip: int
+    score: float
+
+
+def detect(head: str, whole: bool, *, delimiter: str | None, decimal: str | None, header: bool | None) -> Dialect:
+    r"""Find out how a table is written that begins with ``head``; what is given is taken as given.
+
+    Examples
+    --------
+    >>> dialect = detect("a;b\n1,5;2\n", True, delimiter=None, decimal=None, header=None)
+    >>> dialect.describe(), dialect.names
+    ("delimiter ';', decimal comma, header row", ('a', 'b'))
+    """
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"decimal={decimal!r}: give '.' or ','.")
+    parsed = _split(head, whole, SPELLED.get(delimiter or "", delimiter))
+    first, rest = parsed.rows[0], parsed.rows[1:]
+    has_header = _has_header(first, rest) if header is None else header
+    body = rest if has_header else parsed.rows
+    short = has_header and _begin_with_names(body, len(first) + 1)
+    mark, doubtful = _decimal(body, parsed.delimiter, decimal)
+    names = _names(first, has_header, short)
+    return Dialect(
+        delimiter=parsed.delimiter,
+        decimal=mark,
+        header=has_header,
+        names=names,
+        skip=parsed.skip if has_header else 0,
+        row_names=has_header and len(names) > 1 and names[0] == ROW_NAMES and (short or not first[0].strip()),
+        padded=_is_padded(head, parsed.delimiter),
+        doubtful=doubtful,
+        longest=max(map(len, head.splitlines()), default=0),
+    )
+
+
+def _names(first: list[str], header: bool, short: bool) -> tuple[str, ...]:
+    if not header:
+        return tuple(f"x{j + 1}" for j in range(len(first)))
+    cells = [ROW_NAMES, *first] if short else list(first)
+    if not cells[0].strip():
+        cells[0] = ROW_NAMES if len(cells) > 1 else "x1"
+    return tuple(cell.strip() or f"x{j + 1}" for j, cell in enumerate(cells))
+
+
+def _split(head: str, whole: bool, delimiter: str | None) -> _Parsed:
+    if delimiter is not None and len(delimiter.encode()) != 1:
+        raise ValueError(f"delimiter={delimiter!r}: give one character, or one of {', '.join(SPELLED)}.")
+    tried = [_parse(head, whole, d) for d in ([delimiter] if delimiter else DELIMITERS)]
+    found = [parsed for parsed in tried if parsed is not None]
+    if not found:
+        raise ValueError("no row of cells in the beginning of the file.")
+    several = [p for p in found if len(p.rows[0]) > 1 and (p.delimiter != " " or p.score > 0.5)]
+    if delimiter is not None or not several:
+        return found[0] if delimiter else _one_column(found)
+    return max(several, key=lambda p: (p.score, -DELIMITERS.index(p.delimiter)))
+
+
+def _one_column(found: list[_Parsed]) -> _Parsed:
+    """Return the reading in which every row is one cell, where there is one: 1,5 below a single name is 1.5."""
+    single = [p for p in found if all(len(row) == 1 for row in p.rows)]
+    order = [*(p for p in single if p.delimiter == ","), *single, *(p for p in found if p.delimiter == ","), *found]
+    return order[0]
+
+
+def _parse(head: str, whole: bool, delimiter: str) -> _Parsed | None:
+    """Split the beginning of a file at a delimiter; None where that cannot be done."""
+    text = tidied(head.encode(), delimiter).decode() if delimiter == " " else head
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows: Rows = []
+    skip = 0
+    try:
+        for row in lines:
+            if row:
+                rows.append([cell.strip() for cell in row])
+                skip = skip or lines.line_num
+    except csv.Error:
+        return None
+    if not whole and len(rows) > 1:
+        rows.pop()  # it may be cut
+    return _Parsed(delimiter, rows, skip, _score(rows)) if rows else None
+
+
+def _score(rows: Rows) -> float:
+    """How well a delimiter does: rows as long as the first (or longer by a row name), cells that are numbers."""
+    width, body = len(rows[0]), rows[1:] or rows
+    agree = max(sum(len(row) == w for row in body) for w in (width, width + 1)) / len(body)
+    cells = [cell for row in body for cell in row]
+    return agree * (0.6 + sum(map(_recognised, cells)) / max(1, len(cells)))
+
+
+def _recognised(cell: str) -> bool:
+    return cell in MISSING or NUMBER.fullmatch(cell) is not None
+
+
+def _has_header(first: list[str], rest: Rows) -> bool:
+    """Whether the first row is names: text above numbers, text above text only, or numbers that count columns."""
+    columns = range(len(first))
+    shift = 1 if _begin_with_names(rest, len(first) + 1) else 0
+    body = [row for row in rest if len(row) == len(first) + shift]
+    numeric = [_mostly(_recognised, [row[j + shift] for row in body if row[j + shift] not in MISSING]) for j in columns]
+    text = [not _recognised(cell) for cell in first]
+    if any(t and n for t, n in zip(text, numeric, strict=True)):
+        return True
+    if _numbers_are_names(first, [row[shift:] for row in body]):
+        return True
+    if all(_recognised(cell) for cell in first):
+        return False
+    return shift == 1 or not any(n and cell not in MISSING for n, cell in zip(numeric, first, strict=True))
+
+
+def _begin_with_names(rows: Rows, width: int) -> bool:
+    """Whether rows are one cell longer than the header because each begins with a name or its number, as R's do."""
+    if len(rows) < 2 or width < 3 or any(len(row) != width for row in rows):
+        return False
+    first = [row[0] for row in rows]
+    counted = first == [str(i + 1) for i in range(len(first))]
+    return counted or (len(set(first)) == len(first) and not any(map(_recognised, first)))
+
+
+def _mostly(test: Callable[[str], bool], cells: list[str]) -> bool:
+    return bool(cells) and 2 * sum(map(test, cells)) > len(cells)
+
+
+def _numbers_are_names(first: list[str], body: Rows) -> bool:
+    """Whether numbers in the first row name columns: 0, 1, 2, … above decimals, or years above what are none."""
+    at = [j for j, cell in enumerate(first) if NUMBER.fullmatch(cell)]
+    cells, below = [first[j] for j in at], [[row[j] for j in at] for row in body]
+    if len(cells) > 1 and cells == [str(j) for j in range(len(cells))]:
+        return any("." in cell or "," in cell for row in below for cell in row)
+    return bool(below) and _years(cells) and not any(map(_years, below))
+
+
+def _years(cells: list[str]) -> bool:
+    """Whether cells are years in equal steps; two are, where one follows the other."""
+    if len(cells) < 2 or not all(YEAR.fullmatch(cell) for cell in cells):
+        return False
+    steps = {int(b) - int(a) for a, b in pairwise(cells)}
+    return len(steps) == 1 and (steps == {1} or (len(cells) > 2 and min(steps) > 0))
+
+
+def _decimal(body: Rows, delimiter: str, given: str | None) -> tuple[str, bool]:
+    """Return the decimal mark, and whether commas might as well group thousands."""
+    if given is not None:
+        return given, False
+    numbers = [cell for row in body for cell in row if NUMBER.fullmatch(cell)]
+    commas = [cell for cell in numbers if "," in cell]
+    if not commas or any("." in cell for cell in numbers):
+        return ".", False
+    # Tables are separated by semicolons because the comma is taken.
+    sure = delimiter == ";" or any(not THOUSANDS.fullmatch(cell) for cell in commas)
+    return ("," if sure else "."), not sure
+
+
+def _is_padded(head: str, delimiter: str) -> bool:
+    if delimiter == " ":
+        return "  " in head or any(line != line.strip(" ") for line in head.splitlines())
+    return f" {delimiter}" in head or f"{delimiter} " in head
+
+
+def tidied(data: bytes, delimiter: str) -> bytes:
+    r"""Return a text table without the blanks around its cells; what is quoted, and the lines, stay as they are.
+
+    Examples
+    --------
+    >>> tidied(b' 1   2 "a  b" \n', " "), tidied(b'1, NA ,"a , b"\n', ",")
+    (b'1 2 "a  b"\n', b'1,NA,"a , b"\n')
+    """
+    mark = re.escape(delimiter.encode())
+    blank = rb" +" if delimiter == " " else rb" *" + mark + rb" *"
+    pattern = re.compile(rb'("(?:[^"]|"")*")|(^ +| +(?=\r?$))|' + blank, re.MULTILINE)
+    return pattern.sub(lambda m: m[1] or (b"" if m[2] is not None else delimiter.encode()), data)
+
+
+HEAD = 2**16
+CHUNK = 2**22
+LONGEST = 2**30  # characters in a cell, for Python's reader
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a text file, compressed by gzip or not."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def sniff(path: Path, *, delimiter: str | None, decimal: str | None, header: bool | None) -> Dialect:
+    """Find out how a text table is written from its first 64 KiB, or more where two lines take more."""
+    with opened(path) as file:
+        head = file.read(HEAD)
+        while head.strip().count(b"\n") < 2 and (more := file.read(len(head) or 1)):
+            head += more
+        whole = not file.read(1)
+    _refuse_other_encodings(head)
+    text = codecs.getincrementaldecoder("utf-8-sig")(errors="replace").decode(head, whole)
+    if not text.strip():
+        raise ValueError("the file holds nothing but blank lines.")
+    if "�" in text:
+        refuse_undecodable(path)
+    dialect = detect(text, whole, delimiter=delimiter, decimal=decimal, header=header)
+    if dialect.header and whole and dialect.skip >= len(text.rstrip().splitlines()):
+        raise ValueError(f"a header row ({', '.join(dialect.names[:5])}) and no rows of data.")
+    return dialect
+
+
+def _refuse_other_encodings(head: bytes) -> None:
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ValueError("the text is UTF-16 (it begins with its mark). Save it as UTF-8.")
+
+
+def refuse_undecodable(path: Path) -> None:
+    """Raise an error that names the first byte that is not UTF-8, if there is one."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    at, line, pending = 0, 1, 0
+    with opened(path) as file:
+        while True:
+            data = file.read(CHUNK)
+            try:
+                decoder.decode(data, not data)
+            except UnicodeDecodeError as error:
+                bad, line = error.object[error.start], line + error.object[: error.start].count(b"\n")
+                raise ValueError(
+                    f"line {line}: byte 0x{bad:02x} at position {at - pending + error.start} is not UTF-8. Save the "
+                    "file as UTF-8."
+                ) from error
+            if not data:
+                return
+            pending = len(decoder.getstate()[0])
+            at, line = at + len(data), line + data.count(b"\n")
+
+
+def numbered_rows(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of data with the line in which each begins, by Python's own reader."""
+    with opened(path) as file:
+        raw: IO[bytes] = io.BytesIO(tidied(file.read(), dialect.delimiter)) if dialect.padded else file
+        text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
+        before = csv.field_size_limit(LONGEST)
+        try:
+            reader = csv.reader(text, delimiter=dialect.delimiter, strict=True)
+            yield from _numbered(reader, dialect.skip)
+        finally:
+            csv.field_size_limit(before)
+
+
+def _numbered(reader: Any, skip: int) -> Iterator[tuple[int, list[str]]]:
+    line = 1
+    try:
+        for row in reader:
+            if row and reader.line_num > skip:
+                yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f'line {line}: a quote (") opens here that is not closed where the cell ends ({error}). Close it, or '
+            'write it as "" within quotes.'
+        ) from error
+
+
+def check_lines(path: Path, dialect: Dialect) -> None:
+    """Raise an error that names the first line that cannot be part of the table, if there is one."""
+    refuse_undecodable(path)
+    expected = len(dialect.names)
+    for line, row in numbered_rows(path, dialect):
+        if len(row) != expected:
+            source = "header has" if dialect.header else "first row has"
+            raise ValueError(
+                f"line {line}: {len(row)} cells where the {source} {expected} (delimiter {dialect.delimiter!r}). Mend "
+                "the line, or say which delimiter= separates the cells."
+            )
+
+
+def line_of_row(path: Path, dialect: Dialect, row: int) -> int:
+    """Return the line in which a row of data (counted from 0) begins."""
+    for i, (line, _) in enumerate(numbered_rows(path, dialect)):
+        if i == row:
+            return line
+    raise IndexError(row)
+
+
+PIECE = 2**25
+BLOCK = 2**20  # what one core parses at a time
+
+
+class _OtherwiseError(Exception):
+    """The pieces do not fit together; the file must be read whole."""
+
+
+@dataclass
+class Columns:
+    """What was read: columns of numbers as one array, the others as pyarrow's.
+
+    Attributes
+    ----------
+    numeric : list of int
+        The columns of ``values``, by their numbers in the file.
+    values : ndarray
+        Their numbers, NaN where missing; more rows than ``rows`` while it is being filled.
+    others : dict of int to list of arrays
+        Columns that are not numbers, in chunks.
+    rows : int
+        How many were read.
+    quotes, lines : int
+        How many there are in the file.
+    """
+
+    numeric: list[int]
+    values: npt.NDArray[np.float64]
+    others: dict[int, list[Any]] = field(default_factory=dict)
+    rows: int = 0
+    quotes: int = 0
+    lines: int = 0
+
+    def append(self, table: Any, expected: int) -> None:
+        """Add the rows of a pyarrow table, of ``expected`` in all."""
+        n = table.num_rows
+        if self.rows + n > len(self.values):
+            grown = np.empty((max(expected, self.rows + n), len(self.numeric)))
+            grown[: self.rows] = self.values[: self.rows]
+            self.values = grown
+        for i, j in enumerate(self.numeric):
+            at = self.rows
+            for chunk in table.column(str(j)).chunks:
+                self.values[at : at + len(chunk), i] = _floats(chunk)
+                at += len(chunk)
+        for j, chunks in self.others.items():
+            chunks.extend(table.column(str(j)).chunks)
+        self.rows += n
+
+
+def _floats(chunk: Any) -> npt.NDArray[np.float64]:
+    pa = load_pyarrow()
+    found: npt.NDArray[np.float64] = chunk.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> Columns:
+    """Read columns of a text table; numbers, truth values and dates are recognised.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    dialect : Dialect
+        How it is written.
+    columns : list of int
+        Which columns, counted from 0.
+    """
+    pa = load_pyarrow()
+    try:
+        try:
+            found = _in_pieces(pa, path, dialect, columns)
+        except _OtherwiseError:
+            found = _whole(pa, path, dialect, columns)
+    except (pa.ArrowInvalid, OSError, EOFError) as error:
+        check_lines(path, dialect)
+        raise ValueError(f"cannot be read as a table: {error}") from error
+    if any(pa.types.is_binary(chunks[0].type) for chunks in found.others.values() if chunks):
+        refuse_undecodable(path)
+    if found.quotes and found.lines != dialect.skip + found.rows:  # quotes have joined lines, rightly or not
+        check_lines(path, dialect)
+    return found
+
+
+def read_verbatim(path: Path, dialect: Dialect, column: int) -> list[str]:
+    """Read one column as it is written, 'NA' and leading zeros included."""
+    pa = load_pyarrow()
+    with opened(path) as file:
+        data = file.read() if not dialect.padded else tidied(file.read(), dialect.delimiter)
+    try:
+        table = _parse_text_files(
+            pa, data, dialect, [column], {str(column): pa.string()}, skip=dialect.skip, verbatim=True
+        )
+    except pa.ArrowInvalid as error:
+        check_lines(path, dialect)
+        raise ValueError(f"cannot be read as a table: {error}") from error
+    texts: list[str] = table.column(0).to_pylist()
+    return texts
+
+
+def _in_pieces(pa: Any, path: Path, dialect: Dialect, columns: list[int]) -> Columns:
+    size, seen, skip = path.stat().st_size, 0, dialect.skip
+    found: Columns | None = None
+    types: dict[str, Any] = {}
+    for piece, quotes in _pieces(path):
+        try:
+            table = _parse_text_files(pa, _tidy(piece, dialect), dialect, columns, types, skip=skip)
+        except pa.ArrowInvalid as error:
+            raise _OtherwiseError from error
+        if found is None:
+            found, types = _begun(pa, table, columns)
+        seen, skip = seen + len(piece), 0
+        expected = int((found.rows + table.num_rows) * max(1.0, size / seen) * 1.02) if size > seen else 0
+        found.append(table, expected)
+        found.quotes, found.lines = found.quotes + quotes, found.lines + piece.count(b"\n")
+        found.lines += not piece.endswith(b"\n")
+    if found is None:
+        raise _OtherwiseError
+    return found
+
+
+def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:
+    """Yield pieces that end with lines, and how many quotes each has; none can be made where quotes are open."""
+    with opened(path) as file:
+        rest = b""
+        while data := file.read(PIECE):
+            rest += data
+            cut = rest.rfind(b"\n") + 1
+            if cut:
+                piece, rest = rest[:cut], rest[cut:]
+                quotes = piece.count(b'"')
+                if quotes % 2:
+                    raise _OtherwiseError
+                yield piece, quotes
+        if rest:
+            yield rest, rest.count(b'"')
+
+
+def _begun(pa: Any, table: Any, columns: list[int]) -> tuple[Columns, dict[str, Any]]:
+    """Return an empty store for columns as the first piece has them, and their types for the pieces that follow."""
+    kinds = {j: table.column(str(j)).type for j in columns}
+    numeric = [j for j in columns if _is_number(pa, kinds[j])]
+    found = Columns(numeric, np.empty((0, len(numeric))), {j: [] for j in sorted({*columns} - {*numeric})})
+    plain = {j for j in numeric if not pa.types.is_boolean(kinds[j])}
+    return found, {str(j): pa.float64() if j in plain else kinds[j] for j in columns}
+
+
+def _is_number(pa: Any, kind: Any) -> bool:
+    t = pa.types
+    return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_null(kind))
+
+
+def _whole(pa: Any, path: Path, dialect: Dialect, columns: list[int]) -> Columns:
+    """Read the file at once, so that what is in its last line can change what a column is."""
+    with opened(path) as file:
+        data = file.read()
+    table = _parse_text_files(pa, _tidy(data, dialect), dialect, columns, {}, skip=dialect.skip)
+    found, _ = _begun(pa, table, columns)
+    found.append(table, table.num_rows)
+    found.quotes, found.lines = data.count(b'"'), data.count(b"\n") + (not data.endswith(b"\n"))
+    return found
+
+
+def _tidy(data: bytes, dialect: Dialect) -> bytes:
+    return tidied(data, dialect.delimiter) if dialect.padded else data
+
+
+def _parse_text_files(
+    pa: Any,
+    data: bytes,
+    dialect: Dialect,
+    columns: list[int],
+    types: dict[str, Any],
+    *,
+    skip: int,
+    verbatim: bool = False,
+) -> Any:
+    """Return columns of a text as a pyarrow table; they are called by their numbers, for names may be double."""
+    names = [str(j) for j in range(len(dialect.names))]
+    size = max(BLOCK, 8 * dialect.longest)
+    return pa.csv.read_csv(
+        pa.BufferReader(data),
+        pa.csv.ReadOptions(column_names=names, skip_rows=skip, block_size=size, encoding="utf8"),
+        pa.csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+        pa.csv.ConvertOptions(
+            include_columns=[str(j) for j in columns],
+            column_types=types,
+            null_values=[] if verbatim else list(MISSING),
+            strings_can_be_null=not verbatim,
+            decimal_point=dialect.decimal,
+        ),
+    )

@@ -1,0 +1,94 @@
+"""Zarr arrays, in a folder or a zip file, of format 2 or 3, by zarr."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gramian.sources.base import Source
+from gramian.sources.extras import load_zarr
+from gramian.sources.hdf5 import SlicedSource, choose, loaded
+
+__all__ = ["ZarrSource", "is_zarr", "open_zarr"]
+
+MARKS = ("zarr.json", ".zarray", ".zgroup")
+WHOLE = "the array"  # what an array is called that is the whole store
+
+
+def is_zarr(path: Path) -> bool:
+    """Whether a folder or zip file holds a Zarr array or group."""
+    if path.is_dir():
+        return any((path / mark).exists() for mark in MARKS)
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as file:
+        return any(mark in file.namelist() for mark in MARKS)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open what is in the folder or zip file: an array or a group."""
+    zarr = load_zarr()
+    store = zarr.storage.LocalStore(path, read_only=True) if path.is_dir() else zarr.storage.ZipStore(path, mode="r")
+    try:
+        yield zarr.open(store, mode="r")
+    finally:
+        store.close()
+
+
+class ZarrSource(SlicedSource):
+    """A two-dimensional Zarr array."""
+
+    @contextmanager
+    def array(self) -> Iterator[Any]:
+        """Open the array."""
+        with _opened(self.path) as root:
+            yield root if self.dataset == WHOLE else root[self.dataset]
+
+
+def open_zarr(path: Path, dataset: str | None = None) -> Source:
+    """Open a Zarr array, in memory where it is small.
+
+    Parameters
+    ----------
+    path : Path
+        A folder or a zip file, of Zarr format 2 or 3.
+    dataset : str, optional
+        Which array, where the store is a group of more than one.
+
+    Examples
+    --------
+    >>> import tempfile, zarr, numpy as np, gramian
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = zarr.save_array(f"{folder}/x.zarr", np.eye(3))
+    ...     gramian.open(f"{folder}/x.zarr")
+    DenseSource(3 x 3, float64)
+    """
+    if not is_zarr(path):
+        raise ValueError(f"{path}: no Zarr array or group is in it (none of {', '.join(MARKS)}).")
+    with _opened(path) as root:
+        name = choose(_tables(root), dataset, "array")
+        array = root if name == WHOLE else root[name]
+        shape = (int(array.shape[0]), int(array.shape[1]))
+        source = ZarrSource(path, name, shape, np.dtype(array.dtype), int(array.chunks[0]))
+    return loaded(source)
+
+
+def _tables(root: Any) -> dict[str, str]:
+    """Return the arrays of two dimensions and real numbers, with their shapes."""
+    items = [(WHOLE, root)] if hasattr(root, "shape") else [(path.strip("/"), item) for path, item in _members(root)]
+    return {
+        name: f"{item.shape[0]} x {item.shape[1]}, {item.dtype}"
+        for name, item in items
+        if len(item.shape) == 2 and np.dtype(item.dtype).kind in "fiub"
+    }
+
+
+def _members(group: Any) -> list[tuple[str, Any]]:
+    """Return the arrays of a group and of the groups in it."""
+    return [(name, item) for name, item in group.members(max_depth=None) if hasattr(item, "shape")]

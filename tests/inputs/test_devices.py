@@ -1,0 +1,284 @@
+"""Where an estimator's numbers live: at home after a fit elsewhere, in NumPy for methods that work there."""
+
+import copy
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+
+import gramian
+from gramian import PCA, GaussianMixture, KernelPCA, KernelRidge, KernelRidgeClassifier, Ridge, RidgeCV
+from gramian.inputs.devices import Home, at_home, bring_home, home_of, hosted, in_numpy, placed, sent, settle
+from gramian.pca.model import ground
+from gramian.results import Certificate
+from gramian.sources import DenseSource, TensorSource
+
+torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
+
+from pretend import CARD, Card, card
+
+CPU = torch.device("cpu")
+TENSORS = Home(CPU)
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A result with two arrays, a word and a list."""
+
+    left: Any
+    right: Any
+    word: str = "kept"
+    parts: Any = ()
+
+
+class Doubler(BaseEstimator):
+    """Works in NumPy and knows nothing of torch but where its input was."""
+
+    def __init__(self, factor: float = 2.0, device: Any = None) -> None:
+        self.factor = factor
+        self.device = device
+
+    def fit(self, X: Any) -> "Doubler":
+        """Remember the column sums."""
+        values = X.numpy() if isinstance(X, torch.Tensor) else np.asarray(X)
+        self.sums_ = values.sum(axis=0)
+        self.counts_ = np.arange(3)
+        self.names_ = np.array(["a", "b"], dtype=object)
+        self.seen_ = np.array([True, False])
+        self._private = np.ones(2)
+        settle(self, home_of(X))
+        return self
+
+    @at_home
+    def twice(self, X: Any, more: float = 0.0) -> Any:
+        """Twice the sums, as many times as there are rows."""
+        assert isinstance(self.sums_, np.ndarray)
+        return Pair(self.factor * self.sums_, np.full(len(X), more))
+
+
+def test_home_of_everything(tmp_path: Any) -> None:
+    X = np.ones((3, 2))
+    np.save(tmp_path / "x.npy", X)
+    for data in (
+        X,
+        [[1.0]],
+        sp.csr_array(X),
+        gramian.open(X),
+        tmp_path / "x.npy",
+        gramian.open(tmp_path / "x.npy"),
+        None,
+    ):
+        assert home_of(data) == Home(None)
+    tensor = torch.ones(3, 2)
+    assert home_of(tensor) == home_of(gramian.open(tensor)) == TENSORS
+    with card() as device:
+        assert home_of(tensor.to(device)) == Home(CARD)
+
+
+@pytest.mark.parametrize("home", [Home(None), TENSORS, Home(CARD)], ids=["numpy", "cpu", "card"])
+def test_results_are_sent_home(home: Home) -> None:
+    kind = {None: np.ndarray, CPU: torch.Tensor, CARD: Card}[home.device]
+    with card() as device:
+        for array in (np.arange(3.0), torch.arange(3.0), torch.arange(3.0).to(device)):
+            got = sent(array, home)
+            assert type(got) is kind
+            assert np.array_equal(np.asarray(got.cpu() if kind is Card else got), [0.0, 1.0, 2.0])
+        both = sent((np.ones(2), [torch.ones(1), "word"], 3), home)
+        assert type(both) is tuple
+        assert (type(both[0]), type(both[1][0]), both[1][1], both[2]) == (kind, kind, "word", 3)
+        pair = sent(Pair(np.ones(2), torch.ones(1), parts=[1, "two"]), home)
+        assert (type(pair.left), type(pair.right), pair.word, pair.parts) == (kind, kind, "kept", [1, "two"])
+    for other in (None, "word", 1.5, np.array(["a"], dtype=object), Pair):
+        assert sent(other, home) is other
+
+
+def test_what_is_at_home_is_not_touched() -> None:
+    array, tensor, pair = np.ones(2), torch.ones(2), Pair(np.ones(1), 2, parts=["a"])
+    assert sent(array, Home(None)) is array
+    assert sent(tensor, TENSORS) is tensor
+    assert sent(pair, Home(None)) is pair
+
+
+def test_settle_and_hosted() -> None:
+    X = np.arange(6.0).reshape(3, 2)
+    plain = Doubler().fit(X)
+    assert hosted(plain) is plain
+    model = Doubler().fit(torch.from_numpy(X))
+    assert isinstance(model.sums_, torch.Tensor)
+    assert isinstance(model.counts_, torch.Tensor)
+    assert model.names_.dtype == object  # words, masks and private arrays stay NumPy's
+    assert isinstance(model.seen_, np.ndarray)
+    assert isinstance(model._private, np.ndarray)
+    twin = hosted(model)
+    assert isinstance(twin.sums_, np.ndarray)
+    assert isinstance(model.sums_, torch.Tensor)
+    assert hosted(twin) is twin
+    model.fit(X)
+    assert hosted(model) is model
+    assert isinstance(model.sums_, np.ndarray)
+
+
+def test_an_attribute_that_was_replaced_counts() -> None:
+    model = Doubler().fit(torch.ones(3, 2))
+    model.sums_ = torch.tensor([7.0, 7.0])
+    np.testing.assert_array_equal(hosted(model).sums_, [7.0, 7.0])
+    del model.counts_
+    assert not hasattr(hosted(model), "counts_")
+
+
+def test_methods_answer_where_their_input_is() -> None:
+    model = Doubler(3.0).fit(torch.ones(4, 2))
+    for X, kind in ((np.ones((5, 2)), np.ndarray), (torch.ones(5, 2), torch.Tensor)):
+        got = model.twice(X, more=0.5)
+        assert type(got.left) is type(got.right) is kind
+        np.testing.assert_array_equal(np.asarray(got.left), [12.0, 12.0])
+    assert Doubler.twice.__doc__ == "Twice the sums, as many times as there are rows."
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))], ids=["copy", "pickle"])
+def test_copies_of_a_model_fitted_to_tensors(copied: Any) -> None:
+    model = copied(Doubler(device=CPU).fit(torch.ones(4, 2)))
+    assert isinstance(model.sums_, torch.Tensor)
+    np.testing.assert_array_equal(hosted(model).sums_, [4.0, 4.0])
+    assert model.get_params() == {"factor": 2.0, "device": CPU}
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    pca = copied(PCA(2, device=CPU).fit(torch.from_numpy(X)))
+    np.testing.assert_allclose(pca.transform(torch.from_numpy(X)).numpy(), PCA(2).fit_transform(X), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "model", [PCA(2, device=CPU), Ridge(device="cpu"), RidgeCV(device="auto"), Doubler(device=CPU)]
+)
+def test_clones_know_their_device(model: Any) -> None:
+    again = clone(model)
+    assert again.device == model.device
+    assert again.get_params() == model.get_params()
+
+
+def test_device_is_the_last_parameter() -> None:
+    for cls in (PCA, Ridge, RidgeCV):
+        assert list(cls.__init__.__annotations__)[-2:] == ["device", "return"]
+        assert cls().device is None
+
+
+def test_placed() -> None:
+    X = np.arange(6.0).reshape(3, 2)
+    array, tensor, sparse = gramian.open(X), gramian.open(torch.from_numpy(X)), gramian.open(sp.csr_array(X))
+    for source in (array, tensor, sparse):
+        assert placed(source, None) is source
+    assert placed(array, "cpu") is array
+    assert isinstance(placed(tensor, "cpu"), DenseSource)
+    assert placed(tensor, CPU) is tensor
+    assert isinstance(placed(array, CPU), TensorSource)
+    with card() as device:
+        for name in ("cuda", "auto", device):
+            assert placed(array, name).device == device
+        assert placed(sparse, "auto") is sparse
+        with pytest.raises(ValueError, match="Sparse data are fitted on the CPU"):
+            placed(sparse, "cuda")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
+def test_auto_without_a_card_is_the_cpu() -> None:
+    source = gramian.open(np.ones((3, 2)))
+    assert placed(source, "auto") is source
+    with pytest.raises(ValueError, match=r"device 'cuda' cannot be used: .* Use 'cpu', or 'auto'"):
+        placed(source, "cuda")
+
+
+def test_bring_home_moves_the_attributes_named() -> None:
+    model = Doubler()
+    model.a_, model.b_, model.c_ = np.ones(2), torch.ones(2), Pair(np.ones(1), 0)
+    bring_home(model, TENSORS, ("a_", "c_", "missing_"))
+    assert isinstance(model.a_, torch.Tensor)
+    assert isinstance(model.c_.left, np.ndarray)
+    bring_home(model, Home(None), ("a_", "b_"))
+    assert isinstance(model.a_, np.ndarray)
+    assert isinstance(model.b_, np.ndarray)
+
+
+def test_what_is_on_a_card_is_grounded() -> None:
+    model = Doubler()
+    with card() as device:
+        model.a_ = there = torch.ones(2).to(device)
+        assert type(ground(there)) is type(ground(model).a_) is np.ndarray
+        assert isinstance(ground(gramian.open(torch.ones(2, 2).to(device))), DenseSource)
+        assert model.a_ is there
+    here = torch.ones(2)  # which NumPy can read where it is
+    model.a_ = here
+    assert ground(here) is here
+    assert ground(model) is model
+    assert ground("word") == "word"
+
+
+def test_models_in_numpy() -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    plain, fitted = KernelRidge().fit(X, X[:, 0]), KernelRidge().fit(torch.from_numpy(X), X[:, 0])
+    assert in_numpy(plain) is plain
+    np.testing.assert_array_equal(in_numpy(fitted).dual_coef_, plain.dual_coef_)
+    assert isinstance(in_numpy(PCA(2).fit(torch.from_numpy(X))).components_, np.ndarray)
+    assert isinstance(fitted.dual_coef_, torch.Tensor)
+    assert in_numpy((1, 2)) == (1, 2)
+
+
+def test_what_a_model_keeps_for_later_is_kept_for_tensors_too() -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    model = KernelRidge(kernel="rbf").fit(torch.from_numpy(X), X[:, 0])
+    first = model.predict(torch.from_numpy(X), return_std=True)[1]
+    (kept,) = model._posteriors.values()
+    assert torch.equal(model.predict(torch.from_numpy(X), return_std=True)[1], first)
+    assert model._posteriors[float(model._lam[0])] is kept
+
+
+@pytest.mark.parametrize("place", [CPU, CARD], ids=["cpu", "card"])
+def test_rows_that_are_drawn_and_filled_in_are_where_the_fit_and_the_rows_are(place: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 3)) * [3, 2, 1], rng.standard_normal(30)
+    gaps = np.where(np.eye(30, 3) > 0, np.nan, X)
+    pca, ridge = PCA(2).fit(X), Ridge().fit(X, y)
+    with card():
+        there = torch.from_numpy(X).to(place)
+        mine, mine_too = PCA(2).fit(there), Ridge().fit(there, y)
+        filled = mine.impute(torch.from_numpy(gaps).to(place))
+        latent = mine.latent(torch.from_numpy(gaps).to(place))
+        found = (filled, mine.sample(3, 0), latent.mean, mine_too.coef_covariance())
+        assert all(isinstance(x, torch.Tensor) and x.device == place for x in found)
+        found = [x.cpu().numpy() for x in found]
+    known = (pca.impute(gaps), pca.sample(3, 0), pca.latent(gaps).mean, ridge.coef_covariance())
+    for got, wanted in zip(found, known, strict=True):
+        np.testing.assert_allclose(got, wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda device: PCA(2, device=device),
+        lambda device: KernelPCA(2, kernel="rbf", fit_inverse_transform=True, device=device),
+        lambda device: Ridge(device=device),
+        lambda device: RidgeCV(device=device),
+        lambda device: KernelRidge(kernel="rbf", device=device),
+        lambda device: KernelRidge(kernel="rbf", solver="inducing", n_centres=9, device=device),
+        lambda device: KernelRidgeClassifier(gamma=[0.1, 1.0], device=device),
+        lambda device: GaussianMixture(2, random_state=0, device=device),
+    ],
+)
+def test_a_card_leaves_no_tensor_behind_in_a_fit_to_numpy(make: Any) -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 3)), np.arange(40) % 2
+    here = make(None).fit(X, y)
+    with card():
+        there = make("cuda").fit(X, y)
+    query = "transform" if hasattr(here, "transform") else "predict"
+    moved = pickle.loads(pickle.dumps(there)).set_params(device=None)  # where no card is
+    np.testing.assert_allclose(getattr(moved, query)(X), getattr(here, query)(X), atol=1e-6)
+
+
+def test_certificates_are_numpy_everywhere() -> None:
+    for X in (np.random.default_rng(0).standard_normal((20, 3)), torch.ones(20, 3).cumsum(0) ** torch.arange(1, 4)):
+        found = PCA(2).fit(X).certificate_
+        assert isinstance(found, Certificate)
+        assert type(found.values) is type(found.residuals) is np.ndarray

@@ -1,0 +1,86 @@
+"""Least squares, λ = 0, on the reference data of NIST: how many digits of the certified coefficients are right."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gramian.ridge.estimator import Ridge
+
+DATA = json.loads((Path(__file__).parents[1] / "data" / "nist_strd.json").read_text("utf-8"))
+NAMES = ("norris", "longley", "wampler1", "wampler2", "filip")
+
+
+def powers(x, degree):
+    return np.column_stack([np.asarray(x, dtype=np.float64) ** k for k in range(1, degree + 1)])
+
+
+def dataset(name):
+    """X, y and the certified coefficients, the intercept first."""
+    if name.startswith("wampler"):
+        step, x = {"wampler1": Fraction(1), "wampler2": Fraction(1, 10)}[name], range(21)
+        y = [float(sum((step * i) ** k for k in range(6))) for i in x]
+        return powers(x, 5), np.array(y), np.array([float(step**k) for k in range(6)])
+    entry = DATA[name]
+    X = powers(entry["x"], 10 if name == "filip" else 1) if name != "longley" else np.array(entry["x"], dtype=float)
+    return X, np.array(entry["y"], dtype=float), np.array(entry["certified"])
+
+
+def digits(found, certified):
+    """The log relative error of the worst coefficient."""
+    worst = np.max(np.abs(found - certified) / np.abs(certified))
+    return 16.0 if worst == 0 else -np.log10(worst)
+
+
+def exact_least_squares(X, y):
+    """Normal equations in rational numbers: no rounding at all."""
+    rows = [[Fraction(1), *row] for row in X]
+    p = len(rows[0])
+    M = [
+        [sum(r[i] * r[j] for r in rows) for j in range(p)] + [sum(r[i] * t for r, t in zip(rows, y, strict=True))]
+        for i in range(p)
+    ]
+    for i in range(p):  # positive definite: no pivoting needed
+        M[i] = [v / M[i][i] for v in M[i]]
+        M = [row if k == i else [a - row[i] * b for a, b in zip(row, M[i], strict=True)] for k, row in enumerate(M)]
+    return [row[-1] for row in M]
+
+
+@pytest.mark.parametrize("name", ["norris", "longley", "filip"])
+def test_the_data_are_those_that_were_certified(name):
+    """The decimals as printed give the certified coefficients to all their digits, and the residual sum of squares."""
+    entry, degree = DATA[name], 10 if name == "filip" else 1
+    decimals = [[Fraction(str(v)) for v in np.atleast_1d(np.array(x, dtype=object))] for x in entry["x"]]
+    X = decimals if name == "longley" else [[x**k for k in range(1, degree + 1)] for (x,) in decimals]
+    y = [Fraction(str(v)) for v in entry["y"]]
+    beta = exact_least_squares(X, y)
+    assert digits(np.array([float(b) for b in beta]), np.array(entry["certified"])) > 14
+    rss = sum(
+        (t - beta[0] - sum(b * v for b, v in zip(beta[1:], r, strict=True))) ** 2 for r, t in zip(X, y, strict=True)
+    )
+    assert float(rss) == pytest.approx(entry["rss"], rel=1e-14)
+
+
+@pytest.mark.parametrize(("name", "expected"), [(name, 7 if name == "filip" else 9) for name in NAMES])
+def test_least_squares_has_the_certified_digits(name, expected):
+    X, y, certified = dataset(name)
+    model = Ridge(alpha=0.0).fit(X, y)
+    assert digits(np.append(model.intercept_, model.coef_), certified) >= expected
+
+
+@pytest.mark.parametrize(("name", "expected"), [("norris", 9), ("longley", 9), ("wampler1", 9), ("wampler2", 9)])
+def test_so_it_has_with_the_constant_as_a_column(name, expected):
+    X, y, certified = dataset(name)
+    model = Ridge(alpha=0.0, fit_intercept=False).fit(np.column_stack([np.ones(len(X)), X]), y)
+    assert digits(model.coef_, certified) >= expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_residual_sum_of_squares_is_the_certified_one(name):
+    X, y, _ = dataset(name)
+    rss = float(np.sum((y - Ridge(alpha=0.0).fit(X, y).predict(X)) ** 2))
+    certified = DATA[name]["rss"] if name in DATA else 0.0
+    # terms of the polynomial of degree 10 are millions of times their sum: seven digits go in adding them up
+    assert rss == pytest.approx(certified, rel=1e-7 if name == "filip" else 1e-9, abs=1e-16 * float(y @ y))
