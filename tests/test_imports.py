@@ -25,8 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": set(),
     "sources": {"compute"},
     "operators": {"compute", "kernels", "sources"},
-    "spectral": {"operators.base", "results"},
-    "linear": {"operators.base", "results"},
+    "spectral": {"operators.base", "results", "compute.devices"},
+    "linear": {"operators.base", "results", "compute.devices"},
     "inputs": {"compute", "kernels", "results", "sources", "operators"},
 }
 MAY_IMPORT |= {method: {*CORE, *METHODS[:place]} for place, method in enumerate(METHODS)}
