@@ -164,7 +164,7 @@ def test_metadata_must_be_json(metadata, tmp_path):
 
 
 def test_places_that_cannot_be_written_to_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere"):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
         save(PCA(1).fit(X), tmp_path / "nowhere" / "m")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         save(PCA(1).fit(X), tmp_path)

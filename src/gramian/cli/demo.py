@@ -14,8 +14,9 @@ from rich.table import Table
 
 from gramian.cli.errors import DONE, UNMET, Invocation, write_errors
 from gramian.cli.options import command, option
-from gramian.cli.output import refuse_existing, staged, write_csv, write_json
+from gramian.cli.output import refuse_existing, write_csv, write_json
 from gramian.cli.story import PICTURES, STEPS, Drawn, Number, Story, gallery, tell
+from gramian.sources.writing import write_whole_folder
 
 __all__ = ["FILES", "demo"]
 
@@ -51,7 +52,7 @@ def demo(context: click.Context, /, out: Path, force: bool, quick: bool, debug: 
         invocation.debug = debug
     refuse_existing(out, FILES, force)
     console = Console(highlight=False)
-    with write_errors(out), staged(out) as folder:
+    with write_errors(out), write_whole_folder(out, overwrite=True) as folder:
         story = _told(console, folder, quick)
         _write(folder, story)
     console.print(_table(story.numbers))

@@ -23,7 +23,6 @@ from gramian.cli.output import (
     plain,
     refuse_existing,
     screen_table,
-    staged,
 )
 from gramian.cli.reading import input_name
 from gramian.cli.running import LOG, Run, running_options
@@ -32,6 +31,7 @@ from gramian.genetics.matching import AMBIGUOUS, BY
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import METHODS, Projection, project, write_projection
 from gramian.sources.plink import open_bed
+from gramian.sources.writing import write_whole_folder
 
 __all__ = ["genotype_project"]
 
@@ -254,7 +254,7 @@ def _hand_out(run: Run, output: ProjectionOutput, found: Projection, scale: str,
     if out is None or out.suffix.lower() in TABLES:
         hand_out(run, output, "project", _columns(found, facts["scale"]), facts)
         return
-    with run.step(f"Writing {out}"), write_errors(out), staged(out.parent) as folder:
+    with run.step(f"Writing {out}"), write_errors(out), write_whole_folder(out.parent, overwrite=True) as folder:
         write_projection(found, folder / out.name, scale=scale)
     if output.as_json:
         content = {"command": "project", **facts, "warnings": run.warnings, "out": click.format_filename(out)}

@@ -8,10 +8,8 @@ import math
 import os
 import shlex
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -41,6 +39,7 @@ from gramian.sources.extras import write_parquet
 from gramian.sources.tables import Table as InputTable
 from gramian.sources.tables import Table as TablePublishing
 from gramian.sources.tables import Table as TableRegression
+from gramian.sources.writing import write_whole_folder
 
 __all__ = [
     "PICTURES",
@@ -67,7 +66,6 @@ __all__ = [
     "refuse_existing",
     "row_keys",
     "screen_table",
-    "staged",
     "table_output_options",
     "told_of",
     "variance_table",
@@ -76,8 +74,6 @@ __all__ = [
     "write_json",
     "write_table",
 ]
-
-PREFIX = ".gramian-partial-"
 
 
 def refuse_existing(out: Path, names: Sequence[str], force: bool) -> None:
@@ -97,41 +93,6 @@ def _refuse_place(out: Path) -> None:
         raise click.UsageError(f"cannot write to {out}: {place} is a file; choose another --out")
     if not os.access(place, os.W_OK | os.X_OK):
         raise click.UsageError(f"cannot write to {out}: {place} is write-protected; choose another --out")
-
-
-@contextmanager
-def staged(out: Path) -> Iterator[Path]:
-    """Give a temporary folder whose files are renamed into ``out`` when the block ends well.
-
-    When it does not, on Ctrl-C too, nothing of it stays behind and ``out`` is as it was before.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     with staged(Path(place, "results")) as folder:
-    ...         _ = (folder / "a.txt").write_text("whole")
-    ...     [path.name for path in Path(place, "results").iterdir()]
-    ['a.txt']
-    """
-    made = _make_folders(out)
-    try:
-        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=out) as name:
-            yield Path(name)
-            for path in sorted(Path(name).iterdir()):
-                os.replace(path, out / path.name)
-    finally:
-        for folder in made:
-            with suppress(OSError):  # not empty: the files of a block that ended well
-                folder.rmdir()
-
-
-def _make_folders(out: Path) -> list[Path]:
-    """Create ``out`` and return the folders this took, innermost first."""
-    made = [folder for folder in (out, *out.parents) if not folder.exists()]
-    out.mkdir(parents=True, exist_ok=True)
-    return made
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -339,7 +300,11 @@ def table_output_options(function: Any) -> Any:
 def hand_out(run: Run, output: TableOutput, kind: str, columns: Columns, facts: dict[str, Any]) -> None:
     """Write the table, or print it; with --json a summary, which holds the table where it is not written."""
     if output.out is not None:
-        with run.step(f"Writing {output.out}"), write_errors(output.out), staged(output.out.parent) as folder:
+        with (
+            run.step(f"Writing {output.out}"),
+            write_errors(output.out),
+            write_whole_folder(output.out.parent, overwrite=True) as folder,
+        ):
             write_table(folder / output.out.name, columns)
     if output.as_json:
         place = {"out": None if output.out is None else click.format_filename(output.out)}
@@ -534,7 +499,11 @@ def publish(context: click.Context, run: Run, output: Output, facts: Any, result
     files: list[str] = []
     if output.out is not None:
         earlier = {path.name for path in output.out.glob("*")} if output.force else set()
-        with run.step(f"Writing to {output.out}"), write_errors(output.out), staged(output.out) as folder:
+        with (
+            run.step(f"Writing to {output.out}"),
+            write_errors(output.out),
+            write_whole_folder(output.out, overwrite=True) as folder,
+        ):
             _write(folder, context, run, output, facts, results)
             files = sorted(path.name for path in folder.iterdir())
         _tell_of_others(run, output, earlier - set(files), results)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.genotypes import pack
-from gramian.genetics.files import PREFIX, install, refuse_existing
 from gramian.sources.plink import Genotypes, Samples, Snps
+from gramian.sources.writing import refuse_existing, write_whole_folder
 
 __all__ = ["BedWriter", "write_bed"]
 
@@ -81,13 +80,13 @@ class BedWriter:
         self._paths = [self.path.with_suffix(suffix) for suffix in (*self._beside, ".bim", ".bed")]
         self._samples, self._overwrite = samples, overwrite
         self.n_snps = 0
-        refuse_existing(self._paths, overwrite)
+        refuse_existing(self._paths, overwrite=overwrite)
 
     def __enter__(self) -> BedWriter:
         with ExitStack() as stack:
-            place = tempfile.TemporaryDirectory(prefix=PREFIX, dir=self.path.parent)
-            self._folder = Path(stack.enter_context(place))
-            *texts, bim, bed = (self._folder / path.name for path in self._paths)
+            names = [path.name for path in self._paths]
+            folder = stack.enter_context(write_whole_folder(self.path.parent, names, overwrite=self._overwrite))
+            *texts, bim, bed = (folder / name for name in names)
             for path, text in zip(texts, self._beside.values(), strict=True):
                 path.write_text(text, encoding="utf-8")
             self._bim = stack.enter_context(bim.open("w", encoding="utf-8", newline="\n"))
@@ -99,15 +98,11 @@ class BedWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._stack:
-            if kind is not None:
-                return
-            if not self.n_snps:
-                raise ValueError(f"{self.path}: no SNPs were appended, and a .bed file without SNPs cannot be read.")
-            self._bim.close()
-            self._bed.close()
-            refuse_existing(self._paths, self._overwrite)  # another program may have been faster
-            install(self._folder, self._paths)
+        if kind is None and not self.n_snps:
+            empty = ValueError(f"{self.path}: no SNPs were appended, and a .bed file without SNPs cannot be read.")
+            self._stack.__exit__(ValueError, empty, None)
+            raise empty
+        self._stack.__exit__(kind, error, trace)
 
     def append(self, calls: npt.ArrayLike, snps: Snps) -> None:
         """Write SNPs × samples with 0, 1, 2 copies of allele A1, −1 where missing."""

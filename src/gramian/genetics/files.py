@@ -7,9 +7,7 @@ import json
 import math
 import os
 import platform
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,25 +19,22 @@ import numpy.typing as npt
 from gramian.inputs.devices import in_numpy
 from gramian.sources.extras import load_pyarrow
 from gramian.sources.plink import Samples, Snps
+from gramian.sources.writing import write_whole_folder
 
 __all__ = [
     "FORMAT",
     "FORMATS",
-    "PREFIX",
     "FittedGenotypePCA",
     "Lines",
-    "install",
     "names",
     "plink_eigenvalues",
     "read_arrays",
     "read_lines",
-    "refuse_existing",
     "result_files",
     "score_lengths",
     "smartpca_eigenvalues",
     "text",
     "variant_weights",
-    "whole",
     "write_arrays",
     "write_companion",
     "write_eigenval",
@@ -53,83 +48,6 @@ __all__ = [
     "write_rows",
     "write_snpweight",
 ]
-
-PREFIX = ".gramian-partial-"
-
-
-def refuse_existing(paths: Sequence[Path], overwrite: bool) -> None:
-    """Raise where a file would be replaced that may not be, or a folder, or has no folder to go to."""
-    if not paths[0].parent.is_dir():
-        raise FileNotFoundError(f"{paths[0].parent}: no such folder, for {paths[0].name} to be written to.")
-    folders = [path.name for path in paths if path.is_dir()]
-    if folders:
-        raise IsADirectoryError(f"{paths[0].parent / folders[0]} is a folder, where a file was to be written.")
-    there = [path.name for path in paths if path.exists()]
-    if there and not overwrite:
-        raise FileExistsError(
-            f"{paths[0].parent} already holds {', '.join(there)}: pass overwrite=True to replace them, or choose "
-            "another name."
-        )
-
-
-def install(folder: Path, paths: Sequence[Path]) -> None:
-    """Rename the files of a temporary folder to their places, in this order; put all back if one cannot be.
-
-    Files that are replaced wait in the folder until every new one is in place.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gramian.genetics.files import install
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     folder = Path(name, "new")
-    ...     folder.mkdir()
-    ...     _ = (folder / "a.txt").write_text("whole")
-    ...     install(folder, [Path(name, "a.txt")])
-    ...     Path(name, "a.txt").read_text()
-    'whole'
-    """
-    with ExitStack() as undo:
-        for path in paths:
-            if path.exists():
-                old = folder / f"{path.name}.replaced"
-                os.replace(path, old)
-                undo.callback(os.replace, old, path)
-            os.replace(folder / path.name, path)
-            undo.callback(os.replace, path, folder / path.name)
-        undo.pop_all()
-
-
-@contextmanager
-def whole(paths: Sequence[Path], overwrite: bool) -> Iterator[Path]:
-    """Give a temporary folder for files of these names, which go to their places together when the block ends well.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gramian.genetics.files import whole
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     file = Path(name, "results", "a.txt")
-    ...     with whole([file], overwrite=False) as folder:
-    ...         _ = (folder / "a.txt").write_text("whole")
-    ...     file.read_text()
-    'whole'
-    """
-    home = paths[0].parent
-    made = [folder for folder in (home, *home.parents) if not folder.exists()]
-    home.mkdir(parents=True, exist_ok=True)
-    try:
-        refuse_existing(paths, overwrite)
-        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=home) as name:
-            yield Path(name)
-            install(Path(name), paths)
-    finally:
-        for folder in made:
-            with suppress(OSError):  # not empty: the files of a block that ended well
-                folder.rmdir()
-
 
 Text = npt.NDArray[np.object_]
 Numbers = npt.NDArray[np.float64]
@@ -642,7 +560,7 @@ def write_results(
     paths, model = result_files(prefix, formats), in_numpy(model)
     writers = _writers(model, header, tabs, labels)
     described = {ending: what for name in formats for ending, what in FORMATS[name].items()}
-    with whole(paths, overwrite) as folder:
+    with write_whole_folder(paths[0].parent, [path.name for path in paths], overwrite=overwrite) as folder:
         place = folder / Path(prefix).name
         for kind in formats:
             for ending in FORMATS[kind]:

@@ -15,12 +15,13 @@ from scipy import sparse
 
 from gramian.compute.genotypes import Decoder, calls, sample_counts
 from gramian.compute.threads import parallel
-from gramian.genetics.files import components, whole, write_sample_table
+from gramian.genetics.files import components, write_sample_table
 from gramian.genetics.genotypes import as_genotypes, column_names, is_table
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
 from gramian.results import NumericalWarning
 from gramian.sources.plink import Genotypes, Samples
+from gramian.sources.writing import write_whole_folder
 
 __all__ = ["METHODS", "Projection", "Sums", "augmented_scores", "project", "solved", "summed", "write_projection"]
 
@@ -443,7 +444,7 @@ def write_projection(
         raise ValueError("The singular values of the reference are not known: write scale='scores'.")
     values = projection.scores if scale == "scores" or projection.eigenvectors is None else projection.eigenvectors
     file = Path(path)
-    with whole([file], overwrite) as folder:
+    with write_whole_folder(file.parent, [file.name], overwrite=overwrite) as folder:
         names = ["SNPS", *components(values.shape[1])]
         write_sample_table(folder / file.name, projection.samples, names, projection.snps_used, values)
     return file

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.threads import parallel
-from gramian.genetics.files import PREFIX, install, refuse_existing
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.pca.model import text_table
 from gramian.sources.plink import Genotypes, Samples, Snps
+from gramian.sources.writing import write_whole
 
 __all__ = [
     "AUTOSOMES",
@@ -200,14 +198,10 @@ def write_tsv(path: str | os.PathLike[str], columns: Mapping[str, Any], overwrit
     ...     Path(folder, "t.tsv").read_text()
     'id\tp\nrs1\t0.1\n'
     """
-    target = Path(path)
-    refuse_existing([target], overwrite)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=target.parent) as name:
-        rows = zip(*(_texts(column) for column in columns.values()), strict=True)
-        with Path(name, target.name).open("w", encoding="utf-8", newline="\n") as file:
-            file.write("\t".join(columns) + "\n")
-            file.writelines("\t".join(row) + "\n" for row in rows)
-        install(Path(name), [target])
+    rows = zip(*(_texts(column) for column in columns.values()), strict=True)
+    with write_whole(path, overwrite=overwrite) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(columns) + "\n")
+        file.writelines("\t".join(row) + "\n" for row in rows)
 
 
 def _texts(column: Any) -> list[str]:

@@ -1,57 +1,103 @@
-"""What regressions do with their targets: numbers, one row for each row of X, named where they are not."""
+"""Checks of what users hand in beside X: weights, seeds, targets, whole numbers and choices among names."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y
 
-__all__ = ["check_targets", "one_of", "whole_numbers"]
+from gramian.compute.devices import host, is_tensor
+
+Array = npt.NDArray[np.float64]
 
 
-def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> None:
     """Raise an error unless the value is one of those allowed."""
     if not any(value is choice or value == choice for choice in allowed):
         raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}.")
 
 
-Matrix = npt.NDArray[np.float64]
+def check_integer(name: str, value: Any, least: int = 1) -> int:
+    """The value as an int, which must be a whole number of at least ``least``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
 
 
-def check_targets(estimator: Any, y: Any, n: int) -> tuple[Matrix, bool]:
-    """Return the targets as an (n, t) float64 array, and whether they came as a vector."""
+def check_weights(sample_weight: Any, n: int, *, all_zero: bool = False) -> Array:
+    """One weight for each of n rows, in NumPy: finite, none negative, and not all 0 unless ``all_zero`` permits it.
+
+    None is a weight of 1 for every row, a number that weight for every row.
+
+    Examples
+    --------
+    >>> from gramian.inputs.checks import check_weights
+    >>> check_weights([2, 0, 1], 3)
+    array([2., 0., 1.])
+    """
+    if sample_weight is None:
+        return np.ones(n)
+    given = host(sample_weight) if is_tensor(sample_weight) else sample_weight
+    if np.ma.is_masked(given):
+        raise ValueError("sample_weight has masked entries: leave those rows out, or give them a weight of 0.")
+    w: Array = np.asarray(given, dtype=np.float64)
+    w = np.full(n, float(w)) if w.ndim == 0 else w
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
+    if not (all_zero or w.any()):
+        raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
+    return w
+
+
+def has_whole_weights(w: Array | None) -> bool:
+    """Whether weights count rows: all of them whole numbers."""
+    return w is None or bool(np.all(w == np.floor(w)))
+
+
+def check_seed(random_state: Any) -> int:
+    """A seed drawn from ``random_state``: always 0 for None, so that answers repeat.
+
+    Examples
+    --------
+    >>> from gramian.inputs.checks import check_seed
+    >>> check_seed(None), check_seed(1)
+    (0, 1791095845)
+    """
+    if random_state is None:
+        return 0
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_targets(y: Any, n: int) -> tuple[Array, bool]:
+    """The targets as an (n, t) float64 array, and whether they came as a vector."""
     if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
-        )
-    y = y.detach().cpu().numpy() if hasattr(y, "detach") else y
-    _refuse_non_finite(y)
-    values = np.asarray(_check_y(y, multi_output=np.asarray(y).ndim != 1, y_numeric=True, estimator=estimator))
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    y = host(y) if is_tensor(y) else y
+    try:
+        values = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass  # scikit-learn says below what is wrong with what are no numbers
+    else:
+        bad = np.argwhere(~np.isfinite(values))
+        if len(bad):
+            where = f"row {bad[0][0]}" + (f", target {bad[0][1]}" if values.ndim > 1 else "")
+            raise ValueError(
+                f"Input y contains NaN or infinity: the first is {values[tuple(bad[0])]} in {where}, counted from 0. "
+                "Remove such rows."
+            )
+    values = np.asarray(_check_y(y, multi_output=np.asarray(y).ndim != 1, y_numeric=True), dtype=np.float64)
     if len(values) != n:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n} rows, y {len(values)}."
         )
-    values = values.astype(np.float64, copy=False)
     return (values[:, None], True) if values.ndim == 1 else (values, False)
-
-
-def _refuse_non_finite(y: Any) -> None:
-    """Name the first target that is not a finite number."""
-    try:
-        values = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        return  # scikit-learn says what is wrong with what are no numbers
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        where = f"row {bad[0][0]}" + (f", target {bad[0][1]}" if values.ndim > 1 else "")
-        raise ValueError(
-            f"Input y contains NaN or infinity: the first is {values[tuple(bad[0])]} in {where}, counted from 0. "
-            "Remove such rows."
-        )
-
-
-def whole_numbers(w: Matrix | None) -> bool:
-    """Whether weights are counts: all of them whole numbers."""
-    return w is None or bool(np.all(w == np.floor(w)))

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn.utils.validation import check_array, validate_data
@@ -20,7 +19,6 @@ from gramian.sources.arrays import frame_names, frame_to_array, is_frame
 __all__ = [
     "Lines",
     "MissingValuesError",
-    "check_weights",
     "finish",
     "has_missing",
     "open_input",
@@ -80,23 +78,6 @@ def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
     if names is not None and known is not None and list(known) != names:
         wrong = [f"{a!r} (was {b!r})" for a, b in zip(names, known, strict=True) if a != b]
         raise ValueError(f"The feature names should match those that were passed during fit: {', '.join(wrong[:5])}.")
-
-
-def check_weights(sample_weight: Any, source: Source) -> Array | None:
-    """Return the weights as float64 beside the data; they are frequencies: none negative, some positive."""
-    if sample_weight is None:
-        return None
-    n = source.shape[0]
-    w: npt.NDArray[np.float64] = np.asarray(host(sample_weight), dtype=np.float64)
-    w = np.full(n, float(w)) if w.ndim == 0 else w
-    if w.shape != (n,):
-        raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
-    if source.xp is np:
-        return w
-    return source.xp.asarray(w, device=source.device)
 
 
 def refuse_non_finite(source: Source) -> None:

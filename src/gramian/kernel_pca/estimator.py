@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.inputs.checks import one_of
+from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.devices import at_home, home_of, hosted, sent, settle
 from gramian.inputs.kernels import check_kernel_matrix, chosen_points, is_precomputed, points_of, warn_if_indefinite
 from gramian.kernel_pca.preimages import METHODS, Inverse
@@ -19,7 +18,6 @@ from gramian.kernel_pca.scores import Novelty, signs_of
 from gramian.kernel_pca.solve import DENSE, Decomposition, Task, decompose
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators import kernel_device
-from gramian.pca.model import frequencies
 from gramian.results import Certificate
 
 __all__ = ["KernelPCA", "Novelty"]
@@ -170,7 +168,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         for name in ("dual_coef_", "X_transformed_fit_"):
             self.__dict__.pop(name, None)
         every, n = points_of(self, X, reset=True)
-        w = None if sample_weight is None else frequencies(sample_weight, n)
+        w = None if sample_weight is None else check_weights(sample_weight, n)
         kept = None if w is None or np.all(w > 0) else np.flatnonzero(w > 0)  # a row of weight 0 is no row
         if self._is_pairwise():
             every = check_kernel_matrix(every)
@@ -268,12 +266,11 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return Z.astype(np.float32) if self._narrow else Z
 
     def _seed(self) -> int:
-        rng = self.random_state
-        return 0 if rng is None else int(check_random_state(rng).randint(2**31 - 1))
+        return check_seed(self.random_state)
 
     def _check_parameters(self) -> None:
-        one_of("eigen_solver", self.eigen_solver, SOLVERS)
-        one_of("inverse", self.inverse, METHODS)
+        check_choice("eigen_solver", self.eigen_solver, SOLVERS)
+        check_choice("inverse", self.inverse, METHODS)
         if self.n_components is not None and not (int(self.n_components) == self.n_components >= 1):
             raise ValueError(f"n_components must be a positive whole number or None, got {self.n_components!r}.")
         for name in ("tol", "alpha"):

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.inputs.checks import one_of
+from gramian.inputs.checks import check_choice
 from gramian.inputs.opening import open_input
 from gramian.kernels import Kernel, Precomputed, as_kernel, polynomial_features, scale_gamma
 from gramian.operators import Data, KernelOperator
@@ -149,7 +149,7 @@ class Nystroem(Features):
             The estimator itself.
         """
         check_count("n_components", self.n_components)
-        one_of("landmarks", self.landmarks, ("uniform", "rpcholesky"))
+        check_choice("landmarks", self.landmarks, ("uniform", "rpcholesky"))
         points = self._points(X, reset=True)
         self.kernel_ = self._resolved(points)
         A = KernelOperator(self.kernel_, points, dtype=np.float64, store=False)

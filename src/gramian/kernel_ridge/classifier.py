@@ -15,12 +15,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from gramian.compute.devices import host, is_tensor
-from gramian.inputs.checks import one_of, whole_numbers
+from gramian.inputs.checks import check_choice, check_weights, has_whole_weights
 from gramian.inputs.devices import at_home, home_of, settle, twin
 from gramian.kernel_ridge.choose import Choice
 from gramian.kernel_ridge.estimator import KernelRidgeCV
 from gramian.kernels import Precomputed
-from gramian.pca.model import frequencies
 
 __all__ = ["KernelRidgeClassifier", "Sigmoid", "common_sigmoid", "fit_sigmoid", "probabilities"]
 
@@ -281,7 +280,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         KernelRidgeClassifier
             The estimator itself.
         """
-        one_of("criterion", self.criterion, CRITERIA)
+        check_choice("criterion", self.criterion, CRITERIA)
         labels = self._labels(host(y) if is_tensor(y) else y)
         w, copies = self._weights(labels, sample_weight)
         self._refuse_one_class(labels, w)
@@ -358,11 +357,11 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
     def _weights(self, labels: npt.NDArray[np.intp], sample_weight: Any) -> tuple[Vector | None, Vector | None]:
         """Weights of rows and classes multiplied; and, where classes have any, how often each row is there."""
         n = len(labels)
-        w = None if sample_weight is None else frequencies(sample_weight, n)
+        w = None if sample_weight is None else check_weights(sample_weight, n)
         if self.class_weight is None:
             return w, None
         own = np.ones(n) if w is None else w
-        return own * self._class_weights(labels, own)[labels], own if whole_numbers(own) else np.ones(n)
+        return own * self._class_weights(labels, own)[labels], own if has_whole_weights(own) else np.ones(n)
 
     def _class_weights(self, labels: npt.NDArray[np.intp], w: Vector) -> Vector:
         """Weight of each class; "balanced" by the weights of its rows, so that a weight of 2 is the row twice."""

@@ -16,7 +16,7 @@ from sklearn.metrics import r2_score
 
 from gramian.compute.devices import host
 from gramian.compute.memory import available_memory
-from gramian.inputs.checks import one_of
+from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import home_of, settle
 from gramian.inputs.kernels import are_objects, is_precomputed, kernel_diagonal, multiplied, refuse_beyond
 from gramian.inputs.opening import finish, reporter
@@ -282,10 +282,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         return self.solver == "inducing" or (self.solver == "auto" and 8 * n * p > 0.5 * available_memory())
 
     def _check_parameters(self) -> None:
-        one_of("solver", self.solver, SOLVERS)
-        one_of("fit_intercept", self.fit_intercept, (True, False))
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("fit_intercept", self.fit_intercept, (True, False))
         if isinstance(self.centres, str):
-            one_of("centres", self.centres, CENTRES)
+            check_choice("centres", self.centres, CENTRES)
         if self.tol is not None and not (isinstance(self.tol, Real) and 0.0 < self.tol < 1.0):
             raise ValueError(f"tol must be a number between 0 and 1, or None; got {self.tol!r}.")
         for name in ("max_iter", "n_centres"):
@@ -534,9 +534,9 @@ class KernelRidgeCV(KernelRidge):
         return self.kernels_
 
     def _check_parameters(self) -> None:
-        one_of("solver", self.solver, SOLVERS_KERNEL_RIDGE_CV)
-        one_of("criterion", self.criterion, CRITERIA)
-        one_of("alpha_per_target", self.alpha_per_target, (True, False))
+        check_choice("solver", self.solver, SOLVERS_KERNEL_RIDGE_CV)
+        check_choice("criterion", self.criterion, CRITERIA)
+        check_choice("alpha_per_target", self.alpha_per_target, (True, False))
         alphas_of(self.alphas, 1.0)
         super()._check_parameters()
 

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import host, is_tensor
-from gramian.inputs.checks import check_targets, whole_numbers
+from gramian.inputs.checks import check_seed, check_targets, check_weights, has_whole_weights
 from gramian.inputs.devices import at_home
 from gramian.inputs.kernels import (
     are_objects,
@@ -29,7 +28,6 @@ from gramian.kernel_ridge.uncertainty import EXACT, Given, Posterior
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.linear.inducing import InducingFit
 from gramian.operators import kernel_device, kernel_operator
-from gramian.pca.model import frequencies
 from gramian.results import Residual
 from gramian.sources import Source, memory_budget
 
@@ -188,13 +186,13 @@ class KernelModel(BaseEstimator):
     def _opened(self, X: Any, y: Any, sample_weight: Any, *, file: bool = False) -> tuple[Task, Any, Any]:
         """Check everything that was handed in: the task without its λ, all points, and which rows have weight."""
         every, n = self._training_points(X, file)
-        Y, self._vector = check_targets(self, host(y) if is_tensor(y) else y, n)
-        w = None if sample_weight is None else frequencies(sample_weight, n)
+        Y, self._vector = check_targets(y, n)
+        w = None if sample_weight is None else check_weights(sample_weight, n)
         file = isinstance(every, Source)  # where weights of 0 are left to the solver
         kept = None if w is None or file or np.all(w > 0) else np.flatnonzero(w > 0)  # a row of weight 0 is no row
         if self._is_pairwise():
             every = check_kernel_matrix(every)
-        points, counts = every, whole_numbers(w)
+        points, counts = every, has_whole_weights(w)
         if kept is not None and w is not None:
             points, Y, w = self._kept_points(every, kept), Y[kept], w[kept]
         w = None if w is None or np.all(w == 1.0) else w
@@ -244,8 +242,7 @@ class KernelModel(BaseEstimator):
         return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     def _seed(self) -> int:
-        rng = self.random_state
-        return 0 if rng is None else int(check_random_state(rng).randint(2**31 - 1))
+        return check_seed(self.random_state)
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import host, is_tensor
 from gramian.compute.threads import quiet_blas
+from gramian.inputs.checks import check_weights
 from gramian.inputs.devices import home_of, hosted, sent, settle
-from gramian.inputs.opening import check_weights, open_input
+from gramian.inputs.opening import open_input
 from gramian.mixture.binned import Bins, Goodness
 from gramian.mixture.diagnose import Diagnosis, diagnose
 from gramian.mixture.em import Fit
@@ -53,10 +54,7 @@ def open_data(model: Any, X: Any, sample_weight: Any, *, reset: bool) -> Rows | 
             raise ValueError("The counts of bins are their weights: leave sample_weight out.")
         return _bins(model, X, reset)
     source = open_rows(model, X, reset=reset)
-    w = check_weights(None if sample_weight is None else numbers("sample_weight", sample_weight), source)
-    w = None if w is None else np.asarray(host(w), dtype=np.float64)
-    if w is not None and not w.sum() > 0:
-        raise ValueError("The sample weights of all rows are zero: there is nothing to fit.")
+    w = None if sample_weight is None else check_weights(sample_weight, source.shape[0])
     return Rows.of(source, w, model.device)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.inputs.checks import one_of
+from gramian.inputs.checks import check_choice
 from gramian.mixture.binned import Bins
 from gramian.mixture.em import Fit, fit_mixture
 from gramian.mixture.models import Constraints, Maximiser, Prior
@@ -107,11 +107,11 @@ def check_parameters(model: Any) -> None:
     _not_negative("tol", model.tol)
     if isinstance(model.decay, bool) or not isinstance(model.decay, Real) or not 0.5 <= float(model.decay) <= 1.0:
         raise ValueError(f"decay must be a number between 0.5 and 1, got {model.decay!r}.")
-    one_of("init_params", model.init_params, STARTS)
+    check_choice("init_params", model.init_params, STARTS)
     if model.reg_covar is not None:
         _not_negative("reg_covar", model.reg_covar)
     if model.prior is not None and not isinstance(model.prior, Prior):
-        one_of("prior", model.prior, ("conjugate",))
+        check_choice("prior", model.prior, ("conjugate",))
     if model.prior is not None and model.reg_covar is not None:
         raise ValueError("reg_covar and prior both keep components from collapsing: give one of them.")
     if model.constraints is not None and not isinstance(model.constraints, Constraints):

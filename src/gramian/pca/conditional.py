@@ -21,10 +21,11 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 from sklearn.base import clone
 
+from gramian.inputs.checks import check_seed
 from gramian.pca.factor import Factor, host, posterior, refuse_rows
 from gramian.pca.model import Model, ground, variable_scale
-from gramian.pca.rank import seed_of
 from gramian.sources import Block, Source
+from gramian.sources.writing import write_whole
 
 __all__ = [
     "Conditional",
@@ -312,19 +313,12 @@ def impute_to(pca: Model, source: Source, out: str | os.PathLike[str]) -> Path:
     out = Path(out)
     if out.suffix != ".npy":
         raise ValueError(f"out={str(out)!r}: the completed table is written as .npy; give a name that ends so.")
-    if out.exists():
-        raise FileExistsError(f"{out} exists already. Choose another name or remove it.")
-    name = out.parent / f".gramian-partial-{os.getpid()}-{out.name}"
-    try:
-        table = np.lib.format.open_memmap(name, "w+", dtype=_dtype(source), shape=source.shape)
+    with write_whole(out) as part:
+        table = np.lib.format.open_memmap(part, "w+", dtype=_dtype(source), shape=source.shape)
         for start, filled in filled_rows(pca, source):
             table[start : start + len(filled)] = filled
         table.flush()
         del table
-        os.replace(name, out)
-    except BaseException:
-        name.unlink(missing_ok=True)
-        raise
     return out
 
 
@@ -485,7 +479,7 @@ def multiple_imputation(
         raise ValueError(f"parameters must be one of {', '.join(PARAMETERS)}; got {parameters!r}.")
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}.")
-    seeds = tuple(np.random.SeedSequence(seed_of(random_state)).spawn(n))
+    seeds = tuple(np.random.SeedSequence(check_seed(random_state)).spawn(n))
     return Imputations(ground(pca), ground(source), sample_weight, n, parameters, seeds, progress)
 
 

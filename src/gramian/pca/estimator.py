@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace, is_array_api_obj
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.rowspace import RowSpace
-from gramian.inputs.checks import one_of
+from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.devices import bring_home, home_of, placed, sent
-from gramian.inputs.opening import MissingValuesError, check_weights, open_input, refuse_non_finite
+from gramian.inputs.opening import MissingValuesError, open_input, refuse_non_finite
 from gramian.linear.systems import caller_level
 from gramian.pca import stream
 from gramian.pca.asymptotic import AsymptoticErrors, eigenvalue_errors
@@ -359,7 +358,7 @@ class Fits:
         check_parameters(self)
         first = "_rowspace" not in vars(self)
         source = open_input(self, X, reset=first)
-        w = check_weights(sample_weight, to_host(source))
+        w = None if sample_weight is None else check_weights(sample_weight, source.shape[0], all_zero=True)
         state = RowSpace.empty(source.shape[1]) if first else self._rowspace
         self._forget(rowspace=False)
         self._rowspace = stream.absorb(state, to_host(source), w, self._options())
@@ -375,7 +374,7 @@ class Fits:
     def _fit(self, given: Source, sample_weight: Any) -> Source:
         """Fit where ``device`` says and bring the results home; return the rows where they were worked on."""
         source = placed(given, self.device)
-        w, options, rule = check_weights(sample_weight, source), self._options(), self.n_components
+        w, options, rule = _weights_of(sample_weight, source), self._options(), self.n_components
         choice = None
         if isinstance(rule, str) and rule in DATA_RULES:
             choice = DATA_RULES[rule](self, *_near(given, sample_weight))
@@ -389,8 +388,7 @@ class Fits:
         return source
 
     def _options(self) -> Options:
-        rng = self.random_state
-        seed = 0 if rng is None else int(check_random_state(rng).randint(2**31 - 1))
+        seed = check_seed(self.random_state)
         cap = None if self.iterated_power == "auto" else int(self.iterated_power)
         return Options(
             self.n_components,
@@ -434,7 +432,15 @@ class Fits:
 def _near(given: Source, sample_weight: Any) -> tuple[Source, Array | None]:
     """Rows and weights for what is written in NumPy, and not for a card."""
     source = to_host(given)
-    return source, check_weights(sample_weight, source)
+    return source, _weights_of(sample_weight, source)
+
+
+def _weights_of(sample_weight: Any, source: Source) -> Array | None:
+    """The weights of the rows, where the rows are."""
+    if sample_weight is None:
+        return None
+    w = check_weights(sample_weight, source.shape[0])
+    return w if source.xp is np else source.xp.asarray(w, device=source.device)
 
 
 class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -647,16 +653,16 @@ NORMALIZERS = ("auto", "QR", "LU", "none")
 
 def check_parameters(pca: Any) -> None:
     """Raise an error that names the parameter, what it is, and what it may be."""
-    one_of("svd_solver", pca.svd_solver, SOLVERS)
-    one_of("power_iteration_normalizer", pca.power_iteration_normalizer, NORMALIZERS)
+    check_choice("svd_solver", pca.svd_solver, SOLVERS)
+    check_choice("power_iteration_normalizer", pca.power_iteration_normalizer, NORMALIZERS)
     if not 0.0 <= pca.tol < np.inf:
         raise ValueError(f"tol must not be negative, got {pca.tol!r}.")
     if pca.iterated_power != "auto" and not _whole(pca.iterated_power, 0):
         raise ValueError(f"iterated_power must be 'auto' or a number of iterations, got {pca.iterated_power!r}.")
     if isinstance(pca.n_components, str):
-        one_of("n_components", pca.n_components, RULES)
-    one_of("whiten", pca.whiten, (True, False))
-    one_of("scale", pca.scale, (True, False))
+        check_choice("n_components", pca.n_components, RULES)
+    check_choice("whiten", pca.whiten, (True, False))
+    check_choice("scale", pca.scale, (True, False))
     if not _whole(pca.n_oversamples, 1):
         raise ValueError(f"n_oversamples must be a positive integer, got {pca.n_oversamples!r}.")
 

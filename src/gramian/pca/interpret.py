@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from gramian.inputs.checks import check_weights
 from gramian.pca.model import (
     Elements,
     FittedPCA,
     component_names,
     feature_names,
-    frequencies,
     ground,
     plain_scores,
     ratio,
@@ -176,7 +176,7 @@ def component_scores(pca: FittedPCA, X: Any) -> Matrix:
 def scored(pca: FittedPCA, X: Any, sample_weight: Any = None, *, why_whole: str = LENGTHS) -> Scored:
     """Read the rows of X once, block by block; a row with missing cells is refused, with the reason why."""
     source = open_source(X)
-    w = frequencies(sample_weight, source.shape[0])
+    w = check_weights(sample_weight, source.shape[0])
     mean, scale = np.asarray(pca.mean_, dtype=np.float64), variable_scale(pca)
     unit = _unit(pca)
     Z: list[Matrix] = []

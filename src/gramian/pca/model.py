@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from gramian.compute.devices import host, is_tensor
+from gramian.inputs.checks import check_weights
 from gramian.inputs.devices import twin
 from gramian.results import Optimum
 from gramian.sources import Block, Source, open_source
@@ -28,7 +29,6 @@ __all__ = [
     "dense_rows",
     "feature_names",
     "float_rows",
-    "frequencies",
     "ground",
     "plain_scores",
     "ratio",
@@ -117,30 +117,6 @@ def ground(x: Any) -> Any:
     return twin(x, moved) if moved else x
 
 
-def frequencies(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
-    """Return one weight for each of n rows, 1 by default: finite, none negative, not all of them 0.
-
-    Examples
-    --------
-    >>> from gramian.pca.model import frequencies
-    >>> frequencies([2, 0, 1], 3)
-    array([2., 0., 1.])
-    """
-    if sample_weight is None:
-        return np.ones(n)
-    given = sample_weight.cpu() if hasattr(sample_weight, "cpu") else sample_weight
-    w: npt.NDArray[np.float64] = np.asarray(given, dtype=np.float64)
-    w = np.full(n, float(w)) if w.ndim == 0 else w
-    if w.shape != (n,):
-        raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
-    if not w.any():
-        raise ValueError("sample_weight is zero for every row: there is nothing to look at.")
-    return w
-
-
 SAME = 1e-5  # means of the same rows agree to this share of their size and spread, float32 sums included
 
 
@@ -191,7 +167,7 @@ def training_rows(pca: FittedPCA, X: Any, sample_weight: Any = None, *, incomple
     source = open_source(X)
     if source.shape[1] != pca.n_features_in_:
         raise ValueError(f"X has {source.shape[1]} columns, but the model was fitted on {pca.n_features_in_}.")
-    training = Training(source, frequencies(sample_weight, source.shape[0]))
+    training = Training(source, check_weights(sample_weight, source.shape[0]))
     if not np.isclose(training.total, pca._weight, rtol=1e-9):
         raise ValueError(
             f"X has {training.total:g} rows (sum of the weights), but the model was fitted on {pca._weight:g}: "

@@ -11,8 +11,9 @@ from array_api_compat import array_namespace, is_numpy_namespace
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import host
+from gramian.inputs.checks import check_weights
 from gramian.inputs.devices import home_of, placed, sent
-from gramian.inputs.opening import check_weights, has_missing, open_input
+from gramian.inputs.opening import has_missing, open_input
 from gramian.pca import conditional
 from gramian.pca.conditional import (
     Conditional,
@@ -188,7 +189,8 @@ class ProbabilisticModel:
         """Draw ``n`` completed tables; see :func:`gramian.analysis.multiple_imputation` for the options."""
         check_is_fitted(self)
         source = to_host(self._open_dense(X))
-        w = check_weights(options.pop("sample_weight", None), source)
+        w = options.pop("sample_weight", None)
+        w = None if w is None else check_weights(w, source.shape[0])
         return multiple_imputation(self, source, n, sample_weight=w, **options)
 
     def _open_dense(self, X: Any) -> Source:

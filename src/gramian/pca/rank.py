@@ -16,10 +16,10 @@ import scipy.sparse as sp
 from array_api_compat import to_device
 from scipy.optimize import brentq
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from gramian.compute.threads import n_threads, parallel
-from gramian.pca.model import FittedPCA, frequencies
+from gramian.inputs.checks import check_seed, check_weights
+from gramian.pca.model import FittedPCA
 from gramian.pca.tracy_widom import (
     largest_noise_eigenvalue,
     trace_ratio_critical,
@@ -59,7 +59,6 @@ __all__ = [
     "press_by_components",
     "refuse_missing",
     "rows_of",
-    "seed_of",
     "tracy_widom_rank",
     "used_up",
     "variance_fraction",
@@ -848,15 +847,6 @@ def rows_of(values: Any, keep: npt.NDArray[np.bool_]) -> Matrix:
     return np.asarray(host(chosen))
 
 
-def seed_of(random_state: Any) -> int:
-    """Return a seed: 0 for None, so that answers repeat."""
-    if random_state is None:
-        return 0
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
 Draw = Callable[[np.random.Generator], Vector]
 
 
@@ -947,7 +937,7 @@ def permutation_null(source: Source, whole: WholeFit, sample_weight: Any) -> tup
 
 
 def _counts(sample_weight: Any, n: int) -> npt.NDArray[np.int64]:
-    w = frequencies(sample_weight, n)
+    w = check_weights(sample_weight, n)
     bad = np.flatnonzero(w != np.round(w))
     if len(bad):
         raise ValueError(
@@ -1065,7 +1055,7 @@ def parallel_analysis_of(
     if np.count_nonzero(whole.variances > CONSTANT * whole.variances.max()) == 1:
         return _one_column(NULLS[null], lam, permuting)
     draw, numbers = permutation_null(source, whole, sample_weight) if permuting else gaussian_null(whole)
-    draws = eigenvalues_of_draws(draw, n_draws, seed_of(random_state), numbers, progress)
+    draws = eigenvalues_of_draws(draw, n_draws, check_seed(random_state), numbers, progress)
     limits = np.quantile(draws[:, :size], quantile, axis=0)
     k = leading(lam > (1 + MARGIN) * limits)
     what = f"the {quantile:g} quantile of {n_draws} draws of {'permuted' if permuting else 'normal'} columns"
@@ -1204,8 +1194,8 @@ def cross_validate_rank(
     """
     source = open_source(X)
     refuse_missing(source)
-    w = frequencies(sample_weight, source.shape[0])
-    folds = _deal(w, n_folds, seed_of(random_state))
+    w = check_weights(sample_weight, source.shape[0])
+    folds = _deal(w, n_folds, check_seed(random_state))
     most = _most(max_components, source.shape[1], folds, n_folds)
     models = []
     for f in range(n_folds):

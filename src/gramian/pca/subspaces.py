@@ -28,8 +28,9 @@ import numpy.typing as npt
 from scipy.linalg import orth
 from scipy.special import gammainc, gammaincc
 
+from gramian.inputs.checks import check_weights
 from gramian.pca.interpret import as_matrix
-from gramian.pca.model import frequencies, ground, text_table
+from gramian.pca.model import ground, text_table
 
 __all__ = ["METRICS", "RV", "Procrustes", "principal_angles", "procrustes", "rv_coefficient", "subspace_distance"]
 
@@ -227,7 +228,7 @@ def procrustes(
         raise ValueError(
             f"A has shape {left.shape} and B {right.shape}: they must place the same rows in as many axes."
         )
-    w = frequencies(sample_weight, len(left))
+    w = check_weights(sample_weight, len(left))
     centre = w / w.sum() if translate else 0.0 * w
     a, b = centre @ left, centre @ right
     root = np.sqrt(w)[:, None]
@@ -375,7 +376,7 @@ def rv_coefficient(
         raise ValueError(f"X has {len(left)} rows and Y has {len(right)}.")
     if n_permutations < 0 or (n_permutations and sample_weight is not None):
         raise ValueError("n_permutations must not be negative, and needs rows without sample_weight.")
-    w = frequencies(sample_weight, len(left))
+    w = check_weights(sample_weight, len(left))
     A, B = _prepared(left, w, centre, "X"), _prepared(right, w, centre, "Y")
     rv = float(np.sum((A.T @ B) ** 2))
     mean, variance, skewness = _moments(A, B) if centre and sample_weight is None else (math.nan,) * 3

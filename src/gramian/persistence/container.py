@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from gramian.persistence.encode import TENSOR_TYPES
+from gramian.sources.writing import write_whole
 
 __all__ = ["FORMAT", "Header", "ModelFileError", "Tensor", "check_sum", "read_header", "read_tensors", "write"]
 
@@ -34,7 +34,6 @@ MOST = 2**25  # bytes of a header
 NO_SUM = "0" * 64
 BEFORE_SUM = b'\\"sha256\\":\\"'  # as it stands in the header: JSON in a string of JSON
 CHUNK = 2**20
-PREFIX = ".gramian-partial-"
 
 
 @dataclass(frozen=True)
@@ -80,24 +79,12 @@ def write(path: Path, tensors: dict[str, Array], document: dict[str, Any]) -> No
     text = json.dumps({"sha256": NO_SUM, **document}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if len(text.encode("utf-8")) > MOST // 2:  # the header escapes it and adds the tensors
         raise ValueError(f"What is not in arrays takes {len(text)} characters, too many for a model file: use arrays.")
-    path = Path(os.path.realpath(path))
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent}: create it, or choose another path.")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=path.parent) as folder:
-        part = Path(folder, "model")
+    with write_whole(path, overwrite=True) as part:
+        part.touch()
+        usual = part.stat().st_mode & 0o777  # safetensors makes files for their owner alone
         save_file(tensors, part, metadata={KEY: text})
-        os.chmod(part, _usual_mode(Path(folder)))
+        part.chmod(usual)
         _enter_sum(part)
-        os.replace(part, path)
-
-
-def _usual_mode(folder: Path) -> int:
-    """What a new file may be read and written by; safetensors makes files for their owner alone."""
-    probe = folder / "probe"
-    probe.touch()
-    return probe.stat().st_mode & 0o777
 
 
 def _enter_sum(path: Path) -> None:

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from gramian.compute.devices import host, resolve
-from gramian.inputs.checks import one_of
+from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import bring_home
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.linear.systems import caller_level
@@ -365,9 +365,9 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def _checked(self) -> Vector | None:
         """Check the parameters and return λ, or None for an automatic grid."""
-        one_of("gcv_mode", self.gcv_mode, (None, "auto", "svd", "eigen"))
-        one_of("criterion", self.criterion, CRITERIA)
-        one_of("fit_intercept", self.fit_intercept, (True, False))
+        check_choice("gcv_mode", self.gcv_mode, (None, "auto", "svd", "eigen"))
+        check_choice("criterion", self.criterion, CRITERIA)
+        check_choice("fit_intercept", self.fit_intercept, (True, False))
         if self.cv is not None and self.store_cv_results:
             raise ValueError(
                 "cv!=None and store_cv_results=True are incompatible: folds leave no errors of single rows."
@@ -377,7 +377,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
                 f"criterion={self.criterion!r} is a score of its own: leave out scoring, or use criterion='loo'."
             )
         if isinstance(self.alphas, str):
-            one_of("alphas", self.alphas, ("auto",))
+            check_choice("alphas", self.alphas, ("auto",))
             return None
         return penalty_grid(self.alphas, zero=self.cv is not None)
 

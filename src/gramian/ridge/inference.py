@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.inputs.checks import one_of
+from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import home_of, placed, sent
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Multiple
@@ -107,7 +107,7 @@ class LinearPredictions:
         (array([2.367]), array([2.633]))
         """
         check_is_fitted(self)
-        one_of("kind", kind, ("prediction", "mean"))
+        check_choice("kind", kind, ("prediction", "mean"))
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
         given = open_input(self, X, reset=False)

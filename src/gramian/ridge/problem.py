@@ -18,12 +18,11 @@ from array_api_compat import is_numpy_namespace
 from gramian.compute.devices import host as to_numpy
 from gramian.compute.moments import Moments, block_moments
 from gramian.compute.threads import parallel
-from gramian.inputs.checks import check_targets, one_of, whole_numbers
+from gramian.inputs.checks import check_choice, check_targets, check_weights, has_whole_weights
 from gramian.inputs.devices import Home, home_of, placed
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Centred, Data, Operator, RowWeighted
 from gramian.operators.data import kernels_for
-from gramian.pca.model import frequencies
 from gramian.pca.scores import beside
 from gramian.sources import Block, Source, memory_budget, open_source
 
@@ -123,7 +122,7 @@ class RidgeInputs:
 def open_ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RidgeInputs:
     """Open X, record its columns on the estimator, and check y and the weights against it."""
     source = open_input(estimator, X, reset=True)
-    Y, vector = check_targets(estimator, _read(y), source.shape[0])
+    Y, vector = check_targets(_read(y), source.shape[0])
     if Y.shape[1] == 0:
         raise ValueError("y has no columns: 0 targets were given, at least 1 is needed.")
     w = weights_of(sample_weight, source.shape[0])
@@ -140,8 +139,7 @@ def weights_of(sample_weight: Any, n: int) -> Weights:
     >>> w.counts, w.rows, w.count
     (True, 2, 3.0)
     """
-    given = sample_weight.detach() if hasattr(sample_weight, "detach") else sample_weight
-    w = frequencies(given, n)
+    w = check_weights(sample_weight, n)
     largest = int(np.argmax(w))
     if not 1 / WIDEST <= w[largest] <= WIDEST:
         raise ValueError(
@@ -149,7 +147,7 @@ def weights_of(sample_weight: Any, n: int) -> Weights:
             f"the range of float64. Multiply all weights and alpha by {1 / w[largest]:.0e}: coefficients stay the same."
         )
     rows, mass = int(np.count_nonzero(w)), float(w.sum())
-    return Weights(None if np.all(w == 1.0) else w, whole_numbers(w), rows, mass)
+    return Weights(None if np.all(w == 1.0) else w, has_whole_weights(w), rows, mass)
 
 
 def _read(y: Any) -> Any:
@@ -209,8 +207,8 @@ def check_ridge(model: Any) -> None:
             "solver='lbfgs' is for positive=True only, which is not offered here: use sklearn.linear_model."
             f"Ridge(positive=True). Without it, solver may be one of {', '.join(SOLVERS)}."
         )
-    one_of("solver", model.solver, SOLVERS)
-    one_of("fit_intercept", model.fit_intercept, (True, False))
+    check_choice("solver", model.solver, SOLVERS)
+    check_choice("fit_intercept", model.fit_intercept, (True, False))
     if not (isinstance(model.tol, Real) and 0.0 <= float(model.tol) < np.inf):
         raise ValueError(f"tol must be a number that is not negative, got {model.tol!r}.")
     if model.max_iter is not None and not (isinstance(model.max_iter, Integral) and int(model.max_iter) >= 1):

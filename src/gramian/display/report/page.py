@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import tempfile
-from contextlib import suppress
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from gramian.display.report.blocks import Report, as_json, short
 from gramian.display.report.cloud import WEBGL
 from gramian.display.report.drawing import bokeh_module
+from gramian.sources.writing import write_whole
 
 __all__ = ["render", "write_report"]
 
@@ -46,24 +44,8 @@ def write_report(path: str | os.PathLike[str], report: Report) -> None:
     '<!DOCTYPE html>'
     """
     text = render(report)
-    place = Path(path)
-    handle, name = tempfile.mkstemp(prefix=".gramian-partial-", dir=place.parent, text=False)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
-        os.chmod(name, 0o666 & ~_mask())
-        os.replace(name, place)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
-
-
-def _mask() -> int:
-    """The user's file mask, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+    with write_whole(path, overwrite=True) as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
 
 
 def render(report: Report) -> str:
