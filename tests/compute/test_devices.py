@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gramian import KernelRidge, save
-from gramian.compute.devices import host, resolve
+from gramian.compute.devices import resolve, to_numpy
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
@@ -55,7 +55,7 @@ def test_tensors_elsewhere_are_refused_where_they_would_be_worked_on() -> None:
 def test_half_precision_of_either_kind_reaches_numpy() -> None:
     X = torch.arange(12.0).reshape(6, 2)
     for dtype, expected in ((torch.bfloat16, "float32"), (torch.float16, "float16")):
-        found = host(X.to(dtype))
+        found = to_numpy(X.to(dtype))
         assert found.dtype == expected
         np.testing.assert_array_equal(found, X.numpy())
     a = KernelRidge(0.1, kernel="rbf").fit(X.bfloat16(), X[:, 0]).predict(X)

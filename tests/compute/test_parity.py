@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from gramian.compute import dense as cpu
 from gramian.compute import reference, sparse
-from gramian.compute.devices import gpu, host
+from gramian.compute.devices import gpu, to_numpy
 from gramian.compute.moments import block_moments
 from gramian.compute.rowspace import RowSpace
 from gramian.compute.threads import n_threads, parallel
@@ -46,7 +46,7 @@ def with_tensors(name: str, *args: Any) -> Any:
         return torch.from_numpy(x) if isinstance(x, np.ndarray) else x
 
     out = getattr(gpu().dense, name)(*map(tensor, args))
-    return tuple(map(host, out)) if isinstance(out, tuple) else host(out)
+    return tuple(map(to_numpy, out)) if isinstance(out, tuple) else to_numpy(out)
 
 
 LOOPS = {"cpu": lambda name, *args: getattr(cpu, name)(*args), "gpu": with_tensors}

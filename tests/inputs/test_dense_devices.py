@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 from gramian import PCA, Ridge, RidgeCV
-from gramian.compute.devices import host, put
+from gramian.compute.devices import to_device, to_numpy
 from gramian.sources import devices
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
@@ -45,7 +45,7 @@ def a_card_to_pretend(request: Any) -> Any:
 
 
 def same(a: Any, b: Any, rtol: float = 1e-10) -> None:
-    a, b = host(a), host(b)
+    a, b = to_numpy(a), to_numpy(b)
     assert a.dtype == b.dtype
     assert_allclose(a, b, rtol=rtol, atol=rtol * np.abs(b).max(initial=0.0))
 
@@ -84,7 +84,7 @@ def test_every_solver_gives_the_numbers_of_the_cpu(place: Any, solver: str, data
 def test_every_query(place: Any, options: dict[str, Any]) -> None:
     options = {"n_components": 4, **options}
     want, got = PCA(**options).fit(X), PCA(**options, device=place).fit(X)
-    there = put(X, place)
+    there = to_device(X, place)
     tensors = PCA(**options).fit(there)
     for name in ("transform", "score_samples", "reconstruction_error"):
         answer = getattr(want, name)(X)
@@ -111,11 +111,11 @@ def test_dtypes_of_attributes_and_scores(place: Any, dtype: str) -> None:
         np.round(X).astype(dtype) if dtype == "int8" else (X > 3).astype(dtype) if dtype == "bool" else X.astype(dtype)
     )
     want = PCA(3).fit(data)
-    for given, kind in ((data, np.ndarray), (put(data, place), type(put(data, place)))):
+    for given, kind in ((data, np.ndarray), (to_device(data, place), type(to_device(data, place)))):
         got = PCA(3, device=place).fit(given)
         check_attributes(got, want, kind, 1e-6 if dtype == "float32" else 1e-10)
-        assert_allclose(host(got.explained_variance_), want.explained_variance_, rtol=1e-10)
-        assert host(got.transform(given)).dtype == want.transform(data).dtype
+        assert_allclose(to_numpy(got.explained_variance_), want.explained_variance_, rtol=1e-10)
+        assert to_numpy(got.transform(given)).dtype == want.transform(data).dtype
 
 
 def test_tensors_can_be_worked_on_by_numpy() -> None:
@@ -166,15 +166,15 @@ def test_rows_with_gaps(place: Any) -> None:
     gaps = X.copy()
     gaps[RNG.uniform(size=X.shape) < 0.02] = np.nan
     want, got = PCA(2).fit(gaps), PCA(2, device=place).fit(gaps)
-    tensors = PCA(2).fit(put(gaps, place))
-    for model, data in ((got, gaps), (tensors, put(gaps, place))):
+    tensors = PCA(2).fit(to_device(gaps, place))
+    for model, data in ((got, gaps), (tensors, to_device(gaps, place))):
         check_attributes(model, want, type(data))
         for name in ("transform", "score_samples"):
             same(getattr(model, name)(data), getattr(want, name)(gaps))
             assert type(getattr(model, name)(data)) is type(data)
         same(model.impute(data), want.impute(gaps))
-    other = PCA(2, device=place).fit_incomplete(put(gaps, place), method="regularised")
-    check_attributes(other, PCA(2).fit_incomplete(gaps, method="regularised"), type(put(gaps, place)))
+    other = PCA(2, device=place).fit_incomplete(to_device(gaps, place), method="regularised")
+    check_attributes(other, PCA(2).fit_incomplete(gaps, method="regularised"), type(to_device(gaps, place)))
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -182,7 +182,7 @@ def test_rows_with_gaps(place: Any) -> None:
 def test_what_is_not_finite_is_named(place: Any, value: float, words: str) -> None:
     bad = X.copy()
     bad[7, 3] = value
-    for data in (bad, put(bad, place)):
+    for data in (bad, to_device(bad, place)):
         with pytest.raises(ValueError, match=rf"{words}.*row 7, column 3"):
             PCA(2, device=place).partial_fit(data)
         with pytest.raises(ValueError, match=rf"{words}.*row 7, column 3"):
@@ -195,7 +195,7 @@ def test_what_is_not_finite_is_named(place: Any, value: float, words: str) -> No
 @pytest.mark.parametrize("place", PLACES)
 def test_partial_fit(place: Any) -> None:
     want = PCA(3).fit(X, sample_weight=W)
-    for data in (X, put(X, place)):
+    for data in (X, to_device(X, place)):
         got = PCA(3, device=place)
         for part in (slice(0, 300), slice(300, 900)):
             got.partial_fit(data[part], sample_weight=W[part])
@@ -210,7 +210,7 @@ def test_rules_that_look_at_the_rows(place: Any) -> None:
     for rule in ("parallel", "cv"):
         want = PCA(rule).fit(data).n_components_
         assert PCA(rule, device=place).fit(data).n_components_ == want
-        assert PCA(rule).fit(put(data, place)).n_components_ == want
+        assert PCA(rule).fit(to_device(data, place)).n_components_ == want
 
 
 @pytest.mark.filterwarnings("ignore::gramian.NumericalWarning")
@@ -270,8 +270,8 @@ def test_ridge(place: Any, solver: str, alpha: float) -> None:
         options: dict[str, Any] = {"solver": solver, "tol": 1e-13}
         want = Ridge(alpha, **options).fit(A, B, sample_weight=w)
         here = Ridge(alpha, device=place, **options).fit(A, B, sample_weight=w)
-        there = Ridge(alpha, **options).fit(put(A, place), put(B, place), sample_weight=put(w, place))
-        for model, data, y in ((here, A, B), (there, put(A, place), put(B, place))):
+        there = Ridge(alpha, **options).fit(to_device(A, place), to_device(B, place), sample_weight=to_device(w, place))
+        for model, data, y in ((here, A, B), (there, to_device(A, place), to_device(B, place))):
             check_attributes(model, Fitted(coef_=want.coef_, intercept_=want.intercept_), type(data), 1e-8)
             assert model.solver_ == want.solver_
             assert "double mode" in model.certificate_.notes[-1]
@@ -316,9 +316,9 @@ def test_ridge_cv(place: Any, options: dict[str, Any], weights: Any) -> None:
         weights = None
     want = RidgeCV(**options).fit(X, Y, sample_weight=weights)
     here = RidgeCV(**options, device=place).fit(X, Y, sample_weight=weights)
-    w = None if weights is None else put(weights, place)
-    there = RidgeCV(**options).fit(put(X, place), put(Y, place), sample_weight=w)
-    for model, data in ((here, X), (there, put(X, place))):
+    w = None if weights is None else to_device(weights, place)
+    there = RidgeCV(**options).fit(to_device(X, place), to_device(Y, place), sample_weight=w)
+    for model, data in ((here, X), (there, to_device(X, place))):
         kept = {"cv_results_": want.cv_results_} if "store_cv_results" in options else {}
         check_attributes(model, Fitted(coef_=want.coef_, **kept), type(data), 1e-8)
         assert_allclose(model.alpha_, want.alpha_, rtol=1e-8)
@@ -353,6 +353,6 @@ def test_a_cuda_tensor_is_fitted_where_it_is() -> None:
     T = torch.from_numpy(LARGE).cuda().float()
     got, want = PCA().fit(T), PCA().fit(LARGE.astype(np.float32))
     assert got.components_.device == T.device
-    assert_allclose(host(got.explained_variance_), want.explained_variance_, rtol=1e-10)
+    assert_allclose(to_numpy(got.explained_variance_), want.explained_variance_, rtol=1e-10)
     assert isinstance(T, torch.Tensor)
     assert not isinstance(T, Card)

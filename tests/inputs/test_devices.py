@@ -1,8 +1,9 @@
-"""Where an estimator's numbers live: at home after a fit elsewhere, in NumPy for methods that work there."""
+"""Where an estimator's arrays live: where its input was after a fit elsewhere, in NumPy for methods that work there."""
 
 import copy
 import pickle
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,17 @@ from sklearn.base import BaseEstimator, clone
 
 import gramian
 from gramian import PCA, GaussianMixture, KernelPCA, KernelRidge, KernelRidgeClassifier, Ridge, RidgeCV
-from gramian.inputs.devices import Home, at_home, bring_home, home_of, hosted, in_numpy, placed, sent, settle
-from gramian.pca.model import ground
+from gramian.compute.devices import device_of, like
+from gramian.inputs.devices import convert_to_numpy, like_input, store_like
 from gramian.results import Certificate
 from gramian.sources import DenseSource, TensorSource
+from gramian.sources.devices import source_to_device
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
 from pretend import CARD, Card, card
 
 CPU = torch.device("cpu")
-TENSORS = Home(CPU)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +51,17 @@ class Doubler(BaseEstimator):
         self.names_ = np.array(["a", "b"], dtype=object)
         self.seen_ = np.array([True, False])
         self._private = np.ones(2)
-        settle(self, home_of(X))
+        store_like(self, X)
         return self
 
-    @at_home
+    @like_input
     def twice(self, X: Any, more: float = 0.0) -> Any:
         """Twice the sums, as many times as there are rows."""
         assert isinstance(self.sums_, np.ndarray)
         return Pair(self.factor * self.sums_, np.full(len(X), more))
 
 
-def test_home_of_everything(tmp_path: Any) -> None:
+def test_device_of_everything(tmp_path: Any) -> None:
     X = np.ones((3, 2))
     np.save(tmp_path / "x.npy", X)
     for data in (
@@ -72,62 +73,62 @@ def test_home_of_everything(tmp_path: Any) -> None:
         gramian.open(tmp_path / "x.npy"),
         None,
     ):
-        assert home_of(data) == Home(None)
+        assert device_of(data) is None
     tensor = torch.ones(3, 2)
-    assert home_of(tensor) == home_of(gramian.open(tensor)) == TENSORS
+    assert device_of(tensor) == device_of(gramian.open(tensor)) == CPU
     with card() as device:
-        assert home_of(tensor.to(device)) == Home(CARD)
+        assert device_of(tensor.to(device)) == CARD
 
 
-@pytest.mark.parametrize("home", [Home(None), TENSORS, Home(CARD)], ids=["numpy", "cpu", "card"])
-def test_results_are_sent_home(home: Home) -> None:
-    kind = {None: np.ndarray, CPU: torch.Tensor, CARD: Card}[home.device]
+@pytest.mark.parametrize(("place", "kind"), [(None, np.ndarray), (CPU, torch.Tensor), (CARD, Card)])
+def test_results_go_where_the_input_lives(place: Any, kind: Any) -> None:
+    given = SimpleNamespace(device=place)
     with card() as device:
         for array in (np.arange(3.0), torch.arange(3.0), torch.arange(3.0).to(device)):
-            got = sent(array, home)
+            got = like(given, array)
             assert type(got) is kind
             assert np.array_equal(np.asarray(got.cpu() if kind is Card else got), [0.0, 1.0, 2.0])
-        both = sent((np.ones(2), [torch.ones(1), "word"], 3), home)
+        both = like(given, (np.ones(2), [torch.ones(1), "word"], 3))
         assert type(both) is tuple
         assert (type(both[0]), type(both[1][0]), both[1][1], both[2]) == (kind, kind, "word", 3)
-        pair = sent(Pair(np.ones(2), torch.ones(1), parts=[1, "two"]), home)
+        pair = like(given, Pair(np.ones(2), torch.ones(1), parts=[1, "two"]))
         assert (type(pair.left), type(pair.right), pair.word, pair.parts) == (kind, kind, "kept", [1, "two"])
     for other in (None, "word", 1.5, np.array(["a"], dtype=object), Pair):
-        assert sent(other, home) is other
+        assert like(given, other) is other
 
 
-def test_what_is_at_home_is_not_touched() -> None:
+def test_what_is_there_already_is_not_touched() -> None:
     array, tensor, pair = np.ones(2), torch.ones(2), Pair(np.ones(1), 2, parts=["a"])
-    assert sent(array, Home(None)) is array
-    assert sent(tensor, TENSORS) is tensor
-    assert sent(pair, Home(None)) is pair
+    assert like(array, array) is array
+    assert like(tensor, tensor) is tensor
+    assert like(array, pair) is pair
 
 
-def test_settle_and_hosted() -> None:
+def test_fitted_arrays_become_tensors_and_numpy_sees_arrays() -> None:
     X = np.arange(6.0).reshape(3, 2)
     plain = Doubler().fit(X)
-    assert hosted(plain) is plain
+    assert convert_to_numpy(plain) is plain
     model = Doubler().fit(torch.from_numpy(X))
     assert isinstance(model.sums_, torch.Tensor)
     assert isinstance(model.counts_, torch.Tensor)
     assert model.names_.dtype == object  # words, masks and private arrays stay NumPy's
     assert isinstance(model.seen_, np.ndarray)
     assert isinstance(model._private, np.ndarray)
-    twin = hosted(model)
+    twin = convert_to_numpy(model)
     assert isinstance(twin.sums_, np.ndarray)
     assert isinstance(model.sums_, torch.Tensor)
-    assert hosted(twin) is twin
+    assert convert_to_numpy(twin) is twin
     model.fit(X)
-    assert hosted(model) is model
+    assert convert_to_numpy(model) is model
     assert isinstance(model.sums_, np.ndarray)
 
 
 def test_an_attribute_that_was_replaced_counts() -> None:
     model = Doubler().fit(torch.ones(3, 2))
     model.sums_ = torch.tensor([7.0, 7.0])
-    np.testing.assert_array_equal(hosted(model).sums_, [7.0, 7.0])
+    np.testing.assert_array_equal(convert_to_numpy(model).sums_, [7.0, 7.0])
     del model.counts_
-    assert not hasattr(hosted(model), "counts_")
+    assert not hasattr(convert_to_numpy(model), "counts_")
 
 
 def test_methods_answer_where_their_input_is() -> None:
@@ -143,7 +144,7 @@ def test_methods_answer_where_their_input_is() -> None:
 def test_copies_of_a_model_fitted_to_tensors(copied: Any) -> None:
     model = copied(Doubler(device=CPU).fit(torch.ones(4, 2)))
     assert isinstance(model.sums_, torch.Tensor)
-    np.testing.assert_array_equal(hosted(model).sums_, [4.0, 4.0])
+    np.testing.assert_array_equal(convert_to_numpy(model).sums_, [4.0, 4.0])
     assert model.get_params() == {"factor": 2.0, "device": CPU}
     X = np.random.default_rng(0).standard_normal((30, 4))
     pca = copied(PCA(2, device=CPU).fit(torch.from_numpy(X)))
@@ -165,64 +166,62 @@ def test_device_is_the_last_parameter() -> None:
         assert cls().device is None
 
 
-def test_placed() -> None:
+def test_sources_go_where_device_says() -> None:
     X = np.arange(6.0).reshape(3, 2)
     array, tensor, sparse = gramian.open(X), gramian.open(torch.from_numpy(X)), gramian.open(sp.csr_array(X))
     for source in (array, tensor, sparse):
-        assert placed(source, None) is source
-    assert placed(array, "cpu") is array
-    assert isinstance(placed(tensor, "cpu"), DenseSource)
-    assert placed(tensor, CPU) is tensor
-    assert isinstance(placed(array, CPU), TensorSource)
+        assert source_to_device(source, None) is source
+    assert source_to_device(array, "cpu") is array
+    assert isinstance(source_to_device(tensor, "cpu"), DenseSource)
+    assert source_to_device(tensor, CPU) is tensor
+    assert isinstance(source_to_device(array, CPU), TensorSource)
     with card() as device:
         for name in ("cuda", "auto", device):
-            assert placed(array, name).device == device
-        assert placed(sparse, "auto") is sparse
+            assert source_to_device(array, name).device == device
+        assert source_to_device(sparse, "auto") is sparse
         with pytest.raises(ValueError, match="Sparse data are fitted on the CPU"):
-            placed(sparse, "cuda")
+            source_to_device(sparse, "cuda")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
 def test_auto_without_a_card_is_the_cpu() -> None:
     source = gramian.open(np.ones((3, 2)))
-    assert placed(source, "auto") is source
+    assert source_to_device(source, "auto") is source
     with pytest.raises(ValueError, match=r"device 'cuda' cannot be used: .* Use 'cpu', or 'auto'"):
-        placed(source, "cuda")
+        source_to_device(source, "cuda")
 
 
-def test_bring_home_moves_the_attributes_named() -> None:
+def test_store_like_moves_the_attributes_named() -> None:
     model = Doubler()
     model.a_, model.b_, model.c_ = np.ones(2), torch.ones(2), Pair(np.ones(1), 0)
-    bring_home(model, TENSORS, ("a_", "c_", "missing_"))
+    store_like(model, torch.ones(1), ("a_", "c_", "missing_"))
     assert isinstance(model.a_, torch.Tensor)
     assert isinstance(model.c_.left, np.ndarray)
-    bring_home(model, Home(None), ("a_", "b_"))
+    store_like(model, np.ones(1), ("a_", "b_"))
     assert isinstance(model.a_, np.ndarray)
     assert isinstance(model.b_, np.ndarray)
 
 
-def test_what_is_on_a_card_is_grounded() -> None:
+def test_what_is_on_a_gpu_is_converted_to_numpy() -> None:
     model = Doubler()
     with card() as device:
         model.a_ = there = torch.ones(2).to(device)
-        assert type(ground(there)) is type(ground(model).a_) is np.ndarray
-        assert isinstance(ground(gramian.open(torch.ones(2, 2).to(device))), DenseSource)
+        assert type(convert_to_numpy(there)) is type(convert_to_numpy(model).a_) is np.ndarray
+        assert isinstance(convert_to_numpy(gramian.open(torch.ones(2, 2).to(device))), DenseSource)
         assert model.a_ is there
-    here = torch.ones(2)  # which NumPy can read where it is
-    model.a_ = here
-    assert ground(here) is here
-    assert ground(model) is model
-    assert ground("word") == "word"
+    model.a_ = here = torch.ones(2)
+    assert type(convert_to_numpy(here)) is type(convert_to_numpy(model).a_) is np.ndarray
+    assert convert_to_numpy("word") == "word"
 
 
 def test_models_in_numpy() -> None:
     X = np.random.default_rng(0).standard_normal((20, 3))
     plain, fitted = KernelRidge().fit(X, X[:, 0]), KernelRidge().fit(torch.from_numpy(X), X[:, 0])
-    assert in_numpy(plain) is plain
-    np.testing.assert_array_equal(in_numpy(fitted).dual_coef_, plain.dual_coef_)
-    assert isinstance(in_numpy(PCA(2).fit(torch.from_numpy(X))).components_, np.ndarray)
+    assert convert_to_numpy(plain) is plain
+    np.testing.assert_array_equal(convert_to_numpy(fitted).dual_coef_, plain.dual_coef_)
+    assert isinstance(convert_to_numpy(PCA(2).fit(torch.from_numpy(X))).components_, np.ndarray)
     assert isinstance(fitted.dual_coef_, torch.Tensor)
-    assert in_numpy((1, 2)) == (1, 2)
+    assert convert_to_numpy((1, 2)) == (1, 2)
 
 
 def test_what_a_model_keeps_for_later_is_kept_for_tensors_too() -> None:

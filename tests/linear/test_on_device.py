@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
+from gramian.compute.devices import is_numpy, like, to_numpy
 from gramian.kernels import Gaussian, Linear, Matern, Polynomial
 from gramian.linear import inducing as passes
 from gramian.linear import preconditioners
@@ -31,7 +32,7 @@ from gramian.linear.preconditioners import (
     largest_rank,
     pays_to_double,
 )
-from gramian.linear.systems import cholesky, numbers, on_host, placed, put, take, triangular
+from gramian.linear.systems import cholesky, put, take, triangular
 from gramian.operators import Data, FeatureCentred, Operator, kernel_operator
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 
@@ -89,8 +90,8 @@ def test_gradients_with_a_growing_factor_solve_the_system(
     twin = FeatureCentred(operator(place, torch, X, dtype=np.float32), w) if twinned else None
     found = ConjugateGradients(1e-8)(FeatureCentred(K, w), B, lam, grow=factors, twin=twin)
     A = FeatureCentred(Data(KERNEL(X)), w) @ np.eye(200)
-    x, c = numbers(found.values), found.certificate
-    assert on_host(found.values) == (place == "numpy")
+    x, c = to_numpy(found.values, float), found.certificate
+    assert is_numpy(found.values) == (place == "numpy")
     residuals = np.linalg.norm(B - A @ x - lam * x, axis=0)[:3] / np.linalg.norm(B, axis=0)[:3]
     assert c.converged
     assert_allclose(residuals, c.residuals[:3], atol=1e-12)
@@ -109,10 +110,12 @@ def test_gradients_on_a_device_take_the_steps_of_numpy(place: str, torch: Any) -
     X, b = points(250), points(250, 1, 3)
     here, there = (ConjugateGradients(1e-9)(operator(p, torch, X), b, 0.05) for p in ("numpy", place))
     assert abs(here.certificate.iterations / there.certificate.iterations - 1) < 0.05  # other rounding
-    assert_allclose(numbers(there.values), here.values, atol=1e-8 * np.linalg.norm(b) / 0.05)
+    assert_allclose(to_numpy(there.values, float), here.values, atol=1e-8 * np.linalg.norm(b) / 0.05)
     again = ConjugateGradients(1e-6)(operator(place, torch, X), b, 0.05, start=there.values)
     assert (again.certificate.iterations, again.certificate.passes) == (0, 1)
-    bad = ConjugateGradients(1e-9)(operator(place, torch, X), b[:, 0], 0.05, start=1e9 * numbers(there.values)[:, 0])
+    bad = ConjugateGradients(1e-9)(
+        operator(place, torch, X), b[:, 0], 0.05, start=1e9 * to_numpy(there.values, float)[:, 0]
+    )
     assert bad.values.shape == (250,)
     assert abs(bad.certificate.iterations / there.certificate.iterations - 1) < 0.05
     with pytest.raises(ValueError, match=r"start must have the shape of the right-hand sides, \(250, 1\); got"):
@@ -125,7 +128,7 @@ def test_a_twin_that_is_none_is_given_up_on_a_device(kind: str, torch: Any) -> N
     twin = {"another matrix": KERNEL(points(80, seed=1)), "indefinite": -K}[kind].astype(np.float32)
     found = ConjugateGradients(1e-9)(Data(torch.asarray(K)), points(80, 2, 2), 0.1, twin=Data(torch.asarray(twin)))
     assert found.certificate.converged
-    assert_allclose(numbers(found.values), np.linalg.solve(K + 0.1 * np.eye(80), points(80, 2, 2)), atol=1e-6)
+    assert_allclose(to_numpy(found.values, float), np.linalg.solve(K + 0.1 * np.eye(80), points(80, 2, 2)), atol=1e-6)
     assert "float32 was not enough and float64 took over" in found.certificate.notes[-1]
 
 
@@ -173,9 +176,11 @@ def test_the_preconditioner_is_the_inverse_wherever_factor_and_vectors_are(n: in
         for vectors in (V, torch.asarray(V)):
             found = M(vectors)
             assert type(found) is type(vectors)
-            assert_allclose(numbers(found), want, atol=1e-5 * np.linalg.norm(V) / lam.min())
+            assert_allclose(to_numpy(found, float), want, atol=1e-5 * np.linalg.norm(V) / lam.min())
         some = np.array([t - 1])
-        assert_allclose(numbers(M(torch.asarray(V[:, some]), some)), want[:, some], atol=1e-5 * np.linalg.norm(V) / 0.1)
+        assert_allclose(
+            to_numpy(M(torch.asarray(V[:, some]), some), float), want[:, some], atol=1e-5 * np.linalg.norm(V) / 0.1
+        )
 
 
 @pytest.mark.parametrize("limit", [0, 500])
@@ -189,7 +194,7 @@ def test_eigenvectors_are_found_on_the_device_of_a_large_factor(
         here, there = Nystrom(F, lam), Nystrom(torch.asarray(F), lam)
         assert_allclose(there.values, np.geomspace(1e3, 1.0, 20) ** 2, rtol=1e-9)
         assert str(there.U.dtype) == f"torch.{here.U.dtype}"
-        P = [numbers(M(np.eye(60), np.zeros(60, dtype=np.intp))) for M in (here, there)]
+        P = [to_numpy(M(np.eye(60), np.zeros(60, dtype=np.intp)), float) for M in (here, there)]
         assert_allclose(P[0], P[1], atol=2e-6 * np.abs(P[0]).max())
 
 
@@ -203,7 +208,7 @@ def test_a_dressed_factor_on_a_device(centre: bool, weighted: bool, dtype: Any, 
     G = dressed_factor(T, w if w is None else torch.asarray(w), centre)
     want = FeatureCentred(Data(F.astype(np.float64) @ F.T.astype(np.float64)), w, centre=centre) @ np.eye(40)
     assert G.dtype == T.dtype
-    assert_allclose(numbers(G @ G.T), want, atol=1e-13 if dtype == np.float64 else 1e-4)
+    assert_allclose(to_numpy(G @ G.T, float), want, atol=1e-13 if dtype == np.float64 else 1e-4)
     assert (G is T) == (not centre and not weighted)
     assert_array_equal(T.numpy(), F)  # as it was
 
@@ -351,13 +356,13 @@ def test_coordinates_on_a_device_are_those_of_an_orthonormal_basis(kernel: Any, 
     want = right @ np.linalg.pinv(G, rcond=1e-12, hermitian=True) @ right.T
     here, there = whiten(Kmm, centred), whiten(torch.asarray(Kmm), centred)
     assert here.rank == there.rank == np.linalg.matrix_rank(G, tol=1e-9 * np.trace(G))
-    for basis, given_as in ((here, K), (there, torch.asarray(K)), (there.hosted(), K)):
-        F = numbers(basis.features(given_as))
+    for basis, given_as in ((here, K), (there, torch.asarray(K)), (there.in_numpy(), K)):
+        F = to_numpy(basis.features(given_as), float)
         assert_allclose(F.T @ F, want, atol=1e-8 * np.abs(want).max())
         assert_allclose(basis.outside(given_as, basis.features(given_as), kernel.diagonal(X)) ** 2, here.outside(
             K, here.features(K), kernel.diagonal(X)) ** 2, atol=1e-6 * np.abs(want).max())  # fmt: skip
     a = there.coefficients(points(there.rank, 2))
-    shift = K @ a - numbers(there.features(torch.asarray(K))).T @ points(there.rank, 2)
+    shift = K @ a - to_numpy(there.features(torch.asarray(K)), float).T @ points(there.rank, 2)
     assert_allclose(shift - shift.mean(axis=0) * centred, 0.0, atol=1e-6 * np.abs(K @ a).max())
 
 
@@ -367,7 +372,7 @@ def test_centres_in_a_good_order_are_taken_as_they_come(torch: Any) -> None:
     for centred in (False, True):
         basis = whiten(torch.asarray(KERNEL(Z[order])), centred)
         assert_array_equal(basis.pivots, np.arange(40 - centred))
-        L = np.linalg.inv(np.tril(numbers(basis.L)))
+        L = np.linalg.inv(np.tril(to_numpy(basis.L, float)))
         assert_allclose(basis.noise, np.linalg.norm(L, axis=1), rtol=1e-6)
 
 
@@ -396,19 +401,19 @@ def test_columns_are_taken_written_and_solved_where_they_live(torch: Any) -> Non
     Y = points(6, 4)
     L = np.tril(points(6, 6)) + 4 * np.eye(6)
     for here in (Y.copy(), torch.asarray(Y.copy())):
-        assert_array_equal(numbers(take(here, np.array([2, 0]))), Y[:, [2, 0]])
-        assert_array_equal(numbers(take(here, np.array([3]), axis=0)), Y[[3]])
-        put(here, np.array([1]), placed(np.zeros((6, 1)), here))
-        assert not np.any(numbers(here)[:, 1])
+        assert_array_equal(to_numpy(take(here, np.array([2, 0])), float), Y[:, [2, 0]])
+        assert_array_equal(to_numpy(take(here, np.array([3]), axis=0), float), Y[[3]])
+        put(here, np.array([1]), like(here, np.zeros((6, 1)), float))
+        assert not np.any(to_numpy(here, float)[:, 1])
         for factor in (L, torch.asarray(L)):
-            if on_host(factor) and not on_host(here):
+            if is_numpy(factor) and not is_numpy(here):
                 continue
             for transposed in (False, True):
                 found = triangular(factor, here, transposed)
                 assert type(found) is type(here)
-                assert_allclose((L.T if transposed else L) @ numbers(found), numbers(here), atol=1e-14)
+                assert_allclose((L.T if transposed else L) @ to_numpy(found, float), to_numpy(here, float), atol=1e-14)
     with pytest.raises(np.linalg.LinAlgError):
         cholesky(torch.asarray(-np.eye(2)))
     reversed_view = np.arange(3.0)[::-1]
     reversed_view.flags.writeable = False  # of which torch would warn
-    assert_array_equal(numbers(placed(reversed_view, torch.zeros(1))), reversed_view)
+    assert_array_equal(to_numpy(like(torch.zeros(1), reversed_view, float), float), reversed_view)

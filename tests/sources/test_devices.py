@@ -42,7 +42,7 @@ def test_every_kind_of_numbers_arrives(dtype: str, streamed: bool, tmp_path: Any
     X = numbers(dtype)
     for name, data in kinds(X, tmp_path).items():
         with card() as device:
-            there = devices.to_device(gramian.open(data), device)
+            there = devices.source_to_device(gramian.open(data), device)
             assert isinstance(there, devices.StreamedSource if streamed else sources.TensorSource), name
             parts = []
             for block in there.blocks():
@@ -55,7 +55,7 @@ def test_every_kind_of_numbers_arrives(dtype: str, streamed: bool, tmp_path: Any
 
 def test_arrays_are_not_copied_for_torch_on_the_cpu() -> None:
     X = numbers()
-    there = devices.to_device(gramian.open(X), CPU)
+    there = devices.source_to_device(gramian.open(X), CPU)
     assert isinstance(there, sources.TensorSource)
     assert there.values.data_ptr() == X.ctypes.data
 
@@ -63,13 +63,13 @@ def test_arrays_are_not_copied_for_torch_on_the_cpu() -> None:
 def test_tensors_of_the_cpu_that_are_larger_than_the_card_are_streamed() -> None:
     X = torch.from_numpy(numbers())
     with card(free=2**10) as device:
-        there = devices.to_device(sources.TensorSource(X, list("abcdefg")), device)
+        there = devices.source_to_device(sources.TensorSource(X, list("abcdefg")), device)
         assert isinstance(there, devices.StreamedSource)
         assert there.feature_names == list("abcdefg")
         parts = [block.values.clone().cpu().numpy() for block in there.blocks(10)]
     np.testing.assert_array_equal(np.concatenate(parts), X)
     same = sources.TensorSource(X)
-    assert devices.to_device(same, CPU) is same
+    assert devices.source_to_device(same, CPU) is same
 
 
 def test_a_table_that_must_be_there_as_a_whole_is_refused_with_figures() -> None:
@@ -77,7 +77,7 @@ def test_a_table_that_must_be_there_as_a_whole_is_refused_with_figures() -> None
         card(free=2**10) as device,
         pytest.raises(MemoryError, match=r"100 rows would take 0\.0 MiB on cuda:0 .* free"),
     ):
-        devices.uploaded(gramian.open(numbers()), device)
+        devices.upload(gramian.open(numbers()), device)
 
 
 def test_names_and_passes_of_a_stream(tmp_path: Any) -> None:
@@ -88,30 +88,30 @@ def test_names_and_passes_of_a_stream(tmp_path: Any) -> None:
     for rows in (1, 33, 1000):
         assert [b.stop for b in there.blocks(rows)][-1] == 100
         np.testing.assert_array_equal(np.concatenate([b.values.numpy().copy() for b in there.blocks(rows)]), X)
-    assert devices.to_host(there) is there.source
+    assert devices.source_to_numpy(there) is there.source
 
 
 def test_back_to_the_host() -> None:
     X = numbers()
     plain = gramian.open(X)
-    assert devices.to_host(plain) is plain
+    assert devices.source_to_numpy(plain) is plain
     with card() as device:
-        back = devices.to_host(devices.to_device(plain, device))
+        back = devices.source_to_numpy(devices.source_to_device(plain, device))
     assert isinstance(back, sources.DenseSource)
     np.testing.assert_array_equal(back.values, X)
 
 
 def test_what_no_card_takes() -> None:
     with card() as device, pytest.raises(ValueError, match=r"Sparse data are fitted on the CPU: use device='cpu'"):
-        devices.to_device(gramian.open(sp.eye_array(3, format="csr")), device)
+        devices.source_to_device(gramian.open(sp.eye_array(3, format="csr")), device)
     with pytest.raises(ValueError, match="device 'abacus' cannot be used"):
-        devices.to_device(gramian.open(numbers()), "abacus")
+        devices.source_to_device(gramian.open(numbers()), "abacus")
 
 
 def test_blocks_that_do_not_fit_are_refused_with_figures() -> None:
     X = np.zeros((4096, 512))
     with card(free=2**20) as device:
-        there = devices.to_device(gramian.open(X), device)
+        there = devices.source_to_device(gramian.open(X), device)
         assert isinstance(there, devices.StreamedSource)
         words = r"Two blocks of 4096 rows would take 32\.0 MiB on cuda:0 \(a pretended card\), where 1\.0 MiB are free"
         with pytest.raises(MemoryError, match=words):
@@ -125,6 +125,6 @@ def test_a_real_card(streamed: bool, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(devices, "BLOCK_BYTES", 2**16)
     X = np.random.default_rng(0).standard_normal((20_000, 30)).astype(np.float32)
     for name, data in kinds(X, tmp_path).items():
-        there = devices.to_device(gramian.open(data), torch.device("cuda"))
+        there = devices.source_to_device(gramian.open(data), torch.device("cuda"))
         total = sum((block.values.double().T @ block.values.double() for block in there.blocks()), start=0.0)
         np.testing.assert_allclose(total.cpu().numpy(), X.T.astype(float) @ X, rtol=1e-10, atol=1e-8, err_msg=name)

@@ -1,34 +1,21 @@
-"""Which hot loops serve an array."""
+"""Devices: which there are, moving arrays to them and back, their free memory, and the loops that serve an array."""
 
 from __future__ import annotations
 
 import importlib
+from dataclasses import fields, is_dataclass, replace
 from types import ModuleType
 from typing import Any
 
+import array_api_compat
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import is_numpy_namespace, is_torch_namespace
+from array_api_compat import is_array_api_obj, is_numpy_namespace, is_torch_namespace
 from sklearn import get_config
 
 from gramian.compute import dense as cpu
 from gramian.compute import reference
 from gramian.compute.memory import available_memory, gibibytes
-
-__all__ = [
-    "dense_loops",
-    "describe",
-    "device_room",
-    "free_bytes",
-    "gpu",
-    "host",
-    "is_tensor",
-    "load_torch",
-    "put",
-    "refuse_beyond_device",
-    "resolve",
-    "torch_dtype",
-]
 
 Device = Any  # torch.device, or None for NumPy on the CPU
 Array = npt.NDArray[Any]
@@ -62,9 +49,9 @@ def resolve(device: Any, like: Any = None) -> Device:
     Parameters
     ----------
     device : None, "cpu", "auto", "cuda", "cuda:1", … or torch.device
-        None is where the data are: the card of a CUDA tensor, otherwise the CPU. "auto" is the card of the data or the
-        first card there is, otherwise the CPU. "cpu" is NumPy; ``torch.device("cpu")`` is torch on the CPU, which
-        runs the loops of the card without one.
+        None is where the data are: the GPU of a CUDA tensor, otherwise the CPU. "auto" is the GPU of the data or the
+        first GPU there is, otherwise the CPU. "cpu" is NumPy; ``torch.device("cpu")`` is torch on the CPU, which
+        runs the loops of the GPU without one.
     like : array, optional
         The data.
 
@@ -173,8 +160,31 @@ def torch_dtype(dtype: Any) -> Any:
     return dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name)
 
 
-def put(x: Any, device: Device, dtype: Any = None) -> Any:
-    """Return numbers as a tensor on a device, copied only where they are not there already."""
+def to_numpy(x: Any, dtype: Any = None) -> Array:
+    """Return numbers of any library and device as a NumPy array, in ``dtype`` if given; None stays None.
+
+    Examples
+    --------
+    >>> from gramian.compute.devices import to_numpy
+    >>> to_numpy([1, 2], float)
+    array([1., 2.])
+    """
+    if x is None:
+        return None  # type: ignore[return-value]
+    if is_tensor(x):
+        x = x.detach().cpu()
+        x = (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()  # which NumPy does not have
+    elif hasattr(x, "toarray"):
+        x = x.toarray()
+    elif not isinstance(x, np.ndarray) and is_array_api_obj(x):
+        x = array_api_compat.to_device(x, "cpu")
+    return np.asarray(x, dtype=dtype)
+
+
+def to_device(x: Any, device: Device, dtype: Any = None) -> Any:
+    """Return numbers as a tensor on a device, copied only where they are not there already; NumPy's for None."""
+    if device is None:
+        return to_numpy(x, dtype)
     torch = load_torch(device)
     if not is_tensor(x):
         x = np.asarray(x)
@@ -184,22 +194,78 @@ def put(x: Any, device: Device, dtype: Any = None) -> Any:
     return x.to(device=device, dtype=None if dtype is None else torch_dtype(dtype))
 
 
-def host(x: Any) -> Any:
-    """Return numbers as NumPy has them, whatever device they are on; None stays None.
+def device_of(x: Any) -> Device:
+    """Return the device of a tensor, or of the tensors of a source or an operator; None for all else, which is NumPy.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.compute.devices import host
-    >>> host(np.ones(2))
-    array([1., 1.])
+    >>> from gramian.compute.devices import device_of
+    >>> device_of(np.ones(2)) is None
+    True
     """
-    if x is None:
-        return None
-    if not is_tensor(x):
-        return np.asarray(x)
-    x = x.detach().cpu()
-    return (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()  # which NumPy does not have
+    if is_tensor(x):
+        return x.device
+    device = getattr(x, "device", None)
+    if type(device).__module__ == "torch":
+        return device
+    values: Any = getattr(x, "values", None)
+    return values.device if is_tensor(values) else None
+
+
+def like(given: Any, result: Any, dtype: Any = None) -> Any:
+    """Return ``result`` where ``given`` lives: as NumPy's arrays, or as tensors on the device of ``given``.
+
+    Parameters
+    ----------
+    given : array, tensor, Source or Operator
+        What lives there; anything else lives in NumPy.
+    result : Any
+        An array or a tensor; tuples, lists and dataclasses of them. What is no number stays as it is.
+    dtype : dtype, optional
+        For a ``result`` that is one array: its dtype.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from gramian.compute.devices import like
+    >>> like(torch.ones(1), (np.ones(2), "two"))
+    (tensor([1., 1.], dtype=torch.float64), 'two')
+    """
+    device, xp = device_of(given), getattr(given, "xp", np)
+    if device is None and not is_numpy_namespace(xp):  # another library of the array API
+        return result if result is None else xp.asarray(result, dtype=dtype)
+    return _move(result, device) if dtype is None else to_device(result, device, dtype)
+
+
+def _move(value: Any, device: Device) -> Any:
+    if is_tensor(value):
+        return to_device(value, device)
+    if isinstance(value, np.ndarray):
+        return value if device is None or value.dtype.kind not in "fiub" else to_device(value, device)
+    if type(value) in (tuple, list):
+        parts = [_move(part, device) for part in value]
+        return value if all(a is b for a, b in zip(parts, value, strict=True)) else type(value)(parts)
+    if is_dataclass(value) and not isinstance(value, type):
+        moved = {f.name: _move(getattr(value, f.name), device) for f in fields(value) if f.init}
+        moved = {name: part for name, part in moved.items() if part is not getattr(value, name)}
+        return replace(value, **moved) if moved else value
+    return value
+
+
+def to_array(x: Any) -> Any:
+    """Return an array or a tensor as it is, anything else as NumPy has it."""
+    return x if is_array_api_obj(x) else np.asarray(x)
+
+
+def is_numpy(x: Any) -> bool:
+    """Whether an array is NumPy's."""
+    return isinstance(x, np.ndarray) or is_numpy_namespace(array_api_compat.array_namespace(x))
+
+
+def device_keyword(x: Any) -> dict[str, Any]:
+    """Return the keyword that creates a new array on the device of x; NumPy needs none."""
+    return {} if isinstance(x, np.ndarray) else {"device": x.device}
 
 
 def dense_loops(xp: Any) -> ModuleType:

@@ -17,7 +17,7 @@ from matplotlib.text import Text
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.inputs.devices import in_numpy
+from gramian.inputs.devices import convert_to_numpy
 
 __all__ = [
     "GRID",
@@ -294,12 +294,12 @@ def fitted(model: Any) -> Any:
     if not hasattr(model, "fit"):
         return model
     check_is_fitted(model)
-    return in_numpy(model)
+    return convert_to_numpy(model)
 
 
 def shares_of(model: Any) -> Array | None:
     """The share of the variance of each component, where a model knows the whole."""
-    model = model if model is None else in_numpy(model)
+    model = model if model is None else convert_to_numpy(model)
     ratio = getattr(model, "explained_variance_ratio_", None)
     if ratio is None and hasattr(model, "total_variance_") and hasattr(model, "eigenvalues_"):
         ratio = np.asarray(model.eigenvalues_) / float(model.total_variance_)

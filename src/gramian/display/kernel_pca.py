@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.display.base import INK, Display, fitted, name_axes
 from gramian.display.groups import scatter
-from gramian.pca.model import ground
+from gramian.inputs.devices import convert_to_numpy
 
 __all__ = ["KernelFieldDisplay"]
 
@@ -105,7 +105,7 @@ class KernelFieldDisplay(Display):
         KernelFieldDisplay
             Drawn.
         """
-        points = np.asarray(ground(X), dtype=float)
+        points = np.asarray(convert_to_numpy(X), dtype=float)
         if points.ndim != 2 or points.shape[1] != 2:
             raise ValueError(f"A field is drawn over the plane: X must have 2 columns, got shape {points.shape}.")
         across, up = (_grid_line(points[:, j], steps) for j in range(2))

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.display.base import GRID, INK, MARKERS, PALETTE, Display, fitted, name_axes
 from gramian.display.groups import appearance, point_style
-from gramian.pca.model import ground
+from gramian.inputs.devices import convert_to_numpy
 
 __all__ = [
     "BinnedMixtureDisplay",
@@ -68,7 +68,7 @@ def legend_below(ax: Axes) -> Legend:
 
 def checked_rows(X: ArrayLike, d: int) -> Array:
     """X as rows of d columns."""
-    rows = np.asarray(ground(X), dtype=float)
+    rows = np.asarray(convert_to_numpy(X), dtype=float)
     rows = rows[:, None] if rows.ndim == 1 and d == 1 else rows
     if rows.ndim != 2 or rows.shape[1] != d:
         raise ValueError(f"X must have {d} columns, as the mixture has; its shape is {rows.shape}.")
@@ -277,7 +277,7 @@ class BinnedMixtureDisplay(Display):
         """Draw a mixture fitted to these counts, or to rows of one column."""
         model = fitted(model)
         called = column_name(model, 0) if name is None else name
-        return cls(model.mixture_, ground(edges), ground(counts), name=called).plot(ax=ax)
+        return cls(model.mixture_, convert_to_numpy(edges), convert_to_numpy(counts), name=called).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> BinnedMixtureDisplay:
         """Draw, on the axes given or on a new figure."""

@@ -41,7 +41,7 @@ from gramian.display.groups import (
     writing,
 )
 from gramian.display.labels import Hover, Labels, add_labels
-from gramian.pca.model import ground
+from gramian.inputs.devices import convert_to_numpy
 
 __all__ = [
     "BiplotDisplay",
@@ -274,7 +274,7 @@ class ScoreDisplay(Display):
         components: Sequence[int] = (0, 1),
         shares: ArrayLike | None = None,
     ) -> None:
-        Z = np.asarray(ground(scores), dtype=float)
+        Z = np.asarray(convert_to_numpy(scores), dtype=float)
         self.scores = Z[:, None] if Z.ndim == 1 else Z
         if self.scores.ndim != 2 or not self.scores.size:
             raise ValueError(f"scores must have a row for each point and a column for each component, got {Z.shape}.")
@@ -291,7 +291,7 @@ class ScoreDisplay(Display):
     @classmethod
     def from_estimator(cls, model: Any, X: Any, *, ax: Axes | None = None, **options: Any) -> ScoreDisplay:
         """Draw the scores ``model.transform(X)``; options as of :meth:`from_predictions`."""
-        return cls.from_predictions(fitted(model).transform(ground(X)), model=model, ax=ax, **options)
+        return cls.from_predictions(fitted(model).transform(convert_to_numpy(X)), model=model, ax=ax, **options)
 
     @classmethod
     def from_predictions(
@@ -1203,7 +1203,7 @@ class ReconstructionDisplay(Display):
         ax: Axes | None = None,
     ) -> ReconstructionDisplay:
         """Draw images with the first k components of a fitted PCA, for several k."""
-        images, model = np.atleast_2d(np.asarray(ground(X), dtype=float)), fitted(model)
+        images, model = np.atleast_2d(np.asarray(convert_to_numpy(X), dtype=float)), fitted(model)
         ks = usual_counts(len(model.components_)) if counts is None else counts
         parts = {f"k = {k}": reconstructed(model, images, k) for k in ks}
         return cls.from_predictions(images, parts, image_shape=image_shape, mean=model.mean_, ax=ax)

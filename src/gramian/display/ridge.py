@@ -30,7 +30,7 @@ from gramian.display.base import (
 )
 from gramian.display.groups import point_style
 from gramian.display.labels import Labels, add_labels
-from gramian.pca.model import ground
+from gramian.inputs.devices import convert_to_numpy
 
 __all__ = ["LeaveOneOutDisplay", "PredictionBandDisplay", "ResidualsDisplay", "RidgePathDisplay"]
 
@@ -591,7 +591,7 @@ class PredictionBandDisplay(Display):
         PredictionBandDisplay
             Drawn.
         """
-        points, values = _checked(ground(x), ground(y), level, target)
+        points, values = _checked(convert_to_numpy(x), convert_to_numpy(y), level, target)
         model = fitted(model)
         line = np.linspace(points.min(), points.max(), STEPS)
         curve = _target(np.asarray(model.predict(line[:, None]), dtype=float), target)
@@ -745,7 +745,10 @@ class ResidualsDisplay(Display):
         cls, model: Any, X: Any, y: ArrayLike, *, target: int = 0, ax: Axes | None = None, **options: Any
     ) -> ResidualsDisplay:
         """Draw the residuals of a fitted regression; options as of :meth:`from_predictions`."""
-        f, observed = np.asarray(fitted(model).predict(ground(X)), dtype=float), np.asarray(ground(y), dtype=float)
+        f, observed = (
+            np.asarray(fitted(model).predict(convert_to_numpy(X)), dtype=float),
+            np.asarray(convert_to_numpy(y), dtype=float),
+        )
         if f.ndim == 2:
             if not 0 <= target < f.shape[1]:
                 raise ValueError(f"target must be from 0 to {f.shape[1] - 1}, got {target!r}.")

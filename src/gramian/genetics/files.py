@@ -16,7 +16,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gramian.inputs.devices import in_numpy
+from gramian.inputs.devices import convert_to_numpy
 from gramian.sources.extras import load_pyarrow
 from gramian.sources.plink import Samples, Snps
 from gramian.sources.writing import write_whole_folder
@@ -557,7 +557,7 @@ def write_results(
     ...     print(Path(folder, "cohort.eigenvec").read_text().split("\n")[0])
     #FID	IID	PC1	PC2
     """
-    paths, model = result_files(prefix, formats), in_numpy(model)
+    paths, model = result_files(prefix, formats), convert_to_numpy(model)
     writers = _writers(model, header, tabs, labels)
     described = {ending: what for name in formats for ending, what in FORMATS[name].items()}
     with write_whole_folder(paths[0].parent, [path.name for path in paths], overwrite=overwrite) as folder:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from gramian.compute.devices import host, is_tensor, resolve
+from gramian.compute.devices import is_tensor, resolve, to_numpy
 from gramian.operators.genotype import placed
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame
 from gramian.sources.plink import Genotypes, Snps, open_bed
@@ -92,7 +92,7 @@ def as_genotypes(X: Any) -> Genotypes:
         return open_bed(X)
     if sp.issparse(X):
         raise ValueError("Genotypes in a sparse matrix are not read: pass X.toarray(), two bits of which are kept.")
-    table = frame_to_array(X) if is_frame(X) else host(X)
+    table = frame_to_array(X) if is_frame(X) else to_numpy(X)
     if table.ndim != 2:
         raise ValueError(f"Genotypes are a table of samples × SNPs, not an array of shape {table.shape}.")
     if table.dtype.kind not in "iufb":

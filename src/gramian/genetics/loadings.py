@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gramian.genetics.files import FORMAT, FittedGenotypePCA, Lines, read_arrays, read_lines, score_lengths, text
 from gramian.genetics.genotypes import SCALES
 from gramian.genetics.matching import rows_of
-from gramian.inputs.devices import in_numpy
+from gramian.inputs.devices import convert_to_numpy
 from gramian.sources.plink import chromosome_name, read_bim
 
 __all__ = [
@@ -422,7 +422,7 @@ class Loadings:
     @classmethod
     def of(cls, model: FittedGenotypePCA) -> Loadings:
         """The loadings of a fitted model."""
-        model = in_numpy(model)
+        model = convert_to_numpy(model)
         snps, samples = model.snps_, model.samples_
         return cls(
             snps.id,

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.compute.devices import host, is_tensor, put, refuse_beyond_device, resolve
+from gramian.compute.devices import is_tensor, refuse_beyond_device, resolve, to_device, to_numpy
 from gramian.compute.memory import refuse_beyond_memory
 from gramian.genetics.genotypes import (
     SCALES,
@@ -32,7 +32,7 @@ from gramian.genetics.genotypes import (
     standardise,
     usable,
 )
-from gramian.inputs.devices import at_home, home_of, settle
+from gramian.inputs.devices import like_input, store_like
 from gramian.operators import DeviceGenotypeOperator, GenotypeOperator, Operator, genotype_operator
 from gramian.pca.tracy_widom import TracyWidomTable, tracy_widom_from_sums, tracy_widom_quantile, tracy_widom_statistics
 from gramian.results import Spectrum
@@ -41,16 +41,7 @@ from gramian.spectral import Krylov
 from gramian.spectral.auto import HOPE, Choice, Facts, choose, passes_to_go
 from gramian.spectral.dense import eigen_of_gram
 from gramian.spectral.krylov import History
-from gramian.spectral.rayleigh import (
-    Triplets,
-    epsilon,
-    finish,
-    orthogonality,
-    small,
-    spectrum,
-    thin_qr,
-    warn_unless_converged,
-)
+from gramian.spectral.rayleigh import Triplets, epsilon, finish, orthogonality, spectrum, thin_qr, warn_unless_converged
 
 __all__ = [
     "ALPHA",
@@ -164,7 +155,7 @@ def least_squares_vectors(
     step = max(1, PAIR_BYTES // (V.shape[0] * V.dtype.itemsize))
     for i in range(0, len(a), step):
         first, second = a[i : i + step], b[i : i + step]
-        sums = host(seen.matmat(seen.asarray(np.ascontiguousarray(V[:, first] * V[:, second]))))
+        sums = to_numpy(seen.matmat(seen.asarray(np.ascontiguousarray(V[:, first] * V[:, second]))))
         normal[:, first, second] = normal[:, second, first] = sums
     _refuse_undetermined(normal, source, float(np.finfo(components.dtype).eps))
     scores = np.linalg.solve(normal, (U * singular_values)[:, :, None])[:, :, 0]
@@ -260,7 +251,7 @@ class Probes:
         n, p = A.shape
         drawn = np.random.default_rng(seed).standard_normal((n, columns))
         drawn -= drawn.mean(axis=0)
-        omega = drawn if A.device is None else put(drawn, A.device)
+        omega = drawn if A.device is None else to_device(drawn, A.device)
         product = A.conormal(drawn if A.device is None else A.asarray(omega))
         return cls(omega, A.xp.asarray(product, dtype=omega.dtype), min(n - 1, p), total)
 
@@ -268,8 +259,8 @@ class Probes:
         """What of the probes lies inside the span of components U (n, k), and outside."""
         inside, moved = U.T @ self.omega, U.T @ self.product
         omega, rest = self.omega - U @ inside, self.product - U @ moved
-        sums = (small((x * y).sum(axis=0)) for x, y in ((rest, rest), (rest, omega), (omega, omega)))
-        return Outside(self, small(inside), small(moved), *sums)
+        sums = (to_numpy((x * y).sum(axis=0), float) for x, y in ((rest, rest), (rest, omega), (omega, omega)))
+        return Outside(self, to_numpy(inside, float), to_numpy(moved, float), *sums)
 
     def noise(self, eigenvalues: Vector, U: Any) -> Noise:
         """The sums, with what lies outside the span of the components U (n, j) estimated from the probes."""
@@ -521,7 +512,7 @@ def _eigenvalues(A: Genotyped, K: Array) -> Matrix:
     """All eigenvalues of a symmetric matrix, ascending."""
     if A.device is None:
         return np.asarray(scipy.linalg.eigvalsh(K, check_finite=False))
-    return small(A.xp.linalg.eigvalsh(K))
+    return to_numpy(A.xp.linalg.eigvalsh(K), float)
 
 
 def _double(A: Genotyped, x: Array) -> Array:
@@ -542,7 +533,7 @@ def _shared_calls(A: Genotyped) -> Array:
     """How many genotypes each two samples both have."""
     N = A.seen().cogram()
     if not bool((N != 0).all()):
-        i, j = np.argwhere(small(N) == 0)[0]
+        i, j = np.argwhere(to_numpy(N, float) == 0)[0]
         names = A.source.samples.names
         raise ValueError(
             f"{names[i]} and {names[j]} have no genotype in common: missing='pairwise' has nothing to divide by. Use "
@@ -712,7 +703,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self._refit(kept, device)
         if self.verbose is True:
             sys.stderr.write("\n")
-        settle(self, home_of(X))
+        store_like(self, X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[Any]:
@@ -720,7 +711,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.fit(X)
         return self.transform(X) if self.missing != "mean" else self.eigenvectors_ * self.singular_values_
 
-    @at_home
+    @like_input
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Scores ZVᵀ of samples at the same SNPs, standardised as the samples of the fit.
 
@@ -738,7 +729,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             "tolerance": self.tol,
         }
         A = genotype_operator(source, self.mean_, self.scale_, **options)
-        return np.asarray(host(A.matmat(A.asarray(np.ascontiguousarray(self.components_.T)))))
+        return to_numpy(A.matmat(A.asarray(np.ascontiguousarray(self.components_.T))))
 
     @property
     def eigenvalue_scale_(self) -> str:
@@ -783,7 +774,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _name(self, found: Found, M: int) -> None:
         """Fitted attributes from what was found."""
-        U, Vt = host(found.spectrum.left), host(found.spectrum.right).T
+        U, Vt = to_numpy(found.spectrum.left), to_numpy(found.spectrum.right).T
         self.eigenvectors_, self.components_ = svd_flip(U, np.ascontiguousarray(Vt), u_based_decision=False)
         self.singular_values_ = self.score_lengths_ = found.spectrum.values
         self.eigenvalues_ = found.spectrum.eigenvalues / M

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y
 
-from gramian.compute.devices import host, is_tensor
+from gramian.compute.devices import is_tensor, to_numpy
 
 Array = npt.NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def check_weights(sample_weight: Any, n: int, *, all_zero: bool = False) -> Arra
     """
     if sample_weight is None:
         return np.ones(n)
-    given = host(sample_weight) if is_tensor(sample_weight) else sample_weight
+    given = to_numpy(sample_weight) if is_tensor(sample_weight) else sample_weight
     if np.ma.is_masked(given):
         raise ValueError("sample_weight has masked entries: leave those rows out, or give them a weight of 0.")
     w: Array = np.asarray(given, dtype=np.float64)
@@ -82,7 +82,7 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     """The targets as an (n, t) float64 array, and whether they came as a vector."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    y = host(y) if is_tensor(y) else y
+    y = to_numpy(y) if is_tensor(y) else y
     try:
         values = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):

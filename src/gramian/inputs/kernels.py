@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.linalg
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 
-from gramian.compute.devices import host, is_tensor, put, refuse_beyond_device
+from gramian.compute.devices import is_tensor, like, refuse_beyond_device, to_numpy
 from gramian.compute.memory import refuse_beyond_memory
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.kernels import Kernel, Precomputed, as_kernel
@@ -22,7 +22,6 @@ from gramian.sources import Source, open_source
 
 __all__ = [
     "are_objects",
-    "beside",
     "check_kernel_matrix",
     "checked_source",
     "decomposition_bytes",
@@ -97,7 +96,7 @@ def gathered(source: Source) -> Any:
     if source.sparse:
         return source.values  # type: ignore[attr-defined]
     if source.resident:
-        values = host(source.values)  # type: ignore[attr-defined]
+        values = to_numpy(source.values)  # type: ignore[attr-defined]
         return values if values.dtype.kind == "f" else values.astype(np.float64)
     out = np.empty(source.shape, dtype=np.float32 if source.dtype == np.float32 else np.float64)
     for block in source.blocks():
@@ -202,7 +201,7 @@ def multiplied(A: Operator, V: MatrixKernelMatrices) -> MatrixKernelMatrices:
     >>> multiplied(Data(np.eye(2)), np.ones((2, 1))).ravel()
     array([1., 1.])
     """
-    return np.asarray(host(A.matmat(A.asarray(V))), dtype=np.float64)
+    return to_numpy(A.matmat(A.asarray(V)), float)
 
 
 def dense(A: Operator) -> Array:
@@ -211,21 +210,16 @@ def dense(A: Operator) -> Array:
     return M if is_tensor(M) else np.asarray(M, dtype=np.float64)
 
 
-def beside(M: Array, x: Any) -> Array:
-    """Numbers where a matrix lives, in its dtype."""
-    return put(x, M.device, M.dtype) if is_tensor(M) else x
-
-
 def times(M: Array, x: MatrixKernelMatrices) -> MatrixKernelMatrices:
     """M x on the host, M where it lives."""
-    return np.asarray(host(M @ beside(M, x)))
+    return to_numpy(M @ like(M, x, M.dtype))
 
 
 def eigenvectors(M: Array, overwrite: bool = False) -> tuple[Vector, Array]:
     """Eigenvalues of a symmetric matrix, from the smallest, on the host; its eigenvectors where it lives."""
     if is_tensor(M):
         values, vectors = array_namespace(M).linalg.eigh(M)
-        return np.asarray(host(values)), vectors
+        return to_numpy(values), vectors
     found: tuple[Vector, MatrixKernelMatrices] = scipy.linalg.eigh(
         M, driver="evd", overwrite_a=overwrite, check_finite=False
     )

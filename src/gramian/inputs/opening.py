@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn.utils.validation import check_array, validate_data
 
-from gramian.compute.devices import host
+from gramian.compute.devices import to_numpy
 from gramian.sources import DenseSource, Source, SparseSource, open_source
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame
 
@@ -120,7 +120,7 @@ def _first_non_finite(source: Source, values: Any) -> tuple[int, int, float] | N
     finite = source.xp.isfinite(values)
     if bool(source.xp.all(finite)):
         return None
-    finite = host(finite)
+    finite = to_numpy(finite)
     i, j = np.unravel_index(int(np.argmin(finite)), finite.shape)
     return int(i), int(j), float(values[int(i), int(j)])
 

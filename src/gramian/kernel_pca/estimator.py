@@ -10,8 +10,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.compute.devices import like
 from gramian.inputs.checks import check_choice, check_seed, check_weights
-from gramian.inputs.devices import at_home, home_of, hosted, sent, settle
+from gramian.inputs.devices import convert_to_numpy, like_input, store_like
 from gramian.inputs.kernels import check_kernel_matrix, chosen_points, is_precomputed, points_of, warn_if_indefinite
 from gramian.kernel_pca.preimages import METHODS, Inverse
 from gramian.kernel_pca.scores import Novelty, signs_of
@@ -195,16 +196,16 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         warn_if_indefinite(found.low, found.values)
         if self.fit_inverse_transform:
             self._learn_inverse(points)
-        settle(self, home_of(X))
+        store_like(self, X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Matrix:
         """Fit and return the scores of X, √λ times the eigenvectors: no product with the kernel is needed."""
-        own = hosted(self.fit(X, y, **params))
+        own = convert_to_numpy(self.fit(X, y, **params))
         scores: Matrix = own._training_scores() if self._kept is None else own._scores(X)
-        return sent(self._like(scores), home_of(X))  # type: ignore[no-any-return]
+        return like(X, self._like(scores))  # type: ignore[no-any-return]
 
-    @at_home
+    @like_input
     def transform(self, X: Any) -> Matrix:
         """Scores of the rows of X, centred with the training means."""
         check_is_fitted(self)

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.compute.devices import host
-from gramian.inputs.devices import at_home
+from gramian.compute.devices import to_numpy
+from gramian.inputs.devices import like_input
 from gramian.inputs.kernels import is_precomputed
 from gramian.kernel_pca.scores import Scores
 from gramian.kernels import Gaussian, Kernel, Linear, Polynomial, as_kernel
@@ -811,18 +811,18 @@ class Inverse(Scores):
     def _like(self, Z: Matrix) -> Matrix:
         raise TypeError("an estimator supplies this")
 
-    @at_home
+    @like_input
     def inverse_transform(self, X: Any) -> Matrix:
         """Rows whose features are near those of the scores X: pre-images, by the method ``inverse``."""
         check_is_fitted(self)
-        Z = np.asarray(host(X), dtype=np.float64)
+        Z = to_numpy(X, float)
         if Z.ndim != 2 or Z.shape[1] != len(self.eigenvalues_):
             raise ValueError(f"Scores of shape {Z.shape} do not fit {len(self.eigenvalues_)} components.")
         if self.inverse == "ridge":
             return self._like(self._ridge(Z))
         return self._like(self.preimages(Z).points)
 
-    @at_home
+    @like_input
     def preimages(self, Z: Any, start: Any = None, **options: Any) -> PreImages:
         """Pre-images of scores with the convergence of every row: :func:`preimages`.
 
@@ -836,7 +836,7 @@ class Inverse(Scores):
             ``method`` (that of the estimator by default) and what it takes.
         """
         check_is_fitted(self)
-        Z, start = np.asarray(host(Z), dtype=np.float64), host(start)
+        Z, start = to_numpy(Z, float), to_numpy(start)
         method = options.pop("method", self.inverse)
         if method == "ridge":
             self._refuse_without_inverse()
@@ -847,13 +847,13 @@ class Inverse(Scores):
             self.kernel_, self.X_fit_, self._combinations(Z), method=method, start=start, **(known | options)
         )
 
-    @at_home
+    @like_input
     def denoise(self, X: Any, **options: Any) -> Matrix:
         """Project rows on the components and find the pre-images, starting from the rows themselves."""
-        Z = host(self.transform(X))
+        Z = to_numpy(self.transform(X))
         if options.get("method", self.inverse) == "ridge":
             return self.inverse_transform(Z)
-        return self._like(self.preimages(Z, np.asarray(host(X), dtype=np.float64), **options).points)
+        return self._like(self.preimages(Z, to_numpy(X, float), **options).points)
 
     def _combinations(self, Z: Matrix) -> Matrix:
         """γ of P = φ̄ + Σ z v = Σ γ_i φ(x_i)."""

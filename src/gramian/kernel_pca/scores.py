@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.compute.devices import host
-from gramian.inputs.devices import at_home
+from gramian.compute.devices import to_numpy
+from gramian.inputs.devices import like_input
 from gramian.inputs.kernels import is_precomputed, points_of
 from gramian.kernels import Kernel
 from gramian.operators import kernel_device, kernel_operator
@@ -58,7 +58,7 @@ class Scores:
     _root: Matrix | None
     _weight: float
 
-    @at_home
+    @like_input
     def novelty(self, X: Any) -> Novelty:
         """T² within the components and squared distance from their span, in feature space, of the rows of X."""
         check_is_fitted(self)
@@ -94,7 +94,7 @@ class Scores:
             return np.asarray(K @ V, dtype=np.float64)
         where = kernel_device(self.device, self.kernel_, points, like=X)
         A = kernel_operator(self.kernel_, points, self.X_fit_, dtype=dtype, store=False, device=where)
-        return np.asarray(host(A.matmat(A.asarray(V))), dtype=np.float64)
+        return to_numpy(A.matmat(A.asarray(V)), float)
 
     def _training_scores(self) -> Matrix:
         """√λ u, divided by √w, of the rows that have weight."""

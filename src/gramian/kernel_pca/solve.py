@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from gramian.compute.devices import free_bytes, host, put, refuse_beyond_device
+from gramian.compute.devices import free_bytes, refuse_beyond_device, to_device, to_numpy
 from gramian.inputs.kernels import chosen_points
 from gramian.kernels import Kernel, Precomputed
 from gramian.operators import (
@@ -35,7 +35,7 @@ from gramian.operators import (
 from gramian.results import Certificate, NumericalWarning, Spectrum
 from gramian.sources import memory_budget
 from gramian.spectral import SymmetricKrylov
-from gramian.spectral.rayleigh import norms, orthogonality, small, warn_unless_converged
+from gramian.spectral.rayleigh import norms, orthogonality, warn_unless_converged
 from gramian.spectral.rpcholesky import rp_cholesky
 
 __all__ = [
@@ -86,7 +86,7 @@ class Task:
     @cached_property
     def points(self) -> Any:
         """The points where they are compared: put on the device once, for all operators."""
-        return self.X if self.device is None else put(self.X, self.device)
+        return self.X if self.device is None else to_device(self.X, self.device)
 
     def operator(
         self, dtype: Any, store: bool | str = "auto", tolerance: float | None = None
@@ -231,7 +231,7 @@ def _eigen(M: Matrix, task: Task) -> tuple[Vector, Matrix, float]:
 def _eigen_there(xp: Any, M: Any, k: int) -> tuple[Vector, Any, float]:
     """The same on a device, which knows whole decompositions alone."""
     values, vectors = xp.linalg.eigh(M)
-    values = small(values)
+    values = to_numpy(values, float)
     return values[::-1][:k].copy(), xp.flip(vectors[:, -k:], axis=1), float(values[0])
 
 
@@ -269,20 +269,20 @@ def nystrom_components(task: Task, reason: str) -> Decomposition:
         what = f"Nyström's factor of {task.n} rows and {m} landmarks"
         refuse_beyond_device(10 * task.n * m, task.device, what, "Use fewer landmarks: n_landmarks.")
     K = task.operator(np.float64, store=False)
-    own = np.asarray(host(K.diagonal()), dtype=np.float64)
+    own = to_numpy(K.diagonal(), float)
     found = rp_cholesky(own, K.columns, m, seed=task.seed)
-    F, share, at = found.factor, K.asarray(task.share), small(found.factor[K.xp.asarray(found.indices)])
-    mean = small(share @ F) if task.centre else np.zeros(F.shape[1])
+    F, share, at = found.factor, K.asarray(task.share), to_numpy(found.factor[K.xp.asarray(found.indices)], float)
+    mean = to_numpy(share @ F, float) if task.centre else np.zeros(F.shape[1])
     F -= K.asarray(mean)  # in place: F is the largest thing there is
     if task.w is not None:
         F *= K.asarray(np.sqrt(task.w)[:, None])
-    squares, V = scipy.linalg.eigh(small(F.T @ F), check_finite=False)
+    squares, V = scipy.linalg.eigh(to_numpy(F.T @ F, float), check_finite=False)
     nothing = NOTHING * float(own @ task.frequencies)
     values, V = squares[::-1][: task.k], V[:, ::-1][:, : task.k]
     values = cleaned(np.where(values > nothing, values, 0.0))
     V = V * (values > 0)  # directions without variance get the coefficient 0
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
-    U = small(F @ K.asarray(V * inverse))
+    U = to_numpy(F @ K.asarray(V * inverse), float)
     # k(x, L) = F_L f(x) for the features f, so that f(x)·v = k(x, L)·F_L⁻ᵀv
     both = np.linalg.lstsq(at.T, np.column_stack([V, mean]), rcond=None)[0]
     coefficients, middle = np.asarray(both[:, :-1], np.float64), np.asarray(both[:, -1], np.float64)
@@ -326,7 +326,7 @@ def decompose(task: Task) -> Decomposition:
     if way == "nystrom":
         return nystrom_components(task, reason)
     K: Any = task.operator(np.float64, store=_kept(task, way))
-    own = np.asarray(host(K.diagonal()), dtype=np.float64)
+    own = to_numpy(K.diagonal(), float)
     K = Data(K.to_dense()) if way == "dense" and task.device is None else K  # evaluated once, whatever is asked of it
     B = FeatureCentred(K, task.w, centre=task.centre)
     twins = _twins(task, own) if way == "krylov" else []
@@ -406,7 +406,7 @@ def _size(B: FeatureCentred, task: Task, own: Vector) -> float:
     trace = float(np.abs(own) @ task.frequencies)
     if not (task.unknown and task.centre):
         return trace
-    return max(trace, float(task.frequencies.sum() * np.max(np.abs(host(B.means)))))
+    return max(trace, float(task.frequencies.sum() * np.max(np.abs(to_numpy(B.means)))))
 
 
 def _smallest(B: Operator, top: float, seed: int) -> float:
@@ -421,13 +421,13 @@ def _smallest(B: Operator, top: float, seed: int) -> float:
 
 def _coefficients(B: FeatureCentred, task: Task, result: Spectrum, low: float) -> Decomposition:
     """α and c; directions without variance get the coefficient 0."""
-    values, U = cleaned(result.values), np.asarray(host(result.right), dtype=np.float64)
+    values, U = cleaned(result.values), to_numpy(result.right, float)
     root = np.sqrt(task.frequencies)[:, None]
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
     alpha, share = root * U * inverse, task.share
     means = np.zeros(task.n)
     if task.centre:
         alpha = alpha - share[:, None] * alpha.sum(axis=0)
-        means = np.asarray(host(B.means), dtype=np.float64)
+        means = to_numpy(B.means, float)
     offset, mean_square = means @ alpha, float(means @ share)
     return Decomposition(values, U, task.X, alpha, offset, share, mean_square, means, result.certificate, low)

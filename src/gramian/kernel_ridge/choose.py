@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.compute.devices import describe, free_bytes, host
+from gramian.compute.devices import describe, free_bytes, to_numpy
 from gramian.compute.memory import available_memory
 from gramian.inputs.kernels import is_precomputed, multiplied
 from gramian.kernel_ridge.certificate import Fitted, indefinite, longest_squares
@@ -393,7 +393,7 @@ def _largest(task: Task) -> float:
     """
     factors = Factors(task)
     F = factors(min(RANK, task.n))
-    top = float(np.max(np.linalg.eigvalsh(np.asarray(host(F.T @ F), np.float64)), initial=0.0))
+    top = float(np.max(np.linalg.eigvalsh(to_numpy(F.T @ F, float)), initial=0.0))
     slip = 4 * float(np.finfo(factors.dtype).eps) if task.intercept else 0.0
     return top if top > slip**2 * float(task.frequencies @ np.abs(longest_squares(task))) else 0.0
 

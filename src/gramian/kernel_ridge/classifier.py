@@ -14,9 +14,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted
 
-from gramian.compute.devices import host, is_tensor
+from gramian.compute.devices import is_tensor, to_numpy
 from gramian.inputs.checks import check_choice, check_weights, has_whole_weights
-from gramian.inputs.devices import at_home, home_of, settle, twin
+from gramian.inputs.devices import copy_with, like_input, store_like
 from gramian.kernel_ridge.choose import Choice
 from gramian.kernel_ridge.estimator import KernelRidgeCV
 from gramian.kernels import Precomputed
@@ -281,7 +281,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
             The estimator itself.
         """
         check_choice("criterion", self.criterion, CRITERIA)
-        labels = self._labels(host(y) if is_tensor(y) else y)
+        labels = self._labels(to_numpy(y) if is_tensor(y) else y)
         w, copies = self._weights(labels, sample_weight)
         self._refuse_one_class(labels, w)
         Y = _plus_minus(labels, len(self.classes_))
@@ -292,7 +292,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         self._model.device = None  # it is asked where ``device`` says
         self._take_over(float(self.criterion == "accuracy"))
         self.sigmoid_ = _calibrated(choice)
-        settle(self, home_of(X))
+        store_like(self, X)
         return self
 
     def decision_function(self, X: Any, return_bound: bool = False) -> Any:
@@ -312,16 +312,16 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         # the device may have been changed since the fit
-        return twin(self._model, {"device": self.device}).predict(X, return_bound=return_bound)
+        return copy_with(self._model, {"device": self.device}).predict(X, return_bound=return_bound)
 
-    @at_home
+    @like_input
     def predict(self, X: Any) -> Any:
         """Return the labels of the rows of X: those of the largest decision values."""
-        values = host(self.decision_function(X))
+        values = to_numpy(self.decision_function(X))
         index = values > 0 if values.ndim == 1 else np.argmax(values, axis=1)
         return np.asarray(self.classes_[np.asarray(index, dtype=np.intp)])
 
-    @at_home
+    @like_input
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, in the order of ``classes_``.
 
@@ -329,18 +329,18 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         class of highest probability is the one predicted. They refer to classes in the proportions of the weights.
         Where values of rows left out say nothing about their classes, all are equal.
         """
-        values = host(self.decision_function(X))
+        values = to_numpy(self.decision_function(X))
         return probabilities(values[:, None] if values.ndim == 1 else values, self.sigmoid_)
 
-    @at_home
+    @like_input
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(host(self.predict_proba(X))))
+            return np.asarray(np.log(to_numpy(self.predict_proba(X))))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose label is predicted, weighted where weights are given; y may be a tensor."""
-        return float(accuracy_score(host(y), host(self.predict(X)), sample_weight=host(sample_weight)))
+        return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=to_numpy(sample_weight)))
 
     def _labels(self, y: Any) -> npt.NDArray[np.intp]:
         """Check the labels, and return the number of each among ``classes_``."""

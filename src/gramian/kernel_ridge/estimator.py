@@ -14,10 +14,10 @@ import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
-from gramian.compute.devices import host
+from gramian.compute.devices import to_numpy
 from gramian.compute.memory import available_memory
 from gramian.inputs.checks import check_choice
-from gramian.inputs.devices import home_of, settle
+from gramian.inputs.devices import store_like
 from gramian.inputs.kernels import are_objects, is_precomputed, kernel_diagonal, multiplied, refuse_beyond
 from gramian.inputs.opening import finish, reporter
 from gramian.kernel_ridge.certificate import Fitted, bounded, longest_squares, warn_unless_converged
@@ -189,12 +189,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         finally:
             finish(report)
         self.n_iter_ = max(1, self.certificate_.iterations)
-        settle(self, home_of(X))
+        store_like(self, X)
         return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination R² of the predictions for X, 1 at best; y may be a tensor."""
-        return float(r2_score(host(y), host(self.predict(X)), sample_weight=host(sample_weight)))
+        return float(r2_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=to_numpy(sample_weight)))
 
     def _choice(self, task: Task) -> tuple[str, str]:
         whole = task.kernel.takes_objects or is_precomputed(task.kernel)
@@ -248,7 +248,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     def _chosen_centres(self, task: Task, kept: Any = None) -> Centres:
         """Rows by the rule asked for, or those given, which are counted with rows of weight 0."""
         given = not isinstance(self.centres, str)
-        how = _among(host(self.centres), kept) if given else self.centres
+        how = _among(to_numpy(self.centres), kept) if given else self.centres
         m = len(how) if given else self.n_centres
         options = {"weights": task.w, "seed": task.seed, "device": task.device}
         return choose_centres(task.kernel, task.points, m, how, lam=float(task.lam.min()), **options)
@@ -260,7 +260,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     def _penalties(self, t: int) -> Vector:
         try:
-            lam = np.atleast_1d(np.asarray(host(self.alpha), dtype=np.float64))
+            lam = np.atleast_1d(to_numpy(self.alpha, float))
         except (TypeError, ValueError):
             lam = np.array([np.nan])
         if isinstance(self.alpha, str):
@@ -444,7 +444,7 @@ class KernelRidgeCV(KernelRidge):
             The estimator itself.
         """
         self._fit(X, y, sample_weight)
-        settle(self, home_of(X))
+        store_like(self, X)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, **labels: Any) -> Choice:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.compute.devices import host, is_tensor
+from gramian.compute.devices import is_tensor, to_numpy
 from gramian.inputs.checks import check_seed, check_targets, check_weights, has_whole_weights
-from gramian.inputs.devices import at_home
+from gramian.inputs.devices import like_input
 from gramian.inputs.kernels import (
     are_objects,
     check_kernel_matrix,
@@ -58,7 +58,7 @@ class KernelModel(BaseEstimator):
     certificate_: Residual
     noise_variance_: Any
 
-    @at_home
+    @like_input
     def predict(self, X: Any, return_std: bool = False, return_bound: bool = False) -> Any:
         r"""Predict the targets of the rows of X.
 
@@ -150,7 +150,7 @@ class KernelModel(BaseEstimator):
         if centred:
             norms = np.sqrt(np.maximum(own - 2 * F[:, -1] + self._mean_square, 0.0))
             return _Product(F[:, :-1], norms, np.sqrt(own), A.epsilon)
-        norms = np.sqrt(own) if inducing is None else inducing.lengths(np.asarray(host(A.to_dense())), own)
+        norms = np.sqrt(own) if inducing is None else inducing.lengths(to_numpy(A.to_dense()), own)
         return _Product(F, norms, np.sqrt(own), A.epsilon)
 
     def _bounds(self, found: _Product) -> Matrix:

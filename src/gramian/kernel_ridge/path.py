@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.devices import host
-from gramian.inputs.kernels import beside, decomposition_bytes, dense, eigenvectors, multiplied, times
+from gramian.compute.devices import like, to_numpy
+from gramian.inputs.kernels import decomposition_bytes, dense, eigenvectors, multiplied, times
 from gramian.kernel_ridge.certificate import Fitted, relative
 from gramian.kernel_ridge.problem import Task
 from gramian.linear.path import Filter, RidgePath
@@ -69,14 +69,14 @@ def dense_system(task: Task) -> tuple[Array, Vector, float]:
     """
     K, means, size = _kernel_matrix(task), np.zeros(task.n), 0.0
     if task.intercept:
-        share = beside(K, task.share)
-        size = _length(K, beside(K, task.frequencies))
+        share = like(K, task.share, K.dtype)
+        size = _length(K, like(K, task.frequencies, K.dtype))
         middle = K @ share
         K -= middle[:, None]
         K -= (share @ K)[None, :]
-        means = np.asarray(host(middle))
+        means = to_numpy(middle)
     if task.w is not None:
-        root = beside(K, np.sqrt(task.w))
+        root = like(K, np.sqrt(task.w), K.dtype)
         K *= root[:, None]
         K *= root[None, :]
     return K.T, means, size  # symmetric: its transpose is itself, in the order LAPACK overwrites
@@ -131,7 +131,7 @@ def eigen_system(task: Task, copies: Vector | None = None) -> Eigen:
 
 def _tilt(B: Array, task: Task) -> float:
     """Add τuuᵀ with u ∝ √w, of which B makes 0, and τ beyond all eigenvalues; return τ."""
-    u = beside(B, np.sqrt(task.share))
+    u = like(B, np.sqrt(task.share), B.dtype)
     tau = 2.0 * max(float(abs(columns).sum(1).max()) for _, columns in _column_blocks(B)) or 1.0
     for some, columns in _column_blocks(B):
         columns += (tau * u[some])[:, None] * u[None, :]

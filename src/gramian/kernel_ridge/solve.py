@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.compute.devices import describe, free_bytes, host
+from gramian.compute.devices import describe, free_bytes, to_numpy
 from gramian.compute.memory import available_memory, gibibytes
 from gramian.inputs.kernels import decomposition_bytes, dense, eigenvectors, is_precomputed, refuse_beyond, times
 from gramian.kernel_ridge.certificate import (
@@ -147,7 +147,7 @@ def _by_cholesky(task: Task, reason: str) -> Fitted:
         found = _by_one_factor(B, Y[:, mine], float(lam), task, reason)
         if found is None:
             return _by_eigenvectors(task, f"{reason}; K + λI is not positive definite")
-        beta[:, mine] = host(found.values)
+        beta[:, mine] = to_numpy(found.values)
         parts.append((mine, found.certificate))
     return Fitted(beta, merged(parts, len(task.lam)), epsilon=B.epsilon)
 
@@ -219,7 +219,7 @@ def _by_gradients(task: Task, reason: str) -> Fitted:
     twin = task.operator(np.float32, store="auto") if tiled and not factors.wide else None
     solver = ConjugateGradients(task.tol, task.max_iterations, task.report)
     found: Solution = solver(A, task.targets, task.lam, grow=factors if tiled else None, twin=twin, reason=reason)
-    return Fitted(np.asarray(host(found.values)), found.certificate, factors.landmarks, A.epsilon)
+    return Fitted(to_numpy(found.values), found.certificate, factors.landmarks, A.epsilon)
 
 
 class Factors:
@@ -242,7 +242,7 @@ class Factors:
 
     def __call__(self, rank: int) -> Any:
         """F of this rank, or of less where there is no more."""
-        diagonal = np.asarray(host(self.K.diagonal()), np.float64)  # type: ignore[attr-defined]
+        diagonal = to_numpy(self.K.diagonal(), float)  # type: ignore[attr-defined]
         columns = self.K.columns  # type: ignore[attr-defined]
         self.found = rp_cholesky(diagonal, columns, min(rank, self.task.n), seed=self.task.seed, start=self.found)
         return dressed_factor(self.found.factor, self.task.w, self.task.intercept)

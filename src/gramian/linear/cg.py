@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian.compute.devices import like, to_numpy
 from gramian.linear.preconditioners import Nystrom, costs_of, factor_bytes, first_rank, largest_rank, pays_to_double
-from gramian.linear.systems import System, dots, duplicate, lengths, numbers, placed, put, row, system_for, take
+from gramian.linear.systems import System, dots, duplicate, lengths, put, row, system_for, take
 from gramian.operators.base import Operator
 from gramian.results import Residual, Solution
 
@@ -56,7 +57,7 @@ class Run:
         self.X: Array = 0.0 * system.B
         self.R, self.true = duplicate(system.B), (system.lengths > 0).astype(np.float64)
         if start is not None:
-            self._start_at(numbers(start))
+            self._start_at(to_numpy(start, float))
         self.P = 0.0 * system.B
         self.size = self.true.copy()  # of the residuals as they are carried along
         if grow is not None and self.M is None and np.all(system.lam > 0) and len(self._open()):
@@ -72,7 +73,7 @@ class Run:
                 f"start must have the shape of the right-hand sides, {tuple(self.X.shape)}; got {X.shape}."
             )
         given = self.system.lengths
-        X = placed(np.where(given > 0, X, 0.0) / np.where(given > 0, given, 1.0), self.X)
+        X = like(self.X, np.where(given > 0, X, 0.0) / np.where(given > 0, given, 1.0), float)
         R = self.system.residual(X, np.arange(X.shape[1]))
         sizes = lengths(R)
         better = np.flatnonzero(sizes < self.true)  # a start worse than 0 is none

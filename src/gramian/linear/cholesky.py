@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
-from gramian.linear.systems import System, numbers
+from gramian.compute.devices import to_numpy
+from gramian.linear.systems import System
 from gramian.operators.base import Operator
 from gramian.results import NumericalWarning, Residual, Solution
 
@@ -193,7 +194,7 @@ def _packed(A: Operator, dtype: np.dtype[Any]) -> Any:
     if hasattr(A, "packed"):
         return A.packed(dtype)
     M = A.to_dense()
-    M = np.asarray(M if isinstance(M, np.ndarray) else numbers(M), dtype=dtype)
+    M = np.asarray(M if isinstance(M, np.ndarray) else to_numpy(M, float), dtype=dtype)
     if not len(M):
         return M.ravel()
     return (lapack.strttf if dtype == np.float32 else lapack.dtrttf)(M.T, transr="N", uplo="L")[0]

@@ -26,10 +26,11 @@ from scipy.linalg.blas import dsyr, dsyrk, dtrsm
 from scipy.linalg.lapack import dpstrf, dtrtri
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian.compute.devices import is_numpy, like, to_numpy
 from gramian.linear.path import Filter, RidgePath, leave_one_out
 from gramian.linear.systems import Array as ArrayCg
 from gramian.linear.systems import Array as ArrayDirect
-from gramian.linear.systems import cholesky, dots, eigh, lengths, numbers, on_host, placed, take, triangular, wide
+from gramian.linear.systems import cholesky, dots, eigh, lengths, take, triangular, wide
 from gramian.operators.base import Operator
 from gramian.results import Residual
 
@@ -107,9 +108,9 @@ class Whitening:
     def features(self, K: Array) -> Array:
         """Φᵀ, of shape (r, b), of b points from their rows k(x, Z), by triangular solves."""
         shift = None if self.means is None else self.means[self.pivots] - self.means.mean()
-        if not on_host(K):
+        if not is_numpy(K):
             F = take(K, self.pivots)
-            F = F if shift is None else F - (placed(means_of(K), K)[:, None] + placed(shift, K)[None, :])
+            F = F if shift is None else F - (like(K, means_of(K), float)[:, None] + like(K, shift, float)[None, :])
             return triangular(self.L, F.T)
         F = np.take(K, self.pivots, axis=1)
         if shift is not None:
@@ -134,24 +135,24 @@ class Whitening:
 
     def outside(self, K: Array, F: Array, own: Vector) -> Vector:
         """‖(I − P)φ(x)‖ of b points, in NumPy, from above: k̃(x, x) − ‖Φ(x)‖² with the rounding of both added."""
-        sizes = numbers(placed(self.noise, F) @ abs(F))
+        sizes = to_numpy(like(F, self.noise, float) @ abs(F), float)
         rounding = 8 * EPS * (np.sqrt(own) + self.size) * (sizes + np.sqrt(own) + self.size)
         left = self.squares(own, means_of(K)) - squares_of(F)
         return np.asarray(np.sqrt(np.maximum(left, 0.0) + rounding))
 
-    def hosted(self) -> Whitening:
+    def in_numpy(self) -> Whitening:
         """The same with L in NumPy: what a fitted model keeps."""
-        return self if on_host(self.L) else replace(self, L=np.asfortranarray(numbers(self.L)))
+        return self if is_numpy(self.L) else replace(self, L=np.asfortranarray(to_numpy(self.L, float)))
 
 
 def means_of(K: Array) -> Vector:
     """Means of rows, in NumPy."""
-    return np.asarray(K.mean(axis=1) if on_host(K) else numbers(array_namespace(K).mean(K, axis=1)))
+    return np.asarray(K.mean(axis=1) if is_numpy(K) else to_numpy(array_namespace(K).mean(K, axis=1), float))
 
 
 def squares_of(F: Array) -> Vector:
     """Squared lengths of columns, in NumPy."""
-    return np.asarray(np.einsum("ij,ij->j", F, F) if on_host(F) else dots(F, F))
+    return np.asarray(np.einsum("ij,ij->j", F, F) if is_numpy(F) else dots(F, F))
 
 
 def whiten(Kmm: Array, centred: bool) -> Whitening:
@@ -178,37 +179,37 @@ def whiten(Kmm: Array, centred: bool) -> Whitening:
     >>> whiten(np.array([[4.0, 2.0, 4.0], [2.0, 2.0, 2.0], [4.0, 2.0, 4.0]]), False).rank
     2
     """
-    own = numbers(array_namespace(Kmm).linalg.diagonal(Kmm))
+    own = to_numpy(array_namespace(Kmm).linalg.diagonal(Kmm), float)
     if len(own) == 0 or np.min(own) < 0:
         raise ValueError(f"k(Z, Z) of the centres needs a diagonal that is not negative, got {own.min(initial=0.0):g}.")
     means = means_of(Kmm) if centred else None
     C = Kmm
     if means is not None:
-        there = placed(means, Kmm)
+        there = like(Kmm, means, float)
         C = Kmm - there[:, None] - there[None, :] + float(means.mean())
     scale = np.sqrt(own) + (0.0 if means is None else float(np.mean(np.sqrt(own))))  # rounding of C is in proportion
     scale[scale == 0] = 1.0
-    there = placed(scale, C)
+    there = like(C, scale, float)
     unit = C / there[:, None] / there[None, :]
     cut = (CUT + np.sqrt(len(own))) * EPS
-    pivots, L = _in_order(unit, len(own) - centred, cut) or _pivoted(numbers(unit), centred, cut)
+    pivots, L = _in_order(unit, len(own) - centred, cut) or _pivoted(to_numpy(unit, float), centred, cut)
     L = (
         np.asfortranarray(L * scale[pivots, None])
-        if on_host(Kmm)
-        else placed(L, Kmm) * placed(scale[pivots, None], Kmm)
+        if is_numpy(Kmm)
+        else like(Kmm, L, float) * like(Kmm, scale[pivots, None], float)
     )
     return Whitening(pivots, L, len(own), means, _noise(L), float(np.sqrt(own.max())))
 
 
 def _in_order(unit: Array, rank: int, cut: float) -> tuple[npt.NDArray[np.intp], Array] | None:
     """The factor of a matrix on a device without pivots, if it shows the full rank; centred rows sum to 0."""
-    if on_host(unit) or not rank:
+    if is_numpy(unit) or not rank:
         return None
     try:
         L = cholesky(unit[:rank, :rank])
     except np.linalg.LinAlgError:
         return None
-    least = float(np.min(numbers(array_namespace(L).linalg.diagonal(L)))) ** 2
+    least = float(np.min(to_numpy(array_namespace(L).linalg.diagonal(L), float))) ** 2
     return (np.arange(rank), L) if least > cut else None
 
 
@@ -225,9 +226,9 @@ def _noise(L: Array) -> Vector:
     """Lengths of the rows of L⁻¹."""
     if not len(L):
         return np.zeros(0)
-    if on_host(L):
+    if is_numpy(L):
         return np.asarray(np.linalg.norm(np.tril(dtrtri(L, lower=1)[0]), axis=1))
-    return lengths(triangular(L, placed(np.eye(len(L)), L)).T)
+    return lengths(triangular(L, like(L, np.eye(len(L)), float)).T)
 
 
 def _refuse_indefinite(left: Vector, pivots: npt.NDArray[np.intp], rank: int, cut: float) -> None:
@@ -291,7 +292,7 @@ class Problem:
         """W as a column and Y where A lives: what every block of rows asks for."""
         if self.A.device is None:
             return self.w[:, None], self.Y
-        return placed(self.w, self.basis.L)[:, None], placed(self.Y, self.basis.L)
+        return like(self.basis.L, self.w, float)[:, None], like(self.basis.L, self.Y, float)
 
     @property
     def lengths(self) -> Vector:
@@ -324,9 +325,9 @@ def make_problem(
     n, m = A.shape
     if A.dtype != A.xp.float64:
         raise ValueError(f"k(X, Z) is in {A.dtype}; dividing by small pivots of k(Z, Z) needs float64. Give dtype.")
-    Y = numbers(Y)
+    Y = to_numpy(Y, float)
     Y = Y[:, None] if Y.ndim == 1 else Y
-    w = np.ones(n) if weights is None else numbers(weights)
+    w = np.ones(n) if weights is None else to_numpy(weights, float)
     for name, found, wanted in (
         ("Kmm", tuple(np.shape(Kmm)), (m, m)),
         ("Y", Y.shape[:1], (n,)),
@@ -337,14 +338,14 @@ def make_problem(
     if not (np.all(np.isfinite(w) & (w >= 0)) and w.sum() > 0):
         raise ValueError("weights must be finite, not negative, and not all 0.")
     where = None if indices is None else _rows_of_centres(indices, w, m)
-    own = None if diagonal is None else np.broadcast_to(numbers(diagonal), (n,))
+    own = None if diagonal is None else np.broadcast_to(to_numpy(diagonal, float), (n,))
     scale = _powers_of_two(Y)
     Y = Y / scale
     middle = w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
     moved = Y - middle
     moved = moved * (w @ moved**2 > (8 * EPS * middle) ** 2 * w.sum())  # a constant is the intercept and nothing else
     each = _copies(w, counts, copies)
-    basis = whiten(numbers(Kmm) if A.device is None else placed(Kmm, A.eye(1)), intercept)
+    basis = whiten(to_numpy(Kmm, float) if A.device is None else like(A.eye(1), Kmm, float), intercept)
     return Problem(A, basis, moved, middle, scale, w, each, intercept, where, own)
 
 
@@ -359,14 +360,14 @@ def _copies(w: Vector, counts: bool | None, copies: Any) -> Vector:
     if copies is None:
         counts = bool(np.all(w == np.round(w))) if counts is None else counts
         return w if counts else (w > 0).astype(np.float64)
-    each = numbers(copies)
+    each = to_numpy(copies, float)
     if each.shape != w.shape or not np.all(np.isfinite(each) & (each >= 0) & ((each > 0) | (w == 0))):
         raise ValueError(f"copies must be {len(w)} numbers, positive where the weight is.")
     return np.asarray(np.where(w > 0, each, 0.0))
 
 
 def _rows_of_centres(indices: Any, w: Vector, m: int) -> npt.NDArray[np.intp]:
-    where: npt.NDArray[np.intp] = numbers(indices).astype(np.intp)
+    where: npt.NDArray[np.intp] = to_numpy(indices, float).astype(np.intp)
     if where.shape != (m,) or np.any((where < 0) | (where >= len(w))):
         raise ValueError(f"indices must be {m} row numbers between 0 and {len(w) - 1}, one for each centre.")
     if np.any(w[where] == 0):
@@ -429,8 +430,8 @@ def first_pass(problem: Problem, sample: Vector | None = None) -> First:
     outside = np.zeros(A.shape[0]) if sample is None and problem.own is not None else None
     for start, stop, K in blocks(A):
         some = slice(start, stop)
-        sums += numbers(W[some, 0] @ K)
-        pull += numbers(K.T @ (W[some, :] * Y[some, :]))
+        sums += to_numpy(W[some, 0] @ K, float)
+        pull += to_numpy(K.T @ (W[some, :] * Y[some, :]), float)
         square += float(w[some] @ squares_of(K.T))
         if sample is not None:
             chosen = np.flatnonzero(sample[some])
@@ -441,15 +442,15 @@ def first_pass(problem: Problem, sample: Vector | None = None) -> First:
         if outside is not None and problem.own is not None:
             outside[some] = basis.outside(K, F, problem.own[some])
         gram.add(F, w[some])
-    return First(sums, basis.adjoint(pull), numbers(gram.mean), gram.total, outside, square)
+    return First(sums, basis.adjoint(pull), to_numpy(gram.mean, float), gram.total, outside, square)
 
 
 class _Gram:
     """Σ w(Φ − μ)(Φ − μ)ᵀ, merged block by block about the block's own mean, which loses no digits to a large mean."""
 
     def __init__(self, L: Array, centre: bool) -> None:
-        self.total: Array = placed(np.zeros(L.shape, order="F"), L)
-        self.mean: Array = placed(np.zeros(len(L)), L)
+        self.total: Array = like(L, np.zeros(L.shape, order="F"), float)
+        self.mean: Array = like(L, np.zeros(len(L)), float)
         self.mass, self.centre = 0.0, centre
 
     def add(self, F: Array, w: Vector) -> None:
@@ -458,19 +459,19 @@ class _Gram:
         if mass == 0.0 or not len(F):
             return
         if self.centre:
-            mean = F @ placed(w, F) / mass
+            mean = F @ like(F, w, float) / mass
             F -= mean[:, None]
             step, both = mean - self.mean, self.mass + mass
             self.total = _with_square(self.total, step[:, None], self.mass * mass / both)
             self.mean = self.mean + step * (mass / both)
             self.mass = both
-        F *= placed(np.sqrt(w), F)[None, :]
+        F *= like(F, np.sqrt(w), float)[None, :]
         self.total = _with_square(self.total, F)
 
 
 def _with_square(total: Array, F: Array, factor: float = 1.0) -> Array:
     """Add factor·FFᵀ in place: the lower triangle in NumPy, on a device all of it."""
-    if not on_host(total):
+    if not is_numpy(total):
         total += F @ (F.T if factor == 1.0 else factor * F.T)
         return total
     if F.shape[1] == 1:
@@ -483,14 +484,14 @@ def product(problem: Problem, sums: Vector, a: Matrix) -> Matrix:
     A, (W, _) = problem.A, problem.there
     middle = sums @ a / problem.mass if problem.intercept else np.zeros(a.shape[1])
     if A.resident and A.device is None:  # evaluating tiles twice in the cache is quicker than writing them out once
-        return problem.basis.adjoint(numbers(A.rmatmat(W * (A.matmat(a) - middle))))
-    there = placed(a, W)
+        return problem.basis.adjoint(to_numpy(A.rmatmat(W * (A.matmat(a) - middle)), float))
+    there = like(W, a, float)
     if A.resident and not problem.intercept:
-        return problem.basis.adjoint(numbers(A.normal(there, W[:, 0])))
-    S, shift = 0.0 * there, placed(middle, W)
+        return problem.basis.adjoint(to_numpy(A.normal(there, W[:, 0]), float))
+    S, shift = 0.0 * there, like(W, middle, float)
     for start, stop, K in blocks(A):
         S += K.T @ (W[start:stop, :] * (K @ there - shift))
-    return problem.basis.adjoint(numbers(S))
+    return problem.basis.adjoint(to_numpy(S, float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -544,14 +545,14 @@ def _errors(problem: Problem, a: Matrix, b: Vector) -> tuple[Matrix, Matrix]:
     A, (W, Y) = problem.A, problem.there
     if A.resident and A.device is None:
         E = Y - b - A.matmat(a)
-        return E, numbers(A.rmatmat(W * E))
-    there, shift = placed(a, W), placed(b, W)
+        return E, to_numpy(A.rmatmat(W * E), float)
+    there, shift = like(W, a, float), like(W, b, float)
     errors, S = np.empty_like(problem.Y), 0.0 * there
     for start, stop, K in blocks(A):
         E = Y[start:stop, :] - shift - K @ there
         S += K.T @ (W[start:stop, :] * E)
-        errors[start:stop] = numbers(E)
-    return errors, numbers(S)
+        errors[start:stop] = to_numpy(E, float)
+    return errors, to_numpy(S, float)
 
 
 BOUNDED = "|f̂(x) − f(x)|/‖φ(x)‖ against exact kernel ridge"
@@ -678,14 +679,14 @@ def as_fit(
     objective = problem.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
     mean = _mean(problem, first)
     across = _mean_outside(problem, first, mean)
-    found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis.hosted(), mean, across)
+    found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis.in_numpy(), mean, across)
     return found.times(problem.scale)
 
 
 def _mean(problem: Problem, first: First) -> Vector:
     """Coordinates of the mean feature."""
     basis = problem.basis
-    return np.asarray(numbers(basis.features(placed(first.sums[None, :] / problem.mass, basis.L))[:, 0]))
+    return to_numpy(basis.features(like(basis.L, first.sums[None, :] / problem.mass, float))[:, 0], float)
 
 
 def _mean_outside(problem: Problem, first: First, mean: Vector) -> float | None:
@@ -719,7 +720,7 @@ def sampled(w: Vector, m: int, seed: int) -> Vector | None:
 
 def preconditioner(gram: ArrayCg, lam: Vector) -> Inverse:
     """(G + λI)⁻¹ for the λ of each column: one Cholesky factorisation, or the eigenvectors where λ differ."""
-    if not on_host(gram):
+    if not is_numpy(gram):
         return _on_device(gram, lam)
     if len(np.unique(lam)) == 1:
         gram[np.diag_indices(len(gram))] += lam[0]
@@ -733,14 +734,14 @@ def preconditioner(gram: ArrayCg, lam: Vector) -> Inverse:
 def _on_device(gram: ArrayCg, lam: Vector) -> Inverse:
     """The same where G is on a device: vectors come and go in NumPy."""
     if len(np.unique(lam)) == 1:
-        L = cholesky(gram + float(lam[0]) * placed(np.eye(len(gram)), gram))
+        L = cholesky(gram + float(lam[0]) * like(gram, np.eye(len(gram)), float))
         return lambda R, columns: np.asarray(triangular(L, triangular(L, R), transposed=True))
     found, V = eigh(gram)
     values = np.maximum(found, 0.0)[:, None]
 
     def inverse(R: Matrix, columns: Index) -> Matrix:
-        inner = numbers(V.T @ placed(R, V)) / (values + lam[None, columns])
-        return np.asarray(numbers(V @ placed(inner, V)))
+        inner = to_numpy(V.T @ like(V, R, float), float) / (values + lam[None, columns])
+        return to_numpy(V @ like(V, inner, float), float)
 
     return inverse
 
@@ -826,11 +827,11 @@ class Decomposed:
 
     def _combined(self, C: Matrix) -> Matrix:
         """V C, in NumPy."""
-        return np.asarray(numbers(self.vectors @ placed(C, self.vectors)))
+        return to_numpy(self.vectors @ like(self.vectors, C, float), float)
 
     def _projected(self, C: Matrix) -> Matrix:
         """VᵀC, in NumPy."""
-        return np.asarray(numbers(self.vectors.T @ placed(C, self.vectors)))
+        return to_numpy(self.vectors.T @ like(self.vectors, C, float), float)
 
     def fit(self, shifts: Any, tol: float = 1e-8, reason: str = "asked for") -> InducingFit:
         """Return the model for one λ, or one for each target: one more pass, and another where a residual is large."""
@@ -884,16 +885,16 @@ class Decomposed:
     def _scaled_errors(self, lam: Vector) -> Iterator[tuple[npt.NDArray[np.intp], Matrix]]:
         p, inverse = self.problem, self.filter.inverse(lam)
         t = len(p.scale)
-        V, mean = self.vectors, placed(self.first.mean, self.vectors)
-        solution = placed(self.filter.solution(lam).reshape(len(inverse), len(lam) * t), V)
-        weights = placed(inverse, V)
+        V, mean = self.vectors, like(self.vectors, self.first.mean, float)
+        solution = like(V, self.filter.solution(lam).reshape(len(inverse), len(lam) * t), float)
+        weights = like(V, inverse, float)
         for start, stop, K in blocks(p.A):
             rows = start + np.flatnonzero(p.w[start:stop] > 0)
             if not len(rows):
                 continue
             F = (p.basis.features(take(K, rows - start, axis=0)) - mean[:, None]).T @ V
-            errors = p.Y[rows][:, None, :] - numbers(F @ solution).reshape(len(rows), len(lam), t)
-            leverage = p.w[rows][:, None] * (numbers(F**2 @ weights) + float(p.intercept) / p.mass)
+            errors = p.Y[rows][:, None, :] - to_numpy(F @ solution, float).reshape(len(rows), len(lam), t)
+            leverage = p.w[rows][:, None] * (to_numpy(F**2 @ weights, float) + float(p.intercept) / p.mass)
             yield rows, leave_one_out(errors, leverage, p.copies[rows], True)
 
 
@@ -902,7 +903,7 @@ def decompose(problem: Problem) -> Decomposed:
     values, V = _eigenvectors(first.gram)
     squares = np.where(values > len(values) * EPS * np.max(values, initial=0.0), values, 0.0)
     roots = np.sqrt(squares)[:, None]
-    projected = np.asarray(numbers(V.T @ placed(first.pull, V)))
+    projected = to_numpy(V.T @ like(V, first.pull, float), float)
     c = np.divide(projected, roots, out=np.zeros_like(projected), where=roots > 0)
     rest = np.maximum(w @ problem.Y**2 - np.sum(c**2, axis=0), 0.0)
     there, copies = w > 0, problem.copies
@@ -915,7 +916,7 @@ def _eigenvectors(gram: ArrayDirect) -> tuple[Vector, ArrayDirect]:
     """Eigenvalues in NumPy and eigenvectors where the matrix lives, in descending order."""
     if not len(gram):
         return np.zeros(0), gram
-    if not on_host(gram):
+    if not is_numpy(gram):
         values, V = eigh(gram)
         return values[::-1], array_namespace(V).flip(V, axis=1)
     values, V = scipy.linalg.eigh(gram, lower=True, overwrite_a=True, check_finite=False)

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import scipy.linalg
 from array_api_compat import array_namespace, device
 
-from gramian.linear.systems import as_array, eigh, numbers, on_host, placed, row, wide
+from gramian.compute.devices import is_numpy, like, to_array, to_numpy
+from gramian.linear.systems import eigh, row, wide
 from gramian.operators.base import Operator
 
 __all__ = [
@@ -229,7 +230,7 @@ class Nystrom:
     """
 
     def __init__(self, F: Any, shifts: Any, rest: float | None = None, quiet: Quiet = nullcontext) -> None:
-        F = as_array(F)
+        F = to_array(F)
         self.shifts = np.atleast_1d(np.asarray(shifts, dtype=np.float64))
         wrong = self.shifts[~(np.isfinite(self.shifts) & (self.shifts > 0))]
         if len(wrong):
@@ -247,9 +248,9 @@ class Nystrom:
     def __call__(self, R: Array, columns: Index | None = None) -> Array:
         """P⁻¹R with the shifts of these columns, of all where not given, where R lives; two passes over U."""
         lam = self.shifts if columns is None or len(self.shifts) == 1 else self.shifts[columns]
-        if on_host(R) != on_host(self.U):
-            found = self._applied(placed(R, self.U), lam)
-            return placed(found, R)
+        if is_numpy(R) != is_numpy(self.U):
+            found = self._applied(like(self.U, R, float), lam)
+            return like(R, found, float)
         return self._applied(R, lam)
 
     def _applied(self, R: Array, lam: Vector) -> Array:
@@ -258,7 +259,7 @@ class Nystrom:
         lengths = xp.linalg.vector_norm(R, axis=0)
         V = R / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
         s = self.values[:, None]
-        weights = placed((s - self.rest) / (s + lam), U)
+        weights = like(U, (s - self.rest) / (s + lam), float)
         C = weights * (U.T @ xp.astype(V, U.dtype, copy=False))
         V = V - U @ xp.astype(C, U.dtype, copy=False)
         return V * (lengths / row(lam + self.rest, U))
@@ -291,24 +292,24 @@ def dressed_factor(F: Array, w: Any = None, centre: bool = False) -> Array:
     if w is None and not centre:
         return F
     xp = array_namespace(F)
-    weights = np.ones(len(F)) if w is None else numbers(w)
+    weights = np.ones(len(F)) if w is None else to_numpy(w, float)
     if centre:
-        share = placed(weights / (weights.sum() or 1.0), F)
+        share = like(F, weights / (weights.sum() or 1.0), float)
         same = F.dtype == share.dtype
         mean = share @ F if same else sum(share[rows] @ wide(F[rows, :]) for rows in _blocks(F))
         out = F - xp.astype(mean, F.dtype, copy=False)
     else:
         out = xp.asarray(F, copy=True)
     if w is not None:
-        out *= xp.astype(placed(np.sqrt(weights), F), F.dtype, copy=False)[:, None]
+        out *= xp.astype(like(F, np.sqrt(weights), float), F.dtype, copy=False)[:, None]
     return out
 
 
 def _gram(F: Array) -> Array:
     """FᵀF in float64, where F lives."""
-    if not on_host(F) and F.dtype == array_namespace(F).float64:
+    if not is_numpy(F) and F.dtype == array_namespace(F).float64:
         return F.T @ F
-    G = placed(np.zeros((F.shape[1], F.shape[1])), F)
+    G = like(F, np.zeros((F.shape[1], F.shape[1])), float)
     for rows in _blocks(F):
         block = wide(F[rows, :])
         G += block.T @ block
@@ -317,9 +318,9 @@ def _gram(F: Array) -> Array:
 
 def _eigenvectors(G: Array) -> tuple[Vector, Array]:
     """Eigenvalues in NumPy and eigenvectors where G lives, in descending order."""
-    if on_host(G) or len(G) <= SMALL:
-        values, V = scipy.linalg.eigh(numbers(G), driver="evd", check_finite=False)
-        return values[::-1], placed(V[:, ::-1], G)
+    if is_numpy(G) or len(G) <= SMALL:
+        values, V = scipy.linalg.eigh(to_numpy(G, float), driver="evd", check_finite=False)
+        return values[::-1], like(G, V[:, ::-1], float)
     values, W = eigh(G)
     return values[::-1], array_namespace(W).flip(W, axis=1)
 
@@ -334,5 +335,5 @@ def _times(F: Array, T: Array, narrow: bool) -> Array:
 
 
 def _blocks(F: Array) -> list[slice]:
-    n, step = F.shape[0], ROWS if on_host(F) else max(1, BLOCK // (8 * max(1, F.shape[1])))
+    n, step = F.shape[0], ROWS if is_numpy(F) else max(1, BLOCK // (8 * max(1, F.shape[1])))
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]

@@ -8,23 +8,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_namespace, to_device
+from array_api_compat import array_namespace, device, is_numpy_namespace
 
+from gramian.compute.devices import is_numpy, like, to_numpy
 from gramian.operators.base import Operator
 
 __all__ = [
     "Resident",
     "System",
-    "as_array",
     "caller_level",
     "cholesky",
     "dots",
     "duplicate",
     "eigh",
     "lengths",
-    "numbers",
-    "on_host",
-    "placed",
     "put",
     "row",
     "system_for",
@@ -68,7 +65,7 @@ class System:
             raise ValueError(f"A symmetric operator is square; this one has the shape {A.shape}.")
         if twin is not None and twin.shape != A.shape:
             raise ValueError(f"The twin has the shape {twin.shape} and the operator {A.shape}.")
-        given = numbers(B)
+        given = to_numpy(B, float)
         self.vector = given.ndim == 1
         given = given[:, None] if self.vector else given
         _check_sides(given, A.shape[0])
@@ -93,7 +90,7 @@ class System:
         lengths = _lengths(V)
         V = V / np.where(lengths > 0, lengths, 1.0)
         A = self.twin if narrow and self.twin is not None else self.A
-        Y = numbers(A.matmat(A.asarray(V)))
+        Y = to_numpy(A.matmat(A.asarray(V)), float)
         self.norm = max(self.norm, float(np.max(np.linalg.norm(Y, axis=0), initial=0.0)))
         return np.asarray((Y + self.lam[columns] * V) * lengths)
 
@@ -116,7 +113,7 @@ class System:
     def _largest(self) -> float:
         """The largest entry of the diagonal of A, where A knows it."""
         knows = all(hasattr(A, "diagonal") for A in (self.A, getattr(self.A, "A", self.A)))
-        return float(np.max(np.abs(numbers(self.A.diagonal())), initial=0.0)) if knows else np.inf  # type: ignore[attr-defined]
+        return float(np.max(np.abs(to_numpy(self.A.diagonal(), float)), initial=0.0)) if knows else np.inf  # type: ignore[attr-defined]
 
     @property
     def precisions(self) -> tuple[str, ...]:
@@ -129,11 +126,6 @@ class System:
         X = X * self.lengths
         X = X[:, 0] if self.vector else X
         return X if is_numpy_namespace(self.A.xp) else self.A.asarray(X)
-
-
-def numbers(x: Any) -> Any:
-    """As float64 NumPy, whatever the device."""
-    return np.asarray(x if isinstance(x, np.ndarray) or not hasattr(x, "device") else to_device(x, "cpu"), np.float64)
 
 
 def _lengths(V: Matrix) -> Vector:
@@ -161,26 +153,6 @@ def _checked_shifts(shifts: Any, t: int) -> Vector:
     return np.array(np.broadcast_to(lam.reshape(-1), (t,)))
 
 
-def as_array(x: Any) -> Array:
-    """An array or tensor as it is, anything else as NumPy has it."""
-    return x if is_array_api_obj(x) else np.asarray(x)
-
-
-def on_host(x: Array) -> bool:
-    """Whether x is NumPy's."""
-    return isinstance(x, np.ndarray) or is_numpy_namespace(array_namespace(x))
-
-
-def placed(x: Any, like: Array) -> Array:
-    """Numbers in float64 where another array lives."""
-    if on_host(like):
-        return numbers(x)
-    if isinstance(x, np.ndarray) and (min(x.strides, default=0) < 0 or not x.flags.writeable):
-        x = x.copy()  # torch takes no negative strides, and warns of what it must not write to
-    xp = array_namespace(like)
-    return xp.asarray(x, dtype=xp.float64, device=device(like))
-
-
 def wide(x: Array) -> Array:
     """In float64 where x lives; x itself where it is."""
     xp = array_namespace(x)
@@ -189,17 +161,17 @@ def wide(x: Array) -> Array:
 
 def duplicate(Y: Array) -> Array:
     """Return a copy where Y lives."""
-    return Y.copy() if on_host(Y) else array_namespace(Y).asarray(Y, copy=True)
+    return Y.copy() if is_numpy(Y) else array_namespace(Y).asarray(Y, copy=True)
 
 
-def row(x: Vector, like: Array) -> Array:
-    """A number for each column, to be multiplied by columns where they live."""
-    return x if on_host(like) else placed(x, like)[None, :]
+def row(x: Vector, Y: Array) -> Array:
+    """A number for each column of Y, to be multiplied by them where they live."""
+    return x if is_numpy(Y) else like(Y, x, float)[None, :]
 
 
 def take(Y: Array, index: Index, axis: int = 1) -> Array:
     """Some columns, or rows: on a device Y itself where they are all, in ascending order."""
-    if on_host(Y):
+    if is_numpy(Y):
         return np.take(Y, index, axis=axis) if axis == 0 else Y[:, index]
     if len(index) == Y.shape[axis] and np.array_equal(index, np.arange(len(index))):
         return Y
@@ -209,7 +181,7 @@ def take(Y: Array, index: Index, axis: int = 1) -> Array:
 
 def put(Y: Array, index: Index, Z: Array) -> None:
     """Write some columns in place."""
-    if on_host(Y):
+    if is_numpy(Y):
         Y[:, index] = Z
     elif len(index):
         Y[:, array_namespace(Y).asarray(index, device=device(Y))] = Z
@@ -217,23 +189,23 @@ def put(Y: Array, index: Index, Z: Array) -> None:
 
 def dots(Y: Array, Z: Array) -> Vector:
     """Inner products of columns, in NumPy."""
-    return np.asarray(np.sum(Y * Z, axis=0) if on_host(Y) else numbers(array_namespace(Y).sum(Y * Z, axis=0)))
+    return np.asarray(np.sum(Y * Z, axis=0) if is_numpy(Y) else to_numpy(array_namespace(Y).sum(Y * Z, axis=0), float))
 
 
 def lengths(Y: Array) -> Vector:
     """Lengths of columns, in NumPy."""
-    return np.asarray(np.linalg.norm(Y, axis=0) if on_host(Y) else np.sqrt(dots(Y, Y)))
+    return np.asarray(np.linalg.norm(Y, axis=0) if is_numpy(Y) else np.sqrt(dots(Y, Y)))
 
 
 def triangular(L: Array, B: Array, transposed: bool = False) -> Array:
     """L⁻¹B, or L⁻ᵀB, solved where the lower triangular L lives and returned where B does."""
     if not B.shape[0]:
         return B
-    if on_host(L):
+    if is_numpy(L):
         return scipy.linalg.solve_triangular(L, B, lower=True, trans=1 if transposed else 0, check_finite=False)
-    xp, there = array_namespace(L), placed(B, L)
+    xp, there = array_namespace(L), like(L, B, float)
     X = xp.linalg.solve_triangular(L.T if transposed else L, there, upper=transposed)
-    return numbers(X) if on_host(B) else X
+    return to_numpy(X, float) if is_numpy(B) else X
 
 
 def cholesky(A: Array) -> Array:
@@ -247,7 +219,7 @@ def cholesky(A: Array) -> Array:
 def eigh(A: Array) -> tuple[Vector, Array]:
     """Eigenvalues, in NumPy, and eigenvectors of a matrix on a device, both in ascending order."""
     values, V = array_namespace(A).linalg.eigh(A)
-    return numbers(values), V
+    return to_numpy(values, float), V
 
 
 VECTORS = 10  # for each right-hand side: b, x, r, p, what a step makes of them, and x before the cycle
@@ -298,7 +270,7 @@ class Resident(System):
 
     def values(self, X: Array) -> Array:
         """The solution of the system as it was given, in the shape of B."""
-        X = X * placed(self.lengths, X)[None, :]
+        X = X * like(X, self.lengths, float)[None, :]
         return self.A.asarray(X[:, 0] if self.vector else X)
 
 
@@ -309,4 +281,4 @@ def _norms(V: Array) -> Vector:
     xp = array_namespace(V)
     largest = xp.max(xp.abs(V), axis=0)
     unit = xp.where(largest > 0, largest, xp.ones_like(largest))
-    return np.asarray(lengths(V / unit[None, :]) * numbers(unit))
+    return np.asarray(lengths(V / unit[None, :]) * to_numpy(unit, float))

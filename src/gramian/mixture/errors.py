@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import block_diag, expm, null_space
 
+from gramian.compute.devices import to_numpy
 from gramian.mixture.binned import Bins, truncated_moments
 from gramian.mixture.models import Constraints, Maximiser, axes_of
 from gramian.mixture.parameters import Mixture, covariance_parameters
 from gramian.mixture.rows import Rows
 from gramian.mixture.statistics import Data, Statistics
-from gramian.pca.factor import host
 from gramian.results import NumericalWarning
 from gramian.sources import Block, memory_budget
 
@@ -180,7 +180,7 @@ def rows_information(data: Rows, chart: Chart) -> tuple[Statistics, Array]:
     share = np.divide(1.0, base.weights, out=np.zeros(k), where=base.weights > 0)
 
     def statistic(block: Block) -> Array:
-        X = host(block)
+        X = to_numpy(block.values, float)
         w = np.ones(len(X)) if data.sample_weight is None else data.sample_weight[block.start : block.stop]
         R = base.responsibilities(X)
         U = np.empty((len(X), k * width))

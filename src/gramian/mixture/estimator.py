@@ -12,10 +12,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.compute.devices import host, is_tensor
+from gramian.compute.devices import is_tensor, like, to_numpy
 from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_weights
-from gramian.inputs.devices import home_of, hosted, sent, settle
+from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.inputs.opening import open_input
 from gramian.mixture.binned import Bins, Goodness
 from gramian.mixture.diagnose import Diagnosis, diagnose
@@ -36,7 +36,6 @@ from gramian.mixture.options import PARAMETERS, attributes, check_parameters, ma
 from gramian.mixture.parameters import Mixture, column_numbers, numbers, unmasked
 from gramian.mixture.rows import Rows, located
 from gramian.mixture.starts import expected_cells, starts
-from gramian.pca.scores import beside
 from gramian.sources import Source
 
 __all__ = ["GaussianMixture", "MixtureQueries", "each_block", "on_rows", "open_data", "open_rows"]
@@ -89,10 +88,10 @@ def each_block(source: Source, k: int, device: Any = None) -> Iterator[tuple[int
     size = CARD_BYTES if getattr(device, "type", "cpu") == "cuda" else BLOCK_BYTES
     step = max(1, size // (8 * (2 * source.shape[1] + 4 * k)))
     for block in source.blocks(step):
-        X = np.asarray(host(block.values), dtype=np.float64) if device is None else block.values.double()
+        X = to_numpy(block.values, float) if device is None else block.values.double()
         infinite = abs(X) == np.inf
         if bool(infinite.any()):
-            i, j = np.argwhere(host(infinite))[0]
+            i, j = np.argwhere(to_numpy(infinite))[0]
             raise ValueError(f"Input X contains infinity (inf): the first is in row {block.start + i}, column {j}.")
         yield block.start, block.stop, X
 
@@ -111,7 +110,7 @@ def on_rows(model: Any, X: Any, function: Callable[[Any], Any], *, cells: bool =
             shape = (source.shape[0], *part.shape[1:])
             out = np.empty(shape, part.dtype) if device is None else part.new_empty(shape)
         out[start:stop] = part
-    return beside(source, out)
+    return like(source, out)
 
 
 class MixtureQueries:
@@ -121,7 +120,7 @@ class MixtureQueries:
     def mixture_(self) -> Mixture:
         """The fitted distribution as one object; made anew where someone has set ``means_`` and the like."""
         check_is_fitted(self)
-        mine = hosted(self)
+        mine = convert_to_numpy(self)
         fit = getattr(mine, "_fit", None)
         if fit is not None and fit.mixture.n_components == len(mine.weights_):
             known = attributes(fit.mixture, mine._kind)
@@ -175,7 +174,7 @@ class MixtureQueries:
             blurred = 0.0
             for start, stop, rows in each_block(data.source, mixture.n_components, data.device):
                 R = mixture.responsibilities(rows)
-                each = np.log(host(R.amax(1) if is_tensor(R) else R.max(axis=1)))
+                each = np.log(to_numpy(R.amax(1) if is_tensor(R) else R.max(axis=1)))
                 blurred += float(each.sum() if data.sample_weight is None else data.sample_weight[start:stop] @ each)
         return self.bic(X, sample_weight) - 2.0 * blurred
 
@@ -190,8 +189,7 @@ class MixtureQueries:
         rng = np.random.default_rng(None if state is None else seeded(state).randint(2**31 - 1))
         X, labels = self.mixture_.sample(int(n_samples), rng)
         order = np.argsort(labels, kind="stable")
-        home = home_of(self.means_)
-        return sent(X[order], home), sent(labels[order], home)
+        return like(self.means_, (X[order], labels[order]))
 
     def marginal(self, columns: Sequence[int | str]) -> Mixture:
         """The distribution of some columns, by number or name.
@@ -490,7 +488,7 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
             self._fit_opened(data)
             stream = Stream(self._fit, self._maximiser(data), self.decay)
         self._stream = stream
-        settle(self, home_of(X))
+        store_like(self, X)
         return self
 
     def _fit_data(self, X: Any, sample_weight: Any) -> None:
@@ -499,7 +497,7 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
         self._forget()  # a refit that fails leaves no fit behind, rather than columns of one and means of another
         data = self._open(X, sample_weight, reset=True)
         self._fit_opened(data, last)
-        settle(self, home_of(X))
+        store_like(self, X)
 
     def _last(self) -> Mixture | None:
         """The last fit, where that is to be started from and is one of these settings."""

@@ -153,7 +153,7 @@ FITTED = (
     "_fit",
     "_kind",
     "_stream",
-    "_on_host",
+    "_numpy_attributes",
 )
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dtrtri
 from scipy.special import logsumexp
 
-from gramian.compute.devices import gpu, host, is_tensor, put
+from gramian.compute.devices import gpu, is_tensor, to_device, to_numpy
 from gramian.compute.mixture import Components, log_densities
 from gramian.mixture import missing
 
@@ -49,7 +49,7 @@ def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
     array([0., 1.])
     """
     try:
-        given = np.asarray(host(value) if is_tensor(value) else unmasked(value))
+        given = np.asarray(to_numpy(value) if is_tensor(value) else unmasked(value))
         if given.dtype.kind not in "biufO":
             raise TypeError
         return given.astype(np.float64)
@@ -272,8 +272,8 @@ class Mixture:
         rows = self._rows(X)
         there = is_tensor(rows)
         if bool((rows != rows).any()):  # NaN, in NumPy and in torch
-            found = missing.joint_log_density(host(rows), self)
-            return put(found, rows.device) if there else found
+            found = missing.joint_log_density(to_numpy(rows), self)
+            return to_device(found, rows.device) if there else found
         return (gpu().mixture.log_densities if there else log_densities)(rows, self.components).T
 
     def component_log_density(self, X: Any) -> Any:
@@ -287,8 +287,8 @@ class Mixture:
 
     def log_likelihood(self, X: Any, sample_weight: Any | None = None) -> float:
         """Σ w ln p(x)."""
-        each = host(self.log_density(X))
-        return float(each.sum() if sample_weight is None else host(sample_weight) @ each)
+        each = to_numpy(self.log_density(X))
+        return float(each.sum() if sample_weight is None else to_numpy(sample_weight) @ each)
 
     def responsibilities(self, X: Any) -> Any:
         """P(k | x), of shape (n, K)."""

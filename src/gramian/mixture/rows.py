@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gramian.compute import dense as cpu
 from gramian.compute import reference
-from gramian.compute.devices import describe, gpu, host, is_tensor, load_torch, put, resolve, torch_dtype
+from gramian.compute.devices import describe, gpu, is_tensor, load_torch, resolve, to_device, to_numpy, torch_dtype
 from gramian.compute.mixture import Sums, expectation, rounding_size, weighted_sums
 from gramian.compute.moments import Moments, block_moments
 from gramian.mixture import missing
@@ -19,7 +19,7 @@ from gramian.mixture.parameters import DIAGONAL, Mixture, numbers
 from gramian.mixture.statistics import Statistics
 from gramian.pca.factor import survey
 from gramian.sources import Block, Source, memory_budget
-from gramian.sources.devices import to_device, to_host
+from gramian.sources.devices import source_to_device, source_to_numpy
 
 __all__ = ["Card", "Host", "Rows", "located"]
 
@@ -113,7 +113,7 @@ class Card(Host):
         X = values.to(self.dtype)
         like = load_torch(self.device).empty((0, X.shape[1]), dtype=torch_dtype("float64"), device=self.device)
         seen = block_moments(reference, X, w, like, full=False)
-        return Moments(seen.weight, seen.rows, host(seen.mean), host(seen.low), host(seen.scatter))
+        return Moments(seen.weight, seen.rows, to_numpy(seen.mean), to_numpy(seen.low), to_numpy(seen.scatter))
 
     def expectation(self, values: Any, w: Any, mixture: Mixture, size: Array, tolerance: float | None) -> Sums:
         """One expectation step, of which only the sums come to the host."""
@@ -126,7 +126,7 @@ class Card(Host):
         self, values: Any, given: Array, w: Any, origin: Array, centres: Array, filling: Array | None, *, full: bool
     ) -> Sums:
         """Sums of rows whose shares are given."""
-        shares = put(given, self.device)
+        shares = to_device(given, self.device)
         sums: Sums = gpu().mixture.weighted_sums(values.to(self.dtype), shares, w, origin, centres, full=full)
         return sums
 
@@ -137,7 +137,7 @@ class Card(Host):
 
 def _numpy(values: Any) -> Array:
     """The values of a block as NumPy has them, in whichever precision."""
-    X = np.asarray(host(values) if is_tensor(values) else values)
+    X = np.asarray(to_numpy(values) if is_tensor(values) else values)
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
@@ -157,8 +157,8 @@ def located(source: Source, device: Any) -> tuple[Source, Any]:
     own = None if getattr(source.device, "type", "cpu") == "cpu" else source.device
     place = own if device is None else resolve(device, getattr(source, "values", None))
     if place is None:
-        return to_host(source), None
-    return (source if source.device == place else to_device(source, place)), place
+        return source_to_numpy(source), None
+    return (source if source.device == place else source_to_device(source, place)), place
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ class Rows:
             seen = there.reduce(lambda b: blank._loops.moments(b.values, blank._part(b)), Moments.merge)
         if np.isfinite(float(np.sum(seen.scatter))):
             return replace(blank, origin=seen.mean, variances=seen.scatter / seen.weight, weight=seen.weight)
-        local = to_host(there)
+        local = source_to_numpy(there)
         cells = survey(local, w)  # names what cannot be used; otherwise NaN, if only in rows without weight
         return cls(local, w, cells.mean, cells.scatter / cells.count, cells.weight, True)
 
@@ -230,7 +230,7 @@ class Rows:
     def _weights(self) -> Any:
         """The weights where the rows are."""
         none = self.sample_weight is None or self.device is None
-        return self.sample_weight if none else put(self.sample_weight, self.device)
+        return self.sample_weight if none else to_device(self.sample_weight, self.device)
 
     @property
     def precision(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.devices import host, is_tensor, put
+from gramian.compute.devices import is_tensor, to_device, to_numpy
 from gramian.mixture.binned import Bins
 from gramian.mixture.em import fit_mixture
 from gramian.mixture.missing import regression
@@ -312,7 +312,7 @@ def _rows(data: Rows, most: int, rng: np.random.RandomState) -> tuple[Array, Arr
         first, last = np.searchsorted(chosen, (block.start, block.stop))
         mine = chosen[first:last] - block.start
         there = is_tensor(block.values)  # rows are gathered on their device: only those chosen leave it
-        out[first:last] = host(block.values[put(mine, block.values.device)]) if there else block.values[mine]
+        out[first:last] = to_numpy(block.values[to_device(mine, block.values.device)]) if there else block.values[mine]
     return out - data.origin, w[chosen]
 
 

@@ -12,7 +12,15 @@ import numpy.typing as npt
 from array_api_compat import is_numpy_namespace
 from sklearn import get_config
 
-from gramian.compute.devices import dense_loops, device_room, gpu, host, put, refuse_beyond_device, torch_dtype
+from gramian.compute.devices import (
+    dense_loops,
+    device_room,
+    gpu,
+    refuse_beyond_device,
+    to_device,
+    to_numpy,
+    torch_dtype,
+)
 from gramian.compute.threads import quiet_blas
 
 __all__ = ["Factored", "Operator", "Transposed", "factored", "factored_bytes"]
@@ -244,7 +252,7 @@ class Factored:
         R = R / np.where(lengths > 0, lengths, 1.0)
         if not R.size:
             return R
-        X = host(self.factor.solve(put(R, self.factor.device)))
+        X = to_numpy(self.factor.solve(to_device(R, self.factor.device)))
         return np.asarray(X.astype(np.float64) * lengths)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 from scipy.linalg.blas import dsyrk, ssyrk
 
-from gramian.compute.devices import describe, free_bytes, gpu, put, refuse_beyond_device, resolve, torch_dtype
+from gramian.compute.devices import describe, free_bytes, gpu, refuse_beyond_device, resolve, to_device, torch_dtype
 from gramian.compute.genotypes import Decoder
 from gramian.compute.threads import n_threads, parallel
 from gramian.operators.base import Operator
@@ -382,11 +382,11 @@ class DeviceGenotypeOperator(Operator):
         self.source = placed(source, self.device, mode=self.mode)
         here = self.source.values
         self.shape, self.resident = source.shape, here is not None and here.device == self.device
-        self.line = put(genotype_line(source, mean, scale), self.device)
+        self.line = to_device(genotype_line(source, mean, scale), self.device)
         self.xp = array_namespace(self.line)
         self.tolerance, self.progress = tolerance, progress
         self._missing = None if source.counted is None else source.counted[:, 3] > 0
-        self._index = None if source.complete else put(source.sample_index, self.device)
+        self._index = None if source.complete else to_device(source.sample_index, self.device)
         self._carry = None if self.resident else self._conveyor()
         self._sums: Array | None = None  # Zᵀ1, once it was needed
         self._passes = 0
@@ -466,7 +466,7 @@ class DeviceGenotypeOperator(Operator):
             return
         for start, stop in self.source.ranges(max(1, SAMPLE_BYTES // max(1, p * 8)), 1):
             which, place, _ = self.source.bytes_of(start, stop)
-            where = put(place, self.device)
+            where = to_device(place, self.device)
             parts = [self._decoded(block[:, which], first).T[where] for first, _, block, _ in self._blocks()]
             yield start, stop, self.xp.concat(parts, axis=1)
 

@@ -16,17 +16,17 @@ from gramian.compute.devices import (
     describe,
     free_bytes,
     gpu,
-    host,
     is_tensor,
-    put,
     refuse_beyond_device,
     resolve,
+    to_device,
+    to_numpy,
     torch_dtype,
 )
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators.base import Factored, Operator, factored
 from gramian.sources import Source, memory_budget, open_source
-from gramian.sources.devices import uploaded
+from gramian.sources.devices import upload
 
 __all__ = [
     "DeviceKernelOperator",
@@ -71,17 +71,17 @@ def placed(kernel: Kernel, X: Any, device: Any, in_memory: bool) -> Any:
         return tensor(source.values, device)
     if not in_memory:
         return source
-    return tensor(uploaded(source, device), device)
+    return tensor(upload(source, device), device)
 
 
 def tensor(values: Any, device: Any) -> Array:
     """Numbers on the device, in float32 or float64; what does not fit there is refused with the figure."""
     if device.type != "cpu" and not (is_tensor(values) and values.device == device):
         refuse_beyond_device(values.nbytes, device, f"A table of {len(values):,} points", REMEDY)
-    x = put(values, device)
+    x = to_device(values, device)
     if not x.dtype.is_floating_point:
-        return put(x, device, np.float64)
-    return put(x, device, np.float32) if x.dtype.itemsize < 4 else x
+        return to_device(x, device, np.float64)
+    return to_device(x, device, np.float32) if x.dtype.itemsize < 4 else x
 
 
 def settled(kernel: Kernel, X: Any) -> tuple[Kernel, Any]:
@@ -90,7 +90,7 @@ def settled(kernel: Kernel, X: Any) -> tuple[Kernel, Any]:
         raise ValueError(
             f"{kernel!r} finds a parameter from data, and X is a file. Resolve it on rows in memory first."
         )
-    kernel = kernel.resolved(host(X)) if kernel.automatic else kernel
+    kernel = kernel.resolved(to_numpy(X)) if kernel.automatic else kernel
     formula = kernel.formula(int(X.shape[1]))
     if formula is None:
         raise ValueError(f"{kernel!r} has no formula that a device could evaluate. Use device='cpu', KernelOperator.")
@@ -560,7 +560,7 @@ class DeviceKernelOperator(Operator):
             raise ValueError("k(X, Z) of two sets of points has no diagonal of values k(x, x).")
         if self.kernel.normalised:
             return self.xp.ones(self.shape[0], dtype=self.dtype, **self._where())
-        return self.asarray(self.kernel.diagonal(np.asarray(host(self.X), dtype=np.float64)))
+        return self.asarray(self.kernel.diagonal(to_numpy(self.X, float)))
 
     def columns(self, indices: Any, rows: Any = None) -> Array:
         """Columns k(X, Z[indices]) as a tensor, or some rows of them: what pivoted Cholesky asks for."""
@@ -632,7 +632,7 @@ class DeviceKernelOperator(Operator):
         return self.xp.zeros((side, side), dtype=self.dtype, **self._where())
 
     def _indices(self, index: Any) -> Any:
-        return index if index is None or isinstance(index, slice) else put(index, self.device, np.int64)
+        return index if index is None or isinstance(index, slice) else to_device(index, self.device, np.int64)
 
     def _refuse_file(self, what: str) -> None:
         if self._file is not None:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc
 
+from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
-from gramian.pca.model import ground
 from gramian.pca.rank import (
     SPECTRUM_RULES,
     RankAdvice,
@@ -95,8 +95,8 @@ def rank_advice(
     """
     if max_components is not None and (not isinstance(max_components, Integral) or max_components < 1):
         raise ValueError(f"max_components={max_components!r} must be a number of components, at least 1.")
-    source, pca = ground(open_source(X)), PCA(scale=scale)
-    sample_weight = ground(sample_weight)
+    source, pca = convert_to_numpy(open_source(X)), PCA(scale=scale)
+    sample_weight = convert_to_numpy(sample_weight)
     whole = whole_fit(pca, source, sample_weight)
     lam, n, p = whole.eigenvalues, whole.n, whole.p
     rules: dict[str, Callable[[], RankChoice]] = {

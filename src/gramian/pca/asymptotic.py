@@ -13,9 +13,10 @@ import numpy.typing as npt
 from scipy.special import chdtrc, ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.bootstrap import Interval
 from gramian.pca.interpret import incomplete_fit, refuse_no_components
-from gramian.pca.model import FittedPCA, component_names, feature_names, ground
+from gramian.pca.model import FittedPCA, component_names, feature_names
 from gramian.pca.monitoring import check_choice
 from gramian.results import NumericalWarning
 
@@ -135,7 +136,7 @@ def eigenvalue_errors(pca: FittedPCA, level: float = 0.95, *, form: str = "ratio
     True
     """
     check_is_fitted(pca)
-    pca = ground(pca)
+    pca = convert_to_numpy(pca)
     check_choice("form", form, ("ratio", "log"))
     _check(pca, level)
     lam, V, n = _variances(pca), np.asarray(pca.components_, dtype=np.float64), float(pca._weight)
@@ -181,7 +182,7 @@ def equality_test(pca: FittedPCA, components: Sequence[int]) -> EqualityTest:
     (True, True)
     """
     check_is_fitted(pca)
-    pca = ground(pca)
+    pca = convert_to_numpy(pca)
     _check(pca, 0.5)
     chosen = tuple(sorted(int(i) for i in components))
     first, k = (chosen or (0,))[0], pca.n_components_

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.threads import n_threads, parallel, quiet_blas
+from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import deviations, incomplete_fit, loadings, refuse_no_components, row_names
 from gramian.pca.model import (
     FittedPCA,
@@ -26,7 +27,6 @@ from gramian.pca.model import (
     dense_rows,
     feature_names,
     float_rows,
-    ground,
     plain_scores,
     training_rows,
 )
@@ -526,7 +526,7 @@ def bootstrap(
     (True, (300, 2))
     """
     check_is_fitted(pca)
-    pca, X = ground(pca), ground(X)
+    pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     _check(pca, n_replicates, level, align, method)
     gaps = incomplete_fit(pca)
     if gaps and scores:

@@ -21,9 +21,11 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 from sklearn.base import clone
 
+from gramian.compute.devices import to_numpy
 from gramian.inputs.checks import check_seed
-from gramian.pca.factor import Factor, host, posterior, refuse_rows
-from gramian.pca.model import Model, ground, variable_scale
+from gramian.inputs.devices import convert_to_numpy
+from gramian.pca.factor import Factor, posterior, refuse_rows
+from gramian.pca.model import Model, variable_scale
 from gramian.sources import Block, Source
 from gramian.sources.writing import write_whole
 
@@ -133,7 +135,7 @@ def _shrinks(pca: Model) -> bool:
 
 def _rows(pca: Model, block: Block, names: list[str] | None) -> tuple[Matrix, Mask]:
     """Rows about the mean in scaled units, and which cells are observed."""
-    X = host(block)
+    X = to_numpy(block.values, float)
     refuse_rows(X, np.ones(len(X)), block.start, names, "Nothing can be said of it: leave it out.")
     D = (X - np.asarray(pca.mean_, dtype=np.float64)) / variable_scale(pca)
     return D, ~np.isnan(D)
@@ -193,7 +195,7 @@ def filled_rows(pca: Model, source: Source) -> Iterator[tuple[int, Matrix]]:
     mean = np.asarray(pca.mean_, dtype=np.float64)
     for block in source.blocks():
         D, observed = _rows(pca, block, source.feature_names)
-        yield block.start, np.where(observed, host(block), mean + s * _filled(D, observed, factor))
+        yield block.start, np.where(observed, to_numpy(block.values, float), mean + s * _filled(D, observed, factor))
 
 
 def condition(pca: Model, source: Source) -> Conditional:
@@ -228,7 +230,7 @@ def condition(pca: Model, source: Source) -> Conditional:
         Z, C = _latent_of(D, observed, factor)
         C = np.broadcast_to(C, (len(D), *C.shape[1:]))
         spread = np.einsum("pi,nij,pj->np", factor.loading, C, factor.loading, optimize=True) + factor.noise
-        filled = np.where(observed, host(block), mean + s * (Z @ factor.loading.T))
+        filled = np.where(observed, to_numpy(block.values, float), mean + s * (Z @ factor.loading.T))
         parts.append((filled, np.where(observed, 0.0, spread * s**2), ~observed, Z, C))
     filled, variance, missing, Z, C = (np.concatenate(column) for column in zip(*parts, strict=True))
     noise = np.full(len(s), factor.noise) * s**2
@@ -480,7 +482,7 @@ def multiple_imputation(
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}.")
     seeds = tuple(np.random.SeedSequence(check_seed(random_state)).spawn(n))
-    return Imputations(ground(pca), ground(source), sample_weight, n, parameters, seeds, progress)
+    return Imputations(convert_to_numpy(pca), convert_to_numpy(source), sample_weight, n, parameters, seeds, progress)
 
 
 def _redrawn(pca: Any, source: Source, w: Vector | None, rng: np.random.Generator) -> Any:

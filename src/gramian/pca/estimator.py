@@ -13,9 +13,10 @@ from array_api_compat import array_namespace, is_array_api_obj
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.compute.devices import like
 from gramian.compute.rowspace import RowSpace
 from gramian.inputs.checks import check_choice, check_seed, check_weights
-from gramian.inputs.devices import bring_home, home_of, placed, sent
+from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.inputs.opening import MissingValuesError, open_input, refuse_non_finite
 from gramian.linear.systems import caller_level
 from gramian.pca import stream
@@ -24,7 +25,6 @@ from gramian.pca.bootstrap import Bootstrap, bootstrap
 from gramian.pca.conditional import conditional_scores
 from gramian.pca.interpret import Biplot, Reading, biplot, correlations, describe, loadings
 from gramian.pca.missing import LIKELIHOOD, fit_incomplete
-from gramian.pca.model import ground
 from gramian.pca.monitoring import Monitor, monitor
 from gramian.pca.probabilistic import ProbabilisticModel, as_like
 from gramian.pca.rank import DATA_RULES, SPECTRUM_RULES
@@ -42,7 +42,7 @@ from gramian.pca.supplementary import (
 )
 from gramian.results import Certificate, NumericalWarning, Optimum
 from gramian.sources import Source
-from gramian.sources.devices import to_host
+from gramian.sources.devices import source_to_device, source_to_numpy
 
 __all__ = ["PCA", "Fits", "Interpretation"]
 
@@ -334,7 +334,7 @@ class Fits:
         """
         given = self._opened(X)
         self._name(fit_incomplete(self, *_near(given, sample_weight), self._options(), method, tol, max_iterations))
-        bring_home(self, home_of(given), FITTED)
+        store_like(self, given, FITTED)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -361,7 +361,7 @@ class Fits:
         w = None if sample_weight is None else check_weights(sample_weight, source.shape[0], all_zero=True)
         state = RowSpace.empty(source.shape[1]) if first else self._rowspace
         self._forget(rowspace=False)
-        self._rowspace = stream.absorb(state, to_host(source), w, self._options())
+        self._rowspace = stream.absorb(state, source_to_numpy(source), w, self._options())
         self._like = stream.template(source)
         return self
 
@@ -373,7 +373,7 @@ class Fits:
 
     def _fit(self, given: Source, sample_weight: Any) -> Source:
         """Fit where ``device`` says and bring the results home; return the rows where they were worked on."""
-        source = placed(given, self.device)
+        source = source_to_device(given, self.device)
         w, options, rule = _weights_of(sample_weight, source), self._options(), self.n_components
         choice = None
         if isinstance(rule, str) and rule in DATA_RULES:
@@ -384,7 +384,7 @@ class Fits:
             if source.sparse:
                 raise
             self._name(fit_incomplete(self, *_near(given, sample_weight), options, LIKELIHOOD, options.tol))
-        bring_home(self, home_of(given), FITTED)
+        store_like(self, given, FITTED)
         return source
 
     def _options(self) -> Options:
@@ -431,7 +431,7 @@ class Fits:
 
 def _near(given: Source, sample_weight: Any) -> tuple[Source, Array | None]:
     """Rows and weights for what is written in NumPy, and not for a card."""
-    source = to_host(given)
+    source = source_to_numpy(given)
     return source, _weights_of(sample_weight, source)
 
 
@@ -561,7 +561,7 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit and return the scores of X: the same as ``fit(X).transform(X)``."""
         given = self._opened(X)
-        return sent(self._scores(self._fit(given, sample_weight)), home_of(given))
+        return like(given, self._scores(self._fit(given, sample_weight)))
 
     def transform(self, X: Any) -> Array:
         r"""Scores z = V_kᵀ(x − x̄) of the rows of X, divided by their standard deviations if ``whiten``.
@@ -570,7 +570,7 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
         """
         check_is_fitted(self)
         given = open_input(self, X, reset=False)
-        return sent(self._scores(placed(given, self.device)), home_of(given))
+        return like(given, self._scores(source_to_device(given, self.device)))
 
     def inverse_transform(self, X: Any) -> Array:
         r"""Rows x̂ = x̄ + V_k z of scores z."""
@@ -598,7 +598,7 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
         """
         check_is_fitted(self)
         given = open_input(self, X, reset=False)
-        return sent(self._scores_and_errors(placed(given, self.device))[1], home_of(given))
+        return like(given, self._scores_and_errors(source_to_device(given, self.device))[1])
 
     def _scores(self, source: Source) -> Array:
         """Scores of the rows of a source, beside them."""
@@ -607,7 +607,7 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
         except MissingValuesError:
             if source.sparse:
                 raise
-            Z = score_like(source, conditional_scores(ground(self), to_host(source)))
+            Z = score_like(source, conditional_scores(convert_to_numpy(self), source_to_numpy(source)))
         return self._whitened(Z)
 
     def _whitened(self, Z: Array) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import to_numpy
 from gramian.compute.threads import quiet_blas
 from gramian.results import Optimum
 from gramian.sources import Block, Source, memory_budget
@@ -31,7 +32,6 @@ __all__ = [
     "fit_factor",
     "gradient",
     "gradient_cells",
-    "host",
     "maximise",
     "maximise_cells",
     "posterior",
@@ -87,12 +87,6 @@ class Survey:
         )
 
 
-def host(block: Block) -> Matrix:
-    """Return a block's values as a NumPy array of float64, from wherever they are."""
-    values = block.values.cpu() if hasattr(block.values, "cpu") else block.values
-    return np.asarray(values, dtype=np.float64)
-
-
 def survey(source: Source, w: Vector | None) -> Survey:
     """Count in one pass, and refuse by name what cannot be used: infinities, empty rows, empty columns.
 
@@ -109,7 +103,7 @@ def survey(source: Source, w: Vector | None) -> Survey:
         )
 
     def statistic(block: Block) -> Survey:
-        X = host(block)
+        X = to_numpy(block.values, float)
         part = np.ones(len(X)) if w is None else w[block.start : block.stop]
         refuse_rows(X, part, block.start, source.feature_names)
         return _of_rows(X[part > 0], part[part > 0])

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.inputs.checks import check_weights
+from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.model import (
     Elements,
     FittedPCA,
     component_names,
     feature_names,
-    ground,
     plain_scores,
     ratio,
     text_table,
@@ -135,7 +135,7 @@ def row_names(X: Any, labels: Sequence[Any] | None = None, n: int | None = None)
 def as_matrix(data: Any, what: str) -> tuple[Matrix, tuple[str, ...] | None]:
     """A table, or one column, as a float64 array, and its names; a NaN or inf is refused by its place."""
     names: tuple[str, ...] | None
-    data = ground(data)
+    data = convert_to_numpy(data)
     if isinstance(data, (list, tuple)) or getattr(data, "ndim", 2) == 1:
         column: Matrix = np.asarray(data, dtype=np.float64)
         values = column[:, None] if column.ndim == 1 else column
@@ -406,7 +406,7 @@ def loadings(pca: FittedPCA) -> Matrix:
            [ 0.992,  0.023],
            [ 0.965,  0.064]])
     """
-    pca = ground(pca)
+    pca = convert_to_numpy(pca)
     return np.asarray(np.asarray(pca.components_, dtype=np.float64).T * deviations(pca))
 
 
@@ -444,7 +444,7 @@ def correlations(pca: FittedPCA, X: Any = None, sample_weight: Any = None) -> Ma
            [ 0.998, -0.048],
            [ 0.967, -0.049]])
     """
-    pca, X = ground(pca), ground(X)
+    pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     _refuse_incomplete(pca)
     if X is not None:
         return _correlations(pca, _known_or_measured(pca, _of_the_fit(pca, X, sample_weight)))
@@ -506,7 +506,7 @@ def describe(pca: FittedPCA, X: Any, sample_weight: Any = None, *, row_labels: S
     >>> reading.rows.contributions.sum(axis=0).round(9)
     array([100., 100.])
     """
-    pca, X = ground(pca), ground(X)
+    pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     _refuse_incomplete(pca)
     seen = _of_the_fit(pca, X, sample_weight)
     rows = _rows(seen, row_names(X, row_labels, len(seen.scores)))
@@ -697,7 +697,7 @@ def biplot(
     >>> print(picture.scaling)
     symmetric biplot: the singular values are shared equally; neither distances nor angles are the data's
     """
-    pca, X = ground(pca), ground(X)
+    pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     refuse_no_components(pca)
     chosen = _chosen(components, pca.n_components_)
     alpha = _share(alpha)

@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from gramian.pca.factor import Survey, host, survey
+from gramian.compute.devices import to_numpy
+from gramian.pca.factor import Survey, survey
 from gramian.pca.model import FittedPCA
 from gramian.results import NumericalWarning, Optimum
 from gramian.sources import Block, Source, mapped
@@ -147,7 +148,7 @@ def one_round(task: Task, guess: LowRank, scale: Vector, noise: float) -> Round:
 
 def _completed(block: Block, task: Task, guess: LowRank, scale: Vector) -> tuple[Matrix, npt.NDArray[np.bool_]]:
     """Rows in scaled units with missing cells filled by a guess, and which these are; all of a row without weight."""
-    X = host(block) / scale
+    X = to_numpy(block.values, float) / scale
     missing = np.isnan(X) | (task.w[block.start : block.stop, None] == 0)
     return np.where(missing, guess.rows(block.start, block.stop), X), missing
 

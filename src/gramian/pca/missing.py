@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.pca.factor import NO_NOISE, Factor, Survey, fit_factor, host, survey
+from gramian.compute.devices import like, to_numpy
+from gramian.pca.factor import NO_NOISE, Factor, Survey, fit_factor, survey
 from gramian.pca.iterative import METHODS, Completion, iterative_pca
-from gramian.pca.scores import beside
 from gramian.pca.solve import (
     Fitted,
     Options,
@@ -82,7 +82,7 @@ def _fit_all(source: Source, w: Vector | None, options: Options, tol: float, max
             "Give n_components as a smaller number."
         )
     # constant columns have no variance to estimate, and would leave the likelihood without a maximum
-    part = source if q == p else mapped(source, lambda b: host(b)[:, varied], columns=q)
+    part = source if q == p else mapped(source, lambda b: to_numpy(b.values, float)[:, varied], columns=q)
     found = fit_likelihood(part, w, q - 1, options, tol, max_iterations)
     named = found.attributes
     variances = np.append(np.asarray(named["explained_variance_"]), [named["noise_variance_"], *np.zeros(p - q)])
@@ -141,7 +141,7 @@ def fit_likelihood(
     scale = seen.deviation if options.scale else np.ones(source.shape[1])
 
     def about_mean(block: Block) -> Matrix:
-        return np.asarray((host(block) - seen.mean) / scale)
+        return np.asarray((to_numpy(block.values, float) - seen.mean) / scale)
 
     start = _start(mapped(source, lambda b: np.nan_to_num(about_mean(b))), w, k, options) if start is None else start
     found, certificate = fit_factor(source, start, w, rows=about_mean, tol=tol, max_iterations=max_iterations)
@@ -196,12 +196,12 @@ def _named(
 ) -> Fitted:
     dtype = source.xp.float32 if source.dtype == source.xp.float32 else source.xp.float64
     attributes = {
-        "components_": source.xp.astype(beside(source, fix_signs(np, V).T), dtype),
-        "explained_variance_": beside(source, variances),
-        "explained_variance_ratio_": beside(source, variances / (total or 1.0)),
-        "singular_values_": beside(source, np.sqrt(variances * (weight - 1.0))),
-        "mean_": beside(source, mean),
-        "scale_": beside(source, scale),
+        "components_": source.xp.astype(like(source, fix_signs(np, V).T), dtype),
+        "explained_variance_": like(source, variances),
+        "explained_variance_ratio_": like(source, variances / (total or 1.0)),
+        "singular_values_": like(source, np.sqrt(variances * (weight - 1.0))),
+        "mean_": like(source, mean),
+        "scale_": like(source, scale),
         "noise_variance_": float(noise),
         "n_components_": len(variances),
         "n_samples_": rows(weight),

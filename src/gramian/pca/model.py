@@ -9,14 +9,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 
-from gramian.compute.devices import host, is_tensor
 from gramian.inputs.checks import check_weights
-from gramian.inputs.devices import twin
 from gramian.results import Optimum
 from gramian.sources import Block, Source, open_source
-from gramian.sources.devices import to_host
 
 __all__ = [
     "Coding",
@@ -29,7 +25,6 @@ __all__ = [
     "dense_rows",
     "feature_names",
     "float_rows",
-    "ground",
     "plain_scores",
     "ratio",
     "text_table",
@@ -93,28 +88,6 @@ def feature_names(pca: Model) -> tuple[str, ...]:
     if names is None:
         return tuple(f"x{j}" for j in range(pca.n_features_in_))
     return tuple(str(name) for name in names)
-
-
-def ground(x: Any) -> Any:
-    """Return a tensor, a source of tensors, or a model with such attributes as NumPy can read it; all else as it is.
-
-    A model stays as it is, and a twin of it is returned.
-
-    Examples
-    --------
-    >>> from gramian.pca.model import ground
-    >>> ground("iris.csv")
-    'iris.csv'
-    """
-    if isinstance(x, Source):
-        return to_host(x)
-    if is_tensor(x):
-        return host(x) if x.device.type != "cpu" else x
-    if not isinstance(x, BaseEstimator):
-        return x
-    near = {name: ground(value) for name, value in vars(x).items() if is_tensor(value) or isinstance(value, Source)}
-    moved = {name: value for name, value in near.items() if value is not vars(x)[name]}
-    return twin(x, moved) if moved else x
 
 
 SAME = 1e-5  # means of the same rows agree to this share of their size and spread, float32 sums included

@@ -14,13 +14,13 @@ from scipy.special import betainccinv, chdtri, fdtri, ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import refuse_no_components, row_names
 from gramian.pca.model import (
     FittedPCA,
     Training,
     dense_rows,
     feature_names,
-    ground,
     plain_scores,
     ratio,
     training_rows,
@@ -468,7 +468,7 @@ class Monitor:
         Alarms
             Both statistics, row by row; the index of a frame names the rows.
         """
-        source = open_source(ground(X))
+        source = open_source(convert_to_numpy(X))
         q = np.asarray(self._pca.reconstruction_error(source), dtype=np.float64)  # refuses rows with NaN by name
         q = q if self.n_components < len(self.names) else 0.0 * q
         t2 = np.sum(plain_scores(self._pca, source) ** 2 / _variances(self._pca), axis=1)
@@ -495,7 +495,7 @@ class Monitor:
         Contributions
             Arrays of shape (n, p).
         """
-        source = open_source(ground(X))
+        source = open_source(convert_to_numpy(X))
         n, p = source.shape
         if 4 * n * p * 8 > memory_budget():
             raise ValueError(
@@ -575,7 +575,7 @@ def monitor(
     np.int64(2)
     """
     check_is_fitted(pca)
-    pca, X = ground(pca), ground(X)
+    pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     check_choice("t2", t2, T2_RULES)
     check_choice("q", q, (*Q_RULES, "moments"))
     refuse_no_components(pca)

@@ -10,9 +10,9 @@ import numpy as np
 from array_api_compat import array_namespace, is_numpy_namespace
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.compute.devices import host
+from gramian.compute.devices import like, to_numpy
 from gramian.inputs.checks import check_weights
-from gramian.inputs.devices import home_of, placed, sent
+from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.opening import has_missing, open_input
 from gramian.pca import conditional
 from gramian.pca.conditional import (
@@ -24,10 +24,8 @@ from gramian.pca.conditional import (
     log_densities,
     multiple_imputation,
 )
-from gramian.pca.model import ground
-from gramian.pca.scores import beside
 from gramian.sources import Source
-from gramian.sources.devices import to_host
+from gramian.sources.devices import source_to_device, source_to_numpy
 
 __all__ = ["ProbabilisticModel", "as_like"]
 
@@ -106,9 +104,9 @@ class ProbabilisticModel:
         if noise == 0.0:
             self._refuse_singular(p)
         given = open_input(self, X, reset=False)
-        source = placed(given, self.device)
+        source = source_to_device(given, self.device)
         if has_missing(source):
-            return sent(beside(source, log_densities(ground(self), to_host(source))), home_of(given))
+            return like(given, like(source, log_densities(convert_to_numpy(self), source_to_numpy(source))))
         Z, errors = self._scores_and_errors(source)
         xp = array_namespace(Z)
         lam = noise + _positive(xp, as_like(Z, self.explained_variance_) - noise)
@@ -119,11 +117,11 @@ class ProbabilisticModel:
             log_det += (p - k) * math.log(noise)
         if self.scale_ is not None:
             log_det += 2 * float(xp.sum(xp.log(as_like(Z, self.scale_))))
-        return sent(-0.5 * (p * math.log(2 * math.pi) + log_det + distance), home_of(given))
+        return like(given, -0.5 * (p * math.log(2 * math.pi) + log_det + distance))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Average log-likelihood of the rows of X."""
-        return float(np.mean(host(self.score_samples(X))))
+        return float(np.mean(to_numpy(self.score_samples(X))))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draw rows from the model.
@@ -141,13 +139,13 @@ class ProbabilisticModel:
             Rows of N(mean, covariance), with the covariance of :meth:`get_covariance`, where the fitted attributes are.
         """
         check_is_fitted(self)
-        return sent(conditional.sample(ground(self), n_samples, random_state), home_of(self.components_))
+        return like(self.components_, conditional.sample(convert_to_numpy(self), n_samples, random_state))
 
     def latent(self, X: Any) -> Latent:
         """Posterior mean and covariance of the standardised latent variables of each row, complete or not."""
         check_is_fitted(self)
         given = self._open_dense(X)
-        return sent(conditional.latent(ground(self), to_host(given)), home_of(given))  # type: ignore[no-any-return]
+        return like(given, conditional.latent(convert_to_numpy(self), source_to_numpy(given)))  # type: ignore[no-any-return]
 
     def condition(self, X: Any) -> Conditional:
         """Distribution of the NaN cells of each row given the observed ones: means, covariances, draws, in NumPy.
@@ -163,7 +161,7 @@ class ProbabilisticModel:
         (True, True)
         """
         check_is_fitted(self)
-        return conditional.condition(ground(self), to_host(self._open_dense(X)))
+        return conditional.condition(convert_to_numpy(self), source_to_numpy(self._open_dense(X)))
 
     def impute(self, X: Any, out: str | os.PathLike[str] | None = None) -> Array:
         """Fill NaN cells with their conditional expectation.
@@ -182,13 +180,13 @@ class ProbabilisticModel:
         """
         check_is_fitted(self)
         given = self._open_dense(X)
-        model, source = ground(self), to_host(given)
-        return sent(impute(model, source), home_of(given)) if out is None else impute_to(model, source, out)
+        model, source = convert_to_numpy(self), source_to_numpy(given)
+        return like(given, impute(model, source)) if out is None else impute_to(model, source, out)
 
     def multiple_imputation(self, X: Any, n: int = 20, **options: Any) -> Imputations:
         """Draw ``n`` completed tables; see :func:`gramian.analysis.multiple_imputation` for the options."""
         check_is_fitted(self)
-        source = to_host(self._open_dense(X))
+        source = source_to_numpy(self._open_dense(X))
         w = options.pop("sample_weight", None)
         w = None if w is None else check_weights(w, source.shape[0])
         return multiple_imputation(self, source, n, sample_weight=w, **options)
@@ -228,7 +226,7 @@ def as_like(Z: Array, x: Array) -> Array:
     """X in the namespace, dtype and device of Z."""
     xp = array_namespace(Z)
     where = {} if is_numpy_namespace(xp) else {"device": Z.device}
-    return xp.asarray(x if array_namespace(x) is xp else host(x), dtype=Z.dtype, **where)
+    return xp.asarray(x if array_namespace(x) is xp else to_numpy(x), dtype=Z.dtype, **where)
 
 
 def _eye(xp: Any, V: Array) -> Array:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from array_api_compat import to_device
 from scipy.optimize import brentq
 from sklearn.base import clone
 
+from gramian.compute.devices import to_numpy
 from gramian.compute.threads import n_threads, parallel
 from gramian.inputs.checks import check_seed, check_weights
 from gramian.pca.model import FittedPCA
@@ -45,7 +45,6 @@ __all__ = [
     "eigenvalues_of_draws",
     "gaussian_null",
     "gavish_donoho",
-    "host",
     "leading",
     "marchenko_pastur_median",
     "median_noise_variance",
@@ -805,9 +804,13 @@ def whole_fit(pca: FittedPCA, source: Source, sample_weight: Any) -> WholeFit:
     refuse_missing(source)
     model = clone(pca).set_params(n_components=None, whiten=False, svd_solver="auto")
     model.fit(source, sample_weight=sample_weight)
-    scale = None if model.scale_ is None else host(model.scale_)
+    scale = None if model.scale_ is None else to_numpy(model.scale_, float)
     return WholeFit(
-        float(model._weight), host(model.mean_), scale, host(model.explained_variance_), host(model.components_)
+        float(model._weight),
+        to_numpy(model.mean_, float),
+        scale,
+        to_numpy(model.explained_variance_, float),
+        to_numpy(model.components_, float),
     )
 
 
@@ -827,7 +830,7 @@ def refuse_missing(source: Source) -> None:
     for block in source.blocks():
         if not bool(source.xp.any(source.xp.isnan(block.values))):
             continue
-        i, j = np.argwhere(np.isnan(host(block.values)))[0]
+        i, j = np.argwhere(np.isnan(to_numpy(block.values, float)))[0]
         name = f" ({source.feature_names[j]!r})" if source.feature_names else ""
         raise ValueError(
             f"Rules for the number of components need whole rows; row {block.start + i} has NaN in column {j}{name} "
@@ -835,16 +838,10 @@ def refuse_missing(source: Source) -> None:
         )
 
 
-def host(x: Any) -> Any:
-    """Return an array of any library, device or dtype as NumPy float64; sparse ones made dense."""
-    x = x.toarray() if hasattr(x, "toarray") else x
-    return np.asarray(to_device(x, "cpu"), dtype=np.float64)
-
-
 def rows_of(values: Any, keep: npt.NDArray[np.bool_]) -> Matrix:
     """Return the rows of a block that are to be kept, as NumPy float64."""
-    chosen = values[np.flatnonzero(keep)] if hasattr(values, "toarray") else host(values)[keep]
-    return np.asarray(host(chosen))
+    chosen = values[np.flatnonzero(keep)] if hasattr(values, "toarray") else to_numpy(values, float)[keep]
+    return to_numpy(chosen, float)
 
 
 Draw = Callable[[np.random.Generator], Vector]
@@ -931,7 +928,7 @@ def permutation_null(source: Source, whole: WholeFit, sample_weight: Any) -> tup
         X = sp.csc_array(source.values[index].astype(np.float64))  # type: ignore[attr-defined]
         X.data /= np.repeat(scale, np.diff(X.indptr))
         return lambda rng: _sparse_draw(rng, X, whole.mean / scale), int(min(X.shape) ** 2 + X.nnz)
-    blocks = np.concatenate([host(block.values) for block in source.blocks()])
+    blocks = np.concatenate([to_numpy(block.values, float) for block in source.blocks()])
     columns = np.ascontiguousarray(((blocks - whole.mean) / scale)[index].T)
     return lambda rng: _dense_draw(rng, columns), columns.size + min(columns.shape) ** 2
 
@@ -1265,9 +1262,9 @@ def _fit(pca: FittedPCA, source: Source, w: Vector, k: int) -> _Model:
         # directions beyond the rank are left out below
         warnings.filterwarnings("ignore", "n_components=.* exceeds the rank", NumericalWarning)
         model = clone(pca).set_params(n_components=max(k, 1), whiten=False).fit(source, sample_weight=w)
-    mean = host(model.mean_)
-    scale = np.ones_like(mean) if model.scale_ is None else host(model.scale_)
-    return _Model(host(model.components_), mean, scale, int(model.rank_), model.scale_ is not None)
+    mean = to_numpy(model.mean_, float)
+    scale = np.ones_like(mean) if model.scale_ is None else to_numpy(model.scale_, float)
+    return _Model(to_numpy(model.components_, float), mean, scale, int(model.rank_), model.scale_ is not None)
 
 
 def _press(source: Source, w: Vector, folds: Folds, models: list[_Model], k: int) -> Vector:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import component_scores, deviations, loadings, refuse_no_components
-from gramian.pca.model import FittedPCA, feature_names, ground, ratio, text_table
+from gramian.pca.model import FittedPCA, feature_names, ratio, text_table
 from gramian.results import NumericalWarning
 
 __all__ = ["METHODS", "Found", "Rotation", "orthomax", "random_rotation", "rotate", "rotated_scores"]
@@ -236,7 +237,7 @@ def rotate(
       proportion    0.6749   0.2832
       cumulative    0.6749   0.9581
     """
-    names, A, total = _loadings_of(ground(pca), n_components)
+    names, A, total = _loadings_of(convert_to_numpy(pca), n_components)
     p, k = A.shape
     _refuse(method, A, power, tol, max_iterations, n_starts)
     gamma = {"quartimax": 0.0, "equamax": k / 2}.get(method, 1.0)
@@ -286,7 +287,7 @@ def rotated_scores(pca: FittedPCA, X: Any, rotation: Rotation) -> Matrix:
     >>> bool(np.allclose(np.cov(rotated_scores(pca, X, rotate(pca)).T), np.eye(2)))
     True
     """
-    pca, X = ground(pca), ground(X)
+    pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     k = len(rotation.rotation)
     expected = loadings(pca)[:, :k] @ rotation.rotation
     scale = float(np.abs(expected).max(initial=0.0))

@@ -5,39 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_numpy_namespace
 
-from gramian.compute.devices import host
+from gramian.compute.devices import like, to_numpy
 from gramian.inputs.opening import refuse_non_finite
 from gramian.pca.problem import centred_data
 from gramian.sources import Source
 
-__all__ = ["beside", "score_like", "scores", "scores_and_errors"]
+__all__ = ["score_like", "scores", "scores_and_errors"]
 
 Array = Any
-
-
-def beside(source: Source, x: Any) -> Any:
-    """X as an array of the source's type, on its device; None stays None."""
-    if x is None or is_numpy_namespace(source.xp):
-        return host(x)
-    if isinstance(x, np.ndarray) and min(x.strides, default=0) < 0:
-        x = x.copy()  # torch takes no negative strides, not even of a single column
-    return source.xp.asarray(x, device=source.device)
 
 
 def score_like(source: Source, Z: Any) -> Any:
     """Z as scores of this source are: in its array type, float32 for float32 data."""
     xp = source.xp
-    return xp.astype(beside(source, Z), xp.float32 if source.dtype == xp.float32 else xp.float64)
+    return xp.astype(like(source, Z), xp.float32 if source.dtype == xp.float32 else xp.float64)
 
 
 def scores(source: Source, components: Array, mean: Array, scale: Array | None) -> Array:
     """(x − x̄)/s times the components, in float32 for float32 data and float64 for all else."""
     xp = source.xp
     dtype = xp.float32 if source.dtype == xp.float32 else xp.float64
-    A = centred_data(source, beside(source, mean), beside(source, scale), dtype)
-    Z = A @ beside(source, components).T
+    A = centred_data(source, like(source, mean), like(source, scale), dtype)
+    Z = A @ like(source, components).T
     if not bool(xp.all(xp.isfinite(Z))):
         refuse_non_finite(source)
     return Z
@@ -46,11 +36,11 @@ def scores(source: Source, components: Array, mean: Array, scale: Array | None) 
 def scores_and_errors(source: Source, components: Array, mean: Array, scale: Array | None) -> tuple[Array, Array]:
     """Scores z of the rows of a source, and ‖x − x̄ − V z‖² of each, in float64."""
     xp = source.xp
-    V = xp.astype(beside(source, components), xp.float64).T
-    A = centred_data(source, beside(source, mean), beside(source, scale), xp.float64)
+    V = xp.astype(like(source, components), xp.float64).T
+    A = centred_data(source, like(source, mean), like(source, scale), xp.float64)
     if source.sparse:
         Z = A @ V
-        return Z, np.maximum(_squared_lengths(source, host(mean), host(scale)) - np.sum(Z**2, axis=1), 0.0)
+        return Z, np.maximum(_squared_lengths(source, to_numpy(mean), to_numpy(scale)) - np.sum(Z**2, axis=1), 0.0)
     parts, errors = [], []
     for _, _, D in A.rows():
         parts.append(D @ V)

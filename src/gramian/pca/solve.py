@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from gramian.compute.devices import host
+from gramian.compute.devices import like, to_numpy
 from gramian.compute.threads import quiet_blas
 from gramian.inputs.opening import refuse_non_finite
 from gramian.pca.problem import Problem, pca_problem
 from gramian.pca.rank import SPECTRUM_RULES, RankChoice
-from gramian.pca.scores import beside
 from gramian.results import Certificate, Spectrum
 from gramian.sources import Source
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
@@ -263,11 +262,11 @@ def named(found: Found, source: Source, options: Options, asked: int | None, rea
     )
     attributes = {
         "components_": _completed(source, found.right[:, : min(known, k)], k),
-        "explained_variance_": beside(source, variances),
-        "explained_variance_ratio_": beside(source, values**2 / total),
-        "singular_values_": beside(source, values / found.unit),
-        "mean_": beside(source, found.mean),
-        "scale_": beside(source, found.scale),
+        "explained_variance_": like(source, variances),
+        "explained_variance_ratio_": like(source, values**2 / total),
+        "singular_values_": like(source, values / found.unit),
+        "mean_": like(source, found.mean),
+        "scale_": like(source, found.scale),
         "noise_variance_": float(noise[0]),
         "n_components_": k,
         "n_samples_": rows(found.weight),
@@ -324,7 +323,7 @@ def _pad(x: Vector, size: int) -> Vector:
 def _completed(source: Source, V: Array, k: int) -> Array:
     """Vᵀ with signs fixed, completed to k rows by directions without variance."""
     xp = source.xp
-    V = V if V.shape[1] == k else beside(source, complete(np, host(V), k))
+    V = V if V.shape[1] == k else like(source, complete(np, to_numpy(V), k))
     dtype = xp.float32 if source.dtype == xp.float32 else xp.float64
     return xp.astype(fix_signs(xp, V).T, dtype)
 
@@ -467,7 +466,7 @@ def _nothing(problem: Problem, source: Source, k: int) -> Found:
     refuse_non_finite(source)
     zero = np.zeros(k)
     certificate = Certificate("none needed", "all rows are equal", problem.passes + 1, zero, zero, 0.0, 0.0, 1e-12)
-    right = beside(source, np.eye(source.shape[1], k))
+    right = like(source, np.eye(source.shape[1], k))
     moments = problem.moments
     seen = count(moments.weight, moments.rows)
     return Found(zero, right, certificate, 0.0, moments.weight, seen, problem.mean, problem.scale)

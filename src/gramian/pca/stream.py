@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_numpy_namespace
 
+from gramian.compute.devices import like
 from gramian.compute.rowspace import RowSpace
 from gramian.inputs.opening import refuse_non_finite
 from gramian.operators import Data
-from gramian.pca.scores import beside
 from gramian.pca.solve import Fitted, Found, Options, count, named, refuse_too_few, requested
 from gramian.results import Certificate
 from gramian.sources import DenseSource, Source, TensorSource, memory_budget
@@ -67,7 +67,7 @@ def conclude(state: RowSpace, source: Source, options: Options) -> Fitted:
             )
         cut = certificate.with_(values=certificate.values[:asked], residuals=certificate.residuals[:asked])
         warn_unless_converged(cut, remedy)
-    right = beside(source, result.right)
+    right = like(source, result.right)
     mean = state.mean + state.low
     found = Found(
         result.values, right, certificate, float(squares.sum()), weight, count(weight, state.rows), mean, scale

@@ -29,8 +29,9 @@ from scipy.linalg import orth
 from scipy.special import gammainc, gammaincc
 
 from gramian.inputs.checks import check_weights
+from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import as_matrix
-from gramian.pca.model import ground, text_table
+from gramian.pca.model import text_table
 
 __all__ = ["METRICS", "RV", "Procrustes", "principal_angles", "procrustes", "rv_coefficient", "subspace_distance"]
 
@@ -271,7 +272,7 @@ def _orthogonal(C: Matrix, reflect: bool) -> tuple[Matrix, float]:
 
 def _basis(A: Any, name: str) -> Matrix:
     """Columns that span the subspace."""
-    A = ground(A)
+    A = convert_to_numpy(A)
     columns = np.asarray(A.components_, dtype=np.float64).T if hasattr(A, "components_") else as_matrix(A, name)[0]
     if not columns.any():
         raise ValueError(f"{name} spans nothing: its columns are 0.")

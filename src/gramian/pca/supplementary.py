@@ -9,18 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import EXPECTED, as_matrix, row_names, scored, standardised
-from gramian.pca.model import (
-    Coding,
-    Elements,
-    FittedPCA,
-    coded,
-    component_names,
-    ground,
-    ratio,
-    text_table,
-    variable_scale,
-)
+from gramian.pca.model import Coding, Elements, FittedPCA, coded, component_names, ratio, text_table, variable_scale
 from gramian.sources import open_source
 
 __all__ = [
@@ -119,7 +110,7 @@ def supplementary_rows(pca: FittedPCA, X: Any, *, row_labels: Sequence[Any] | No
     >>> new.coordinates.shape, bool((new.cos2.sum(axis=1) <= 1).all())
     ((50, 2), True)
     """
-    pca, X = ground(pca), ground(X)
+    pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     seen = scored(pca, X)
     names = row_names(X, row_labels, len(seen.scores))
     return SupplementaryRows(names, seen.scores, seen.cos2, seen.distances)
@@ -161,7 +152,7 @@ def supplementary_columns(
     >>> supplementary_columns(PCA(3, scale=True).fit(X), X, y, names=["progression"]).correlations.round(3)
     array([[ 0.555, -0.194,  0.162]])
     """
-    pca, X = ground(pca), ground(X)
+    pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     seen = scored(pca, X, sample_weight, why_whole=EXPECTED)
     Z, w = seen.scores, seen.weights
     values, own = as_matrix(Y, "Y")
@@ -269,10 +260,10 @@ def supplementary_categories(pca: FittedPCA, X: Any, labels: Any, sample_weight:
       variable    pca0    pca1
       label0    0.9346  0.1657
     """
-    pca, X = ground(pca), ground(X)
+    pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     seen = scored(pca, X, sample_weight)
     w = seen.weights
-    coding, D = coded(ground(labels), w), standardised(seen.scores, w)
+    coding, D = coded(convert_to_numpy(labels), w), standardised(seen.scores, w)
     n, n_g = float(w.sum()), coding.weights
     means = coding.sums(w[:, None] * D.values) / n_g[:, None]  # in standard deviations of the scores
     v = ratio(1.0, np.sqrt(ratio(n - n_g, n_g * max(n - 1.0, 1.0))))[:, None] * means

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gramian.inputs.devices import in_numpy
+from gramian.inputs.devices import convert_to_numpy
 from gramian.persistence.container import FORMAT, Header, ModelFileError, check_sum, read_header, read_tensors, write
 from gramian.persistence.encode import Decoder, Encoder, refuse_model
 from gramian.persistence.registry import ESTIMATORS
@@ -56,7 +56,7 @@ def save(model: Any, path: PathLike, *, metadata: Mapping[str, Any] | None = Non
     True
     """
     refuse_model(model)
-    model = in_numpy(model)
+    model = convert_to_numpy(model)
     kind = type(model).__name__
     encoder = Encoder(kind)
     document = {

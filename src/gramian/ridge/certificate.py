@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gramian.pca.scores import beside
+from gramian.compute.devices import like, to_numpy
 from gramian.results import Residual
 from gramian.ridge.decomposition import SAFE
 from gramian.ridge.least_squares import LeastSquares
-from gramian.ridge.problem import RidgeProblem, host
+from gramian.ridge.problem import RidgeProblem
 from gramian.ridge.routes import Route, norms
 
 __all__ = ["Certified", "Way", "certified"]
@@ -120,8 +120,8 @@ def _refined(problem: RidgeProblem, route: Route, lam: Vector, scale: Vector) ->
 def _measure(problem: RidgeProblem, B: Matrix, lam: Vector, scale: Vector) -> Measured:
     """R = Ỹ − X̃B and G = X̃ᵀR − λB."""
     A, source = problem.A, problem.source
-    R = problem.targets - host(A @ beside(source, B))
-    G = host(A.T @ beside(source, R)) - lam * B
+    R = problem.targets - to_numpy(A @ like(source, B), float)
+    G = to_numpy(A.T @ like(source, R), float) - lam * B
     lost = EPS * A.offset**0.5 * (norms(R) + problem.total**0.5 * norms(B))
     return Measured(B, R, G, norms(R) ** 2, norms(G) / scale, norms(R), float(np.max(lost / scale, initial=0.0)))
 
@@ -144,7 +144,7 @@ def _derived(problem: RidgeProblem, B: Matrix, lam: Vector, scale: Vector) -> Me
 def _gradient_scale(problem: RidgeProblem) -> Vector:
     """‖X̃ᵀỹ‖ of each target, or where that is but rounding ‖X̃‖‖ỹ‖; 1 where both are 0."""
     cross = problem.cross
-    cross = host(problem.A.T @ beside(problem.source, problem.targets)) if cross is None else cross
+    cross = to_numpy(problem.A.T @ like(problem.source, problem.targets), float) if cross is None else cross
     whole = np.sqrt(problem.total * problem.energy)
     size = np.where(norms(cross) > 32 * EPS * whole, norms(cross), whole)
     return np.where(size > 0, size, 1.0)

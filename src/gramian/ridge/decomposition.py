@@ -16,10 +16,10 @@ import numpy.typing as npt
 import scipy.linalg as la
 
 from gramian.compute import dense as cpu
-from gramian.compute.devices import dense_loops, refuse_beyond_device
+from gramian.compute.devices import dense_loops, refuse_beyond_device, to_numpy
 from gramian.compute.memory import refuse_beyond_memory
 from gramian.linear.path import Filter
-from gramian.ridge.problem import RidgeProblem, host
+from gramian.ridge.problem import RidgeProblem
 
 __all__ = [
     "CONTRACTION",
@@ -126,7 +126,7 @@ def cancelled(problem: RidgeProblem) -> float:
 
 def real_columns(problem: RidgeProblem) -> npt.NDArray[np.bool_]:
     """Which columns of X̃ are more than the rounding of a constant's mean."""
-    dust = (4.0 if problem.source.sparse else 4e-6) * EPS * host(problem.mean)
+    dust = (4.0 if problem.source.sparse else 4e-6) * EPS * to_numpy(problem.mean, float)
     return np.asarray(problem.diagonal > problem.weights.mass * dust**2)
 
 
@@ -158,7 +158,7 @@ def by_cogram(problem: RidgeProblem) -> Decomposition:
         24.0 * n * n, f"The {n} × {n} matrix X̃X̃ᵀ with its eigenvectors", "Use solver='cg', which never forms it."
     )
     _refuse_beyond_card(problem, 16.0 * n * n, f"The {n} × {n} matrix X̃X̃ᵀ")
-    K = host(problem.A.cogram())
+    K = to_numpy(problem.A.cogram(), float)
     squares, U = _eigen_without(K, _emptied(problem))
     c = U.T @ problem.targets
     return Decomposition(squares, U, c, np.zeros(c.shape[1]), True, "eigenvectors of X̃X̃ᵀ", True)
@@ -210,7 +210,7 @@ def augmented_triangle(problem: RidgeProblem, scale: Vector | None = None) -> Ma
         rows = A.xp.concat([block * factor[None, :], A.asarray(Y[start:stop])], axis=1)
         part = kernels.triangle(rows)
         R = part if R is None else kernels.triangle(A.xp.concat([R, part], axis=0))
-    out = host(R)
+    out = to_numpy(R, float)
     missing = p - len(out)
     return out if missing <= 0 else np.concatenate([out, np.zeros((missing, out.shape[1]))])
 
@@ -222,7 +222,7 @@ def by_svd(problem: RidgeProblem, *, dual: bool = False) -> Decomposition:
         return _by_columns(problem)
     refuse_beyond_memory(24.0 * n * p, f"The SVD of a dense {n} × {p} matrix", "Use solver='cg' or a larger alpha.")
     _refuse_beyond_card(problem, 16.0 * n * p, f"A dense {n} × {p} matrix in float64")
-    X, Q = host(problem.A.to_dense()), _emptied(problem)
+    X, Q = to_numpy(problem.A.to_dense(), float), _emptied(problem)
     k = Q.shape[1]
     # to_dense may be the caller's own array: only a copy is ours to write over
     X = np.concatenate([_lift(problem) * Q, X], axis=1) if k else X
@@ -253,7 +253,7 @@ def _column_blocks(problem: RidgeProblem) -> Iterator[Matrix]:
     """Rows of X̃ᵀ, a few at a time."""
     X: Any = problem.source.values.tocsc()  # type: ignore[attr-defined]
     n, p = X.shape
-    root, mean = problem.weights.root, host(problem.mean) + host(problem.low)
+    root, mean = problem.weights.root, to_numpy(problem.mean, float) + to_numpy(problem.low, float)
     step = max(1, COLUMN_BYTES // (8 * n))
     for j in range(0, p, step):
         block = problem.unit * X[:, j : j + step].toarray().astype(np.float64).T

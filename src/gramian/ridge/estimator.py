@@ -14,13 +14,11 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from gramian.compute.devices import host, resolve
+from gramian.compute.devices import like, resolve, to_numpy
 from gramian.inputs.checks import check_choice
-from gramian.inputs.devices import bring_home
+from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.linear.systems import caller_level
-from gramian.pca.model import ground
-from gramian.pca.scores import beside
 from gramian.results import NumericalWarning, Residual
 from gramian.ridge.inference import ARRAYS, PRIVATE, LinearPredictions
 from gramian.ridge.path import Chosen, Task, check_store, choose_penalty
@@ -150,7 +148,7 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         lam = penalties(self.alpha, inputs.Y.shape[1])
         options = Options(self.solver, bool(self.fit_intercept), float(self.tol), self.max_iter)
         self._name(fit_ridge(inputs, lam, options), inputs.ndim)
-        bring_home(self, inputs.home, ARRAYS)
+        store_like(self, inputs.given, ARRAYS)
         return self
 
     def _name(self, solved: Solved, ndim: int) -> None:
@@ -295,7 +293,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         if task.store:
             check_store(inputs.Y.shape[0], 50 if alphas is None else len(alphas), inputs.Y.shape[1])
         self._name(choose_penalty(inputs, task), inputs)
-        bring_home(self, inputs.home, ARRAYS)
+        store_like(self, inputs.given, ARRAYS)
         return self
 
     def _task(self, inputs: RidgeInputs, alphas: Vector | None, sample_weight: Any, params: Any) -> Task:
@@ -322,7 +320,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         """The scorer on predictions of rows left out; rows without weight have none and are passed over."""
         scorer, w, Y = self._scorer(), inputs.weights.values, inputs.Y
         keep = slice(None) if w is None or np.all(w > 0) else w > 0
-        given = {k: host(v)[keep] if np.shape(v)[:1] == (len(Y),) else v for k, v in params.items()}
+        given = {k: to_numpy(v)[keep] if np.shape(v)[:1] == (len(Y),) else v for k, v in params.items()}
 
         def score(predictions: Matrix) -> Any:
             P, T = predictions[keep], Y[keep]
@@ -339,9 +337,9 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             raise ValueError("alphas='auto' follows from one decomposition of all rows: give the values, or cv=None.")
         if isinstance(X, (str, os.PathLike, Source)):
             raise ValueError("cv needs rows that can be indexed: pass an array or a memory map, or use cv=None.")
-        home = open_ridge(self, X, y, sample_weight).home  # what is wrong is said here, once, and not by every fold
+        given_X = open_ridge(self, X, y, sample_weight).given  # what is wrong is said here, once, and not by every fold
         device = resolve(self.device, X)
-        X, y, sample_weight = (ground(given) for given in (X, y, sample_weight))  # folds are cut by NumPy
+        X, y, sample_weight = (convert_to_numpy(given) for given in (X, y, sample_weight))  # folds are cut by NumPy
         model: Any = Ridge(fit_intercept=self.fit_intercept, device=device)
         if get_config()["enable_metadata_routing"]:
             model.set_fit_request(sample_weight=True)
@@ -361,7 +359,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             self.alpha_, self.best_score_ = best.alpha, searches[0].best_score_
         for name in TAKEN:
             setattr(self, name, getattr(best, name))
-        bring_home(self, home, ARRAYS)
+        store_like(self, given_X, ARRAYS)
 
     def _checked(self) -> Vector | None:
         """Check the parameters and return λ, or None for an automatic grid."""
@@ -394,7 +392,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         if chosen.results is not None:
             results = chosen.results[:, 0] if inputs.ndim == 1 else chosen.results
             single = inputs.source.dtype == inputs.source.xp.float32
-            self.cv_results_ = beside(inputs.source, results.astype(np.float32) if single else results)
+            self.cv_results_ = like(inputs.source, results.astype(np.float32) if single else results)
 
     def _keeping(self) -> str:
         if self.cv is None:

@@ -14,17 +14,16 @@ from scipy.special import stdtrit
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.compute.devices import like, to_numpy
 from gramian.inputs.checks import check_choice
-from gramian.inputs.devices import home_of, placed, sent
+from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Multiple
-from gramian.pca.model import ground
 from gramian.pca.problem import centred_data
-from gramian.pca.scores import beside
-from gramian.ridge.problem import host
 from gramian.ridge.routes import KEEP, Group
 from gramian.ridge.solve import Solved
 from gramian.sources import Source
+from gramian.sources.devices import source_to_device
 
 __all__ = ["ARRAYS", "PRIVATE", "LinearPredictions"]
 
@@ -71,12 +70,12 @@ class LinearPredictions:
         """
         check_is_fitted(self)
         given = open_input(self, X, reset=False)
-        source, home = placed(given, self.device), home_of(given)
+        source = source_to_device(given, self.device)
         F = self._shaped(self._values(source))
         if not return_std:
-            return sent(F, home)
+            return like(given, F)
         spread = np.sqrt(self._noise() * (1.0 + self._leverage(source)))
-        return sent((F, self._shaped(beside(source, spread))), home)
+        return like(given, (F, self._shaped(like(source, spread))))
 
     def predict_interval(self, X: Any, level: float = 0.95, *, kind: str = "prediction") -> tuple[Array, Array]:
         r"""Interval of a new observation at each row, or of the mean there, by Student's t with N − df degrees.
@@ -111,11 +110,11 @@ class LinearPredictions:
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
         given = open_input(self, X, reset=False)
-        source = placed(given, self.device)
+        source = source_to_device(given, self.device)
         spread = self._noise() * ((1.0 if kind == "prediction" else 0.0) + self._leverage(source))
         half = stdtrit(self._free, (1.0 + level) / 2) * np.sqrt(spread)
-        F, half = self._values(source), beside(source, half)
-        lower, upper = sent((self._shaped(F - half), self._shaped(F + half)), home_of(given))
+        F, half = self._values(source), like(source, half)
+        lower, upper = like(given, (self._shaped(F - half), self._shaped(F + half)))
         return lower, upper
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -135,7 +134,11 @@ class LinearPredictions:
         float
             1 − Σ(y − f)²/Σ(y − ȳ)², the mean over the targets.
         """
-        return float(r2_score(ground(y), ground(self.predict(X)), sample_weight=ground(sample_weight)))
+        return float(
+            r2_score(
+                convert_to_numpy(y), convert_to_numpy(self.predict(X)), sample_weight=convert_to_numpy(sample_weight)
+            )
+        )
 
     def coef_covariance(self) -> Array:
         r"""Covariance σ̂²(X̃ᵀX̃+λI)⁻¹ of the coefficients, of shape (p, p), or (t, p, p) for several targets.
@@ -154,7 +157,7 @@ class LinearPredictions:
         for group in self._known_groups():
             for k, j in enumerate(group.targets):
                 out[j] = noise[j] * _inverse(group, k)
-        return sent(out if self._targets > 1 else out[0], home_of(self.coef_))
+        return like(self.coef_, out if self._targets > 1 else out[0])
 
     @property
     def _p(self) -> int:
@@ -191,19 +194,19 @@ class LinearPredictions:
     def _values(self, source: Source) -> Array:
         """Predictions of shape (n, t), about the mean of the training rows while intercept_ is as it was fitted."""
         xp = source.xp
-        coef = host(self.coef_).reshape(-1, self._p)
+        coef = to_numpy(self.coef_, float).reshape(-1, self._p)
         centre, level = (self._centre, self._level) if self._as_fitted(coef) else (0.0 * self._centre, self.intercept_)
         narrow = source.dtype == xp.float32 and "32" in str(self.coef_.dtype)
         dtype = xp.float32 if narrow else xp.float64
-        A = centred_data(source, beside(source, centre), None, dtype)
-        F = A @ A.asarray(coef.T) + A.asarray(np.atleast_1d(host(level)))[None, :]
+        A = centred_data(source, like(source, centre), None, dtype)
+        F = A @ A.asarray(coef.T) + A.asarray(np.atleast_1d(to_numpy(level, float)))[None, :]
         if not bool(xp.all(xp.isfinite(F))):
             refuse_non_finite(source)
         return F
 
     def _as_fitted(self, coef: Matrix) -> bool:
         """Whether intercept_ and coef_ are still those of the fit, up to rounding."""
-        b, at = host(self.intercept_).ravel() + np.zeros(len(coef)), coef @ self._centre
+        b, at = to_numpy(self.intercept_, float).ravel() + np.zeros(len(coef)), coef @ self._centre
         eps = 2.0**-23 if "32" in str(self.coef_.dtype) else 2.0**-52
         size = np.abs(b) + np.abs(coef) @ np.abs(self._centre)
         return bool(np.all(np.abs(self._level - (b + at)) <= 4 * len(self._centre) * eps * size))
@@ -229,7 +232,7 @@ class LinearPredictions:
         self._mass = problem.weights.mass if problem.intercept else 0.0
         self._count = problem.weights.count
         one = coef.shape[0] == 1
-        self.coef_ = beside(source, coef[0] if one else coef)
+        self.coef_ = like(source, coef[0] if one else coef)
         self.intercept_ = _named(source, b.astype(coef.dtype), ndim) if problem.intercept else 0.0
         free = solved.free
         noise = np.divide(solved.rss, free, out=np.full(len(free), np.nan), where=free > 0)
@@ -241,7 +244,7 @@ class LinearPredictions:
 
 def _named(source: Source, b: Any, ndim: int) -> Any:
     """Intercepts as scikit-learn has them: a number for a y of one dimension."""
-    return b[0] if ndim == 1 else beside(source, b)
+    return b[0] if ndim == 1 else like(source, b)
 
 
 def _inverse(group: Group, k: int) -> Matrix:
@@ -255,9 +258,9 @@ def _inverse(group: Group, k: int) -> Matrix:
 
 def _quadratic(source: Source, centre: Vector, group: Group) -> Matrix:
     """x̃ᵀ(X̃ᵀX̃+λI)⁻¹x̃, of shape (n, g), block by block."""
-    A = centred_data(source, beside(source, centre), None, source.xp.float64)
+    A = centred_data(source, like(source, centre), None, source.xp.float64)
     A = A if group.unit == 1.0 else Multiple(A, group.unit)
-    Z = host(A @ A.asarray(group.basis))
+    Z = to_numpy(A @ A.asarray(group.basis), float)
     out = Z**2 @ group.inverse
     if not np.any(group.outside):
         return np.asarray(out)
@@ -272,5 +275,5 @@ def _lengths(source: Source, centre: Vector, unit: float) -> Vector:
         change = X.copy()
         change.data = X.data * (X.data - 2 * centre[X.indices])
         return np.asarray(change.sum(axis=1)).ravel() * unit**2 + float(np.sum(centre**2)) * unit**2
-    parts = [np.sum(((host(b.values) - centre) * unit) ** 2, axis=1) for b in source.blocks()]
+    parts = [np.sum(((to_numpy(b.values, float) - centre) * unit) ** 2, axis=1) for b in source.blocks()]
     return np.concatenate(parts)

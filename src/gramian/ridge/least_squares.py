@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg as la
 
+from gramian.compute.devices import to_numpy
 from gramian.ridge.decomposition import Decomposition, augmented_triangle, by_svd, real_columns, relative_rounding
-from gramian.ridge.problem import RidgeProblem, host
+from gramian.ridge.problem import RidgeProblem
 from gramian.ridge.routes import Dual, Route, norms
 
 __all__ = ["SMALL", "LeastSquares", "refined"]
@@ -151,13 +152,13 @@ def refined(problem: RidgeProblem) -> tuple[Matrix, Matrix, Matrix]:
 
 def _extended(problem: RidgeProblem) -> tuple[Extended, Extended]:
     """X̃ and Ỹ in extended precision, about means that are taken in it, of what rounded means leave over."""
-    blocks = [np.array(host(b.values)) for b in problem.source.blocks()]
+    blocks = [np.array(to_numpy(b.values, float)) for b in problem.source.blocks()]
     X = np.concatenate(blocks).astype(np.longdouble) * problem.unit
     Y = problem.raw.astype(np.longdouble)
     w = np.ones(len(X), np.longdouble) if problem.weights.values is None else problem.weights.values
     w = w.astype(np.longdouble)
     if problem.intercept:
-        X, Y = X - host(problem.mean), Y - problem.level
+        X, Y = X - to_numpy(problem.mean, float), Y - problem.level
         X, Y = X - w @ X / w.sum(), Y - w @ Y / w.sum()
     root = np.sqrt(w)[:, None]
     return root * X, root * Y

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from gramian.compute.devices import like, to_numpy
 from gramian.compute.memory import gibibytes, refuse_beyond_memory
 from gramian.compute.threads import n_threads, parallel
 from gramian.linear.path import Filter, RidgePath
-from gramian.pca.scores import beside
 from gramian.ridge.certificate import Way, certified
 from gramian.ridge.decomposition import Decomposition, is_safe
-from gramian.ridge.problem import RidgeInputs, RidgeProblem, host, ridge_problem
+from gramian.ridge.problem import RidgeInputs, RidgeProblem, ridge_problem
 from gramian.ridge.routes import route_of
 from gramian.ridge.solve import Solved, decompose, quiet_if_small, scaled_penalties, together
 from gramian.sources import memory_budget
@@ -49,17 +49,17 @@ def left_out_there(
     """Mean squared error of rows left out and residual sum of squares, (L, t) both, and the errors if asked for."""
     source, xp = problem.source, problem.source.xp
     filter_, (n, t), L = found.filter(problem), problem.Y.shape, len(lam)
-    inverse = beside(source, filter_.inverse(lam))
+    inverse = like(source, filter_.inverse(lam))
     C = filter_.factors(lam)[:, :, None] * found.projections[:, None, :]
-    C = beside(source, C.reshape(len(C), L * t))
+    C = like(source, C.reshape(len(C), L * t))
     weights = problem.weights
     share = 1.0 / weights.mass if problem.intercept else 0.0
     errors = np.empty((n, L, t)) if keep else None
-    loo, rss = beside(source, np.zeros((L, t))), beside(source, np.zeros((L, t)))
+    loo, rss = like(source, np.zeros((L, t))), like(source, np.zeros((L, t)))
     for start, stop, Z in _parts(problem, found, L * t):
         w = np.ones(stop - start) if weights.values is None else weights.values[start:stop]
-        v = beside(source, w)[:, None, None]
-        R = beside(source, problem.Y[start:stop, None, :]) - xp.reshape(Z @ C, (stop - start, L, t))
+        v = like(source, w)[:, None, None]
+        R = like(source, problem.Y[start:stop, None, :]) - xp.reshape(Z @ C, (stop - start, L, t))
         rss += xp.sum(v * R**2, axis=0)
         H = (Z**2) @ inverse + share
         left = 1.0 - (H if weights.counts else H * v[:, :, 0])
@@ -67,15 +67,15 @@ def left_out_there(
         E = R / xp.where(alone, xp.ones_like(left), left)[:, :, None]
         E = xp.where(alone[:, :, None], xp.full_like(E, np.inf), E)
         if errors is not None:
-            errors[start:stop] = np.where(w[:, None, None] > 0, host(E), np.nan)
+            errors[start:stop] = np.where(w[:, None, None] > 0, to_numpy(E, float), np.nan)
         loo += xp.sum(v * xp.where(v > 0, E, xp.zeros_like(E)) ** 2, axis=0)
-    return host(loo) / weights.count, host(rss), errors
+    return to_numpy(loo, float) / weights.count, to_numpy(rss, float), errors
 
 
 def _parts(problem: RidgeProblem, found: Decomposition, width: int) -> Iterator[tuple[int, int, Array]]:
     """Rows z = (x − μ)V, so few at a time that all their predictions fit."""
     step = max(1, NUMBERS // max(1, width))
-    for start, stop, Z in problem.plain.rows(beside(problem.source, found.basis)):
+    for start, stop, Z in problem.plain.rows(like(problem.source, found.basis)):
         for i in range(start, stop, step):
             last = min(i + step, stop)
             yield i, last, Z[i - start : last - start, :]
@@ -136,8 +136,8 @@ class _Primal:
 
     def blocks(self) -> Iterator[tuple[int, Matrix]]:
         """Z, a block at a time."""
-        for start, _, Z in self.problem.plain.rows(beside(self.problem.source, self.found.basis)):
-            yield start, host(Z)
+        for start, _, Z in self.problem.plain.rows(like(self.problem.source, self.found.basis)):
+            yield start, to_numpy(Z, float)
 
     def parts(self, Z: Matrix) -> list[tuple[slice, slice]]:
         """Tiles of rows, and of targets so few that their coordinates stay in cache."""
@@ -300,7 +300,7 @@ def _coefficients(problem: RidgeProblem, found: Decomposition, filter_: Filter, 
         return np.zeros((0, t, p))
     S = filter_.dual(lam) if found.dual else filter_.solution(lam)
     flat = found.basis @ S.reshape(len(S), L * t)
-    flat = host(problem.A.T @ beside(problem.source, flat)) if found.dual else flat
+    flat = to_numpy(problem.A.T @ like(problem.source, flat), float) if found.dual else flat
     return np.ascontiguousarray(flat.T).reshape(L, t, p)
 
 

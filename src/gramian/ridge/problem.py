@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
 from pathlib import Path
@@ -15,16 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import is_numpy_namespace
 
-from gramian.compute.devices import host as to_numpy
+from gramian.compute.devices import like, to_numpy
 from gramian.compute.moments import Moments, block_moments
 from gramian.compute.threads import parallel
 from gramian.inputs.checks import check_choice, check_targets, check_weights, has_whole_weights
-from gramian.inputs.devices import Home, home_of, placed
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Centred, Data, Operator, RowWeighted
 from gramian.operators.data import kernels_for
-from gramian.pca.scores import beside
 from gramian.sources import Block, Source, memory_budget, open_source
+from gramian.sources.devices import source_to_device
 
 __all__ = [
     "ITERATIVE",
@@ -35,7 +34,6 @@ __all__ = [
     "Weights",
     "block_joint",
     "check_ridge",
-    "host",
     "open_ridge",
     "penalties",
     "penalty_grid",
@@ -104,19 +102,19 @@ class RidgeInputs:
         Of the rows.
     ndim : int
         Dimensions of y as it was given.
-    home : Home
-        Where X lived, and results go.
+    given : Source
+        X where it lived, and results go.
     """
 
     source: Source
     Y: Matrix
     weights: Weights
     ndim: int
-    home: Home = field(default_factory=Home)
+    given: Source
 
     def at(self, device: Any) -> RidgeInputs:
         """Return the same with X where an estimator with this ``device`` works on it."""
-        return replace(self, source=placed(self.source, device))
+        return replace(self, source=source_to_device(self.source, device))
 
 
 def open_ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RidgeInputs:
@@ -126,7 +124,7 @@ def open_ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> RidgeInput
     if Y.shape[1] == 0:
         raise ValueError("y has no columns: 0 targets were given, at least 1 is needed.")
     w = weights_of(sample_weight, source.shape[0])
-    return RidgeInputs(source, Y, w, 1 if vector else 2, home_of(source))
+    return RidgeInputs(source, Y, w, 1 if vector else 2, source)
 
 
 def weights_of(sample_weight: Any, n: int) -> Weights:
@@ -337,11 +335,6 @@ ArrayRidgeProblem = Any
 EPS = 2.0**-52
 
 
-def host(x: Any) -> Matrix:
-    """X as a NumPy array of float64, wherever it was."""
-    return np.asarray(to_numpy(x), dtype=np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class RidgeProblem:
     """Minimise ‖Ỹ − X̃B‖² + λ‖B‖², in units in which nothing overflows.
@@ -432,7 +425,7 @@ class RidgeProblem:
         origin = self.mean if self.intercept and not source.sparse else None
         A: Operator = Data(source, origin=origin, unit=self.unit, dtype=xp.float64)
         root = self.weights.root if weighted else None
-        root = None if root is None else beside(source, root)
+        root = None if root is None else like(source, root)
         A = A if root is None else RowWeighted(A, root)
         shift = self.low if origin is not None else self.mean + self.low
         if not self.intercept or not self._matters(shift):
@@ -441,18 +434,18 @@ class RidgeProblem:
 
     def _matters(self, shift: ArrayRidgeProblem) -> bool:
         """Whether a shift of the rows is more than rounding beside the spread of each column."""
-        return bool(np.any(self.weights.mass * host(shift) ** 2 > EPS**2 * self.diagonal))
+        return bool(np.any(self.weights.mass * to_numpy(shift, float) ** 2 > EPS**2 * self.diagonal))
 
     @property
     def centre(self) -> Vector:
         """μ in the data's own units, rounded."""
-        return host(self.mean) / self.unit
+        return to_numpy(self.mean, float) / self.unit
 
     def anchored(self, coef: ArrayRidgeProblem) -> tuple[Vector, Vector]:
         """Intercepts ȳ − μᵀβ for rows β of ``coef``, and the values at ``centre``, which is a rounded μ."""
         wide = np.longdouble
         beta, y_unit = coef.astype(wide), self.y_unit
-        level = (self.level.astype(wide) + self.level_low) / y_unit - beta @ (host(self.low) / self.unit)
+        level = (self.level.astype(wide) + self.level_low) / y_unit - beta @ (to_numpy(self.low, float) / self.unit)
         return (level - beta @ self.centre).astype(np.float64), level.astype(np.float64)
 
 
@@ -465,7 +458,9 @@ def ridge_problem(inputs: RidgeInputs, *, intercept: bool, full: bool) -> RidgeP
     total = float(np.sum(_diagonal(joint.gram)))
     if not 1 / WIDEST <= total <= WIDEST:
         refuse_non_finite(source)
-        peak = _peak(source, host(joint.mean[: source.shape[1]]) if intercept and math.isfinite(total) else None)
+        peak = _peak(
+            source, to_numpy(joint.mean[: source.shape[1]], float) if intercept and math.isfinite(total) else None
+        )
         passes += 2
         if peak > 0.0:
             unit = 2.0 ** min(-math.frexp(peak)[1], 1000)
@@ -484,7 +479,7 @@ def _problem(
     passes: int,
 ) -> RidgeProblem:
     p, source = inputs.source.shape[1], inputs.source
-    mean, low = beside(source, joint.mean[:p]), beside(source, joint.low[:p])
+    mean, low = like(source, joint.mean[:p]), like(source, joint.low[:p])
     joint = _without_dust(joint, Y, inputs.weights.values, p) if intercept else joint
     problem = RidgeProblem(
         source,
@@ -502,7 +497,7 @@ def _problem(
         passes,
     )
     if full and problem.cross is None:  # sparse data and tensors: the product is made by the operator
-        cross = host(problem.A.T @ beside(source, problem.targets))
+        cross = to_numpy(problem.A.T @ like(source, problem.targets), float)
         return replace(problem, cross=cross, passes=passes + 1)
     return problem
 
@@ -541,7 +536,7 @@ def _peak(source: Source, mean: Vector | None) -> float:
     def largest(block: Block) -> float:
         if source.sparse:
             return float(abs(block.values.data).max()) if block.values.nnz else 0.0
-        x = host(block.values)
+        x = to_numpy(block.values, float)
         return float(np.max(np.abs(x if mean is None else x - mean)))
 
     return source.reduce(largest, max)
@@ -563,20 +558,20 @@ def _pass(source: Source, Y: Matrix, weights: Weights, intercept: bool, full: bo
 
 def _by_kernels(source: Source, Y: Matrix, w: Vector | None, intercept: bool, full: bool, unit: float) -> Joint:
     """The same without the cross moments, for sparse data and tensors, or the diagonal alone."""
-    kernels, like = kernels_for(source), beside(source, np.zeros((1, 1)))
-    weights = None if w is None else beside(source, w)
+    kernels, zeros = kernels_for(source), like(source, np.zeros((1, 1)))
+    weights = None if w is None else like(source, w)
 
     def statistic(b: Block) -> Moments:
         part = None if weights is None else weights[b.start : b.stop]
         if intercept:
-            return block_moments(kernels, b.values, part, like, full=full, unit=unit)
-        return _uncentred(kernels, b.values, part, like, full, unit)
+            return block_moments(kernels, b.values, part, zeros, full=full, unit=unit)
+        return _uncentred(kernels, b.values, part, zeros, full, unit)
 
     m = source.reduce(statistic, Moments.merge)
     mean_y = np.zeros(Y.shape[1]) if not intercept else np.average(Y, axis=0, weights=w)
     low_y = np.zeros(Y.shape[1]) if not intercept else np.average(Y - mean_y, axis=0, weights=w)
-    mean, low = np.concatenate([host(m.mean), mean_y]), np.concatenate([host(m.low), low_y])
-    return Joint(m.weight, mean, low, host(m.scatter), np.zeros((0, 0)), np.zeros(0))
+    mean, low = np.concatenate([to_numpy(m.mean, float), mean_y]), np.concatenate([to_numpy(m.low, float), low_y])
+    return Joint(m.weight, mean, low, to_numpy(m.scatter, float), np.zeros((0, 0)), np.zeros(0))
 
 
 def _uncentred(

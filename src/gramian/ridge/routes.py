@@ -11,10 +11,10 @@ import numpy.typing as npt
 import scipy.linalg as la
 from scipy.linalg import lapack
 
+from gramian.compute.devices import like, to_numpy
 from gramian.linear.path import Filter
-from gramian.pca.scores import beside
 from gramian.ridge.decomposition import CONTRACTION, SAFE, Decomposition, cancelled, real_columns, relative_rounding
-from gramian.ridge.problem import RidgeProblem, host
+from gramian.ridge.problem import RidgeProblem
 
 __all__ = ["KEEP", "Cholesky", "Dual", "Group", "Route", "Spectral", "norms", "route_of"]
 
@@ -252,8 +252,8 @@ def route_of(problem: RidgeProblem, found: Decomposition, lam: Vector) -> Route:
 
 def _adjoint(problem: RidgeProblem, U: Matrix) -> Matrix:
     """X̃ᵀU, in NumPy."""
-    V: Any = problem.A.T @ beside(problem.source, U)
-    return host(V)
+    V: Any = problem.A.T @ like(problem.source, U)
+    return to_numpy(V, float)
 
 
 def norms(G: Matrix) -> Vector:

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import like, to_numpy
 from gramian.compute.memory import available_memory
 from gramian.compute.threads import quiet_blas
 from gramian.linear.cgls import CGLS
-from gramian.pca.scores import beside
 from gramian.results import Residual
 from gramian.ridge.certificate import Certified, Way, certified
 from gramian.ridge.decomposition import Decomposition, by_cogram, by_gram, by_rows, by_svd, is_safe
 from gramian.ridge.least_squares import SMALL, LeastSquares
-from gramian.ridge.problem import ITERATIVE, RidgeInputs, RidgeProblem, host, ridge_problem
+from gramian.ridge.problem import ITERATIVE, RidgeInputs, RidgeProblem, ridge_problem
 from gramian.ridge.routes import KEEP, Cholesky, Group, Route, norms, route_of
 from gramian.sources import Source
 
@@ -223,7 +223,7 @@ def _iterative(problem: RidgeProblem, lam: Vector, way: Way, options: Options) -
     """Conjugate gradients: the decomposition, and with it degrees of freedom and variances, is not made."""
     shifts, factor = scaled_penalties(problem, lam)
     solver = CGLS(options.tol or None, options.max_iterations)
-    targets = beside(problem.source, problem.targets)
+    targets = like(problem.source, problem.targets)
     found = solver(problem.A, targets, shifts, diagonal=problem.diagonal, reason=way.reason)
     certificate = found.certificate
     bounds = certificate.error_bounds
@@ -232,6 +232,6 @@ def _iterative(problem: RidgeProblem, lam: Vector, way: Way, options: Options) -
         error_bounds=None if bounds is None else bounds * factor,
         notes=(*certificate.notes, problem.A.precision) if problem.A.precision else certificate.notes,
     )
-    coef, unknown = host(found.values) * factor, np.full(len(lam), np.nan)
+    coef, unknown = to_numpy(found.values, float) * factor, np.full(len(lam), np.nan)
     certificate = _as_returned(certificate, coef, problem.source)
     return Solved(coef, problem, certificate, "cg", unknown, unknown, unknown, None, ())

@@ -1,4 +1,4 @@
-"""Data on a graphics card, as torch tensors: all of them, or a block at a time."""
+"""Sources on a GPU, as torch tensors: all of the rows, or a block at a time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ import numpy.typing as npt
 from gramian.compute.devices import (
     describe,
     free_bytes,
-    host,
     load_torch,
-    put,
     refuse_beyond_device,
     resolve,
+    to_device,
+    to_numpy,
     torch_dtype,
 )
 from gramian.compute.threads import parallel
 from gramian.sources.arrays import DenseSource, TensorSource
 from gramian.sources.base import Block, Source, memory_budget
-
-__all__ = ["StreamedSource", "to_device", "to_host", "uploaded"]
 
 Array = npt.NDArray[Any]
 
@@ -43,67 +41,74 @@ KEPT = (
 PIECE = 2**20  # numbers that a thread copies at a time
 
 
-def to_device(source: Source, device: Any) -> Source:
-    """Return a dense source on a device: as one tensor where it takes at most half of what is free, else streamed.
+def source_to_device(source: Source, device: Any) -> Source:
+    """Return a source where an estimator with this ``device`` works on it.
+
+    A dense source becomes one tensor where it takes at most half of what is free on the device, else it is streamed.
 
     Parameters
     ----------
     source : Source
         What is read.
-    device : str or torch.device
-        "cuda", "cuda:1", …; "cpu" is torch on the CPU.
+    device : None, "auto", "cpu", "cuda", "cuda:1", … or torch.device
+        None leaves the source where it is, "cpu" is NumPy. Sparse data stay on the CPU for "auto", and are refused for
+        other devices.
 
     Returns
     -------
-    TensorSource or StreamedSource
-        The same numbers, in the same dtype where torch has it, else in float64.
+    Source
+        The same numbers; on a device in the same dtype where torch has it, else in float64.
 
     Examples
     --------
-    >>> import numpy as np, gramian
-    >>> from gramian.sources.devices import to_device
-    >>> to_device(gramian.open(np.ones((3, 2))), "cpu")  # doctest: +SKIP
+    >>> import numpy as np, torch, gramian
+    >>> from gramian.sources.devices import source_to_device
+    >>> source_to_device(gramian.open(np.ones((3, 2))), torch.device("cpu"))
     TensorSource(3 x 2, torch.float64)
     """
-    device = resolve(device) or load_torch(device).device("cpu")
+    if device is None:
+        return source
+    there = resolve(device, getattr(source, "values", None))
+    if there is None:
+        return source_to_numpy(source)
+    if source.device == there or (source.sparse and isinstance(device, str) and device == "auto"):
+        return source
     if source.sparse:
         raise ValueError(
-            f"Sparse data are fitted on the CPU: use device='cpu' (NumPy), or dense data on {describe(device)}."
+            f"Sparse data are fitted on the CPU: use device='cpu' (NumPy), or dense data on {describe(there)}."
         )
     if isinstance(source, TensorSource):
-        return _moved(source, device)
-    if source.shape[0] * _row_bytes(source) > WHOLE * free_bytes(device):
-        return StreamedSource(source, device)
-    if device.type == "cpu" and isinstance(source, DenseSource):
-        return TensorSource(put(source.values, device, _dtype(source)), source.feature_names)
-    return TensorSource(uploaded(source, device), source.feature_names)
+        return _move_tensor(source, there)
+    if source.shape[0] * _row_bytes(source) > WHOLE * free_bytes(there):
+        return StreamedSource(source, there)
+    if there.type == "cpu" and isinstance(source, DenseSource):
+        return TensorSource(to_device(source.values, there, _dtype(source)), source.feature_names)
+    return TensorSource(upload(source, there), source.feature_names)
 
 
-def _moved(source: TensorSource, device: Any) -> Source:
-    """A tensor on another device; one of the CPU's that would take more than half of a card is streamed."""
-    if source.device == device:
-        return source
+def _move_tensor(source: TensorSource, device: Any) -> Source:
+    """A tensor on another device; one of the CPU's that would take more than half of a GPU is streamed."""
     nbytes = source.values.element_size() * source.values.numel()
     if source.device.type == "cpu" and nbytes > WHOLE * free_bytes(device):
-        return StreamedSource(DenseSource(host(source.values), source.feature_names), device)
+        return StreamedSource(source_to_numpy(source), device)
     refuse_beyond_device(nbytes, device, f"A tensor of {source.shape[0]:,} rows", "Use the device where it is.")
     return TensorSource(source.values.to(device), source.feature_names)
 
 
-def to_host(source: Source) -> Source:
-    """Return a source whose blocks NumPy can read: itself, unless its tensors are on a card.
+def source_to_numpy(source: Source) -> Source:
+    """Return a source of NumPy's arrays: itself, unless its values are tensors.
 
     Examples
     --------
     >>> import numpy as np, gramian
-    >>> from gramian.sources.devices import to_host
-    >>> to_host(gramian.open(np.ones((3, 2))))
+    >>> from gramian.sources.devices import source_to_numpy
+    >>> source_to_numpy(gramian.open(np.ones((3, 2))))
     DenseSource(3 x 2, float64)
     """
     if isinstance(source, StreamedSource):
         return source.source
-    if isinstance(source, TensorSource) and getattr(source.device, "type", "cpu") != "cpu":
-        return DenseSource(host(source.values), source.feature_names)
+    if isinstance(source, TensorSource):
+        return DenseSource(to_numpy(source.values), source.feature_names)
     return source
 
 
@@ -177,14 +182,14 @@ class _Link:
         self.torch.cuda.current_stream(self.device).wait_event(self.sent[i])
 
 
-def uploaded(source: Source, device: Any) -> Any:
+def upload(source: Source, device: Any) -> Any:
     """Return all rows of a dense source as one tensor, or refuse with the figure where a device has no room for them.
 
     Examples
     --------
     >>> import numpy as np, torch, gramian
-    >>> from gramian.sources.devices import uploaded
-    >>> uploaded(gramian.open(np.ones((3, 2))), torch.device("cpu")).shape
+    >>> from gramian.sources.devices import upload
+    >>> upload(gramian.open(np.ones((3, 2))), torch.device("cpu")).shape
     torch.Size([3, 2])
     """
     nbytes = source.shape[0] * _row_bytes(source)

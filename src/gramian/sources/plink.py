@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute import genotypes as loops
-from gramian.compute.devices import gpu, host, is_tensor, put
+from gramian.compute.devices import gpu, is_tensor, to_device, to_numpy
 from gramian.compute.threads import parallel
 from gramian.sources.base import Block, Source, memory_budget
 
@@ -100,12 +100,14 @@ def device_counts(source: Genotypes, blocks: Any, device: Any) -> Counts:
     """Count the blocks of SNPs that are on a device, or come to it one after the other: one pass."""
     n, p = source.shape
     on = gpu().genotypes
-    kept = None if source.complete else put(np.bincount(source.sample_index, minlength=4 * source.width) > 0, device)
-    by_snp, by_sample = put(np.zeros((p, 4), dtype=np.int64), device), 0
+    kept = (
+        None if source.complete else to_device(np.bincount(source.sample_index, minlength=4 * source.width) > 0, device)
+    )
+    by_snp, by_sample = to_device(np.zeros((p, 4), dtype=np.int64), device), 0
     for start, stop, block in blocks:
         by_snp[start:stop] = on.snp_counts(block, kept, n)
         by_sample = by_sample + on.sample_counts(block)
-    return Counts(host(by_snp), np.asarray(host(by_sample)).reshape(-1, 4)[source.sample_index])
+    return Counts(to_numpy(by_snp), to_numpy(by_sample).reshape(-1, 4)[source.sample_index])
 
 
 Text = npt.NDArray[np.object_]
@@ -484,8 +486,7 @@ class Genotypes(Source):
 
     def packed(self, start: int, stop: int) -> npt.NDArray[np.uint8]:
         """SNPs start to stop, as stored: four of all the file's samples in a byte; a tensor's are fetched."""
-        found = self._rows(start, stop)
-        return host(found) if is_tensor(found) else found  # type: ignore[no-any-return]
+        return to_numpy(self._rows(start, stop))
 
     def _rows(self, start: int, stop: int) -> Any:
         """The same, where they live."""
@@ -495,7 +496,7 @@ class Genotypes(Source):
         index = self.snp_index[start:stop]
         if self.values is None:
             return self._bytes[index]
-        return gpu().uploads.padded_rows(self.values, put(index, self.values.device))
+        return gpu().uploads.padded_rows(self.values, to_device(index, self.values.device))
 
     def read_into(self, start: int, stop: int, out: npt.NDArray[np.uint8]) -> None:
         """Copy SNPs start to stop, as stored, by all threads; of a file, without mapping its pages."""
@@ -519,7 +520,7 @@ class Genotypes(Source):
         if here and on.aligned(self.values):
             return self
         if here:  # rows of a card's tensor that are read byte by byte are read many times as fast from a padded copy
-            bytes_ = on.padded_rows(self.values, put(self.snp_index, device))
+            bytes_ = on.padded_rows(self.values, to_device(self.snp_index, device))
         else:
             bytes_ = on.upload(self.read_into, self.shape[1], self.width, device)
         moved = Genotypes(bytes_, self._all_samples, self.snps, sample_index=self.sample_index)

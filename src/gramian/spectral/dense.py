@@ -9,18 +9,17 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import is_numpy_namespace
 
+from gramian.compute.devices import device_keyword, to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
 from gramian.spectral.rayleigh import (
     Triplets,
-    beside,
     check_k,
     default_tolerance,
     epsilon,
     finish,
     norms,
-    small,
     spectrum,
     warn_unless_converged,
 )
@@ -83,7 +82,7 @@ class Dense:
     def _svd(self, A: Operator, k: int, reason: str, before: int) -> Spectrum:
         D = A.to_dense()
         U, s, Vt = _lapack_svd(A.xp, D)
-        U, values, V = U[:, :k], small(s[:k]), Vt[:k, :].T
+        U, values, V = U[:, :k], to_numpy(s[:k], float), Vt[:k, :].T
         left, right = D @ V - U * s[None, :k], D.T @ U - V * s[None, :k]
         residuals = np.hypot(norms(A.xp, left), norms(A.xp, right)) / (values[0] or 1.0)
         found = Triplets(values, V, U, residuals)
@@ -116,7 +115,7 @@ class Dense:
             raise ValueError(f"Blockwise QR needs at least as many rows as columns; A is {A.shape}. Use method='svd'.")
         R = A.triangle(basis)
         P, s, Zt = _lapack_svd(A.xp, R)
-        values, Z = small(s[:k]), Zt[:k, :].T
+        values, Z = to_numpy(s[:k], float), Zt[:k, :].T
         defect = np.hypot(norms(A.xp, R @ Z - P[:, :k] * s[None, :k]), norms(A.xp, R.T @ P[:, :k] - Z * s[None, :k]))
         V = Z if basis is None else A.xp.astype(basis, A.dtype) @ Z
         # R carries the backward error of QR, which no product with R can show
@@ -142,7 +141,7 @@ def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, 
     ‖Aᵀu − σv‖ = ‖Gv − λv‖/σ; to it is added the error of forming G, ε(‖A‖² + offset)/σ.
     """
     if not is_numpy_namespace(xp) and G.shape[0] <= HOST_EIGEN:
-        values, W, residuals = eigen_of_gram(np, small(G), k, offset)
+        values, W, residuals = eigen_of_gram(np, to_numpy(G, float), k, offset)
         return values, _there(xp, W, G), residuals
     lam, W = _top_eigen(xp, G, k)
     lam = np.maximum(lam, 0.0)
@@ -150,7 +149,7 @@ def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, 
     eps = float(xp.finfo(G.dtype).eps)
     top = float(lam[0]) if len(lam) and lam[0] > 0 else 1.0
     sigma = np.sqrt(np.maximum(lam, eps * top))
-    defect = norms(xp, G @ W - W * xp.asarray(lam, dtype=G.dtype, **beside(G))[None, :])
+    defect = norms(xp, G @ W - W * xp.asarray(lam, dtype=G.dtype, **device_keyword(G))[None, :])
     residuals = (defect + 4 * eps * (top + offset)) / (sigma * np.sqrt(top))
     return values, W, residuals
 
@@ -164,7 +163,7 @@ def _top_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
         lam, W = scipy.linalg.eigh(G, subset_by_index=[m - k, m - 1], check_finite=False)
     else:
         lam, W = xp.linalg.eigh(G)
-    return small(lam)[::-1][:k], xp.flip(W, axis=1)[:, :k]
+    return to_numpy(lam, float)[::-1][:k], xp.flip(W, axis=1)[:, :k]
 
 
 def _lanczos_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
@@ -190,7 +189,7 @@ def _lapack_svd(xp: Any, D: Array) -> tuple[Array, Array, Array]:
     if not is_numpy_namespace(xp):
         if min(D.shape) > HOST_SIDE:
             return tuple(xp.linalg.svd(D, full_matrices=False))
-        return tuple(_there(xp, part, D) for part in _lapack_svd(np, small(D)))
+        return tuple(_there(xp, part, D) for part in _lapack_svd(np, to_numpy(D, float)))
     try:
         return tuple(np.linalg.svd(D, full_matrices=False))  # type: ignore[return-value]
     except np.linalg.LinAlgError:
@@ -199,7 +198,7 @@ def _lapack_svd(xp: Any, D: Array) -> tuple[Array, Array, Array]:
 
 def _there(xp: Any, x: Any, like: Array) -> Array:
     """A NumPy array as one of the namespace, dtype and device of another."""
-    return xp.asarray(np.array(x, order="C"), dtype=like.dtype, **beside(like))
+    return xp.asarray(np.array(x, order="C"), dtype=like.dtype, **device_keyword(like))
 
 
 def _better_formed(A: Operator) -> bool:

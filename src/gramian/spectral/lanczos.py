@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from gramian.spectral.rayleigh import beside, small, thin_qr
+from gramian.compute.devices import device_keyword, to_numpy
+from gramian.spectral.rayleigh import thin_qr
 
 __all__ = ["BlockLanczos"]
 
@@ -45,7 +46,7 @@ class BlockLanczos:
         self.limit = min(limit, m)
         self.rng = np.random.default_rng([seed, 1])
         # transposed storage: the basis vectors are rows, contiguous, and a view of the first d costs nothing
-        self._store = xp.empty((self.limit, m), dtype=start.dtype, **beside(start))
+        self._store = xp.empty((self.limit, m), dtype=start.dtype, **device_keyword(start))
         self.T: Matrix = np.zeros((self.limit, self.limit))
         self.d = 0  # vectors whose product is known
         self.steps = 0
@@ -87,7 +88,7 @@ class BlockLanczos:
         return self._store[: self.d, :].T @ self._native(S)
 
     def _native(self, S: Matrix) -> Array:
-        return self.xp.asarray(np.array(S, order="C"), dtype=self._store.dtype, **beside(self._store))
+        return self.xp.asarray(np.array(S, order="C"), dtype=self._store.dtype, **device_keyword(self._store))
 
     def _project(self, W: Array, d: int) -> tuple[Matrix, Array]:
         """Coefficients of W in the first d basis vectors, and what is left.
@@ -102,8 +103,8 @@ class BlockLanczos:
         Qt = self._store[:d, :]
         rest = Qt @ W
         W = W - Qt.T @ rest
-        H = small(rest).copy()
-        H[near:, :] += small(first)
+        H = to_numpy(rest, float).copy()
+        H[near:, :] += to_numpy(first, float)
         self.restarted = False
         return H, W
 
@@ -112,7 +113,7 @@ class BlockLanczos:
         room = self._store.shape[1] - self.d
         scale = float(np.max(np.abs(self.T), initial=0.0)) or float(self.xp.max(self.xp.abs(W)))
         Q, R = thin_qr(self.xp, W)
-        R = small(R)
+        R = to_numpy(R, float)
         pivots = np.abs(np.diag(R))
         weak = pivots <= 100 * float(self.xp.finfo(W.dtype).eps) * scale
         if weak.any():
@@ -124,7 +125,7 @@ class BlockLanczos:
 
     def _refill(self, Q: Array, weak: npt.NDArray[np.bool_]) -> Array:
         random = self._native(self.rng.standard_normal((Q.shape[0], int(weak.sum()))))
-        keep = Q[:, self.xp.asarray(np.flatnonzero(~weak), **beside(Q))]
+        keep = Q[:, self.xp.asarray(np.flatnonzero(~weak), **device_keyword(Q))]
         return self._clean(self.xp.concat([keep, random], axis=1))
 
     def _clean(self, Q: Array) -> Array:

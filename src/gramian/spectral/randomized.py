@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.rayleigh import (
@@ -19,7 +20,6 @@ from gramian.spectral.rayleigh import (
     norms,
     orthonormal,
     random_block,
-    small,
     spectrum,
     warn_unless_converged,
 )
@@ -88,7 +88,7 @@ class Randomized:
         V = orthonormal(B.xp, random_block(B, m, min(m, k + self.oversampling), self.seed))
         for _ in range(self.max_passes):
             W = B.normal(V)
-            theta, S = np.linalg.eigh(_symmetric(small(V.T @ W)))
+            theta, S = np.linalg.eigh(_symmetric(to_numpy(V.T @ W, float)))
             theta, S = theta[::-1], B.asarray(S[:, ::-1].copy())
             R = W @ S - (V @ S) * B.asarray(theta)[None, :]
             top = max(float(theta[0]), np.finfo(float).tiny)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import to_device
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Certificate, Spectrum
 from gramian.results.spectrum import Vector
@@ -38,16 +38,6 @@ def epsilon(A: Operator) -> float:
     return A.epsilon
 
 
-def small(x: Array) -> npt.NDArray[np.float64]:
-    """A small array as float64 NumPy: the projected problems are solved there whatever the device."""
-    return np.asarray(x if isinstance(x, np.ndarray) else to_device(x, "cpu"), dtype=np.float64)
-
-
-def beside(x: Array) -> dict[str, Any]:
-    """Keyword that puts a new array on the device of x; NumPy needs none."""
-    return {} if isinstance(x, np.ndarray) else {"device": x.device}
-
-
 def random_block(A: Operator, rows: int, columns: int, seed: int) -> Array:
     """Gaussian start vectors: the same bits for the same seed on every device."""
     return A.asarray(np.random.default_rng(seed).standard_normal((rows, columns)))
@@ -70,7 +60,7 @@ def thin_qr(xp: Any, Y: Array) -> tuple[Array, Array]:
             step = xp.linalg.cholesky(Q.T @ Q).T
         except (np.linalg.LinAlgError, RuntimeError):  # not positive definite, in NumPy's words and in torch's
             return tuple(xp.linalg.qr(Y))
-        pivots = np.abs(np.diag(small(step)))
+        pivots = np.abs(np.diag(to_numpy(step, float)))
         if not pivots.min(initial=np.inf) > tame * pivots.max(initial=0.0):
             return tuple(xp.linalg.qr(Y))
         Q, R = Q @ xp.linalg.inv(step), step if R is None else step @ R
@@ -79,7 +69,7 @@ def thin_qr(xp: Any, Y: Array) -> tuple[Array, Array]:
 
 def norms(xp: Any, Y: Array) -> npt.NDArray[np.float64]:
     """Lengths of the columns."""
-    return small(xp.linalg.vector_norm(Y, axis=0))
+    return to_numpy(xp.linalg.vector_norm(Y, axis=0), float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +92,7 @@ def finish(A: Operator, V: Array, k: int) -> Triplets:
     Y = A.matmat(V)
     Q, R = thin_qr(xp, Y)
     P, s, Zt = xp.linalg.svd(R, full_matrices=False)
-    U, V, values = Q @ P[:, :k], V @ Zt.T[:, :k], small(s[:k])
+    U, V, values = Q @ P[:, :k], V @ Zt.T[:, :k], to_numpy(s[:k], float)
     R1, R2 = Y @ Zt.T[:, :k] - U * s[None, :k], A.rmatmat(U) - V * s[None, :k]
     norm = values[0] if len(values) and values[0] > 0 else 1.0
     return Triplets(values, V, U, np.hypot(norms(xp, R1), norms(xp, R2)) / norm)
@@ -110,7 +100,7 @@ def finish(A: Operator, V: Array, k: int) -> Triplets:
 
 def orthogonality(xp: Any, V: Array) -> float:
     """Largest entry of |VᵀV − I|."""
-    defect = small(V.T @ V) - np.eye(V.shape[1])
+    defect = to_numpy(V.T @ V, float) - np.eye(V.shape[1])
     return float(np.max(np.abs(defect), initial=0.0))
 
 

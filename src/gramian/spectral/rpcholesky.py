@@ -11,7 +11,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_namespace
 from scipy.linalg import solve_triangular
 
-from gramian.spectral.rayleigh import small
+from gramian.compute.devices import to_numpy
 
 __all__ = ["PivotedCholesky", "rp_cholesky"]
 
@@ -118,7 +118,7 @@ def rp_cholesky(
     >>> rp_cholesky(np.diagonal(K), lambda j, i=slice(None): K[i][:, j], 3)
     PivotedCholesky(2 landmarks of 3, 0 of the trace left)
     """
-    own = small(_array(diagonal))
+    own = to_numpy(_array(diagonal), float)
     _check(own, k, dtype)
     block = max(1, min(128, k // 10)) if block is None else block
     if block < 1:
@@ -198,7 +198,7 @@ def _accepted(
 ) -> tuple[Indices, Matrix]:
     """Go through the proposals as a Cholesky factorisation of their block does; keep those the dice allow."""
     S = _wide(_rows(F, proposals))
-    H = small(_wide(_array(columns(proposals, proposals))) - S @ S.T)
+    H = to_numpy(_wide(_array(columns(proposals, proposals))) - S @ S.T, float)
     before, dice = left[proposals], rng.random(len(proposals))
     keep: list[int] = []
     L = np.zeros((len(proposals), len(proposals)))  # rows: proposals, columns: those accepted
@@ -265,7 +265,7 @@ def _blocks(F: Array) -> list[slice]:
 
 def _squares(F: Array, axis: int) -> Vector:
     """Sums of squares of rows or columns, in float64."""
-    return small(array_namespace(F).sum(_wide(F) ** 2, axis=axis))
+    return to_numpy(array_namespace(F).sum(_wide(F) ** 2, axis=axis), float)
 
 
 def _lengths(F: Array) -> Vector:

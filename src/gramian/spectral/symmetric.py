@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
@@ -19,7 +20,6 @@ from gramian.spectral.rayleigh import (
     default_tolerance,
     norms,
     random_block,
-    small,
     spectrum,
     thin_qr,
     warn_unless_converged,
@@ -191,7 +191,7 @@ def project(K: Operator, V: Array, k: int) -> tuple[Triplets, Array, Array]:
     """The k best eigenpairs in span(V) with residuals √2‖Kv − λv‖/‖K‖, all vectors, and K times them: one product."""
     Q = thin_qr(K.xp, V)[0]
     Y = K.matmat(Q)
-    H = small(Q.T @ Y)
+    H = to_numpy(Q.T @ Y, float)
     theta, Z = np.linalg.eigh((H + H.T) / 2)
     theta, Z = theta[::-1], K.asarray(np.ascontiguousarray(Z[:, ::-1]))
     X, Y = Q @ Z, Y @ Z

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
 from gramian.compute import reference
-from gramian.compute.devices import host, put
+from gramian.compute.devices import to_device, to_numpy
 from gramian.compute.gpu import dense
 from gramian.compute.moments import block_moments
 from pretend import card
@@ -31,10 +31,10 @@ def test_parts_of_the_rows_and_halves_of_the_columns(p: int, weighted: bool, mon
     origin = np.full((1, p), 2.5)
     want = reference.scatter(X.astype(np.float64), w, np.zeros((1, 1)), origin)
     with card() as device:
-        like, weights = LIKE.to(device), None if w is None else put(w, device)
-        s, G = dense.scatter(put(X, device), weights, like, put(origin, device))
-        Y = dense.adjoint(put(X, device), put(np.ones((1003, 2)), device), put(origin, device))
-        s, G, Y = map(host, (s, G, Y))
+        like, weights = LIKE.to(device), None if w is None else to_device(w, device)
+        s, G = dense.scatter(to_device(X, device), weights, like, to_device(origin, device))
+        Y = dense.adjoint(to_device(X, device), to_device(np.ones((1003, 2)), device), to_device(origin, device))
+        s, G, Y = map(to_numpy, (s, G, Y))
     for got, expected in zip((s, G), want, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11 * np.abs(want[1]).max())
     assert np.array_equal(G, G.T)
@@ -46,8 +46,8 @@ def test_sums_of_float32_numbers_are_those_of_extended_precision() -> None:
     found = block_moments(dense, torch.from_numpy(X), None, LIKE, full=True)
     Z = X.astype(np.longdouble)
     D = Z - Z.mean(axis=0)
-    np.testing.assert_allclose(host(found.scatter), np.asarray(D.T @ D, dtype=np.float64), rtol=1e-11, atol=1e-8)
-    mean = host(found.mean).astype(np.longdouble) + host(found.low)
+    np.testing.assert_allclose(to_numpy(found.scatter), np.asarray(D.T @ D, dtype=np.float64), rtol=1e-11, atol=1e-8)
+    mean = to_numpy(found.mean).astype(np.longdouble) + to_numpy(found.low)
     np.testing.assert_allclose(np.asarray(mean - Z.mean(axis=0), dtype=np.float64), 0.0, atol=1e-10)
 
 
@@ -56,7 +56,7 @@ def test_float64_data_in_a_narrower_product() -> None:
     origin = torch.full((1, 4), 3.0)
     got = dense.product(X, V, origin, 0.5)
     assert got.dtype == torch.float32
-    np.testing.assert_allclose(host(got), (0.5 * host(X) - 3.0) @ np.ones((4, 2)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(to_numpy(got), (0.5 * to_numpy(X) - 3.0) @ np.ones((4, 2)), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "loose", "exact"), [("allow_tf32", True, False), ("fp32_precision", "tf32", "ieee")])

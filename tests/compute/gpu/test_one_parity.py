@@ -17,7 +17,7 @@ from gramian.compute import genotypes as cpu_genotypes
 from gramian.compute import mixture as cpu_mixture
 from gramian.compute import reference
 from gramian.compute import tiles as cpu_tiles
-from gramian.compute.devices import host
+from gramian.compute.devices import to_numpy
 from gramian.compute.gpu import dense, genotypes, mixture, tiles
 from gramian.compute.mixture import Components
 from gramian.kernels import Gaussian, Laplacian, Matern
@@ -131,7 +131,7 @@ WORK: dict[str, Callable[[Any], dict[str, tuple[Any, Way, Way]]]] = {
 
 
 def error(found: Any, want: Any) -> float:
-    lost = np.linalg.norm(np.asarray(host(found), dtype=float) - want, axis=0)
+    lost = np.linalg.norm(to_numpy(found, float) - want, axis=0)
     return float(np.max(lost / np.linalg.norm(want, axis=0)))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gramian.compute.devices import put
+from gramian.compute.devices import to_device
 
 __all__ = [
     "BLOCK",
@@ -246,7 +246,7 @@ def frame_of(formula: Any, X: Tensor, Z: Tensor | None, turn: bool) -> tuple[Fra
     """Find origin and scale of two sets of points, and how far they lie from that origin."""
     right = X if Z is None else Z
     unit = stretch(formula.geometry, formula.profile)
-    scale = put(np.asarray(formula.scale, dtype=np.float64) * unit, X.device)
+    scale = to_device(np.asarray(formula.scale, dtype=np.float64) * unit, X.device)
     centred = formula.geometry in ("squared", "absolute") and len(right) > 0
     origin = right.mean(dim=0, dtype=torch.float64) if centred else torch.zeros_like(scale)
     turned = turn and formula.geometry in ("squared", "inner") and X.shape[1] > 1

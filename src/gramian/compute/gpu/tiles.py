@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gramian.compute.devices import describe, put, refuse_beyond_device, torch_dtype
+from gramian.compute.devices import describe, refuse_beyond_device, to_device, torch_dtype
 from gramian.compute.gpu import points as _profiles
 from gramian.compute.gpu.launch import triton_for
 from gramian.compute.gpu.points import layout
@@ -260,7 +260,7 @@ class LowRankPairs(KernelPairs):
             X = X.double()
             norms = torch.linalg.vector_norm(X, dim=1, keepdim=True)
             return (X / torch.where(norms > 0, norms, 1.0)).to(self.dtype)
-        return (X.double() * put(np.asarray(self.formula.scale, dtype=np.float64), X.device)).to(self.dtype)
+        return (X.double() * to_device(np.asarray(self.formula.scale, dtype=np.float64), X.device)).to(self.dtype)
 
     def times(self, V: Tensor) -> Tensor:
         return self._through(self.left, self.right, V)

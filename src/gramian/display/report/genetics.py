@@ -13,7 +13,7 @@ from gramian.display.report.assemble import Common, assemble, colours, matrix, p
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.pca import score_panels, scree_figure
-from gramian.inputs.devices import in_numpy
+from gramian.inputs.devices import convert_to_numpy
 
 __all__ = ["genotype_report"]
 
@@ -71,7 +71,7 @@ def genotype_report(
     >>> [section.title for section in report.sections][2:5]
     ['Samples', 'How many components are real', 'SNPs']
     """
-    model = in_numpy(model)
+    model = convert_to_numpy(model)
     Z = matrix(model.eigenvectors_ * model.singular_values_ if scores is None else scores, "scores")
     given: Common = {**common, "label_name": common.get("label_name") or "population"}
     if given.get("ids") is None and hasattr(model, "samples_"):

@@ -13,7 +13,7 @@ from gramian.display.report.assemble import Common, assemble, colours, feature_n
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text, shown
 from gramian.display.report.cloud import Cloud, Ellipses, Panel, Points
 from gramian.display.report.drawing import bokeh_module, hover_names, legend_right, new_figure
-from gramian.inputs.devices import in_numpy
+from gramian.inputs.devices import convert_to_numpy
 
 __all__ = ["choice_figure", "mixture_report", "uncertainty_figure"]
 
@@ -113,7 +113,7 @@ def mixture_report(
     >>> [section.title for section in report.sections][2:4]
     ['Rows and components', 'Components']
     """
-    rows, model = matrix(X, "X"), in_numpy(model)
+    rows, model = matrix(X, "X"), convert_to_numpy(model)
     R = matrix(model.predict_proba(rows) if responsibilities is None else responsibilities, "responsibilities")
     mixture = model.mixture_
     names = feature_names_of(model, feature_names, rows.shape[1])

@@ -13,7 +13,7 @@ from gramian.display.report.assemble import Common, assemble, colours, feature_n
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.drawing import FAINT, bokeh_module, hover_names, new_figure
-from gramian.inputs.devices import in_numpy
+from gramian.inputs.devices import convert_to_numpy
 from gramian.results import Certificate
 
 __all__ = ["kernel_pca_report", "loadings_section", "pca_report", "score_panels", "scores_section", "scree_figure"]
@@ -127,7 +127,7 @@ def pca_report(
     >>> [section.title for section in report.sections][2:5]
     ['Scores', 'Variance and rank', 'Loadings']
     """
-    Z, model = matrix(scores, "scores"), in_numpy(model)
+    Z, model = matrix(scores, "scores"), convert_to_numpy(model)
     components = matrix(model.components_, "components_")
     shares = np.asarray(model.explained_variance_ratio_, dtype=np.float64)
     names = [f"PC{j + 1}" for j in range(Z.shape[1])]
@@ -271,7 +271,7 @@ def kernel_pca_report(
     >>> kernel_pca_report(model, model.transform(X), data=DataFacts("circles", 60, 2)).title
     'Kernel PCA of circles'
     """
-    Z, model = matrix(scores, "scores"), in_numpy(model)
+    Z, model = matrix(scores, "scores"), convert_to_numpy(model)
     values = np.asarray(model.eigenvalues_, dtype=np.float64)
     names = [f"PC{j + 1}" for j in range(Z.shape[1])]
     table: dict[str, Any] = {"component": names, "eigenvalue": values}

@@ -13,7 +13,7 @@ from gramian.display.report.assemble import Common, assemble, colours, feature_n
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, plain, short, shown
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.drawing import FAINT, bokeh_module, hover_names, legend_right, new_figure
-from gramian.inputs.devices import in_numpy
+from gramian.inputs.devices import convert_to_numpy
 
 __all__ = ["coefficient_figure", "criteria_figure", "dof_figure", "regression_report"]
 
@@ -156,7 +156,7 @@ def regression_report(
     >>> [section.title for section in report.sections][2:5]
     ['Fit and residuals', 'Choice of λ', 'Coefficients']
     """
-    model = in_numpy(model)
+    model = convert_to_numpy(model)
     Y, F = matrix(observed, "observed"), matrix(fitted, "fitted")
     if Y.shape != F.shape:
         raise ValueError(f"observed has shape {Y.shape} and fitted {F.shape}; they must be the same rows and targets.")
