@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from gramian.mixture import GaussianMixture
     from gramian.pca import PCA, rank_advice
     from gramian.persistence import load, save
-    from gramian.results import Certificate, NumericalWarning, Optimum, Residual, Solution, Spectrum
+    from gramian.results import (
+        Certificate,
+        NumericalWarning,
+        Optimum,
+        Residual,
+        Solution,
+        SpectralCertificate,
+        Spectrum,
+    )
     from gramian.ridge import Ridge, RidgeCV
     from gramian.sources import Source
     from gramian.sources import open_source as open
@@ -53,6 +61,7 @@ __all__ = [
     "RidgePath",
     "Solution",
     "Source",
+    "SpectralCertificate",
     "Spectrum",
     "analysis",
     "genetics",
@@ -81,7 +90,7 @@ _HOMES = {
     "mixture": "GaussianMixture",
     "pca": "PCA rank_advice",
     "persistence": "load save",
-    "results": "Certificate NumericalWarning Optimum Residual Solution Spectrum",
+    "results": "Certificate NumericalWarning Optimum Residual Solution SpectralCertificate Spectrum",
     "ridge": "Ridge RidgeCV",
     "sources": "Source open",
 }

@@ -13,7 +13,7 @@ from gramian.cli.story.code import coloured, listing
 from gramian.cli.story.formula import formula
 from gramian.cli.story.page import APART
 from gramian.cli.story.words import certified
-from gramian.results import Certificate, Optimum, Residual
+from gramian.results import Optimum, Residual, SpectralCertificate
 
 PLATES = [plate for chapter in contents.CHAPTERS for plate in chapter.plates]
 PARTS = [part for plate in PLATES for part in plate.equation.split(APART)]
@@ -93,17 +93,19 @@ def test_colours_change_no_letter(plate):
     ("proof", "sentence"),
     [
         (
-            Certificate("power", "", 1, np.array([2.0]), np.array([1e-8]), 2.0, 0.0, 1e-6),
+            SpectralCertificate("power", "", 1, np.array([2.0]), np.array([1e-8]), 2.0, 0.0, tolerance=1e-6),
             "The component, put back into the data, misses being one by at most 1·10⁻⁸ of the largest singular value "
             "(1·10⁻⁶ was asked for).",
         ),
         (
-            Optimum("EM", "", 1, 1, np.array([1.0]), 2e-3, 1e-3),
+            Optimum("EM", "", 1, 1, np.array([1.0]), 2e-3, tolerance=1e-3),
             "One more step would move the estimates by 0.002 of their standard errors "
             "(0.001 was asked for and NOT met).",
         ),
         (
-            Residual("CG", "", 1, 1, np.array([1e-9]), 1e-8, error_bounds=np.array([3e-7]), bounded="‖ŵ − w‖"),
+            Residual(
+                "CG", "", 1, 1, np.array([1e-9]), tolerance=1e-8, error_bounds=np.array([3e-7]), bounded="‖ŵ − w‖"
+            ),
             "Put back into its equations, the solution misses them by 1·10⁻⁹ of their size (1·10⁻⁸ was asked for), so "
             "the coefficients, all together, are within 3·10⁻⁷ of the exact ones.",
         ),

@@ -12,7 +12,7 @@ from gramian.genetics.files import FORMATS, result_files, write_results
 from gramian.genetics.loadings import read_loadings
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import project
-from gramian.results import Certificate
+from gramian.results import SpectralCertificate
 from gramian.sources.plink import Samples, Snps, open_bed
 
 TESTS = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ def printed_model(eigenvectors, weights, eigenvalues, frequency=0.3):
         samples_=Samples(words([f[0] for f in fields]), words([f[1] for f in fields]), zero, zero, np.zeros(n), zero),
         snps_=Snps(chromosome, id, np.zeros(p), position.astype(np.int64), a1, a2),
         dropped_={},
-        certificate_=Certificate("exact", "asked for", 1, np.ones(k), np.zeros(k), 1.0, 0.0, 1e-6),
+        certificate_=SpectralCertificate("exact", "asked for", 1, np.ones(k), np.zeros(k), 1.0, 0.0, tolerance=1e-6),
         total_variance_=n - 1.0,
         all_eigenvalues_=None,
     )

@@ -142,7 +142,7 @@ def test_starting_from_the_solution_takes_one_product_and_a_bad_start_is_ignored
 
 def test_too_few_iterations_are_said_with_figures_and_a_remedy() -> None:
     K, B = with_values(np.geomspace(1000, 1e-4, 100)), sides(100, 2)
-    message = r"[12] of 2 .* after 5 iterations: max_iterations=5 was reached. Use a larger shift"
+    message = r"[12] of 2 .* after 5 iterations.*max_iterations=5.*alpha"
     with pytest.warns(ConvergenceWarning, match=message):
         found = ConjugateGradients(1e-9, max_iterations=5)(Data(K), B, [1e-3, 1e-2])
     assert not found.certificate.converged
@@ -152,7 +152,7 @@ def test_too_few_iterations_are_said_with_figures_and_a_remedy() -> None:
 
 def test_a_singular_system_that_has_no_solution_ends_with_a_warning() -> None:
     K = with_values(np.append(np.linspace(1, 2, 19), 0.0))
-    with pytest.warns(ConvergenceWarning, match="residual above"):
+    with pytest.warns(ConvergenceWarning):
         found = ConjugateGradients()(Data(K), sides(20), 0.0)
     assert np.isfinite(found.values).all()
 

@@ -136,11 +136,11 @@ def test_a_negative_eigenvalue_is_told_from_rounding() -> None:
 def test_a_tolerance_out_of_reach_is_said(precision: str) -> None:
     K = with_values(np.geomspace(1e6, 1e-9, 100))
     b = np.random.default_rng(0).standard_normal((100, 1))
-    with pytest.warns(NumericalWarning, match=r"was asked for; the condition number is about .* larger shift") as seen:
+    with pytest.warns(NumericalWarning, match=r"condition number is about .* larger shift") as seen:
         c = Cholesky(1e-16, precision)(Data(K), b, 1.0).certificate
     assert not c.converged
     assert c.residuals[0] < 1e-8  # and yet it went as far as it could
-    assert ("float64" in str(seen[0].message).partition(";")[2]) == (precision == "float32")
+    assert ("float64" in str(seen[0].message).partition("condition")[2]) == (precision == "float32")
 
 
 def test_memory_is_one_triangle_and_no_copies() -> None:

@@ -101,7 +101,7 @@ def test_gradients_with_a_growing_factor_solve_the_system(
         assert np.linalg.norm(x[:, j] - want) <= 1.1e-8 * np.linalg.norm(B[:, j]) / lam[j]
     assert factors.asked[0] == first_rank(200)
     assert f"preconditioner of rank {min(factors.asked[-1], 199)}" in c.notes[0]
-    assert K.precision in (*c.notes, "")
+    assert K.precision in c.precision
     assert any("in float64" in note for note in c.notes) >= twinned
 
 
@@ -138,7 +138,7 @@ def test_what_goes_wrong_on_a_device_is_said_as_elsewhere(torch: Any) -> None:
     with pytest.raises(np.linalg.LinAlgError, match="negative curvature"):
         ConjugateGradients()(A, points(50, 1), 0.5)
     hard = Data(torch.asarray((Q * np.geomspace(1000, 1e-4, 50)) @ Q.T))
-    with pytest.warns(ConvergenceWarning, match="max_iterations=5 was reached"):
+    with pytest.warns(ConvergenceWarning, match="max_iterations=5"):
         found = ConjugateGradients(1e-9, max_iterations=5)(hard, points(50, 2), 1e-3)
     assert np.all(found.certificate.residuals <= 1.0)
 
@@ -300,7 +300,7 @@ def test_few_centres_minimise_the_objective_and_say_the_same_everywhere(
     new = points(20, 3, 9)
     if method == "direct":
         assert_allclose(*(f.lengths(KERNEL(new, X[rows]), np.ones(20)) for f in (fit, here)), rtol=1e-6)
-    assert ("double mode" in "".join(fit.certificate.notes)) >= (place == "kernel on torch")
+    assert ("double mode" in fit.certificate.precision) >= (place == "kernel on torch")
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gramian.operators import Data
-from gramian.results import Certificate
+from gramian.results import SpectralCertificate
 from gramian.spectral import Krylov
 
 
@@ -73,7 +73,7 @@ def test_a_start_block_is_where_the_iteration_begins() -> None:
 @pytest.mark.parametrize(("judged", "converged"), [(None, False), (2, False), (1, True), (0, True)])
 def test_a_certificate_judges_the_leading_triplets_alone(judged: int | None, converged: bool) -> None:
     values, residuals = np.array([3.0, 2.0, 1.0]), np.array([1e-9, 1e-3, 1e-2])
-    certificate = Certificate("m", "r", 5, values, residuals, 3.0, 0.0, 1e-6, judged=judged)
+    certificate = SpectralCertificate("m", "r", 5, values, residuals, 3.0, 0.0, tolerance=1e-6, judged=judged)
     assert certificate.converged is converged
     assert certificate.as_dict()["judged"] == (3 if judged is None else judged)
     np.testing.assert_allclose(certificate.value_bounds, 3.0 * residuals / np.sqrt(2))  # of all, judged or not
@@ -83,4 +83,4 @@ def test_a_certificate_judges_the_leading_triplets_alone(judged: int | None, con
 
 def test_not_a_number_never_converges() -> None:
     residuals = np.array([np.nan, 0.0])
-    assert not Certificate("m", "r", 5, np.ones(2), residuals, 1.0, 0.0, 1e-6, judged=1).converged
+    assert not SpectralCertificate("m", "r", 5, np.ones(2), residuals, 1.0, 0.0, tolerance=1e-6, judged=1).converged

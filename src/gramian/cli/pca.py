@@ -34,7 +34,7 @@ from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import pca_report
 from gramian.pca.advice import rank_advice
 from gramian.pca.estimator import PCA, RULES, SOLVERS
-from gramian.results import Certificate
+from gramian.results import SpectralCertificate
 from gramian.sources import Source
 from gramian.sources.tables import Table
 
@@ -182,14 +182,14 @@ def _variances(model: PCA) -> Columns:
         "running_sum": list(accumulate(shares.tolist())),
         "singular_value": model.singular_values_,
     }
-    if isinstance(certificate, Certificate):  # an optimum has one gradient, not a residual for each
+    if isinstance(certificate, SpectralCertificate):  # an optimum has one gradient, not a residual for each
         columns |= {"residual": certificate.residuals, "variance_bound": certificate.eigenvalue_bounds}
     return columns
 
 
 def _measures(source: Source, model: PCA, scores: NDArray[Any]) -> dict[str, Any] | None:
     """T² and Q of every row, where no cell is missing and every component has variance."""
-    if not isinstance(model.certificate_, Certificate) or model.rank_ < model.n_components_:
+    if not isinstance(model.certificate_, SpectralCertificate) or model.rank_ < model.n_components_:
         return None
     plain = scores if not model.whiten else scores * np.sqrt(model.explained_variance_)
     t2 = np.sum(plain**2 / model.explained_variance_, axis=1)
@@ -198,7 +198,7 @@ def _measures(source: Source, model: PCA, scores: NDArray[Any]) -> dict[str, Any
 
 def _advice(source: Source, model: PCA, seed: int) -> Any:
     """What every rule says, of complete tables of moderate size."""
-    if source.shape[0] * source.shape[1] > ADVISED or not isinstance(model.certificate_, Certificate):
+    if source.shape[0] * source.shape[1] > ADVISED or not isinstance(model.certificate_, SpectralCertificate):
         return None
     with suppress(ValueError):
         return rank_advice(source, scale=model.scale, random_state=seed)

@@ -41,7 +41,7 @@ from gramian.spectral import Krylov
 from gramian.spectral.auto import HOPE, Choice, Facts, choose, passes_to_go
 from gramian.spectral.dense import eigen_of_gram
 from gramian.spectral.krylov import History
-from gramian.spectral.rayleigh import Triplets, epsilon, finish, orthogonality, spectrum, thin_qr, warn_unless_converged
+from gramian.spectral.rayleigh import Triplets, epsilon, finish, orthogonality, spectrum, thin_qr
 
 __all__ = [
     "ALPHA",
@@ -445,7 +445,7 @@ def _finished(problem: Problem, found: Spectrum, probes: Probes, passes: int) ->
         note = _noise_note(separated, k, unwaited, probes.resolution(passes - 3))
         certificate = certificate.with_(notes=(note, *certificate.notes))
     remedy = f"Raise tol={problem.tol:g} or max_passes={problem.max_passes}, or use solver='exact'."
-    warn_unless_converged(certificate, remedy)
+    certificate.warn_unless_converged(remedy)
     return Found(replace(found, certificate=certificate), noise.table(lam), noise, separated)
 
 
@@ -485,7 +485,7 @@ def exact(problem: Problem, reason: str) -> Found:
         result = replace(
             result, certificate=result.certificate.with_(orthogonality=orthogonality(A.xp, U), notes=notes)
         )
-    warn_unless_converged(result.certificate, "Raise tol, or use precision='double'.")
+    result.certificate.warn_unless_converged("Raise tol, or use precision='double'.")
     m = min(n - 1, p)
     noise = Noise(m, float(lam[:m].sum()), float(m * lam[:m].var()))
     table = _tested(lam[:m], 4 * np.sqrt(n) * epsilon(A))
@@ -622,7 +622,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         What this makes of the statistics in the table: their standard errors, 0 if exact.
     n_separated_ : int
         Components that stand out of the noise, as far as they were computed.
-    certificate_ : Certificate
+    certificate_ : SpectralCertificate
         Method, passes, residual of each component, and whether the tolerance was met.
     n_samples_, n_features_in_ : int
         Samples, and SNPs given.

@@ -19,7 +19,7 @@ from gramian.kernel_pca.scores import Novelty, signs_of
 from gramian.kernel_pca.solve import DENSE, Decomposition, Task, decompose
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators import kernel_device
-from gramian.results import Certificate
+from gramian.results import SpectralCertificate
 
 __all__ = ["KernelPCA", "Novelty"]
 
@@ -89,7 +89,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         α: z(x) = k(x, X_fit_) α − ``offset_``.
     offset_ : ndarray of shape (k,)
         What centring subtracts.
-    certificate_ : Certificate
+    certificate_ : SpectralCertificate
         Method, products, residuals and error bounds.
 
     Examples
@@ -292,5 +292,5 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _n_features_out(self) -> int:
         return int(self.eigenvalues_.shape[0])
 
-    certificate_: Certificate
+    certificate_: SpectralCertificate
     _narrow: bool

@@ -32,10 +32,10 @@ from gramian.operators import (
     Shifted,
     kernel_operator,
 )
-from gramian.results import Certificate, NumericalWarning, Spectrum
+from gramian.results import NumericalWarning, SpectralCertificate, Spectrum
 from gramian.sources import memory_budget
 from gramian.spectral import SymmetricKrylov
-from gramian.spectral.rayleigh import norms, orthogonality, warn_unless_converged
+from gramian.spectral.rayleigh import norms, orthogonality
 from gramian.spectral.rpcholesky import rp_cholesky
 
 __all__ = [
@@ -133,7 +133,7 @@ class Decomposition:
         ‖φ̄‖².
     means : ndarray of shape (m,)
         ⟨φ̄, φ(x_j)⟩ of the points.
-    certificate : Certificate
+    certificate : SpectralCertificate
         How good they are.
     low : float
         The smallest eigenvalue of B, where the kernel is not known to be positive semidefinite.
@@ -149,7 +149,7 @@ class Decomposition:
     share: Vector
     mean_square: float
     means: Vector
-    certificate: Certificate
+    certificate: SpectralCertificate
     low: float = 0.0
     landmarks: npt.NDArray[np.intp] | None = None
 
@@ -202,7 +202,7 @@ def dense_components(B: FeatureCentred, task: Task, reason: str) -> tuple[Spectr
     norm = max(float(np.max(np.abs(values), initial=0.0)), np.finfo(float).tiny)
     residuals = np.sqrt(2) * norms(xp, M @ vectors - vectors * B.asarray(values)) / norm
     rounding = 4 * B.epsilon * max(1.0, largest * n**0.5 / norm)
-    certificate = Certificate(
+    certificate = SpectralCertificate(
         "dense: eigendecomposition of the centred kernel matrix",
         reason,
         1,
@@ -210,11 +210,12 @@ def dense_components(B: FeatureCentred, task: Task, reason: str) -> tuple[Spectr
         residuals,
         norm,
         orthogonality(xp, vectors),
-        max(task.tol, 1e-10),
         rounding,
-        notes=(B.precision,) if B.precision else (),
+        tolerance=max(task.tol, 1e-10),
+        device=B.device_name,
+        precision=B.precision,
     )
-    warn_unless_converged(certificate, "Subtract the mean from the data, or scale them.")
+    certificate.warn_unless_converged("Subtract the mean from the data, or scale them.")
     return Spectrum(values, vectors, None, certificate), low if task.unknown else 0.0
 
 
@@ -287,8 +288,8 @@ def nystrom_components(task: Task, reason: str) -> Decomposition:
     both = np.linalg.lstsq(at.T, np.column_stack([V, mean]), rcond=None)[0]
     coefficients, middle = np.asarray(both[:, :-1], np.float64), np.asarray(both[:, -1], np.float64)
     certificate = _certificate(values, found.trace, own, task, reason, len(found.indices), U)
-    certificate = certificate.with_(notes=(*certificate.notes, K.precision)) if K.precision else certificate
-    warn_unless_converged(certificate, f"Use more than n_landmarks={m}, or eigen_solver='krylov'.")
+    certificate = certificate.with_(device=K.device_name, precision=K.precision)
+    certificate.warn_unless_converged(f"Use more than n_landmarks={m}, or eigen_solver='krylov'.")
     points = chosen_points(task.X, found.indices)
     square = float(mean @ mean)
     return Decomposition(
@@ -296,11 +297,13 @@ def nystrom_components(task: Task, reason: str) -> Decomposition:
     )
 
 
-def _certificate(values: Vector, trace: float, own: Vector, task: Task, reason: str, m: int, U: Matrix) -> Certificate:
+def _certificate(
+    values: Vector, trace: float, own: Vector, task: Task, reason: str, m: int, U: Matrix
+) -> SpectralCertificate:
     norm = float(values[0]) if len(values) and values[0] > 0 else 1.0
     bound = max(trace, 0.0) * float(np.max(task.frequencies))
     rounding = 8 * np.finfo(float).eps * max(1.0, float(own @ task.frequencies) / norm)
-    return Certificate(
+    return SpectralCertificate(
         f"Nyström with {m} landmarks by randomly pivoted Cholesky",
         reason,
         1,
@@ -308,8 +311,8 @@ def _certificate(values: Vector, trace: float, own: Vector, task: Task, reason: 
         np.full(len(values), np.sqrt(2) * bound / norm),
         norm,
         float(np.max(np.abs(U.T @ U - np.eye(U.shape[1])), initial=0.0)),
-        max(task.tol, 1e-6),
         rounding,
+        tolerance=max(task.tol, 1e-6),
         notes=(f"eigenvalues are too small by at most {bound:.3g}, the trace of what the landmarks leave out",),
     )
 
@@ -382,7 +385,8 @@ def _no_variance(task: Task, reason: str) -> Spectrum:
         stacklevel=5,
     )
     zero = np.zeros(task.k)
-    certificate = Certificate("none needed", f"{reason}; all features are equal", 1, zero, zero, 0.0, 0.0, 1e-10)
+    method, reason = "none needed", f"{reason}; all features are equal"
+    certificate = SpectralCertificate(method, reason, 1, zero, zero, 0.0, 0.0, tolerance=1e-10)
     return Spectrum(zero, np.eye(task.n, task.k), None, certificate)
 
 
@@ -396,7 +400,7 @@ def _krylov(
     certificate = result.certificate.with_(
         passes=sum(A.passes for A in (*twins, B)), rounding=4 * B.epsilon * max(1.0, lost)
     )
-    warn_unless_converged(certificate, f"Raise tol, use eigen_solver='dense', or allow more than max_iter={most}.")
+    certificate.warn_unless_converged(f"Raise tol, use eigen_solver='dense', or allow more than max_iter={most}.")
     result = replace(result, certificate=certificate)
     return result, _smallest(B, float(result.values[0]), task.seed) if task.unknown else 0.0
 

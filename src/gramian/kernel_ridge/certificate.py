@@ -21,21 +21,20 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian.inputs.kernels import is_precomputed, kernel_diagonal
 from gramian.kernel_ridge.problem import Task
 from gramian.kernels import Kernel
-from gramian.linear.systems import caller_level
-from gramian.results import NumericalWarning, Residual
+from gramian.results import NumericalWarning, Residual, caller_level
 
 __all__ = [
     "BOUNDED",
     "EPS",
     "Fitted",
     "bounded",
-    "indefinite",
     "known",
     "longest_squares",
     "merged",
     "relative",
     "rounding",
     "semidefinite",
+    "warn_if_indefinite",
     "warn_unless_converged",
 ]
 
@@ -86,6 +85,7 @@ def merged(parts: list[tuple[Any, Residual]], t: int) -> Residual:
         iterations=max(c.iterations for _, c in parts),
         condition=max(conditions, default=None),
         rounding=max(c.rounding for _, c in parts),
+        indefinite=any(c.indefinite for _, c in parts),
         notes=notes,
     )
 
@@ -116,17 +116,20 @@ def semidefinite(task: Task) -> bool:
     return True
 
 
-def indefinite(low: float, size: float, task: Task) -> tuple[str, ...]:
-    """Say so where B + λI has an eigenvalue far below 0: there is no feature space, hence no bound."""
+INDEFINITE_NOTE = "the kernel matrix is indefinite, so there is no bound on predictions"
+
+
+def warn_if_indefinite(low: float, size: float) -> bool:
+    """Whether B + λI has an eigenvalue far below 0, with a warning: there is no feature space, hence no bound."""
     if low >= -INDEFINITE * size:
-        return ()
+        return False
     warnings.warn(
         f"The kernel matrix is indefinite: its smallest eigenvalue is {low:.4g}, its largest in size {size:.4g}. "
         "The system is solved as it is, but it is no kernel ridge regression and its predictions have no bound.",
         NumericalWarning,
         stacklevel=caller_level(),
     )
-    return ("the kernel matrix is indefinite, so there is no bound on predictions",)
+    return True
 
 
 def relative(R: Matrix, Y: Matrix) -> Vector:
@@ -138,7 +141,7 @@ def relative(R: Matrix, Y: Matrix) -> Vector:
 def bounded(task: Task, found: Fitted) -> Residual:
     """Add ‖r‖/(2√λ), with the rounding of the products that r was computed from; infinite where λ is 0."""
     c = found.certificate
-    if any("indefinite" in note for note in c.notes):
+    if c.indefinite:
         return c
     if not semidefinite(task):
         return c.with_(notes=(*c.notes, "the kernel is not known to be positive semidefinite: there is no bound"))

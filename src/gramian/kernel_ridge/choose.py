@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian.compute.devices import describe, free_bytes, to_numpy
 from gramian.compute.memory import available_memory
 from gramian.inputs.kernels import is_precomputed, multiplied
-from gramian.kernel_ridge.certificate import Fitted, indefinite, longest_squares
+from gramian.kernel_ridge.certificate import INDEFINITE_NOTE, Fitted, longest_squares, warn_if_indefinite
 from gramian.kernel_ridge.inducing import Centres, choose_centres, decompose_centres
 from gramian.kernel_ridge.model import _some_rows
 from gramian.kernel_ridge.path import Eigen, automatic_alphas, eigen_bytes, eigen_system, refined
@@ -287,8 +287,10 @@ def _noted(choice: Choice, low: float) -> Choice:
         return choice
     size = float(np.max(choice.path.singular_values, initial=0.0)) ** 2
     certificate = choice.fitted.certificate
-    notes = (*certificate.notes, *indefinite(low, max(size, -low), choice.task))
-    return replace(choice, fitted=replace(choice.fitted, certificate=certificate.with_(notes=notes)))
+    if not warn_if_indefinite(low, max(size, -low)):
+        return choice
+    certificate = certificate.with_(indefinite=True, notes=(*certificate.notes, INDEFINITE_NOTE))
+    return replace(choice, fitted=replace(choice.fitted, certificate=certificate))
 
 
 Index = npt.NDArray[np.intp]

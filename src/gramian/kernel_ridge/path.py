@@ -279,10 +279,20 @@ def refined(system: Eigen, task: Task, reason: str) -> Fitted:
     squares = system.filter.squares
     least, most = float(np.min(squares, initial=np.inf)), float(np.max(squares, initial=0.0))
     condition = (most + lam.min()) / (least + lam.min()) if len(squares) else 1.0
-    notes = (B.precision,) if B.precision else ()
     residuals = relative(R, Y)
-    certificate = Residual("eigendecomposition", reason, passes, 0, residuals, task.tol, 0.0, float(condition))
-    return Fitted(beta, certificate.with_(notes=notes), epsilon=B.epsilon)
+    certificate = Residual(
+        "eigendecomposition",
+        reason,
+        passes,
+        0,
+        residuals,
+        0.0,
+        float(condition),
+        tolerance=task.tol,
+        device=B.device_name,
+        precision=B.precision,
+    )
+    return Fitted(beta, certificate, epsilon=B.epsilon)
 
 
 def _seen(task: Task, R: Matrix) -> Matrix:

@@ -16,25 +16,25 @@ from gramian.inputs.kernels import decomposition_bytes, dense, eigenvectors, is_
 from gramian.kernel_ridge.certificate import (
     BOUNDED,
     EPS,
+    INDEFINITE_NOTE,
     Fitted,
     bounded,
-    indefinite,
     known,
     longest_squares,
     merged,
     relative,
     rounding,
     semidefinite,
+    warn_if_indefinite,
     warn_unless_converged,
 )
 from gramian.kernel_ridge.problem import Task
 from gramian.linear.cg import ConjugateGradients
 from gramian.linear.cholesky import Cholesky
 from gramian.linear.preconditioners import dressed_factor
-from gramian.linear.systems import caller_level
 from gramian.operators import Operator
 from gramian.operators.base import factored_bytes
-from gramian.results import NumericalWarning, Residual, Solution
+from gramian.results import NumericalWarning, Residual, Solution, caller_level
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 
 __all__ = [
@@ -175,11 +175,10 @@ def _by_eigenvectors(task: Task, reason: str) -> Fitted:
     B = dense(A)
     s, U = eigenvectors(B)
     size = float(np.max(np.abs(s), initial=0.0))
-    notes: tuple[str, ...] = (A.precision,) if A.precision else ()
+    lowest = float(s[0]) if len(s) else 0.0
+    is_indefinite = not known(task.kernel) and warn_if_indefinite(lowest, size)
     if known(task.kernel):
         s = np.maximum(s, 0.0)  # negative only by rounding
-    else:
-        notes += indefinite(float(s[0]) if len(s) else 0.0, size, task)
     shifted = s[:, None] + task.lam[None, :]
     gone = (np.abs(shifted) <= len(s) * EPS * size) & (task.lam == 0.0) | (shifted == 0.0)
     beta = times(U, np.divide(times(U.T, Y), shifted, out=np.zeros_like(shifted), where=~gone))
@@ -192,7 +191,20 @@ def _by_eigenvectors(task: Task, reason: str) -> Fitted:
     condition = float(kept.max() / kept.min()) if kept.size else 1.0
     slip = float(np.max(relative(np.atleast_2d(rounding(task, beta, A.epsilon)), Y), initial=0.0))
     residuals = relative(R, Y)
-    certificate = Residual("eigendecomposition", reason, 1, 0, residuals, task.tol, slip, condition, notes=notes)
+    certificate = Residual(
+        "eigendecomposition",
+        reason,
+        1,
+        0,
+        residuals,
+        slip,
+        condition,
+        indefinite=is_indefinite,
+        tolerance=task.tol,
+        device=A.device_name,
+        precision=A.precision,
+        notes=(INDEFINITE_NOTE,) if is_indefinite else (),
+    )
     return Fitted(beta, certificate, epsilon=A.epsilon)
 
 

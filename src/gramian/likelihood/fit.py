@@ -382,7 +382,8 @@ class Fitting:
 
     def _estimate(self, problem: Problem, unit: Unit, found: Ascent, how: str, why: str) -> Estimate:
         law, phi = self.law, found.phi
-        covariance, notes = _covariance(problem, found)
+        covariance = _covariance(problem, found)
+        determined = not np.isnan(covariance).any()
         stretch = problem.slopes(phi) * law.stretch(unit)
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             spread = np.sqrt(np.diag(covariance))
@@ -393,13 +394,15 @@ class Fitting:
             [_wrapped(v) if p.kind == "angle" else v for v, p in zip(values, law.parameters, strict=True)]
         )
         values = np.array([self.fixed.get(name, v) for name, v in zip(law.names, values, strict=True)])
-        notes = (*law.notes, *notes)
+        notes = law.notes if determined else (*law.notes, UNDETERMINED)
         if not law.smooth and len(problem.x) and problem.free[0]:
             notes = (*notes, EXPECTED)
-        gradient = found.decrement if not np.isnan(covariance).any() else max(found.decrement, 2 * self.tol)
+        gradient = found.decrement if determined else max(found.decrement, 2 * self.tol)
         loglik = found.value - self._jacobian(unit)
         trace = -np.maximum.accumulate(np.array(found.trace)) + self._jacobian(unit)
-        proof = Optimum(how, why, problem.evaluations, len(trace) - 1, trace, gradient, self.tol, notes)
+        proof = Optimum(
+            how, why, problem.evaluations, len(trace) - 1, trace, gradient, determined, tolerance=self.tol, notes=notes
+        )
         self._normalised(values)
         seen_from = LineProfile(problem, phi, spread, found.value, unit, self.tol)
         return replace(self._named(values, covariance, loglik, proof, seen_from), errors=errors)
@@ -434,7 +437,14 @@ class Fitting:
         loglik = value - self._jacobian(unit)
         trace = np.array([-loglik])
         proof = Optimum(
-            "at the boundary", "the likelihood grows up to it", problem.evaluations, 0, trace, 0.0, self.tol, (note,)
+            "at the boundary",
+            "the likelihood grows up to it",
+            problem.evaluations,
+            0,
+            trace,
+            0.0,
+            tolerance=self.tol,
+            notes=(note,),
         )
         profile = LineProfile(problem, np.clip(phi, -END, END), np.full(p, np.nan), value, unit, self.tol)
         return self._named(theta, np.full((p, p), np.nan), loglik, proof, profile)
@@ -528,12 +538,12 @@ def _certified(problem: Problem, phi: Vector) -> Ascent:
     return Ascent(phi, value, (value,), size, information)
 
 
-def _covariance(problem: Problem, found: Ascent) -> tuple[Matrix, tuple[str, ...]]:
-    """The inverse of the information, 0 for what is held; NaN, and a note, where it is not positive definite."""
+def _covariance(problem: Problem, found: Ascent) -> Matrix:
+    """The inverse of the information, 0 for what is held; NaN where it is not positive definite."""
     p, which = len(found.phi), np.flatnonzero(problem.free)
     covariance = np.zeros((p, p))
     if not len(which):
-        return covariance, ()
+        return covariance
     diagonal = np.diag(found.information)
     good = np.all(np.isfinite(found.information)) and np.all(diagonal > 0)
     if good:
@@ -542,9 +552,9 @@ def _covariance(problem: Problem, found: Ascent) -> tuple[Matrix, tuple[str, ...
         if values[0] > 1e-13:
             inverse = (vectors / values) @ vectors.T * np.outer(scale, scale)
             covariance[np.ix_(which, which)] = inverse
-            return covariance, ()
+            return covariance
     covariance[np.ix_(which, which)] = np.nan
-    return covariance, (UNDETERMINED,)
+    return covariance
 
 
 def _wrapped(angle: float) -> float:
@@ -627,7 +637,14 @@ def fit(
 def _by_formula(law: Joint, data: Any, sample_weight: Any, tol: float) -> Estimate:
     fitted, f = law.formula(data, sample_weight)
     proof = Optimum(
-        "closed form", "values are exact and complete", f.passes, 0, np.array([-f.loglik]), f.gradient, tol, f.notes
+        "closed form",
+        "values are exact and complete",
+        f.passes,
+        0,
+        np.array([-f.loglik]),
+        f.gradient,
+        tolerance=tol,
+        notes=f.notes,
     )
     return Estimate(fitted, None, f.names, f.values, f.covariance, f.loglik, f.n, f.n_parameters, proof, (), f.profile)
 
@@ -638,7 +655,7 @@ def _unmet(proof: Optimum, name: str) -> str:
             f"The fit of the {name} family ended where its likelihood has no derivative, so nothing certifies it: the "
             "support may depend on the parameters. Give start=, or hold such parameters (fixed=)."
         )
-    if UNDETERMINED in proof.notes:
+    if not proof.determined:
         return f"The fit of the {name} family has no standard errors: {UNDETERMINED}. Hold a parameter (fixed=)."
     return (
         f"The fit of the {name} family stopped at a gradient of {proof.gradient:.1e} standard errors (asked for "

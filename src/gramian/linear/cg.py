@@ -2,14 +2,12 @@ r"""Conjugate gradients for many systems (A + λ_jI)x_j = b_j at once: one produ
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.devices import like, to_numpy
 from gramian.linear.preconditioners import Nystrom, costs_of, factor_bytes, first_rank, largest_rank, pays_to_double
@@ -194,10 +192,10 @@ class Run:
         rank = (f"preconditioner of rank {self.M.rank}",) if isinstance(self.M, Nystrom) else ()
         system = self.system
         if system.twin is None:
-            return (*rank, *system.precisions)
+            return rank
         first, last = (name_of(A) for A in (system.twin, system.A))
         how = "" if self.narrow else f"; {first} was not enough and {last} took over"
-        return (*rank, *system.precisions, f"residuals measured {self.replaced} times in {last}{how}")
+        return (*rank, f"residuals measured {self.replaced} times in {last}{how}")
 
 
 def name_of(A: Operator) -> str:
@@ -327,21 +325,13 @@ class ConjugateGradients:
             residuals=run.true,
             tolerance=self.tol,
             rounding=system.rounding(run.X),
+            device=system.A.device_name,
+            precision=system.precision,
             notes=run.notes(),
         )
-        self._warn_unless_converged(certificate, run)
-        return Solution(system.values(run.X), certificate)
-
-    def _warn_unless_converged(self, certificate: Residual, run: Run) -> None:
-        if certificate.converged:
-            return
-        missed = int(np.count_nonzero(~(certificate.residuals <= self.tol)))
-        why = f"max_iterations={run.limit} was reached" if run.iterations >= run.limit else "rounding allows no less"
-        warnings.warn(
-            f"{certificate.method}: {missed} of {len(certificate.residuals)} right-hand sides have a residual above "
-            f"the tolerance {self.tol:.1e}; the largest, rounding included, is {certificate.worst:.1e}, after "
-            f"{certificate.iterations} iterations: {why}. Use a larger shift (alpha), a preconditioner of higher rank, "
-            "more iterations, a larger tolerance, or a factorisation.",
-            ConvergenceWarning,
-            stacklevel=4,
+        why = f"max_iterations={run.limit} was reached" if run.iterations >= run.limit else "Rounding allows no less"
+        certificate.warn_unless_converged(
+            f"{why}: use a larger shift (alpha), a preconditioner of higher rank, more iterations, a larger tolerance, "
+            "or a factorisation."
         )
+        return Solution(system.values(run.X), certificate)

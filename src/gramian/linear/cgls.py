@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from array_api_compat import to_device
-from sklearn.exceptions import ConvergenceWarning
 
-from gramian.linear.systems import caller_level
 from gramian.operators.base import Operator
 from gramian.results import Residual, Solution
 
@@ -285,7 +282,9 @@ class CGLS:
         with A.session():
             true, iterations = self._rounds(work, work.gradient(None if start is None else A.asarray(start) / unit))
         certificate = self._certificate(work, true, iterations, A.passes - before, reason, lengths)
-        self._warn_unless_converged(certificate)
+        certificate.warn_unless_converged(
+            "Raise the tolerance or λ, scale the columns, allow more iterations, or use an exact solver."
+        )
         return Solution(true.X * unit, certificate)
 
     def _tolerance(self, A: Operator) -> float:
@@ -339,20 +338,8 @@ class CGLS:
             condition=float(np.max(1.0 + work.square / lam, initial=1.0)) if regular else None,
             error_bounds=lengths * (true.residuals * work.size + 4 * work.eps * noise) / lam if regular else None,
             bounded="‖ŵ − w‖" if regular else "",
-        )
-
-    def _warn_unless_converged(self, certificate: Residual) -> None:
-        if certificate.converged:
-            return
-        missed = int(np.count_nonzero(~(certificate.residuals <= certificate.tolerance)))
-        what = f"{missed} of {len(certificate.residuals)} right-hand sides have a gradient above the tolerance"
-        warnings.warn(
-            f"{certificate.method}: {what if missed else 'the products themselves round to more than the tolerance'} "
-            f"{certificate.tolerance:.1e}: the largest is {certificate.worst:.1e} of ‖Aᵀb‖, "
-            f"{certificate.worst / certificate.tolerance:.1f} times what was asked, after {certificate.iterations} "
-            f"iterations. Raise the tolerance or λ, scale the columns, allow more iterations, or use an exact solver.",
-            ConvergenceWarning,
-            stacklevel=caller_level(),
+            device=A.device_name,
+            precision=A.precision,
         )
 
 

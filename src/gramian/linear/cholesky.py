@@ -2,7 +2,6 @@ r"""Cholesky factorisation of A + λI in half a matrix of memory, and refinement
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -113,22 +112,13 @@ class Cholesky:
             tolerance=self.tol,
             rounding=system.rounding(done.X),
             condition=done.condition,
-            notes=system.precisions,
+            device=system.A.device_name,
+            precision=system.precision,
         )
-        self._warn_unless_converged(certificate)
+        more = ", or precision='float64'" if self.precision == "float32" else ""
+        remedy = f"The condition number is about {done.condition:.1e}. {REMEDY}, or a larger tolerance{more}."
+        certificate.warn_unless_converged(remedy, NumericalWarning)
         return Solution(system.values(done.X), certificate)
-
-    def _warn_unless_converged(self, certificate: Residual) -> None:
-        if certificate.converged:
-            return
-        more = "" if self.precision != "float32" else ", or precision='float64'"
-        warnings.warn(
-            f"{certificate.method}: the largest residual, rounding included, is {certificate.worst:.1e} of ‖b‖, and "
-            f"{certificate.tolerance:.1e} was asked for; the condition number is about {certificate.condition:.1e}. "
-            f"{REMEDY}, or a larger tolerance{more}.",
-            NumericalWarning,
-            stacklevel=4,
-        )
 
 
 class Factor(Protocol):

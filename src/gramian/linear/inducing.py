@@ -12,7 +12,6 @@ do.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +23,6 @@ import scipy.linalg
 from array_api_compat import array_namespace
 from scipy.linalg.blas import dsyr, dsyrk, dtrsm
 from scipy.linalg.lapack import dpstrf, dtrtri
-from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.devices import is_numpy, like, to_numpy
 from gramian.linear.path import Filter, RidgePath, leave_one_out
@@ -660,7 +658,6 @@ def as_fit(
     """Name the results, with the certificate."""
     basis, m, (method, reason, passes, steps, tol, condition) = problem.basis, problem.A.shape[1], how
     bounds, note = error_bounds(problem, first, at, lam)
-    said = (problem.A.precision,) if problem.A.precision else ()
     cut = (f"{m - basis.rank - problem.intercept} directions of k(Z, Z) are rounding and were cut",)
     names = {"direct": "eigenvectors of the Gram matrix", "cg": "conjugate gradients, preconditioned by a sample"}
     certificate = Residual(
@@ -674,7 +671,9 @@ def as_fit(
         condition=condition,
         error_bounds=bounds,
         bounded="" if bounds is None else BOUNDED,
-        notes=(f"rank {basis.rank}", *(cut if m - basis.rank > problem.intercept else ()), *said, note),
+        device=problem.A.device_name,
+        precision=problem.A.precision,
+        notes=(f"rank {basis.rank}", *(cut if m - basis.rank > problem.intercept else ()), note),
     )
     objective = problem.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
     mean = _mean(problem, first)
@@ -1013,7 +1012,9 @@ class Inducing:
             way, why = "direct", "λ = 0 needs the singular values"
         reason = "; ".join(part for part in (reason, why) if part)
         found = decompose(problem).fit(lam, self.tol, reason) if way == "direct" else self._cg(problem, lam, reason)
-        _warn_unless_converged(found.certificate)
+        found.certificate.warn_unless_converged(
+            "Raise the tolerance or λ, allow more iterations, or choose fewer centres."
+        )
         return found
 
     def decompose(self, A: Operator, Kmm: Any, Y: Any, **options: Any) -> Decomposed:
@@ -1104,17 +1105,3 @@ def needed_bytes(m: int, method: str, card: bool = False) -> int:
     """
     matrices = {"direct": 5, "cg": 3}[method]
     return (matrices + 3 if card else matrices) * 8 * m**2
-
-
-def _warn_unless_converged(certificate: Residual) -> None:
-    if certificate.converged:
-        return
-    missed = int(np.count_nonzero(~(certificate.residuals <= certificate.tolerance)))
-    warnings.warn(
-        f"{certificate.method}: {missed} of {len(certificate.residuals)} targets have a residual above the tolerance "
-        f"{certificate.tolerance:.1e}: the largest is {certificate.worst:.1e}, "
-        f"{certificate.worst / certificate.tolerance:.1f} times what was asked, after {certificate.passes} passes. "
-        "Raise the tolerance or λ, allow more iterations, or choose fewer centres.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )

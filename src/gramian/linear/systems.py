@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from gramian.operators.base import Operator
 __all__ = [
     "Resident",
     "System",
-    "caller_level",
     "cholesky",
     "dots",
     "duplicate",
@@ -29,24 +27,6 @@ __all__ = [
     "triangular",
     "wide",
 ]
-
-BETWEEN = ("gramian", "joblib", "sklearn")  # packages that call each other on the way here
-
-
-def caller_level() -> int:
-    """Return the ``stacklevel`` with which the caller of this function warns at the first line outside the package.
-
-    Examples
-    --------
-    >>> from gramian.linear.systems import caller_level
-    >>> caller_level() >= 1
-    True
-    """
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
-        frame, level = frame.f_back, level + 1
-    return level
-
 
 Array = Any
 Matrix = npt.NDArray[np.float64]
@@ -116,10 +96,10 @@ class System:
         return float(np.max(np.abs(to_numpy(self.A.diagonal(), float)), initial=0.0)) if knows else np.inf  # type: ignore[attr-defined]
 
     @property
-    def precisions(self) -> tuple[str, ...]:
+    def precision(self) -> str:
         """How the products of A and of its twin are made, where that is not NumPy's own way: for the certificate."""
-        said = (A.precision for A in (self.A, self.twin) if A is not None and A.precision)
-        return tuple(dict.fromkeys(said))
+        made = (A.precision for A in (self.A, self.twin) if A is not None and A.precision)
+        return "; ".join(dict.fromkeys(made))
 
     def values(self, X: Matrix) -> Array:
         """The solution of the system as it was given, where A lives and in the shape of B."""

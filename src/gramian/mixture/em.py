@@ -299,7 +299,7 @@ def _fit(at: _Place, climb: _Climb, trace: Array, tol: float, method: str, idle:
         reason = f"maximum a posteriori for {at.mixture.n_components} normals, model {at.mixture.model}"
     steps = climb.before + climb.passes - 1
     passes = steps + (2 if climb.before else 1)  # one more to look again, in float64, at where the first steps led
-    optimum = Optimum(method, reason, passes, steps, -trace, at.slope, tol, notes)
+    optimum = Optimum(method, reason, passes, steps, -trace, at.slope, tolerance=tol, notes=notes)
     return Fit(at.mixture, at.stats, optimum, found)
 
 

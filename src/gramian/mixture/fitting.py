@@ -216,14 +216,14 @@ def with_flatness(fits: list[Fit], data: Rows | Bins, maximiser: Maximiser) -> l
         return fits
     taken, p = int(np.count_nonzero(data.counts)), maximiser.free_parameters(fit.mixture)
     note = FLAT.format(classes=f"{taken} class{'es' * (taken != 1)}", parameters=f"{p} parameters")
-    return [replace(fit, optimum=fit.optimum.with_(notes=(*fit.optimum.notes, note))), *fits[1:]]
+    return [replace(fit, optimum=fit.optimum.with_(determined=False, notes=(*fit.optimum.notes, note))), *fits[1:]]
 
 
 def warn_of(model: Any) -> None:
     """Say what a reader of the result must know: that it stopped short, or that a component is none."""
     optimum, tolerated = model.certificate_, model.reg_covar is not None or model.prior is not None
     said = [item.message for item in model._fit.diagnoses if item.kind == "empty" or not tolerated]
-    problems = list(dict.fromkeys([*said, *(note for note in optimum.notes if FLAT.split("{parameters}")[1] in note)]))
+    problems = list(dict.fromkeys(said if optimum.determined else [*said, optimum.notes[-1]]))
     for message in problems:
         warnings.warn(f"GaussianMixture: {message}.", NumericalWarning, stacklevel=4)
     if not optimum.converged and model.max_iter > 0 and not problems:
@@ -301,8 +301,10 @@ class Stream:
             len(self.heights),
             -np.array(self.heights) * batch.weight,
             length,
-            model.tol,
-            ("the gradient is the last step, in standard errors of the last batch; the log-likelihood is its own",),
+            tolerance=model.tol,
+            notes=(
+                "the gradient is the last step, in standard errors of the last batch; the log-likelihood is its own",
+            ),
         )
         found = diagnose(self.mixture, batch, self.steps.maximiser.prior)
         name_results(model, [Fit(self.mixture, batch, optimum, found)], batch.weight, self.steps.maximiser)

@@ -67,6 +67,11 @@ class Operator(ABC):
     precision: str = ""
 
     @property
+    def device_name(self) -> str:
+        """Where the products are computed, as a certificate says it: ``"cpu"``, ``"cuda:0"``."""
+        return "cpu" if self.device is None else str(self.device)
+
+    @property
     def epsilon(self) -> float:
         """Relative error of what is multiplied: the rounding unit, or more where a device uses fewer bits."""
         return float(self.xp.finfo(self.dtype).eps)

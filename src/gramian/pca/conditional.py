@@ -24,7 +24,7 @@ from sklearn.base import clone
 from gramian.compute.devices import to_numpy
 from gramian.inputs.checks import check_seed
 from gramian.inputs.devices import convert_to_numpy
-from gramian.pca.factor import Factor, posterior, refuse_rows
+from gramian.pca.factor import Factor, NothingObserved, posterior, refuse_rows
 from gramian.pca.model import Model, variable_scale
 from gramian.sources import Block, Source
 from gramian.sources.writing import write_whole
@@ -495,9 +495,8 @@ def _redrawn(pca: Any, source: Source, w: Vector | None, rng: np.random.Generato
         try:
             model = clone(pca).set_params(n_components=int(pca.n_components_))
             return model.fit_incomplete(source, method=pca._missing_method, sample_weight=weights)
-        except ValueError as error:
-            if "no observed value" not in str(error):
-                raise
+        except NothingObserved:
+            continue
     raise ValueError(
         "Rows drawn with replacement leave some column without an observed value, a hundred times over: too little of "
         "it is observed for multiple imputation. Leave it out, or use parameters='fixed'."

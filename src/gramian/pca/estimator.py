@@ -18,7 +18,6 @@ from gramian.compute.rowspace import RowSpace
 from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.inputs.opening import MissingValuesError, open_input, refuse_non_finite
-from gramian.linear.systems import caller_level
 from gramian.pca import stream
 from gramian.pca.asymptotic import AsymptoticErrors, eigenvalue_errors
 from gramian.pca.bootstrap import Bootstrap, bootstrap
@@ -40,7 +39,7 @@ from gramian.pca.supplementary import (
     supplementary_columns,
     supplementary_rows,
 )
-from gramian.results import Certificate, NumericalWarning, Optimum
+from gramian.results import NumericalWarning, Optimum, SpectralCertificate, caller_level
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device, source_to_numpy
 
@@ -496,7 +495,7 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
         Mean of the eigenvalues left out.
     n_components_, n_samples_, n_features_in_, rank_ : int
         Components kept; rows (sum of the weights); columns; numerical rank seen among the components computed.
-    certificate_ : Certificate or Optimum
+    certificate_ : SpectralCertificate or Optimum
         Method, passes, residuals, error bounds, and whether the tolerance was met; an Optimum where cells were missing.
 
     Examples
@@ -638,7 +637,7 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
     def _n_features_out(self) -> int:
         return int(self.n_components_)
 
-    certificate_: Certificate | Optimum
+    certificate_: SpectralCertificate | Optimum
     _weight: float
 
 

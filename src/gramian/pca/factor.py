@@ -113,7 +113,7 @@ def survey(source: Source, w: Vector | None) -> Survey:
     _refuse_extremes(seen)
     empty = np.flatnonzero(seen.count == 0)
     if len(empty):
-        raise ValueError(
+        raise NothingObserved(
             f"Column {empty[0]}{_name(source.feature_names, int(empty[0]))} has no observed value"
             f"{'' if len(empty) == 1 else f', nor have {len(empty) - 1} others'}. Leave it out."
         )
@@ -141,6 +141,10 @@ def _refuse_extremes(seen: Survey) -> None:
         )
 
 
+class NothingObserved(ValueError):
+    """A row or a column has no observed value."""
+
+
 def refuse_rows(
     X: Matrix, w: Vector, start: int, names: list[str] | None, remedy: str = "Leave it out or give it weight 0."
 ) -> None:
@@ -154,7 +158,7 @@ def refuse_rows(
         )
     empty = np.flatnonzero(np.isnan(X).all(axis=1) & (w > 0))
     if len(empty):
-        raise ValueError(f"Row {start + empty[0]} (from 0) has no observed value. {remedy}")
+        raise NothingObserved(f"Row {start + empty[0]} (from 0) has no observed value. {remedy}")
 
 
 def _name(names: list[str] | None, j: int) -> str:
@@ -642,11 +646,20 @@ def _extrapolate(theta: Factor, one: Factor, two: Factor, bound: float) -> tuple
 
 
 def _certificate(way: _Latent, at: _Place, trace: Vector, tol: float, floor: float) -> Optimum:
-    notes: tuple[str, ...] = ()
     gradient, stats = at.slope, at.stats
-    if at.theta.noise <= floor:
-        notes = (NO_NOISE,)
+    has_maximum = at.theta.noise > floor
+    if not has_maximum:
         gradient = max(gradient, 2 * tol)  # the rest is as it should be, but there is no maximum to have reached
     reason = "values are missing" if stats.cells < stats.weight * len(at.theta.mean) else "asked for"
     method = f"maximum likelihood of the observed cells: {way.name}"
-    return Optimum(method, reason, way.passes, len(trace) - 1, trace, gradient, tol, notes)
+    return Optimum(
+        method,
+        reason,
+        way.passes,
+        len(trace) - 1,
+        trace,
+        gradient,
+        has_maximum=has_maximum,
+        tolerance=tol,
+        notes=() if has_maximum else (NO_NOISE,),
+    )

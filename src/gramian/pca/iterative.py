@@ -340,7 +340,7 @@ def _certificate(task: Task, phases: list[Vector], gradient: float, tol: float, 
     name = "regularised iterative PCA" if task.regularised else "iterative PCA (least squares of the observed cells)"
     reason = f"{task.seen.missing} cells are missing"
     notes = (f"noise and scale were estimated {len(phases)} times",) if len(phases) > 1 else ()
-    return Optimum(name, reason, passes + 1, rounds, phases[-1], gradient, tol, notes)
+    return Optimum(name, reason, passes + 1, rounds, phases[-1], gradient, tolerance=tol, notes=notes)
 
 
 def _completion(

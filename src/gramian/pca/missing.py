@@ -89,7 +89,7 @@ def _fit_all(source: Source, w: Vector | None, options: Options, tol: float, max
     if rule is not None:
         k = min(number_of_components(rule, variances, named["_weight"], p)[0], p - 1)
         chosen = fit_likelihood(source, w, k, options, tol, max_iterations)
-        lost = [] if NO_NOISE in named["certificate_"].notes else found.warnings
+        lost = found.warnings if named["certificate_"].has_maximum else []
         return Fitted(chosen.attributes, [*lost, *chosen.warnings])
     V = np.zeros((p, q - 1))
     V[varied] = np.asarray(named["components_"], dtype=np.float64).T
@@ -216,7 +216,7 @@ def _named(
 def _messages(certificate: Optimum) -> list[str]:
     if certificate.converged:
         return []
-    if NO_NOISE in certificate.notes:
+    if not certificate.has_maximum:
         return [
             f"The fit has no maximum: {NO_NOISE}. Components and means are as they should be; densities are not. Ask "
             "for fewer components, or use fit_incomplete(X, method='least-squares')."

@@ -17,7 +17,7 @@ from gramian.compute.threads import quiet_blas
 from gramian.inputs.opening import refuse_non_finite
 from gramian.pca.problem import Problem, pca_problem
 from gramian.pca.rank import SPECTRUM_RULES, RankChoice
-from gramian.results import Certificate, Spectrum
+from gramian.results import SpectralCertificate, Spectrum
 from gramian.sources import Source
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
 from gramian.spectral.auto import Facts, choose
@@ -216,7 +216,7 @@ class Found:
 
     values: Vector
     right: Array
-    certificate: Certificate
+    certificate: SpectralCertificate
     total: float
     weight: float
     count: int
@@ -465,7 +465,9 @@ def _nothing(problem: Problem, source: Source, k: int) -> Found:
     """All rows are equal: no variance, and any orthonormal directions will do."""
     refuse_non_finite(source)
     zero = np.zeros(k)
-    certificate = Certificate("none needed", "all rows are equal", problem.passes + 1, zero, zero, 0.0, 0.0, 1e-12)
+    certificate = SpectralCertificate(
+        "none needed", "all rows are equal", problem.passes + 1, zero, zero, 0.0, 0.0, tolerance=1e-12
+    )
     right = like(source, np.eye(source.shape[1], k))
     moments = problem.moments
     seen = count(moments.weight, moments.rows)

@@ -12,10 +12,9 @@ from gramian.compute.rowspace import RowSpace
 from gramian.inputs.opening import refuse_non_finite
 from gramian.operators import Data
 from gramian.pca.solve import Fitted, Found, Options, count, named, refuse_too_few, requested
-from gramian.results import Certificate
+from gramian.results import SpectralCertificate
 from gramian.sources import DenseSource, Source, TensorSource, memory_budget
 from gramian.spectral import Dense
-from gramian.spectral.rayleigh import warn_unless_converged
 
 __all__ = ["absorb", "conclude", "template"]
 
@@ -66,7 +65,7 @@ def conclude(state: RowSpace, source: Source, options: Options) -> Fitted:
                 f"n_components={options.n_components!r} needs more than the {kept} directions that were kept. {remedy}"
             )
         cut = certificate.with_(values=certificate.values[:asked], residuals=certificate.residuals[:asked])
-        warn_unless_converged(cut, remedy)
+        cut.warn_unless_converged(remedy)
     right = like(source, result.right)
     mean = state.mean + state.low
     found = Found(
@@ -75,7 +74,7 @@ def conclude(state: RowSpace, source: Source, options: Options) -> Fitted:
     return named(found, source, options, asked)
 
 
-def _cut_certificate(certificate: Certificate, lost: float, tolerance: float) -> Certificate:
+def _cut_certificate(certificate: SpectralCertificate, lost: float, tolerance: float) -> SpectralCertificate:
     r"""‖AᵀAv − σ²v‖ ≤ Δ, so that the residual is at most Δ/(σσ₁)."""
     sigma = np.maximum(certificate.values, np.finfo(float).tiny)
     return certificate.with_(

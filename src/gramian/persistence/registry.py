@@ -30,7 +30,7 @@ from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.fitting import Landscape, Stream
 from gramian.pca.estimator import PCA
 from gramian.pca.tracy_widom import TracyWidomTable
-from gramian.results import Certificate, Optimum, Residual
+from gramian.results import Optimum, Residual, SpectralCertificate
 from gramian.ridge.estimator import Ridge, RidgeCV
 from gramian.ridge.routes import Group
 from gramian.sources import DenseSource
@@ -65,7 +65,8 @@ ESTIMATORS: dict[str, type] = {
 
 CLASSES: dict[str, type] = {
     **ESTIMATORS,
-    **_named("results", Certificate, Optimum, Residual, RidgePath),
+    "results.Certificate": SpectralCertificate,
+    **_named("results", Optimum, Residual, RidgePath),
     **_named(
         "kernels",
         kernels.AdditiveChi2,

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.results.certificate import Shown
+from gramian.results.certificate import Certificate
 
 __all__ = ["Optimum"]
 
-Vector = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Optimum(Shown):
+class Optimum(Certificate):
     r"""How the minimum of an objective was approached, and how flat the objective is there.
 
     The gradient is measured in the units of the statistics: for a likelihood it is
@@ -37,51 +34,41 @@ class Optimum(Shown):
         The objective after each accepted step: it never increases.
     gradient, tolerance : float
         Norm of the gradient at the end, and what it was asked to meet.
-    notes : tuple of str
-        Anything else a reader should know.
+    determined : bool
+        Whether the data determine every parameter: the information is positive definite.
+    has_maximum : bool
+        Whether the likelihood has a maximum, and does not grow without bound.
+    device, precision, notes
+        As in every :class:`Certificate`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gramian.results import Optimum
-    >>> Optimum("EM", "values are missing", 3, 2, np.array([5.0, 4.0]), 1e-5, 1e-4).converged
+    >>> Optimum("EM", "values are missing", 3, 2, np.array([5.0, 4.0]), 1e-5, tolerance=1e-4).converged
     True
     """
 
-    method: str
-    reason: str
-    passes: int
     iterations: int
-    objective: Vector
+    objective: npt.NDArray[np.float64]
     gradient: float
-    tolerance: float
-    notes: tuple[str, ...] = field(default=())
+    determined: bool = True
+    has_maximum: bool = True
 
     @property
-    def converged(self) -> bool:
-        """Whether the gradient met the tolerance (NaN never does)."""
-        return bool(self.gradient <= self.tolerance)
+    def worst(self) -> float:
+        """The norm of the gradient."""
+        return float(self.gradient)
 
-    def with_(self, **changes: Any) -> Optimum:
-        """Return a copy with some fields changed."""
-        return replace(self, **changes)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values, ready for JSON."""
-        fields = ("method", "reason", "passes", "iterations", "converged", "gradient", "tolerance")
-        values = {name: getattr(self, name) for name in fields}
-        return {**values, "objective": self.objective.tolist(), "notes": list(self.notes)}
-
-    def summary(self) -> list[tuple[str, str]]:
-        """Return the rows that every representation shows."""
-        met = "met" if self.converged else "NOT met"
-        last = f"{self.objective[-1]:.6g}" if len(self.objective) else "none"
-        rows = [
-            ("method", self.method),
-            ("why", self.reason),
-            ("passes over the data", str(self.passes)),
+    def _details(self) -> list[tuple[str, str]]:
+        return [
             ("iterations", str(self.iterations)),
-            ("objective", last),
-            ("gradient", f"{self.gradient:.1e} (tolerance {self.tolerance:.1e} {met})"),
+            ("objective", f"{self.objective[-1]:.6g}" if len(self.objective) else "none"),
+            ("gradient", f"{self.gradient:.1e} {self._met()}"),
         ]
-        return rows + [("note", note) for note in self.notes]
+
+    def _shortfall(self) -> str:
+        return (
+            f"the gradient is {self.gradient:.1e} standard errors after {self.iterations} iterations, and "
+            f"{self.tolerance:.1e} was asked for"
+        )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.results.certificate import Shown
+from gramian.results.certificate import Certificate
 
 __all__ = ["Residual", "Solution"]
 
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Residual(Shown):
+class Residual(Certificate):
     r"""How a linear system was solved, and how far the solution can be from the true one.
 
     For a computed solution :math:`\hat x` of :math:`Ax=b` the residual is
@@ -44,66 +44,52 @@ class Residual(Shown):
         Bound on the error of what ``bounded`` names, for each right-hand side.
     bounded : str
         What is bounded, as a formula.
-    notes : tuple of str
-        Anything else a reader should know.
+    indefinite : bool
+        Whether A was found to have a negative eigenvalue: then no bound follows.
+    device, precision, notes
+        As in every :class:`Certificate`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gramian.results import Residual
-    >>> Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), 1e-10).converged
+    >>> Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), tolerance=1e-10).converged
     True
     """
 
-    method: str
-    reason: str
-    passes: int
     iterations: int
-    residuals: Vector
-    tolerance: float
+    residuals: Array
     rounding: float = 0.0
     condition: float | None = None
-    error_bounds: Vector | None = None
+    error_bounds: Array | None = None
     bounded: str = ""
-    notes: tuple[str, ...] = field(default=())
+    indefinite: bool = False
 
     @property
     def worst(self) -> float:
         """The largest residual, or the rounding error of the products where that is larger."""
         return float(np.maximum(np.max(self.residuals, initial=0.0), self.rounding))
 
-    @property
-    def converged(self) -> bool:
-        """Whether every residual met the tolerance (NaN never does)."""
-        return bool(self.worst <= self.tolerance)
-
-    def with_(self, **changes: Any) -> Residual:
-        """Return a copy with some fields changed."""
-        return replace(self, **changes)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values, ready for JSON."""
-        plain = ("method", "reason", "passes", "iterations", "converged", "tolerance", "rounding", "condition")
-        bounds = None if self.error_bounds is None else self.error_bounds.tolist()
-        rest = {"residuals": self.residuals.tolist(), "bounded": self.bounded, "error_bounds": bounds}
-        return {**{name: getattr(self, name) for name in plain}, **rest, "notes": list(self.notes)}
-
-    def summary(self) -> list[tuple[str, str]]:
-        """Return the rows that every representation shows."""
-        met = "met" if self.converged else "NOT met"
+    def _details(self) -> list[tuple[str, str]]:
         rows = [
-            ("method", self.method),
-            ("why", self.reason),
-            ("passes", str(self.passes)),
             ("iterations", str(self.iterations)),
             ("right-hand sides", str(len(self.residuals))),
-            ("largest residual", f"{self.worst:.1e} (tolerance {self.tolerance:.1e} {met})"),
+            ("largest residual", f"{self.worst:.1e} {self._met()}"),
         ]
         if self.condition is not None:
             rows.append(("condition number, about", f"{self.condition:.1e}"))
         if self.error_bounds is not None:
             rows.append((self.bounded or "error", f"at most {float(np.max(self.error_bounds, initial=0.0)):.1e}"))
-        return rows + [("note", note) for note in self.notes]
+        return rows
+
+    def _shortfall(self) -> str:
+        missed = int(np.count_nonzero(~(self.residuals <= self.tolerance)))
+        what = f"{missed} of {len(self.residuals)} right-hand sides have a residual above the tolerance"
+        what = what if missed else "the products themselves round to more than the tolerance"
+        return (
+            f"{what} {self.tolerance:.1e}: the largest residual, rounding included, is {self.worst:.1e}, "
+            f"{self.worst / self.tolerance:.1f} times what was asked, after {self.iterations} iterations"
+        )
 
 
 @dataclass(frozen=True, eq=False)

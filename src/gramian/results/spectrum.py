@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.results.certificate import Shown
+from gramian.results.certificate import Certificate
 
-__all__ = ["Certificate", "Spectrum"]
+__all__ = ["SpectralCertificate", "Spectrum"]
 
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Certificate(Shown):
+class SpectralCertificate(Certificate):
     r"""How a spectrum was computed and how far it can be from the truth.
 
     For a computed triplet :math:`(\hat u, \hat\sigma, \hat v)` of a matrix A the residual is
@@ -45,32 +45,27 @@ class Certificate(Shown):
         Relative error of the products themselves, which no residual can show.
     divisor : float
         Eigenvalues are σ²/divisor; a PCA puts n − 1 here.
-    notes : tuple of str
-        Anything else a reader should know.
     judged : int, optional
         How many of the leading triplets were to meet the tolerance: all unless given. The directions of the others are
         not determined by the data (they lie in the noise); their residuals are stated and not waited for.
+    device, precision, notes
+        As in every :class:`Certificate`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.results import Certificate
-    >>> c = Certificate("power", "asked for", 12, np.array([2.0]), np.array([1e-8]), 2.0, 0.0, 1e-6)
+    >>> from gramian.results import SpectralCertificate
+    >>> c = SpectralCertificate("power", "asked for", 12, np.array([2.0]), np.array([1e-8]), 2.0, 0.0, tolerance=1e-6)
     >>> c.converged, bool(c.value_bounds[0] < 2e-8)
     (True, True)
     """
 
-    method: str
-    reason: str
-    passes: int
-    values: Vector
-    residuals: Vector
+    values: Array
+    residuals: Array
     norm: float
     orthogonality: float
-    tolerance: float
     rounding: float = 0.0
     divisor: float = 1.0
-    notes: tuple[str, ...] = field(default=())
     judged: int | None = None
 
     @property
@@ -79,62 +74,44 @@ class Certificate(Shown):
         return max(float(np.max(self.residuals[: self.judged], initial=0.0)), self.rounding)
 
     @property
-    def converged(self) -> bool:
-        """Whether every residual judged met the tolerance (NaN never does)."""
-        return bool(self.worst <= self.tolerance)
-
-    @property
-    def value_bounds(self) -> Vector:
+    def value_bounds(self) -> Array:
         r"""Bound on :math:`|\hat\sigma-\sigma|`: :math:`\|A\|(\rho/\sqrt2 + \text{rounding})`."""
         return np.asarray(self.norm * (self.residuals / math.sqrt(2) + self.rounding))
 
     @property
-    def eigenvalue_bounds(self) -> Vector:
+    def eigenvalue_bounds(self) -> Array:
         r"""Bound on :math:`|\hat\lambda-\lambda|` with λ = σ²/divisor: δ(2σ̂ + δ)/divisor."""
         delta = self.value_bounds
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(delta * ((2 * self.values + delta) / self.divisor))
 
-    def with_(self, **changes: Any) -> Certificate:
-        """Return a copy with some fields changed."""
-        return replace(self, **changes)
-
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for JSON."""
-        return {
-            "method": self.method,
-            "reason": self.reason,
-            "passes": self.passes,
-            "converged": self.converged,
-            "tolerance": self.tolerance,
-            "norm": self.norm,
-            "orthogonality": self.orthogonality,
-            "rounding": self.rounding,
-            "values": self.values.tolist(),
-            "residuals": self.residuals.tolist(),
-            "value_bounds": self.value_bounds.tolist(),
-            "eigenvalue_bounds": self.eigenvalue_bounds.tolist(),
-            "notes": list(self.notes),
-            "judged": len(self.values) if self.judged is None else self.judged,
-        }
+        bounds = {name: getattr(self, name).tolist() for name in ("value_bounds", "eigenvalue_bounds")}
+        return {**super().as_dict(), **bounds, "judged": len(self.values) if self.judged is None else self.judged}
 
-    def summary(self) -> list[tuple[str, str]]:
-        """Return the rows that every representation shows."""
-        met = "met" if self.converged else "NOT met"
-        rows = [
-            ("method", self.method),
-            ("why", self.reason),
-            ("passes over the data", str(self.passes)),
-            ("components", self._count()),
-            ("largest residual", f"{self.worst:.1e} (tolerance {self.tolerance:.1e} {met})"),
+    def _details(self) -> list[tuple[str, str]]:
+        count = str(len(self.values))
+        if self.judged is not None:
+            count += f", of which {self.judged} separate from the noise"
+        return [
+            ("components", count),
+            ("largest residual", f"{self.worst:.1e} {self._met()}"),
             ("singular values within", f"{float(np.max(self.value_bounds[: self.judged], initial=0.0)):.1e}"),
             ("orthogonality |VᵀV − I|", f"{self.orthogonality:.1e}"),
         ]
-        return rows + [("note", note) for note in self.notes]
 
-    def _count(self) -> str:
-        all_of = len(self.values)
-        return str(all_of) if self.judged is None else f"{all_of}, of which {self.judged} separate from the noise"
+    def _shortfall(self) -> str:
+        judged = self.residuals[: self.judged]
+        missed = int(np.count_nonzero(~(judged <= self.tolerance)))
+        if missed:
+            what = f"{missed} of {len(judged)} components have a residual above the tolerance"
+            found = f"the largest is {np.max(judged):.1e}"
+        else:
+            what = "the products themselves round to more than the tolerance"
+            found = f"by {self.rounding:.1e} relative to the largest singular value"
+        times = self.worst / self.tolerance
+        return f"{what} {self.tolerance:.1e}: {found}, {times:.1f} times what was asked, after {self.passes} passes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +126,16 @@ class Spectrum:
         Right singular vectors V as columns, in the operator's own array type.
     left : array of shape (n, k) or None
         Left singular vectors U, where the solver was asked for them.
-    certificate : Certificate
+    certificate : SpectralCertificate
         How good these are.
     """
 
-    values: Vector
+    values: Array
     right: Any
     left: Any
-    certificate: Certificate
+    certificate: SpectralCertificate
 
     @property
-    def eigenvalues(self) -> Vector:
+    def eigenvalues(self) -> Array:
         """Eigenvalues σ² of AᵀA."""
         return np.asarray(self.values**2)

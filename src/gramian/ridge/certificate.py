@@ -94,7 +94,9 @@ def certified(problem: RidgeProblem, route: Route, lam: Vector, way: Way) -> Cer
         rounding=state.rounding,
         condition=route.condition,
         bounded="‖ŵ − w‖",
-        notes=(*notes, problem.A.precision) if problem.A.precision else notes,
+        device=problem.A.device_name,
+        precision=problem.A.precision,
+        notes=notes,
     )
     return Certified(problem, state.B, state.rss if route.rss is None else route.rss, bounds, route, certificate)
 

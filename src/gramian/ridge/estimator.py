@@ -18,8 +18,7 @@ from gramian.compute.devices import like, resolve, to_numpy
 from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.linear.path import CRITERIA, RidgePath
-from gramian.linear.systems import caller_level
-from gramian.results import NumericalWarning, Residual
+from gramian.results import NumericalWarning, Residual, caller_level
 from gramian.ridge.inference import ARRAYS, PRIVATE, LinearPredictions
 from gramian.ridge.path import Chosen, Task, check_store, choose_penalty
 from gramian.ridge.problem import RidgeInputs, check_ridge, open_ridge, penalties, penalty_grid

@@ -230,7 +230,8 @@ def _iterative(problem: RidgeProblem, lam: Vector, way: Way, options: Options) -
     certificate = certificate.with_(
         passes=certificate.passes + problem.passes,
         error_bounds=None if bounds is None else bounds * factor,
-        notes=(*certificate.notes, problem.A.precision) if problem.A.precision else certificate.notes,
+        device=problem.A.device_name,
+        precision=problem.A.precision,
     )
     coef, unknown = to_numpy(found.values, float) * factor, np.full(len(lam), np.nan)
     certificate = _as_returned(certificate, coef, problem.source)

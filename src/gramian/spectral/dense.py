@@ -21,7 +21,6 @@ from gramian.spectral.rayleigh import (
     finish,
     norms,
     spectrum,
-    warn_unless_converged,
 )
 
 __all__ = ["Dense", "eigen_of_gram"]
@@ -129,8 +128,8 @@ class Dense:
         exact = default_tolerance(A) if A.dtype == A.xp.float32 else TOLERANCE
         passes, tolerance = A.passes - before, exact if self.tol is None else self.tol
         result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tolerance, left=self.left)
-        warn_unless_converged(
-            result.certificate, "Use svd_solver='full', scale the columns, or ask for fewer components."
+        result.certificate.warn_unless_converged(
+            "Use svd_solver='full', scale the columns, or ask for fewer components."
         )
         return result
 

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
-from gramian.results.spectrum import Vector
 from gramian.spectral.lanczos import BlockLanczos
 from gramian.spectral.rayleigh import (
     Triplets,
@@ -21,7 +21,6 @@ from gramian.spectral.rayleigh import (
     finish,
     random_block,
     spectrum,
-    warn_unless_converged,
 )
 
 __all__ = ["Krylov"]
@@ -32,6 +31,7 @@ CHECK = 1.05  # the projected problem is solved when the basis has grown by this
 BLUR = 1e-10  # λ/λ₁ below which rounding mixes Ritz vectors
 
 Array = Any
+Vector = npt.NDArray[np.float64]
 History = list[tuple[int, float]]
 Waited = Callable[[Vector, Callable[[], Array], int], int]
 
@@ -78,8 +78,7 @@ class Krylov:
     def __call__(self, A: Operator, k: int, reason: str = "asked for") -> Spectrum:
         """Return the k largest triplets of A."""
         result = self.attempt(A, k, reason)
-        warn_unless_converged(
-            result.certificate,
+        result.certificate.warn_unless_converged(
             f"Raise the tolerance, use an exact solver (svd_solver='full' of PCA), or allow Krylov more than "
             f"max_passes={self.max_passes}.",
         )

@@ -18,7 +18,6 @@ from gramian.spectral.rayleigh import (
     norms,
     random_block,
     spectrum,
-    warn_unless_converged,
 )
 
 __all__ = ["Power"]
@@ -76,8 +75,7 @@ class Power:
             left=self.left,
             notes=notes,
         )
-        warn_unless_converged(
-            result.certificate,
+        result.certificate.warn_unless_converged(
             f"Allow more passes (now {self.max_passes} a component) or use the krylov solver.",
         )
         return result

@@ -21,7 +21,6 @@ from gramian.spectral.rayleigh import (
     orthonormal,
     random_block,
     spectrum,
-    warn_unless_converged,
 )
 
 __all__ = ["Randomized"]
@@ -77,8 +76,7 @@ class Randomized:
         method = f"randomized subspace iteration ({V.shape[1]} vectors)"
         passes = A.passes - before
         result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left)
-        warn_unless_converged(
-            result.certificate,
+        result.certificate.warn_unless_converged(
             f"Allow more iterations (now {self.max_passes}), or use the krylov solver, which needs fewer passes.",
         )
         return result

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
-from gramian.results import Certificate, Spectrum
-from gramian.results.spectrum import Vector
+from gramian.results import SpectralCertificate, Spectrum
 
-__all__ = ["Triplets", "default_tolerance", "finish", "random_block", "spectrum", "warn_unless_converged"]
+__all__ = ["Triplets", "default_tolerance", "finish", "random_block", "spectrum"]
 
 Array = Any
+Vector = npt.NDArray[np.float64]
 
 
 def default_tolerance(A: Operator) -> float:
@@ -119,7 +117,7 @@ def spectrum(
     norm = float(found.values[0]) if len(found.values) else 0.0
     # products of numbers larger than A's own (a mean subtracted afterwards) round by as much more
     rounding = 4 * epsilon(A) * (1.0 + ((math.sqrt(A.offset) / norm) ** 2 if norm > 0 else 0.0))
-    certificate = Certificate(
+    certificate = SpectralCertificate(
         method=method,
         reason=reason,
         passes=passes,
@@ -129,27 +127,8 @@ def spectrum(
         orthogonality=orthogonality(A.xp, found.right),
         tolerance=tolerance,
         rounding=rounding,
-        notes=(*notes, A.precision) if A.precision else notes,
+        device=A.device_name,
+        precision=A.precision,
+        notes=notes,
     )
     return Spectrum(found.values, found.right, found.left if left else None, certificate)
-
-
-def warn_unless_converged(certificate: Certificate, remedy: str) -> None:
-    """Say by how much the tolerance was missed and what to change."""
-    if certificate.converged:
-        return
-    judged = certificate.residuals[: certificate.judged]
-    missed = int(np.count_nonzero(~(judged <= certificate.tolerance)))
-    if missed:
-        what = f"{missed} of {len(judged)} components have a residual above the tolerance"
-        found = f"the largest is {np.max(judged):.1e}"
-    else:
-        what = "the products themselves round to more than the tolerance"
-        found = f"by {certificate.rounding:.1e} relative to the largest singular value"
-    warnings.warn(
-        f"{certificate.method}: {what} {certificate.tolerance:.1e}: {found}, "
-        f"{certificate.worst / certificate.tolerance:.1f} times what was asked, after {certificate.passes} passes. "
-        f"{remedy}",
-        ConvergenceWarning,
-        stacklevel=4,
-    )

@@ -22,7 +22,6 @@ from gramian.spectral.rayleigh import (
     random_block,
     spectrum,
     thin_qr,
-    warn_unless_converged,
 )
 
 __all__ = ["SymmetricKrylov"]
@@ -95,8 +94,7 @@ class SymmetricKrylov:
             K with fewer digits; of several the coarsest first.
         """
         result = self.attempt(K, k, reason, twin=twin)
-        warn_unless_converged(
-            result.certificate,
+        result.certificate.warn_unless_converged(
             f"Raise the tolerance, use an exact solver, or allow more than max_products={self.max_products}.",
         )
         return result

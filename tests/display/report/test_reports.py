@@ -28,7 +28,7 @@ from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import Binned, Censored, compare, fit
 from gramian.mixture.choose import select_mixture
 from gramian.pca.subspaces import procrustes
-from gramian.results import Certificate, Optimum, Residual
+from gramian.results import Optimum, Residual, SpectralCertificate
 
 pytest.importorskip("bokeh", reason="a report needs Bokeh: pip install 'gramian[report]'")
 
@@ -242,16 +242,24 @@ def test_a_missed_tolerance_is_the_first_thing_seen():
     ("proof", "words"),
     [
         (
-            Certificate("power", "asked for", 12, np.array([2.0]), np.array([1e-8]), 2.0, 0.0, 1e-6),
+            SpectralCertificate("power", "asked for", 12, np.array([2.0]), np.array([1e-8]), 2.0, 0.0, tolerance=1e-6),
             ["1 component was computed by power in 12 passes", "within 1.4·10⁻⁸ of an exact one", "8 correct digits"],
         ),
-        (Optimum("EM", "missing", 3, 2, np.array([5.0]), 1e-5, 1e-4), ["2 steps", "1.0·10⁻⁵ of their own", "several"]),
-        (Optimum("closed form", "plain", 1, 0, np.array([5.0]), 0.0, 1e-4), ["found by closed form in 1 pass"]),
         (
-            Residual("CG", "large", 9, 8, np.array([1e-9]), 1e-8, error_bounds=np.array([2e-7]), bounded="‖ŵ − w‖"),
+            Optimum("EM", "missing", 3, 2, np.array([5.0]), 1e-5, tolerance=1e-4),
+            ["2 steps", "1.0·10⁻⁵ of their own", "several"],
+        ),
+        (
+            Optimum("closed form", "plain", 1, 0, np.array([5.0]), 0.0, tolerance=1e-4),
+            ["found by closed form in 1 pass"],
+        ),
+        (
+            Residual(
+                "CG", "large", 9, 8, np.array([1e-9]), tolerance=1e-8, error_bounds=np.array([2e-7]), bounded="‖ŵ − w‖"
+            ),
             ["misses their right-hand side by 1.0·10⁻⁹", "within 2.0·10⁻⁷ of the exact ones"],
         ),
-        (Residual("CG", "large", 9, 8, np.array([1e-3]), 1e-8), ["tolerance is NOT met"]),
+        (Residual("CG", "large", 9, 8, np.array([1e-3]), tolerance=1e-8), ["tolerance is NOT met"]),
     ],
     ids=["spectrum", "optimum", "closed form", "system", "unmet"],
 )

@@ -31,7 +31,7 @@ class Drawn:
         Which.
     finding : str
         What came out.
-    proof : Certificate, Optimum or Residual
+    proof : SpectralCertificate, Optimum or Residual
         How sure it is.
     code : str
         What ran.

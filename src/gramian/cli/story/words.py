@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gramian.results import Certificate, Optimum, Residual
+from gramian.results import Optimum, Residual, SpectralCertificate
 
 __all__ = ["Proof", "certified"]
 
-Proof = Certificate | Optimum | Residual
+Proof = SpectralCertificate | Optimum | Residual
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -21,11 +21,11 @@ def certified(proof: Proof) -> str:
     >>> import numpy as np
     >>> from gramian.cli.story.words import certified
     >>> from gramian.results import Residual
-    >>> certified(Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), 1e-10))
+    >>> certified(Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), tolerance=1e-10))
     'Put back into its equations, the solution misses them by 1·10⁻¹⁵ of their size (1·10⁻¹⁰ was asked for).'
     """
     asked = f"({_power(proof.tolerance)} was asked for{'' if proof.converged else ' and NOT met'})"
-    if isinstance(proof, Certificate):
+    if isinstance(proof, SpectralCertificate):
         return _components(proof, asked)
     if isinstance(proof, Optimum):
         return f"One more step would move the estimates by {_power(proof.gradient)} of their standard errors {asked}."
@@ -35,7 +35,7 @@ def certified(proof: Proof) -> str:
     )
 
 
-def _components(proof: Certificate, asked: str) -> str:
+def _components(proof: SpectralCertificate, asked: str) -> str:
     k = len(proof.values) if proof.judged is None else proof.judged
     which = "The component" if k == 1 else f"Each of {k} components"
     miss = f"misses being one by at most {_power(proof.worst)} of the largest singular value"

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gramian.results import Certificate, Optimum, Residual
+from gramian.results import Optimum, Residual, SpectralCertificate
 
 __all__ = [
     "Block",
@@ -121,7 +121,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-Proof = Certificate | Optimum | Residual
+Proof = SpectralCertificate | Optimum | Residual
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ARITHMETIC = (
@@ -143,10 +143,10 @@ def in_words(proof: Proof) -> str:
     >>> import numpy as np
     >>> from gramian.display.report.blocks import in_words
     >>> from gramian.results import Residual
-    >>> in_words(Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), 1e-10)).split(".")[0]
+    >>> in_words(Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), tolerance=1e-10)).split(".")[0]
     'The equations were solved by Cholesky in 1 pass over the data'
     """
-    if isinstance(proof, Certificate):
+    if isinstance(proof, SpectralCertificate):
         return _spectrum(proof)
     return _optimum(proof) if isinstance(proof, Optimum) else _system(proof)
 
@@ -185,7 +185,7 @@ def _digits(relative: float) -> str:
     return "15 or more" if relative < 1e-15 else str(max(0, int(np.floor(-np.log10(relative)))))
 
 
-def _spectrum(proof: Certificate) -> str:
+def _spectrum(proof: SpectralCertificate) -> str:
     k = len(proof.values)
     if proof.judged == 0:
         return f"{k} components were computed by {proof.method}; none of them stands out of the noise. {ARITHMETIC}"
@@ -202,7 +202,7 @@ def _spectrum(proof: Certificate) -> str:
     )
 
 
-def _certified(proof: Certificate) -> str:
+def _certified(proof: SpectralCertificate) -> str:
     """Which singular values the bound is for."""
     if proof.judged is None or proof.judged == len(proof.values):
         return "every singular value"

@@ -14,7 +14,7 @@ from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row,
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.drawing import FAINT, bokeh_module, hover_names, new_figure
 from gramian.inputs.devices import convert_to_numpy
-from gramian.results import Certificate
+from gramian.results import SpectralCertificate
 
 __all__ = ["kernel_pca_report", "loadings_section", "pca_report", "score_panels", "scores_section", "scree_figure"]
 
@@ -216,7 +216,7 @@ def _variance_table(model: Any, names: list[str], shares: Any) -> DataTable:
         "share": shares,
         "running sum": np.cumsum(shares),
     }
-    if isinstance(model.certificate_, Certificate):
+    if isinstance(model.certificate_, SpectralCertificate):
         columns["certain within"] = model.certificate_.eigenvalue_bounds
     return DataTable("variances", "Variances", columns, percent=("share", "running sum"))
 
@@ -275,7 +275,7 @@ def kernel_pca_report(
     values = np.asarray(model.eigenvalues_, dtype=np.float64)
     names = [f"PC{j + 1}" for j in range(Z.shape[1])]
     table: dict[str, Any] = {"component": names, "eigenvalue": values}
-    if isinstance(model.certificate_, Certificate):
+    if isinstance(model.certificate_, SpectralCertificate):
         table["residual"] = model.certificate_.residuals
     lead = "Eigenvalues of the centred kernel matrix: the spread of the rows along each component, in feature space."
     relative = values / (values.sum() or 1.0)
