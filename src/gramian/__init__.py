@@ -3,8 +3,9 @@
 Its parts load when they are first named, so that ``import gramian`` takes next to no time.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gramian._lazy import lazy_names
 
 if TYPE_CHECKING:
     from gramian import (
@@ -39,6 +40,24 @@ if TYPE_CHECKING:
     from gramian.ridge import Ridge, RidgeCV
     from gramian.sources import Source
     from gramian.sources import open_source as open
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "genetics": "GenotypePCA",
+            "kernel_pca": "KernelPCA Nystroem PolynomialMap RBFSampler",
+            "kernel_ridge": "KernelRidge KernelRidgeCV KernelRidgeClassifier",
+            "likelihood": "MaximumLikelihood",
+            "linear": "RidgePath",
+            "mixture": "GaussianMixture",
+            "pca": "PCA rank_advice",
+            "persistence": "load save",
+            "results": "Certificate NumericalWarning Optimum Residual Solution SpectralCertificate Spectrum",
+            "ridge": "Ridge RidgeCV",
+            "sources": "Source open",
+        },
+        aliases={"open": "open_source"},
+    )
 
 __all__ = [
     "PCA",
@@ -80,42 +99,3 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "genetics": "GenotypePCA",
-    "kernel_pca": "KernelPCA Nystroem PolynomialMap RBFSampler",
-    "kernel_ridge": "KernelRidge KernelRidgeCV KernelRidgeClassifier",
-    "likelihood": "MaximumLikelihood",
-    "linear": "RidgePath",
-    "mixture": "GaussianMixture",
-    "pca": "PCA rank_advice",
-    "persistence": "load save",
-    "results": "Certificate NumericalWarning Optimum Residual Solution SpectralCertificate Spectrum",
-    "ridge": "Ridge RidgeCV",
-    "sources": "Source open",
-}
-_HOME = {name: layer for layer, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """Load the part of the package that a public name lives in."""
-    if name not in __all__ and name not in (
-        "cli",
-        "compute",
-        "display",
-        "kernel_pca",
-        "kernel_ridge",
-        "pca",
-        "results",
-        "ridge",
-    ):
-        raise AttributeError(f"module 'gramian' has no attribute {name!r}")
-    if name not in _HOME:
-        return import_module(f"gramian.{name}")
-    value = getattr(import_module(f"gramian.{_HOME[name]}"), "open_source" if name == "open" else name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

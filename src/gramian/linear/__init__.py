@@ -1,12 +1,29 @@
 """Linear systems: a small frozen object of tolerances, called with an operator, returns a Solution."""
 
-from gramian.linear.cg import ConjugateGradients
-from gramian.linear.cgls import CGLS
-from gramian.linear.cholesky import Cholesky
-from gramian.linear.inducing import Inducing
-from gramian.linear.path import CRITERIA, Filter, RidgePath, leave_one_out
-from gramian.linear.preconditioners import Nystrom
+from typing import TYPE_CHECKING
+
+from gramian._lazy import lazy_names
 from gramian.results import Residual, Solution
+
+if TYPE_CHECKING:
+    from gramian.linear.cg import ConjugateGradients
+    from gramian.linear.cgls import CGLS
+    from gramian.linear.cholesky import Cholesky
+    from gramian.linear.inducing import Inducing
+    from gramian.linear.path import CRITERIA, Filter, RidgePath, leave_one_out
+    from gramian.linear.preconditioners import Nystrom
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "cg": "ConjugateGradients",
+            "cgls": "CGLS",
+            "cholesky": "Cholesky",
+            "inducing": "Inducing",
+            "path": "CRITERIA Filter RidgePath leave_one_out",
+            "preconditioners": "Nystrom",
+        },
+    )
 
 __all__ = [
     "CGLS",

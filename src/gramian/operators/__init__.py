@@ -1,11 +1,28 @@
 """Linear maps that are never formed, and the compositions that make new ones of them."""
 
-from gramian.operators.base import Operator, Transposed
-from gramian.operators.compose import Centred, Gram, Known, Multiple, RowWeighted, Scaled, Shifted
-from gramian.operators.data import Data
-from gramian.operators.feature_space import FeatureCentred
-from gramian.operators.genotype import DeviceGenotypeOperator, GenotypeOperator, genotype_operator
-from gramian.operators.kernel import DeviceKernelOperator, KernelOperator, kernel_device, kernel_operator
+from typing import TYPE_CHECKING
+
+from gramian._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gramian.operators.base import Operator, Transposed
+    from gramian.operators.compose import Centred, Gram, Known, Multiple, RowWeighted, Scaled, Shifted
+    from gramian.operators.data import Data
+    from gramian.operators.feature_space import FeatureCentred
+    from gramian.operators.genotype import DeviceGenotypeOperator, GenotypeOperator, genotype_operator
+    from gramian.operators.kernel import DeviceKernelOperator, KernelOperator, kernel_device, kernel_operator
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "base": "Operator Transposed",
+            "compose": "Centred Gram Known Multiple RowWeighted Scaled Shifted",
+            "data": "Data",
+            "feature_space": "FeatureCentred",
+            "genotype": "DeviceGenotypeOperator GenotypeOperator genotype_operator",
+            "kernel": "DeviceKernelOperator KernelOperator kernel_device kernel_operator",
+        },
+    )
 
 __all__ = [
     "Centred",

@@ -1,13 +1,32 @@
 """Where numbers live: arrays, frames, files; each hands out blocks of rows."""
 
-from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
-from gramian.sources.base import Block, Source, memory_budget
-from gramian.sources.extras import write_parquet
-from gramian.sources.npy import MemmapSource, NpySource
-from gramian.sources.opening import open_source
-from gramian.sources.plink import Genotypes
-from gramian.sources.tables import Table, read_table
-from gramian.sources.views import MappedSource, mapped
+from typing import TYPE_CHECKING
+
+from gramian._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
+    from gramian.sources.base import Block, Source, memory_budget
+    from gramian.sources.extras import write_parquet
+    from gramian.sources.npy import MemmapSource, NpySource
+    from gramian.sources.opening import open_source
+    from gramian.sources.plink import Genotypes
+    from gramian.sources.tables import Table, read_table
+    from gramian.sources.views import MappedSource, mapped
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "arrays": "DenseSource SparseSource TensorSource",
+            "base": "Block Source memory_budget",
+            "extras": "write_parquet",
+            "npy": "MemmapSource NpySource",
+            "opening": "open_source",
+            "plink": "Genotypes",
+            "tables": "Table read_table",
+            "views": "MappedSource mapped",
+        },
+    )
 
 __all__ = [
     "Block",
