@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gramian.cli import main
-from gramian.cli.genotype_options import as_genotype_options, read_labels
+from gramian.cli.genotype_reading import as_genotype_options, read_labels
 from gramian.genetics.filters import Filters, genome_order
 from gramian.genetics.simulation import simulate_genotypes
 from gramian.sources.plink import Genotypes, Snps, open_bed

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 import gramian
 from gramian.cli import main
-from gramian.cli.genotype_options import predicted_memory, read_labels
-from gramian.cli.genotype_project import genotype_project
-from gramian.cli.genotypes import genotype_pca
+from gramian.cli.genotype_reading import read_labels
+from gramian.cli.genotypes import genotype_pca, predicted_memory
+from gramian.cli.project import genotype_project
 from gramian.cli.simulate import simulate
 from gramian.genetics.files import write_results
 from gramian.genetics.filters import Filters

@@ -1,12 +1,125 @@
-"""The ``gramian`` command: one thin command per file, imported when it is asked for."""
+"""The ``gramian`` command: a group of commands, each imported when it is asked for, that end with an exit code."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
 import click
+from click.shell_completion import CompletionItem
 
-from gramian.cli.group import LazyCommand, LazyGroup
+from gramian.cli.errors import STOPPED, TERMINATED, Invocation, ended, leave, stop_on_signals
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "is_prefix", "main"]
+
+
+class LazyCommand(NamedTuple):
+    """Where a command is to be found, as ``module:name``, and what the list of commands says of it.
+
+    ``genotypes`` is where to find the command of the same name for PLINK files, which has options of its own.
+    """
+
+    where: str
+    help: str
+    genotypes: str = ""
+
+
+class LazyGroup(click.Group):
+    """Commands by name; none is imported before it is run.
+
+    Parameters
+    ----------
+    lazy : mapping of str to LazyCommand
+        The commands, in the order in which they are listed.
+    **settings
+        As for :class:`click.Group`.
+    """
+
+    def __init__(self, *, lazy: Mapping[str, LazyCommand], **settings: Any) -> None:
+        super().__init__(**settings)
+        self.lazy = dict(lazy)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in the order in which they are listed."""
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command and return the command."""
+        return _import_command(self.lazy[cmd_name].where) if cmd_name in self.lazy else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the one that may have been meant."""
+        name = str(args[0])
+        if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
+            near = get_close_matches(name, self.lazy, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.lazy)}"
+            raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
+        if name in self.lazy and self.lazy[name].genotypes and _names_genotypes(args[1:]):
+            return name, _import_command(self.lazy[name].genotypes), args[1:]
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self.lazy.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names of commands without importing any."""
+        names = [CompletionItem(n, help=c.help) for n, c in self.lazy.items() if n.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def main(
+        self,
+        args: Any = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, and leave with an exit code."""
+        given = sys.argv[1:] if args is None else list(args)
+        invocation = Invocation(given)
+        alone = args is None and standalone_mode  # this process is for one command
+        if alone:
+            stop_on_signals()
+        settings: dict[str, Any] = {"obj": invocation, **extra, "standalone_mode": False}
+        run = partial(super().main, given, prog_name, complete_var, **settings)
+        if not standalone_mode:
+            return run()
+        code = ended(run, invocation)
+        if alone and code in (STOPPED, TERMINATED):
+            leave(code)
+        sys.exit(code)
+
+
+def _import_command(where: str) -> click.Command:
+    module, _, attribute = where.partition(":")
+    command: click.Command = getattr(import_module(module), attribute)
+    return command
+
+
+def _names_genotypes(arguments: Sequence[str]) -> bool:
+    """Whether one of the arguments is a .bed file, or the name of one without its ending; any name to ask for help."""
+    help_asked = bool({"-h", "--help"} & set(arguments))
+    before = ["", *arguments]
+    return any(
+        (word.lower().endswith(".bed") and (help_asked or Path(word).exists()))
+        or (not option.startswith("-") and is_prefix(word))
+        for option, word in zip(before, arguments, strict=False)
+    )
+
+
+def is_prefix(word: str) -> bool:
+    """Whether a name is that of a .bed file without its ending."""
+    return not word.startswith("-") and not Path(word).exists() and Path(f"{word}.bed").is_file()
+
 
 HELP = """Certified spectral methods for data: every fit says how accurate it is.
 
@@ -26,7 +139,7 @@ COMMANDS = {
     "project": LazyCommand(
         "gramian.cli.project:project",
         "Scores of new rows, from a model file.",
-        genotypes="gramian.cli.genotypes:genotype_project",
+        genotypes="gramian.cli.project:genotype_project",
     ),
     "predict": LazyCommand("gramian.cli.predict:predict", "Predictions for new rows, from a model file."),
     "simulate": LazyCommand("gramian.cli.simulate:simulate", "Genotypes over a map of Europe, or of populations."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -13,18 +12,15 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 from sklearn import decomposition, kernel_ridge, linear_model, mixture
 
 from gramian.cli.options import command, option
-from gramian.cli.output import Columns, plain, screen_table
+from gramian.cli.output import Results, Table, json_option, print_json, print_screen
 from gramian.cli.running import Run, running_options
 from gramian.kernel_ridge.estimator import KernelRidge
 from gramian.mixture.estimator import GaussianMixture
 from gramian.pca.estimator import PCA
 from gramian.ridge.estimator import RidgeCV
-
-__all__ = ["bench"]
 
 REPEATS = 3
 ALPHAS = np.logspace(-3, 3, 30)
@@ -99,7 +95,7 @@ WORKLOADS = (
 
 @command("bench", "gramian bench --quick", "gramian bench --quick --threads 1 --json")
 @option("--quick", is_flag=True, help="A few seconds, whether or not the project's own benchmarks are here.")
-@option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object and nothing else.")
+@json_option
 @running_options
 @click.pass_context
 def bench(context: click.Context, quick: bool, as_json: bool, run: Run) -> None:
@@ -115,9 +111,19 @@ def bench(context: click.Context, quick: bool, as_json: bool, run: Run) -> None:
     with run.step("Timing") as report:
         for done, work in enumerate(WORKLOADS):
             report(done, len(WORKLOADS))
-            found.append(_measured(work, scale, run.seed))
-    table = {name: [row[name] for row in found] for name in found[0]}
-    _show(table, as_json)
+            found.append(_measure(work, scale, run.seed))
+    columns = {name: [row[name] for row in found] for name in found[0]}
+    told = "difference: of the answers, relative to the largest. Small workloads say little about large ones."
+    results = Results(
+        command="bench",
+        tables=[Table(columns, title="Best of three runs on this machine")],
+        lines=[told],
+        facts={"workloads": found},
+    )
+    if as_json:
+        print_json(results)
+    else:
+        print_screen(results)
 
 
 def _in_clone() -> bool:
@@ -127,10 +133,10 @@ def _in_clone() -> bool:
     return named and Path("bench", "__main__.py").is_file()
 
 
-def _measured(work: Workload, scale: float, seed: int) -> dict[str, Any]:
+def _measure(work: Workload, scale: float, seed: int) -> dict[str, Any]:
     data = work.data(scale, np.random.default_rng(seed))
-    ours, mine = _timed(work.ours, data)
-    theirs, other = _timed(work.theirs, data)
+    ours, mine = _time(work.ours, data)
+    theirs, other = _time(work.theirs, data)
     a, b = work.answer(mine), work.answer(other)
     return {
         "workload": work.name,
@@ -142,7 +148,7 @@ def _measured(work: Workload, scale: float, seed: int) -> dict[str, Any]:
     }
 
 
-def _timed(fit: Callable[..., Any], data: tuple[Any, ...]) -> tuple[float, Any]:
+def _time(fit: Callable[..., Any], data: tuple[Any, ...]) -> tuple[float, Any]:
     """The shortest of a few runs, after one to warm up."""
     model, best = fit(*data), float("inf")
     for _ in range(REPEATS):
@@ -150,12 +156,3 @@ def _timed(fit: Callable[..., Any], data: tuple[Any, ...]) -> tuple[float, Any]:
         model = fit(*data)
         best = min(best, time.perf_counter() - start)
     return best, model
-
-
-def _show(table: Columns, as_json: bool) -> None:
-    if as_json:
-        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-        click.echo(json.dumps(plain({"command": "bench", "workloads": rows}), allow_nan=False))
-        return
-    Console().print(screen_table("Best of three runs on this machine", table))
-    click.echo("difference: of the answers, relative to the largest. Small workloads say little about large ones.")

@@ -13,7 +13,7 @@ import numpy as np
 
 from gramian.cli.errors import data_errors
 from gramian.cli.options import NAMES, command, option
-from gramian.cli.output import Columns, Output, Results, facts_of, output_options, publish, screen_table
+from gramian.cli.output import Output, Results, Table, describe_data, output_options, publish
 from gramian.cli.reading import (
     FILE,
     Reading,
@@ -34,10 +34,9 @@ from gramian.likelihood import Comparison, compare
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families.names import FAMILIES
 
-__all__ = ["fit"]
-
 TABLES = ("estimates", "comparison")
 PICTURES = ("fit", "profile")
+PARAMETERS = ("parameter", "estimate", "standard_error", "lower", "upper")
 JOINT = "multivariate normal"
 OFFERED = sorted(name for name in FAMILIES if name not in ("categorical", "gaussian", "t"))
 
@@ -85,7 +84,7 @@ def parameter(text: str) -> tuple[str, float]:
     help="Gradient to reach.",
 )
 @reading_options(missing="refuse")
-@output_options
+@output_options()
 @running_options
 @click.pass_context
 def fit(
@@ -112,33 +111,58 @@ def fit(
     """
     records.check(reading.columns)
     output.check(TABLES, PICTURES)
-    table = read(file, _reading(reading, records), run)
+    if records.lower is not None:  # an interval without an end has an empty cell
+        reading = reading.with_(columns=records.names, missing="keep")
+    elif reading.columns is not None:
+        reading = reading.with_(columns=(*reading.columns, *records.names))
+    table = read(file, reading, run)
     with run.step("Fitting"), data_errors(input_name(file)):
         columns = dict(zip(table.names, rows_of(table.source).T, strict=True))
         values = {name: column for name, column in columns.items() if name not in records.names}
         settings = {"truncated": records.truncated, "fixed": dict(fixed) or None, "tol": tol}
+        ranking = None
         if len(values) > 1:
-            model, ranking = _each(values, columns, family or ("normal",), records, settings)
+            model = _fit_each(values, columns, family or ("normal",), records, settings)
         else:
             sample = sample_of(columns, next(iter(values.values()), None), records)
-            model, ranking = _one(sample, family or families_for(sample), by, settings)
-    for name, reason in (ranking.failed if ranking is not None else {}).items():
+            model, ranking = _fit_best(sample, family or families_for(sample), by, settings)
+    failed = {} if ranking is None else ranking.failed
+    for name, reason in failed.items():
         run.warn(f"{name} could not be fitted: {reason}")
-    results = _results(model, ranking, list(values), _names(model, values, records), level)
-    publish(context, run, output, facts_of(table, file), results)
+    names = list(values)
+    if len(model.estimates_) != len(values):
+        names = [", ".join(values) if records.lower is None else f"{records.lower} to {records.upper}"]
+    fits = dict(zip(names, model.estimates_, strict=True))
+    estimates = {name: _estimate_columns(estimate, level) for name, estimate in fits.items()}
+    every: dict[str, list[Any]] = {name: [] for name in ("column", "family", *PARAMETERS)}
+    for name, found in estimates.items():
+        every["column"] += [name] * len(found["parameter"])
+        every["family"] += [fits[name].family.name] * len(found["parameter"])
+        for head in PARAMETERS:
+            every[head] += found[head]
+    compared = [] if ranking is None else [Table(ranking.table(), "comparison", "Families")]
+    shown = [Table(estimates[name], title=f"{estimate.family.name}: {name}") for name, estimate in fits.items()]
+    results = Results(
+        command="fit",
+        data=describe_data(table, file),
+        columns=list(values),
+        model=model,
+        certificates={name if len(fits) > 1 else "": estimate.certificate for name, estimate in fits.items()},
+        tables=[*compared, *shown, Table(every, "estimates")],
+        pictures=_pictures(model, names[0], level),
+        report=partial(fit_report, ranking if ranking is not None else fits, level=level),
+        facts={
+            "family": model.estimates_[0].family.name,
+            "fits": {name: _fit_facts(estimate, estimates[name]) for name, estimate in fits.items()},
+            **({"comparison": compared[0], "not_fitted": failed} if compared else {}),
+        },
+    )
+    publish(context, run, output, results)
 
 
-def _reading(reading: Reading, records: Records) -> Reading:
-    """Read the values and what belongs to them; an interval without an end has an empty cell."""
-    wanted = reading.columns
-    if records.lower is not None:
-        return reading.with_(columns=records.names, missing="keep")
-    return reading if wanted is None else reading.with_(columns=(*wanted, *records.names))
-
-
-def _each(
+def _fit_each(
     values: Mapping[str, Any], columns: Mapping[str, Any], families: tuple[str, ...], records: Records, settings: Any
-) -> tuple[MaximumLikelihood, None]:
+) -> MaximumLikelihood:
     """One family for every column."""
     if len(families) > 1 or records.event is not None:
         raise click.UsageError(f"there are {len(values)} columns of values: name one with --columns, or one --family")
@@ -146,10 +170,12 @@ def _each(
     if families[0].replace("-", " ").replace("_", " ") == JOINT:
         settings = {"tol": settings["tol"]}
     X = np.column_stack(list(values.values()))
-    return MaximumLikelihood(families[0], **settings).fit(X, sample_weight=weights), None
+    return MaximumLikelihood(families[0], **settings).fit(X, sample_weight=weights)
 
 
-def _one(sample: Any, families: tuple[str, ...], by: str, settings: Any) -> tuple[MaximumLikelihood, Comparison | None]:
+def _fit_best(
+    sample: Any, families: tuple[str, ...], by: str, settings: Any
+) -> tuple[MaximumLikelihood, Comparison | None]:
     """The best of several families, or the one that was named."""
     if len(families) == 1:
         return MaximumLikelihood(families[0], **{**settings, "truncated": None}).fit(sample), None
@@ -162,39 +188,30 @@ def _one(sample: Any, families: tuple[str, ...], by: str, settings: Any) -> tupl
     return model, replace(ranking, estimates=(model.estimates_[0], *ranking.estimates[1:]))
 
 
-def _names(model: MaximumLikelihood, values: Mapping[str, Any], records: Records) -> list[str]:
-    if len(model.estimates_) == len(values):
-        return list(values)
-    return [f"{records.lower} to {records.upper}" if records.lower is not None else ", ".join(values)]
+def _estimate_columns(estimate: Any, level: float) -> dict[str, list[Any]]:
+    """Estimate, standard error and interval of every parameter: by profile likelihood, by Wald where there is none."""
+    try:
+        found = estimate.profile(level)
+    except ValueError:
+        found = estimate.wald(level)
+    rows = [
+        (name, value, estimate.standard_errors[name], *(found[name] if name in found.names else (np.nan, np.nan)))
+        for name, value in estimate.estimates.items()
+    ]
+    return dict(zip(PARAMETERS, map(list, zip(*rows, strict=True)), strict=True))
 
 
-def _results(
-    model: MaximumLikelihood, ranking: Comparison | None, columns: list[str], names: list[str], level: float
-) -> Results:
-    fits = dict(zip(names, model.estimates_, strict=True))
-    estimates = _estimates(fits, level)
-    shown = [screen_table(f"{e.family.name}: {name}", _rows_of(estimates, name)) for name, e in fits.items()]
-    tables: dict[str, Columns] = {"estimates": estimates}
-    summary: dict[str, Any] = {
-        "family": model.estimates_[0].family.name,
-        "fits": {name: _summary(estimate, estimates, name) for name, estimate in fits.items()},
+def _fit_facts(estimate: Any, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+    named, *numbers = columns.values()
+    each = [dict(zip(PARAMETERS[1:], row, strict=True)) for row in zip(*numbers, strict=True)]
+    return {
+        "family": estimate.family.name,
+        "observations": estimate.n,
+        "loglik": estimate.loglik,
+        "aic": estimate.aic,
+        "bic": estimate.bic,
+        "parameters": dict(zip(named, each, strict=True)),
     }
-    if ranking is not None:
-        tables["comparison"] = ranking.table()
-        summary["comparison"] = {key: list(column) for key, column in ranking.table().items()}
-        summary["not_fitted"] = ranking.failed
-        shown.insert(0, screen_table("Families", ranking.table()))
-    page = partial(fit_report, ranking if ranking is not None else fits, level=level)
-    certificates = {name if len(fits) > 1 else "": estimate.certificate for name, estimate in fits.items()}
-    return Results("fit", columns, model, certificates, tables, _pictures(model, names[0], level), page, summary, shown)
-
-
-def _fit_picture(estimate: Any, name: str) -> Any:
-    """The fit over its data, whose axis has the name of the column."""
-    ax = plot_fit(estimate)
-    if ax.get_xlabel() == "value":
-        name_axes(ax, name, ax.get_ylabel())
-    return ax
 
 
 def _pictures(model: MaximumLikelihood, name: str, level: float) -> dict[str, Callable[[], Any]]:
@@ -202,50 +219,14 @@ def _pictures(model: MaximumLikelihood, name: str, level: float) -> dict[str, Ca
     first = model.estimates_[0]
     if first.sample is None:
         return {}
-    drawn: dict[str, Callable[[], Any]] = {"fit": partial(_fit_picture, first, name)}
+
+    def draw_fit() -> Any:
+        ax = plot_fit(first)
+        if ax.get_xlabel() == "value":
+            name_axes(ax, name, ax.get_ylabel())
+        return ax
+
+    drawn: dict[str, Callable[[], Any]] = {"fit": draw_fit}
     if first.seen_from is not None:
         drawn["profile"] = partial(ProfileDisplay.from_estimator, first, level=level)
     return drawn
-
-
-def _estimates(fits: Mapping[str, Any], level: float) -> Columns:
-    """One line for every parameter of every fit: estimate, standard error, and interval by profile likelihood."""
-    lines: list[tuple[Any, ...]] = []
-    for name, estimate in fits.items():
-        intervals = _intervals(estimate, level)
-        for key, value in estimate.estimates.items():
-            low, high = intervals.get(key, (np.nan, np.nan))
-            lines.append((name, estimate.family.name, key, value, estimate.standard_errors[key], low, high))
-    heads = ("column", "family", "parameter", "estimate", "standard_error", "lower", "upper")
-    return dict(zip(heads, (list(column) for column in zip(*lines, strict=True)), strict=True))
-
-
-def _intervals(estimate: Any, level: float) -> dict[str, tuple[float, float]]:
-    """By profile likelihood; by Wald where there is no profile."""
-    try:
-        found = estimate.profile(level)
-    except ValueError:
-        found = estimate.wald(level)
-    return {name: found[name] for name in found.names}
-
-
-def _rows_of(estimates: Columns, name: str) -> Columns:
-    keep = [i for i, column in enumerate(estimates["column"]) if column == name]
-    return {
-        key: [estimates[key][i] for i in keep] for key in ("parameter", "estimate", "standard_error", "lower", "upper")
-    }
-
-
-def _summary(estimate: Any, estimates: Columns, name: str) -> dict[str, Any]:
-    rows = _rows_of(estimates, name)
-    return {
-        "family": estimate.family.name,
-        "observations": estimate.n,
-        "loglik": estimate.loglik,
-        "aic": estimate.aic,
-        "bic": estimate.bic,
-        "parameters": {
-            key: {"estimate": value, "standard_error": error, "lower": low, "upper": high}
-            for key, value, error, low, high in zip(*rows.values(), strict=True)
-        },
-    }

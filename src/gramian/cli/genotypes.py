@@ -2,39 +2,82 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
-from gramian.cli.genotype_options import (
+from gramian.cli.genotype_reading import (
     BED,
+    PREFIX,
     READABLE,
-    Fitting,
-    GenotypeOutput,
-    Plan,
+    SCALINGS,
+    GenotypeFacts,
     Selection,
     Study,
-    fitting_options,
     genotype_errors,
-    genotype_output_options,
-    noted,
-    planned,
-    prepared,
+    pass_on_warnings,
+    prepare_study,
     selection_options,
-    watcher,
 )
-from gramian.cli.genotype_project import genotype_project
-from gramian.cli.genotype_results import genotype_facts, genotype_results, mapped
-from gramian.cli.options import command, option, portable
-from gramian.cli.output import publish
+from gramian.cli.options import NAMES, command, option, portable
+from gramian.cli.output import CHECKSUM_MOST, Output, Results, Table, as_texts, output_options, publish, without_folders
 from gramian.cli.reading import input_name
-from gramian.cli.running import LOG, Run, device_option, running_options
+from gramian.cli.running import LOG, Report, Run, device_option, running_options
 from gramian.compute.devices import resolve
-from gramian.genetics.fst import Fst, fst
-from gramian.genetics.pca import GenotypePCA
+from gramian.compute.memory import gibibytes
+from gramian.compute.threads import n_threads
+from gramian.display import MapDisplay, ScoreDisplay, ScreeDisplay
+from gramian.display.report import DataFacts, genotype_report
+from gramian.genetics.countries import map_plane
+from gramian.genetics.files import FORMATS, result_files, write_results
+from gramian.genetics.fst import fst
+from gramian.genetics.pca import SEEN, GenotypePCA, Progress, rule
+from gramian.genetics.quality import sample_quality, snp_quality
+from gramian.pca.subspaces import procrustes
+from gramian.sources import memory_budget
+from gramian.sources.kinds import checksum
+from gramian.sources.plink import Genotypes
 
-__all__ = ["genotype_pca", "genotype_project"]
+PERMUTATIONS = 999
+SHOWN = {
+    "component": "",
+    "eigenvalue": ".6g",
+    "share": ".2%",
+    "residual": ".1e",
+    "tracy_widom": ".3f",
+    "p_value": "",
+    "": "",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenotypeOutput(Output):
+    """A folder for results of a genotype PCA, and in which forms they go there."""
+
+    format: str = "tsv"
+    formats: tuple[str, ...] = ("plink2",)
+    quality: bool = False
+
+
+OUTPUT = (
+    option(
+        "--formats",
+        type=NAMES,
+        metavar="NAMES",
+        default="plink2",
+        show_default=True,
+        section="Output",
+        help=f"Of eigenvectors and loadings, with commas between: {', '.join(FORMATS)}.",
+    ),
+    option("--quality", is_flag=True, section="Output", help="Write tables of the quality of every SNP and sample."),
+)
 
 
 @command(
@@ -43,12 +86,47 @@ __all__ = ["genotype_pca", "genotype_project"]
     "gramian pca cohort.bed --maf 0.05 --geno 0.02 --exact --json",
 )
 @click.argument("file", type=BED)
-@fitting_options
+@option(
+    "-k", "--components", type=click.IntRange(min=1), default=10, metavar="NUMBER", show_default=True, help="How many."
+)
+@option(
+    "--scaling",
+    type=click.Choice(SCALINGS),
+    default="plink",
+    show_default=True,
+    help="What centred genotypes are divided by: √(2f(1−f)), √(f(1−f)), smartpca's, or nothing.",
+)
+@option(
+    "--missing",
+    type=click.Choice(["mean", "pairwise", "least-squares"]),
+    default="mean",
+    show_default=True,
+    help="Missing genotypes: the SNP's mean; pairs of samples by the calls they share, as PLINK; each "
+    "sample's scores fitted to its calls, as smartpca.",
+)
+@option("--solver", type=click.Choice(["auto", "exact", "krylov"]), default="auto", show_default=True)
+@option("--exact", is_flag=True, help="The same as --solver exact: all eigenvalues, by ZZᵀ.")
+@option(
+    "--tol",
+    type=click.FloatRange(1e-12, 1, max_open=True),
+    default=1e-4,
+    show_default=True,
+    metavar="NUMBER",
+    help="Residual to reach by components that stand out of the noise.",
+)
+@option(
+    "--max-passes",
+    type=click.IntRange(min=2),
+    default=200,
+    show_default=True,
+    metavar="NUMBER",
+    help="Most passes over the genotypes.",
+)
 @option("--labels", type=READABLE, help="Table with FID, IID and labels; latitude and longitude make a map.")
 @option("--label", metavar="NAME", help="Its column of groups [default: the first of text].")
 @option("--fst", "between", is_flag=True, help="F_ST between the groups.")
 @selection_options
-@genotype_output_options
+@output_options(GenotypeOutput, OUTPUT)
 @device_option
 @running_options
 @click.pass_context
@@ -56,7 +134,9 @@ def genotype_pca(
     context: click.Context,
     /,
     file: Path,
-    fitting: Fitting,
+    components: int,
+    solver: str,
+    exact: bool,
     labels: Path | None,
     label: str | None,
     between: bool,
@@ -64,6 +144,7 @@ def genotype_pca(
     output: GenotypeOutput,
     device: str,
     run: Run,
+    **options: Any,
 ) -> None:
     """Principal components of the genotypes in FILE, a PLINK .bed with its .bim and .fam, or their common name.
 
@@ -74,69 +155,344 @@ def genotype_pca(
     Exit code: 0 done, 2 wrong use, 3 unusable data, 4 tolerance not met by a component that stands out of the noise
     (the results are there anyway).
     """
+    solver = _check_options(solver, exact, options["missing"], output.formats)
     if labels is None and (between or label is not None):
         raise click.UsageError("--fst and --label need --labels FILE")
-    solver, filters = fitting.wanted, selection.filters()
-    output.check_names(["scree.png", "scores.png"], _tables(output, between))
-    study = prepared(file, filters, (labels, label), run)
-    drawn = study.labels.places is not None and fitting.components > 1
-    output.check_names(["map.png"] if drawn else [], [])
-    most = min(study.source.shape[0] - 1, study.source.shape[1])
-    if fitting.components > most:
-        n, p = study.source.shape
-        raise click.UsageError(
-            f"-k {fitting.components} is more than the {most} components of {n:,} samples × {p:,} SNPs"
-        )
-    on_card = resolve(device) is not None
-    plan = planned(study.source, study.whole.shape, fitting.components, solver, run.memory, on_card)
-    LOG.info("%s", plan.text)
-    model = _fitted(study, fitting, plan, run, device)
-    with run.step("Comparing"), genotype_errors(input_name(file)):
-        place = mapped(np.asarray(model.eigenvectors_ * model.singular_values_), study.labels.places, run.seed)
-        groups = _groups(study) if between else None
-        facts = genotype_facts(study)
-    publish(context, run, output, facts, genotype_results(study, model, output, place, groups, plan, run.seconds))
-
-
-def _tables(output: GenotypeOutput, between: bool) -> list[str]:
-    quality = ["sample_quality.tsv", "snp_quality.tsv"] if output.quality else []
-    return ["tracy_widom.tsv", "filters.tsv", *quality, *(["fst.tsv"] if between else [])]
-
-
-def _fitted(study: Study, fitting: Fitting, plan: Plan, run: Run, device: str) -> GenotypePCA:
-    name = input_name(study.path)
+    tables = [*["sample_quality", "snp_quality"] * output.quality, *["fst"] * between, "tracy_widom", "filters"]
+    coded = [path.name for path in result_files(PREFIX, output.formats)]
+    output.check_files([*coded, *(f"{name}.tsv" for name in tables)], ["scree", "scores"])
+    study = prepare_study(file, selection.filters(), (labels, label), run)
+    (n, p), known = study.source.shape, study.labels
+    if known.places is not None and components > 1:
+        output.check_files([], ["map"])
+    most = min(n - 1, p)
+    if components > most:
+        raise click.UsageError(f"-k {components} is more than the {most} components of {n:,} samples × {p:,} SNPs")
+    solver, need = _plan(study.source, study.whole.shape, components, solver, run.memory, resolve(device) is not None)
+    expected = f"predicted working memory {gibibytes(need)}"
+    LOG.info("%s", expected)
     with (
-        run.step(f"Fitting {fitting.components} components ({plan.text})") as report,
-        noted(run),
-        genotype_errors(name),
+        run.step(f"Fitting {components} components ({expected})") as report,
+        pass_on_warnings(run),
+        genotype_errors(input_name(file)),
     ):
         model = GenotypePCA(
-            fitting.components,
-            scaling=fitting.scaling,
-            solver=plan.solver,
-            missing=fitting.missing,
+            components,
+            solver=solver,
             chromosomes="all",  # the filters have left out the others
-            tol=fitting.tol,
-            max_passes=fitting.max_passes,
             random_state=run.seed,
-            verbose=watcher(report, fitting.tol, fitting.max_passes),
+            verbose=watcher(report, options["tol"], options["max_passes"]),
             device=device,
+            **options,
         ).fit(study.source)
-    model.set_params(verbose=False)
-    return _of_the_whole_file(portable(model), study)
-
-
-def _of_the_whole_file(model: GenotypePCA, study: Study) -> GenotypePCA:
-    """Let the model know the SNPs that the filters took, so that it takes the file as it is from now on."""
+    portable(model.set_params(verbose=False))
+    # the model knows the SNPs that the filters took, so that it takes the file as it is from now on
     mask = np.zeros(study.whole.shape[1], dtype=bool)
     mask[study.source.snp_index[model.snp_mask_]] = True
-    model.snp_mask_, model.n_features_in_ = mask, len(mask)
-    model.dropped_ = study.dropped()
-    return model
+    model.snp_mask_, model.n_features_in_, model.dropped_ = mask, len(mask), study.dropped()
+    scores = np.asarray(model.eigenvectors_ * model.singular_values_, dtype=np.float64)
+    groups = None
+    with run.step("Comparing"), genotype_errors(input_name(file)):
+        place = _align_with_map(scores, known.places, run.seed)
+        if between:
+            if known.groups is None:
+                raise ValueError("the labels have no column of groups, which --fst needs")
+            groups = fst(study.source, known.groups)
+        data = _describe_genotypes(study)
+
+    names = as_texts(known.groups)
+    eigenvalues, account = _eigenvalue_columns(model), study.account()
+    screen = {
+        **eigenvalues,
+        "p_value": ["< 1e-300" if p < 1e-300 else "" if p != p else f"{p:.2g}" for p in eigenvalues["p_value"]],
+        "": ["" if j < model.n_separated_ else "noise" for j in range(components)],
+    }
+    found = [
+        Table(account, "filters", "Left out", most=20),
+        Table(screen, title="Components", formats=SHOWN, most=20),
+        Table(model.tracy_widom_.table(), "tracy_widom"),
+    ]
+    if groups is not None:
+        found.append(Table(groups.table(), "fst", f"F_ST by {known.name} (Hudson), mean {groups.mean:.4g}"))
+    if output.quality and output.out is not None:
+        whole, used = study.whole, study.source
+        snps, samples = (np.zeros(size, dtype=bool) for size in whole.shape[::-1])
+        snps[used.snp_index], samples[used.sample_index] = True, True
+        found.append(Table({**snp_quality(whole).table(), "used": snps}, "snp_quality"))
+        found.append(Table({**sample_quality(whole).table(), "used": samples}, "sample_quality"))
+    pictures: dict[str, Callable[[], Any]] = {
+        "scree": partial(ScreeDisplay.from_estimator, model),
+        "scores": partial(
+            ScoreDisplay.from_predictions,
+            scores,
+            model=model,
+            labels=names,
+            legend_title=None if names is None else known.name,
+        ),
+    }
+    if place is not None:
+        near = None if known.groups is None else as_texts(known.groups[place.rows])
+        drawn = MapDisplay(place.found, place.places, labels=near, geographic=True)
+        pictures["map"] = drawn.plot
+    after, markers, error = _effective_markers(model)
+    results = Results(
+        command="pca",
+        data=data,
+        model=model,
+        certificates={"": model.certificate_},
+        tables=found,
+        lines=[
+            f"Eigenvalues: {model.eigenvalue_scale_.removeprefix('eigenvalues ')}",
+            f"Significant: {_significant(model)} (Tracy–Widom p < 0.05)",
+            f"Effective number of markers: {markers:,.0f}{f' ± {error:,.0f}' if error else ''} of {p:,}, "
+            + ("of all eigenvalues", "without the first component", f"without the first {after} components")[
+                min(after, 2)
+            ],
+            *([] if place is None else [place.text]),
+            f"Time of the fit: {run.seconds:.1f} s, {model.certificate_.passes} passes over the genotypes; {expected}",
+        ],
+        pictures=pictures,
+        report=partial(
+            genotype_report,
+            model,
+            scores=scores,
+            coordinates=None if place is None else known.places,
+            procrustes=None if place is None else place.alignment,
+            counts=study.counts(),
+            measures={"missing": study.missing},
+            ids=model.samples_.names,
+            labels=names,
+            label_name=known.name,
+            columns=known.columns or None,
+        ),
+        write_more=lambda folder: write_results(
+            model,
+            folder / PREFIX,
+            output.formats,
+            labels=None if names is None else [name or "???" for name in names],
+        ),
+        facts={
+            "n_components": components,
+            "samples": n,
+            "snps": p,
+            "filters": account,
+            "left_out": study.filtered.left_out,
+            "eigenvalue_scale": model.eigenvalue_scale_,
+            "components": eigenvalues,
+            "total_variance": model.total_variance_,
+            "significant": model.tracy_widom_.significant(),
+            "separated": model.n_separated_,
+            "effective_markers": {"value": markers, "standard_error": error, "after_components": after},
+            "predicted_memory": need,
+            **({} if place is None else {"procrustes": place.facts}),
+            **({} if groups is None else {"fst": groups.table()}),
+        },
+    )
+    publish(context, run, output, results)
 
 
-def _groups(study: Study) -> Fst:
-    groups = study.labels.groups
-    if groups is None:
-        raise ValueError("the labels have no column of groups, which --fst needs")
-    return fst(study.source, groups)
+def _check_options(solver: str, exact: bool, missing: str, formats: tuple[str, ...]) -> str:
+    """Exit 2 where options contradict each other; return the solver that is meant."""
+    if exact and solver == "krylov":
+        raise click.UsageError("--exact and --solver krylov contradict each other: leave out one of them")
+    if missing == "pairwise" and solver == "krylov":
+        raise click.UsageError("--missing pairwise needs the whole matrix: leave out --solver krylov")
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise click.UsageError(f"--formats {','.join(unknown)}: give some of {', '.join(FORMATS)}")
+    if {"plink1", "plink2"} <= set(formats):
+        raise click.UsageError(
+            "--formats plink1,plink2: both write files of the same names; choose one, or run it again for another --out"
+        )
+    return "exact" if exact or missing == "pairwise" else solver
+
+
+# Memory: predicted before the fit, and held below the ceiling that --memory sets
+
+TILE = 2**22  # bytes of decoded genotypes, of which a thread holds a few
+HELD = 4
+LEAST_SNPS = 32  # of a tile
+NAMES_BYTES, TEXT_BYTES, SAMPLE_BYTES = 180, 460, 260  # of a SNP's names, while its text is parsed; of a sample's names
+COUNTS = 300  # bytes of a SNP's counts, mean, divisor and indices
+VECTORS = 40  # blocks of vectors of a Krylov basis and of what is made of it
+GRAM_ROWS = 1024  # SNPs decoded for one update of ZZᵀ
+PINNED = 2**27  # bytes of a buffer that genotypes go to a GPU through
+
+
+def predicted_memory(
+    shape: tuple[int, int], file_shape: tuple[int, int], k: int, exact: bool, threads: int, on_gpu: bool = False
+) -> int:
+    r"""Bytes that a fit takes at its peak, beyond the program itself and without the mapped file.
+
+    Names and counts of p SNPs, tiles of every thread, and either four n×n matrices or a Krylov basis of blocks of b
+    vectors with what is computed from it:
+
+    .. math:: \text{names} + (300 + 12b)\,p + \text{tiles} + \begin{cases}32n^2\\ \min(320\,nb,\ 3B)\end{cases}
+
+    B being the quarter of the working memory that the basis may take. It errs on the large side. A GPU keeps tiles,
+    matrices and basis to itself, and leaves two pinned buffers and a few vectors here.
+
+    Examples
+    --------
+    >>> from gramian.cli.genotypes import predicted_memory
+    >>> predicted_memory((3192, 500_568), (3192, 500_568), 10, exact=False, threads=2) < 2**30
+    True
+    """
+    (n, p), (n_file, p_file) = shape, file_shape
+    block = -(-(k + 2) // 8) * 8
+    names = SAMPLE_BYTES * n_file + NAMES_BYTES * p_file
+    tiles = threads * HELD * max(TILE, LEAST_SNPS * 4 * n)
+    basis = min(8 * VECTORS * n * block, 3 * memory_budget() // 4)
+    solving = 32 * n * n + 8 * GRAM_ROWS * n if exact else basis
+    if on_gpu:
+        tiles, solving = 2 * PINNED, 32 * n * block
+    return int(max(names + (COUNTS + 12 * block) * p + tiles + solving, TEXT_BYTES * p_file))
+
+
+def _plan(
+    source: Genotypes, file_shape: tuple[int, int], k: int, solver: str, ceiling: int | None, on_gpu: bool
+) -> tuple[str, int]:
+    """The solver that keeps below the ceiling, and the bytes it will take; exit code 2 where none does."""
+    least, most = (predicted_memory(source.shape, file_shape, k, exact, n_threads(), on_gpu) for exact in (False, True))
+    choice = rule(*source.shape, k)
+    if solver == "auto" and ceiling is not None and most > ceiling:
+        LOG.info("solver: krylov, as the exact way would take %s", gibibytes(most))
+        solver = "krylov"
+    may_be_exact = solver == "exact" or (solver == "auto" and (choice.solver != "krylov" or choice.fallback))
+    need = most if may_be_exact else least
+    if ceiling is not None and need > ceiling:
+        remedy = " --solver krylov takes less." if may_be_exact and least <= ceiling else ""
+        raise click.UsageError(
+            f"--memory {gibibytes(ceiling)} is less than the {gibibytes(need)} that {source.shape[0]:,} samples "
+            f"and {source.shape[1]:,} SNPs will take.{remedy}"
+        )
+    return solver, max(need, least)
+
+
+# Progress
+
+USUAL, EARLY = 13.0, 0.5  # passes that a fit takes as a rule, and residuals that say nothing yet
+
+
+def watcher(report: Report, tol: float, most: int) -> Callable[[Progress], None]:
+    """Return what a fit calls with its progress: passes done of those expected, and the residual.
+
+    Where the number of passes is not known it is guessed: the digits of the residual that are won so far, per pass. The
+    bar never runs backwards.
+
+    Examples
+    --------
+    >>> from gramian.cli.genotypes import watcher
+    >>> from gramian.genetics.pca import Progress
+    >>> watcher(lambda *said: print(*said), 1e-6, 200)(Progress("iterating", 12.0, None, 1e-3))
+    500 1000 Fitting: pass 12.0 of about 24, residual 1.0e-03
+    """
+    reached = 0
+
+    def tell(progress: Progress) -> None:
+        nonlocal reached
+        stage, passes, expected, residual = progress
+        if stage == "counting":
+            return
+        about = "" if expected else "about "
+        if not expected:
+            expected = max(USUAL, passes + 1)
+            if residual is not None and tol < residual < EARLY:
+                guess = passes * math.log(tol) / math.log(residual)
+                guess = min(guess, USUAL) if passes < SEEN else guess
+                expected = float(np.clip(guess, passes + 0.5, max(most, passes + 0.5)))
+        reached = max(reached, min(round(1000 * passes / expected), 999))
+        left = "" if residual is None else f", residual {residual:.1e}"
+        report(reached, 1000, f"Fitting: pass {passes:.1f} of {about}{expected:.0f}{left}")
+
+    return tell
+
+
+# What is said of a fit
+
+
+def _describe_genotypes(study: Study) -> DataFacts:
+    """What is said of the data; the checksum is that of the .bed file."""
+    large = study.path.stat().st_size > CHECKSUM_MOST
+    notes = [*study.notes, *(["no checksum: the file is large"] if large else [])]
+    name = without_folders(input_name(study.path))
+    return GenotypeFacts(name, *study.source.shape, "" if large else checksum(study.path), notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """The first two components beside the places where the samples come from.
+
+    Attributes
+    ----------
+    alignment : Procrustes
+        How scores were moved onto places in a plane where a degree is as long in both directions.
+    rows : ndarray of bool
+        Samples with a place.
+    places, found : ndarray of shape (m, 2)
+        Longitude and latitude of these, true and found from the genotypes.
+    """
+
+    alignment: Any
+    rows: NDArray[np.bool_]
+    places: NDArray[np.float64]
+    found: NDArray[np.float64]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """How well they agree."""
+        named = {name: getattr(self.alignment, name) for name in ("correlation", "p_value", "r_squared")}
+        return {**named, "samples": int(self.rows.sum())}
+
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        fit = self.alignment
+        return (
+            f"Procrustes correlation of PC1 and PC2 with the map: {fit.correlation:.4f} "
+            f"(p = {fit.p_value:.2g} by {PERMUTATIONS} permutations, {self.rows.sum():,} samples)"
+        )
+
+
+def _align_with_map(scores: NDArray[Any], places: NDArray[np.float64] | None, seed: int) -> Map | None:
+    """Move the first two components onto the map; None where there are no places or one component."""
+    if places is None or scores.shape[1] < 2:
+        return None
+    rows = np.asarray(np.isfinite(places).all(axis=1))
+    if rows.sum() < 3 or not np.ptp(places[rows], axis=0).any():
+        return None
+    longitude, latitude = places[rows].T
+    Z = scores[rows, :2]
+    fit = procrustes(Z, map_plane(latitude, longitude), n_permutations=PERMUTATIONS, random_state=seed)
+    width = math.cos(math.radians(float(latitude.mean())))
+    return Map(fit, rows, places[rows], fit.apply(Z) / [width, 1.0])
+
+
+def _eigenvalue_columns(model: GenotypePCA) -> dict[str, Any]:
+    """A row for each component; NaN where nothing is left to compare an eigenvalue with."""
+    k, table = len(model.eigenvalues_), model.tracy_widom_
+    pad = [np.nan] * max(0, k - len(table.statistics))
+    return {
+        "component": [f"PC{j + 1}" for j in range(k)],
+        "eigenvalue": np.asarray(model.eigenvalues_),
+        "share": np.asarray(model.explained_variance_ratio_),
+        "residual": np.asarray(model.certificate_.residuals),
+        "tracy_widom": np.array([*table.statistics[:k], *pad]),
+        "p_value": np.array([*table.p_values[:k], *pad]),
+    }
+
+
+def _effective_markers(model: GenotypePCA) -> tuple[int, float, float]:
+    """After how many components, the effective number of markers, and its standard error; NaN if nothing is tested."""
+    each = model.tracy_widom_.effective_n
+    if not len(each):  # two samples, or one SNP
+        return 0, math.nan, math.nan
+    after = min(model.n_separated_, len(each) - 1)
+    return after, float(each[after]), float(each[after] * model.effective_markers_error_)
+
+
+def _significant(model: GenotypePCA) -> str:
+    k, count, tested = len(model.eigenvalues_), model.tracy_widom_.significant(), len(model.tracy_widom_.p_values)
+    if count == tested == k < min(model.n_samples_ - 1, len(model.components_.T)):
+        return f"all {k} that were computed, and perhaps more"
+    return f"{count} component{'s' * (count != 1)}" + (f", {k} of them computed" if count > k else "")

@@ -1,37 +1,38 @@
-"""``gramian info``: what is in a data file or a model file."""
+"""``gramian info``: what is in a data file, a model file or a PLINK fileset."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
 
 from gramian import persistence
 from gramian.cli.errors import data_errors, one_line
-from gramian.cli.genotype_info import show_genotypes
+from gramian.cli.genotype_reading import GenotypeFacts, genotype_errors
 from gramian.cli.options import command, option
-from gramian.cli.output import Columns, plain, screen_table
+from gramian.cli.output import Columns, Results, Table, json_option, print_json, print_screen
 from gramian.cli.reading import FILE, Reading, input_name, new_reading_options, read
 from gramian.cli.running import Run, running_options
+from gramian.compute.memory import gibibytes
+from gramian.display.report import DataFacts
+from gramian.genetics.filters import few, genome_order
 from gramian.sources import Source, open_source
 from gramian.sources.columns import TABULAR, kind_of, levels_of
 from gramian.sources.extras import load_pyarrow
 from gramian.sources.kinds import suffix_of
+from gramian.sources.plink import Genotypes, open_bed
 from gramian.sources.records import Records, open_records
 
-__all__ = ["info"]
-
-MODEL = ".gramian"
+MOST = 30  # columns, chromosomes and contigs that are shown
+MANY = 0.05  # share of missing calls above which SNPs and samples are often left out
+SEXES = {"male": 1, "female": 2, "unknown": 0}
 
 
 @command("info", "gramian info flowers.csv", "gramian info flowers/model.gramian --json")
 @click.argument("file", type=FILE)
-@option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object and nothing else.")
+@json_option
 @option("--all", "every", is_flag=True, section="Output", help="Show every column, however many there are.")
 @new_reading_options
 @running_options
@@ -41,55 +42,58 @@ def info(context: click.Context, /, file: Path, as_json: bool, every: bool, read
 
     Exit code: 0 done, 2 wrong use, 3 unusable data.
     """
-    if file.suffix == MODEL:
-        _show_model(file, as_json)
+    name = input_name(file)
+    if file.suffix == ".gramian":
+        _describe_model(file, as_json)
         return
     if file.suffix == ".bed":
-        show_genotypes(file, as_json, every, run)
-        return
-    name = input_name(file)
-    if str(file) != "-" and suffix_of(file) in TABULAR:
-        with run.step(f"Reading {name}"), data_errors(name):
-            rows, columns, notes = _described(file, reading)
+        with run.step(f"Counting {name}"), genotype_errors(name):
+            results = _describe_genotypes(file, every)
     else:
-        rows, columns, notes = _numbers(file, reading, run)
+        if str(file) != "-" and suffix_of(file) in TABULAR:
+            with run.step(f"Reading {name}"), data_errors(name):
+                rows, columns, notes = _describe_table(file, reading)
+        else:
+            rows, columns, notes = _describe_numbers(file, reading, run)
+        count = len(columns["column"])
+        table = Table(columns, title="", most=count if every else MOST)
+        results = Results(
+            command="info",
+            data=DataFacts(name, rows, count, "", [one_line(note) for note in notes]),
+            tables=[table],
+            facts={"file": name, "rows": rows, "columns": table.records(), "notes": notes},
+        )
     if as_json:
-        each = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        click.echo(json.dumps(plain({"command": "info", "file": name, "rows": rows, "columns": each, "notes": notes})))
-        return
-    console = Console()
-    count = len(columns["column"])
-    console.print(f"[bold]{escape(name)}[/]: {rows:,} rows, {count:,} columns", highlight=False)
-    for note in notes:
-        console.print(f"  {escape(one_line(note))}", highlight=False, soft_wrap=True)
-    console.print(screen_table("", columns, most=count if every else 30))
+        print_json(results)
+    else:
+        print_screen(results)
 
 
-def _show_model(file: Path, as_json: bool) -> None:
+def _describe_model(file: Path, as_json: bool) -> None:
     with data_errors(input_name(file)):
         found = persistence.inspect(file)
     if not as_json:
         click.echo("\n".join(one_line(line) if i == 0 else line for i, line in enumerate(repr(found).splitlines())))
         return
     fields = ("kind", "gramian", "format", "parameters", "attributes", "metadata", "bytes", "sha256")
-    content = {name: getattr(found, name) for name in fields}
-    click.echo(json.dumps(plain({"command": "info", "file": input_name(file), **content}), allow_nan=False))
+    facts = {"file": input_name(file), **{name: getattr(found, name) for name in fields}}
+    print_json(Results(command="info", facts=facts))
 
 
-def _described(file: Path, reading: Reading) -> tuple[int, Columns, list[str]]:
+def _describe_table(file: Path, reading: Reading) -> tuple[int, Columns, list[str]]:
     """Rows, columns with their types, and what was detected, of a table whose columns may be of any kind."""
     written = {"delimiter": reading.delimiter, "decimal": reading.decimal}
     options = {**written, "header": False if reading.no_header else None}
     records = open_records(file, suffix_of(file), **options)
     each = range(len(records.names))
     records.prepare(list(each))
-    facts = [_column(records, j) for j in each]
+    facts = [_describe_column(records, j) for j in each]
     heads = ("column", "type", "missing", "different", "smallest", "largest")
     columns = dict(zip(heads, map(list, zip(*facts, strict=True)), strict=True))
     return len(records.column(0)), columns, list(records.notes)
 
 
-def _column(records: Records, j: int) -> tuple[Any, ...]:
+def _describe_column(records: Records, j: int) -> tuple[Any, ...]:
     pa = load_pyarrow()
     values, kind = records.column(j), kind_of(pa, records.type(j))
     head = (records.names[j], kind)
@@ -103,7 +107,7 @@ def _column(records: Records, j: int) -> tuple[Any, ...]:
     return (*head, int(np.isnan(x).sum()), len(seen), *ends)
 
 
-def _numbers(file: Path, reading: Reading, run: Run) -> tuple[int, Columns, list[str]]:
+def _describe_numbers(file: Path, reading: Reading, run: Run) -> tuple[int, Columns, list[str]]:
     """The same of an array, or of standard input."""
     notes: list[str] = []
     if str(file) != "-":
@@ -113,13 +117,13 @@ def _numbers(file: Path, reading: Reading, run: Run) -> tuple[int, Columns, list
         table = read(file, reading.with_(categorical="drop", missing="keep"), run)
         source, notes = table.source, list(table.notes)
     with run.step("Counting"), data_errors(input_name(file)):
-        missing, low, high = _ranges(source)
+        missing, low, high = _count_missing(source)
     names = source.feature_names or [f"x{j + 1}" for j in range(source.shape[1])]
     columns = {"column": list(names), "type": ["number"] * len(names), "missing": missing, "smallest": low}
     return source.shape[0], {**columns, "largest": high}, [f"numbers of type {source.dtype}", *notes]
 
 
-def _ranges(source: Source) -> tuple[Any, Any, Any]:
+def _count_missing(source: Source) -> tuple[Any, Any, Any]:
     """Missing cells, and the smallest and largest value of every column: one pass."""
     p = source.shape[1]
     missing, low, high = np.zeros(p, dtype=int), np.full(p, np.inf), np.full(p, -np.inf)
@@ -130,3 +134,68 @@ def _ranges(source: Source) -> tuple[Any, Any, Any]:
         low = np.minimum(low, np.min(np.where(absent, np.inf, X), axis=0, initial=np.inf))
         high = np.maximum(high, np.max(np.where(absent, -np.inf, X), axis=0, initial=-np.inf))
     return missing, low, high
+
+
+def _describe_genotypes(file: Path, every: bool) -> Results:
+    """Counts, shares of missing calls and a row for each chromosome, in one pass over a fileset."""
+    source = open_bed(file)
+    (n, p), size, name = source.shape, file.stat().st_size, input_name(file)
+    counts = source.counts()
+    by_snp, by_sample = counts.by_snp[:, 3] / n, counts.by_sample[:, 3] / p
+    silent = [source.samples.names[i] for i in np.flatnonzero(by_sample == 1)]
+    two, one, none, _ = counts.by_snp.T
+    sexes = {name: int(np.sum(source.samples.sex == code)) for name, code in SEXES.items()}
+    missing = {"mean": by_snp.mean(), "highest_snp": by_snp.max(), "highest_sample": by_sample.max()}
+    snps = {
+        "above_5_percent": int(np.sum(by_snp > MANY)),
+        "without_calls": int(np.sum(by_snp == 1)),
+        "of_one_allele": int(np.sum((one == 0) & ((two == 0) != (none == 0)))),
+    }
+    samples = {"above_5_percent": int(np.sum(by_sample > MANY)), "without_calls": len(silent)}
+    notes = [one_line(note) for note in source.notes]
+    if silent:
+        notes.append(one_line(f"Samples without a call, which pca refuses: {few(silent)}. Leave them out with --mind."))
+    lines = [
+        f"{gibibytes(size)} at two bits a genotype",
+        f"Samples: {', '.join(f'{count:,} {sex}' for sex, count in sexes.items())} (sex)",
+        f"Missing calls: {missing['mean']:.3%}; of a SNP at most {missing['highest_snp']:.2%}, "
+        f"of a sample at most {missing['highest_sample']:.2%}",
+        f"More than {MANY:.0%} missing: {snps['above_5_percent']:,} of {p:,} SNPs (--geno {MANY:g}) and "
+        f"{samples['above_5_percent']:,} of {n:,} samples (--mind {MANY:g})",
+        f"Left out of any PCA: {snps['without_calls']:,} SNPs without a call, {snps['of_one_allele']:,} of one "
+        "allele alone; X, Y, MT and unplaced SNPs unless --chr or --all-chromosomes says otherwise",
+        *notes,
+    ]
+    chromosomes = Table(_count_chromosomes(source, by_snp))
+    share = [f"{value:.3%}" for value in chromosomes.columns["missing"]]
+    most = len(share) if every else MOST
+    return Results(
+        command="info",
+        data=GenotypeFacts(name, n, p, "", lines),
+        tables=[Table({**chromosomes.columns, "missing": share}, title="", most=most)],
+        facts={
+            "file": name,
+            "samples": n,
+            "snps": p,
+            "bytes": size,
+            "sexes": sexes,
+            "missing": missing,
+            "counts": {"snps": snps, "samples": samples},
+            "chromosomes": chromosomes.records(),
+            "notes": notes,
+        },
+    )
+
+
+def _count_chromosomes(source: Genotypes, missing: Any) -> Columns:
+    """A row for each chromosome in the order of the genome."""
+    order = genome_order(source.snps.chromosome)
+    number = {name: i for i, name in enumerate(order)}
+    code = np.array([number[name] for name in source.snps.chromosome], dtype=np.intp)
+    held = np.bincount(code, minlength=len(order))
+    first, last = np.full(len(order), np.iinfo(np.int64).max), np.zeros(len(order), dtype=np.int64)
+    np.minimum.at(first, code, source.snps.position)
+    np.maximum.at(last, code, source.snps.position)
+    found: dict[str, Any] = {"chromosome": ["unplaced" if name == "0" else name for name in order], "SNPs": held}
+    share = np.bincount(code, missing, len(order)) / held
+    return {**found, "first position": first, "last position": last, "missing": share}

@@ -9,23 +9,21 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.cli.errors import data_errors
 from gramian.cli.kernels import KernelOptions, kernel_options
 from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
-    Columns,
     Output,
     Results,
-    facts_of,
-    listed,
-    numbered,
+    Table,
+    as_texts,
+    describe_data,
+    describe_rows,
+    number_columns,
     output_options,
     publish,
     row_keys,
-    screen_table,
-    told_of,
 )
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options, rows_of
 from gramian.cli.running import LOG, Run, device_option, running_options
@@ -33,9 +31,6 @@ from gramian.display import KernelFieldDisplay, ScoreDisplay
 from gramian.display.base import name_axes
 from gramian.display.report import kernel_pca_report
 from gramian.kernel_pca.estimator import KernelPCA
-from gramian.sources.tables import Table
-
-__all__ = ["kernel_pca"]
 
 TABLES = ("scores", "eigenvalues")
 PICTURES = ("scores", "field")
@@ -67,7 +62,7 @@ PICTURES = ("scores", "field")
 )
 @option("--landmarks", type=click.IntRange(min=1), metavar="NUMBER", help="How many landmarks for nystrom.")
 @reading_options(missing="refuse")
-@output_options
+@output_options()
 @running_options
 @device_option
 @click.pass_context
@@ -95,64 +90,50 @@ def kernel_pca(
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
     with run.step(f"Fitting {components} components"), data_errors(input_name(file)):
-        known = kernel.resolved(table.source)[0]
-        LOG.info("kernel: %s", known)
-        settings: dict[str, Any] = {
-            "eigen_solver": solver,
-            "tol": tol,
-            "n_landmarks": landmarks,
-            "random_state": run.seed,
-            "device": device,
-        }
-        model = KernelPCA(components, kernel=known, **settings)
-        scores = model.fit_transform(table.source)
+        found = kernel.resolved(table.source)[0]
+        LOG.info("kernel: %s", found)
+        model = KernelPCA(
+            components,
+            kernel=found,
+            eigen_solver=solver,
+            tol=tol,
+            n_landmarks=landmarks,
+            random_state=run.seed,
+            device=device,
+        )
+        scores = np.asarray(model.fit_transform(table.source))
         portable(model)
-    publish(context, run, output, facts_of(table, file), _results(table, model, np.asarray(scores), reading.label))
 
+    labels, names = as_texts(table.label), as_texts(table.ids)
 
-def _results(table: Table, model: KernelPCA, scores: NDArray[Any], label: str | None) -> Results:
-    page = partial(
-        kernel_pca_report,
-        model,
-        scores,
-        **told_of(table, label),
-    )
-    return Results(
-        "kernel-pca",
-        table.names,
-        model,
-        {"": model.certificate_},
-        {
-            "scores": {**row_keys(table), **numbered("PC", scores)},
-            "eigenvalues": _eigenvalues(model),
-        },
-        _pictures(table, model, scores),
-        page,
-        {"kernel": repr(model.kernel_), "n_components": scores.shape[1], "eigenvalues": model.eigenvalues_},
-        [screen_table(f"Components of {model.kernel_!r}", _eigenvalues(model))],
-    )
+    def draw_field() -> Any:
+        """The first component over the plane."""
+        drawn = KernelFieldDisplay.from_estimator(model, rows_of(table.source), labels=labels)
+        name_axes(drawn.ax_, *table.names)
+        return drawn
 
-
-def _eigenvalues(model: KernelPCA) -> Columns:
-    certificate = model.certificate_
-    return {
-        "component": [f"PC{j + 1}" for j in range(len(model.eigenvalues_))],
-        "eigenvalue": model.eigenvalues_,
-        "residual": certificate.residuals,
-    }
-
-
-def _pictures(table: Table, model: KernelPCA, scores: NDArray[Any]) -> dict[str, Callable[[], Any]]:
-    """The scores; and the first component over the plane, where the data have two columns."""
-    drawn: dict[str, Callable[[], Any]] = {
-        "scores": partial(ScoreDisplay.from_predictions, scores, labels=listed(table.label), names=listed(table.ids))
+    pictures: dict[str, Callable[[], Any]] = {
+        "scores": partial(ScoreDisplay.from_predictions, scores, labels=labels, names=names)
     }
     if table.source.shape[1] == 2:
-        drawn["field"] = partial(_field, table, model)
-    return drawn
-
-
-def _field(table: Table, model: KernelPCA) -> Any:
-    drawn = KernelFieldDisplay.from_estimator(model, rows_of(table.source), labels=listed(table.label))
-    name_axes(drawn.ax_, *table.names)
-    return drawn
+        pictures["field"] = draw_field
+    eigenvalues = {
+        "component": [f"PC{j + 1}" for j in range(len(model.eigenvalues_))],
+        "eigenvalue": model.eigenvalues_,
+        "residual": model.certificate_.residuals,
+    }
+    results = Results(
+        command="kernel-pca",
+        data=describe_data(table, file),
+        columns=table.names,
+        model=model,
+        certificates={"": model.certificate_},
+        tables=[
+            Table({**row_keys(table), **number_columns("PC", scores)}, "scores"),
+            Table(eigenvalues, "eigenvalues", f"Components of {model.kernel_!r}"),
+        ],
+        pictures=pictures,
+        report=partial(kernel_pca_report, model, scores, **describe_rows(table, reading.label)),
+        facts={"kernel": repr(model.kernel_), "n_components": scores.shape[1], "eigenvalues": model.eigenvalues_},
+    )
+    publish(context, run, output, results)

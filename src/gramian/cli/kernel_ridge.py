@@ -8,37 +8,27 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.cli.errors import data_errors
 from gramian.cli.kernels import KernelOptions, kernel_options
 from gramian.cli.options import NumbersType, command, option, portable
-from gramian.cli.output import (
-    PICTURES,
-    Columns,
-    Output,
-    Results,
-    bounded_predictions,
-    facts_of,
-    numeric_target,
-    output_options,
-    path_table,
-    pictures,
-    prediction_table,
-    publish,
-    quality,
-    screen_table,
-    told_of,
-)
+from gramian.cli.output import Output, Results, Table, describe_data, describe_rows, output_options, publish
 from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
+from gramian.cli.ridge import (
+    PICTURES,
+    Array,
+    measure_fit,
+    numeric_target,
+    path_tables,
+    penalty,
+    prediction_columns,
+    regression_pictures,
+)
 from gramian.cli.running import LOG, Run, convergence, device_option, running_options
 from gramian.display.report import regression_report
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernels import Kernel
 from gramian.linear.path import CRITERIA
-from gramian.sources.tables import Table
-
-__all__ = ["kernel_ridge"]
 
 TABLES = ("predictions", "path", "choice")
 
@@ -70,7 +60,7 @@ TABLES = ("predictions", "path", "choice")
 @option("--centres", type=click.IntRange(min=1), metavar="NUMBER", help="How many centres for inducing.")
 @option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="NUMBER", help="Residual to reach.")
 @reading_options(target="Column to be predicted.", missing="refuse")
-@output_options
+@output_options()
 @running_options
 @device_option
 @click.pass_context
@@ -99,17 +89,47 @@ def kernel_ridge(
     table = read(file, reading, run)
     with run.step("Fitting") as report, data_errors(input_name(file)):
         y = numeric_target(table, str(reading.target))
-        model = _model(alpha, kernel.resolved(table.source), run.seed, **options)
+        model = _make_model(alpha, kernel.resolved(table.source), run.seed, **options)
         model.set_params(verbose=convergence(report, options["tol"] or 1e-6)).fit(table.source, y)
         model.set_params(verbose=False)
-        fitted, bound = bounded_predictions(model, table.source)
+        fitted, bound = predict_with_bound(model, table.source)
         portable(model)
-    LOG.info("kernel: %s, λ = %.6g", model.kernel_, _penalty(model))
-    results = _results(table, model, fitted, bound, reading)
-    publish(context, run, output, facts_of(table, file), results)
+    target, alpha_, largest = str(reading.target), penalty(model), float(np.max(bound))
+    LOG.info("kernel: %s, λ = %.6g", model.kernel_, alpha_)
+    numbers = {"λ": alpha_, **measure_fit(y, fitted), "largest bound on a prediction's error": largest}
+    choice = []
+    if isinstance(model, KernelRidgeCV):  # every kernel and λ that was tried, with its score
+        kernels = np.repeat([repr(kernel) for kernel in model.kernels_], np.shape(model.scores_)[-1])
+        scores = {"kernel": kernels, "alpha": np.ravel(model.alphas_), "score": np.ravel(model.scores_)}
+        choice = [Table(scores, "choice")]
+    told = {"target_names": [target], "measures": {"bound on the error": bound}, **describe_rows(table, reading.label)}
+    results = Results(
+        command="kernel-ridge",
+        data=describe_data(table, file),
+        columns=table.names,
+        model=model,
+        certificates={"": model.certificate_},
+        tables=[
+            Table({"": list(numbers), "value": list(numbers.values())}, title=f"{target} by {model.kernel_!r}"),
+            Table({**prediction_columns(table, y, fitted), "bound": bound}, "predictions"),
+            *path_tables(model),
+            *choice,
+        ],
+        pictures=regression_pictures(model, table, y, fitted, target),
+        report=partial(regression_report, model, y, fitted, **told),
+        facts={
+            "target": target,
+            "kernel": repr(model.kernel_),
+            "alpha": alpha_,
+            "noise_variance": model.noise_variance_,
+            **measure_fit(y, fitted),
+            "largest_bound": largest,
+        },
+    )
+    publish(context, run, output, results)
 
 
-def _model(
+def _make_model(
     alpha: tuple[float | str, ...],
     kernels: list[Kernel],
     seed: int,
@@ -136,59 +156,10 @@ def _model(
     return KernelRidgeCV(values, kernel=kernels if len(kernels) > 1 else kernels[0], criterion=criterion, **shared)
 
 
-def _penalty(model: Any) -> float:
-    return float(getattr(model, "alpha_", getattr(model, "alpha", np.nan)))
-
-
-def _results(table: Table, model: Any, fitted: NDArray[Any], bound: NDArray[Any], reading: Reading) -> Results:
-    target = str(reading.target)
-    y = np.asarray(table.target, dtype=np.float64)
-    page = partial(
-        regression_report,
-        model,
-        y,
-        fitted,
-        target_names=[target],
-        measures={"bound on the error": bound},
-        **told_of(table, reading.label),
-    )
-    path, choice = getattr(model, "path_", None), _choice(model)
-    return Results(
-        "kernel-ridge",
-        table.names,
-        model,
-        {"": model.certificate_},
-        {
-            "predictions": {**prediction_table(table, y, fitted), "bound": bound},
-            **({} if path is None else {"path": path_table(path)}),
-            **({} if choice is None else {"choice": choice}),
-        },
-        pictures(model, table, y, fitted, target),
-        page,
-        {
-            "target": target,
-            "kernel": repr(model.kernel_),
-            "alpha": _penalty(model),
-            "noise_variance": model.noise_variance_,
-            **quality(y, fitted),
-            "largest_bound": float(np.max(bound)),
-        },
-        [screen_table(f"{target} by {model.kernel_!r}", _numbers(model, y, fitted, bound))],
-    )
-
-
-def _numbers(model: Any, y: NDArray[Any], fitted: NDArray[Any], bound: NDArray[Any]) -> Columns:
-    found = {"λ": _penalty(model), **quality(y, fitted), "largest bound on a prediction's error": float(np.max(bound))}
-    return {"": list(found), "value": list(found.values())}
-
-
-def _choice(model: Any) -> Columns | None:
-    """Every kernel and λ that was tried, with its score; None where nothing was chosen."""
-    if not isinstance(model, KernelRidgeCV):
-        return None
-    each = np.shape(model.scores_)[-1]
-    return {
-        "kernel": np.repeat([repr(kernel) for kernel in model.kernels_], each),
-        "alpha": np.ravel(model.alphas_),
-        "score": np.ravel(model.scores_),
-    }
+def predict_with_bound(model: Any, X: Any) -> tuple[Array, Array]:
+    """Predictions of a kernel regression and the bound on the error of each; NaN where there is none."""
+    if model.certificate_.error_bounds is None:
+        found = np.asarray(model.predict(X))
+        return found, np.full(found.shape, np.nan)
+    found, bound = model.predict(X, return_bound=True)
+    return np.asarray(found), np.asarray(bound)

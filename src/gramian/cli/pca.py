@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
@@ -10,23 +11,20 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.cli.errors import data_errors
 from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
-    Beside,
-    Columns,
     Output,
     Results,
-    facts_of,
-    listed,
-    numbered,
+    Table,
+    as_texts,
+    describe_data,
+    describe_rows,
+    number_columns,
     output_options,
     publish,
     row_keys,
-    told_of,
-    variance_table,
 )
 from gramian.cli.reading import FILE, Reading, in_memory, input_name, read, reading_options, watched
 from gramian.cli.running import Run, device_option, running_options
@@ -36,12 +34,10 @@ from gramian.pca.advice import rank_advice
 from gramian.pca.estimator import PCA, RULES, SOLVERS
 from gramian.results import SpectralCertificate
 from gramian.sources import Source
-from gramian.sources.tables import Table
-
-__all__ = ["pca"]
 
 TABLES = ("scores", "loadings", "variances")
 PICTURES = ("scree", "scores", "loadings")
+SHOWN = {"component": "", "variance": ".6g", "share": ".2%", "running_sum": ".2%", "residual": ".1e"}
 ADVISED = 2_000_000  # cells of a table up to which every rule for the number of components is asked
 
 
@@ -85,7 +81,7 @@ def number_or_rule(text: str) -> int | float | str:
 )
 @option("--solver", "svd_solver", type=click.Choice(SOLVERS), default="auto", show_default=True)
 @reading_options()
-@output_options
+@output_options()
 @running_options
 @device_option
 @click.pass_context
@@ -109,86 +105,70 @@ def pca(
     """
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
-    name, source = input_name(file), table.source
-    count = _components(components, source.shape)
+    source, most = table.source, min(table.source.shape)
+    if isinstance(components, int) and components > most:
+        n, p = source.shape
+        raise click.UsageError(f"-k {components} is more than the {most} components of {n} × {p} data")
+    count = min(5, most) if components is None else components
+    doing = f"Fitting {count} components" if isinstance(count, int) else f"Choosing components by {count}"
     model = PCA(n_components=count, random_state=run.seed, device=device, **options)
-    with run.step(_doing(model.n_components)) as report, data_errors(name):
+    with run.step(doing) as report, data_errors(input_name(file)):
         source = in_memory(source) if components == "parallel" else source
         scores = np.asarray(model.fit_transform(watched(source, report)))
         portable(model)
         if model.n_components_ == 0:
             raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")
-    facts = facts_of(table, file)
-    publish(context, run, output, facts, _results(run, table, source, model, scores, reading.label))
+    # the rules for the number of components are asked while tables and pictures are written: the report shows them
+    advice = ThreadPoolExecutor(1).submit(_advise, source, model, run.seed) if output.has_report else None
 
+    def report_page(**given: Any) -> Any:
+        return pca_report(
+            model,
+            scores,
+            advice=None if advice is None else advice.result(),
+            measures=_measure_rows(source, model, scores),
+            feature_names=table.names,
+            **describe_rows(table, reading.label),
+            **given,
+        )
 
-def _components(asked: int | float | str | None, shape: tuple[int, int]) -> int | float | str:
-    most = min(shape)
-    if isinstance(asked, int) and asked > most:
-        raise click.UsageError(f"-k {asked} is more than the {most} components of {shape[0]} × {shape[1]} data")
-    return min(5, most) if asked is None else asked
-
-
-def _doing(components: int | float | str | None) -> str:
-    return f"Fitting {components} components" if isinstance(components, int) else f"Choosing components by {components}"
-
-
-def _results(run: Run, table: Table, source: Source, model: PCA, scores: NDArray[Any], label: str | None) -> Results:
-    advice = Beside(partial(_advice, source, model, run.seed))
-    page = partial(
-        _page,
-        advice,
-        source,
-        model,
-        scores,
-        feature_names=table.names,
-        **told_of(table, label),
-    )
-    return Results(
-        "pca",
-        table.names,
-        model,
-        {"": model.certificate_},
-        {
-            "scores": {**row_keys(table), **numbered("PC", scores)},
-            "loadings": {"column": table.names, **numbered("PC", model.components_.T)},
-            "variances": _variances(model),
-        },
-        {
-            "scree": partial(ScreeDisplay.from_estimator, model),
-            "scores": partial(
-                ScoreDisplay.from_predictions, scores, model=model, labels=listed(table.label), names=listed(table.ids)
-            ),
-            "loadings": partial(LoadingsDisplay.from_estimator, model, names=table.names),
-        },
-        page,
-        {"n_components": model.n_components_, "variances": _variances(model)},
-        [variance_table(model, "Components")],
-        advice,
-    )
-
-
-def _page(advice: Beside, source: Source, model: PCA, scores: NDArray[Any], **given: Any) -> Any:
-    measures = _measures(source, model, scores)  # a pass over the data, which only the report needs
-    return pca_report(model, scores, advice=advice.result(), measures=measures, **given)
-
-
-def _variances(model: PCA) -> Columns:
-    certificate, shares = model.certificate_, np.asarray(model.explained_variance_ratio_)
-    columns: dict[str, Any] = {
+    labels, shares = as_texts(table.label), np.asarray(model.explained_variance_ratio_)
+    variances: dict[str, Any] = {
         "component": [f"PC{j + 1}" for j in range(len(shares))],
         "variance": model.explained_variance_,
         "share": shares,
         "running_sum": list(accumulate(shares.tolist())),
         "singular_value": model.singular_values_,
     }
-    if isinstance(certificate, SpectralCertificate):  # an optimum has one gradient, not a residual for each
-        columns |= {"residual": certificate.residuals, "variance_bound": certificate.eigenvalue_bounds}
-    return columns
+    if isinstance(model.certificate_, SpectralCertificate):  # an optimum has one gradient, not a residual for each
+        variances["residual"] = model.certificate_.residuals
+        variances["variance_bound"] = model.certificate_.eigenvalue_bounds
+    results = Results(
+        command="pca",
+        data=describe_data(table, file),
+        columns=table.names,
+        model=model,
+        certificates={"": model.certificate_},
+        tables=[
+            Table({**row_keys(table), **number_columns("PC", scores)}, "scores"),
+            Table({"column": table.names, **number_columns("PC", model.components_.T)}, "loadings"),
+            Table(variances, "variances", "Components", SHOWN, most=10),
+        ],
+        pictures={
+            "scree": partial(ScreeDisplay.from_estimator, model),
+            "scores": partial(
+                ScoreDisplay.from_predictions, scores, model=model, labels=labels, names=as_texts(table.ids)
+            ),
+            "loadings": partial(LoadingsDisplay.from_estimator, model, names=table.names),
+        },
+        report=report_page,
+        facts={"n_components": model.n_components_, "variances": variances},
+    )
+    publish(context, run, output, results)
 
 
-def _measures(source: Source, model: PCA, scores: NDArray[Any]) -> dict[str, Any] | None:
-    """T² and Q of every row, where no cell is missing and every component has variance."""
+def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | None:
+    """T² and Q of every row, where no cell is missing and every component has variance: a pass over the data."""
     if not isinstance(model.certificate_, SpectralCertificate) or model.rank_ < model.n_components_:
         return None
     plain = scores if not model.whiten else scores * np.sqrt(model.explained_variance_)
@@ -196,10 +176,9 @@ def _measures(source: Source, model: PCA, scores: NDArray[Any]) -> dict[str, Any
     return {"T²": t2, "Q": np.asarray(model.reconstruction_error(source))}
 
 
-def _advice(source: Source, model: PCA, seed: int) -> Any:
+def _advise(source: Source, model: PCA, seed: int) -> Any:
     """What every rule says, of complete tables of moderate size."""
-    if source.shape[0] * source.shape[1] > ADVISED or not isinstance(model.certificate_, SpectralCertificate):
-        return None
-    with suppress(ValueError):
-        return rank_advice(source, scale=model.scale, random_state=seed)
+    if source.shape[0] * source.shape[1] <= ADVISED and isinstance(model.certificate_, SpectralCertificate):
+        with suppress(ValueError):
+            return rank_advice(source, scale=model.scale, random_state=seed)
     return None

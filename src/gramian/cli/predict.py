@@ -11,13 +11,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from gramian.cli.errors import data_errors
+from gramian.cli.kernel_ridge import predict_with_bound
 from gramian.cli.options import command, option
 from gramian.cli.output import (
     Columns,
+    Results,
+    Table,
     TableOutput,
-    bounded_predictions,
-    hand_out,
-    numbered,
+    number_columns,
+    publish_table,
     row_keys,
     table_output_options,
 )
@@ -39,8 +41,6 @@ from gramian.mixture.estimator import GaussianMixture
 from gramian.ridge.estimator import Ridge, RidgeCV
 from gramian.sources import Source
 
-__all__ = ["predict"]
-
 
 @command(
     "predict",
@@ -57,7 +57,7 @@ __all__ = ["predict"]
     help="Of the intervals that hold a new observation.",
 )
 @new_reading_options
-@table_output_options
+@table_output_options()
 @running_options
 @click.pass_context
 def predict(
@@ -81,9 +81,9 @@ def predict(
     table = matching_table(file, fitted, reading, run)
     with run.step("Predicting"), data_errors(input_name(file)):
         columns = answer(fitted.model, table.source, level, run)
-    keys = row_keys(table)
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
-    hand_out(run, output, "predict", {**keys, **columns}, facts)
+    found = Table({**row_keys(table), **columns})
+    publish_table(run, output, Results(command="predict", facts=facts, tables=[found]))
 
 
 def _by_ridge(model: Any, source: Source, level: float, run: Run) -> Columns:
@@ -98,7 +98,7 @@ def _by_ridge(model: Any, source: Source, level: float, run: Run) -> Columns:
 
 
 def _by_kernel_ridge(model: Any, source: Source, level: float, run: Run) -> Columns:
-    values, bound = bounded_predictions(model, source)
+    values, bound = predict_with_bound(model, source)
     found = {"prediction": values, "bound": bound}
     try:
         spread = np.asarray(model.predict(source, return_std=True)[1])
@@ -117,7 +117,7 @@ def _by_classifier(model: Any, source: Source, level: float, run: Run) -> Column
 def _by_mixture(model: Any, source: Source, level: float, run: Run) -> Columns:
     R = np.asarray(model.predict_proba(source))
     found = {"component": np.argmax(R, axis=1) + 1, "uncertainty": 1.0 - np.max(R, axis=1)}
-    return {**found, **numbered("probability", R), "log_density": np.asarray(model.score_samples(source))}
+    return {**found, **number_columns("probability", R), "log_density": np.asarray(model.score_samples(source))}
 
 
 def _by_distribution(model: Any, source: Source, level: float, run: Run) -> Columns:
@@ -129,7 +129,7 @@ def _named(columns: Columns) -> Columns:
     found: dict[str, Any] = {}
     for name, values in columns.items():
         array = np.asarray(values)
-        found |= {name: array} if array.ndim == 1 else numbered(f"{name} ", array)
+        found |= {name: array} if array.ndim == 1 else number_columns(f"{name} ", array)
     return found
 
 

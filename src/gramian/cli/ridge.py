@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,31 +14,29 @@ from numpy.typing import NDArray
 from gramian.cli.errors import data_errors
 from gramian.cli.options import NumbersType, command, option, portable
 from gramian.cli.output import (
-    PICTURES,
     Columns,
     Output,
     Results,
-    facts_of,
-    numeric_target,
+    Table,
+    describe_data,
+    describe_rows,
     output_options,
-    path_table,
-    pictures,
-    prediction_table,
     publish,
-    quality,
-    screen_table,
-    told_of,
+    row_keys,
 )
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options, watched
+from gramian.cli.reading import FILE, Reading, input_name, read, reading_options, rows_of, watched
 from gramian.cli.running import LOG, Run, device_option, running_options
+from gramian.display import LeaveOneOutDisplay, PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
 from gramian.display.report import regression_report
+from gramian.kernel_ridge.estimator import KernelRidgeCV
 from gramian.linear.path import CRITERIA
 from gramian.ridge.estimator import Ridge, RidgeCV
-from gramian.sources.tables import Table
+from gramian.sources.tables import Table as InputTable
 
-__all__ = ["ridge"]
+Array = NDArray[np.float64]
 
 TABLES = ("coefficients", "predictions", "path")
+PICTURES = ("residuals", "path", "choice", "curve")
 
 
 @command(
@@ -64,7 +63,7 @@ TABLES = ("coefficients", "predictions", "path")
     help="For one λ.",
 )
 @reading_options(target="Column to be predicted.", missing="refuse")
-@output_options
+@output_options()
 @running_options
 @device_option
 @click.pass_context
@@ -87,20 +86,53 @@ def ridge(
 
     Exit code: 0 done, 2 wrong use, 3 unusable data, 4 tolerance not met (the results are there anyway).
     """
-    model = _model(alpha, criterion, not no_intercept, solver)
+    model = _make_model(alpha, criterion, not no_intercept, solver)
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
     with run.step("Fitting") as report, data_errors(input_name(file)):
-        source = watched(table.source, report)
-        model.set_params(device=device).fit(source, numeric_target(table, str(reading.target)))
-        fitted = np.asarray(model.predict(source))
+        source, y = watched(table.source, report), numeric_target(table, str(reading.target))
+        fitted = np.asarray(model.set_params(device=device).fit(source, y).predict(source))
         portable(model)
-    LOG.info("λ = %.6g, %.4g degrees of freedom", _penalty(model), float(np.max(model.dof_)))
-    target = str(reading.target)
-    publish(context, run, output, facts_of(table, file), _results(table, model, fitted, target, reading.label))
+    target, alpha_, names = str(reading.target), penalty(model), table.names
+    LOG.info("λ = %.6g, %.4g degrees of freedom", alpha_, float(np.max(model.dof_)))
+    coef, intercept = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
+    try:
+        errors = np.sqrt(np.diag(model.coef_covariance()))
+    except ValueError:  # they are not known
+        errors = np.full(len(coef), np.nan)
+    coefficients = {
+        "column": ["(intercept)", *names],
+        "coefficient": np.append(intercept, coef),
+        "standard_error": np.append(np.nan, errors),
+    }
+    told = {"feature_names": names, "target_names": [target], **describe_rows(table, reading.label)}
+    results = Results(
+        command="ridge",
+        data=describe_data(table, file),
+        columns=names,
+        model=model,
+        certificates={"": model.certificate_},
+        tables=[
+            Table(coefficients, "coefficients", f"Coefficients for {target}, λ = {alpha_:.4g}"),
+            Table(prediction_columns(table, y, fitted), "predictions"),
+            *path_tables(model),
+        ],
+        pictures=regression_pictures(model, table, y, fitted, target),
+        report=partial(regression_report, model, y, fitted, **told),
+        facts={
+            "target": target,
+            "alpha": alpha_,
+            "degrees_of_freedom": model.dof_,
+            "noise_variance": model.noise_variance_,
+            **measure_fit(y, fitted),
+            "intercept": model.intercept_,
+            "coefficients": dict(zip(names, coef.tolist(), strict=True)),
+        },
+    )
+    publish(context, run, output, results)
 
 
-def _model(alpha: tuple[float | str, ...], criterion: str, intercept: bool, solver: str) -> Ridge | RidgeCV:
+def _make_model(alpha: tuple[float | str, ...], criterion: str, intercept: bool, solver: str) -> Ridge | RidgeCV:
     if "auto" in alpha and len(alpha) > 1:
         raise click.UsageError("--alpha is auto, or numbers")
     if len(alpha) == 1 and alpha != ("auto",):
@@ -114,56 +146,63 @@ def _model(alpha: tuple[float | str, ...], criterion: str, intercept: bool, solv
     return RidgeCV(values, fit_intercept=intercept, criterion=criterion, gcv_mode=mode)
 
 
-def _penalty(model: Any) -> float:
+def numeric_target(table: InputTable, name: str) -> Array:
+    """Return the target as numbers; text is refused by name."""
+    values = np.asarray(table.target)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"the target {name!r} is text, as {str(values[0])[:40]!r}: name a column of numbers")
+    return values.astype(np.float64)
+
+
+def penalty(model: Any) -> float:
+    """The λ of the fit."""
     return float(getattr(model, "alpha_", getattr(model, "alpha", np.nan)))
 
 
-def _results(table: Table, model: Any, fitted: NDArray[Any], target: str, label: str | None) -> Results:
-    y = np.asarray(table.target, dtype=np.float64)
-    page = partial(
-        regression_report,
-        model,
-        y,
-        fitted,
-        feature_names=table.names,
-        target_names=[target],
-        **told_of(table, label),
-    )
+def prediction_columns(table: InputTable, y: Array, fitted: Array) -> Columns:
+    """Every row with its target, what was fitted, and the difference."""
+    return {**row_keys(table), "observed": y, "fitted": fitted, "residual": y - fitted}
+
+
+def measure_fit(y: Array, fitted: Array) -> dict[str, float]:
+    """Return the root mean squared error and R² on the rows of the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.cli.ridge import measure_fit
+    >>> measure_fit(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    {'rmse': 1.0, 'r2': 0.0}
+    """
+    rss, total = float(np.sum((y - fitted) ** 2)), float(np.sum((y - y.mean()) ** 2))
+    return {"rmse": float(np.sqrt(rss / len(y))), "r2": 1.0 - rss / total if total > 0 else float("nan")}
+
+
+def path_tables(model: Any) -> list[Table]:
+    """Every λ with its degrees of freedom and every criterion, where λ was chosen."""
     path = getattr(model, "path_", None)
-    return Results(
-        "ridge",
-        table.names,
-        model,
-        {"": model.certificate_},
-        {
-            "coefficients": _coefficients(table, model),
-            "predictions": prediction_table(table, y, fitted),
-            **({} if path is None else {"path": path_table(path)}),
-        },
-        pictures(model, table, y, fitted, target),
-        page,
-        {
-            "target": target,
-            "alpha": _penalty(model),
-            "degrees_of_freedom": model.dof_,
-            "noise_variance": model.noise_variance_,
-            **quality(y, fitted),
-            "intercept": model.intercept_,
-            "coefficients": dict(zip(table.names, np.ravel(model.coef_).tolist(), strict=True)),
-        },
-        [screen_table(f"Coefficients for {target}, λ = {_penalty(model):.4g}", _coefficients(table, model))],
-    )
+    if path is None:
+        return []
+    columns = {"alpha": path.alphas, "degrees_of_freedom": path.dof}
+    for name in ("loo", "gcv", "log_marginal_likelihood"):
+        values = getattr(path, name, None)
+        if values is not None:
+            columns[name] = np.asarray(values).reshape(len(path.alphas), -1)[:, 0]
+    return [Table(columns, "path")]
 
 
-def _coefficients(table: Table, model: Any) -> Columns:
-    """Names, coefficients and their standard errors, where these are known; the intercept first."""
-    coef = np.ravel(model.coef_)
-    try:
-        errors = np.sqrt(np.diag(model.coef_covariance()))
-    except ValueError:
-        errors = np.full(len(coef), np.nan)
-    return {
-        "column": ["(intercept)", *table.names],
-        "coefficient": np.append(float(np.ravel(model.intercept_)[0]), coef),
-        "standard_error": np.append(np.nan, errors),
-    }
+def regression_pictures(
+    model: Any, table: InputTable, y: Array, fitted: Array, target: str
+) -> dict[str, Callable[[], Any]]:
+    """What draws the residuals; the path over λ and the choice, where there was one; the curve over a single column."""
+    drawn: dict[str, Callable[[], Any]] = {"residuals": partial(ResidualsDisplay.from_predictions, y, fitted)}
+    if getattr(model, "path_", None) is not None:
+        drawn["path"] = partial(RidgePathDisplay.from_estimator, model, names=table.names)
+    if isinstance(model, KernelRidgeCV):
+        drawn["choice"] = partial(LeaveOneOutDisplay.from_estimator, model)
+    if table.source.shape[1] == 1:
+        names = (table.names[0], target)
+        drawn["curve"] = lambda: PredictionBandDisplay.from_estimator(
+            model, rows_of(table.source)[:, 0], y, names=names
+        )
+    return drawn

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,10 @@ import click
 
 from gramian.cli.errors import write_errors
 from gramian.cli.options import ParamType, command, option
-from gramian.cli.output import plain, refuse_existing
+from gramian.cli.output import Results, json_option, print_json, refuse_existing
 from gramian.cli.running import Run, running_options
 from gramian.genetics.countries import simulate_europe
 from gramian.genetics.simulation import Simulation
-
-__all__ = ["simulate"]
 
 ENDINGS = (".bed", ".bim", ".fam", ".tsv")
 LEAST_PEOPLE = 150  # every country needs somebody
@@ -59,7 +56,7 @@ class SizesType(ParamType):
 @option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, section="Output", help="The .bed."
 )
-@option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object and nothing else.")
+@json_option
 @option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
 @running_options
 @click.pass_context
@@ -69,6 +66,7 @@ def simulate(
     scene: str,
     people: int | None,
     sizes: tuple[int, ...] | None,
+    snps: int,
     out: Path,
     as_json: bool,
     force: bool,
@@ -89,28 +87,28 @@ def simulate(
         raise click.UsageError("--people is for europe and --sizes for populations")
     files = [out.with_suffix(ending).name for ending in ENDINGS]
     refuse_existing(out.parent, files, force)
-    settings = {name: value for name, value in description.items() if value is not None and name != "snps"}
+    settings = {name: value for name, value in description.items() if value is not None}
     with run.step(f"Simulating {out.name}"), write_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        draw = _europe if scene == "europe" else _populations
         try:
-            shape = draw(out, description["snps"], run.seed, people or 1400, sizes or (100, 100, 100), settings)
+            if scene == "europe":
+                shape = simulate_europe(
+                    out, seed=run.seed, people=people or 1400, overwrite=True, n_snps=snps, **settings
+                ).genotypes.shape
+            else:
+                shape = _simulate_populations(out, snps, run.seed, sizes or (100, 100, 100), settings)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if as_json:
-        content = {"command": "simulate", "scene": scene, "samples": shape[0], "snps": shape[1], "seed": run.seed}
-        click.echo(json.dumps(plain({**content, "out": click.format_filename(out), "files": files})))
+        facts = {"scene": scene, "samples": shape[0], "snps": shape[1], "seed": run.seed}
+        place = {"out": click.format_filename(out), "files": files}
+        print_json(Results(command="simulate", facts={**facts, **place}))
     else:
         click.echo(f"Simulated {shape[0]:,} people × {shape[1]:,} SNPs. Wrote {', '.join(files)} to {out.parent}")
 
 
-def _europe(out: Path, snps: int, seed: int, people: int, sizes: Any, settings: dict[str, Any]) -> tuple[int, int]:
-    study = simulate_europe(out, snps, seed, people=people, overwrite=True, **settings)
-    return study.genotypes.shape
-
-
-def _populations(
-    out: Path, snps: int, seed: int, people: Any, sizes: tuple[int, ...], settings: dict[str, Any]
+def _simulate_populations(
+    out: Path, snps: int, seed: int, sizes: tuple[int, ...], settings: dict[str, Any]
 ) -> tuple[int, int]:
     groups = [LETTERS[g] for g, size in enumerate(sizes) for _ in range(size)]
     names = [f"{LETTERS[g]}{i + 1}" for g, size in enumerate(sizes) for i in range(size)]

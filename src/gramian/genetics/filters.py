@@ -84,7 +84,7 @@ def sample_ids(given: str | os.PathLike[str] | Iterable[SampleId], argument: str
 
 
 def _samples_of_file(path: str | os.PathLike[str], argument: str) -> list[SampleId]:
-    rows = [(number, _fields(line)) for number, line in numbered_lines(path, argument)]
+    rows = [(number, split_fields(line)) for number, line in numbered_lines(path, argument)]
     header = rows.pop(0)[1][0] if rows and rows[0][1][0] in ("#FID", "#IID") else None
     if header == "#IID":
         return [fields[0] for _, fields in rows]
@@ -99,7 +99,7 @@ def _samples_of_file(path: str | os.PathLike[str], argument: str) -> list[Sample
     return [fields[0] if alone else (fields[0], fields[1]) for _, fields in rows]
 
 
-def _fields(line: str) -> list[str]:
+def split_fields(line: str) -> list[str]:
     """Fields between tabs, which may hold spaces, or between any white space where there is no tab."""
     return [field.strip() for field in line.strip("\r\n").split("\t")] if "\t" in line.strip() else line.split()
 

@@ -1,0 +1,390 @@
+"""Genotypes on their way to a command: opened, filtered, labelled, with everything that was left out counted."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+from click.shell_completion import CompletionItem
+
+from gramian.cli import is_prefix
+from gramian.cli.errors import data_errors, one_line
+from gramian.cli.options import ParamType, bundle, option
+from gramian.cli.reading import input_name
+from gramian.cli.running import LOG, Run
+from gramian.display.report import DataFacts
+from gramian.genetics.filters import Filtered, Filters, few, numbered_lines, split_fields
+from gramian.sources.plink import Genotypes, Samples, open_bed
+
+PREFIX = "pca"  # of the files whose names other programs know by their endings
+READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
+SCALINGS = ("plink", "patterson", "smartpca", "none")
+SHARE = click.FloatRange(0, 1)
+
+
+class BedFile(ParamType):
+    """A PLINK fileset, named by its .bed file or by what its three files have in common."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path of the .bed file."""
+        text = str(value)
+        if not Path(text).exists() and not is_prefix(text):
+            self.fail(f"there is no file {one_line(click.format_filename(text))!r}", param, ctx)
+        return Path(f"{text}.bed" if is_prefix(text) else text)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Complete names of files."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+BED = BedFile()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which samples and SNPs, under the names that PLINK has made familiar."""
+
+    maf: float | None = None
+    geno: float | None = None
+    mind: float | None = None
+    hwe: float | None = None
+    chromosomes: str | None = None
+    all_chromosomes: bool = False
+    ranges: str | None = None
+    exclude_ranges: str | None = None
+    extract: Path | None = None
+    exclude: Path | None = None
+    keep: Path | None = None
+    remove: Path | None = None
+
+    def filters(self) -> Filters:
+        """The filters that were asked for."""
+        if self.all_chromosomes and self.chromosomes is not None:
+            raise click.UsageError("--chr and --all-chromosomes contradict each other: leave out one of them")
+        return Filters(
+            maf=self.maf,
+            max_snp_missing=self.geno,
+            max_sample_missing=self.mind,
+            hwe=self.hwe,
+            chromosomes="all" if self.all_chromosomes else self.chromosomes or "1-22",
+            ranges=self.ranges,
+            exclude_ranges=self.exclude_ranges,
+            extract=self.extract,
+            exclude=self.exclude,
+            keep=self.keep,
+            remove=self.remove,
+        )
+
+
+_filter = partial(option, section="Filters")
+FILTERS = (
+    _filter("--maf", type=click.FloatRange(0, 0.5), metavar="SHARE", help="SNPs: least minor allele frequency."),
+    _filter("--geno", type=SHARE, metavar="SHARE", help="SNPs: most missing calls."),
+    _filter("--mind", type=SHARE, metavar="SHARE", help="Samples: most missing calls."),
+    _filter("--hwe", type=SHARE, metavar="P", help="SNPs: least exact p-value of the Hardy–Weinberg test."),
+    _filter("--chr", "chromosomes", metavar="LIST", help="Chromosomes, as 1-4,22,X [default: 1-22]."),
+    _filter("--all-chromosomes", is_flag=True, help="Keep sex chromosomes, MT and unplaced SNPs."),
+    _filter("--range", "ranges", metavar="LIST", help="Stretches to keep, as 6:25000000-35000000; or a file."),
+    _filter("--exclude-range", "exclude_ranges", metavar="LIST", help="Stretches to leave out."),
+    _filter("--extract", type=READABLE, help="File with the ids of the SNPs to keep, one a line."),
+    _filter("--exclude", type=READABLE, help="The same, of SNPs to leave out."),
+    _filter("--keep", type=READABLE, help="File with FID and IID, or IID, of the samples to keep."),
+    _filter("--remove", type=READABLE, help="The same, of samples to leave out."),
+)
+
+
+selection_options = bundle(Selection, "selection", FILTERS)
+
+IDS = ("iid", "id", "sample")
+LATITUDE, LONGITUDE = ("latitude", "lat"), ("longitude", "lon", "long", "lng")
+ABSENT = frozenset({"", "NA", "NaN", "nan", "."})
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What is known of the samples beside their genotypes, in their order.
+
+    Attributes
+    ----------
+    name : str
+        Of the column by which samples are grouped.
+    groups : ndarray of str or None
+        That column, "" where unknown.
+    columns : dict of str to ndarray
+        The others: numbers with NaN, or text with "".
+    places : ndarray of shape (n, 2) or None
+        Longitude and latitude in degrees, NaN where unknown.
+    notes : list of str
+        Samples without a row, and rows without a sample.
+    """
+
+    name: str = "population"
+    groups: npt.NDArray[np.object_] | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+    places: npt.NDArray[np.float64] | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def read_labels(path: Path, samples: Samples, column: str | None = None) -> Labels:
+    """Read columns of the samples from a table between tabs, or between white space where there are none.
+
+    Parameters
+    ----------
+    path : Path
+        A header with IID, and FID perhaps, then a row for each sample in any order. Without a header the first two
+        columns are FID and IID.
+    samples : Samples
+        Whose rows are wanted.
+    column : str, optional
+        By which samples are grouped; the first column of text that is no coordinate, by default.
+
+    Returns
+    -------
+    Labels
+        In the order of the samples.
+    """
+    rows = [(number, split_fields(line)) for number, line in numbered_lines(path, "labels")]
+    if not rows:
+        raise ValueError(f"{path}: the file is empty; a header with FID, IID and labels was expected.")
+    head = [name.lstrip("#") for name in rows[0][1]]
+    for number, row in rows:
+        if len(row) != len(head):
+            raise ValueError(f"{path}: line {number} has {len(row)} fields; {len(head)} were expected as in line 1.")
+    lower, notes = [name.lower() for name in head], []
+    iid = next((lower.index(name) for name in IDS if name in lower), None)
+    if iid is not None:
+        ids = ([lower.index("fid")] if "fid" in lower else []) + [iid]
+        del rows[0]
+    elif len(head) > 2 and rows[0][1][1] in set(samples.iid):
+        ids, head = [0, 1], ["FID", "IID", *(f"label{j or ''}" for j in range(len(head) - 2))]
+        taken = f"the first columns are taken for FID and IID, the others for {few(head[2:])}."
+        notes = [f"there is no header: {taken}"]
+    else:
+        raise ValueError(f"{path}: line 1: a header with IID, and FID perhaps, was expected; it is {few(head)}.")
+    twice = sorted({name for name in head if head.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path}: line 1: columns are named more than once: {few(twice)}.")
+    if len(head) == len(ids):
+        raise ValueError(f"{path}: there are no labels: columns after {' and '.join(head)} were expected.")
+    lines: dict[Any, int] = {}
+    for i, (number, row) in enumerate(rows):
+        key = tuple(row[j] for j in ids)
+        if key in lines:
+            raise ValueError(f"{path}: line {number}: {' '.join(key)} has a row already, line {rows[lines[key]][0]}.")
+        lines[key] = i
+    own = [(pair[1],) if len(ids) == 1 else pair for pair in zip(samples.fid, samples.iid, strict=True)]
+    order = [lines.get(key, -1) for key in own]  # −1 where a sample has no row
+    without = [" ".join(key) for key, line in zip(own, order, strict=True) if line < 0]
+    if len(without) == len(own):
+        raise ValueError(
+            f"{path}: none of its {len(lines)} rows is of a sample of the study; it names "
+            f"{few([' '.join(key) for key in lines])}, the study {few(without)}."
+        )
+    extra = len(lines) - len(set(order) - {-1})
+    notes += [f"{len(without)} of {len(own)} samples have no row: {few(without)}."] if without else []
+    notes += [f"{extra} rows are of nobody in the analysis."] if extra else []
+    found = {
+        name: _as_column(["" if line < 0 else rows[line][1][j] for line in order])
+        for j, name in enumerate(head)
+        if j not in ids
+    }
+    places = _take_places(path, found)
+    if column is not None and column not in found:
+        raise ValueError(f"{path}: there is no column {column!r}; there are {few(list(found)) or 'none'}.")
+    text = (name for name, values in found.items() if values.dtype == object)
+    column = column or next(text, next(iter(found), None))
+    groups = None if column is None else found.pop(column)
+    if groups is not None and groups.dtype != object:
+        groups = _as_objects(["" if value != value else f"{value:g}" for value in groups.tolist()])
+    return Labels(column or "population", groups, found, places, notes)
+
+
+def _as_column(cells: list[str]) -> Any:
+    """Numbers where all that is there is a number, else text."""
+    cells = ["" if cell in ABSENT else cell for cell in cells]
+    try:
+        return np.array([float(cell) if cell else np.nan for cell in cells])
+    except ValueError:
+        return _as_objects(cells)
+
+
+def _as_objects(cells: list[str]) -> npt.NDArray[np.object_]:
+    return np.array([*cells, None], dtype=object)[:-1]
+
+
+def _take_places(path: Path, found: dict[str, Any]) -> npt.NDArray[np.float64] | None:
+    """Longitude and latitude, which are taken out of the columns; None where one is not there."""
+    lower = {name.lower(): name for name in found}
+    names = [next((lower[word] for word in words if word in lower), "") for words in (LONGITUDE, LATITUDE)]
+    if "" in names:
+        return None
+    for name, most in zip(names, (180.0, 90.0), strict=True):
+        if found[name].dtype == object or np.nanmax(np.abs(found[name]), initial=0.0) > most:
+            raise ValueError(f"{path}: column {name}: degrees between −{most:g} and {most:g} were expected.")
+    return np.stack([found.pop(name) for name in names], axis=1)
+
+
+OPTION_NAMES = {
+    "max_snp_missing": "--geno",
+    "max_sample_missing": "--mind",
+    "chromosomes": "--chr",
+    "ranges": "--range",
+    "exclude_ranges": "--exclude-range",
+    **{name: f"--{name}" for name in ("maf", "hwe", "extract", "exclude", "keep", "remove")},
+}
+WORDS = {"all_missing": "without a call", "monomorphic": "of one allele alone"}
+# advice on arguments of Python as advice on options
+ADVICE = (
+    (r"\bmax_sample_missing below 1", "--mind below 1"),
+    (r"\bname them in remove\b", "name them in a file for --remove"),
+    (r" \(gramian\.genetics\.Filters\(max_sample_missing=0\.5\), or --mind 0\.5 on the command line\)", ": --mind 0.5"),
+    (r"\bchromosomes='all'", "--all-chromosomes"),
+    (r"\bn_components=(\d+)", r"-k \1"),
+    (r"\bmin_share = ", "--min-share "),
+    (r"\bA smaller min_share\b", "A smaller --min-share"),
+    (r"\b(missing|solver|method|precision)=['\"]([\w-]+)['\"]", r"--\1 \2"),
+    (r"\btol=(\S+) or max_passes=(\d+)", r"--tol \1 or --max-passes \2"),
+    (r"\b[Gg]ive read_loadings the (.*?) as snps", r"give the \1 as --snps"),
+    (
+        r"\bGive read_loadings eigenvalues \(and total_variance for smartpca\)",
+        "Give --eigenvalues (and --total-variance for smartpca)",
+    ),
+    (r"\bName the reference's \.afreq or \.frq file", "Give the reference's .afreq or .frq file as --frequencies"),
+    (r"; ids themselves are given as a list, not as a string", ""),
+)
+
+
+def as_genotype_options(text: str) -> str:
+    """Return advice on arguments of Python as advice on options.
+
+    Examples
+    --------
+    >>> from gramian.cli.genotype_reading import as_genotype_options
+    >>> as_genotype_options("Raise tol=1e-05 or max_passes=3, or use solver='exact'.")
+    'Raise --tol 1e-05 or --max-passes 3, or use --solver exact.'
+    """
+    for pattern, advice in ADVICE:
+        text = re.sub(pattern, advice, text)
+    # filters are named at the start of a complaint, and where one is said to have removed something
+    named = r"^(\w+)(?=: )|(?<=\bafter the filter )(\w+)|\b(\w+)(?= removed \d)"
+    return re.sub(named, lambda found: OPTION_NAMES.get(found[0], WORDS.get(found[0], found[0])), text)
+
+
+@contextmanager
+def genotype_errors(name: str) -> Iterator[None]:
+    """Turn what is refused into one line, the lines of a table set apart, and exit code 3."""
+    with data_errors(name):
+        try:
+            yield
+        except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
+            if isinstance(error, PermissionError):
+                raise
+            lines = [one_line(line).rstrip(".:") for line in str(error).splitlines() if line.strip()]
+            raise ValueError(as_genotype_options("; ".join(lines)) or type(error).__name__) from error
+
+
+@contextmanager
+def pass_on_warnings(run: Run) -> Iterator[None]:
+    """Pass warnings on, their advice on arguments of Python as advice on options."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        yield
+    for warning in caught:
+        run.warn(as_genotype_options(str(warning.message)))
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A fileset, what of it is analysed, and what is known of the samples.
+
+    Attributes
+    ----------
+    path : Path
+        The .bed file.
+    whole : Genotypes
+        All of it.
+    filtered : Filtered
+        What passed the filters, and an account of the rest.
+    labels : Labels
+        Populations and more, empty where there are none.
+    """
+
+    path: Path
+    whole: Genotypes
+    filtered: Filtered
+    labels: Labels
+
+    @property
+    def source(self) -> Genotypes:
+        """What is analysed."""
+        return self.filtered.source
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know of names and labels."""
+        return [*map(one_line, self.whole.notes), *(f"labels: {one_line(note)}" for note in self.labels.notes)]
+
+    @property
+    def missing(self) -> npt.NDArray[np.float64]:
+        """Share of missing calls of each sample that is analysed."""
+        return np.asarray(self.source.counts().by_sample[:, 3] / self.source.shape[1])
+
+    def dropped(self) -> dict[str, int]:
+        """How many SNPs were left out, by reason."""
+        return {_reason(s.name): s.removed for s in self.filtered.steps if s.of == "SNPs"}
+
+    def counts(self) -> dict[str, int]:
+        """Samples and SNPs in the file, left out by each filter, and used."""
+        (n, p), (kept_n, kept_p) = self.whole.shape, self.source.shape
+        lost = [(s.of, _reason(s.name), s.removed) for s in self.filtered.steps if s.removed]
+        found = {"Samples in the file": n, "SNPs in the file": p}
+        found |= {f"{'SNPs' if of == 'SNPs' else 'Samples'} left out, {why}": count for of, why, count in lost}
+        return found | {"Samples used": kept_n, "SNPs used": kept_p}
+
+    def account(self) -> dict[str, Any]:
+        """The filters as a table, under the names of the options."""
+        columns = dict(self.filtered.table())
+        columns["filter"] = [WORDS.get(name, OPTION_NAMES.get(name, name)) for name in columns["filter"]]
+        return columns
+
+
+def _reason(name: str) -> str:
+    return WORDS.get(name, f"by {OPTION_NAMES.get(name, name)}")
+
+
+class GenotypeFacts(DataFacts):
+    """What was fitted on, in samples and SNPs."""
+
+    @property
+    def size(self) -> str:
+        """The size in words."""
+        return f"{self.rows:,} sample{'s' * (self.rows != 1)} × {self.columns:,} SNP{'s' * (self.columns != 1)}"
+
+
+def prepare_study(path: Path, filters: Filters, labels: tuple[Path | None, str | None], run: Run) -> Study:
+    """Open, filter and label; exit code 3 with one line where that cannot be."""
+    name = input_name(path)
+    with run.step(f"Reading {name}"), genotype_errors(name):
+        whole = open_bed(path)
+    with run.step("Filtering"), pass_on_warnings(run), genotype_errors(name):
+        filtered = filters.apply(whole)
+    for step in filtered.steps:
+        LOG.info("%s: %d %s removed, %d left %s", step.name, step.removed, step.of, step.left, step.detail)
+    file, column = labels
+    found = Labels()
+    if file is not None:
+        with genotype_errors(input_name(file)):
+            found = read_labels(file, filtered.source.samples, column)
+    return Study(path, whole, filtered, found)
