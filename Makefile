@@ -31,7 +31,7 @@ help:  ## list the targets
 	@$(PIP) -e '.[dev]'
 	@touch $@ .venv/core.stamp
 
-demo: .venv/core.stamp  ## the methods as one story: reference numbers, certificates, a gallery in demo/
+demo: .venv/core.stamp  ## every method on known data: reference numbers, certificates, a gallery in demo/
 	@.venv/bin/gramian demo --out demo --force
 
 test: lint pytest docs  ## lint, type check, tests, doctests and the examples in the documents

@@ -9,9 +9,10 @@ import shutil
 
 import pytest
 
-from gramian.cli.story import Number, Story, contents, gallery
-from gramian.cli.story.plates import Chapter
-from gramian.cli.story.telling import draw
+from gramian.cli.demo import draw_plate, gallery
+from gramian.cli.demo_numbers import Number
+from gramian.cli.demo_pictures import coin, iris, moons
+from gramian.display.report import write_report
 
 REQUIRED = os.environ.get("GRAMIAN_REQUIRE_BROWSER") == "1"
 if REQUIRED:
@@ -20,7 +21,6 @@ else:
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright, which drives the browser, is absent")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-SHOWN = ("iris", "moons", "coin")
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +37,11 @@ def browser():
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """A gallery of three plates and a few numbers."""
+    """A gallery of three pictures and a few numbers."""
     folder = tmp_path_factory.mktemp("gallery")
-    plates = tuple(plate for chapter in contents.CHAPTERS for plate in chapter.plates if plate.key in SHOWN)
-    drawn = {plate.key: draw(plate, folder) for plate in plates}
+    plates = {draw.__name__: draw_plate(draw, folder, {}) for draw in (iris, moons, coin)}
     numbers = [Number("crabs, one normal, log-likelihood", "-2979.0593", "-2979.0593", "K. Pearson", "0.00001")] * 3
-    story = Story((Chapter("Some", "Three of them.", plates),), drawn, numbers)
-    (folder / "index.html").write_text(gallery(story), encoding="utf-8")
+    write_report(folder / "index.html", gallery(plates, numbers))
     return (folder / "index.html").as_uri()
 
 
@@ -62,19 +60,15 @@ def page(browser, address, request):
 
 
 def test_style_and_pictures_are_let_in_and_nothing_overflows(page):
-    assert page.evaluate("getComputedStyle(document.querySelector('.card')).display") == "flex"
-    assert page.evaluate("[...document.images].every((image) => image.complete && image.naturalWidth > 100)")
+    assert page.evaluate("getComputedStyle(document.querySelector('.cards a')).display") == "flex"
+    assert page.evaluate("[...document.images].every((image) => image.complete && image.naturalWidth > 20)")
     assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]
 
 
 def test_equations_are_drawn_as_equations(page):
-    heights = page.evaluate("[...document.querySelectorAll('math')].map((m) => m.getBoundingClientRect().height)")
+    heights = page.evaluate("[...document.querySelectorAll('.equation img')].map((image) => image.height)")
     assert len(heights) >= 3
     assert min(heights) > 10
-    above, below = page.evaluate(
-        "[...document.querySelector('mfrac').children].map((part) => part.getBoundingClientRect().top)"
-    )
-    assert above < below
 
 
 def test_a_card_leads_to_its_picture_and_the_code_opens(page):
@@ -90,8 +84,8 @@ def test_a_card_leads_to_its_picture_and_the_code_opens(page):
     assert listing.inner_text().startswith("from sklearn.datasets import make_moons\n")
 
 
-def test_the_keyboard_reaches_cards_and_listings(page):
+def test_the_keyboard_reaches_the_content(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "card"
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#s1"

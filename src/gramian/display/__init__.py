@@ -16,7 +16,7 @@ from gramian.display.functions import (
     scree,
 )
 from gramian.display.genetics import MapDisplay
-from gramian.display.kernel_pca import KernelFieldDisplay
+from gramian.display.kernel_pca import EmbeddingDisplay, KernelFieldDisplay
 from gramian.display.likelihood import ProfileDisplay, plot_fit
 from gramian.display.mixture import BinnedMixtureDisplay, MixtureChoiceDisplay, MixtureDisplay
 from gramian.display.pca import (
@@ -38,6 +38,7 @@ __all__ = [
     "ContributionsDisplay",
     "CorrelationCircleDisplay",
     "Display",
+    "EmbeddingDisplay",
     "KernelFieldDisplay",
     "LeaveOneOutDisplay",
     "LoadingsDisplay",

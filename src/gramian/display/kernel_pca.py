@@ -1,4 +1,4 @@
-"""A component of kernel PCA as a field over the plane."""
+"""Pictures of kernel PCA: a component as a field over the plane, and data beside their scores."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.display.base import INK, Display, fitted, name_axes
-from gramian.display.groups import scatter
+from gramian.display.base import GRID, INK, Display, fitted, name_axes
+from gramian.display.groups import appearance, groups_of, is_scale, point_style, scatter
 from gramian.inputs.devices import convert_to_numpy
-
-__all__ = ["KernelFieldDisplay"]
 
 Array = NDArray[Any]
 
@@ -147,3 +145,91 @@ def _grid_line(x: Array, steps: int) -> Array:
     low, high = float(x.min()), float(x.max())
     margin = MARGIN * ((high - low) or 1.0)
     return np.linspace(low - margin, high + margin, steps)
+
+
+class EmbeddingDisplay(Display):
+    """Data of two or three columns, and beside them their first two scores; of one score, its values by class.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, 2 or 3)
+        The points.
+    scores : array-like of shape (n, k)
+        What ``transform`` returned for them.
+    labels : array-like of shape (n,), optional
+        Classes, or a number for each point.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from gramian import KernelPCA
+    >>> from gramian.display import EmbeddingDisplay
+    >>> X, y = make_circles(60, factor=0.3, random_state=0)
+    >>> picture = EmbeddingDisplay.from_estimator(KernelPCA(2, kernel="rbf", gamma=2).fit(X), X, labels=y)
+    >>> [ax.get_title(loc="left") for ax in picture.axes_]
+    ['Data', 'Scores']
+    """
+
+    def __init__(self, X: ArrayLike, scores: ArrayLike, *, labels: Any = None) -> None:
+        self.points, self.scores = np.asarray(X, dtype=float), np.asarray(scores, dtype=float)
+        if self.points.ndim != 2 or self.points.shape[1] not in (2, 3):
+            raise ValueError(f"Data are drawn in two or three dimensions; X has shape {self.points.shape}.")
+        if self.scores.ndim != 2 or len(self.scores) != len(self.points):
+            raise ValueError(f"scores of shape {self.scores.shape} do not belong to {len(self.points)} rows.")
+        self.labels = None if labels is None else np.asarray(labels)
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: ArrayLike, *, labels: Any = None, ax: Axes | None = None
+    ) -> EmbeddingDisplay:
+        """Draw rows beside the scores that a fitted model gives them."""
+        return cls.from_predictions(
+            convert_to_numpy(X), fitted(model).transform(convert_to_numpy(X)), labels=labels, ax=ax
+        )
+
+    @classmethod
+    def from_predictions(
+        cls, X: ArrayLike, scores: ArrayLike, *, labels: Any = None, ax: Axes | None = None
+    ) -> EmbeddingDisplay:
+        """Draw scores that are there already."""
+        return cls(X, scores, labels=labels).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> EmbeddingDisplay:
+        """Draw, in the place of the axes given or on a new figure."""
+        left, right = self._panels(ax, 1, 2, (10.0, 4.6))
+        if self.points.shape[1] == 3:
+            left = self.ax_ = self.axes_[0] = self._in_space(left)
+        else:
+            scatter(left, self.points, self.labels, plain=True)  # the legend of the scores serves both
+            left.set(xlabel="x₁", ylabel="x₂", aspect="equal")
+        left.set_title("Data", loc="left")
+        if self.scores.shape[1] == 1:  # spread a little upwards, so that points do not hide each other
+            height = np.random.default_rng(0).uniform(-1, 1, len(self.scores))
+            scatter(right, np.column_stack([self.scores[:, 0], height]), self.labels)
+            right.set(xlabel="score 1", yticks=[], ylim=(-3, 3))
+        else:
+            scatter(right, self.scores[:, :2], self.labels)
+            right.set(xlabel="score 1", ylabel="score 2")
+            right.grid(color=GRID)
+        right.set_title("Scores", loc="left")
+        return self
+
+    def _in_space(self, flat: Axes) -> Any:
+        """Points in space in the place of flat axes, coloured as the scores beside them."""
+        place = flat.get_subplotspec()
+        flat.remove()
+        if place is None:  # axes at a place of their own, in no grid
+            ax: Any = self.figure_.add_axes(flat.get_position().bounds, projection="3d")
+        else:
+            ax = self.figure_.add_subplot(place, projection="3d")
+        style, columns = point_style(len(self.points)), self.points.T
+        if self.labels is None or is_scale(self.labels):
+            values = {"color": appearance(0)["color"]} if self.labels is None else {"c": self.labels, "cmap": "viridis"}
+            ax.scatter(*columns, **values, **style)
+        else:
+            groups = groups_of(self.labels, len(self.points))
+            for k in groups.present:
+                ax.scatter(*(x[groups.rows(k)] for x in columns), **appearance(k), **style)
+        ax.set(xlabel="x₁", ylabel="x₂", zlabel="x₃")
+        ax.set_box_aspect(None, zoom=0.85)
+        return ax

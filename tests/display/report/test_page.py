@@ -140,7 +140,7 @@ def test_ten_thousand_points_of_fifty_columns_take_less_than_three_megabytes(tmp
     assert "can be coloured by" not in text  # none was left out
 
 
-SMALL = Report("Title", "", [Section("One", [Text("Words.")])], DataFacts("a", 1, 1))
+SMALL = Report("Title", "", [Section("One", [Text("Words.")])])
 
 
 def test_a_page_is_written_whole_and_replaces_another(tmp_path):

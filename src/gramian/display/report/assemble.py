@@ -80,8 +80,6 @@ def assemble(
         title=given or f"{method} of {short(file, 80)}",
         subtitle=data.size if given is None else f"{method} of {data.name}, {data.size}",
         sections=[_what(data, run, method, fitted, parameters), *_trust(proofs), *sections, _again(data, run)],
-        data=data,
-        run=run,
         tiles=tiles,
         met=verdict(list(proofs.values())) if proofs else None,
     )

@@ -8,7 +8,7 @@ import math
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
@@ -599,10 +599,6 @@ class Report:
         Its head.
     sections : sequence of Section
         Its body.
-    data : DataFacts
-        What was fitted on.
-    run : Run
-        What was run.
     tiles : sequence of tuple of str
         The few numbers a reader wants first, each with its caption.
     met : bool or None
@@ -612,7 +608,5 @@ class Report:
     title: str
     subtitle: str
     sections: Sequence[Section]
-    data: DataFacts
-    run: Run = field(default_factory=Run)
     tiles: Sequence[tuple[str, str]] = ()
     met: bool | None = None

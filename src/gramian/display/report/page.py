@@ -36,8 +36,8 @@ def write_report(path: str | os.PathLike[str], report: Report) -> None:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from gramian.display.report import DataFacts, Report, Section, Text, write_report
-    >>> report = Report("Title", "Subtitle", [Section("First", [Text("Words.")])], DataFacts("a.csv", 3, 2))
+    >>> from gramian.display.report import Report, Section, Text, write_report
+    >>> report = Report("Title", "Subtitle", [Section("First", [Text("Words.")])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(pathlib.Path(folder, "report.html"), report)
     ...     pathlib.Path(folder, "report.html").read_text("utf-8")[:15]
@@ -63,8 +63,8 @@ def render(report: Report) -> str:
 
     Examples
     --------
-    >>> from gramian.display.report import DataFacts, Report, Section, Text, render
-    >>> page = render(Report("A < B", "", [Section("First", [Text("Words.")])], DataFacts("a.csv", 3, 2)))
+    >>> from gramian.display.report import Report, Section, Text, render
+    >>> page = render(Report("A < B", "", [Section("First", [Text("Words.")])]))
     >>> "<h1><bdi>A &lt; B</bdi></h1>" in page
     True
     """
@@ -88,8 +88,7 @@ class Canvas:
     """What a page gathers while its blocks are written: figures in one document, and points."""
 
     def __init__(self) -> None:
-        self.document = bokeh_module("document").Document()
-        self.roots: dict[str, str] = {}
+        self.figures: dict[str, Any] = {}  # by the element that each is drawn in
         self.clouds: dict[str, dict[str, Any]] = {}
         self._count = 0
 
@@ -101,8 +100,7 @@ class Canvas:
     def plot(self, figure: Any, label: str) -> str:
         """Add a figure; return the element that it will be drawn in."""
         place = f"plot-{self.number()}"
-        self.document.add_root(figure)
-        self.roots[figure.id] = place
+        self.figures[place] = figure
         return f'<div class="plot" id="{place}" role="group" aria-label="{escape(short(label, 300))}"></div>'
 
     def cloud(self, spec: dict[str, Any]) -> str:
@@ -113,15 +111,19 @@ class Canvas:
 
     def plots(self) -> str:
         """The document, and where its figures go."""
-        if not self.roots:
+        if not self.figures:
             return "null"
-        item = {"docid": "report", "roots": self.roots, "root_ids": list(self.roots)}
-        return as_json({"documents": {"report": self.document.to_json(deferred=False)}, "items": [item]})
+        document = bokeh_module("document").Document()
+        for figure in self.figures.values():
+            document.add_root(figure)
+        roots = {figure.id: place for place, figure in self.figures.items()}
+        item = {"docid": "report", "roots": roots, "root_ids": list(roots)}
+        return as_json({"documents": {"report": document.to_json(deferred=False)}, "items": [item]})
 
     def scripts(self) -> list[str]:
         """Bokeh, as much of it as is needed, and what makes the page work."""
         own = _own_script()
-        if not self.roots:
+        if not self.figures:
             return [_unbroken(own)]
         large = any(spec["n"] > WEBGL for spec in self.clouds.values())
         parts = ["bokeh", "bokeh-gl"] if large else ["bokeh"]

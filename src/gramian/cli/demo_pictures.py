@@ -1,0 +1,326 @@
+r"""The pictures of ``gramian demo``: each function fits, draws and says what came out.
+
+The docstring of a function is the text of the page, in four paragraphs: title, what to know before looking, the
+equation in TeX, and what is to be seen, for those who cannot see it. The body is the code that the page shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.datasets import load_diabetes, load_digits, load_iris, make_circles, make_moons, make_swiss_roll
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from gramian import PCA, GaussianMixture, GenotypePCA, KernelPCA, KernelRidgeCV, RidgeCV, likelihood, rank_advice
+from gramian.analysis import procrustes
+from gramian.cli.demo_numbers import CRAB_COUNTS, CRAB_EDGES
+from gramian.display import (
+    BinnedMixtureDisplay,
+    EmbeddingDisplay,
+    KernelFieldDisplay,
+    MapDisplay,
+    PredictionBandDisplay,
+    ProfileDisplay,
+    ReconstructionDisplay,
+    RidgePathDisplay,
+    ScoreDisplay,
+    ScreeDisplay,
+)
+from gramian.genetics.countries import simulate_europe
+from gramian.kernels import Gaussian
+
+Drawn = tuple[Any, Any, str]  # a picture, what was fitted, and what came out
+
+
+def iris() -> Drawn:
+    r"""Iris: four measurements of 150 flowers
+
+    The directions along which the data vary most are the eigenvectors of their covariance matrix, equally the right
+    singular vectors of the centred table. A flower's scores are its coordinates along them.
+
+    S = \frac{1}{n-1}\sum_i (x_i-\bar{x})(x_i-\bar{x})^\top, \quad S v_j = \lambda_j v_j,
+    \quad z_{ij} = (x_i-\bar{x})^\top v_j
+
+    Iris flowers at their first two scores; setosa lies apart, versicolor and virginica touch.
+    """
+    data = load_iris()
+    pca = PCA(scale=True).fit(data.data)
+    picture = ScoreDisplay.from_estimator(pca, data.data, labels=data.target_names[data.target], ellipse="rows")
+    kept = float(pca.explained_variance_ratio_[:2].sum())
+    found = f"Two directions hold {kept:.1%} of the variance of four; the species, which the fit never saw, come apart."
+    return picture, pca, found
+
+
+def digit_scores() -> Drawn:
+    r"""Digits: 1,797 images of 8 × 8 pixels
+
+    An image is a point in 64 dimensions. No projection on a plane spreads these points more than this one.
+
+    \max_{V^\top V = I} \|X V\|^2 = \sum_{j\leq k} \sigma_j^2, \quad X = U \Sigma V^\top
+
+    Digits at their first two scores, coloured by digit; zeros, fours and sixes form groups.
+    """
+    X, digit = load_digits(return_X_y=True)
+    pca = PCA(2).fit(X)
+    picture = ScoreDisplay.from_estimator(pca, X, labels=digit)
+    kept = float(pca.explained_variance_ratio_.sum())
+    return picture, pca, f"Two of 64 coordinates hold {kept:.1%} of the variance, and equal digits already gather."
+
+
+def digit_rank() -> Drawn:
+    r"""How many components?
+
+    Every component takes its share of the variance. How many rise above the noise, eight rules answer in their own
+    ways; the dotted line is what shuffled pixels reach.
+
+    \frac{\lambda_j}{\sum_i \lambda_i}, \quad \lambda_j = \frac{\sigma_j^2}{n-1}
+
+    Shares of variance of 64 components with their running sum, and below how many each rule keeps.
+    """
+    X = load_digits().data
+    pca = PCA().fit(X)
+    advice = rank_advice(X)
+    picture = ScreeDisplay.from_estimator(pca, advice=advice)
+    most = int(np.searchsorted(np.cumsum(pca.explained_variance_ratio_), 0.95)) + 1
+    above = advice.choices["parallel"].n_components
+    found = f"{most} of 64 components hold 95% of the variance; {above} of them hold more than shuffled pixels would."
+    return picture, pca, found
+
+
+def digit_images() -> Drawn:
+    r"""What k components keep
+
+    The best image with k numbers is the mean image plus k components. What is lost is the variance of the rest.
+
+    \hat{x} = \bar{x} + \sum_{j\leq k} z_j v_j, \quad \sum_i \|x_i-\hat{x}_i\|^2 = (n-1)\sum_{j>k} \lambda_j
+
+    Four digits rebuilt from 1, 2, 4, 8, 16 and 32 components, ever sharper.
+    """
+    X = load_digits().data
+    pca = PCA(32).fit(X)
+    images, counts = X[[0, 11, 22, 63]], (1, 2, 4, 8, 16, 32)
+    picture = ReconstructionDisplay.from_estimator(pca, images, image_shape=(8, 8), counts=counts)
+    kept = float(pca.explained_variance_ratio_.sum())
+    return picture, pca, f"Half the numbers keep {kept:.1%} of the variance: 32 instead of 64."
+
+
+def digit_names(counts: Sequence[int] = (1, 2, 4, 8, 16, 32, 48)) -> Drawn:
+    r"""Digits named from their scores
+
+    PCA as the first step of a pipeline: its scores, each divided by its deviation, are what a classifier sees.
+
+    w = \Lambda^{-1/2} V_k^\top (x-\bar{x}), \quad \max_c\, p(c \mid w)
+
+    Share of unseen digits named right, rising with the number of components and level from sixteen on.
+    """
+    X, digit = load_digits(return_X_y=True)
+    train, test, name, true_name = train_test_split(X, digit, test_size=0.25, random_state=0, stratify=digit)
+    pipelines = [make_pipeline(PCA(k, whiten=True), LogisticRegression(max_iter=2000)) for k in counts]
+    shares = [float(pipeline.fit(train, name).score(test, true_name)) for pipeline in pipelines]
+    picture = Figure(figsize=(6.4, 4.0), layout="constrained")
+    ax = picture.subplots()
+    ax.plot(counts, shares, "o-", color="#332288", linewidth=2)
+    ax.set(xlabel="components kept", ylabel="unseen digits named right", ylim=(0, 1.03))
+    ax.yaxis.set_major_formatter("{x:.0%}")
+    ax.grid(color="#e6e6e6")
+    scores = ", ".join(f"{share:.1%} from {k}" for k, share in zip(counts, shares, strict=True))
+    return picture, pipelines[-1][0], f"Of 450 unseen digits logistic regression names right: {scores} scores."
+
+
+def moons() -> Drawn:
+    r"""Two half moons
+
+    Where no straight line separates what belongs together, features φ(x) may. They need not be computed: their inner
+    products k(x, x′) are enough, centred. A line on the plane joins points with the same first score.
+
+    k(x,x') = \exp(-\gamma\|x-x'\|^2), \quad \tilde{K} = K - 1K - K1 + 1K1, \quad \tilde{K}a = \lambda a,
+    \quad \lambda a^\top a = 1
+
+    Two half moons with the level lines of the first component, which follow their shapes.
+    """
+    X, moon = make_moons(200, noise=0.05, random_state=0)
+    model = KernelPCA(2, kernel=Gaussian(15.0)).fit(X)
+    picture = KernelFieldDisplay.from_estimator(model, X, labels=moon)
+    found = "The first score is positive on one moon and negative on the other: its sign tells them apart."
+    return picture, model, found
+
+
+def circles() -> Drawn:
+    r"""A circle within a circle
+
+    New points are placed by the same weights, their row of the kernel centred with the means of the old ones.
+
+    z(x) = \sum_i a_i \tilde{k}(x,x_i)
+
+    Left two concentric rings, right their scores: two separate bands.
+    """
+    X, circle = make_circles(400, factor=0.3, noise=0.05, random_state=0)
+    model = KernelPCA(2, kernel=Gaussian(2.0)).fit(X)
+    picture = EmbeddingDisplay.from_estimator(model, X, labels=circle)
+    return picture, model, "Rings that no line can part lie on two sides of one after the Gaussian kernel."
+
+
+def swiss_roll() -> Drawn:
+    r"""A rolled-up sheet
+
+    Points on a sheet that is rolled up in space; the colour is the place along the sheet. A Gaussian kernel sees near
+    neighbours only, so it follows the sheet and not the straight line across.
+
+    k(x,x') \approx 0 \quad\mathrm{where}\;\|x-x'\|^2 > \frac{5}{\gamma}
+
+    Left a spiral sheet in space, right its scores, whose colours run along two arms.
+    """
+    X, along = make_swiss_roll(800, random_state=123)
+    model = KernelPCA(2, kernel=Gaussian(0.1)).fit(X)
+    picture = EmbeddingDisplay.from_estimator(model, X, labels=along)
+    found = "The inner turn of the sheet unrolls along two arms, in the order of its colours; the others stay together."
+    return picture, model, found
+
+
+def without_noise(seen: int = 1500) -> Drawn:
+    r"""Digits without noise
+
+    A noisy image is projected on the components in feature space, and the image whose features are nearest to the
+    projection is looked for: its pre-image. The fit has not seen these digits.
+
+    \min_z \|\phi(z) - P\phi(x)\|^2
+
+    Five digits: clean, with noise, cleaned by PCA, and cleaner by kernel PCA.
+    """
+    X = load_digits().data / 16
+    train, test = X[:seen], X[1500:]
+    noisy = test + 0.25 * np.random.default_rng(0).standard_normal(test.shape)
+    pca = PCA(16).fit(train)  # the number of components with which linear PCA does best here
+    model = KernelPCA(32, kernel=Gaussian("median"), inverse="regularised").fit(train)
+    ways = {"noisy": noisy, "PCA": pca.inverse_transform(pca.transform(noisy)), "kernel PCA": model.denoise(noisy)}
+    shown = {name: images[:5] for name, images in ways.items()}
+    picture = ReconstructionDisplay.from_predictions(test[:5], shown, image_shape=(8, 8), mean=pca.mean_)
+    errors = ", ".join(f"{name} {float(np.mean((images - test) ** 2)):.4f}" for name, images in ways.items())
+    return picture, model, f"Mean squared errors over 297 digits: {errors}."
+
+
+def ridge_path() -> Drawn:
+    r"""What λ does
+
+    Ridge regression shrinks each direction of the data by its own factor. One decomposition gives the coefficients for
+    every λ, and the error of predicting each row from all others.
+
+    \hat{\beta}_\lambda = V\,\mathrm{diag}\left(\frac{\sigma}{\sigma^2+\lambda}\right) U^\top y,
+    \quad \mathrm{df}_\lambda = \sum_j \frac{\sigma_j^2}{\sigma_j^2+\lambda}, \quad \frac{e_i}{1-H_{ii}}
+
+    Coefficients of ten variables shrinking as λ grows, the share kept of each direction, and three criteria.
+    """
+    data = load_diabetes()
+    X = data.data / data.data.std(axis=0)
+    model = RidgeCV(np.logspace(-2, 5, 60)).fit(X, data.target)
+    picture = RidgePathDisplay.from_estimator(model, names=data.feature_names)
+    found = f"Leave-one-out errors, all 442 from one decomposition, choose λ = {model.alpha_:.3g} of 60."
+    return picture, model, found
+
+
+def curve() -> Drawn:
+    r"""A curve with its certified band
+
+    The same with features known by their inner products alone. The wide band is where new observations fall; the dashed
+    line is the bound that the residual r proves for the arithmetic, far thinner than it can be drawn.
+
+    (K+\lambda I)\alpha = y, \quad f(x) = \sum_i \alpha_i k(x,x_i),
+    \quad |\hat{f}(x)-f(x)| \leq \frac{\|\phi(x)\|\|r\|}{2\sqrt{\lambda}}
+
+    A damped wave through 120 noisy points, with the band in which 95% of new observations fall.
+    """
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 10, 120))
+    y = np.sin(x) * np.exp(-x / 8) + 0.1 * rng.standard_normal(120)
+    model = KernelRidgeCV(np.logspace(-4, 1, 20), gamma=[0.03, 0.1, 0.3, 1.0, 3.0]).fit(x[:, None], y)
+    picture = PredictionBandDisplay.from_estimator(model, x, y, bound=True)
+    noise, best = float(model.noise_variance_) ** 0.5, f"γ = {model.gamma_:.3g}, λ = {model.alpha_:.3g}"
+    return picture, model, f"Of 100 pairs {best} predict best; the noise, which is 0.1, is found as {noise:.3f}."
+
+
+def coin() -> Drawn:
+    r"""A coin, ten thousand times
+
+    The parameter that makes what was seen most likely. John Kerrich, interned in Denmark during the Second World War,
+    tossed a coin 10,000 times and saw 5,067 heads.
+
+    \max_\theta\, \sum_i \ln p_\theta(x_i), \quad p_\theta(x) = \theta^x (1-\theta)^{1-x},
+    \quad \hat{\theta} = \frac{H}{n}
+
+    The deviance of the probability of heads, a parabola with its least value at 0.5067.
+    """
+    estimate = likelihood.fit("bernoulli", np.repeat([1, 0], [5067, 4933]))
+    picture = ProfileDisplay.from_estimator(estimate)
+    picture.ax_.set_xlabel("θ, the probability of heads")
+    low, high = picture.intervals_["theta"]
+    found = f"θ = {estimate['theta']:.4f}, with 95% confidence from {low:.4f} to {high:.4f}: the coin may well be fair."
+    return picture, estimate, found
+
+
+def crabs() -> Drawn:
+    r"""Pearson's crabs
+
+    In 1894 Karl Pearson asked whether the crabs of Naples were one kind or two. A thousand had been counted in 29
+    classes; the likelihood is that of the counts, the first and last class open.
+
+    \max_{\pi,\mu,\sigma}\, \sum_b n_b \ln \sum_k \pi_k P(x \in b \mid \mu_k,\sigma_k)
+
+    Counts of crabs in 29 classes with two normal curves and their sum, which leans to the left.
+    """
+    model = GaussianMixture(2, covariance_type="V").fit_binned(CRAB_EDGES, CRAB_COUNTS)
+    picture = BinnedMixtureDisplay.from_estimator(model, CRAB_EDGES, CRAB_COUNTS, name="forehead / body length")
+    share, mean = model.weights_, model.means_[:, 0]
+    kinds = " and ".join(f"{share[k]:.0%} around {mean[k]:.4f}" for k in np.argsort(mean))
+    return picture, model, f"Two kinds of crab explain the counts: {kinds}."
+
+
+def europe(people: int = 1400, n_snps: int = 20_000) -> Drawn:
+    r"""Genes mirror geography
+
+    People are simulated around thirty countries, with allele frequencies that vary smoothly over the map. From their
+    genotypes alone, 0, 1 or 2 copies of an allele at each place, PCA finds where they live. An arrow leads from the
+    true place of a country to the middle of its people.
+
+    z_{ij} = \frac{g_{ij}-2p_j}{\sqrt{p_j(1-p_j)}}, \quad \frac{Z Z^\top}{M} u = \lambda u,
+    \quad \min_{R,s,t}\, \sum_i \|s u_i R + t - m_i\|^2
+
+    Simulated people as points on a plane, in the colours of their countries, arranged like the map of Europe.
+    """
+    with TemporaryDirectory() as folder:
+        study = simulate_europe(Path(folder, "europe.bed"), n_snps, people=people)
+        model = GenotypePCA(2).fit(study.genotypes)
+    scores, places = model.eigenvectors_, study.positions
+    moved = procrustes(scores, places, n_permutations=999, random_state=0)
+    names = ("east, in degrees of latitude", "north")
+    picture = MapDisplay.from_alignment(moved, scores, places, labels=study.country, names=names)
+    picture.ax_.set_title(f"Simulated people, Procrustes correlation {moved.correlation:.3f}", loc="left")
+    size = f"{people:,} people of 30 countries × {model.components_.shape[1]:,} SNPs"
+    found = f"Simulated: {size}. The map and the first two components have a Procrustes correlation of "
+    found += f"{moved.correlation:.3f} (p = {moved.p_value:.3f}, 999 permutations)."
+    return picture, model, found
+
+
+# Title and first sentence of each chapter, and its pictures.
+CHAPTERS: dict[tuple[str, str], Sequence[Callable[..., Drawn]]] = {
+    ("Components", "Directions in which data vary."): (iris, digit_scores, digit_rank, digit_images, digit_names),
+    ("Components that bend", "The same in a space of features, by inner products alone."): (
+        moons, circles, swiss_roll, without_noise,
+    ),
+    ("Regression", "What is predicted, how much is shrunk, and how sure it is."): (ridge_path, curve),
+    ("Likelihood", "Parameters that make the data most likely."): (coin, crabs),
+    ("A map from genes", "Simulated people, real mathematics."): (europe,),
+}  # fmt: skip
+
+# Arguments with which a picture is a matter of a second.
+QUICK: dict[str, dict[str, Any]] = {
+    "digit_names": {"counts": (2, 8, 16)},
+    "without_noise": {"seen": 700},
+    "europe": {"people": 400, "n_snps": 3000},
+}
