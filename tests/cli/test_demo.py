@@ -19,6 +19,7 @@ from gramian.cli import demo as command
 from gramian.cli import demo_pictures, main
 from gramian.cli.demo import FILES, listing
 from gramian.cli.demo_numbers import Number
+from gramian.display.base import render_formula
 
 PICTURES = {draw.__name__: draw for draw in command.DRAWS}
 
@@ -264,7 +265,7 @@ def test_interrupted_it_leaves_nothing_behind(tmp_path, monkeypatch):
 @pytest.mark.parametrize("tex", [r"\unknown{x}", "{x", r"\frac{1}"])
 def test_an_equation_that_is_no_tex_is_refused(tex):
     with pytest.raises(ValueError, match="Parse"):
-        command._typeset(tex)
+        render_formula(tex)
 
 
 def test_help_shows_two_examples():

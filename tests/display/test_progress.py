@@ -19,10 +19,11 @@ def test_a_terminal_shows_text_and_count():
     screen = console(True)
     with progress_bar("Bootstrap", screen) as report:
         report(3, 7)
-        report(7, 7)
+        report(7, 7, "residual 1e-9 [bold]")
     shown = screen.file.getvalue()
     assert "Bootstrap" in shown
     assert "7/7" in shown
+    assert "residual 1e-9 [bold]" in shown
 
 
 def test_a_file_shows_nothing(capsys):

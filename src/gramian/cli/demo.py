@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import matplotlib as mpl
 import rich.box
 import rich.markup
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -31,6 +29,7 @@ from gramian.cli.errors import DONE, UNMET, Invocation, write_errors
 from gramian.cli.options import command, option
 from gramian.cli.output import refuse_existing, write_csv, write_json
 from gramian.display import save_picture
+from gramian.display.base import render_formula, render_png
 from gramian.display.report import CertificateBlock, DataTable, Report, Section, Text, write_report
 from gramian.display.report.blocks import Block
 from gramian.sources.writing import write_whole_folder
@@ -136,11 +135,12 @@ class Plate:
 
     def html(self, page: Any) -> str:
         """The plate as HTML."""
-        parts = "".join(_image(_typeset(part), part.strip()) for part in self.equation.split(r"\quad"))
+        parts = [part.strip().rstrip(",").replace(r"\frac", r"\dfrac") for part in self.equation.split(r"\quad")]
+        equation = "".join(_image(render_formula(part), part) for part in parts)
         return (
             f'<article id="{self.key}" aria-labelledby="{self.key}-title">'
             f'<h3 id="{self.key}-title">{escape(self.title)}</h3><p>{escape(self.lead)}</p>'
-            f'<div class="equation" tabindex="0" role="group" aria-label="Equation">{parts}</div>'
+            f'<div class="equation" tabindex="0" role="group" aria-label="Equation">{equation}</div>'
             f'<figure class="print">{_image(self.picture, self.alt, 2 / 3)}'
             f"<figcaption>{escape(self.finding)}</figcaption></figure>{CertificateBlock(self.proof).html(page)}"
             f'<details class="code"><summary>The code that made it</summary><pre tabindex="0"><code>'
@@ -204,11 +204,9 @@ def draw_plate(draw: Callable[..., Any], folder: Path, given: Mapping[str, Any])
     picture, fitted, finding = draw(**given)
     path = folder / f"{draw.__name__}.png"
     save_picture(picture, path)
-    small = io.BytesIO()
-    getattr(picture, "figure_", picture).savefig(small, format="png", dpi=55)
     proof = fitted.certificate_ if hasattr(fitted, "certificate_") else fitted.certificate
     code = listing(draw, given)
-    return Plate(draw.__name__, *_paragraphs(draw), finding, proof, code, path.read_bytes(), small.getvalue())
+    return Plate(draw.__name__, *_paragraphs(draw), finding, proof, code, path.read_bytes(), render_png(picture, 55))
 
 
 def _paragraphs(draw: Callable[..., Any]) -> tuple[str, str, str, str]:
@@ -248,17 +246,6 @@ def _highlight(code: str) -> str:
     console = Console(record=True, file=io.StringIO())
     console.print(Syntax(code, "python", theme="monokai").highlight(code), soft_wrap=True, end="")
     return console.export_html(inline_styles=True, code_format="{code}")
-
-
-def _typeset(tex: str) -> bytes:
-    """A formula as SVG, set by matplotlib."""
-    formula = tex.strip().rstrip(",").replace(r"\frac", r"\dfrac")
-    with mpl.rc_context({"mathtext.fontset": "cm", "svg.hashsalt": "gramian"}):
-        figure, buffer = Figure(figsize=(0.1, 0.1)), io.BytesIO()
-        figure.text(0, 0, f"${formula}$", fontsize=14)
-        metadata = {"Creator": None, "Date": None}
-        figure.savefig(buffer, format="svg", bbox_inches="tight", pad_inches=0.02, transparent=True, metadata=metadata)
-    return buffer.getvalue()
 
 
 def _image(data: bytes, alt: str, scale: float = 1.0) -> str:

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_diabetes, load_digits, load_iris, make_circles, make_moons, make_swiss_roll
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -33,6 +32,7 @@ from gramian.display import (
     ScoreDisplay,
     ScreeDisplay,
 )
+from gramian.display.base import GRID, PALETTE, new_axes
 from gramian.genetics.countries import simulate_europe
 from gramian.kernels import Gaussian
 
@@ -124,12 +124,11 @@ def digit_names(counts: Sequence[int] = (1, 2, 4, 8, 16, 32, 48)) -> Drawn:
     train, test, name, true_name = train_test_split(X, digit, test_size=0.25, random_state=0, stratify=digit)
     pipelines = [make_pipeline(PCA(k, whiten=True), LogisticRegression(max_iter=2000)) for k in counts]
     shares = [float(pipeline.fit(train, name).score(test, true_name)) for pipeline in pipelines]
-    picture = Figure(figsize=(6.4, 4.0), layout="constrained")
-    ax = picture.subplots()
-    ax.plot(counts, shares, "o-", color="#332288", linewidth=2)
-    ax.set(xlabel="components kept", ylabel="unseen digits named right", ylim=(0, 1.03))
-    ax.yaxis.set_major_formatter("{x:.0%}")
-    ax.grid(color="#e6e6e6")
+    picture = new_axes(None, (6.4, 4.0))
+    picture.plot(counts, shares, "o-", color=PALETTE[0], linewidth=2)
+    picture.set(xlabel="components kept", ylabel="unseen digits named right", ylim=(0, 1.03))
+    picture.yaxis.set_major_formatter("{x:.0%}")
+    picture.grid(color=GRID)
     scores = ", ".join(f"{share:.1%} from {k}" for k, share in zip(counts, shares, strict=True))
     return picture, pipelines[-1][0], f"Of 450 unseen digits logistic regression names right: {scores} scores."
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -220,13 +221,42 @@ def save_picture(picture: Any, path: str | os.PathLike[str], *, dpi: float = 150
     ...     path.read_bytes()[1:4]
     b'PNG'
     """
-    drawn = getattr(picture, "figure_", picture)
-    figure = drawn.get_figure(root=True)
-    if figure is None:
-        raise ValueError("these axes belong to no figure any more")
     suffix = Path(path).suffix.lower().removeprefix(".")
     kind = suffix if suffix in SILENT else "png"
-    figure.savefig(path, format=kind, dpi=dpi, metadata=SILENT[kind])
+    _figure_of(picture).savefig(path, format=kind, dpi=dpi, metadata=SILENT[kind])
+
+
+def _figure_of(picture: Any) -> Figure:
+    figure = getattr(picture, "figure_", picture).get_figure(root=True)
+    if not isinstance(figure, Figure):
+        raise ValueError("these axes belong to no figure any more")
+    return figure
+
+
+def render_png(picture: Any, dpi: float = 110) -> bytes:
+    """A picture as the bytes of a PNG file."""
+    buffer = io.BytesIO()
+    _figure_of(picture).savefig(buffer, format="png", dpi=dpi)
+    return buffer.getvalue()
+
+
+def render_formula(tex: str, size: float = 14.0) -> bytes:
+    r"""A formula in TeX as the bytes of an SVG file, set by matplotlib.
+
+    Examples
+    --------
+    >>> from gramian.display.base import render_formula
+    >>> render_formula(r"\frac{1}{n}\sum_i x_i")[:5]
+    b'<?xml'
+    """
+    buffer = io.BytesIO()
+    with mpl.rc_context({"mathtext.fontset": "cm", "svg.hashsalt": "gramian"}):
+        figure = Figure(figsize=(0.1, 0.1))
+        figure.text(0, 0, f"${tex}$", fontsize=size)
+        figure.savefig(
+            buffer, format="svg", bbox_inches="tight", pad_inches=0.02, transparent=True, metadata=SILENT["svg"]
+        )
+    return buffer.getvalue()
 
 
 Array = NDArray[Any]
@@ -261,9 +291,7 @@ class Display:
 
     def _repr_png_(self) -> bytes:
         """The picture for a notebook."""
-        buffer = io.BytesIO()
-        self._drawn().savefig(buffer, format="png", dpi=110)
-        return buffer.getvalue()
+        return render_png(self._drawn())
 
     def _drawn(self) -> Figure:
         if not hasattr(self, "figure_"):

@@ -183,9 +183,8 @@ class EmbeddingDisplay(Display):
         cls, model: Any, X: ArrayLike, *, labels: Any = None, ax: Axes | None = None
     ) -> EmbeddingDisplay:
         """Draw rows beside the scores that a fitted model gives them."""
-        return cls.from_predictions(
-            convert_to_numpy(X), fitted(model).transform(convert_to_numpy(X)), labels=labels, ax=ax
-        )
+        points = convert_to_numpy(X)
+        return cls.from_predictions(points, fitted(model).transform(points), labels=labels, ax=ax)
 
     @classmethod
     def from_predictions(

@@ -14,6 +14,7 @@ import pytest
 from gramian import PCA
 from gramian.display.report import DataFacts, DataTable, Report, Run, Section, Text, pca_report, render, write_report
 from gramian.display.report import page as module
+from gramian.display.report.cloud import Cloud, Panel, Points
 
 pytest.importorskip("bokeh", reason="a report needs Bokeh: pip install 'gramian[report]'")
 
@@ -165,8 +166,11 @@ def test_without_bokeh_the_error_names_what_to_install(monkeypatch, tmp_path):
     for name in [name for name in sys.modules if name == "bokeh" or name.startswith("bokeh.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "bokeh", None)
+    write_report(tmp_path / "report.html", SMALL)  # has no figure
+    (tmp_path / "report.html").unlink()
+    points = Cloud(Points({"x": [0.0, 1.0], "y": [1.0, 0.0]}), [Panel("x", "y")])
     with pytest.raises(ImportError, match=r"gramian\[report\]"):
-        write_report(tmp_path / "report.html", SMALL)
+        write_report(tmp_path / "report.html", Report("Title", "", [Section("One", [points])]))
     assert list(tmp_path.iterdir()) == []
 
 
