@@ -1,9 +1,11 @@
 """Standard deviations and intervals of ridge regression, against closed forms that know nothing of centring."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from hypothesis import given
@@ -165,3 +167,54 @@ def test_rank_deficient_least_squares_has_variances_of_what_can_be_estimated() -
         Ridge(0).fit(X, Y[:, 0]).predict(X, return_std=True)[1],
         rtol=1e-9,
     )
+
+
+def exact_predictions(X: Array, y: Array, w: Array | None, lam: float, intercept: bool, new: Array) -> list[Any]:
+    """f(x) of the exact solution, with 60 digits."""
+    extra = [1] if intercept else []
+    A = mpmath.matrix([[*extra, *row] for row in X.astype(float).tolist()])
+    W = mpmath.diag((np.ones(len(X)) if w is None else w).tolist())
+    G = A.T * W * A
+    for j in range(len(extra), G.rows):
+        G[j, j] += mpmath.mpf(lam)
+    b = mpmath.lu_solve(G, A.T * W * mpmath.matrix(y.tolist()))
+    return list(mpmath.matrix([[*extra, *row] for row in new.astype(float).tolist()]) * b)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e7])
+@pytest.mark.parametrize("solver", ["cholesky", "dual", "svd", "cg"])
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse"])
+def test_no_prediction_is_further_from_the_exact_one_than_its_bound(kind: str, solver: str, offset: float) -> None:
+    rng = np.random.default_rng(0)
+    for (n, p), lam, intercept in (
+        ((25, 4), 1.0, True),
+        ((25, 4), 1e-6, True),
+        ((6, 9), 0.5, True),
+        ((25, 4), 2.0, False),
+    ):
+        X, new = (rng.normal(size=(rows, p)) + offset for rows in (n, 5))
+        X, new = (Z.astype(np.float32) if kind == "float32" else Z for Z in (X, new))
+        y, w = rng.normal(size=n) + 10.0, rng.uniform(0.5, 2.0, n)
+        data, rows = (sparse.csr_array(Z) if kind == "sparse" else Z for Z in (X, new))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = Ridge(lam, solver=solver, fit_intercept=intercept, tol=1e-10).fit(data, y, w)
+        f, bound = model.predict(rows, return_bound=True)
+        with mpmath.workdps(60):
+            exact = exact_predictions(X, y, w, lam, intercept, new)
+            errors = [float(abs(mpmath.mpf(float(a)) - b)) for a, b in zip(f, exact, strict=True)]
+        assert np.all(np.array(errors) <= bound)
+        if kind == "dense" and offset == 0.0 and solver != "cg":
+            assert np.all(bound < 1e-6)
+
+
+def test_bounds_of_several_targets_and_of_a_chosen_penalty() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 4)), rng.normal(size=(30, 2))
+    for model in (Ridge([0.5, 0.0]).fit(X, Y), RidgeCV(alpha_per_target=True).fit(X, Y)):
+        f, std, bound = model.predict(X, return_std=True, return_bound=True)
+        assert f.shape == std.shape == bound.shape == (30, 2)
+        assert np.all((bound > 0) & (bound < 1e-10))
+    model.intercept_ = model.intercept_ + 1.0
+    with pytest.raises(ValueError, match="intercept_"):
+        model.predict(X, return_bound=True)

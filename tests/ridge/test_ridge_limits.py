@@ -18,7 +18,8 @@ from sklearn.model_selection import GridSearchCV
 
 from gramian import NumericalWarning
 from gramian.ridge.estimator import Ridge, RidgeCV
-from gramian.ridge.problem import SOLVERS, weights_of
+from gramian.ridge.problem import row_weights
+from gramian.ridge.solve import SOLVERS
 from oracles import Array
 
 ORDERS = {
@@ -307,7 +308,7 @@ def test_weights_beyond_the_range_are_refused_with_what_to_do(size: float) -> No
         Ridge().fit(X, y, w)
     near = 1e90 * np.linspace(0.1, 1, 50)
     assert_allclose(Ridge(1e90).fit(X, y, near).coef_, Ridge().fit(X, y, near / 1e90).coef_, rtol=1e-10)
-    assert weights_of([1e99, 0.0], 2).rows == 1
+    assert row_weights([1e99, 0.0], 2).rows == 1
 
 
 def test_targets_and_weights_that_carry_gradients(torch: Any) -> None:

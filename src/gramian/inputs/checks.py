@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -101,3 +101,27 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
             f"Found input variables with inconsistent numbers of samples: X has {n} rows, y {len(values)}."
         )
     return (values[:, None], True) if values.ndim == 1 else (values, False)
+
+
+def check_penalties(alpha: Any, targets: int) -> Array:
+    """λ for each target, finite and not negative.
+
+    Examples
+    --------
+    >>> from gramian.inputs.checks import check_penalties
+    >>> check_penalties(0.5, 2)
+    array([0.5, 0.5])
+    """
+    given = np.asarray(to_numpy(alpha) if is_tensor(alpha) else alpha)
+    if given.dtype.kind not in "biuf" and not all(isinstance(value, Real) for value in given.ravel()):
+        raise ValueError(f"alpha must be a number, or one for each target; got {alpha!r}.")
+    lam: Array = given.astype(np.float64).ravel()
+    if len(lam) not in (1, targets):
+        raise ValueError(
+            f"Number of targets and number of penalties do not correspond: {lam.size} != {targets}. Give one alpha, or "
+            "one for each column of y."
+        )
+    bad = np.flatnonzero(~(np.isfinite(lam) & (lam >= 0)))
+    if len(bad):
+        raise ValueError(f"alpha must be finite and not negative; got {lam[bad[0]]}.")
+    return np.broadcast_to(lam, (targets,)).copy()

@@ -32,7 +32,7 @@ from gramian.pca.estimator import PCA
 from gramian.pca.tracy_widom import TracyWidomTable
 from gramian.results import Optimum, Residual, SpectralCertificate
 from gramian.ridge.estimator import Ridge, RidgeCV
-from gramian.ridge.routes import Group
+from gramian.ridge.solve import RidgeInverse
 from gramian.sources import DenseSource
 from gramian.sources.plink import Samples, Snps
 
@@ -125,7 +125,7 @@ CLASSES: dict[str, type] = {
     **_named("likelihood", Ellipse, Shares),
     **_named("mixture", mixture.Constraints, mixture.Diagnosis, mixture.Fit, mixture.Maximiser),
     **_named("mixture", mixture.Mixture, mixture.Prior, mixture.Statistics, mixture.Stepwise, Landscape, Stream),
-    **_named("ridge", Group),
+    "ridge.Group": RidgeInverse,
     **_named("inducing", InducingFit, Whitening),
     **_named("calibration", Sigmoid),
     **_named("stream", RowSpace, DenseSource),

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import like, to_numpy
 from gramian.results import Residual
-from gramian.ridge.decomposition import SAFE
-from gramian.ridge.least_squares import LeastSquares
+from gramian.ridge.path import SAFE
 from gramian.ridge.problem import RidgeProblem
-from gramian.ridge.routes import Route, norms
 
-__all__ = ["Certified", "Way", "certified"]
+__all__ = ["RidgeFactor", "certify", "column_norms"]
 
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 EPS = 2.0**-52
 TOLERANCE = 1e-8  # of the gradient, for direct methods: far above what they reach
@@ -25,139 +23,165 @@ CANCELLED = 1e-6  # RSS/‖ỹ‖² below which it is not derived from the momen
 CORRECTED = 1e4  # condition numbers above which a direct solution is corrected once whatever its gradient
 
 
-@dataclass(frozen=True)
-class Way:
-    """A method and the reason for it."""
+class Gradient(NamedTuple):
+    """A solution B with its residuals R = Ỹ − X̃B, its gradients G = X̃ᵀR − λB, and both in numbers.
 
-    method: str
-    reason: str
+    ``size`` is the length of what X̃ᵀ was multiplied by to get G, whose rounding G shares: ‖R‖, or ‖ỹ‖ + ‖X̃‖‖B‖ of
+    moments. ``rounding`` is that of G where no product with the data shows it: of moments, or where means are taken
+    off sparse data after they are multiplied.
+    """
+
+    B: Array
+    R: Array
+    G: Array
+    rss: Array
+    size: Array
+    rounding: Array | float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """A solution with its residuals R, its gradients G, and both in numbers.
+class RidgeFactor(ABC):
+    """What a factorisation of X̃ᵀX̃ + λI says of some targets.
 
     Attributes
     ----------
-    relative : ndarray of shape (t,)
-        ‖G‖/‖X̃ᵀỹ‖.
-    size : ndarray of shape (t,)
-        Length of what X̃ᵀ was multiplied by to get G, whose rounding G shares: ‖R‖, or ‖ỹ‖ + ‖X̃‖‖B‖ of moments.
-    rounding : float
-        Rounding of G beside ‖X̃ᵀỹ‖, where no product with the data shows it: of moments, or where means are taken off
-        sparse data after they are multiplied.
+    method, solver : str
+        What is done, in words; its short name.
+    condition : float
+        Condition number of the matrix that is inverted.
+    floor : ndarray of shape (t,)
+        Lower bound on σ_p² + λ.
+    dof, free : ndarray of shape (t,)
+        Σσ²/(σ²+λ), without the intercept; N − df with it, which may be far smaller than either and is summed itself.
+    rss : ndarray of shape (t,) or None
+        Residual sums of squares where the method knows them better than the residuals, which cancel.
+    rank : int
+        Numerical rank of X̃, as far as the method can see.
+    reads : int
+        Passes over the data that no operator has counted.
     """
 
-    B: Matrix
-    R: Matrix
-    G: Matrix
-    rss: Vector
-    relative: Vector
-    size: Vector
-    rounding: float = 0.0
+    method: str
+    solver: str
+    condition: float
+    floor: Array
+    dof: Array
+    free: Array
+    rank: int
+    rss: Array | None = None
+    reads: int = 0
+
+    @abstractmethod
+    def coefficients(self) -> Array:
+        """B, of shape (p, t)."""
+
+    @abstractmethod
+    def refine(self, B: Array, R: Array, G: Array) -> Array:
+        """B after one step of refinement with R = Ỹ − X̃B and G = X̃ᵀR − λB."""
+
+    @abstractmethod
+    def inverse(self) -> tuple[Array, Array, Array]:
+        """V, d and e with (X̃ᵀX̃+λI)⁻¹ = V diag(d) Vᵀ + e(I − VVᵀ): of shapes (p, r), (r, t) and (t,)."""
+
+    def refine_fully(self) -> tuple[Array, Array, Array] | None:
+        """B, R and G in extended precision, where that is worth it; else None."""
+        return None
+
+    def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
+        """‖B̂ − B‖ is at most ‖G‖/(σ_p²+λ), to which rounding adds.
+
+        That of X̃ᵀR is divided by σ_p² + λ as well, that of R = Ỹ − X̃B by its root: ‖(X̃ᵀX̃+λI)⁻¹X̃ᵀ‖ is no more.
+        """
+        offset, length = problem.A.offset, column_norms(state.B)
+        size = float((problem.total + (16.0 * offset if offset else 0.0)) ** 0.5)  # of the numbers that are multiplied
+        floor = np.where(self.floor > 0, self.floor, np.nan)
+        within = eps * (np.sqrt(problem.energy) + size * length) / np.sqrt(floor)
+        bounds = (column_norms(state.G) + eps * size * state.size) / floor + within + 2 * EPS * length
+        return np.where(self.floor > 0, bounds, np.inf)
 
 
-@dataclass(frozen=True, eq=False)
-class Certified:
-    """The solution of some targets, in the units of the problem."""
-
-    problem: RidgeProblem
-    B: Matrix
-    rss: Vector
-    bounds: Vector
-    route: Route
-    certificate: Residual
-
-
-def certified(problem: RidgeProblem, route: Route, lam: Vector, way: Way) -> Certified:
-    """Solve, measure the gradient with the data, correct where that helps, and say how good it is."""
-    exact = route.measured() if isinstance(route, LeastSquares) else None
-    scale = _gradient_scale(problem)
-    if exact is not None:
-        B, R, G = exact
-        state = Measured(B, R, G, norms(R) ** 2, norms(G) / scale, norms(R))
-        notes: tuple[str, ...] = (_digits(),)
+def certify(
+    problem: RidgeProblem, factor: RidgeFactor, lam: Array, solver: str, reason: str
+) -> tuple[Array, Array, Residual]:
+    """Solve, measure the gradient with the data, correct where that helps: B, RSS, and how good they are."""
+    cross = problem.cross
+    if cross is None:
+        cross = to_numpy(problem.A.T @ like(problem.source, problem.targets), float)
+    whole = np.sqrt(problem.total * problem.energy)  # where ‖X̃ᵀỹ‖ is but rounding, ‖X̃‖‖ỹ‖ takes its place
+    scale = np.where(column_norms(cross) > 32 * EPS * whole, column_norms(cross), whole)
+    scale = np.where(scale > 0, scale, 1.0)
+    full, notes, eps = factor.refine_fully(), [], EPS
+    if full is not None:
+        B, R, G = full
+        state, eps = Gradient(B, R, G, column_norms(R) ** 2, column_norms(R)), float(np.finfo(np.longdouble).eps)
+        notes.append(f"refined with residuals of {int(-np.log10(eps))} digits")
     else:
-        state, notes = _refined(problem, route, lam, scale), ()
-    eps = EPS if exact is None else float(np.finfo(np.longdouble).eps)
-    bounds = route.bounds(problem, state.B, state.G, state.size, eps)
-    asked = {"primal": "cholesky", "dual": "dual", "svd": "svd"}[way.method]
-    if route.solver != asked and lam[0] > 0:
-        notes = (*notes, f"forming the Gram matrix was not safe: {_why(problem, route)}")
+        state = _refine(problem, factor, lam, scale)
+    if factor.solver != solver and lam[0] > 0:
+        why = f"its condition number is above {SAFE:.0e}"
+        if factor.condition <= SAFE:
+            cancels = problem.A.offset > 0
+            why = "large means cancel in it" if cancels else "the fit is almost exact, and residuals cancel"
+        notes.append(f"forming the Gram matrix was not safe: {why}")
     certificate = Residual(
-        method=route.method,
-        reason=way.reason,
-        passes=problem.spent,
+        method=factor.method,
+        reason=reason,
+        passes=problem.passes,
         iterations=0,
-        residuals=state.relative,
+        residuals=column_norms(state.G) / scale,
         tolerance=TOLERANCE,
-        rounding=state.rounding,
-        condition=route.condition,
+        rounding=float(np.max(state.rounding / scale, initial=0.0)),
+        condition=factor.condition,
+        error_bounds=factor.bounds(problem, state, eps),
         bounded="‖ŵ − w‖",
         device=problem.A.device_name,
         precision=problem.A.precision,
-        notes=notes,
+        notes=tuple(notes),
     )
-    return Certified(problem, state.B, state.rss if route.rss is None else route.rss, bounds, route, certificate)
+    return state.B, state.rss if factor.rss is None else factor.rss, certificate
 
 
-def _refined(problem: RidgeProblem, route: Route, lam: Vector, scale: Vector) -> Measured:
+def _refine(problem: RidgeProblem, factor: RidgeFactor, lam: Array, scale: Array) -> Gradient:
     """Correct by the measured gradient while that brings it down."""
-    B = route.coefficients()
-    derived = _derived(problem, B, lam, scale) if route.solver == "cholesky" else None
-    best = derived or _measure(problem, B, lam, scale)
+    B = factor.coefficients()
+    best = _gradient_of_moments(problem, B, lam) if factor.solver == "cholesky" else None
+    best = best or _gradient(problem, B, lam)
+    worst = float(np.max(column_norms(best.G) / scale, initial=0.0))
     for step in range(3):
-        settled = np.max(best.relative, initial=0.0) <= 1e-13 and (step > 0 or route.condition < CORRECTED)
-        if settled or not (problem.source.resident or np.max(best.relative) > TOLERANCE):  # passes over a file cost
+        done = worst <= 1e-13 and (step > 0 or factor.condition < CORRECTED)
+        if done or not (problem.source.resident or worst > TOLERANCE):  # passes over a file cost
             break
-        state = _measure(problem, route.improved(best.B, best.R, best.G), lam, scale)
-        better = np.max(state.relative) < 0.5 * np.max(best.relative)
-        if better or (step == 0 and np.max(state.relative) <= 2 * np.max(best.relative)):
-            best = state
+        state = _gradient(problem, factor.refine(best.B, best.R, best.G), lam)
+        now = float(np.max(column_norms(state.G) / scale, initial=0.0))
+        better = now < 0.5 * worst
+        if better or (step == 0 and now <= 2 * worst):
+            best, worst = state, now
         if not better:
             break
     return best
 
 
-def _measure(problem: RidgeProblem, B: Matrix, lam: Vector, scale: Vector) -> Measured:
-    """R = Ỹ − X̃B and G = X̃ᵀR − λB."""
+def _gradient(problem: RidgeProblem, B: Array, lam: Array) -> Gradient:
+    """Measured with the data: two products."""
     A, source = problem.A, problem.source
     R = problem.targets - to_numpy(A @ like(source, B), float)
     G = to_numpy(A.T @ like(source, R), float) - lam * B
-    lost = EPS * A.offset**0.5 * (norms(R) + problem.total**0.5 * norms(B))
-    return Measured(B, R, G, norms(R) ** 2, norms(G) / scale, norms(R), float(np.max(lost / scale, initial=0.0)))
+    size = column_norms(R)
+    lost = EPS * A.offset**0.5 * (size + problem.total**0.5 * column_norms(B))
+    return Gradient(B, R, G, size**2, size, lost)
 
 
-def _derived(problem: RidgeProblem, B: Matrix, lam: Vector, scale: Vector) -> Measured | None:
-    """The same from the moments, to spare a file another pass; None where too many digits would cancel."""
+def _gradient_of_moments(problem: RidgeProblem, B: Array, lam: Array) -> Gradient | None:
+    """From X̃ᵀX̃ and X̃ᵀỸ, to spare a file another pass; None where too many digits would cancel."""
     if problem.source.resident or problem.gram is None or problem.cross is None:
         return None
-    GB, energy = problem.gram @ B, problem.energy
+    GB, energy, length = problem.gram @ B, problem.energy, problem.total**0.5
     rss = energy + np.sum(B * (GB - 2 * problem.cross), axis=0)
     if np.any(rss < CANCELLED * energy):
         return None
-    G = problem.cross - GB - lam * B
-    length = problem.total**0.5
-    size = np.sqrt(energy) + length * norms(B)
-    rounding = float(np.max(EPS * length * size / scale, initial=0.0))
-    return Measured(B, np.zeros((0, B.shape[1])), G, rss, norms(G) / scale, size, rounding)
+    size = np.sqrt(energy) + length * column_norms(B)
+    return Gradient(B, np.zeros((0, B.shape[1])), problem.cross - GB - lam * B, rss, size, EPS * length * size)
 
 
-def _gradient_scale(problem: RidgeProblem) -> Vector:
-    """‖X̃ᵀỹ‖ of each target, or where that is but rounding ‖X̃‖‖ỹ‖; 1 where both are 0."""
-    cross = problem.cross
-    cross = to_numpy(problem.A.T @ like(problem.source, problem.targets), float) if cross is None else cross
-    whole = np.sqrt(problem.total * problem.energy)
-    size = np.where(norms(cross) > 32 * EPS * whole, norms(cross), whole)
-    return np.where(size > 0, size, 1.0)
-
-
-def _why(problem: RidgeProblem, route: Route) -> str:
-    if route.condition > SAFE:
-        return f"its condition number is above {SAFE:.0e}"
-    return "large means cancel in it" if problem.A.offset > 0 else "the fit is almost exact, and residuals cancel"
-
-
-def _digits() -> str:
-    digits = int(-np.log10(float(np.finfo(np.longdouble).eps)))
-    return f"refined with residuals of {digits} digits"
+def column_norms(G: Array) -> Array:
+    """Lengths of the columns."""
+    return np.asarray(np.linalg.norm(G, axis=0))

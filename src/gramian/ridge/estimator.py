@@ -1,9 +1,10 @@
-"""Ridge regression that chooses its own penalty."""
+"""Ridge regression, and ridge regression that chooses its own penalty: the estimators."""
 
 from __future__ import annotations
 
 import os
 import warnings
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,37 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from gramian.compute.devices import like, resolve, to_numpy
-from gramian.inputs.checks import check_choice
+from gramian.compute.memory import gibibytes, refuse_beyond_memory
+from gramian.inputs.checks import check_choice, check_penalties
 from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.linear.path import CRITERIA, RidgePath
-from gramian.results import NumericalWarning, Residual, caller_level
+from gramian.results import NumericalWarning, caller_level
 from gramian.ridge.inference import ARRAYS, PRIVATE, LinearPredictions
-from gramian.ridge.path import Chosen, Task, check_store, choose_penalty
-from gramian.ridge.problem import RidgeInputs, check_ridge, open_ridge, penalties, penalty_grid
-from gramian.ridge.solve import Options, Solved, fit_ridge
-from gramian.sources import Source
+from gramian.ridge.path import (
+    Decomposition,
+    LeftOut,
+    automatic_grid,
+    decompose,
+    leave_out,
+    path_in_own_units,
+    ridge_path,
+)
+from gramian.ridge.problem import RidgeProblem, RowWeights, open_regression
+from gramian.ridge.solve import (
+    SOLVERS,
+    choose_solver,
+    factor_of,
+    quiet_if_small,
+    solve_by_factors,
+    solve_by_gradients,
+    solve_directly,
+)
+from gramian.sources import Source, memory_budget
+from gramian.sources.devices import source_to_device
 
 __all__ = ["Ridge", "RidgeCV"]
 
-Array = Any
+Array = npt.NDArray[np.float64]
 
 
 class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -142,22 +161,41 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         Ridge
             The estimator itself.
         """
-        check_ridge(self)
-        inputs = open_ridge(self, X, y, sample_weight).at(self.device)
-        lam = penalties(self.alpha, inputs.Y.shape[1])
-        options = Options(self.solver, bool(self.fit_intercept), float(self.tol), self.max_iter)
-        self._name(fit_ridge(inputs, lam, options), inputs.ndim)
-        store_like(self, inputs.given, ARRAYS)
+        self._check_parameters()
+        source, Y, weights, vector = open_regression(self, X, y, sample_weight)
+        alpha = check_penalties(self.alpha, Y.shape[1])
+        data = source_to_device(source, self.device)
+        solver, reason = choose_solver(data, self.solver)
+        with quiet_if_small(min(data.shape)):
+            # X̃ = diag(√w)(X − 1μᵀ), Ỹ = diag(√w)(Y − 1ȳᵀ)
+            problem = RidgeProblem(data, Y, weights, intercept=bool(self.fit_intercept), gram=solver == "cholesky")
+            if solver == "cg":
+                solution = solve_by_gradients(problem, alpha, float(self.tol), self.max_iter, reason)
+            else:
+                solution = solve_directly(problem, alpha, solver, reason, keep=self.solver == "svd")
+        self._keep(solution, vector)
+        self.n_iter_ = np.full(len(alpha), max(self.certificate_.iterations, 1)) if solver == "cg" else 1
+        store_like(self, source, ARRAYS)
         return self
 
-    def _name(self, solved: Solved, ndim: int) -> None:
-        self._take(solved, ndim)
-        self.rank_ = solved.rank
-        self.certificate_: Residual = solved.certificate
-        steps = solved.certificate.iterations
-        self.n_iter_ = np.full(solved.coef.shape[1], max(steps, 1)) if solved.solver == "cg" else 1
-        for message in solved.warnings:
-            warnings.warn(message, NumericalWarning, stacklevel=caller_level())
+    def _check_parameters(self) -> None:
+        """Raise an error that names the parameter, what it is, and what it may be."""
+        if self.positive:
+            raise ValueError(
+                "positive=True is not offered: it is another problem, without a closed form. Use sklearn.linear_model."
+                "Ridge(positive=True), or scipy.optimize.nnls of X and y with √alpha·I and zeros stacked below."
+            )
+        if self.solver == "lbfgs":
+            raise ValueError(
+                "solver='lbfgs' is for positive=True only, which is not offered here: use sklearn.linear_model."
+                f"Ridge(positive=True). Without it, solver may be one of {', '.join(SOLVERS)}."
+            )
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("fit_intercept", self.fit_intercept, (True, False))
+        if not (isinstance(self.tol, Real) and 0.0 <= float(self.tol) < np.inf):
+            raise ValueError(f"tol must be a number that is not negative, got {self.tol!r}.")
+        if self.max_iter is not None and not (isinstance(self.max_iter, Integral) and int(self.max_iter) >= 1):
+            raise ValueError(f"max_iter must be a positive integer or None, got {self.max_iter!r}.")
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
@@ -165,9 +203,6 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
 
 TAKEN = ("certificate_", "coef_", "dof_", "intercept_", "noise_variance_", "rank_", "solver_", *PRIVATE)
 
@@ -277,7 +312,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         RidgeCV
             The estimator itself.
         """
-        alphas = self._checked()
+        alphas = self._check_parameters()
         for name in ("cv_results_", "path_"):
             self.__dict__.pop(name, None)
         if params and not get_config()["enable_metadata_routing"]:
@@ -285,82 +320,147 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
                 f"Got {sorted(params)}: only sample_weight can be passed while scikit-learn's metadata routing is off."
             )
         if self.cv is not None:
-            self._fit_folds(X, y, alphas, sample_weight, params)
-            return self
-        inputs = open_ridge(self, X, y, sample_weight).at(self.device)
-        task = self._task(inputs, alphas, sample_weight, params)
-        if task.store:
-            check_store(inputs.Y.shape[0], 50 if alphas is None else len(alphas), inputs.Y.shape[1])
-        self._name(choose_penalty(inputs, task), inputs)
-        store_like(self, inputs.given, ARRAYS)
+            return self._fit_folds(X, y, alphas, sample_weight, params)
+        source, Y, weights, vector = open_regression(self, X, y, sample_weight)
+        data, t = source_to_device(source, self.device), Y.shape[1]
+        score = None if self.scoring is None else self._score_function(Y, weights, vector, sample_weight, params)
+        solver, reason = self._choose_solver(data, weights, t, alphas)
+        with quiet_if_small(min(data.shape)):
+            problem = RidgeProblem(data, Y, weights, intercept=bool(self.fit_intercept), gram=solver == "cholesky")
+            found, alphas = _decompose_safely(problem, solver, alphas)  # X̃ = UΣVᵀ
+            left = leave_out(found, problem.scale_penalties(alphas)[0], keep=bool(self.store_cv_results))
+            path = ridge_path(found, alphas, left)
+            scores = self._criterion(path, t) if score is None else _score_predictions(found, alphas, left, score)
+            best = np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=0)
+            alpha = np.broadcast_to(alphas[best], (t,))
+            factor = factor_of(found, problem.scale_penalties(alpha)[0])
+            parts = [(np.arange(t), problem, factor)]
+            solution = solve_by_factors(problem, alpha, parts, solver, reason, keep=self.gcv_mode == "svd")
+        self._warn_unless_scored(scores, problem)
+        self._keep(solution, vector)
+        self.path_: RidgePath = path_in_own_units(path, problem)
+        told = scores if score is not None else self._criterion(self.path_, t)
+        self._name_best(alpha, told[best, np.arange(told.shape[1])], vector)
+        notes = [
+            f"the best λ, {end:g}, is the {name} of the {len(alphas)} tried"
+            for end, name in ((alphas.min(), "smallest"), (alphas.max(), "largest"))
+            if len(alphas) > 1 and np.any(alpha == end)
+        ]
+        self.certificate_ = self.certificate_.with_(notes=(*self.certificate_.notes, *notes))
+        if left.errors is not None:
+            self._keep_errors(problem, left.errors, vector, predictions=score is not None)
+        store_like(self, source, ARRAYS)
         return self
 
-    def _task(self, inputs: RidgeInputs, alphas: Vector | None, sample_weight: Any, params: Any) -> Task:
-        score = None
-        if self.scoring is not None:
-            score = self._score_function(inputs, self._score_parameters(sample_weight, params))
-        return Task(
-            alphas,
-            bool(self.fit_intercept),
-            self.criterion,
-            bool(self.alpha_per_target) and inputs.Y.shape[1] > 1,
-            bool(self.store_cv_results),
-            self.gcv_mode == "svd",
-            score,
+    def _choose_solver(self, data: Source, weights: RowWeights, t: int, alphas: Array | None) -> tuple[str, str]:
+        """Return what to decompose, and why, unless nothing could be left out, or what is to be kept does not fit."""
+        (n, p), L = data.shape, 50 if alphas is None else len(alphas)
+        nbytes = 16.0 * n * L * t
+        if self.store_cv_results:
+            refuse_beyond_memory(nbytes, f"cv_results_ ({gibibytes(nbytes)})", "Use store_cv_results=False.")
+        if weights.count < 2:
+            raise ValueError(
+                f"Found 1 sample (n_samples={n}, weights that stand for {weights.count:g}): with one row left out "
+                "nothing is left to fit. Use Ridge with an alpha of your choice."
+            )
+        if self.gcv_mode == "svd":
+            return "svd", "gcv_mode='svd'"
+        solver, size = ("dual", n) if n - int(self.fit_intercept) <= p else ("cholesky", p)
+        what = f"A {size} × {size} Gram matrix with its eigenvectors"
+        refuse_beyond_memory(24.0 * size * size, what, "Use cv=5, which fits each alpha by itself, or fewer columns.")
+        return solver, f"every λ from one decomposition, of a {size} × {size} matrix"
+
+    def _criterion(self, path: RidgePath, t: int) -> Array:
+        """What is to be made large, (L, t), or (L, 1) of all targets: the mean, of likelihoods the sum."""
+        scores = -path.score(self.criterion)
+        if self.alpha_per_target and t > 1:
+            return scores
+        joint = np.sum if self.criterion == "marginal_likelihood" else np.mean
+        return np.asarray(joint(scores, axis=1, keepdims=True))
+
+    def _warn_unless_scored(self, scores: Array, problem: RidgeProblem) -> None:
+        """Say so where no λ could be told from another."""
+        if np.all(np.isfinite(scores).any(axis=0)):
+            return
+        message = (
+            "No alpha has a finite score, so that the first was taken: some row determines its own fit, and nothing is "
+            "known of its error when left out. Try larger alphas, or criterion='marginal_likelihood'."
         )
+        constant = np.flatnonzero(problem.energy == 0.0)
+        if self.criterion == "marginal_likelihood" and len(constant):
+            which = f"Column {constant[0]} of y" if problem.Y.shape[1] > 1 else "y"
+            message = (
+                f"{which} is {'constant' if problem.intercept else '0 in every row'}: every alpha fits it without "
+                "error, the likelihood grows without bound and prefers none, so that the first alpha was taken. Leave "
+                "such a target out, or use criterion='loo'."
+            )
+        warnings.warn(message, NumericalWarning, stacklevel=caller_level())
 
-    def _score_parameters(self, sample_weight: Any, params: Any) -> dict[str, Any]:
-        given = params if sample_weight is None else {**params, "sample_weight": sample_weight}
-        if not get_config()["enable_metadata_routing"]:
-            return dict(given)
-        return dict(process_routing(self, "fit", **given).scorer.score)
+    def _name_best(self, alpha: Array, score: Array, vector: bool) -> None:
+        each = bool(self.alpha_per_target) and not vector
+        self.alpha_ = alpha if each and len(alpha) > 1 else float(alpha[0])
+        self.best_score_ = score if each else score[0]
 
-    def _score_function(self, inputs: RidgeInputs, params: dict[str, Any]) -> Any:
+    def _keep_errors(self, problem: RidgeProblem, errors: Array, vector: bool, *, predictions: bool) -> None:
+        """Name squared errors, weighted where the weights are precisions, or predictions: of shape (n, t, L)."""
+        source, weights = problem.source, problem.weights
+        if predictions:
+            results = np.stack([_predictions(problem, e) for e in np.moveaxis(errors, 1, 0)], axis=2)
+        else:
+            squares = np.where(np.isnan(errors), 0.0, errors / problem.y_unit) ** 2
+            if weights.values is not None and not weights.counts:
+                squares *= weights.values[:, None, None]
+            results = np.ascontiguousarray(np.swapaxes(squares, 1, 2))
+        results = results[:, 0] if vector else results
+        single = source.dtype == source.xp.float32
+        self.cv_results_ = like(source, results.astype(np.float32) if single else results)
+
+    def _score_function(self, Y: Array, weights: RowWeights, vector: bool, sample_weight: Any, params: Any) -> Any:
         """The scorer on predictions of rows left out; rows without weight have none and are passed over."""
-        scorer, w, Y = self._scorer(), inputs.weights.values, inputs.Y
+        given = params if sample_weight is None else {**params, "sample_weight": sample_weight}
+        if get_config()["enable_metadata_routing"]:
+            given = process_routing(self, "fit", **given).scorer.score
+        scorer, w, t = self._scorer(), weights.values, Y.shape[1]
         keep = slice(None) if w is None or np.all(w > 0) else w > 0
-        given = {k: to_numpy(v)[keep] if np.shape(v)[:1] == (len(Y),) else v for k, v in params.items()}
+        given = {k: to_numpy(v)[keep] if np.shape(v)[:1] == (len(Y),) else v for k, v in given.items()}
 
-        def score(predictions: Matrix) -> Any:
+        def score(predictions: Array) -> Any:
             P, T = predictions[keep], Y[keep]
-            if self.alpha_per_target and Y.shape[1] > 1:
-                return [scorer(_Given(), P[:, j], T[:, j], **given) for j in range(Y.shape[1])]
-            flat = inputs.ndim == 1
-            return scorer(_Given(), P[:, 0] if flat else P, T[:, 0] if flat else T, **given)
+            if self.alpha_per_target and t > 1:
+                return [scorer(_Given(), P[:, j], T[:, j], **given) for j in range(t)]
+            return scorer(_Given(), P[:, 0] if vector else P, T[:, 0] if vector else T, **given)
 
         return score
 
-    def _fit_folds(self, X: Any, y: Any, alphas: Vector | None, sample_weight: Any, params: Any) -> None:
+    def _fit_folds(self, X: Any, y: Any, alphas: Array | None, sample_weight: Any, params: Any) -> RidgeCV:
         """Every λ on every fold, by scikit-learn's grid search around our Ridge; for each target if asked for."""
         if alphas is None:
             raise ValueError("alphas='auto' follows from one decomposition of all rows: give the values, or cv=None.")
         if isinstance(X, (str, os.PathLike, Source)):
             raise ValueError("cv needs rows that can be indexed: pass an array or a memory map, or use cv=None.")
-        given_X = open_ridge(self, X, y, sample_weight).given  # what is wrong is said here, once, and not by every fold
-        device = resolve(self.device, X)
+        source = open_regression(self, X, y, sample_weight)[0]  # what is wrong is said once, and not by every fold
+        common = {"fit_intercept": self.fit_intercept, "device": resolve(self.device, X)}
         X, y, sample_weight = (convert_to_numpy(given) for given in (X, y, sample_weight))  # folds are cut by NumPy
-        model: Any = Ridge(fit_intercept=self.fit_intercept, device=device)
+        model: Any = Ridge(**common)
         if get_config()["enable_metadata_routing"]:
             model.set_fit_request(sample_weight=True)
         given = params if sample_weight is None else {**params, "sample_weight": sample_weight}
-        scorer, each = self._scorer(), bool(self.alpha_per_target) and np.ndim(y) == 2
+        each = bool(self.alpha_per_target) and np.ndim(y) == 2
         searches = [
-            GridSearchCV(model, {"alpha": alphas}, cv=self.cv, scoring=scorer).fit(X, target, **given)
+            GridSearchCV(model, {"alpha": alphas}, cv=self.cv, scoring=self._scorer()).fit(X, target, **given)
             for target in (np.asarray(y).T if each else [y])
         ]
+        best = searches[0].best_estimator_
+        alpha = np.array([search.best_params_["alpha"] for search in searches])
         if each:
-            found = np.array([search.best_params_["alpha"] for search in searches])
-            self.alpha_ = found if len(found) > 1 else float(found[0])
-            self.best_score_ = np.array([search.best_score_ for search in searches])
-            best = Ridge(found, fit_intercept=self.fit_intercept, device=device).fit(X, y, sample_weight)
-        else:
-            best = searches[0].best_estimator_
-            self.alpha_, self.best_score_ = best.alpha, searches[0].best_score_
+            best = Ridge(alpha, **common).fit(X, y, sample_weight)
+        self._name_best(alpha, np.array([search.best_score_ for search in searches]), not each)
         for name in TAKEN:
             setattr(self, name, getattr(best, name))
-        store_like(self, given_X, ARRAYS)
+        store_like(self, source, ARRAYS)
+        return self
 
-    def _checked(self) -> Vector | None:
+    def _check_parameters(self) -> Array | None:
         """Check the parameters and return λ, or None for an automatic grid."""
         check_choice("gcv_mode", self.gcv_mode, (None, "auto", "svd", "eigen"))
         check_choice("criterion", self.criterion, CRITERIA)
@@ -376,24 +476,20 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         if isinstance(self.alphas, str):
             check_choice("alphas", self.alphas, ("auto",))
             return None
-        return penalty_grid(self.alphas, zero=self.cv is not None)
+        values, zero = np.atleast_1d(np.asarray(self.alphas, dtype=object)), self.cv is not None
+        if values.ndim != 1 or not len(values):
+            raise ValueError(f"alphas must be one or more numbers, got an array of shape {values.shape}.")
+        for i, value in enumerate(values):
+            name = "alphas" if len(values) == 1 else f"alphas[{i}]"
+            if not isinstance(value, Real):
+                raise TypeError(f"{name} must be an instance of float, not {type(value).__name__}.")
+            if not (np.isfinite(float(value)) and (float(value) > 0 or (zero and float(value) == 0))):
+                raise ValueError(
+                    f"{name} == {value}, must be {'>=' if zero else '>'} 0{'' if zero else ' unless cv is given'}."
+                )
+        return np.asarray(values, dtype=np.float64)
 
-    def _name(self, chosen: Chosen, inputs: RidgeInputs) -> None:
-        self._take(chosen.solved, inputs.ndim)
-        each = bool(self.alpha_per_target) and inputs.ndim == 2
-        self.alpha_ = chosen.alpha if each and len(chosen.alpha) > 1 else float(chosen.alpha[0])
-        self.best_score_ = chosen.score if each else chosen.score[0]
-        for message in chosen.solved.warnings:
-            warnings.warn(message, NumericalWarning, stacklevel=caller_level())
-        self.path_: RidgePath = chosen.path
-        self.rank_ = chosen.solved.rank
-        self.certificate_: Residual = chosen.solved.certificate
-        if chosen.results is not None:
-            results = chosen.results[:, 0] if inputs.ndim == 1 else chosen.results
-            single = inputs.source.dtype == inputs.source.xp.float32
-            self.cv_results_ = like(inputs.source, results.astype(np.float32) if single else results)
-
-    def _keeping(self) -> str:
+    def _how_to_keep(self) -> str:
         if self.cv is None:
             return "Fit with gcv_mode='svd', which keeps it whatever its size."
         return "Fit Ridge(alpha_, solver='svd'), which keeps it whatever its size."
@@ -415,6 +511,42 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _decompose_safely(problem: RidgeProblem, solver: str, alphas: Array | None) -> tuple[Decomposition, Array]:
+    """A decomposition that is safe for the least λ, and the grid, which may follow from it."""
+    if alphas is not None:
+        return decompose(problem, solver, float(np.min(problem.scale_penalties(alphas)[0])), dual=True), alphas
+    found = decompose(problem, solver, np.inf, dual=True)
+    grid = automatic_grid(found.squares)
+    if not found.is_safe(float(grid[0])):
+        found = decompose(problem, "svd", 0.0, dual=True)
+        grid = automatic_grid(found.squares)
+    with np.errstate(over="ignore", under="ignore"):
+        own = grid / problem.unit / problem.unit
+    if not np.all(np.isfinite(own) & (own > 0)):
+        raise ValueError(
+            "alphas='auto' would lie beyond the range of float64, as the squares of X do. Multiply X by a constant "
+            "that brings its columns near 1."
+        )
+    return found, own
+
+
+def _score_predictions(found: Decomposition, alphas: Array, left: LeftOut, score: Any) -> Array:
+    """Scores by a function of all predictions: as many λ at a time as fit into the memory budget."""
+    (n, t), lam = found.problem.Y.shape, found.problem.scale_penalties(alphas)[0]
+    step = len(lam) if left.errors is not None else max(1, memory_budget() // (8 * n * t))
+    out: list[Array] = []
+    for i in range(0, len(lam), step):
+        errors = left.errors if left.errors is not None else leave_out(found, lam[i : i + step], keep=True).errors
+        assert errors is not None
+        out += [np.atleast_1d(score(_predictions(found.problem, e))) for e in np.moveaxis(errors, 1, 0)]
+    return np.asarray(out, dtype=np.float64)
+
+
+def _predictions(problem: RidgeProblem, errors: Array) -> Array:
+    """ŷ of rows left out, in the units of y."""
+    return np.asarray((problem.Y - errors + (problem.level + problem.level_low)) / problem.y_unit)
 
 
 class _Given(RegressorMixin, BaseEstimator):

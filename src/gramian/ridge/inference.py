@@ -2,6 +2,12 @@ r"""What a fitted ridge regression says: predictions, and how far to trust them.
 
 With λ > 0 the variances are those of the posterior under the prior :math:`w\sim N(0,\sigma^2\lambda^{-1}I)` with a flat
 one for the intercept; with λ = 0 they are those of least squares, and the intervals are exact for normal errors.
+
+A bound follows from that of the coefficients: with f̂(x) = (x − μ)ᵀŵ + ȳ, the exact solution f differs by
+
+.. math:: |\hat f(x)-f(x)| \le \|x-\mu\|\,\|\hat w-w\| + |\delta\bar y| + |\delta\mu^Tw| + \text{rounding of } \hat f(x)
+
+where δȳ and δμ are the rounding errors of the means.
 """
 
 from __future__ import annotations
@@ -9,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -20,19 +25,18 @@ from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Multiple
 from gramian.pca.problem import centred_data
-from gramian.ridge.routes import KEEP, Group
-from gramian.ridge.solve import Solved
+from gramian.results import Residual
+from gramian.ridge.solve import KEEP, RidgeInverse, RidgeSolution
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device
 
 __all__ = ["ARRAYS", "PRIVATE", "LinearPredictions"]
 
 Array = Any
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
 
+EPS = 2.0**-52
 ARRAYS = ("coef_", "intercept_", "cv_results_")  # fitted attributes that are where the data were
-PRIVATE = ("_centre", "_count", "_free", "_groups", "_level", "_mass")  # what a fit leaves for these methods
+PRIVATE = ("_centre", "_count", "_free", "_groups", "_level", "_mass", "_slack")  # what a fit leaves for these methods
 
 
 class LinearPredictions:
@@ -44,15 +48,18 @@ class LinearPredictions:
     noise_variance_: Any
     dof_: Any
     solver_: str
-    _groups: tuple[Group, ...]
-    _level: Vector
-    _centre: Vector
+    rank_: int | None
+    certificate_: Residual
+    _groups: tuple[RidgeInverse, ...]
+    _level: Array
+    _slack: Array
+    _centre: Array
     _mass: float
     _count: float
-    _free: Vector
+    _free: Array
 
-    def predict(self, X: Any, return_std: bool = False) -> Array:
-        r"""Predictions f(x) = xᵀŵ + b, and the standard deviation of a new observation there.
+    def predict(self, X: Any, return_std: bool = False, return_bound: bool = False) -> Array:
+        r"""Predictions f(x) = xᵀŵ + b, the standard deviation of a new observation there, and a bound on their error.
 
         .. math:: s(x) = \hat\sigma\sqrt{1 + 1/\Sigma w + \tilde x^T(\tilde X^T\tilde X+\lambda I)^{-1}\tilde x}
 
@@ -62,20 +69,25 @@ class LinearPredictions:
             The rows.
         return_std : bool, default=False
             Whether to return s(x) as well.
+        return_bound : bool, default=False
+            Whether to return a bound on :math:`|\hat f(x)-f(x)|` as well, the distance from the exact solution.
 
         Returns
         -------
-        array of shape (n,) or (n, t), or two of them
-            f(x), and s(x) with :math:`\hat\sigma^2` = ``noise_variance_``; 1/Σw is the intercept's share.
+        array of shape (n,) or (n, t), or a tuple of them
+            f(x), s(x) with :math:`\hat\sigma^2` = ``noise_variance_`` and 1/Σw the intercept's share, and the bound.
         """
         check_is_fitted(self)
         given = open_input(self, X, reset=False)
         source = source_to_device(given, self.device)
-        F = self._shaped(self._values(source))
-        if not return_std:
-            return like(given, F)
-        spread = np.sqrt(self._noise() * (1.0 + self._leverage(source)))
-        return like(given, (F, self._shaped(like(source, spread))))
+        F = self._values(source)
+        answers = [F]
+        if return_std:
+            answers.append(like(source, np.sqrt(self._noise() * (1.0 + self._leverage(source)))))
+        if return_bound:
+            answers.append(like(source, self._bounds(source, F)))
+        shaped = tuple(self._shaped(answer) for answer in answers)
+        return like(given, shaped if len(shaped) > 1 else shaped[0])
 
     def predict_interval(self, X: Any, level: float = 0.95, *, kind: str = "prediction") -> tuple[Array, Array]:
         r"""Interval of a new observation at each row, or of the mean there, by Student's t with N − df degrees.
@@ -134,11 +146,8 @@ class LinearPredictions:
         float
             1 − Σ(y − f)²/Σ(y − ȳ)², the mean over the targets.
         """
-        return float(
-            r2_score(
-                convert_to_numpy(y), convert_to_numpy(self.predict(X)), sample_weight=convert_to_numpy(sample_weight)
-            )
-        )
+        y, f, w = (convert_to_numpy(given) for given in (y, self.predict(X), sample_weight))
+        return float(r2_score(y, f, sample_weight=w))
 
     def coef_covariance(self) -> Array:
         r"""Covariance σ̂²(X̃ᵀX̃+λI)⁻¹ of the coefficients, of shape (p, p), or (t, p, p) for several targets.
@@ -153,23 +162,36 @@ class LinearPredictions:
         """
         check_is_fitted(self)
         noise = self._noise()
-        out = np.empty((len(noise), self._p, self._p))
-        for group in self._known_groups():
-            for k, j in enumerate(group.targets):
-                out[j] = noise[j] * _inverse(group, k)
-        return like(self.coef_, out if self._targets > 1 else out[0])
+        out = np.empty((len(noise), len(self._centre), len(self._centre)))
+        for inverse in self._inverses():
+            for k, j in enumerate(inverse.targets):
+                out[j] = noise[j] * inverse.matrix(k)
+        return like(self.coef_, out if len(out) > 1 else out[0])
 
-    @property
-    def _p(self) -> int:
-        return int(np.shape(self.coef_)[-1])
+    def _keep(self, solution: RidgeSolution, vector: bool) -> None:
+        """Give the results of a fit their names, in the array type and dtype of the data."""
+        problem, source, weights = solution.problem, solution.problem.source, solution.problem.weights
+        single = source.dtype == source.xp.float32
+        coef: Array = solution.coef.T.astype(np.float32) if single else np.ascontiguousarray(solution.coef.T)
+        b, self._level = problem.intercepts(coef)
+        self._groups, self._centre, self._count = solution.inverses, problem.centre, weights.count
+        self._mass, self._free = weights.mass if problem.intercept else 0.0, solution.free
+        one = len(coef) == 1
+        self.coef_, self.intercept_ = like(source, coef[0] if one else coef), 0.0
+        if problem.intercept:
+            b = b.astype(coef.dtype)
+            self.intercept_ = b[0] if vector else like(source, b)  # a number, as scikit-learn has it
+        # errors of the means ȳ and μᵀw, sums of n numbers about the origin whose rounding is as good as random
+        spread = np.sqrt(problem.energy) / problem.y_unit + problem.total**0.5 / problem.unit * _lengths(coef)
+        self._slack = EPS * (8 + len(problem.Y) ** 0.5) * spread / weights.mass**0.5 * float(problem.intercept)
+        noise = np.divide(solution.rss, solution.free, out=np.full(len(coef), np.nan), where=solution.free > 0)
+        self.noise_variance_ = float(noise[0]) if one else noise
+        self.dof_ = solution.dof if np.ptp(solution.dof) > 0 else float(solution.dof[0])  # NaN where unknown
+        self.solver_, self.rank_, self.certificate_ = solution.solver, solution.rank, solution.certificate
 
-    @property
-    def _targets(self) -> int:
-        return len(self._level)
-
-    def _noise(self) -> Vector:
+    def _noise(self) -> Array:
         noise = np.atleast_1d(np.asarray(self.noise_variance_, dtype=np.float64))
-        self._known_groups()
+        self._inverses()
         if np.isnan(noise).any():
             raise ValueError(
                 f"There are {self._count:g} observations and {np.max(self.dof_):g} degrees of freedom are used up: "
@@ -177,103 +199,95 @@ class LinearPredictions:
             )
         return noise
 
-    def _known_groups(self) -> tuple[Group, ...]:
-        if sum(len(group.targets) for group in self._groups) < self._targets:
-            why = (
-                "Conjugate gradients make no decomposition"
-                if self.solver_ == "cg"
-                else f"The inverse of {self._p} columns was too large to keep with the model (limit: {KEEP:,} numbers)"
-            )
-            raise ValueError(f"{why}, so that variances are not known. {self._keeping()}")
+    def _inverses(self) -> tuple[RidgeInverse, ...]:
+        if sum(len(inverse.targets) for inverse in self._groups) < len(self._level):
+            why = "Conjugate gradients make no decomposition"
+            if self.solver_ != "cg":
+                p = len(self._centre)
+                why = f"The inverse of {p} columns was too large to keep with the model (limit: {KEEP:,} numbers)"
+            raise ValueError(f"{why}, so that variances are not known. {self._how_to_keep()}")
         return self._groups
 
-    def _keeping(self) -> str:
+    def _how_to_keep(self) -> str:
         """What to do to have the inverse kept."""
         return "Fit with solver='svd', which keeps it whatever its size."
 
     def _values(self, source: Source) -> Array:
         """Predictions of shape (n, t), about the mean of the training rows while intercept_ is as it was fitted."""
-        xp = source.xp
-        coef = to_numpy(self.coef_, float).reshape(-1, self._p)
-        centre, level = (self._centre, self._level) if self._as_fitted(coef) else (0.0 * self._centre, self.intercept_)
-        narrow = source.dtype == xp.float32 and "32" in str(self.coef_.dtype)
-        dtype = xp.float32 if narrow else xp.float64
-        A = centred_data(source, like(source, centre), None, dtype)
+        xp, coef = source.xp, self._rows()
+        centre, level = (self._centre, self._level) if self._is_as_fitted() else (0.0 * self._centre, self.intercept_)
+        A = centred_data(source, like(source, centre), None, xp.float32 if self._is_narrow(source) else xp.float64)
         F = A @ A.asarray(coef.T) + A.asarray(np.atleast_1d(to_numpy(level, float)))[None, :]
         if not bool(xp.all(xp.isfinite(F))):
             refuse_non_finite(source)
         return F
 
-    def _as_fitted(self, coef: Matrix) -> bool:
+    def _rows(self) -> Array:
+        """Coefficients as rows, one for each target, in float64."""
+        return to_numpy(self.coef_, float).reshape(-1, len(self._centre))
+
+    def _is_narrow(self, source: Source) -> bool:
+        """Whether predictions are made in float32: both the rows and the coefficients are."""
+        return bool(source.dtype == source.xp.float32 and "32" in str(self.coef_.dtype))
+
+    def _is_as_fitted(self) -> bool:
         """Whether intercept_ and coef_ are still those of the fit, up to rounding."""
+        coef = self._rows()
         b, at = to_numpy(self.intercept_, float).ravel() + np.zeros(len(coef)), coef @ self._centre
-        eps = 2.0**-23 if "32" in str(self.coef_.dtype) else 2.0**-52
+        eps = 2.0**-23 if "32" in str(self.coef_.dtype) else EPS
         size = np.abs(b) + np.abs(coef) @ np.abs(self._centre)
         return bool(np.all(np.abs(self._level - (b + at)) <= 4 * len(self._centre) * eps * size))
+
+    def _bounds(self, source: Source, F: Array) -> Array:
+        """|f̂(x) − f(x)| of each row and target, at most."""
+        bounds = self.certificate_.error_bounds
+        if bounds is None or not self._is_as_fitted():
+            why = "coef_ or intercept_ was changed after the fit" if bounds is not None else self.certificate_.method
+            raise ValueError(f"There is no bound on predictions here: {why}.")
+        coef, p = _lengths(self._rows()), len(self._centre)
+        away, multiplied = _distances(source, self._centre)
+        if source.sparse:  # ‖x − μ‖² is a difference there
+            away = np.hypot(away, (4 * p * EPS) ** 0.5 * multiplied)
+        eps = 2.0**-23 if self._is_narrow(source) else EPS
+        rounding = eps * ((p + 4) * np.outer(multiplied, coef) + 2 * (np.abs(self._level) + np.abs(to_numpy(F, float))))
+        return np.outer(away, bounds) + self._slack + rounding
 
     def _shaped(self, F: Array) -> Array:
         return F[:, 0] if np.ndim(self.coef_) == 1 else F
 
-    def _leverage(self, source: Source) -> Matrix:
+    def _leverage(self, source: Source) -> Array:
         """1/Σw + x̃ᵀ(X̃ᵀX̃+λI)⁻¹x̃ of each row and target."""
         refuse_non_finite(source)
-        out = np.empty((source.shape[0], self._targets))
-        for group in self._known_groups():
-            out[:, group.targets] = _quadratic(source, self._centre, group)
+        out = np.empty((source.shape[0], len(self._level)))
+        for group in self._inverses():
+            A = centred_data(source, like(source, self._centre), None, source.xp.float64)
+            A = A if group.unit == 1.0 else Multiple(A, group.unit)
+            Z = to_numpy(A @ A.asarray(group.basis), float)
+            out[:, group.targets] = Z**2 @ group.inverse
+            if np.any(group.outside):
+                away = (_distances(source, self._centre)[0] * group.unit) ** 2
+                rest = np.maximum(away - np.sum(Z**2, axis=1), 0.0)
+                out[:, group.targets] += rest[:, None] * group.outside
         return out + (1.0 / self._mass if self._mass else 0.0)
 
-    def _take(self, solved: Solved, ndim: int) -> None:
-        """Give the results of a fit their names, in the array type and dtype of the data."""
-        problem, source = solved.problem, solved.problem.source
-        single = source.dtype == source.xp.float32
-        coef = solved.coef.T.astype(np.float32) if single else np.ascontiguousarray(solved.coef.T)
-        b, self._level = problem.anchored(coef)
-        self._groups, self._centre = solved.groups, problem.centre
-        self._mass = problem.weights.mass if problem.intercept else 0.0
-        self._count = problem.weights.count
-        one = coef.shape[0] == 1
-        self.coef_ = like(source, coef[0] if one else coef)
-        self.intercept_ = _named(source, b.astype(coef.dtype), ndim) if problem.intercept else 0.0
-        free = solved.free
-        noise = np.divide(solved.rss, free, out=np.full(len(free), np.nan), where=free > 0)
-        self._free = free
-        self.noise_variance_ = float(noise[0]) if one else noise
-        self.dof_ = solved.dof if np.ptp(solved.dof) > 0 else float(solved.dof[0])  # NaN where unknown
-        self.solver_ = solved.solver
+
+def _lengths(rows: Array) -> Array:
+    """Lengths of rows whose squares may leave the range of float64."""
+    size = np.max(np.abs(rows), axis=1, initial=0.0)
+    safe = np.where((size > 0) & np.isfinite(size), size, 1.0)[:, None]
+    return np.asarray(safe[:, 0] * np.linalg.norm(rows / safe, axis=1), dtype=np.float64)
 
 
-def _named(source: Source, b: Any, ndim: int) -> Any:
-    """Intercepts as scikit-learn has them: a number for a y of one dimension."""
-    return b[0] if ndim == 1 else like(source, b)
-
-
-def _inverse(group: Group, k: int) -> Matrix:
-    """(X̃ᵀX̃+λI)⁻¹ of one target, in the data's own units."""
-    V, factor = group.basis, group.unit * group.unit
-    inside = (V * group.inverse[:, k]) @ V.T
-    if group.outside[k] == 0.0:
-        return np.asarray(factor * inside)
-    return np.asarray(factor * (inside + group.outside[k] * (np.eye(len(V)) - V @ V.T)))
-
-
-def _quadratic(source: Source, centre: Vector, group: Group) -> Matrix:
-    """x̃ᵀ(X̃ᵀX̃+λI)⁻¹x̃, of shape (n, g), block by block."""
-    A = centred_data(source, like(source, centre), None, source.xp.float64)
-    A = A if group.unit == 1.0 else Multiple(A, group.unit)
-    Z = to_numpy(A @ A.asarray(group.basis), float)
-    out = Z**2 @ group.inverse
-    if not np.any(group.outside):
-        return np.asarray(out)
-    rest = np.maximum(_lengths(source, centre, group.unit) - np.sum(Z**2, axis=1), 0.0)
-    return np.asarray(out + rest[:, None] * group.outside)
-
-
-def _lengths(source: Source, centre: Vector, unit: float) -> Vector:
-    """‖x̃‖² of each row."""
+def _distances(source: Source, centre: Array) -> tuple[Array, Array]:
+    """‖x − μ‖ of each row, and the length of the numbers that are multiplied: sparse rows are centred afterwards."""
     if source.sparse:
         X = source.values.astype(np.float64)  # type: ignore[attr-defined]
-        change = X.copy()
+        change, squares, shift = X.copy(), X.copy(), float(np.sum(centre**2))
         change.data = X.data * (X.data - 2 * centre[X.indices])
-        return np.asarray(change.sum(axis=1)).ravel() * unit**2 + float(np.sum(centre**2)) * unit**2
-    parts = [np.sum(((to_numpy(b.values, float) - centre) * unit) ** 2, axis=1) for b in source.blocks()]
-    return np.concatenate(parts)
+        squares.data = X.data**2
+        own = np.asarray(squares.sum(axis=1)).ravel()
+        away = np.asarray(change.sum(axis=1)).ravel() + shift
+        away = np.maximum(away, 0.0)
+        return np.sqrt(away), np.sqrt(own) + 2 * shift**0.5
+    away = np.concatenate([_lengths(to_numpy(b.values, float) - centre) for b in source.blocks()])
+    return away, away

@@ -1,91 +1,246 @@
-"""The steps of choosing λ: decompose once, leave every row out for every λ, score, fit the best."""
+r"""Every λ from one decomposition X̃ = UΣVᵀ: coefficients, degrees of freedom, and the errors of rows left out.
+
+Forming X̃ᵀX̃ or X̃X̃ᵀ squares the condition number: what is asked of them is :math:`\sigma^2+\lambda`, so that is
+harmless while :math:`(\sigma_1^2+\lambda)/(\sigma_p^2+\lambda)` is moderate, and only then. Otherwise one QR
+factorisation of [X̃ Ỹ], block by block, gives the same without forming either.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg as la
 from scipy.optimize import brentq
 
-from gramian.compute.devices import like, to_numpy
-from gramian.compute.memory import gibibytes, refuse_beyond_memory
+from gramian.compute import dense as cpu
+from gramian.compute.devices import dense_loops, like, refuse_beyond_device, to_numpy
+from gramian.compute.memory import refuse_beyond_memory
 from gramian.compute.threads import n_threads, parallel
 from gramian.linear.path import Filter, RidgePath
-from gramian.ridge.certificate import Way, certified
-from gramian.ridge.decomposition import Decomposition, is_safe
-from gramian.ridge.problem import RidgeInputs, RidgeProblem, ridge_problem
-from gramian.ridge.routes import route_of
-from gramian.ridge.solve import Solved, decompose, quiet_if_small, scaled_penalties, together
-from gramian.sources import memory_budget
+from gramian.ridge.problem import RidgeProblem
 
-__all__ = [
-    "ALONE",
-    "Chosen",
-    "LeftOut",
-    "Task",
-    "automatic_grid",
-    "choose_penalty",
-    "in_own_units",
-    "leave_out",
-    "left_out_there",
-    "ridge_path",
-]
+__all__ = ["Decomposition", "LeftOut", "automatic_grid", "decompose", "leave_out", "path_in_own_units", "ridge_path"]
 
-Array = Any
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
+EPS = 2.0**-52
+SAFE = 1e7  # of a condition number: the Gram matrix then keeps nine digits before, and sixteen after, a correction
+CONTRACTION = 0.01  # of an error by one correction with a Gram matrix that rounding has changed
+COLUMN_BYTES = 2**24  # of a dense block of columns
 ALONE = 2.0**-44  # of 1 − h: what rounding can make of a row that determines its own fit
-NUMBERS = 2**24  # of the predictions of a part of a block: 128 MiB
-
-
-def left_out_there(
-    problem: RidgeProblem, found: Decomposition, lam: Vector, keep: bool
-) -> tuple[Matrix, Matrix, Matrix | None]:
-    """Mean squared error of rows left out and residual sum of squares, (L, t) both, and the errors if asked for."""
-    source, xp = problem.source, problem.source.xp
-    filter_, (n, t), L = found.filter(problem), problem.Y.shape, len(lam)
-    inverse = like(source, filter_.inverse(lam))
-    C = filter_.factors(lam)[:, :, None] * found.projections[:, None, :]
-    C = like(source, C.reshape(len(C), L * t))
-    weights = problem.weights
-    share = 1.0 / weights.mass if problem.intercept else 0.0
-    errors = np.empty((n, L, t)) if keep else None
-    loo, rss = like(source, np.zeros((L, t))), like(source, np.zeros((L, t)))
-    for start, stop, Z in _parts(problem, found, L * t):
-        w = np.ones(stop - start) if weights.values is None else weights.values[start:stop]
-        v = like(source, w)[:, None, None]
-        R = like(source, problem.Y[start:stop, None, :]) - xp.reshape(Z @ C, (stop - start, L, t))
-        rss += xp.sum(v * R**2, axis=0)
-        H = (Z**2) @ inverse + share
-        left = 1.0 - (H if weights.counts else H * v[:, :, 0])
-        alone = left <= ALONE
-        E = R / xp.where(alone, xp.ones_like(left), left)[:, :, None]
-        E = xp.where(alone[:, :, None], xp.full_like(E, np.inf), E)
-        if errors is not None:
-            errors[start:stop] = np.where(w[:, None, None] > 0, to_numpy(E, float), np.nan)
-        loo += xp.sum(v * xp.where(v > 0, E, xp.zeros_like(E)) ** 2, axis=0)
-    return to_numpy(loo, float) / weights.count, to_numpy(rss, float), errors
-
-
-def _parts(problem: RidgeProblem, found: Decomposition, width: int) -> Iterator[tuple[int, int, Array]]:
-    """Rows z = (x − μ)V, so few at a time that all their predictions fit."""
-    step = max(1, NUMBERS // max(1, width))
-    for start, stop, Z in problem.plain.rows(like(problem.source, found.basis)):
-        for i in range(start, stop, step):
-            last = min(i + step, stop)
-            yield i, last, Z[i - start : last - start, :]
-
-
 TILE = 2**18  # numbers a thread works on at a time: 2 MiB
+DEVICE_TILE = 2**24  # numbers of the predictions of a part of a block on a device: 128 MiB
 GRID = 50
 NEARLY = 0.01  # of the degrees of freedom: what the ends of an automatic grid leave out
 SQUARES = ("loo", "gcv", "noise_variance")  # of a path: what has the units of y²
 PATH_CELLS = 2**25  # coefficients of a whole path that are kept: 256 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """Σ² with V or U of a problem's X̃, and c = UᵀỸ.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (r,)
+        σ².
+    basis : ndarray of shape (p, r) or (n, r)
+        V, or U where ``dual``.
+    projections : ndarray of shape (r, t)
+        c.
+    rest : ndarray of shape (t,)
+        ‖ỹ − UUᵀỹ‖²; exactly 0 where U spans all that centring left.
+    dual : bool
+        Whether the basis is U.
+    label : str
+        How it was made, for the certificate.
+    squared : bool
+        Whether σ² are eigenvalues of a Gram matrix, good to ε σ₁² only.
+    """
+
+    problem: RidgeProblem
+    squares: Array
+    basis: Array
+    projections: Array
+    rest: Array
+    dual: bool
+    label: str
+    squared: bool
+
+    @cached_property
+    def filter(self) -> Filter:
+        """What every λ shares."""
+        w, intercept = self.problem.weights, self.problem.intercept
+        return Filter(self.squares, self.projections, self.rest, w.count, w.mass, intercept, w.log_sum)
+
+    @cached_property
+    def rank(self) -> int:
+        """How many σ stand out of rounding: that of the data, or that of their squares."""
+        problem = self.problem
+        level, lost = problem.rounding, 4 * EPS * problem.A.offset**0.5
+        if self.squared:
+            level, lost = max(level, level**0.5), problem.cancelled**0.5
+        return int(np.count_nonzero(np.sqrt(self.squares) > max(level * self.top**0.5, lost)))
+
+    @property
+    def spans_targets(self) -> bool:
+        """Whether U spans all that centring left of Ỹ, so that c alone knows the residuals."""
+        most = self.problem.weights.rows - int(self.problem.intercept)
+        return self.dual or (not self.squared and len(self.squares) >= most)
+
+    @property
+    def top(self) -> float:
+        """σ₁²."""
+        return float(np.max(self.squares, initial=0.0))
+
+    @property
+    def smallest(self) -> float:
+        """The least σ² among all p directions of the coefficients, or n of the dual ones; 0 where there are more.
+
+        Sparse data are centred after they are multiplied: what cancels there is taken off.
+        """
+        problem = self.problem
+        if len(self.squares) < (min(problem.source.shape) if self.dual else problem.source.shape[1]):
+            return 0.0
+        least, dust = float(np.min(self.squares)), 4 * EPS * problem.A.offset**0.5
+        return max(least - problem.cancelled, 0.0) if self.squared else max(least**0.5 - dust, 0.0) ** 2
+
+    def is_safe(self, lam: float) -> bool:
+        """Whether σ² + λ keeps its digits although σ² came from a Gram matrix."""
+        low = self.smallest + lam
+        within = low > 0.0 and (self.top + lam) <= SAFE * low and self.problem.cancelled <= CONTRACTION * low
+        return not self.squared or within
+
+    def right_vectors(self, rank: int) -> Array:
+        """The first columns of V: as they are, or X̃ᵀU/σ."""
+        if not self.dual:
+            return self.basis[:, :rank]
+        V = self.problem.A.T @ like(self.problem.source, self.basis[:, :rank])
+        return np.asarray(to_numpy(V, float) / np.sqrt(self.squares[:rank]))
+
+
+def decompose(problem: RidgeProblem, solver: str, least: float, *, dual: bool = False) -> Decomposition:
+    """Decompose the Gram matrix where that is safe for λ ≥ ``least``, else the data; ``dual``: with U, not V."""
+    n, p = problem.source.shape
+    if solver in ("cholesky", "dual"):
+        found = _decompose_gram(problem) if solver == "cholesky" else _decompose_cogram(problem)
+        if found.is_safe(least):
+            return found
+    return decompose_wide(problem, dual=dual) if p >= n - int(problem.intercept) else _decompose_rows(problem)
+
+
+def _decompose_gram(problem: RidgeProblem) -> Decomposition:
+    """V and σ² from the p×p matrix X̃ᵀX̃; c = VᵀX̃ᵀỸ/σ."""
+    assert problem.gram is not None
+    assert problem.cross is not None
+    squares, V = la.eigh(problem.gram, overwrite_a=False, check_finite=False)
+    squares, V = np.maximum(squares[::-1], 0.0), np.ascontiguousarray(V[:, ::-1])
+    sigma, h = np.sqrt(squares)[:, None], V.T @ problem.cross
+    c = np.divide(h, sigma, out=np.zeros_like(h), where=sigma > 0)
+    rest = np.maximum(problem.energy - np.sum(c**2, axis=0), 0.0)
+    return Decomposition(problem, squares, V, c, rest, False, "eigenvectors of X̃ᵀX̃", True)
+
+
+def _decompose_cogram(problem: RidgeProblem) -> Decomposition:
+    """U and σ² from the n×n matrix X̃X̃ᵀ; the direction √w, which centring has emptied, is left out."""
+    n, Q = problem.source.shape[0], _emptied(problem)
+    what, remedy = f"The {n} × {n} matrix X̃X̃ᵀ", "Use solver='cg', which never forms it."
+    refuse_beyond_memory(24.0 * n * n, f"{what} with its eigenvectors", remedy)
+    _refuse_beyond_device(problem, 16.0 * n * n, what)
+    K = to_numpy(problem.A.cogram(), float)
+    if Q.shape[1]:
+        lift = 2.0 * float(np.trace(K)) or 1.0  # above all others, so that no other eigenvector mixes with Q
+        K = K + (lift * Q) @ Q.T
+    squares, U = la.eigh(K, check_finite=False)
+    kept = slice(-1 - Q.shape[1], None, -1)
+    squares, U = np.maximum(squares[kept], 0.0), np.ascontiguousarray(U[:, kept])
+    c = U.T @ problem.targets
+    return Decomposition(problem, squares, U, c, np.zeros(c.shape[1]), True, "eigenvectors of X̃X̃ᵀ", True)
+
+
+def _refuse_beyond_device(problem: RidgeProblem, nbytes: float, what: str) -> None:
+    """Say before it is made that a device cannot hold something."""
+    if problem.A.device is not None:
+        refuse_beyond_device(nbytes, problem.A.device, what, "Use solver='cg' or device='cpu'.")
+
+
+def _emptied(problem: RidgeProblem) -> Array:
+    """Directions with which every column of X̃ and Ỹ is orthogonal: √w/‖√w‖ of an intercept, and rows of weight 0."""
+    n, root = problem.source.shape[0], problem.weights.root
+    root = np.ones(n) if root is None else root
+    absent = np.flatnonzero(root == 0.0)
+    Q = np.zeros((n, len(absent) + int(problem.intercept)))
+    Q[absent, np.arange(len(absent))] = 1.0
+    if problem.intercept:
+        Q[:, -1] = root / np.linalg.norm(root)
+    return Q
+
+
+def _decompose_rows(problem: RidgeProblem) -> Decomposition:
+    """V, Σ and c from the R of [X̃ Ỹ] = QR, made in one pass over the rows; for p ≤ n."""
+    p = problem.source.shape[1]
+    R = augmented_triangle(problem)
+    U, sigma, Vt = la.svd(R[:p, :p], check_finite=False)
+    rest = np.sum(R[p:, p:] ** 2, axis=0)
+    return Decomposition(problem, sigma**2, Vt.T, U.T @ R[:p, p:], rest, False, "SVD of the R of X̃ = QR", False)
+
+
+def augmented_triangle(problem: RidgeProblem, scale: Array | None = None) -> Array:
+    """R of [X̃ diag(1/scale), Ỹ] = QR with at least p rows."""
+    A, Y, p = problem.A, problem.targets, problem.source.shape[1]
+    kernels, R = dense_loops(A.xp), None
+    factor = A.asarray(np.ones(p) if scale is None else 1.0 / scale)
+    for start, stop, block in A.rows():
+        rows = A.xp.concat([block * factor[None, :], A.asarray(Y[start:stop])], axis=1)
+        part = kernels.triangle(rows)
+        R = part if R is None else kernels.triangle(A.xp.concat([R, part], axis=0))
+    out = to_numpy(R, float)
+    missing = p - len(out)
+    return out if missing <= 0 else np.concatenate([out, np.zeros((missing, out.shape[1]))])
+
+
+def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decomposition:
+    """Σ with V, or U, of X̃ itself where p > n.
+
+    Of a dense copy; or U from the R of X̃ᵀ = QR, a block of columns at a time: sparse data are never dense at once.
+    Directions that are empty get a singular value above all others, so that no other direction mixes with them.
+    """
+    (n, p), Q = problem.source.shape, _emptied(problem)
+    k, lift = Q.shape[1], 2.0 * problem.total**0.5 or 1.0
+    if problem.source.sparse:
+        R = lift * Q.T
+        for block in _column_blocks(problem):
+            R = cpu.triangle(np.concatenate([R, block]))
+        _, sigma, Ut = la.svd(R, full_matrices=False, check_finite=False)
+        U, sigma, V, label = Ut[k:].T, sigma[k:], None, "SVD of the R of X̃ᵀ = QR"
+    else:
+        refuse_beyond_memory(24.0 * n * p, f"The SVD of a dense {n} × {p} matrix", "Use solver='cg' or a larger alpha.")
+        _refuse_beyond_device(problem, 16.0 * n * p, f"A dense {n} × {p} matrix in float64")
+        X = to_numpy(problem.A.to_dense(), float)
+        # to_dense may be the caller's own array: only a copy is ours to write over
+        X = np.concatenate([lift * Q, X], axis=1) if k else X
+        U, sigma, Vt = la.svd(X, full_matrices=False, overwrite_a=k > 0, check_finite=False)
+        U, sigma, V, label = U[:, k:], sigma[k:], Vt[k:, k:].T, "SVD of X̃"
+    c = U.T @ problem.targets
+    dual = dual or V is None
+    return Decomposition(problem, sigma**2, U if dual or V is None else V, c, np.zeros(c.shape[1]), dual, label, False)
+
+
+def _column_blocks(problem: RidgeProblem) -> Iterator[Array]:
+    """Rows of X̃ᵀ of sparse data, a few at a time."""
+    X: Any = problem.source.values.tocsc()  # type: ignore[attr-defined]
+    n, p = X.shape
+    root, mean = problem.weights.root, to_numpy(problem.mean, float) + to_numpy(problem.low, float)
+    step = max(1, COLUMN_BYTES // (8 * n))
+    for j in range(0, p, step):
+        block = problem.unit * X[:, j : j + step].toarray().astype(np.float64).T
+        block = block - mean[j : j + step, None] if problem.intercept else block
+        yield block if root is None else block * root
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,138 +257,94 @@ class LeftOut:
         y − ŷ of each row left out, without weights; NaN where the weight is 0.
     """
 
-    loo: Matrix
-    rss: Matrix
-    errors: Matrix | None
+    loo: Array
+    rss: Array
+    errors: Array | None
 
 
-def leave_out(problem: RidgeProblem, found: Decomposition, lam: Vector, *, keep: bool = False) -> LeftOut:
-    """Leave every row out in turn, for every λ: one pass over the data, or none where U is at hand."""
-    if not found.dual and problem.source.device is not None:
-        return LeftOut(*left_out_there(problem, found, lam, keep))
-    n, t = problem.Y.shape
-    tiles = _Dual(problem, found, lam) if found.dual else _Primal(problem, found, lam)
-    errors = np.empty((n, len(lam), t)) if keep else None
-    loo, rss = np.zeros((len(lam), t)), np.zeros((len(lam), t))
-    for start, Z in tiles.blocks():
-        for a, b in parallel(partial(tiles.sums, Z, start, errors), tiles.parts(Z)):
-            loo += a
-            rss += b
-    return LeftOut(loo / problem.weights.count, rss, errors)
+def leave_out(found: Decomposition, lam: Array, *, keep: bool = False) -> LeftOut:
+    """Leave every row out in turn, for every λ: one pass over the data, or none where U is at hand.
 
+    With rows z = (x − μ)V the leverage is h = 1/Σw + z²·1/(σ²+λ) and the residual r = y − zᵀσc/(σ²+λ). Rows u of U,
+    which spans all that centring left, cancel nothing: √w r = λuᵀc/(σ²+λ) and 1 − h = λu²·1/(σ²+λ). Of counts one copy
+    is left out. Tiles are shared by threads, or worked on where the data are.
+    """
+    problem, (n, t), L = found.problem, found.problem.Y.shape, len(lam)
+    source, weights, dual = problem.source, problem.weights, found.dual
+    here = dual or source.device is None
+    inverse = found.filter.inverse(lam) * (lam if dual else 1.0)
+    factors = inverse if dual else found.filter.factors(lam)
+    every = np.ones(n) if weights.values is None else weights.values
+    share = 1.0 / weights.mass if problem.intercept else 0.0
+    errors = np.empty((n, L, t)) if keep else None
 
-class _Primal:
-    """Rows z = (x − μ)V: h = 1/Σw + z²·1/(σ²+λ), r = y − zᵀσc/(σ²+λ)."""
+    def place(x: Array) -> Any:
+        return x if here else like(source, x)
 
-    def __init__(self, problem: RidgeProblem, found: Decomposition, lam: Vector) -> None:
-        filter_ = found.filter(problem)
-        self.problem, self.found, self.lam = problem, found, lam
-        self.inverse, self.factors = filter_.inverse(lam), filter_.factors(lam)
-        w = problem.weights
-        self.w = np.ones(len(problem.Y)) if w.values is None else w.values
-        self.counts = w.counts
-        self.share = 1.0 / w.mass if problem.intercept else 0.0
-
-    def blocks(self) -> Iterator[tuple[int, Matrix]]:
-        """Z, a block at a time."""
-        for start, _, Z in self.problem.plain.rows(like(self.problem.source, self.found.basis)):
-            yield start, to_numpy(Z, float)
-
-    def parts(self, Z: Matrix) -> list[tuple[slice, slice]]:
-        """Tiles of rows, and of targets so few that their coordinates stay in cache."""
-        (n, r), L, t = Z.shape, len(self.lam), self.problem.Y.shape[1]
-        width = max(1, min(t, TILE // (2 * r * L + 1)))
-        rows = max(64, TILE // (2 * r + L * (width + 2)))
-        pieces = -(-n // rows)
-        rows = -(-n // (-(-pieces // n_threads()) * n_threads()))  # as many for each thread
-        return [
-            (slice(i, min(i + rows, n)), slice(j, min(j + width, t)))
-            for j in range(0, t, width)
-            for i in range(0, n, rows)
-        ]
-
-    def sums(
-        self, Z: Matrix, start: int, errors: Matrix | None, share: Sequence[tuple[slice, slice]]
-    ) -> tuple[Matrix, Matrix]:
-        """Weighted sums of squares of the errors and of the residuals, over some tiles."""
-        shape = (len(self.lam), self.problem.Y.shape[1])
-        loo, rss, last, C = np.zeros(shape), np.zeros(shape), slice(0, 0), np.zeros((0, 0))
-        for rows, targets in share:
+    def sums(block: Any, start: int, tiles: Sequence[tuple[slice, slice]]) -> tuple[Array, Array]:
+        """Σwe² and Σwr² over some tiles."""
+        loo, rss, last, C = np.zeros((L, t)), np.zeros((L, t)), None, None
+        there = place(inverse)
+        for rows, targets in tiles:
             if targets != last:
-                C, last = self.coordinates(targets), targets
-            here = slice(start + rows.start, start + rows.stop)
-            w, R = self.w[here], self.residuals(Z[rows], here, targets, C)
-            rss[:, targets] += _weighted(w, R)
-            E = self.divided(R, Z[rows], w)
+                C = factors[:, :, None] * found.projections[:, None, targets]
+                C, last = place(C.reshape(len(C), -1)), targets
+            mine, Z = slice(start + rows.start, start + rows.stop), block[rows, :]
+            w = place(every[mine])
+            R, left = (Z @ C).reshape(len(w), L, -1), (Z * Z) @ there
+            if dual:
+                R /= np.sqrt(np.where(w > 0, w, 1.0))[:, None, None]
+                alone = np.sum(Z * Z, axis=1) <= ALONE  # with one copy both have the factor λ, however small
+                if weights.counts:
+                    safe = np.where(w > 0, w, 1.0)
+                    left, alone = (left + (safe - 1.0)[:, None]) / safe[:, None], alone & (safe <= 1.0)
+                alone = alone[:, None] | (left == 0.0)
+            else:
+                R = place(problem.Y[mine, None, targets]) - R
+                left += share
+                left = 1.0 - (left if weights.counts else left * w[:, None])
+                alone = left <= ALONE
+            rss[:, targets] += _weighted_squares(w, R)
+            left[alone] = 1.0
+            R /= left[:, :, None]
+            R[alone] = np.inf
             if errors is not None:
-                errors[here, :, targets] = np.where(w[:, None, None] > 0, E, np.nan)
-            E[w == 0.0] = 0.0
-            loo[:, targets] += _weighted(w, E)
+                errors[mine, :, targets] = np.where(every[mine, None, None] > 0, to_numpy(R, float), np.nan)
+            R[w == 0.0] = 0.0
+            loo[:, targets] += _weighted_squares(w, R)
         return loo, rss
 
-    def coordinates(self, targets: slice) -> Matrix:
-        """What a row of the basis is multiplied by, of shape (r, L·targets)."""
-        C = self.factors[:, :, None] * self.found.projections[:, None, targets]
-        return np.asarray(C.reshape(len(C), -1))
-
-    def residuals(self, Z: Matrix, here: slice, targets: slice, C: Matrix) -> Matrix:
-        """y − ŷ, of shape (rows, L, targets)."""
-        F = (Z @ C).reshape(len(Z), len(self.lam), -1)
-        return np.asarray(np.subtract(self.problem.Y[here, None, targets], F, out=F))
-
-    def divided(self, R: Matrix, Z: Matrix, w: Vector) -> Matrix:
-        """R over 1 − h of one copy, or of the whole row; infinite where a row determines its own fit."""
-        H = (Z * Z) @ self.inverse
-        H += self.share
-        if not self.counts:
-            H *= w[:, None]
-        left = np.subtract(1.0, H, out=H)
-        return _divided(R, left, left <= ALONE)
+    loo, rss = np.zeros((L, t)), np.zeros((L, t))
+    blocks = [(0, n, found.basis)] if dual else problem.unweighted.rows(like(source, found.basis))
+    for start, _, Z in blocks:
+        tiles = _tiles(len(Z), Z.shape[1], L, t) if here else _device_tiles(len(Z), L * t, t)
+        for a, b in parallel(partial(sums, Z, start), tiles) if here else [sums(Z, start, tiles)]:
+            loo += a
+            rss += b
+    return LeftOut(loo / weights.count, rss, errors)
 
 
-class _Dual(_Primal):
-    """Rows u of U, which spans all that centring left: √w r = λ uᵀc/(σ²+λ); 1 − h = λ u²·1/(σ²+λ) cancels nothing."""
-
-    def __init__(self, problem: RidgeProblem, found: Decomposition, lam: Vector) -> None:
-        super().__init__(problem, found, lam)
-        self.inverse = self.inverse * lam
-        self.factors = self.inverse
-
-    def blocks(self) -> Iterator[tuple[int, Matrix]]:
-        """U, whole: it is in memory."""
-        yield 0, self.found.basis
-
-    def residuals(self, Z: Matrix, here: slice, targets: slice, C: Matrix) -> Matrix:
-        """y − ŷ, of shape (rows, L, targets)."""
-        root = np.sqrt(np.where(self.w[here] > 0, self.w[here], 1.0))
-        return np.asarray(((Z @ C) / root[:, None]).reshape(len(Z), len(self.lam), -1))
-
-    def divided(self, R: Matrix, Z: Matrix, w: Vector) -> Matrix:
-        """R over 1 − h = ((w − 1) + λ u²·1/(σ²+λ))/w of one copy, or λ u²·1/(σ²+λ) of the whole row.
-
-        With one copy both have the factor λ, however small: alone is only a row of which U has nothing.
-        """
-        squares = Z * Z
-        left, alone = squares @ self.inverse, np.sum(squares, axis=1) <= ALONE
-        if self.counts:
-            safe = np.where(w > 0, w, 1.0)
-            left, alone = (left + (safe - 1.0)[:, None]) / safe[:, None], alone & (safe <= 1.0)
-        return _divided(R, left, alone[:, None] | (left == 0.0))
+def _weighted_squares(w: Any, E: Any) -> Array:
+    """Σ w e² over the rows of a tile, of shape (L, targets)."""
+    return to_numpy((w @ (E.reshape(len(w), -1) ** 2)).reshape(E.shape[1:]), float)
 
 
-def _weighted(w: Vector, E: Matrix) -> Matrix:
-    """Σ w e² over the rows of a tile."""
-    return np.asarray((w @ (E.reshape(len(w), -1) ** 2)).reshape(E.shape[1:]))
+def _tiles(n: int, r: int, L: int, t: int) -> list[tuple[slice, slice]]:
+    """Tiles of rows, as many for each thread, and of targets so few that their coordinates stay in cache."""
+    width = max(1, min(t, TILE // (2 * r * L + 1)))
+    pieces = -(-n // max(64, TILE // (2 * r + L * (width + 2))))
+    rows = -(-n // (-(-pieces // n_threads()) * n_threads()))
+    columns = [slice(j, min(j + width, t)) for j in range(0, t, width)]
+    return [(slice(i, min(i + rows, n)), targets) for targets in columns for i in range(0, n, rows)]
 
 
-def _divided(R: Matrix, left: Matrix, alone: npt.NDArray[np.bool_]) -> Matrix:
-    """Residuals over 1 − h, which are overwritten; infinite where a row is alone."""
-    R /= np.where(alone, 1.0, left)[:, :, None]
-    R[alone] = np.inf
-    return R
+def _device_tiles(n: int, width: int, t: int) -> list[tuple[slice, slice]]:
+    """Tiles of rows, so few that all their predictions fit on the device."""
+    rows = max(1, DEVICE_TILE // max(1, width))
+    return [(slice(i, min(i + rows, n)), slice(0, t)) for i in range(0, n, rows)]
 
 
-def automatic_grid(squares: Vector) -> Vector:
+def automatic_grid(squares: Array) -> Array:
     """50 values of λ in equal ratios, from nearly all degrees of freedom to nearly none.
 
     Examples
@@ -257,18 +368,29 @@ def automatic_grid(squares: Vector) -> Vector:
     return np.asarray(np.exp(np.linspace(ends[0], ends[1], GRID)))
 
 
-def ridge_path(problem: RidgeProblem, found: Decomposition, lam: Vector, alphas: Vector, left: LeftOut) -> RidgePath:
-    """The whole path; ``lam`` are ``alphas`` in the units of the problem, in which squares of y are left for now."""
-    filter_ = found.filter(problem)
-    filter_ = filter_ if found.dual else with_measured_rest(filter_, lam, left.rss)  # U of the dual spans all of Ỹ
-    coef = _coefficients(problem, found, filter_, lam) * (problem.unit / problem.y_unit)
+def ridge_path(found: Decomposition, alphas: Array, left: LeftOut) -> RidgePath:
+    """The whole path, squares of y in the units of the problem: in those of the data they may overflow."""
+    problem, filter_ = found.problem, found.filter
+    lam, _ = problem.scale_penalties(alphas)
+    L, t, p = len(lam), problem.Y.shape[1], problem.source.shape[1]
+    if not found.dual:  # U of the dual spans all of Ỹ; else what no λ can fit is that of the least λ: nothing cancels
+        i = int(np.argmin(lam))
+        fitted = filter_.left(lam[i : i + 1])[:, 0] ** 2 @ filter_.projections**2
+        filter_ = replace(filter_, rest=np.maximum(left.rss[i] - fitted, 0.0))
+    coef, intercept = np.zeros((0, t, p)), np.zeros((0, t))
+    if L * t * p <= PATH_CELLS:
+        S = filter_.dual(lam) if found.dual else filter_.solution(lam)
+        B = found.basis @ S.reshape(len(S), L * t)
+        B = to_numpy(problem.A.T @ like(problem.source, B), float) if found.dual else B
+        coef = np.ascontiguousarray(B.T).reshape(L, t, p) * (problem.unit / problem.y_unit)
+        intercept = np.stack([problem.intercepts(c)[0] for c in coef])
     return RidgePath(
         alphas=alphas,
         singular_values=np.sqrt(found.squares) / problem.unit,
         filter_factors=filter_.factors(lam) * problem.unit,
         dof=filter_.dof(lam),
         coef=coef,
-        intercept=np.stack([problem.anchored(c)[0] for c in coef]) if len(coef) else np.zeros(coef.shape[:2]),
+        intercept=intercept,
         loo=left.loo,
         gcv=filter_.gcv(lam),
         log_marginal_likelihood=filter_.log_likelihood(lam),
@@ -276,7 +398,7 @@ def ridge_path(problem: RidgeProblem, found: Decomposition, lam: Vector, alphas:
     )
 
 
-def in_own_units(path: RidgePath, problem: RidgeProblem) -> RidgePath:
+def path_in_own_units(path: RidgePath, problem: RidgeProblem) -> RidgePath:
     """The path with what has the units of y² in those of the data; it may overflow there."""
     if problem.y_unit == 1.0:
         return path
@@ -284,207 +406,3 @@ def in_own_units(path: RidgePath, problem: RidgeProblem) -> RidgePath:
     with np.errstate(over="ignore", under="ignore"):
         squares = {name: getattr(path, name) / problem.y_unit / problem.y_unit for name in SQUARES}
     return replace(path, log_marginal_likelihood=path.log_marginal_likelihood + shift, **squares)
-
-
-def with_measured_rest(filter_: Filter, lam: Vector, rss: Matrix) -> Filter:
-    """The filter with what no λ can fit taken from the residuals of the least λ: no digits cancel there."""
-    i = int(np.argmin(lam))
-    left = filter_.left(lam[i : i + 1])[:, 0] ** 2
-    return replace(filter_, rest=np.maximum(rss[i] - left @ filter_.projections**2, 0.0))
-
-
-def _coefficients(problem: RidgeProblem, found: Decomposition, filter_: Filter, lam: Vector) -> Matrix:
-    """B for every λ, of shape (L, t, p); empty where that would be too many numbers."""
-    L, t, p = len(lam), problem.Y.shape[1], problem.source.shape[1]
-    if L * t * p > PATH_CELLS:
-        return np.zeros((0, t, p))
-    S = filter_.dual(lam) if found.dual else filter_.solution(lam)
-    flat = found.basis @ S.reshape(len(S), L * t)
-    flat = to_numpy(problem.A.T @ like(problem.source, flat), float) if found.dual else flat
-    return np.ascontiguousarray(flat.T).reshape(L, t, p)
-
-
-Score = Callable[[Matrix], Vector]  # predictions of left-out rows, of shape (n, t) → a score for each target, or one
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What RidgeCV was asked for.
-
-    Attributes
-    ----------
-    alphas : ndarray of shape (L,) or None
-        λ, or None for an automatic grid.
-    intercept, per_target, store, data : bool
-        Fit an intercept; choose for each target; keep the errors of every row; decompose the data, not a Gram matrix.
-    criterion : str
-        "loo", "gcv" or "marginal_likelihood".
-    score : callable or None
-        Score of the predictions of the rows left out, where scikit-learn's ``scoring`` was given.
-    """
-
-    alphas: Vector | None
-    intercept: bool
-    criterion: str
-    per_target: bool
-    store: bool
-    data: bool
-    score: Score | None
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """The best λ of each target, its score, its fit, the whole path, and the errors of every row if asked for."""
-
-    alpha: Vector
-    score: Vector
-    solved: Solved
-    path: RidgePath
-    results: Matrix | None
-
-
-def choose_penalty(inputs: RidgeInputs, task: Task) -> Chosen:
-    """Decompose, leave out, score, fit."""
-    with quiet_if_small(min(inputs.source.shape)):
-        return _choose(inputs, task)
-
-
-def _choose(inputs: RidgeInputs, task: Task) -> Chosen:
-    n, p = inputs.source.shape
-    if inputs.weights.count < 2:
-        raise ValueError(
-            f"Found 1 sample (n_samples={n}, weights that stand for {inputs.weights.count:g}): with one row left out "
-            "nothing is left to fit. Use Ridge with an alpha of your choice."
-        )
-    way = _way(n, p, task)
-    problem = ridge_problem(inputs, intercept=task.intercept, full=way.method == "primal")
-    found, alphas = _decomposed(problem, way, task.alphas)
-    lam, _ = scaled_penalties(problem, alphas)
-    left = leave_out(problem, found, lam, keep=task.store)
-    path = ridge_path(problem, found, lam, alphas, left)
-    scores = _scores(problem, found, lam, path, left, task)
-    path = in_own_units(path, problem)
-    best = np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=0)
-    t = problem.Y.shape[1]
-    index = np.broadcast_to(best, (t,))
-    fitted = certified(problem, route_of(problem, found, lam[index]), lam[index], way)
-    solved = together(problem, [(np.arange(t), fitted)], scaled_penalties(problem, alphas[index])[1], task.data)
-    solved = _noting_ends(solved, alphas, alphas[index])
-    solved = replace(solved, warnings=(*solved.warnings, *_unscored(scores, problem, task)))
-    told = scores if task.score is not None else _criterion(path, task)
-    return Chosen(alphas[index], told[best, np.arange(told.shape[1])], solved, path, _results(problem, left, task))
-
-
-def _noting_ends(solved: Solved, alphas: Vector, chosen: Vector) -> Solved:
-    """Say where the best λ lies at an end of those tried: a better one may lie beyond."""
-    notes = [
-        f"the best λ, {value:g}, is the {name} of the {len(alphas)} tried"
-        for value, name in ((alphas.min(), "smallest"), (alphas.max(), "largest"))
-        if len(alphas) > 1 and np.any(chosen == value)
-    ]
-    certificate = solved.certificate
-    return replace(solved, certificate=certificate.with_(notes=(*certificate.notes, *notes)))
-
-
-def _unscored(scores: Matrix, problem: RidgeProblem, task: Task) -> tuple[str, ...]:
-    """Say so where no λ could be told from another."""
-    if np.all(np.isfinite(scores).any(axis=0)):
-        return ()
-    constant = np.flatnonzero(problem.energy == 0.0)
-    if task.criterion == "marginal_likelihood" and len(constant):
-        which = f"Column {constant[0]} of y" if problem.Y.shape[1] > 1 else "y"
-        return (
-            f"{which} is {'constant' if problem.intercept else '0 in every row'}: every alpha fits it without error, "
-            "the likelihood grows without bound and prefers none, so that the first alpha was taken. Leave such a "
-            "target out, or use criterion='loo'.",
-        )
-    return (
-        "No alpha has a finite score, so that the first was taken: some row determines its own fit, and nothing is "
-        "known of its error when left out. Try larger alphas, or criterion='marginal_likelihood'.",
-    )
-
-
-def _way(n: int, p: int, task: Task) -> Way:
-    if task.data:
-        return Way("svd", "gcv_mode='svd'")
-    name, size = ("dual", n) if n - int(task.intercept) <= p else ("primal", p)
-    refuse_beyond_memory(
-        24.0 * size * size,
-        f"A {size} × {size} Gram matrix with its eigenvectors",
-        "Use cv=5, which fits each alpha by itself, or fewer columns.",
-    )
-    return Way(name, f"every λ from one decomposition, of a {size} × {size} matrix")
-
-
-def _decomposed(problem: RidgeProblem, way: Way, alphas: Vector | None) -> tuple[Decomposition, Vector]:
-    """A decomposition that is safe for the least λ, and the grid, which may follow from it."""
-    if alphas is not None:
-        lam, _ = scaled_penalties(problem, alphas)
-        return decompose(problem, way, float(np.min(lam)), dual=True), alphas
-    found = decompose(problem, way, np.inf, dual=True)
-    grid = automatic_grid(found.squares)
-    if not is_safe(found, problem, float(grid[0])):
-        found = decompose(problem, Way("svd", way.reason), 0.0, dual=True)
-        grid = automatic_grid(found.squares)
-    with np.errstate(over="ignore", under="ignore"):
-        own = grid / problem.unit / problem.unit
-    if not np.all(np.isfinite(own) & (own > 0)):
-        raise ValueError(
-            "alphas='auto' would lie beyond the range of float64, as the squares of X do. Multiply X by a constant "
-            "that brings its columns near 1."
-        )
-    return found, own
-
-
-def _scores(
-    problem: RidgeProblem, found: Decomposition, lam: Vector, path: RidgePath, left: LeftOut, task: Task
-) -> Matrix:
-    """What is to be made large, of shape (L, t), or (L, 1) for all targets together."""
-    if task.score is not None:
-        return _scored(problem, found, lam, left, task.score)
-    return _criterion(path, task)
-
-
-def _criterion(path: RidgePath, task: Task) -> Matrix:
-    """The criterion for each target, or for all: their mean, of likelihoods the sum."""
-    scores = -path.score(task.criterion)
-    if task.per_target:
-        return np.asarray(scores)
-    joint = np.sum if task.criterion == "marginal_likelihood" else np.mean
-    return np.asarray(joint(scores, axis=1, keepdims=True))
-
-
-def _scored(problem: RidgeProblem, found: Decomposition, lam: Vector, left: LeftOut, score: Score) -> Matrix:
-    """Scores by a function of all predictions: as many λ at a time as fit into the memory budget."""
-    n, t = problem.Y.shape
-    step = len(lam) if left.errors is not None else max(1, memory_budget() // (8 * n * t))
-    out: list[Vector] = []
-    for i in range(0, len(lam), step):
-        some = left if left.errors is not None else leave_out(problem, found, lam[i : i + step], keep=True)
-        assert some.errors is not None
-        out += [np.atleast_1d(score(_predictions(problem, some.errors[:, k]))) for k in range(some.errors.shape[1])]
-    return np.asarray(out, dtype=np.float64)
-
-
-def _predictions(problem: RidgeProblem, errors: Matrix) -> Matrix:
-    """ŷ of rows left out, in the units of y."""
-    return np.asarray((problem.Y - errors + (problem.level + problem.level_low)) / problem.y_unit)
-
-
-def _results(problem: RidgeProblem, left: LeftOut, task: Task) -> Matrix | None:
-    """cv_results_ of shape (n, t, L): squared errors, weighted where the weights are precisions, or predictions."""
-    if left.errors is None:
-        return None
-    if task.score is not None:
-        return np.stack([_predictions(problem, e) for e in np.moveaxis(left.errors, 1, 0)], axis=2)
-    squares = np.where(np.isnan(left.errors), 0.0, left.errors / problem.y_unit) ** 2
-    w = problem.weights
-    if w.values is not None and not w.counts:
-        squares *= w.values[:, None, None]
-    return np.ascontiguousarray(np.swapaxes(squares, 1, 2))
-
-
-def check_store(n: int, L: int, t: int) -> None:
-    """Refuse to keep errors of every row, λ and target where they would not fit."""
-    nbytes = 16.0 * n * L * t
-    refuse_beyond_memory(nbytes, f"cv_results_ ({gibibytes(nbytes)})", "Use store_cv_results=False.")
