@@ -85,9 +85,8 @@ def test_each_block_on_or_below_the_diagonal_is_evaluated_once_and_no_other() ->
 def test_it_stores_half_a_matrix_and_says_so_before(n: int, block: int) -> None:
     L = factor(definite(n), 1.0, block)
     stored = sum(panel.numel() for panel in L.panels)
-    b = min(block, n)
-    assert stored <= n * (n + b) / 2
-    assert 8 * stored <= nbytes(n, 8, block) <= 8 * (stored + 8 * b**2)
+    assert stored <= n * (n + min(block, n)) / 2
+    assert 8 * stored <= nbytes(n, 8, block) <= 8 * stored + 40e6  # what cuBLAS works in
 
 
 def test_the_size_of_blocks_grows_with_the_matrix() -> None:
@@ -114,15 +113,17 @@ def test_what_is_not_finite_is_refused() -> None:
         factor(A, 1.0, 8)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card")
-def test_on_a_card_within_the_memory_predicted() -> None:
-    device, n = torch.device("cuda", 0), 5000
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("n", [300, 1000, 5000])
+def test_on_cuda_within_the_memory_predicted(n: int) -> None:
+    device = torch.device("cuda", 0)
     A, B = definite(n), np.ones((n, 1))
     T = torch.from_numpy(A).to(device)
-    torch.linalg.cholesky_ex(T[:300, :300])  # libraries take their own memory first
-    before = torch.cuda.memory_allocated(device)
+    torch.cuda.empty_cache()
+    before, held = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
     torch.cuda.reset_peak_memory_stats(device)
     L = BlockCholesky(n, lambda rows, columns: T[rows, columns], 1.0, device=device)
     assert torch.cuda.max_memory_allocated(device) - before <= nbytes(n)
+    assert torch.cuda.max_memory_reserved(device) - held <= nbytes(n)
     X = L.solve(torch.from_numpy(B)).cpu().numpy()
     assert_allclose(A @ X + X, B, atol=1e-11)
