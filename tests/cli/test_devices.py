@@ -77,18 +77,18 @@ def test_every_command_offers_it(run, command):
 @pytest.mark.parametrize("command", ["pca", "ridge", "ridge auto"])
 def test_results_of_a_card_are_those_of_the_cpu(run, tmp_path, command):
     pytest.importorskip("torch")
-    from pretend import card
+    from pretend import pretend_gpu
 
     name = command.split()[0]
     assert run(name, *COMMANDS[command], "--out", "here", *FAST).exit_code == 0
-    with card():
+    with pretend_gpu():
         result = run(name, *COMMANDS[command], "--out", "there", "--device", "cuda", *FAST)
     assert result.exit_code == 0, result.output
     check_same_tables(tmp_path / "there", tmp_path / "here")
     model = load(tmp_path / "there" / "model.gramian")
     assert isinstance(model, {"pca": PCA, "ridge": Ridge, "ridge auto": RidgeCV}[command])
     assert model.device is None  # it opens on a machine without a card
-    assert "cuda:0 (a pretended card)" in (tmp_path / "there" / "certificate.json").read_text("utf-8")
+    assert "cuda:0 (a pretended GPU)" in (tmp_path / "there" / "certificate.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize("command", MADE_BY)

@@ -10,7 +10,7 @@ from gramian.compute.devices import resolve, to_numpy
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import card
+from pretend import pretend_gpu
 
 
 @pytest.mark.parametrize(
@@ -20,22 +20,22 @@ def test_what_is_no_device_of_ours_is_told_what_is(device: Any) -> None:
     with pytest.raises(ValueError, match=r"cannot be used: devices are None, 'auto', 'cpu', 'cuda', .* Use 'cpu'") as e:
         resolve(device)
     assert str(device) in str(e.value)
-    with card(), pytest.raises(ValueError, match="cannot be used: devices are"):
+    with pretend_gpu(), pytest.raises(ValueError, match="cannot be used: devices are"):
         resolve(device)
 
 
-def test_the_cards_there_are_are_named(monkeypatch: Any) -> None:
-    with card() as there:
+def test_the_gpus_there_are_are_named(monkeypatch: Any) -> None:
+    with pretend_gpu() as there:
         assert resolve("cuda") == resolve("cuda:0") == resolve("auto") == there
-        with pytest.raises(ValueError, match=r"'cuda:7' cannot be used: there is one card, 'cuda:0'\."):
+        with pytest.raises(ValueError, match=r"'cuda:7' cannot be used: there is one GPU, 'cuda:0'\."):
             resolve("cuda:7")
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-        with pytest.raises(ValueError, match=r"'cuda:7' cannot be used: the last card is 'cuda:3'\."):
+        with pytest.raises(ValueError, match=r"'cuda:7' cannot be used: the last GPU is 'cuda:3'\."):
             resolve("cuda:7")
 
 
-@pytest.mark.parametrize(("built", "reason"), [(None, "was built without CUDA"), ("13.0", "finds no card")])
-def test_why_there_is_no_card(built: Any, reason: str, monkeypatch: Any) -> None:
+@pytest.mark.parametrize(("built", "reason"), [(None, "was built without CUDA"), ("13.0", "finds no GPU")])
+def test_why_there_is_no_gpu(built: Any, reason: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", built)
     monkeypatch.setattr(torch.version, "hip", None)

@@ -39,7 +39,7 @@ def sample(dtype: str, n: int = 3000, p: int = 17) -> np.ndarray:
 
 
 def with_tensors(name: str, *args: Any) -> Any:
-    """A loop of the card on the CPU: arrays in, arrays out."""
+    """A loop of the GPU on the CPU: arrays in, arrays out."""
     torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
     def tensor(x: Any) -> Any:

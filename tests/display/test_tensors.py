@@ -10,7 +10,7 @@ from gramian.display.report import DataFacts, kernel_pca_report, mixture_report,
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import CARD, card
+from pretend import GPU, pretend_gpu
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 2)) * [3.0, 1.0] + 2.0
@@ -47,12 +47,12 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize("place", [torch.device("cpu"), CARD], ids=["cpu", "card"])
+@pytest.mark.parametrize("place", [torch.device("cpu"), GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures(name: str, place: Any) -> None:
     make: Any = PICTURES[name]
     known = numbers(make(lambda x: x))
-    with card():
+    with pretend_gpu():
         found = numbers(make(lambda x: torch.from_numpy(x).to(place)))
     assert len(found) == len(known)
     for mine, wanted in zip(found, known, strict=True):
@@ -69,7 +69,7 @@ def numbers(picture: Any) -> list[Any]:
     return lines + points + images
 
 
-@pytest.mark.parametrize("place", [torch.device("cpu"), CARD], ids=["cpu", "card"])
+@pytest.mark.parametrize("place", [torch.device("cpu"), GPU], ids=["cpu", "gpu"])
 def test_reports(place: Any) -> None:
     def made(to: Any) -> list[Any]:
         pca, kernel, ridge = PCA(2).fit(to(X)), KernelPCA(2, kernel="rbf").fit(to(X)), RidgeCV().fit(to(X), to(X[:, 0]))
@@ -81,7 +81,7 @@ def test_reports(place: Any) -> None:
         ]
 
     known = made(lambda x: x)
-    with card():
+    with pretend_gpu():
         found = made(lambda x: torch.from_numpy(x).to(place))
     for mine, wanted in zip(found, known, strict=True):
         assert mine.title == wanted.title

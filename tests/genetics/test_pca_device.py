@@ -23,8 +23,8 @@ from gramian.sources.plink import Genotypes, open_bed
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from gramian.compute.gpu import uploads
-from pretend import CARD
-from pretend import card as pretended
+from pretend import GPU
+from pretend import pretend_gpu as pretended
 
 CPU = torch.device("cpu")
 
@@ -154,7 +154,7 @@ def test_components_on_a_card(bed: Path) -> None:
     assert "two parts" in there.certificate_.notes[-1]
 
 
-@pytest.mark.parametrize("place", [CPU, CARD], ids=["cpu", "card"])
+@pytest.mark.parametrize("place", [CPU, GPU], ids=["cpu", "gpu"])
 def test_models_of_tensors_are_projected_on_and_written(place: torch.device, bed: Path, tmp_path: Path) -> None:
     source = open_bed(bed)
     G = np.where(source.calls(0, 1500) < 0, np.nan, source.calls(0, 1500)).T.astype(float)

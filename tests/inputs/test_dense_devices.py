@@ -1,6 +1,6 @@
 """PCA and ridge regression on a device: the numbers of the CPU, where the input lived.
 
-The device is torch on the CPU, which runs the loops of the card, and a pretended card, which lets nothing pass that a
+The device is torch on the CPU, which runs the loops of the GPU, and a pretended GPU, which lets nothing pass that a
 real one would not. The oracle is the same estimator with NumPy, which other tests compare with scikit-learn and more.
 """
 
@@ -20,11 +20,11 @@ from gramian.sources import devices
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import CARD, Card, card
+from pretend import GPU, GPUTensor, pretend_gpu
 
 CPU = torch.device("cpu")
-PLACES = [CPU, CARD]
-REAL = [pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card"))]
+PLACES = [CPU, GPU]
+REAL = [pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"))]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((900, 12)) * np.geomspace(1, 0.1, 12) + 3.0
 Y = X @ RNG.standard_normal((12, 2)) + 0.1 * RNG.standard_normal((900, 2))
@@ -34,12 +34,12 @@ LARGE = RNG.standard_normal((2200, 120)) * np.concatenate([[50.0, 30.0, 20.0], n
 
 
 @pytest.fixture(autouse=True)
-def a_card_to_pretend(request: Any) -> Any:
-    """Pretend a card where a test asks for one; threads that wait for each other would take longer than one."""
+def gpu_to_pretend(request: Any) -> Any:
+    """Pretend a GPU where a test asks for one; threads that wait for each other would take longer than one."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     place = getattr(request.node, "callspec", None) and request.node.callspec.params.get("place")
-    with card() if place == CARD else nullcontext():
+    with pretend_gpu() if place == GPU else nullcontext():
         yield
     torch.set_num_threads(threads)
 
@@ -144,7 +144,7 @@ def test_names_and_containers(place: Any) -> None:
 @pytest.mark.parametrize("place", PLACES + REAL)
 @pytest.mark.parametrize("solver", ["auto", "krylov", "full"])
 @pytest.mark.parametrize("kind", ["file", "array", "map"])
-def test_data_larger_than_the_card_are_streamed(
+def test_data_larger_than_the_gpu_are_streamed(
     place: Any, solver: str, kind: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "x.npy", LARGE)
@@ -226,7 +226,7 @@ def test_degenerate_data(place: Any) -> None:
 
 def test_sparse_data_stay_on_the_cpu() -> None:
     S = sp.random_array((60, 8), density=0.3, format="csr", rng=np.random.default_rng(1))
-    with card():
+    with pretend_gpu():
         for model in (PCA(2, device="cuda"), PCA(2, device=CPU)):
             with pytest.raises(ValueError, match="Sparse data are fitted on the CPU: use device='cpu'"):
                 model.fit(S)
@@ -240,15 +240,15 @@ def test_sparse_data_stay_on_the_cpu() -> None:
 def test_a_scatter_matrix_that_does_not_fit_is_refused_with_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = np.zeros((4000, 3000), dtype=np.float32)
     with (
-        card(free=2**28),
+        pretend_gpu(free=2**28),
         pytest.raises(MemoryError, match=r"3000 × 3000 scatter matrix.*274\.7 MiB on cuda:0.*krylov"),
     ):
         PCA(2000, device="cuda").fit(wide)
 
 
-def test_a_model_that_asks_for_a_card_says_so_where_there_is_none() -> None:
+def test_a_model_that_asks_for_a_gpu_says_so_where_there_is_none() -> None:
     if torch.cuda.is_available():
-        pytest.skip("there is a card")
+        pytest.skip("there is a GPU")
     for model in (PCA(2, device="cuda"), Ridge(device="cuda:7"), RidgeCV(device="cuda")):
         with pytest.raises(ValueError, match=r"device 'cuda(:7)?' cannot be used: .* Use 'cpu', or 'auto'"):
             model.fit(X, Y)
@@ -348,11 +348,11 @@ def test_float32_predictions_stay_float32() -> None:
     assert_allclose(got.coef_, want.coef_, rtol=1e-5)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_a_cuda_tensor_is_fitted_where_it_is() -> None:
     T = torch.from_numpy(LARGE).cuda().float()
     got, want = PCA().fit(T), PCA().fit(LARGE.astype(np.float32))
     assert got.components_.device == T.device
     assert_allclose(to_numpy(got.explained_variance_), want.explained_variance_, rtol=1e-10)
     assert isinstance(T, torch.Tensor)
-    assert not isinstance(T, Card)
+    assert not isinstance(T, GPUTensor)

@@ -21,7 +21,7 @@ from gramian.sources.devices import source_to_device
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import CARD, Card, card
+from pretend import GPU, GPUTensor, pretend_gpu
 
 CPU = torch.device("cpu")
 
@@ -76,18 +76,18 @@ def test_device_of_everything(tmp_path: Any) -> None:
         assert device_of(data) is None
     tensor = torch.ones(3, 2)
     assert device_of(tensor) == device_of(gramian.open(tensor)) == CPU
-    with card() as device:
-        assert device_of(tensor.to(device)) == CARD
+    with pretend_gpu() as device:
+        assert device_of(tensor.to(device)) == GPU
 
 
-@pytest.mark.parametrize(("place", "kind"), [(None, np.ndarray), (CPU, torch.Tensor), (CARD, Card)])
+@pytest.mark.parametrize(("place", "kind"), [(None, np.ndarray), (CPU, torch.Tensor), (GPU, GPUTensor)])
 def test_results_go_where_the_input_lives(place: Any, kind: Any) -> None:
     given = SimpleNamespace(device=place)
-    with card() as device:
+    with pretend_gpu() as device:
         for array in (np.arange(3.0), torch.arange(3.0), torch.arange(3.0).to(device)):
             got = like(given, array)
             assert type(got) is kind
-            assert np.array_equal(np.asarray(got.cpu() if kind is Card else got), [0.0, 1.0, 2.0])
+            assert np.array_equal(np.asarray(got.cpu() if kind is GPUTensor else got), [0.0, 1.0, 2.0])
         both = like(given, (np.ones(2), [torch.ones(1), "word"], 3))
         assert type(both) is tuple
         assert (type(both[0]), type(both[1][0]), both[1][1], both[2]) == (kind, kind, "word", 3)
@@ -175,7 +175,7 @@ def test_sources_go_where_device_says() -> None:
     assert isinstance(source_to_device(tensor, "cpu"), DenseSource)
     assert source_to_device(tensor, CPU) is tensor
     assert isinstance(source_to_device(array, CPU), TensorSource)
-    with card() as device:
+    with pretend_gpu() as device:
         for name in ("cuda", "auto", device):
             assert source_to_device(array, name).device == device
         assert source_to_device(sparse, "auto") is sparse
@@ -183,8 +183,8 @@ def test_sources_go_where_device_says() -> None:
             source_to_device(sparse, "cuda")
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
-def test_auto_without_a_card_is_the_cpu() -> None:
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_auto_without_a_gpu_is_the_cpu() -> None:
     source = gramian.open(np.ones((3, 2)))
     assert source_to_device(source, "auto") is source
     with pytest.raises(ValueError, match=r"device 'cuda' cannot be used: .* Use 'cpu', or 'auto'"):
@@ -204,7 +204,7 @@ def test_store_like_moves_the_attributes_named() -> None:
 
 def test_what_is_on_a_gpu_is_converted_to_numpy() -> None:
     model = Doubler()
-    with card() as device:
+    with pretend_gpu() as device:
         model.a_ = there = torch.ones(2).to(device)
         assert type(convert_to_numpy(there)) is type(convert_to_numpy(model).a_) is np.ndarray
         assert isinstance(convert_to_numpy(gramian.open(torch.ones(2, 2).to(device))), DenseSource)
@@ -233,13 +233,13 @@ def test_what_a_model_keeps_for_later_is_kept_for_tensors_too() -> None:
     assert model._posteriors[float(model._lam[0])] is kept
 
 
-@pytest.mark.parametrize("place", [CPU, CARD], ids=["cpu", "card"])
+@pytest.mark.parametrize("place", [CPU, GPU], ids=["cpu", "gpu"])
 def test_rows_that_are_drawn_and_filled_in_are_where_the_fit_and_the_rows_are(place: Any) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 3)) * [3, 2, 1], rng.standard_normal(30)
     gaps = np.where(np.eye(30, 3) > 0, np.nan, X)
     pca, ridge = PCA(2).fit(X), Ridge().fit(X, y)
-    with card():
+    with pretend_gpu():
         there = torch.from_numpy(X).to(place)
         mine, mine_too = PCA(2).fit(there), Ridge().fit(there, y)
         filled = mine.impute(torch.from_numpy(gaps).to(place))
@@ -265,14 +265,14 @@ def test_rows_that_are_drawn_and_filled_in_are_where_the_fit_and_the_rows_are(pl
         lambda device: GaussianMixture(2, random_state=0, device=device),
     ],
 )
-def test_a_card_leaves_no_tensor_behind_in_a_fit_to_numpy(make: Any) -> None:
+def test_a_gpu_leaves_no_tensor_behind_in_a_fit_to_numpy(make: Any) -> None:
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((40, 3)), np.arange(40) % 2
     here = make(None).fit(X, y)
-    with card():
+    with pretend_gpu():
         there = make("cuda").fit(X, y)
     query = "transform" if hasattr(here, "transform") else "predict"
-    moved = pickle.loads(pickle.dumps(there)).set_params(device=None)  # where no card is
+    moved = pickle.loads(pickle.dumps(there)).set_params(device=None)  # where no GPU is
     np.testing.assert_allclose(getattr(moved, query)(X), getattr(here, query)(X), atol=1e-6)
 
 

@@ -21,7 +21,7 @@ from gramian.operators.base import Operator
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import card
+from pretend import pretend_gpu
 
 CPU = torch.device("cpu")
 RNG = np.random.default_rng(0)
@@ -146,8 +146,8 @@ def test_what_does_not_fit_is_refused_with_the_figure(monkeypatch: pytest.Monkey
 
 
 def test_points_that_do_not_fit_are_refused_with_the_figure() -> None:
-    words = r"A table of 60 points would take 0\.0 MiB on cuda:0 \(a pretended card\), where 0\.0 MiB are free"
-    with card(free=1000) as device, pytest.raises(MemoryError, match=words):
+    words = r"A table of 60 points would take 0\.0 MiB on cuda:0 \(a pretended GPU\), where 0\.0 MiB are free"
+    with pretend_gpu(free=1000) as device, pytest.raises(MemoryError, match=words):
         DeviceKernelOperator(Gaussian(0.3), X, device=device)
 
 

@@ -9,7 +9,7 @@ from gramian import PCA, analysis
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import card
+from pretend import pretend_gpu
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 4)) * [4.0, 3.0, 2.0, 1.0] + 1.0
@@ -44,7 +44,7 @@ FUNCTIONS = {
 def test_functions_of_models_and_rows_on_a_card(name: str) -> None:
     function: Any = FUNCTIONS[name]
     known = function(PCA(2).fit(X), lambda x: x)
-    with card() as device:
+    with pretend_gpu() as device:
         found = function(PCA(2).fit(torch.from_numpy(X).to(device)), lambda x: torch.from_numpy(x).to(device))
     assert type(found) is type(known)
     np.testing.assert_allclose(found, known, atol=1e-7)
@@ -52,7 +52,7 @@ def test_functions_of_models_and_rows_on_a_card(name: str) -> None:
 
 def test_what_is_decomposed_when_it_is_first_read() -> None:
     known = PCA(2).fit(X)
-    with card() as device:
+    with pretend_gpu() as device:
         model = PCA(2).partial_fit(torch.from_numpy(X[:20]).to(device)).partial_fit(torch.from_numpy(X[20:]).to(device))
         found = analysis.loadings(model)
     np.testing.assert_allclose(found, analysis.loadings(known), atol=1e-7)

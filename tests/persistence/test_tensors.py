@@ -11,7 +11,7 @@ from gramian.persistence import load, save
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import CARD, card
+from pretend import GPU, pretend_gpu
 
 CPU = torch.device("cpu")
 RNG = np.random.default_rng(0)
@@ -35,13 +35,13 @@ def answers(model: Any, rows: Any) -> Any:
     return model.transform(rows) if hasattr(model, "transform") else model.predict(rows)
 
 
-@pytest.mark.parametrize("place", [CPU, CARD], ids=["cpu", "card"])
+@pytest.mark.parametrize("place", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("name", MODELS)
 def test_models_of_tensors_come_back_in_numpy(name: str, place: Any, tmp_path: Path) -> None:
     model, plain, path = MODELS[name], tmp_path / "plain.gramian", tmp_path / "tensors.gramian"
     save(model.fit(X, Y), plain)
     known = answers(model, X)
-    with card():
+    with pretend_gpu():
         save(model.fit(torch.from_numpy(X).to(place), torch.from_numpy(Y).to(place)), path)
         assert isinstance(answers(model, torch.from_numpy(X).to(place)), torch.Tensor)  # the model itself is unchanged
     again = load(path)

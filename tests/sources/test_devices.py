@@ -12,7 +12,7 @@ from gramian.sources import devices
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from pretend import Card, card
+from pretend import GPUTensor, pretend_gpu
 
 CPU = torch.device("cpu")
 
@@ -41,12 +41,12 @@ def test_every_kind_of_numbers_arrives(dtype: str, streamed: bool, tmp_path: Any
     monkeypatch.setattr(devices, "BLOCK_BYTES", 200)
     X = numbers(dtype)
     for name, data in kinds(X, tmp_path).items():
-        with card() as device:
+        with pretend_gpu() as device:
             there = devices.source_to_device(gramian.open(data), device)
             assert isinstance(there, devices.StreamedSource if streamed else sources.TensorSource), name
             parts = []
             for block in there.blocks():
-                assert isinstance(block.values, Card)
+                assert isinstance(block.values, GPUTensor)
                 parts.append(block.values.clone().cpu().numpy())
             assert there.device == device
             assert str(there.dtype).removeprefix("torch.") == {"uint16": "float64", ">f4": "float32"}.get(dtype, dtype)
@@ -62,7 +62,7 @@ def test_arrays_are_not_copied_for_torch_on_the_cpu() -> None:
 
 def test_tensors_of_the_cpu_that_are_larger_than_the_card_are_streamed() -> None:
     X = torch.from_numpy(numbers())
-    with card(free=2**10) as device:
+    with pretend_gpu(free=2**10) as device:
         there = devices.source_to_device(sources.TensorSource(X, list("abcdefg")), device)
         assert isinstance(there, devices.StreamedSource)
         assert there.feature_names == list("abcdefg")
@@ -74,7 +74,7 @@ def test_tensors_of_the_cpu_that_are_larger_than_the_card_are_streamed() -> None
 
 def test_a_table_that_must_be_there_as_a_whole_is_refused_with_figures() -> None:
     with (
-        card(free=2**10) as device,
+        pretend_gpu(free=2**10) as device,
         pytest.raises(MemoryError, match=r"100 rows would take 0\.0 MiB on cuda:0 .* free"),
     ):
         devices.upload(gramian.open(numbers()), device)
@@ -95,14 +95,17 @@ def test_back_to_the_host() -> None:
     X = numbers()
     plain = gramian.open(X)
     assert devices.source_to_numpy(plain) is plain
-    with card() as device:
+    with pretend_gpu() as device:
         back = devices.source_to_numpy(devices.source_to_device(plain, device))
     assert isinstance(back, sources.DenseSource)
     np.testing.assert_array_equal(back.values, X)
 
 
 def test_what_no_card_takes() -> None:
-    with card() as device, pytest.raises(ValueError, match=r"Sparse data are fitted on the CPU: use device='cpu'"):
+    with (
+        pretend_gpu() as device,
+        pytest.raises(ValueError, match=r"Sparse data are fitted on the CPU: use device='cpu'"),
+    ):
         devices.source_to_device(gramian.open(sp.eye_array(3, format="csr")), device)
     with pytest.raises(ValueError, match="device 'abacus' cannot be used"):
         devices.source_to_device(gramian.open(numbers()), "abacus")
@@ -110,10 +113,10 @@ def test_what_no_card_takes() -> None:
 
 def test_blocks_that_do_not_fit_are_refused_with_figures() -> None:
     X = np.zeros((4096, 512))
-    with card(free=2**20) as device:
+    with pretend_gpu(free=2**20) as device:
         there = devices.source_to_device(gramian.open(X), device)
         assert isinstance(there, devices.StreamedSource)
-        words = r"Two blocks of 4096 rows would take 32\.0 MiB on cuda:0 \(a pretended card\), where 1\.0 MiB are free"
+        words = r"Two blocks of 4096 rows would take 32\.0 MiB on cuda:0 \(a pretended GPU\), where 1\.0 MiB are free"
         with pytest.raises(MemoryError, match=words):
             next(iter(there.blocks()))
 

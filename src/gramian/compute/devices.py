@@ -69,11 +69,11 @@ def resolve(device: Any, like: Any = None) -> Device:
     if isinstance(device, str) and device == "cpu":
         return None
     if isinstance(device, str) and device == "auto":
-        return _any_card()
+        return _any_gpu()
     return _checked(device)
 
 
-def _any_card() -> Device:
+def _any_gpu() -> Device:
     try:
         torch = load_torch()
     except ImportError:
@@ -94,7 +94,7 @@ def _checked(device: Any) -> Device:
         reason = str(error).splitlines()[0].rstrip(".") + "." if known else _obstacle(torch, None)
     if reason:
         raise ValueError(
-            f"device {str(device)!r} cannot be used: {reason} Use 'cpu', or 'auto' for a card if there is one."
+            f"device {str(device)!r} cannot be used: {reason} Use 'cpu', or 'auto' for a GPU if there is one."
         )
     return torch.device("cuda", torch.cuda.current_device()) if found == torch.device("cuda") else found
 
@@ -105,11 +105,11 @@ def _obstacle(torch: Any, found: Device) -> str:
         return "devices are None, 'auto', 'cpu', 'cuda', 'cuda:0', 'cuda:1', … and torch.device of these."
     if found.type == "cuda" and not torch.cuda.is_available():
         built = torch.version.cuda or torch.version.hip
-        without = "finds no card" if built else "was built without CUDA, and one with it is to be installed"
+        without = "finds no GPU" if built else "was built without CUDA, and one with it is to be installed"
         return f"torch {torch.__version__} {without}."
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         last = torch.cuda.device_count() - 1
-        return "there is one card, 'cuda:0'." if last == 0 else f"the last card is 'cuda:{last}'."
+        return "there is one GPU, 'cuda:0'." if last == 0 else f"the last GPU is 'cuda:{last}'."
     return ""
 
 
@@ -140,7 +140,7 @@ def free_bytes(device: Device) -> int:
 
 
 def device_room(device: Device) -> int:
-    """Bytes that a solver may keep its vectors in: a quarter of ``working_memory``, or an eighth of a card."""
+    """Bytes that a solver may keep its vectors in: a quarter of ``working_memory``, or an eighth of a GPU."""
     least = int(get_config()["working_memory"] * 2**18)
     return max(least, free_bytes(device) // 8) if getattr(device, "type", "") == "cuda" else least
 

@@ -387,17 +387,17 @@ class DeviceGenotypeOperator(Operator):
         self.tolerance, self.progress = tolerance, progress
         self._missing = None if source.counted is None else source.counted[:, 3] > 0
         self._index = None if source.complete else to_device(source.sample_index, self.device)
-        self._carry = None if self.resident else self._conveyor()
+        self._uploader = None if self.resident else self._make_uploader()
         self._sums: Array | None = None  # Zᵀ1, once it was needed
         self._passes = 0
 
-    def _conveyor(self) -> Any:
+    def _make_uploader(self) -> Any:
         """What streams the genotypes through the device, where there is room for its buffers and a few columns."""
-        carry = gpu().uploads.Conveyor(self.source.width, self.device, self.shape[1])
-        work = self.loops.working_bytes(self.source.width, carry.rows, FEWEST, self.mode)
-        what = f"Streaming {self.shape[1]:,} SNPs in blocks of {carry.rows:,}"
-        refuse_beyond_device(work + carry.nbytes, self.device, what, "Use device='cpu', or free memory there.")
-        return carry
+        uploader = gpu().uploads.Uploader(self.source.width, self.device, self.shape[1], padded=True)
+        work = self.loops.working_bytes(self.source.width, uploader.rows, FEWEST, self.mode)
+        what = f"Streaming {self.shape[1]:,} SNPs in blocks of {uploader.rows:,}"
+        refuse_beyond_device(work + uploader.nbytes, self.device, what, "Use device='cpu', or free memory there.")
+        return uploader
 
     @property
     def precision(self) -> str:  # type: ignore[override]
@@ -473,7 +473,7 @@ class DeviceGenotypeOperator(Operator):
     def _blocks(self) -> Iterator[tuple[int, int, Array, dict[str, Any]]]:
         """Blocks of SNPs on the device, and how to multiply them: half the work where no genotype is missing."""
         self._passes += 1
-        for start, stop, block in self.source.blocks_on(self.device, self._carry):
+        for start, stop, block in self.source.blocks_on(self.device, self._uploader):
             missing = self._missing is None or bool(self._missing[start:stop].any())
             yield start, stop, block, {"mode": self.mode, "missing": missing}
             if self.progress is not None:

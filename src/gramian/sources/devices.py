@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import array_api_compat
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from gramian.compute.devices import (
     describe,
     free_bytes,
+    gpu,
     load_torch,
     refuse_beyond_device,
     resolve,
@@ -138,48 +140,8 @@ class StreamedSource(Source):
         rows = _block_rows(self.source) if rows is None else min(rows, self.shape[0])
         remedy = "Free memory there, or set scikit-learn's working_memory lower, which makes blocks shorter."
         refuse_beyond_device(2 * rows * _row_bytes(self.source), self.device, f"Two blocks of {rows} rows", remedy)
-        torch = load_torch(self.device)
-        places = [torch.empty((rows, self.shape[1]), dtype=self.dtype, device=self.device) for _ in range(2)]
-        link = _Link((rows, self.shape[1]), self.dtype, self.device)
-        for i, block in enumerate(self.source.blocks(rows)):
-            out = places[i % 2][: block.stop - block.start]
-            link.send(block.values, out, after=link.work[i % 2])
-            yield Block(block.start, block.stop, out)
-            link.work[i % 2] = link.mark()  # the caller has queued all that it does with this block
-
-
-class _Link:
-    """Two pinned buffers and a stream: copies to a card beside the arithmetic there; on the CPU, plain copies."""
-
-    def __init__(self, shape: tuple[int, int], dtype: Any, device: Any) -> None:
-        self.torch, self.device, self.count = load_torch(device), device, 0
-        self.card = device.type == "cuda"
-        self.buffers = [self.torch.empty(shape, dtype=dtype, pin_memory=True) for _ in range(2)] if self.card else []
-        self.stream: Any = self.torch.cuda.Stream(device) if self.card else None
-        self.sent: list[Any] = [None, None]  # after these a buffer may be filled again
-        # after these what a buffer is copied to may be overwritten: its memory may have been another tensor's until now
-        self.work: list[Any] = [self.mark(), self.mark()]
-
-    def mark(self) -> Any:
-        """Return an event behind all that was queued so far."""
-        return self.torch.cuda.current_stream(self.device).record_event() if self.card else None
-
-    def send(self, values: Any, out: Any, after: Any = None) -> None:
-        """Copy a block of NumPy numbers to its place on the device, once the event ``after`` has passed there."""
-        if not self.card:
-            _fill(out, values)
-            return
-        i, self.count = self.count % 2, self.count + 1
-        if self.sent[i] is not None:
-            self.sent[i].synchronize()
-        buffer = self.buffers[i][: out.shape[0]]
-        _fill(buffer, values)
-        if after is not None:
-            self.stream.wait_event(after)
-        with self.torch.cuda.stream(self.stream):
-            out.copy_(buffer, non_blocking=True)
-        self.sent[i] = self.stream.record_event()
-        self.torch.cuda.current_stream(self.device).wait_event(self.sent[i])
+        for start, stop, values in _upload_blocks(self.source, rows, self.dtype, self.device):
+            yield Block(start, stop, values)
 
 
 def upload(source: Source, device: Any) -> Any:
@@ -194,25 +156,30 @@ def upload(source: Source, device: Any) -> Any:
     """
     nbytes = source.shape[0] * _row_bytes(source)
     refuse_beyond_device(nbytes, device, f"A table of {source.shape[0]:,} rows", "Use device='cpu', or fewer rows.")
-    rows, dtype = _block_rows(source), torch_dtype(_dtype(source))
+    dtype = torch_dtype(_dtype(source))
     out = load_torch(device).empty(source.shape, dtype=dtype, device=device)
-    link = _Link((rows, source.shape[1]), dtype, device)
-    for block in source.blocks(rows):
-        link.send(block.values, out[block.start : block.stop], link.work[0])
+    for _ in _upload_blocks(source, _block_rows(source), dtype, device, out):
+        pass
     return out
 
 
-def _fill(out: Any, values: Array) -> None:
-    """Copy numbers of any dtype and order into a tensor on the CPU, by all threads."""
-    there: Array = out.numpy()
-    step = max(1, PIECE // max(1, there.shape[1]))
-    pieces = [slice(i, i + step) for i in range(0, len(there), step)]
+def _upload_blocks(
+    source: Source, rows: int, dtype: Any, device: Any, whole: Any = None
+) -> Iterator[tuple[int, int, Any]]:
+    """(start, stop, tensor on the device) of each block, through pinned memory; in ``whole`` if given."""
+    uploader = gpu().uploads.Uploader(source.shape[1], device, rows=rows, dtype=dtype)
+    yield from uploader(((b.start, b.stop, partial(_copy, b.values)) for b in source.blocks(rows)), whole)
 
-    def work(share: Sequence[slice]) -> None:
-        for piece in share:
-            np.copyto(there[piece], values[piece], casting="unsafe")
 
-    parallel(work, pieces)
+def _copy(values: Array, out: Array) -> None:
+    """Copy numbers of any dtype and order to an array, by all threads."""
+    step = max(1, PIECE // max(1, out.shape[1]))
+
+    def copy(share: Sequence[int]) -> None:
+        for i in share:
+            np.copyto(out[i : i + step], values[i : i + step], casting="unsafe")
+
+    parallel(copy, range(0, len(out), step))
 
 
 def _dtype(source: Source) -> np.dtype[Any]:

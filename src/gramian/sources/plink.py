@@ -527,22 +527,23 @@ class Genotypes(Source):
         moved.samples, moved._counts, moved._by_snp = self.samples, self._counts, self._by_snp
         return moved
 
-    def blocks_on(self, device: Any, conveyor: Any = None) -> Iterator[tuple[int, int, Any]]:
+    def blocks_on(self, device: Any, uploader: Any = None) -> Iterator[tuple[int, int, Any]]:
         """Yield (start, stop, packed SNPs on a device): views of what is there, else each good until the next but one.
 
         Parameters
         ----------
         device : torch.device
             Where.
-        conveyor : Conveyor, optional
+        uploader : Uploader, optional
             To go through, where there is one from an earlier pass.
         """
         if self.values is not None and self.values.device == device:
             for start, stop in self.spans(max(STRETCH, RESIDENT // max(1, self.width) // STRETCH * STRETCH)):
                 yield start, stop, self._rows(start, stop)
             return
-        carry = gpu().uploads.Conveyor(self.width, device, self.shape[1]) if conveyor is None else conveyor
-        yield from carry(self.read_into, carry.spans(self.shape[1]))
+        if uploader is None:
+            uploader = gpu().uploads.Uploader(self.width, device, self.shape[1], padded=True)
+        yield from uploader(uploader.cut(self.shape[1], self.read_into))
 
     def calls(self, start: int, stop: int) -> npt.NDArray[np.int8]:
         """Copies of A1 of SNPs start to stop × samples, −1 where missing."""

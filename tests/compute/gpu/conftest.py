@@ -1,4 +1,4 @@
-"""Where there is no card, Triton's kernels run in its interpreter: slowly, with the same arithmetic."""
+"""Where there is no GPU, Triton's kernels run in its interpreter: slowly, with the same arithmetic."""
 
 import os
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def interpreter() -> Iterator[None]:
     if not find_spec("triton"):
         pytest.skip("triton is not installed (gramian[gpu])")
     if torch.cuda.is_available():
-        pytest.skip("the kernels are compiled for the card here")
+        pytest.skip("the kernels are compiled for the GPU here")
     from gramian.compute.gpu.launch import interpreted
 
     with interpreted():
@@ -52,9 +52,9 @@ def interpreter() -> Iterator[None]:
 
 @pytest.fixture(params=["torch", "triton", "cuda"])
 def implementation(request: Any) -> Any:
-    """Give the device of tensors that plain torch, Triton's interpreter or the card works on, or say why not."""
+    """Give the device of tensors that plain torch, Triton's interpreter or the GPU works on, or say why not."""
     if request.param == "triton":
         request.getfixturevalue("interpreter")
     if request.param == "cuda" and not torch.cuda.is_available():
-        pytest.skip("there is no card")
+        pytest.skip("there is no GPU")
     return torch.device("cuda" if request.param == "cuda" else "cpu")

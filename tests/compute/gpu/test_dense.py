@@ -11,7 +11,7 @@ from gramian.compute import reference
 from gramian.compute.devices import to_device, to_numpy
 from gramian.compute.gpu import dense
 from gramian.compute.moments import block_moments
-from pretend import card
+from pretend import pretend_gpu
 
 LIKE = torch.zeros(1, 1, dtype=torch.float64)
 
@@ -30,7 +30,7 @@ def test_parts_of_the_rows_and_halves_of_the_columns(p: int, weighted: bool, mon
     X, w = rows(1003, p), np.random.default_rng(1).uniform(0, 2, 1003) if weighted else None
     origin = np.full((1, p), 2.5)
     want = reference.scatter(X.astype(np.float64), w, np.zeros((1, 1)), origin)
-    with card() as device:
+    with pretend_gpu() as device:
         like, weights = LIKE.to(device), None if w is None else to_device(w, device)
         s, G = dense.scatter(to_device(X, device), weights, like, to_device(origin, device))
         Y = dense.adjoint(to_device(X, device), to_device(np.ones((1003, 2)), device), to_device(origin, device))

@@ -20,7 +20,7 @@ from gramian.compute.gpu import genotypes as tensor
 from gramian.compute.gpu import launch
 
 INTERPRETED = launch._installed() and not torch.cuda.is_available()
-has_triton = pytest.mark.skipif(not INTERPRETED, reason="Triton is not installed, or compiles for the card here")
+has_triton = pytest.mark.skipif(not INTERPRETED, reason="Triton is not installed, or compiles for the GPU here")
 TILES = tuple(tensor.ADJOINT.values())  # before tests shrink them
 WAYS = [pytest.param("triton", marks=has_triton), "torch"]
 LIMITS = {"fast": 5e-4, "accurate": 2e-6, "double": 1e-14}
@@ -30,7 +30,7 @@ LIMITS = {"fast": 5e-4, "accurate": 2e-6, "double": 1e-14}
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles so small that a few hundred samples and SNPs are more than one of each, and several sums."""
     if torch.cuda.is_available():
-        return  # a card is tested with the tiles it works with
+        return  # a GPU is tested with the tiles it works with
     for C in (16, 32, 64, 128):
         monkeypatch.setitem(tensor.ADJOINT, C, tensor.Tiles(16, 16, 4, 1))
         monkeypatch.setitem(tensor.PRODUCT, C, tensor.Tiles(16, 16, 4, 1))
@@ -257,9 +257,9 @@ def test_the_mode_follows_the_tolerance() -> None:
     assert loops.mode_for(torch.float64, 0.1) == "double"
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no card")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @pytest.mark.parametrize("missing", [0.0, 0.02])
-def test_products_on_a_card(missing: float) -> None:
+def test_products_on_a_gpu(missing: float) -> None:
     G = table(3001, 20_003, missing)
     line, Z = standard(G)
     U = np.random.default_rng(6).standard_normal((20_003, 24))

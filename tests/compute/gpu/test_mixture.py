@@ -249,10 +249,10 @@ def test_log_densities_and_given_shares(full, seed):
     assert_allclose(found.second[1], mine.T @ mine if full else np.sum(mine**2, axis=0), rtol=1e-12)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize(("k", "d", "n"), [(1, 1, 3), (3, 5, 5000), (16, 20, 70_001), (5, 40, 3000)])
-def test_a_card_gives_the_sums_of_the_cpu(full, k, d, n):
+def test_a_gpu_gives_the_sums_of_the_cpu(full, k, d, n):
     parts = components(k, d, full)
     X = rows(parts, n).astype(np.float32)
     there, expected = torch.tensor(X, device="cuda"), cpu.expectation(X, None, parts)

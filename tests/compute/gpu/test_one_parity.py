@@ -1,4 +1,4 @@
-"""One table of all hot loops: plain array code, the loops of the CPU, plain torch, Triton and the card agree.
+"""One table of all hot loops: plain array code, the loops of the CPU, plain torch, Triton and the GPU agree.
 
 What is right is float64 arithmetic written down plainly. float32 is to be within 2e-6 of it in the accurate mode and
 within 5e-4 in the fast one, relative to the length of each column of the answer.

@@ -295,7 +295,7 @@ def test_plain_torch_keeps_its_promise_for_all_widths(
         assert P.error(tiles.product, columns(m, 2)) <= P.pairs.error
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels are compiled for the card here")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels are compiled for the GPU here")
 @settings(max_examples=12)
 @given(seed=st.integers(0, 99), d=st.integers(1, 30), width=st.floats(-1, 1.5), tail=st.sampled_from([3, 1000]))
 def test_triton_keeps_its_promise_for_all_widths(seed: int, d: int, width: float, tail: int) -> None:

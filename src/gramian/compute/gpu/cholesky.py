@@ -54,7 +54,7 @@ def block_size(n: int) -> int:
 
 
 def nbytes(n: int, itemsize: int = 8, block: int | None = None) -> int:
-    """Bytes that the factor of n rows and its making take at most: n(n + b)/2 numbers, a few blocks, cuBLAS's work space.
+    """Bytes that the factor of n rows takes at most while it is made: n(n + b)/2 numbers, a few blocks, work space.
 
     On an H200, torch 2.11 took 142.6 MB of the device for 5,000 rows (144.4 predicted) and 27.2 GB for 80,000 (27.3).
 

@@ -1,9 +1,9 @@
 r"""The hot loops for dense tensors: the same names, signatures and meaning as :mod:`gramian.compute.reference`.
 
 D = unit·X − origin is formed a chunk of rows at a time, never as a copy of X, and not at all where X can be multiplied
-as it lies. Sums over many rows, AᵀB with a small result, are shared between the processors of a card as one product for
+as it lies. Sums over many rows, AᵀB with a small result, are shared between the processors of a GPU as one product for
 each part of the rows, whose results are then added up: a single product would leave most of them idle. Sums of float32
-numbers in the dtype of a float64 ``like`` are float64 throughout, on the units that the card has for it.
+numbers in the dtype of a float64 ``like`` are float64 throughout, on the units that the GPU has for it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["adjoint", "conormal", "every_digit", "normal", "product", "scatter",
 
 Array = Any  # torch.Tensor
 
-CHUNK_BYTES = 2**31  # of a chunk of D on a card: 10⁶ × 200 in one piece takes 3.1 ms on an H200, in 2²⁸ bytes each 4.1
+CHUNK_BYTES = 2**31  # of a chunk of D on a GPU: 10⁶ × 200 in one piece takes 3.1 ms on an H200, in 2²⁸ bytes each 4.1
 HOST_BYTES = 2**24  # of one on the CPU
-PARTS = 132  # of the rows of a chunk: one for each processor of the largest cards
+PARTS = 132  # of the rows of a chunk: one for each processor of the largest GPUs
 PART_ROWS = 128  # fewer in a part are not worth a product of their own
 NARROW = 128  # columns from which only one triangle of DᵀD is computed, by halves
 
@@ -140,7 +140,7 @@ def _parts(A: Array, B: Array) -> int:
 
 
 def _square(D: Array) -> Array:
-    """DᵀD, of which one triangle of blocks is computed on a card: half the work where there are many columns."""
+    """DᵀD, of which one triangle of blocks is computed on a GPU: half the work where there are many columns."""
     p = D.shape[1]
     if not D.is_cuda or p <= NARROW:
         return _inner(D, D)

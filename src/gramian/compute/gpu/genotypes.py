@@ -111,7 +111,7 @@ LARGEST = 14  # the power of two that half-precision columns are scaled to, a qu
 GRIDS = (2.0**3, 2.0**-9)  # what two parts are multiples of, each 11 bits: their sums over a tile are exact
 PART_BYTES = 8192  # of SNPs, summed in float32 before the sums are added in float64
 PART_SNPS = 8192  # summed likewise
-PROGRAMS = 512  # that a card has work for: fewer SNPs are summed where there are fewer samples
+PROGRAMS = 512  # that a GPU has work for: fewer SNPs are summed where there are fewer samples
 
 
 @cache

@@ -21,7 +21,7 @@ def _installed() -> bool:
 
 
 def triton_for(x: torch.Tensor) -> bool:
-    """Whether the kernels written in Triton serve a tensor: on a card, or on the CPU inside :func:`interpreted`."""
+    """Whether the kernels written in Triton serve a tensor: on a GPU, or on the CPU inside :func:`interpreted`."""
     return _installed() and (x.is_cuda or (_interpreting and x.device.type == "cpu"))
 
 

@@ -3,7 +3,7 @@ r"""The hot loops of Gaussian mixtures for torch tensors: the sums of one expect
 The same two ways as on the CPU (:mod:`gramian.compute.mixture`), in two modes. *double* is float64 throughout: one
 kernel forms the monomials of a tile of rows, their products with all components, the responsibilities and the sums.
 *accurate* multiplies float32 numbers in three terms of tf32, the whitened way, with a relative error of at most 2e-6 in
-the sums, and is for cards that are slow in float64. There is no faster mode: tf32 alone rounds the components
+the sums, and is for GPUs that are slow in float64. There is no faster mode: tf32 alone rounds the components
 themselves, which shifts all responsibilities the same way, and no number of rows averages that out.
 
 Sums are kept per program or slab of rows, in the precision of the mode, and added in float64.
@@ -116,7 +116,7 @@ def expectation(
     if triton_for(X) and X.shape[0] > 0:
         w = None if w is None else w.contiguous()
         tile = _tile(X.device, parts) if expanded else None
-        with torch.cuda.device_of(X):  # Triton launches on the current card
+        with torch.cuda.device_of(X):  # Triton launches on the current GPU
             if tile is not None:  # in float64 always: float32 would lose 6e-8 times the rounding size
                 return _expanded(X, w, parts, torch.float64, *tile)
             if not expanded and _whitened_fits(parts):

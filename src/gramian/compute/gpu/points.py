@@ -1,7 +1,7 @@
 r"""Kernel values in plain torch: u of all pairs of two sets of prepared points, and f(u).
 
 Points come scaled (and, where only differences count, about a common origin), so that u needs no parameter; for
-``profile="exp"`` they are scaled once more, such that e⁻ᵘ becomes 2⁻ᵘ, which is what cards compute.
+``profile="exp"`` they are scaled once more, such that e⁻ᵘ becomes 2⁻ᵘ, which is what GPUs compute.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _chi2(X: Tensor, Z: Tensor) -> Tensor:
 
 
 def _inner(X: Tensor, Z: Tensor) -> Tensor:
-    """x·z; on a card in float64, for it may be set to multiply float32 with ten bits."""
+    """x·z; on a GPU in float64, for it may be set to multiply float32 with ten bits."""
     if X.is_cuda and X.dtype == torch.float32:
         return (X.double() @ Z.double().T).float()
     return X @ Z.T

@@ -1,7 +1,7 @@
 r"""The hot loop of kernel methods on a device: K V for K = k(X, Z), tile by tile, K never stored.
 
 The same functions as in :mod:`gramian.compute.tiles`; what hands out the tiles is made by :func:`prepare` from the
-kernel's formula (see :class:`gramian.kernels.base.Formula`) and two tensors of points. On a CUDA card tiles are
+kernel's formula (see :class:`gramian.kernels.base.Formula`) and two tensors of points. On a CUDA device tiles are
 evaluated and multiplied inside one Triton kernel (:mod:`gramian.compute.gpu.triton_tiles`); elsewhere plain torch does
 the same in chunks of bounded size.
 
@@ -203,7 +203,7 @@ class CompiledPairs(PlainPairs):
 
 
 def multiplied(A: Tensor, B: Tensor) -> Tensor:
-    """A B in float64; on a card float32 factors too, which it may be set to multiply with ten bits."""
+    """A B in float64; on a GPU float32 factors too, which it may be set to multiply with ten bits."""
     if A.is_cuda:
         return A.double() @ B.double()
     return (A @ B.to(A.dtype)).double()

@@ -1,7 +1,7 @@
 """Kernels of Gaussian mixtures: the sums of an expectation step for tiles of rows, both ways.
 
 Tiles lie with rows along their second axis, so that the few components are the short side of every product: on a
-card, 16 is the height of a tensor core's tile, and nothing is computed twice.
+GPU, 16 is the height of a tensor core's tile, and nothing is computed twice.
 """
 
 from __future__ import annotations

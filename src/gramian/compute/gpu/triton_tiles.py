@@ -166,7 +166,7 @@ SYMMETRIC = {
 FILL = (64, 64, 4)  # rows, columns, warps of a tile that is written
 WRITE = (128, 128, 8)  # ... of points that are multiplied in blocks
 FLUSH = 16384  # columns after which sums go on in float64
-PROGRAMS = 2048  # wanted at least, to keep a card busy
+PROGRAMS = 2048  # wanted at least, to keep a GPU busy
 
 
 @triton.jit
@@ -318,7 +318,7 @@ LIFT = 2.0**15  # what the largest number of a tile, and of a column of V, is br
 GROUPS = {0: 16, 1: 64, 2: 32}  # columns at a time, by pieces
 CHUNK_ROWS, CHUNK_COLUMNS = 2**17, 2**11  # of what is written down: longer sums in float32 would round too much
 MANY = 256  # features beyond which the sum of their differences in float32 rounds too much for single values
-SMALL = 2**16  # rows below which symmetric tiles are too few to keep a card busy
+SMALL = 2**16  # rows below which symmetric tiles are too few to keep a GPU busy
 
 
 class Loops:

@@ -1,21 +1,18 @@
-"""Rows of bytes on their way to a device: through two pinned buffers, the next block while the last is worked on."""
+"""Uploads to a device: rows through two pinned buffers, the next block while the last one is worked on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["Conveyor", "aligned", "padded_rows", "row_bytes", "upload"]
+Fill = Callable[[npt.NDArray[Any]], None]  # writes rows to a buffer
 
-Fill = Callable[[int, int, npt.NDArray[np.uint8]], None]
-Span = tuple[int, int]
-
-ALIGNED = 128  # bytes that a row on a card starts at a multiple of: words are read, not bytes
+ALIGNED = 128  # bytes that a padded row on a GPU starts at a multiple of: words are read, not bytes
 BUFFER = 2**27  # bytes of a pinned buffer: long enough for the full speed of a copy, short enough to be had
 
 
@@ -57,105 +54,122 @@ def padded_rows(packed: Tensor, index: Tensor | None = None) -> Tensor:
     return whole
 
 
-class Conveyor:
-    """Carries blocks of rows to a device, one after the other, into two places that take turns.
+class Uploader:
+    """Copies blocks of rows to a device, one after the other, into two places that take turns.
 
     Parameters
     ----------
     width : int
-        Bytes of a row.
+        Numbers in a row.
     device : torch.device
         Where to. Tensors on the CPU take the same turns, without streams.
     most : int, optional
         Rows there are, of which blocks have no more.
+    rows : int, optional
+        Of a block; as many as a buffer holds by default.
+    dtype : torch.dtype, default=torch.uint8
+        Of the numbers, in the buffers and on the device.
+    padded : bool, default=False
+        Whether rows start at multiples of 128 bytes on a GPU; for bytes alone.
 
     Examples
     --------
     >>> import numpy as np, torch
-    >>> from gramian.compute.gpu.uploads import Conveyor
+    >>> from gramian.compute.gpu.uploads import Uploader
     >>> rows = np.arange(6, dtype=np.uint8).reshape(3, 2)
-    >>> carry = Conveyor(2, torch.device("cpu"))
-    >>> for start, stop, block in carry(lambda a, b, out: np.copyto(out, rows[a:b]), [(0, 2), (2, 3)]):
+    >>> uploader = Uploader(2, torch.device("cpu"))
+    >>> for start, stop, block in uploader([(0, 2, lambda out: np.copyto(out, rows[:2]))]):
     ...     print(start, stop, block.tolist())
     0 2 [[0, 1], [2, 3]]
-    2 3 [[4, 5]]
     """
 
-    def __init__(self, width: int, device: torch.device, most: int | None = None) -> None:
-        self.rows = max(1, BUFFER // max(1, width))
-        self.rows = self.rows if most is None else max(1, min(self.rows, most))
-        self.width, self.device = width, device
-        self._slots: list[_Slot | _CardSlot] = []  # pinned memory takes a while to get: when it is needed, and once
+    def __init__(
+        self,
+        width: int,
+        device: torch.device,
+        most: int | None = None,
+        *,
+        rows: int | None = None,
+        dtype: torch.dtype = torch.uint8,
+        padded: bool = False,
+    ) -> None:
+        rows = BUFFER // max(1, width * dtype.itemsize) if rows is None else rows
+        self.rows = max(1, rows if most is None else min(rows, most))
+        self.width, self.device, self.dtype, self.padded = width, device, dtype, padded
+        self._places: list[_Place] = []  # pinned memory takes a while to get: when it is needed, and once
 
     @property
     def nbytes(self) -> int:
-        """Bytes that its places take on the device: two, each with rows as they land and as they are padded."""
-        return 2 * self.rows * (self.width + row_bytes(self.width))
+        """Bytes that its places take on the device: two, each with rows as they land, and as they are padded."""
+        padding = row_bytes(self.width) if self.padded else 0
+        return 2 * self.rows * (self.width * int(self.dtype.itemsize) + padding)
 
-    def spans(self, p: int) -> list[Span]:
-        """Blocks of p rows that fit the buffers."""
-        return [(start, min(start + self.rows, p)) for start in range(0, p, self.rows)]
+    def cut(self, p: int, fill: Callable[[int, int, npt.NDArray[Any]], None]) -> Iterator[tuple[int, int, Fill]]:
+        """Blocks of p rows that fit the buffers, for a function that writes rows start to stop."""
+        for start in range(0, p, self.rows):
+            stop = min(start + self.rows, p)
+            yield start, stop, partial(fill, start, stop)
 
-    def __call__(self, fill: Fill, spans: Sequence[Span]) -> Iterator[tuple[int, int, Tensor]]:
-        """Yield (start, stop, rows on the device), good until the next but one is asked for."""
-        if not self._slots:
-            kind = _CardSlot if self.device.type == "cuda" else _Slot
-            self._slots = [kind(self.rows, self.width, self.device) for _ in range(min(2, len(spans)))]
-        for turn, (start, stop) in enumerate(spans):
-            slot = self._slots[turn % len(self._slots)]
-            yield start, stop, slot.load(fill, start, stop)
-            slot.release()
+    def __call__(
+        self, blocks: Iterable[tuple[int, int, Fill]], whole: Tensor | None = None
+    ) -> Iterator[tuple[int, int, Tensor]]:
+        """Yield (start, stop, rows on the device) for each (start, stop, fill).
 
-
-class _Slot:
-    """One of the two places, on the CPU: a buffer that is filled."""
-
-    def __init__(self, rows: int, width: int, device: torch.device) -> None:
-        self.width = width
-        self.host = torch.empty(rows * width, dtype=torch.uint8, pin_memory=device.type == "cuda")
-
-    def load(self, fill: Fill, start: int, stop: int) -> Tensor:
-        """Fill it with rows start to stop."""
-        block = self.host[: (stop - start) * self.width].view(stop - start, self.width)
-        fill(start, stop, block.numpy())
-        return block
-
-    def release(self) -> None:
-        """Say that what was to be done with the rows is done."""
+        They are in ``whole`` if given, else good until the next but one is asked for.
+        """
+        for turn, (start, stop, fill) in enumerate(blocks):
+            if turn == len(self._places) < 2:
+                self._places.append(_Place(self, whole is None))
+            place = self._places[turn % len(self._places)]
+            yield start, stop, place.load(fill, stop - start, None if whole is None else whole[start:stop])
+            place.release()
 
 
-class _CardSlot(_Slot):
-    """One of the two places, on a card: filled while the other is worked on, and not before this one was."""
+class _Place:
+    """A pinned buffer, and room on the GPU that is filled from it while the other place is worked on.
 
-    def __init__(self, rows: int, width: int, device: torch.device) -> None:
-        super().__init__(rows, width, device)
-        self.device = device
-        self.landed = torch.empty(rows * width, dtype=torch.uint8, device=device)
-        self.card = torch.empty((rows, row_bytes(width)), dtype=torch.uint8, device=device)
-        self.stream: Any = torch.cuda.Stream(device)
-        self.uploaded, self.done = torch.cuda.Event(), torch.cuda.Event()
+    On the CPU the buffer is all there is, and nothing is waited for.
+    """
+
+    def __init__(self, uploader: Uploader, with_room: bool) -> None:
+        rows, width, device, dtype = uploader.rows, uploader.width, uploader.device, uploader.dtype
+        self.width, self.device, self.cuda = width, device, device.type == "cuda"
+        self.buffer = torch.empty(rows * width, dtype=dtype, pin_memory=self.cuda)
+        self.landed = torch.empty(rows * width, dtype=dtype, device=device) if self.cuda and uploader.padded else None
+        if self.cuda:
+            columns = row_bytes(width) if uploader.padded else width
+            self.room = torch.empty((rows if with_room else 0, columns), dtype=dtype, device=device)
+            self.stream: Any = torch.cuda.Stream(device)
+            self.uploaded, self.done = torch.cuda.Event(), torch.cuda.Event()
         self.release()  # what was in this memory before may still be worked on
 
-    def load(self, fill: Fill, start: int, stop: int) -> Tensor:
-        """Fill the pinned buffer, and let the card fetch it and pad its rows when it has time."""
-        self.uploaded.synchronize()  # the copy that read the pinned buffer last
-        block = super().load(fill, start, stop)
-        size, out = block.numel(), self.card[: stop - start, : self.width]
+    def load(self, fill: Fill, rows: int, out: Tensor | None) -> Tensor:
+        """Fill the buffer, and let the GPU fetch the rows to ``out`` or its room when it has time."""
+        if self.cuda:
+            self.uploaded.synchronize()  # the copy that read the buffer last
+        size, shape = rows * self.width, (rows, self.width)
+        block = self.buffer[:size].view(shape)
+        fill(block.numpy())
+        if not self.cuda:
+            return block if out is None else out.copy_(block)
+        out = self.room[:rows, : self.width] if out is None else out
         with torch.cuda.stream(self.stream):
             self.stream.wait_event(self.done)
-            self.landed[:size].copy_(self.host[:size], non_blocking=True)
-            out.copy_(self.landed[:size].view(stop - start, self.width))
+            if self.landed is not None:  # over the bus in one piece, then padded
+                block = self.landed[:size].view(shape).copy_(block, non_blocking=True)
+            out.copy_(block, non_blocking=True)
             self.uploaded.record(self.stream)
         torch.cuda.current_stream(self.device).wait_event(self.uploaded)
         return out
 
     def release(self) -> None:
-        """Note where the products with these rows end."""
-        self.done.record(torch.cuda.current_stream(self.device))
+        """Note where the work that was queued with these rows ends: their memory is written again after it."""
+        if self.cuda:
+            self.done.record(torch.cuda.current_stream(self.device))
 
 
-def upload(fill: Fill, p: int, width: int, device: torch.device) -> Tensor:
-    """Return all p rows on a device, each at a multiple of 128 bytes.
+def upload(fill: Callable[[int, int, npt.NDArray[Any]], None], p: int, width: int, device: torch.device) -> Tensor:
+    """Return all p rows of bytes on a device, each at a multiple of 128 bytes; fill(start, stop, out) writes some.
 
     Examples
     --------
@@ -166,7 +180,7 @@ def upload(fill: Fill, p: int, width: int, device: torch.device) -> Tensor:
     [[0, 1], [2, 3], [4, 5]]
     """
     whole = torch.empty((p, row_bytes(width)), dtype=torch.uint8, device=device)[:, :width]
-    carry = Conveyor(width, device, p)
-    for start, stop, block in carry(fill, carry.spans(p)):
-        whole[start:stop] = block
+    uploader = Uploader(width, device, p, padded=True)
+    for _ in uploader(uploader.cut(p, fill), whole):
+        pass
     return whole
