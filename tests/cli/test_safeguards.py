@@ -138,7 +138,7 @@ def test_a_folder_called_bench_is_not_run(tmp_path, monkeypatch):
 def test_options_that_name_no_column_are_named_as_options(run):
     result = run("pca", "flowers.csv", "--label", "nope", "--json")
     assert result.exit_code == 3
-    assert "--label: no column 'nope'" in result.stderr
+    assert "no column 'nope' for --label" in result.stderr
 
 
 def test_pictures_name_columns_and_number_components_as_the_tables_do(run, monkeypatch):

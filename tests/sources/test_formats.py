@@ -22,7 +22,7 @@ from sklearn import config_context
 import gramian
 from gramian import PCA, KernelPCA
 from gramian.sources import DenseSource, NpySource, Source, SparseSource
-from gramian.sources.extras import write_parquet
+from gramian.sources.files import write_parquet
 from gramian.sources.tables import read_table
 
 TABLES = "is not installed (gramian[tables])"
@@ -421,7 +421,7 @@ def test_layers_and_tables_of_annotated_matrices(tmp_path: Path) -> None:
     assert_array_equal(gathered(dropped.source), np.delete(X, 7, axis=0))
     with pytest.raises(ValueError, match=r"target is missing in 1 of 50 rows \(first: observation 'cell 7'\)"):
         read_table(path, target="depth")
-    with pytest.raises(ValueError, match=r"label \(of obs\): no column 'kinds'; near it: kind"):
+    with pytest.raises(ValueError, match="no column 'kinds' of obs for label="):
         read_table(path, label="kinds")
     with pytest.raises(ValueError, match=r"no matrix 'logs' .*X \(50 x 4, float64\), layers/counts \(50 x 4, sparse\)"):
         read_table(path, dataset="logs")
@@ -467,9 +467,9 @@ def test_genotypes_with_the_names_of_their_samples(tmp_path: Path) -> None:
     assert table.label is not None
     assert table.label.tolist() == ["FIN", "FIN", "ITA", "ITA"]
     assert read_table(tmp_path / "x.bed", columns="rs2", missing="drop", id="iid").ids.tolist() == ["p1", "p2", "p3"]  # type: ignore[union-attr]
-    with pytest.raises(ValueError, match=r"label \(of the \.fam file\): no column 'town'"):
+    with pytest.raises(ValueError, match=r"no column 'town' of the \.fam file for label="):
         read_table(tmp_path / "x.bed", label="town")
-    with pytest.raises(ValueError, match="genotypes have none"):
+    with pytest.raises(ValueError, match="target='phenotype'"):
         read_table(tmp_path / "x.bed", target="phenotype")
 
 

@@ -11,12 +11,15 @@ from gramian.sources.writing import write_whole, write_whole_folder
 def test_what_fails_leaves_nothing_behind_and_the_old_file_in_place(tmp_path: Path, error: type[BaseException]) -> None:
     old = tmp_path / "a.txt"
     old.write_text("old")
-    with pytest.raises(error), write_whole(old, overwrite=True) as part:
+
+    def fail(part: Path) -> None:
         part.write_text("half")
         raise error
+
+    with pytest.raises(error), write_whole(old, overwrite=True) as part:
+        fail(part)
     with pytest.raises(error), write_whole_folder(tmp_path / "new" / "deep") as folder:
-        (folder / "b.txt").write_text("half")
-        raise error
+        fail(folder / "b.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert old.read_text() == "old"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import signal
 import sys
 import traceback
@@ -15,6 +14,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import click
+
+from gramian.sources import Argument, SourceError
 
 __all__ = [
     "BAD_DATA",
@@ -28,7 +29,6 @@ __all__ = [
     "Invocation",
     "OutputError",
     "Terminated",
-    "as_options",
     "data_errors",
     "ended",
     "leave",
@@ -37,7 +37,6 @@ __all__ = [
     "write_errors",
 ]
 
-ARGUMENTS = "categorical|columns|dataset|decimal|delimiter|drop|id|label|missing|target"
 DONE, FAILED, BAD_USAGE, BAD_DATA, UNMET, STOPPED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 
 
@@ -82,22 +81,24 @@ def data_errors(name: str) -> Iterator[None]:
         text = one_line(error).rstrip(".") or "does not fit in memory"
         raise DataError(f"{name}: {text}. A .npy file is read in blocks, of a size that --memory sets.") from error
     except (ValueError, TypeError, ImportError, OSError) as error:
-        text = as_options(one_line(error).removeprefix(f"{name}: ").rstrip("."))
+        told = error.text(as_option) if isinstance(error, SourceError) else error
+        text = one_line(told).removeprefix(f"{name}: ").rstrip(".")
         raise DataError(f"{name}: {text}.{_remedy(text)}") from error
 
 
-def as_options(text: str) -> str:
-    """Return advice on arguments of Python as advice on options.
+def as_option(argument: Argument) -> str:
+    """Return an argument of Python as the option that stands for it.
 
     Examples
     --------
-    >>> from gramian.cli.errors import as_options
-    >>> as_options("Leave them out with missing='drop', or give it as label= or id=")
-    'Leave them out with --missing drop, or give it as --label or --id'
+    >>> from gramian.cli.errors import as_option
+    >>> from gramian.sources import Argument
+    >>> as_option(Argument("missing", "drop")), as_option(Argument("label"))
+    ('--missing drop', '--label')
     """
-    text = re.sub(rf"\b({ARGUMENTS})='([^']*)'", r"--\1 \2", text)
-    text = re.sub(rf"^({ARGUMENTS}): ", r"--\1: ", text)
-    return re.sub(rf"\b({ARGUMENTS})=(?=[\s,.;:)]|$)", r"--\1", text).replace("--header False", "--no-header")
+    if argument.name == "header":
+        return "--no-header"
+    return f"--{argument.name}" if argument.value is None else f"--{argument.name} {argument.value}"
 
 
 def _remedy(text: str) -> str:

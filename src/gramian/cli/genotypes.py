@@ -42,7 +42,7 @@ from gramian.genetics.pca import SEEN, GenotypePCA, Progress, rule
 from gramian.genetics.quality import sample_quality, snp_quality
 from gramian.pca.subspaces import procrustes
 from gramian.sources import memory_budget
-from gramian.sources.kinds import checksum
+from gramian.sources.files import checksum
 from gramian.sources.plink import Genotypes
 
 PERMUTATIONS = 999

@@ -19,9 +19,8 @@ from gramian.compute.memory import gibibytes
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import few, genome_order
 from gramian.sources import Source, open_source
-from gramian.sources.columns import TABULAR, kind_of, levels_of
-from gramian.sources.extras import load_pyarrow
-from gramian.sources.kinds import suffix_of
+from gramian.sources.columns import kind_of, levels_of
+from gramian.sources.files import TABULAR, load_pyarrow, suffix_of
 from gramian.sources.plink import Genotypes, open_bed
 from gramian.sources.records import Records, open_records
 
@@ -95,7 +94,7 @@ def _describe_table(file: Path, reading: Reading) -> tuple[int, Columns, list[st
 
 def _describe_column(records: Records, j: int) -> tuple[Any, ...]:
     pa = load_pyarrow()
-    values, kind = records.column(j), kind_of(pa, records.type(j))
+    values, kind = records.column(j), kind_of(records.type(j))
     head = (records.names[j], kind)
     if kind == "text":
         return (*head, int(values.null_count), len(levels_of(values)), np.nan, np.nan)

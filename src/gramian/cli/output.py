@@ -31,7 +31,7 @@ from gramian.cli.reading import input_name, shown_columns
 from gramian.cli.running import LOG, Run
 from gramian.display import report as reports
 from gramian.display import save_picture
-from gramian.sources.extras import write_parquet
+from gramian.sources.files import write_parquet
 from gramian.sources.tables import Table as InputTable
 from gramian.sources.writing import write_whole_folder
 

@@ -96,7 +96,7 @@ def shown_columns(source: Source) -> dict[str, Any] | None:
     if not source.resident or source.sparse:
         return None
     names = (source.feature_names or [])[:COLOURED]
-    values = np.asarray(source.values)[:, : len(names)]  # type: ignore[attr-defined]
+    values = np.asarray(source.values)[:, : len(names)]
     return {name: values[:, j] for j, name in enumerate(names)}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.inputs.devices import convert_to_numpy
-from gramian.sources.extras import load_pyarrow
+from gramian.sources.files import load_pyarrow
 from gramian.sources.plink import Samples, Snps
 from gramian.sources.writing import write_whole_folder
 

@@ -94,9 +94,9 @@ def _numbers(x: Any) -> bool:
 def gathered(source: Source) -> Any:
     """All rows, in memory: a kernel compares every one with every other."""
     if source.sparse:
-        return source.values  # type: ignore[attr-defined]
+        return source.values
     if source.resident:
-        values = to_numpy(source.values)  # type: ignore[attr-defined]
+        values = to_numpy(source.values)
         return values if values.dtype.kind == "f" else values.astype(np.float64)
     out = np.empty(source.shape, dtype=np.float32 if source.dtype == np.float32 else np.float64)
     for block in source.blocks():
@@ -168,7 +168,7 @@ def opened(X: Any) -> tuple[Any, int]:
         return X, len(X)
     if isinstance(X, (Source, str, os.PathLike, np.memmap)):
         source = open_source(X)
-        X = source.values if source.resident else source  # type: ignore[attr-defined]
+        X = source.values if source.resident else source
     return X, int(X.shape[0])
 
 

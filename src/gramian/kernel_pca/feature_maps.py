@@ -44,7 +44,7 @@ def _in_memory(source: Source) -> Any:
     if isinstance(source, (DenseSource, SparseSource)):
         return source.values
     if source.sparse:
-        return source.values  # type: ignore[attr-defined]
+        return source.values
     return np.concatenate([np.array(block.values) for block in source.blocks()])
 
 

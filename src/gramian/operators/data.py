@@ -99,7 +99,7 @@ class Data(Operator):
         if not self.resident:
             return super().conormal(U, w)
         self._passes += 1
-        return self._kernels.conormal(self.source.values, U, w, self.origin, self.unit)  # type: ignore[attr-defined]
+        return self._kernels.conormal(self.source.values, U, w, self.origin, self.unit)
 
     def gram(self, w: Array | None = None) -> Array:
         """Dᵀ diag(w) D in one pass, in float64."""
@@ -113,7 +113,7 @@ class Data(Operator):
             return super().cogram(w)
         self._passes += 1
         origin = None if self.origin is None else self.origin.T
-        X = self.source.values  # type: ignore[attr-defined]
+        X = self.source.values
         return self._kernels.scatter(X.T, w, self._double(), origin, self.unit)[1]
 
     def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:

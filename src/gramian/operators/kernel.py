@@ -345,7 +345,7 @@ def _points(kernel: Kernel, X: Any, in_memory: bool) -> Any:
         return X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
     source = open_source(X)
     if source.resident:
-        values = source.values  # type: ignore[attr-defined]
+        values = source.values
         return values if source.sparse else np.asarray(values)
     return np.concatenate([np.array(b.values) for b in source.blocks()]) if in_memory else source
 

@@ -925,7 +925,7 @@ def permutation_null(source: Source, whole: WholeFit, sample_weight: Any) -> tup
     index = np.repeat(np.arange(source.shape[0]), _counts(sample_weight, source.shape[0]))
     scale = np.ones(whole.p) if whole.scale is None else whole.scale
     if source.sparse:
-        X = sp.csc_array(source.values[index].astype(np.float64))  # type: ignore[attr-defined]
+        X = sp.csc_array(source.values[index].astype(np.float64))
         X.data /= np.repeat(scale, np.diff(X.indptr))
         return lambda rng: _sparse_draw(rng, X, whole.mean / scale), int(min(X.shape) ** 2 + X.nnz)
     blocks = np.concatenate([to_numpy(block.values, float) for block in source.blocks()])

@@ -50,7 +50,7 @@ def scores_and_errors(source: Source, components: Array, mean: Array, scale: Arr
 
 def _squared_lengths(source: Source, mean: Array, scale: Array | None) -> Array:
     """‖(x − x̄)/s‖² of sparse rows: Σ_stored ((x − x̄)² − x̄²)/s² + Σ x̄²/s²."""
-    X = source.values.astype(np.float64)  # type: ignore[attr-defined]
+    X = source.values.astype(np.float64)
     s2 = np.ones(X.shape[1]) if scale is None else np.asarray(scale) ** 2
     change = X.copy()
     change.data = X.data * (X.data - 2 * mean[X.indices]) / s2[X.indices]

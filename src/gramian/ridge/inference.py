@@ -281,7 +281,7 @@ def _lengths(rows: Array) -> Array:
 def _distances(source: Source, centre: Array) -> tuple[Array, Array]:
     """‖x − μ‖ of each row, and the length of the numbers that are multiplied: sparse rows are centred afterwards."""
     if source.sparse:
-        X = source.values.astype(np.float64)  # type: ignore[attr-defined]
+        X = source.values.astype(np.float64)
         change, squares, shift = X.copy(), X.copy(), float(np.sum(centre**2))
         change.data = X.data * (X.data - 2 * centre[X.indices])
         squares.data = X.data**2

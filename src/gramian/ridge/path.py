@@ -233,7 +233,7 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
 
 def _column_blocks(problem: RidgeProblem) -> Iterator[Array]:
     """Rows of X̃ᵀ of sparse data, a few at a time."""
-    X: Any = problem.source.values.tocsc()  # type: ignore[attr-defined]
+    X: Any = problem.source.values.tocsc()
     n, p = X.shape
     root, mean = problem.weights.root, to_numpy(problem.mean, float) + to_numpy(problem.low, float)
     step = max(1, COLUMN_BYTES // (8 * n))

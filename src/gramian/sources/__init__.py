@@ -6,8 +6,8 @@ from gramian._lazy import lazy_names
 
 if TYPE_CHECKING:
     from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
-    from gramian.sources.base import Block, Source, memory_budget
-    from gramian.sources.extras import write_parquet
+    from gramian.sources.base import Argument, Block, Source, SourceError, memory_budget
+    from gramian.sources.files import write_parquet
     from gramian.sources.npy import MemmapSource, NpySource
     from gramian.sources.opening import open_source
     from gramian.sources.plink import Genotypes
@@ -18,8 +18,8 @@ else:
         __name__,
         {
             "arrays": "DenseSource SparseSource TensorSource",
-            "base": "Block Source memory_budget",
-            "extras": "write_parquet",
+            "base": "Argument Block Source SourceError memory_budget",
+            "files": "write_parquet",
             "npy": "MemmapSource NpySource",
             "opening": "open_source",
             "plink": "Genotypes",
@@ -29,6 +29,7 @@ else:
     )
 
 __all__ = [
+    "Argument",
     "Block",
     "DenseSource",
     "Genotypes",
@@ -36,6 +37,7 @@ __all__ = [
     "MemmapSource",
     "NpySource",
     "Source",
+    "SourceError",
     "SparseSource",
     "Table",
     "TensorSource",

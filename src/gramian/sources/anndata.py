@@ -13,13 +13,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gramian.sources.arrays import SparseSource
-from gramian.sources.base import Source
-from gramian.sources.extras import load_anndata_io
-from gramian.sources.hdf5 import Hdf5Source, SlicedSource, choose, loaded, opened_hdf5
+from gramian.sources.base import Source, SourceError
+from gramian.sources.files import load_anndata_io
+from gramian.sources.hdf5 import Hdf5Source, SlicedSource, choose_dataset, open_h5py
 from gramian.sources.records import distinct
-from gramian.sources.views import stacked
-
-__all__ = ["Annotated", "SparseRowsSource", "open_h5ad", "read_h5ad"]
 
 SPARSE = ("csr_matrix", "csc_matrix")
 
@@ -43,11 +40,6 @@ class SparseRowsSource(SlicedSource):
         super().__init__(path, dataset, shape, dtype)
         self.stored = stored
 
-    @property
-    def values(self) -> Any:
-        """The whole matrix, read now: for methods that compare every row with every other."""
-        return stacked(self)
-
     def row_bytes(self) -> float:
         """Return what a row takes on average: a value and a column number for each cell that is stored."""
         return float(self.stored * (self.dtype.itemsize + 8) / max(1, self.shape[0]))
@@ -55,14 +47,15 @@ class SparseRowsSource(SlicedSource):
     @contextmanager
     def array(self) -> Iterator[Any]:
         """Open the group of its three arrays: values, columns, and where each row begins."""
-        with opened_hdf5(self.path) as file:
+        with open_h5py(self.path) as file:
             yield file[self.dataset]
 
-    def _read(self, array: Any, span: tuple[int, int]) -> Any:
-        begins = array["indptr"][span[0] : span[1] + 1].astype(np.int64)
+    def read(self, array: Any, start: int, stop: int) -> Any:
+        """Rows start to stop, sparse."""
+        begins = array["indptr"][start : stop + 1].astype(np.int64)
         stored = slice(int(begins[0]), int(begins[-1]))
         parts = array["data"][stored], array["indices"][stored], begins - begins[0]
-        values = sp.csr_array(parts, shape=(span[1] - span[0], self.shape[1]))
+        values = sp.csr_array(parts, shape=(stop - start, self.shape[1]))
         values.sum_duplicates()
         return values
 
@@ -83,24 +76,20 @@ def open_h5ad(path: Path, dataset: str | None = None) -> Source:
 def read_h5ad(path: Path, dataset: str | None = None) -> Annotated:
     """Open a matrix of an AnnData file, with the names and the table of its rows."""
     elements = load_anndata_io()
-    with opened_hdf5(path) as file:
+    with open_h5py(path) as file:
         if not {"obs", "var"} <= set(file):
-            raise ValueError("an HDF5 file without the tables obs and var of AnnData. Rename it to end in .h5.")
+            raise SourceError("an HDF5 file without the tables obs and var of AnnData. Rename it to end in .h5.")
         found = _matrices(file)
         wanted = dataset or ("X" if "X" in found else None)
-        place = choose(found, f"layers/{wanted}" if f"layers/{wanted}" in found else wanted, "matrix")
+        place = choose_dataset(found, f"layers/{wanted}" if f"layers/{wanted}" in found else wanted, "matrix")
         rows = elements.read_elem(file["obs"])
         columns = elements.read_elem(file["var"]).index if place == "X" or place.startswith("layers/") else None
         source = _source(path, place, file[place], elements)
     renamed: list[str] = []
     if columns is not None:
         source.feature_names, renamed = distinct([str(name) for name in columns])
-    source = loaded(source) if isinstance(source, SlicedSource) else source
-    return Annotated(source, _texts(rows.index), rows, tuple(renamed))
-
-
-def _texts(values: Any) -> npt.NDArray[np.str_]:
-    return np.array([str(value) for value in values], dtype=np.str_)
+    source = source.load() if isinstance(source, SlicedSource) else source
+    return Annotated(source, np.array([str(name) for name in rows.index], dtype=np.str_), rows, tuple(renamed))
 
 
 def _matrices(file: Any) -> dict[str, str]:

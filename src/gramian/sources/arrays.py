@@ -1,4 +1,4 @@
-"""Data frames (pandas, polars) as sources; neither package is imported for it."""
+"""Arrays, sparse matrices, tensors and data frames as sources."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from array_api_compat import array_namespace, device
 
 from gramian.sources.base import Block, Source
 
-__all__ = ["DenseSource", "SparseSource", "TensorSource", "frame_names", "frame_to_array", "is_frame"]
-
-CARD_BYTES = 2**31  # of a block of float64 numbers on a card, whose loops cut it further
+DEVICE_BYTES = 2**31  # of a block of float64 numbers on a GPU, whose loops cut it further
 
 
 def _two_dimensional(X: Any) -> tuple[int, int]:
@@ -36,6 +34,8 @@ class DenseSource(Source):
     >>> DenseSource(np.eye(3, dtype=np.int8))
     DenseSource(3 x 3, int8)
     """
+
+    values: Any = None
 
     def __init__(self, X: npt.NDArray[Any], feature_names: list[str] | None = None) -> None:
         self.shape = _two_dimensional(X)
@@ -63,6 +63,7 @@ class SparseSource(Source):
     """
 
     sparse = True
+    values: Any = None
 
     def __init__(self, X: Any, feature_names: list[str] | None = None) -> None:
         self.shape = _two_dimensional(X)
@@ -86,6 +87,8 @@ class SparseSource(Source):
 class TensorSource(Source):
     """A torch tensor on any device, or another array of the array API standard."""
 
+    values: Any = None
+
     def __init__(self, X: Any, feature_names: list[str] | None = None) -> None:
         self.shape = _two_dimensional(X)
         self.xp = array_namespace(X)
@@ -101,9 +104,9 @@ class TensorSource(Source):
         self.device = device(X)
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """Yield views of the tensor: few on a card, where memory is plenty and each block costs a wait."""
+        """Yield views of the tensor: few on a GPU, where memory is plenty and each block costs a wait."""
         if rows is None and getattr(self.device, "type", "cpu") != "cpu":
-            rows = max(1, CARD_BYTES // (8 * max(1, self.shape[1])))
+            rows = max(1, DEVICE_BYTES // (8 * max(1, self.shape[1])))
         for start, stop in self.ranges(rows, self.shape[1] * 8):
             yield Block(start, stop, self.values[start:stop, :])
 
@@ -130,7 +133,7 @@ def frame_to_array(X: Any) -> npt.NDArray[Any]:
     array([[1. , 0.5],
            [2. , 1.5]])
     """
-    bad = [str(name) for name in X.columns if not _numeric(X[name])]
+    bad = [str(name) for name in X.columns if not _is_numeric(X[name])]
     if bad:
         raise ValueError(
             f"Columns without numbers: {', '.join(bad)} (could not convert string to float). Drop or encode them first."
@@ -139,27 +142,19 @@ def frame_to_array(X: Any) -> npt.NDArray[Any]:
         return np.empty((X.shape[0], 0))
     # missing values become NaN, which the estimator then refuses or handles by its own rules
     pandas = type(X).__module__.startswith("pandas")
-    values = X.to_numpy(dtype=np.float64, na_value=np.nan) if pandas and _nullable(X) else np.asarray(X)
+    nullable = pandas and any(not isinstance(dtype, np.dtype) for dtype in X.dtypes)
+    values = X.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else np.asarray(X)
     return values.astype(np.float64) if values.dtype.kind == "O" else values
 
 
-def _numeric(column: Any) -> bool:
+def _is_numeric(column: Any) -> bool:
     dtype = column.dtype
     if hasattr(dtype, "is_numeric"):  # polars
         return bool(dtype.is_numeric() or str(dtype) == "Boolean")
-    if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
+    if (isinstance(dtype, np.dtype) and dtype.kind in "fiub") or getattr(dtype, "_is_numeric", False):
         return True
-    return bool(getattr(dtype, "_is_numeric", False) or _holds_numbers(column))
-
-
-def _holds_numbers(column: Any) -> bool:
-    """Whether a column of Python objects is numbers throughout."""
-    try:
+    try:  # Python objects may be numbers throughout
         np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _nullable(X: Any) -> bool:
-    return any(not isinstance(dtype, np.dtype) for dtype in X.dtypes)

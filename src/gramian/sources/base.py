@@ -2,16 +2,78 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn import get_config
 
-__all__ = ["Block", "Source", "memory_budget"]
-
 S = TypeVar("S")
+
+BLOCK_BYTES = 2**24  # 16 MiB: long reads, and small beside any sensible memory budget
+
+
+class Argument(NamedTuple):
+    """An argument that an error speaks of, with the value that is meant, if one is."""
+
+    name: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        return f"{self.name}=" if self.value is None else f"{self.name}={self.value!r}"
+
+
+class SourceError(ValueError):
+    """Data that cannot be used as they are: what is wrong, in which file, and which arguments would help.
+
+    Parameters
+    ----------
+    *parts : str or Argument
+        The text. Arguments stand in it as such, so that a command line can name its options instead.
+    path : path-like, optional
+        The file it is about.
+
+    Examples
+    --------
+    >>> from gramian.sources.base import Argument, SourceError
+    >>> error = SourceError("no row is complete: use ", Argument("missing", "mean"), ".", path="a.csv")
+    >>> print(error)
+    a.csv: no row is complete: use missing='mean'.
+    >>> error.text(lambda argument: f"--{argument.name} {argument.value}")
+    'no row is complete: use --missing mean.'
+    """
+
+    def __init__(self, *parts: str | Argument, path: str | os.PathLike[str] | None = None) -> None:
+        super().__init__(*parts)
+        self.parts, self.path = parts, path
+
+    def text(self, spell: Callable[[Argument], str] = str) -> str:
+        """The text without the file, its arguments spelled by ``spell``."""
+        return "".join(spell(part) if isinstance(part, Argument) else part for part in self.parts)
+
+    def __str__(self) -> str:
+        return self.text() if self.path is None else f"{self.path}: {self.text()}"
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let every ValueError of the block name this file, unless it names one already."""
+    try:
+        yield
+    except SourceError as error:
+        error.path = path if error.path is None else error.path
+        raise
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise SourceError(f"damaged gzip file: {error}", path=path) from error
+    except ValueError as error:
+        raise SourceError(str(error), path=path) from error
 
 
 class Block(NamedTuple):
@@ -63,6 +125,17 @@ class Source(ABC):
         A block's values are good until the next block is asked for: files are read into reused buffers.
         """
 
+    @property
+    def values(self) -> Any:
+        """All rows as one array, where they are in memory as one; sparse rows of a file are read now; else None."""
+        return self.to_array() if self.sparse else None
+
+    def to_array(self) -> Any:
+        """All rows as one array or sparse matrix, read now."""
+        if self.sparse:
+            return sp.csr_array(sp.vstack([block.values for block in self.blocks()], format="csr"))
+        return np.concatenate([np.array(block.values) for block in self.blocks()])
+
     def reduce(self, statistic: Callable[[Block], S], merge: Callable[[S, S], S], rows: int | None = None) -> S:
         """Return the merged statistics of all blocks: one pass.
 
@@ -90,3 +163,19 @@ class Source(ABC):
     def __repr__(self) -> str:
         n, p = self.shape
         return f"{type(self).__name__}({n} x {p}, {self.dtype})"
+
+
+def rows_at_a_time(row_bytes: float, most: int = BLOCK_BYTES) -> int:
+    """How many rows of a file are read together: at most an eighth of the memory budget."""
+    return max(1, int(min(most, memory_budget() // 8) / max(1.0, row_bytes)))
+
+
+def read_ahead(spans: list[tuple[int, int]], read: Callable[[int, int], Any]) -> Iterator[Block]:
+    """Yield ``read(start, stop)`` of each span, the next one read by a thread while the caller works on this one."""
+    with ThreadPoolExecutor(1) as reader:
+        ahead = reader.submit(read, *spans[0]) if spans else None
+        for (start, stop), after in zip(spans, [*spans[1:], None], strict=False):
+            assert ahead is not None
+            values = ahead.result()
+            ahead = None if after is None else reader.submit(read, *after)
+            yield Block(start, stop, values)

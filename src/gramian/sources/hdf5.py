@@ -1,24 +1,19 @@
-"""HDF5 files by h5py."""
+"""Arrays in files that are read by slices of rows: what HDF5, Zarr and AnnData share, and HDF5 by h5py."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gramian.sources.arrays import DenseSource, SparseSource
-from gramian.sources.base import Block, Source, memory_budget
-from gramian.sources.extras import load_h5py
-
-__all__ = ["Hdf5Source", "SlicedSource", "choose", "loaded", "open_hdf5", "opened_hdf5"]
-
-BLOCK_BYTES = 2**24
+from gramian.sources.base import Argument, Block, Source, SourceError, memory_budget, read_ahead, rows_at_a_time
+from gramian.sources.files import load_h5py
 
 
 class SlicedSource(Source):
@@ -52,38 +47,29 @@ class SlicedSource(Source):
         """Return what a row takes in memory."""
         return float(self.shape[1] * self.dtype.itemsize)
 
+    def read(self, array: Any, start: int, stop: int) -> Any:
+        """Rows start to stop of the opened array."""
+        return np.asarray(array[start:stop])
+
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield slices, each read while the one before it is in use."""
-        spans = list(self.ranges(rows or self._rows(), 1))
-        with self.array() as array, ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(self._read, array, spans[0]) if spans else None
-            for i, (start, stop) in enumerate(spans):
-                assert ahead is not None
-                values = ahead.result()
-                if i + 1 < len(spans):
-                    ahead = reader.submit(self._read, array, spans[i + 1])
-                yield Block(start, stop, values)
+        if rows is None:
+            rows, row_bytes = rows_at_a_time(self.row_bytes()), self.row_bytes()
+            if self.chunk * row_bytes <= memory_budget() / 8:
+                rows = max(1, rows // self.chunk) * self.chunk
+        with self.array() as array:
+            yield from read_ahead(list(self.ranges(rows, 1)), partial(self.read, array))
 
-    def _rows(self) -> int:
-        rows = max(1, int(min(BLOCK_BYTES, memory_budget() // 8) / max(1.0, self.row_bytes())))
-        return max(1, rows // self.chunk) * self.chunk if self.chunk * self.row_bytes() <= memory_budget() / 8 else rows
-
-    def _read(self, array: Any, span: tuple[int, int]) -> Any:
-        values: npt.NDArray[Any] = np.asarray(array[span[0] : span[1]])
-        return values
+    def load(self) -> Source:
+        """The source in memory where it is within the memory budget, else as it is."""
+        if self.shape[0] * self.row_bytes() > memory_budget():
+            return self
+        with self.array() as array:
+            values = self.read(array, 0, self.shape[0])
+        return (SparseSource if self.sparse else DenseSource)(values, self.feature_names)
 
 
-def loaded(source: SlicedSource) -> Source:
-    """Return the source in memory where it is within the memory budget, else as it is."""
-    if source.shape[0] * source.row_bytes() > memory_budget():
-        return source
-    names = source.feature_names
-    with source.array() as array:
-        values = source._read(array, (0, source.shape[0]))
-    return SparseSource(values, names) if source.sparse else DenseSource(values, names)
-
-
-def choose(found: dict[str, str], dataset: str | None, what: str = "dataset") -> str:
+def choose_dataset(found: dict[str, str], dataset: str | None, what: str = "dataset") -> str:
     """Return the name of an array in a file: the one that is asked for, or the only one.
 
     Parameters
@@ -97,7 +83,7 @@ def choose(found: dict[str, str], dataset: str | None, what: str = "dataset") ->
 
     Examples
     --------
-    >>> choose({"X": "5 x 2, float64"}, None)
+    >>> choose_dataset({"X": "5 x 2, float64"}, None)
     'X'
     """
     listed = ", ".join(f"{name} ({shape})" for name, shape in list(found.items())[:20]) or "no table of real numbers"
@@ -105,19 +91,22 @@ def choose(found: dict[str, str], dataset: str | None, what: str = "dataset") ->
     if dataset is None:
         if len(found) == 1:
             return next(iter(found))
-        raise ValueError(f"say which {what} is meant with dataset=; the file holds {listed}{more}.")
+        asked = Argument("dataset")
+        raise SourceError(f"say which {what} is meant with ", asked, f"; the file holds {listed}{more}.")
     if dataset.strip("/") not in found:
-        raise ValueError(f"no {what} {dataset!r} with rows and columns of real numbers; the file holds {listed}{more}.")
+        raise SourceError(
+            f"no {what} {dataset!r} with rows and columns of real numbers; the file holds {listed}{more}."
+        )
     return dataset.strip("/")
 
 
 @contextmanager
-def opened_hdf5(path: Path) -> Iterator[Any]:
+def open_h5py(path: Path) -> Iterator[Any]:
     """Open an HDF5 file for reading; a damaged one is a ValueError."""
     try:
         file = load_h5py().File(path, "r")
     except OSError as error:
-        raise ValueError(f"{path}: damaged, or not a readable HDF5 file: {error}") from error
+        raise SourceError(f"damaged, or not a readable HDF5 file: {error}") from error
     with file:
         yield file
 
@@ -128,7 +117,7 @@ class Hdf5Source(SlicedSource):
     @contextmanager
     def array(self) -> Iterator[Any]:
         """Open the dataset."""
-        with opened_hdf5(self.path) as file:
+        with open_h5py(self.path) as file:
             yield file[self.dataset]
 
 
@@ -151,12 +140,12 @@ def open_hdf5(path: Path, dataset: str | None = None) -> Source:
     ...     gramian.open(f"{folder}/x.h5::a/b")
     DenseSource(3 x 3, float64)
     """
-    with opened_hdf5(path) as file:
-        name = choose(_tables(file), dataset)
+    with open_h5py(path) as file:
+        name = choose_dataset(_tables(file), dataset)
         array = file[name]
         chunk = array.chunks[0] if array.chunks else 1
         source = Hdf5Source(path, name, (int(array.shape[0]), int(array.shape[1])), np.dtype(array.dtype), chunk)
-    return loaded(source)
+    return source.load()
 
 
 def _tables(file: Any) -> dict[str, str]:

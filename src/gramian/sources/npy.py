@@ -1,4 +1,4 @@
-"""Arrays in ``.npz`` archives and Matrix Market files: read whole, by NumPy and SciPy."""
+"""NumPy's files: ``.npy`` and memory maps, read in blocks; ``.npz`` and Matrix Market files, read whole."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +17,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from gramian.sources.arrays import DenseSource, SparseSource
-from gramian.sources.base import Block, Source, memory_budget
-from gramian.sources.hdf5 import choose
-
-__all__ = ["MemmapSource", "NpySource", "open_mtx", "open_npz"]
-
-BLOCK_BYTES = 2**24  # 16 MiB: long reads, and small beside any sensible memory budget
+from gramian.sources.base import Argument, Block, Source, SourceError, naming, read_ahead, rows_at_a_time
+from gramian.sources.hdf5 import choose_dataset
 
 
 class NpySource(Source):
@@ -48,55 +43,44 @@ class NpySource(Source):
     resident = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        path = Path(path)
-        shape, fortran, dtype, offset = _header(path)
-        self._set(path, shape, fortran, dtype, offset)
-
-    def _set(self, path: Path, shape: tuple[int, ...], fortran: bool, dtype: np.dtype[Any], offset: int) -> None:
-        if len(shape) != 2:
-            raise ValueError(f"{path}: expected a table (2 dimensions), the file holds an array of shape {shape}.")
-        if dtype.kind not in "fiub":
-            raise ValueError(f"{path}: expected real numbers, the file holds dtype {dtype}.")
-        expected = offset + int(np.prod(shape, dtype=object)) * dtype.itemsize
-        actual = path.stat().st_size
-        if actual < expected:
-            raise ValueError(
-                f"{path}: truncated: {shape[0]} x {shape[1]} values of {dtype} need {expected} bytes, the file has "
-                f"{actual}. Write it again."
-            )
-        self.path, self.fortran, self.offset = path, fortran, offset
+        self.path = path = Path(path)
+        with naming(path), path.open("rb") as file:
+            try:
+                shape, self.fortran, dtype = _read_header(file)
+            except ValueError as error:
+                raise SourceError(f"not a readable .npy file: {error}") from error
+            self.offset = file.tell()
+            if len(shape) != 2:
+                raise SourceError(f"expected a table (2 dimensions), the file holds an array of shape {shape}.")
+            if dtype.kind not in "fiub":
+                raise SourceError(f"expected real numbers, the file holds dtype {dtype}.")
+            expected = self.offset + int(np.prod(shape, dtype=object)) * dtype.itemsize
+            actual = path.stat().st_size
+            if actual < expected:
+                raise SourceError(
+                    f"truncated: {shape[0]} x {shape[1]} values of {dtype} need {expected} bytes, the file has "
+                    f"{actual}. Write it again."
+                )
         self.shape, self.dtype = (int(shape[0]), int(shape[1])), dtype
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield blocks read from the file; the next one is read while the caller works on this one."""
-        if rows is None:
-            size = min(BLOCK_BYTES, memory_budget() // 8)
-            rows = max(1, size // max(1, self.shape[1] * self.dtype.itemsize))
-        spans = list(self.ranges(rows, 1))
-        buffers = [self._buffer(rows), self._buffer(rows)]
-        with self.path.open("rb", buffering=0) as file, ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(self._read, file, spans[0], buffers[0]) if spans else None
-            for i, (start, stop) in enumerate(spans):
-                assert ahead is not None
-                values = ahead.result()
-                if i + 1 < len(spans):
-                    ahead = reader.submit(self._read, file, spans[i + 1], buffers[(i + 1) % 2])
-                yield Block(start, stop, values)
-
-    def _buffer(self, rows: int) -> npt.NDArray[Any]:
-        shape = (min(rows, self.shape[0]), self.shape[1])
-        return np.empty(shape, self.dtype, order="F" if self.fortran else "C")
-
-    def _read(self, file: io.FileIO, span: tuple[int, int], buffer: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        start, stop = span
         item, (n, p) = self.dtype.itemsize, self.shape
-        block = buffer[: stop - start]
-        if not self.fortran:
-            self._fill(file, block, self.offset + start * p * item)
-            return block
-        for j in range(p):
-            self._fill(file, block[:, j], self.offset + (j * n + start) * item)
-        return block
+        rows = min(rows or rows_at_a_time(p * item), n)
+        order: Any = "F" if self.fortran else "C"
+        buffers = [np.empty((rows, p), self.dtype, order=order) for _ in range(2)]
+        with self.path.open("rb", buffering=0) as file:
+
+            def read(start: int, stop: int) -> npt.NDArray[Any]:
+                block = buffers[start // rows % 2][: stop - start]
+                if not self.fortran:
+                    self._fill(file, block, self.offset + start * p * item)
+                    return block
+                for j in range(p):
+                    self._fill(file, block[:, j], self.offset + (j * n + start) * item)
+                return block
+
+            yield from read_ahead(list(self.ranges(rows or 1, 1)), read)
 
     def _fill(self, file: io.FileIO, out: npt.NDArray[Any], position: int) -> None:
         view = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
@@ -104,7 +88,8 @@ class NpySource(Source):
         while view:
             got = file.readinto(view)
             if not got:
-                raise ValueError(f"{self.path}: the file became shorter while it was read (at byte {file.tell()}).")
+                text = f"the file became shorter while it was read (at byte {file.tell()})."
+                raise SourceError(text, path=self.path)
             view = view[got:]
 
 
@@ -117,40 +102,23 @@ class MemmapSource(Source):
     resident = False
 
     def __init__(self, X: np.memmap[Any, Any]) -> None:
-        if X.ndim != 2:
-            raise ValueError(f"Expected a table (2 dimensions), got a memory map of shape {X.shape}.")
-        if X.dtype.kind not in "fiub":
-            raise ValueError(f"Expected real numbers, got a memory map of dtype {X.dtype}.")
-        self.shape, self.dtype, self._map = (int(X.shape[0]), int(X.shape[1])), X.dtype, X
+        self.shape, self.dtype, self._map = DenseSource(X).shape, X.dtype, X
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield views of the map."""
-        if rows is None:
-            size = min(BLOCK_BYTES, memory_budget() // 8)
-            rows = max(1, size // max(1, self.shape[1] * self.dtype.itemsize))
-        values = np.asarray(self._map)
-        for start, stop in self.ranges(rows, 1):
-            yield Block(start, stop, values[start:stop])
-            self._give_back()
-
-    def _give_back(self) -> None:
-        """Drop the map's pages from memory; the file, and what was written to a shared map, stay as they are."""
-        pages = getattr(self._map, "_mmap", None)
+        values, pages = np.asarray(self._map), getattr(self._map, "_mmap", None)
         shared = getattr(self._map, "mode", "c") in ("r", "r+", "w+")  # a private map would lose its changes
-        if shared and pages is not None and hasattr(mmap, "MADV_DONTNEED"):
-            pages.madvise(mmap.MADV_DONTNEED)
+        for start, stop in self.ranges(rows or rows_at_a_time(self.shape[1] * self.dtype.itemsize), 1):
+            yield Block(start, stop, values[start:stop])
+            if shared and pages is not None and hasattr(mmap, "MADV_DONTNEED"):
+                pages.madvise(mmap.MADV_DONTNEED)  # the file, and what was written to the map, stay as they are
 
 
-def _header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Parse the header of a ``.npy`` file: shape, Fortran order, dtype, where the numbers begin."""
-    with path.open("rb") as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, fortran, dtype = read(file)
-        except ValueError as error:
-            raise ValueError(f"{path}: not a readable .npy file: {error}") from error
-        return shape, fortran, dtype, file.tell()
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, Fortran order and dtype from the header of a ``.npy`` file."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(file)
 
 
 def open_npz(path: Path, dataset: str | None = None) -> Source:
@@ -172,30 +140,24 @@ def open_npz(path: Path, dataset: str | None = None) -> Source:
     DenseSource(3 x 3, float64)
     """
     if not zipfile.is_zipfile(path):  # NumPy would leave the file open
-        raise ValueError(f"{path}: damaged, or not a readable .npz archive: it does not end as a zip file does.")
+        raise SourceError("damaged, or not a readable .npz archive: it does not end as a zip file does.")
     try:
         with np.load(path, allow_pickle=False) as archive:
             if {"format", "shape", "data"} <= set(archive.files):
                 if dataset is not None:
-                    raise ValueError(f"the archive holds one sparse matrix; dataset={dataset!r} is for several arrays.")
+                    asked = Argument("dataset", dataset)
+                    raise SourceError("the archive holds one sparse matrix; ", asked, " is for several arrays.")
                 return SparseSource(sp.load_npz(path))
-            return DenseSource(archive[choose(_tables(archive), dataset, "array")])
+            found = {}
+            for key in archive.files:  # of each only the header is read
+                name = key if key in archive.zip.namelist() else f"{key}.npy"
+                with archive.zip.open(name) as member:
+                    shape, _, dtype = _read_header(member)
+                if len(shape) == 2 and dtype.kind in "fiub":
+                    found[key] = f"{shape[0]} x {shape[1]}, {dtype}"
+            return DenseSource(archive[choose_dataset(found, dataset, "array")])
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise ValueError(f"{path}: damaged, or not a readable .npz archive: {error}") from error
-
-
-def _tables(archive: Any) -> dict[str, str]:
-    """Return the arrays of two dimensions and real numbers; only their headers are read."""
-    found = {}
-    for key in archive.files:
-        name = key if key in archive.zip.namelist() else f"{key}.npy"
-        with archive.zip.open(name) as member:
-            version = np.lib.format.read_magic(member)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(member)
-        if len(shape) == 2 and dtype.kind in "fiub":
-            found[key] = f"{shape[0]} x {shape[1]}, {dtype}"
-    return found
+        raise SourceError(f"damaged, or not a readable .npz archive: {error}") from error
 
 
 def open_mtx(path: Path) -> Source:
@@ -212,5 +174,5 @@ def open_mtx(path: Path) -> Source:
     try:
         values = scipy.io.mmread(path)
     except (ValueError, OSError, EOFError, OverflowError) as error:
-        raise ValueError(f"{path}: not a readable Matrix Market file: {error}") from error
+        raise SourceError(f"not a readable Matrix Market file: {error}") from error
     return SparseSource(values) if sp.issparse(values) else DenseSource(np.asarray(values))

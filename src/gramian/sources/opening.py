@@ -13,16 +13,13 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 
 from gramian.sources.anndata import open_h5ad
 from gramian.sources.arrays import DenseSource, SparseSource, TensorSource, frame_names, frame_to_array, is_frame
-from gramian.sources.base import Source
-from gramian.sources.columns import TABULAR, open_tabular, telling
+from gramian.sources.base import Argument, Source, SourceError, naming
+from gramian.sources.columns import open_tabular
+from gramian.sources.files import TABULAR, check_content, split_dataset, spool_standard_input, suffix_of
 from gramian.sources.hdf5 import open_hdf5
-from gramian.sources.kinds import check_content, split_dataset, suffix_of
 from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz
 from gramian.sources.plink import open_bed
-from gramian.sources.stdin import spool_standard_input
 from gramian.sources.zarr import is_zarr, open_zarr
-
-__all__ = ["CONTAINERS", "READERS", "open_file", "open_source"]
 
 # A new format is a line here: a file of one table, or one of several that are chosen by name.
 READERS: dict[str, Callable[[Path], Source]] = {
@@ -68,7 +65,12 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, os.PathLike)):
-        return _open_standard_input(dataset) if os.fspath(data) == "-" else open_file(os.fspath(data), dataset)
+        if os.fspath(data) != "-":
+            return open_file(os.fspath(data), dataset)
+        with spool_standard_input() as spool:
+            source = open_file(str(spool.path), dataset)
+            spool.keep_for(source)
+            return source
     if isinstance(data, np.memmap):
         return MemmapSource(data)
     if sp.issparse(data):
@@ -85,40 +87,32 @@ def open_file(name: str, dataset: str | None = None) -> Source:
     name, dataset = split_dataset(name, dataset)
     path = Path(name)
     suffix = check_file(path)
-    with telling(path):
+    with naming(path):
         if suffix in CONTAINERS:
             return CONTAINERS[suffix](path, dataset)
-        if dataset is not None:
-            raise ValueError(f"a {suffix} file holds one table; dataset={dataset!r} is for files of several.")
+        refuse_dataset(suffix, dataset)
         return READERS[suffix](path)
+
+
+def refuse_dataset(suffix: str, dataset: str | None) -> None:
+    """Refuse the name of one of several arrays, for a file that holds one table."""
+    if dataset is not None:
+        asked = Argument("dataset", dataset)
+        raise SourceError(f"a {suffix} file holds one table; ", asked, " is for files of several.")
 
 
 def check_file(path: Path) -> str:
     """Return what a file is by its name, once it is known to be there and to hold that."""
     suffix = ".zarr" if path.is_dir() and is_zarr(path) else suffix_of(path)
     known = [*READERS, *CONTAINERS]
-    if suffix not in known:
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder; name a file.")
-        raise ValueError(f"{path}: cannot read files that end in {path.suffix!r}; {', '.join(known)} are read.")
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file.")
     if path.is_dir() and suffix != ".zarr":
         raise IsADirectoryError(f"{path} is a folder; name a file.")
+    if suffix not in known:
+        text = f"cannot read files that end in {path.suffix!r}; {', '.join(known)} are read."
+        raise SourceError(text, path=path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file.")
     if not path.is_dir():
-        with telling(path):
+        with naming(path):
             check_content(path, suffix)
     return suffix
-
-
-def _open_standard_input(dataset: str | None) -> Source:
-    spool = spool_standard_input()
-    try:
-        source = open_file(str(spool.path), dataset)
-    except BaseException as error:
-        spool.remove()
-        if isinstance(error, ValueError):
-            raise ValueError(spool.rename(str(error))) from error
-        raise
-    spool.keep_for(source)
-    return source

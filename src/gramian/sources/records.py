@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.sources.extras import load_pyarrow
-from gramian.sources.kinds import ARROW, TEXT
+from gramian.sources.base import Argument, SourceError
+from gramian.sources.files import ARROW, TEXT, load_pyarrow
 from gramian.sources.text import Columns, line_of_row, read_columns, read_verbatim, sniff
-
-__all__ = ["ArrowRecords", "ParquetRecords", "Records", "distinct", "open_records"]
 
 TOLD = 5  # columns whose new names are told
 INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps row names
@@ -69,10 +67,9 @@ class Records(ABC):
         pa = load_pyarrow()
         values = self.column(j)
         try:
-            plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
-            texts = plain.cast(pa.string()).to_pylist()
+            texts = as_strings(values).to_pylist()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ValueError(
+            raise SourceError(
                 f"column {self.names[j]!r} holds {values.type}: no text, so it can be neither label nor id."
             ) from error
         return np.array([t or "" for t in texts], dtype=np.str_)
@@ -80,6 +77,13 @@ class Records(ABC):
     def where(self, row: int) -> str:
         """Say where a row is, in words of the user's."""
         return f"row {row}, counted from 0"
+
+
+def as_strings(values: Any) -> Any:
+    """A pyarrow column as text; categories as the values they stand for."""
+    pa = load_pyarrow()
+    plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+    return plain.cast(pa.string())
 
 
 class TextRecords(Records):
@@ -97,8 +101,7 @@ class TextRecords(Records):
 
     def prepare(self, columns: list[int], target: int | None = None) -> None:
         """Read columns; the target apart from them, so that they are one array."""
-        self._beside = target is not None and target not in columns
-        wanted = [*columns, target] if self._beside and target is not None else columns
+        wanted = columns if target is None or target in columns else [*columns, target]
         self._read: Columns = read_columns(self.path, self.dialect, wanted)
 
     def type(self, j: int) -> Any:
@@ -131,7 +134,9 @@ class ArrowRecords(Records):
 
     def __init__(self, schema: Any) -> None:
         self.schema, self.names, self.notes = schema, list(schema.names), []
-        _refuse_duplicates(self.names)
+        twice = [repr(name) for name, count in Counter(self.names).items() if count > 1]
+        if twice:
+            raise SourceError(f"more than one column is called {', '.join(twice)}. Rename them.")
         self.row_names = next((j for j, name in enumerate(self.names) if INDEX.fullmatch(name)), None)
         self._columns: dict[int, Any] = {}
 
@@ -231,21 +236,23 @@ def distinct(names: list[str]) -> tuple[list[str], list[str]]:
     return out, notes if more <= 0 else [*notes[:TOLD], f"{more} more columns with double names are renamed so"]
 
 
-def _refuse_duplicates(names: list[str]) -> None:
-    twice = [repr(name) for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"more than one column is called {', '.join(twice)}. Rename them.")
+def refuse_text_options(suffix: str, options: dict[str, Any]) -> None:
+    """Refuse what says how a text is written, for a file that is none."""
+    for name, value in options.items():
+        if value is not None:
+            given = Argument(name, value)
+            raise SourceError(given, f" is for text files; a {suffix} file says such things itself.")
 
 
 def open_records(path: Path, suffix: str, **options: Any) -> Records:
     """Open a table by how its name ends; ``options`` say how a text is written and are for text alone."""
     if suffix in TEXT:
         return TextRecords(path, **options)
-    given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-    if given:
-        raise ValueError(f"{', '.join(given)} is for text files; a {suffix} file says such things itself.")
+    refuse_text_options(suffix, options)
     pa = load_pyarrow()
     try:
         return FeatherRecords(path) if suffix in ARROW else ParquetRecords(path)
+    except SourceError:
+        raise
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"damaged, or not a readable {suffix} file: {error}") from error
+        raise SourceError(f"damaged, or not a readable {suffix} file: {error}") from error

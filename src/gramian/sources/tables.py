@@ -6,227 +6,36 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.sources.anndata import Annotated, read_h5ad
+from gramian.sources.anndata import read_h5ad
 from gramian.sources.arrays import DenseSource
-from gramian.sources.base import Source
+from gramian.sources.base import Argument, Block, Source, SourceError, naming
 from gramian.sources.columns import (
-    MISSING_RULES,
-    TABULAR,
+    Choice,
     Feature,
     Name,
-    Roles,
     as_source,
-    assign,
+    choose_features,
     columns_like,
-    find,
+    find_column,
     kind_of,
     match_features,
     numbers_of,
-    plan,
-    settle,
-    several,
-    telling,
 )
-from gramian.sources.extras import load_pyarrow
-from gramian.sources.kinds import checksum, split_dataset
-from gramian.sources.opening import check_file, open_file
+from gramian.sources.files import TABULAR, checksum, split_dataset, spool_standard_input
+from gramian.sources.opening import check_file, open_file, refuse_dataset
 from gramian.sources.plink import Genotypes
-from gramian.sources.records import Records, open_records
-from gramian.sources.stdin import Spool, spool_standard_input
-from gramian.sources.views import column_values, selected
-
-__all__ = ["Choice", "Parts", "Table", "array_parts", "h5ad_parts", "read_table", "tabular_parts"]
+from gramian.sources.records import as_strings, open_records, refuse_text_options
+from gramian.sources.views import column_values, mapped, select
 
 Texts = npt.NDArray[np.str_]
+Mask = npt.NDArray[np.bool_]
 
-
-@dataclass(frozen=True)
-class Choice:
-    """Which columns the user wants for what."""
-
-    columns: Name | Sequence[Name] | None = None
-    drop: Name | Sequence[Name] = ()
-    target: Name | None = None
-    label: Name | None = None
-    id: Name | None = None
-    categorical: str = "refuse"
-    like: Sequence[str] | None = None
-
-    def roles(self, names: Sequence[str], *, named: bool = True, row_names: int | None = None) -> Roles:
-        """Give the columns their roles."""
-        columns = None if self.like is not None else self.columns
-        drop = () if self.like is not None else self.drop
-        if self.like is not None and (self.columns is not None or several(self.drop)):
-            raise ValueError("like= says which columns are read; columns= and drop= cannot be given too.")
-        return assign(
-            names,
-            columns=columns,
-            drop=drop,
-            target=self.target,
-            label=self.label,
-            id=self.id,
-            row_names=row_names,
-            named=named,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """The numbers, and what is beside them; ``where`` says where a row is in the file."""
-
-    source: Source
-    names: list[str]
-    where: Callable[[int], str]
-    target: npt.NDArray[Any] | None = None
-    target_missing: npt.NDArray[np.bool_] | None = None
-    label: Texts | None = None
-    ids: Texts | None = None
-    notes: tuple[str, ...] = ()
-    rows: npt.NDArray[np.intp] | None = None
-
-    def only(self, kept: npt.NDArray[np.bool_], source: Source) -> Parts:
-        """Keep some rows; ``source`` has them already."""
-        at = np.flatnonzero(kept)
-        return replace(
-            self,
-            source=source,
-            where=lambda row: self.where(int(at[row])),
-            target=None if self.target is None else self.target[kept],
-            target_missing=None,
-            label=None if self.label is None else self.label[kept],
-            ids=None if self.ids is None else self.ids[kept],
-            rows=at if self.rows is None else self.rows[kept],
-        )
-
-
-def tabular_parts(path: Path, suffix: str, choice: Choice, text: dict[str, Any]) -> Parts:
-    """Take a text, Parquet or Feather table apart."""
-    records = open_records(path, suffix, **text)
-    roles = choice.roles(records.names, named=records.named, row_names=records.row_names)
-    wanted = None if choice.like is None else columns_like(records.names, choice.like)
-    columns = roles.features if wanted is None else list(dict.fromkeys(j for j, _ in wanted))
-    records.prepare(columns, roles.target)
-    if wanted is None:
-        features, notes = plan(records, columns, choice.categorical)
-    else:
-        features, notes = match_features(records, wanted), []
-    if not features:
-        raise ValueError("no column of numbers is left to fit.")
-    target, absent = (None, None) if roles.target is None else _target(records, roles.target)
-    label = None if roles.label is None else records.texts(roles.label)
-    ids = None if roles.id is None else records.texts(roles.id)
-    source = as_source(records, features)
-    names = source.feature_names or []
-    told = (*records.notes, *notes, *_about_ids(records, roles, ids))
-    return Parts(source, names, records.where, target, absent, label, ids, told)
-
-
-def _target(records: Records, j: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the target, as numbers or as text, and where it is missing."""
-    pa = load_pyarrow()
-    values = records.column(j)
-    kind = kind_of(pa, values.type)
-    if kind == "number":
-        numbers = numbers_of(values, Feature(j, records.names[j])).astype(np.float64)
-        return numbers, np.isnan(numbers)
-    if kind != "text":
-        raise ValueError(f"the target {records.names[j]!r} holds {values.type}: give numbers or classes.")
-    plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
-    texts = plain.cast(pa.string()).to_pylist()
-    return np.array([t or "" for t in texts], dtype=np.str_), np.array([t is None for t in texts])
-
-
-def _about_ids(records: Records, roles: Roles, ids: Texts | None) -> list[str]:
-    if ids is None or roles.id is None:
-        return []
-    found = [f"column {records.names[roles.id]!r} names the rows"] if roles.id == records.row_names else []
-    again = len(ids) - len(np.unique(ids))
-    return [*found, f"{again} ids occur before: they do not tell all rows apart"] if again else found
-
-
-def array_parts(path: Path, choice: Choice, dataset: str | None) -> Parts:
-    """Take an array apart: its columns are called x1, x2, … where the file has no names for them."""
-    source = open_file(str(path), dataset)
-    if isinstance(source, Genotypes):
-        return _genotype_parts(source, choice)
-    named = source.feature_names is not None
-    names = source.feature_names or [f"x{j + 1}" for j in range(source.shape[1])]
-    roles = choice.roles(names, named=named)
-    target = None if roles.target is None else column_values(source, roles.target).astype(np.float64)
-    label = None if roles.label is None else _as_texts(column_values(source, roles.label))
-    ids = None if roles.id is None else _as_texts(column_values(source, roles.id))
-    picked, kept = _features(source, names, roles.features, choice)
-    absent = None if target is None else np.isnan(target)
-    return Parts(picked, kept, _row, target, absent, label, ids)
-
-
-def _genotype_parts(source: Genotypes, choice: Choice) -> Parts:
-    """Take PLINK's files apart: columns are SNPs; label and id are columns of the ``.fam`` file."""
-    if choice.target is not None:
-        raise ValueError("target: genotypes have none beside them; keep it in a table and give its path.")
-    people = {name: getattr(source.samples, name).astype(np.str_) for name in ("fid", "iid", "sex", "phenotype")}
-    beside = {
-        role: None if name is None else people[list(people)[find(list(people), name, f"{role} (of the .fam file)")]]
-        for role, name in (("label", choice.label), ("id", choice.id))
-    }
-    ids = np.array(source.samples.names, dtype=np.str_) if beside["id"] is None else beside["id"]
-    names = source.feature_names
-    roles = replace(choice, label=None, id=None).roles(names)
-    picked, kept = _features(source, names, roles.features, choice)
-    return Parts(picked, kept, lambda row: f"sample {str(ids[row])!r}", None, None, beside["label"], ids, source.notes)
-
-
-def _row(row: int) -> str:
-    return f"row {row}, counted from 0"
-
-
-def _features(source: Source, names: list[str], columns: list[int], choice: Choice) -> tuple[Source, list[str]]:
-    if choice.like is not None:
-        columns = [j for j, _ in columns_like([*names], list(choice.like))]
-    return selected(source, columns), [names[j] for j in columns]
-
-
-def _as_texts(values: npt.NDArray[Any]) -> Texts:
-    """Return numbers as text: the shortest that is the number, 3 for 3.0, and nothing for NaN."""
-    numbers = values.astype(np.int8) if values.dtype.kind == "b" else values
-    return np.array(["" if v != v else str(v).removesuffix(".0") for v in numbers], dtype=np.str_)
-
-
-def h5ad_parts(path: Path, choice: Choice, dataset: str | None) -> Parts:
-    """Take an AnnData file apart: columns are of its matrix; target, label and id are of ``obs``."""
-    found = read_h5ad(path, dataset)
-    names = found.source.feature_names or [f"x{j + 1}" for j in range(found.source.shape[1])]
-    roles = replace(choice, target=None, label=None, id=None).roles(names)
-    target, absent = (None, None) if choice.target is None else _obs_target(found, choice.target)
-    label = None if choice.label is None else _obs_texts(found, choice.label, "label")
-    ids = found.row_names if choice.id is None else _obs_texts(found, choice.id, "id")
-    source, kept = _features(found.source, names, roles.features, choice)
-    return Parts(
-        source, kept, lambda row: f"observation {str(found.row_names[row])!r}", target, absent, label, ids, found.notes
-    )
-
-
-def _obs(found: Annotated, name: Name, role: str) -> Any:
-    columns = [str(column) for column in found.rows.columns]
-    return found.rows.iloc[:, find(columns, name, f"{role} (of obs)")]
-
-
-def _obs_texts(found: Annotated, name: Name, role: str) -> Texts:
-    values = _obs(found, name, role)
-    return np.array(["" if gone else str(v) for v, gone in zip(values, values.isna(), strict=True)], dtype=np.str_)
-
-
-def _obs_target(found: Annotated, name: Name) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    values = _obs(found, name, "target")
-    absent = values.isna().to_numpy()
-    if values.dtype.kind in "fiub":
-        return values.to_numpy(dtype=np.float64, na_value=np.nan), absent
-    return _obs_texts(found, name, "target"), absent
+MISSING_RULES = ("keep", "refuse", "drop", "mean")
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,101 +156,295 @@ def read_table(
            [1.81 , 0.   , 1.   ]])
     """
     if missing not in MISSING_RULES:
-        raise ValueError(f"missing={missing!r}: give one of {', '.join(MISSING_RULES)}.")
+        raise SourceError(Argument("missing", missing), f": give one of {', '.join(MISSING_RULES)}.")
     choice = Choice(columns, drop, target, label, id, categorical, like)
     text = {"delimiter": delimiter, "decimal": decimal, "header": header}
     if os.fspath(path) == "-":
-        return _from_standard_input(choice, text, dataset, missing)
+        with spool_standard_input() as spool:
+            table = _read(spool.path, choice, text, dataset, missing)
+            spool.keep_for(table.source)
+            return replace(table, path=Path("-"), sha256=spool.sha256)
     name, dataset = split_dataset(os.fspath(path), dataset)
     return _read(Path(name), choice, text, dataset, missing)
 
 
-def _from_standard_input(choice: Choice, text: dict[str, Any], dataset: str | None, missing: str) -> Table:
-    spool: Spool = spool_standard_input()
-    try:
-        table = _read(spool.path, choice, text, dataset, missing)
-    except BaseException as error:
-        spool.remove()
-        if isinstance(error, ValueError):
-            raise ValueError(spool.rename(str(error))) from error
-        raise
-    spool.keep_for(table.source)
-    return replace(table, path=Path("-"), sha256=spool.sha256)
-
-
 def _read(path: Path, choice: Choice, text: dict[str, Any], dataset: str | None, missing: str) -> Table:
+    """Take the file apart, leave out or refuse rows without a target, and do with missing cells what is asked."""
     suffix = check_file(path)
-    with telling(path):
+    with naming(path):
         if suffix in TABULAR:
-            if dataset is not None:
-                raise ValueError(f"a {suffix} file holds one table; dataset={dataset!r} is for files of several.")
-            parts = tabular_parts(path, suffix, choice, text)
+            refuse_dataset(suffix, dataset)
+            parts = _tabular_parts(path, suffix, choice, text)
         else:
-            given = [f"{name}={value!r}" for name, value in text.items() if value is not None]
-            if given:
-                raise ValueError(f"{', '.join(given)} is for text files; a {suffix} file says such things itself.")
-            parts = h5ad_parts(path, choice, dataset) if suffix == ".h5ad" else array_parts(path, choice, dataset)
-        return _settled(path, parts, missing)
+            refuse_text_options(suffix, text)
+            parts = _h5ad_parts(path, choice, dataset) if suffix == ".h5ad" else _array_parts(path, choice, dataset)
+        parts = _without_missing_targets(parts, missing)
+        source, names, notes = parts.source, parts.names, list(parts.notes)
+        if 0 in source.shape:
+            raise SourceError(f"{source.shape[0]} rows and {source.shape[1]} columns: nothing to fit.")
+        counts: dict[str, int] = {}
+        if missing == "keep" and not source.resident:
+            notes.append("read in blocks: missing cells are not counted beforehand")
+        else:
+            gaps = _find_gaps(source, names, parts.where)
+            counts = {names[j]: int(gaps.counts[j]) for j in np.flatnonzero(gaps.counts)}
+            source, done = _treat_gaps(source, gaps, missing, names)
+            parts = parts.keep_rows(gaps.complete, source) if missing == "drop" else replace(parts, source=source)
+            notes += [*done, *_find_row_counters(source, names)]
+    if source.feature_names is None:
+        source.feature_names = names
+    return Table(source, parts.target, parts.label, parts.ids, names, path, tuple(notes), counts, parts.rows)
 
 
-def _settled(path: Path, parts: Parts, missing: str) -> Table:
-    """Do with missing cells what is asked, in the table and in what is beside it."""
-    parts, notes = _with_target(parts, missing)
-    names = parts.names
-    if 0 in parts.source.shape:
-        raise ValueError(f"{parts.source.shape[0]} rows and {parts.source.shape[1]} columns: nothing to fit.")
-    if missing == "keep" and not parts.source.resident:
-        notes.append("read in blocks: missing cells are not counted beforehand")
-        return _table(path, parts, notes, {})
-    source, gaps, told = settle(parts.source, missing, names, parts.where)
-    kept = gaps.complete if missing == "drop" else None
-    parts = replace(parts, source=source) if kept is None else parts.only(kept, source)
-    counts = {names[j]: int(gaps.counts[j]) for j in np.flatnonzero(gaps.counts)}
-    return _table(path, parts, [*notes, *told, *_row_counters(parts)], counts)
+@dataclass(frozen=True, eq=False)
+class TableParts:
+    """The numbers, and what is beside them; ``where`` says where a row is in the file."""
+
+    source: Source
+    names: list[str]
+    where: Callable[[int], str]
+    target: npt.NDArray[Any] | None = None
+    target_missing: Mask | None = None
+    label: Texts | None = None
+    ids: Texts | None = None
+    notes: tuple[str, ...] = ()
+    rows: npt.NDArray[np.intp] | None = None
+
+    def keep_rows(self, kept: Mask, source: Source) -> TableParts:
+        """Keep some rows; ``source`` has them already."""
+        at = np.flatnonzero(kept)
+        return replace(
+            self,
+            source=source,
+            where=lambda row: self.where(int(at[row])),
+            target=None if self.target is None else self.target[kept],
+            target_missing=None,
+            label=None if self.label is None else self.label[kept],
+            ids=None if self.ids is None else self.ids[kept],
+            rows=at if self.rows is None else self.rows[kept],
+        )
 
 
-def _with_target(parts: Parts, missing: str) -> tuple[Parts, list[str]]:
+def _tabular_parts(path: Path, suffix: str, choice: Choice, text: dict[str, Any]) -> TableParts:
+    """Take a text, Parquet or Feather table apart."""
+    records = open_records(path, suffix, **text)
+    roles = choice.roles(records.names, named=records.named, row_names=records.row_names)
+    wanted = None if choice.like is None else columns_like(records.names, choice.like)
+    columns = roles.features if wanted is None else list(dict.fromkeys(j for j, _ in wanted))
+    records.prepare(columns, roles.target)
+    if wanted is None:
+        features, notes = choose_features(records, columns, choice.categorical)
+    else:
+        features, notes = match_features(records, wanted), []
+    if not features:
+        raise SourceError("no column of numbers is left to fit.")
+    target: npt.NDArray[Any] | None = None
+    absent: Mask | None = None
+    if roles.target is not None:
+        name, values = records.names[roles.target], records.column(roles.target)
+        if kind_of(values.type) == "number":
+            target = numbers_of(values, Feature(roles.target, name)).astype(np.float64)
+            absent = np.isnan(target)
+        elif kind_of(values.type) == "text":
+            texts = as_strings(values).to_pylist()
+            target = np.array([t or "" for t in texts], dtype=np.str_)
+            absent = np.array([t is None for t in texts])
+        else:
+            raise SourceError(f"the target {name!r} holds {values.type}: give numbers or classes.")
+    label = None if roles.label is None else records.texts(roles.label)
+    ids = None
+    if roles.id is not None:
+        ids = records.texts(roles.id)
+        if roles.id == records.row_names:
+            notes = [*notes, f"column {records.names[roles.id]!r} names the rows"]
+        again = len(ids) - len(np.unique(ids))
+        if again:
+            notes = [*notes, f"{again} ids occur before: they do not tell all rows apart"]
+    source = as_source(records, features)
+    told = (*records.notes, *notes)
+    return TableParts(source, source.feature_names or [], records.where, target, absent, label, ids, told)
+
+
+def _array_parts(path: Path, choice: Choice, dataset: str | None) -> TableParts:
+    """Take an array apart: its columns are called x1, x2, … where the file has no names for them."""
+    source = open_file(str(path), dataset)
+    if isinstance(source, Genotypes):
+        return _genotype_parts(source, choice)
+    names = source.feature_names or [f"x{j + 1}" for j in range(source.shape[1])]
+    roles = choice.roles(names, named=source.feature_names is not None)
+    target = None if roles.target is None else column_values(source, roles.target).astype(np.float64)
+    label = None if roles.label is None else _as_texts(column_values(source, roles.label))
+    ids = None if roles.id is None else _as_texts(column_values(source, roles.id))
+    picked, kept = _features(source, names, roles.features, choice)
+    absent = None if target is None else np.isnan(target)
+    return TableParts(picked, kept, lambda row: f"row {row}, counted from 0", target, absent, label, ids)
+
+
+def _genotype_parts(source: Genotypes, choice: Choice) -> TableParts:
+    """Take PLINK's files apart: columns are SNPs; label and id are columns of the ``.fam`` file."""
+    if choice.target is not None:
+        text = ": genotypes have no target beside them; keep it in a table and give its path."
+        raise SourceError(Argument("target", choice.target), text)
+    people = {name: getattr(source.samples, name).astype(np.str_) for name in ("fid", "iid", "sex", "phenotype")}
+
+    def column(role: str, name: Name | None) -> Texts | None:
+        return None if name is None else people[list(people)[find_column([*people], name, role, of="of the .fam file")]]
+
+    label, ids = column("label", choice.label), column("id", choice.id)
+    ids = np.array(source.samples.names, dtype=np.str_) if ids is None else ids
+    names = source.feature_names
+    roles = replace(choice, label=None, id=None).roles(names)
+    picked, kept = _features(source, names, roles.features, choice)
+    return TableParts(picked, kept, lambda row: f"sample {str(ids[row])!r}", None, None, label, ids, source.notes)
+
+
+def _h5ad_parts(path: Path, choice: Choice, dataset: str | None) -> TableParts:
+    """Take an AnnData file apart: columns are of its matrix; target, label and id are of ``obs``."""
+    found = read_h5ad(path, dataset)
+    names = found.source.feature_names or [f"x{j + 1}" for j in range(found.source.shape[1])]
+    roles = replace(choice, target=None, label=None, id=None).roles(names)
+
+    def column(role: str, name: Name) -> Any:
+        columns = [str(column) for column in found.rows.columns]
+        return found.rows.iloc[:, find_column(columns, name, role, of="of obs")]
+
+    def texts(values: Any) -> Texts:
+        return np.array(["" if gone else str(v) for v, gone in zip(values, values.isna(), strict=True)], dtype=np.str_)
+
+    target, absent = None, None
+    if choice.target is not None:
+        values = column("target", choice.target)
+        absent, is_number = values.isna().to_numpy(), values.dtype.kind in "fiub"
+        target = values.to_numpy(dtype=np.float64, na_value=np.nan) if is_number else texts(values)
+    label = None if choice.label is None else texts(column("label", choice.label))
+    ids = found.row_names if choice.id is None else texts(column("id", choice.id))
+    source, kept = _features(found.source, names, roles.features, choice)
+    return TableParts(
+        source, kept, lambda row: f"observation {str(found.row_names[row])!r}", target, absent, label, ids, found.notes
+    )
+
+
+def _features(source: Source, names: list[str], columns: list[int], choice: Choice) -> tuple[Source, list[str]]:
+    if choice.like is not None:
+        columns = [j for j, _ in columns_like(names, choice.like)]
+    return select(source, columns), [names[j] for j in columns]
+
+
+def _as_texts(values: npt.NDArray[Any]) -> Texts:
+    """Return numbers as text: the shortest that is the number, 3 for 3.0, and nothing for NaN."""
+    numbers = values.astype(np.int8) if values.dtype.kind == "b" else values
+    return np.array(["" if v != v else str(v).removesuffix(".0") for v in numbers], dtype=np.str_)
+
+
+def _without_missing_targets(parts: TableParts, missing: str) -> TableParts:
     """Leave out rows without a target, or refuse them."""
     absent = parts.target_missing
     if parts.target is None or absent is None or not absent.any():
-        return parts, list(parts.notes)
+        return parts
     first, count = int(np.argmax(absent)), int(np.count_nonzero(absent))
     if missing != "drop":
-        raise ValueError(
-            f"the target is missing in {count} of {len(absent)} rows (first: {parts.where(first)}). Leave them out "
-            "with missing='drop'."
-        )
+        text = f"the target is missing in {count} of {len(absent)} rows (first: {parts.where(first)})."
+        raise SourceError(text, " Leave them out with ", Argument("missing", "drop"), ".")
     if count == len(absent):
-        raise ValueError("the target is missing in every row. Name another column.")
-    told = f"the target is missing in {count} {'row' if count == 1 else 'rows'}: left out"
-    return parts.only(~absent, selected(parts.source, None, ~absent)), [*parts.notes, told]
+        raise SourceError("the target is missing in every row. Name another column.")
+    note = f"the target is missing in {count} {_plural(count, 'row')}: left out"
+    return replace(parts.keep_rows(~absent, select(parts.source, None, ~absent)), notes=(*parts.notes, note))
 
 
-def _row_counters(parts: Parts) -> list[str]:
+def _find_row_counters(source: Source, names: list[str]) -> list[str]:
     """Point out columns that count the rows: they are seldom meant to be fitted."""
-    n, source = parts.source.shape[0], parts.source
+    n = source.shape[0]
     if not isinstance(source, DenseSource) or n < 5:
         return []
     ends = source.values[-1].astype(np.float64) - source.values[0].astype(np.float64) == n - 1
     found = [j for j in np.flatnonzero(ends) if np.all(np.diff(source.values[:, j].astype(np.float64)) == 1)]
     return [
-        f"column {parts.names[j]} counts the rows from {source.values[0, j]:g}; drop it, or give it as id, if it is no "
+        f"column {names[j]} counts the rows from {source.values[0, j]:g}; drop it, or give it as id, if it is no "
         "measurement"
         for j in found[:3]
     ]
 
 
-def _table(path: Path, parts: Parts, notes: list[str], counts: dict[str, int]) -> Table:
-    if parts.source.feature_names is None:
-        parts.source.feature_names = parts.names
-    return Table(
-        source=parts.source,
-        target=parts.target,
-        label=parts.label,
-        ids=parts.ids,
-        names=parts.names,
-        path=path,
-        notes=tuple(notes),
-        missing=counts,
-        rows=parts.rows,
-    )
+class Gaps(NamedTuple):
+    """Missing cells: how many in each column, the rows that have none, and the sums of what is there."""
+
+    counts: npt.NDArray[np.int64]
+    complete: Mask
+    sums: npt.NDArray[np.float64]
+
+
+def _find_gaps(source: Source, names: list[str], where: Callable[[int], str]) -> Gaps:
+    """Count the missing cells in one pass; an infinity is refused by row and column."""
+    n, p = source.shape
+    gaps = Gaps(np.zeros(p, np.int64), np.ones(n, np.bool_), np.zeros(p))
+    if np.dtype(source.dtype).kind != "f":
+        return gaps
+    for block in source.blocks():
+        with np.errstate(all="ignore"):
+            sums = np.asarray(block.values.sum(axis=0, dtype=np.float64)).ravel()
+        if np.isfinite(sums).all():  # one look at each number: neither NaN nor an infinity leaves a sum finite
+            gaps.sums[:] += sums
+            continue
+        cells = block.values.data if source.sparse else block.values
+        rows, columns = _positions(block.values, np.isinf(cells))
+        if len(rows):
+            i, j = int(rows[0]), int(columns[0])
+            text = f"column {names[j]!r} is {float(block.values[i, j])} ({where(block.start + i)})."
+            raise SourceError(f"{text} Empty the cell, or leave out the row.")
+        rows, columns = _positions(block.values, np.isnan(cells))
+        gaps.counts[:] += np.bincount(columns, minlength=p)
+        gaps.complete[block.start + rows] = False
+        if source.sparse:
+            gaps.sums[:] += np.bincount(block.values.indices, np.nan_to_num(cells, nan=0.0), minlength=p)
+        else:
+            with np.errstate(all="ignore"):
+                gaps.sums[:] += np.nansum(cells, axis=0, dtype=np.float64)
+    return gaps
+
+
+def _treat_gaps(source: Source, gaps: Gaps, rule: str, names: list[str]) -> tuple[Source, list[str]]:
+    """Do with missing cells what the rule says; return the source, and what was done in words."""
+    order = [j for j in np.argsort(-gaps.counts, kind="stable") if gaps.counts[j]]
+    if not order:
+        return source, []
+    cells, columns = int(gaps.counts.sum()), len(order)
+    shown = ", ".join(f"{names[j]} {gaps.counts[j]}" for j in order[:5]) + (", …" if columns > 5 else "")
+    told = f"{cells} {_plural(cells, 'cell')} missing in {columns} {_plural(columns, 'column')} ({shown})"
+    drop, mean, keep = (Argument("missing", value) for value in ("drop", "mean", "keep"))
+    if rule == "keep":
+        return source, [told]
+    if rule == "refuse":
+        remedies = (". Leave out their rows with ", drop, ", fill them in with ", mean, ", or keep them with ", keep)
+        raise SourceError(told, *remedies, " for methods that take them (PCA does).")
+    empty = [names[j] for j in np.flatnonzero(gaps.counts == source.shape[0])]
+    if empty:
+        raise SourceError(f"nothing is observed in {', '.join(map(repr, empty[:5]))}: every cell is missing. Drop it.")
+    if rule == "drop":
+        out = int(np.count_nonzero(~gaps.complete))
+        if out == source.shape[0]:
+            raise SourceError(f"{told}: no row is complete. Use ", mean, " or ", keep, ", or drop columns.")
+        return select(source, None, gaps.complete), [f"{told}: {out} {_plural(out, 'row')} left out"]
+    means = gaps.sums / (source.shape[0] - gaps.counts)
+
+    def fill(block: Block) -> Any:
+        if not source.sparse:
+            return np.where(np.isnan(block.values), means.astype(block.values.dtype), block.values)
+        out = block.values.copy()
+        absent = np.isnan(out.data)
+        out.data[absent] = means[out.indices[absent]]
+        return out
+
+    return mapped(source, fill, alike=True), [f"{told}, filled in by column means"]
+
+
+def _positions(values: Any, mask: Mask) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Rows and columns of marked cells; of the stored ones in a sparse matrix."""
+    if mask.ndim == 2:
+        rows, columns = np.nonzero(mask)
+        return rows, columns
+    (at,) = np.nonzero(mask)
+    return np.searchsorted(values.indptr, at, side="right") - 1, values.indices[at]
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"

@@ -20,22 +20,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gramian.sources.extras import load_pyarrow
-
-__all__ = [
-    "MISSING",
-    "Columns",
-    "Dialect",
-    "check_lines",
-    "detect",
-    "line_of_row",
-    "opened",
-    "read_columns",
-    "read_verbatim",
-    "refuse_undecodable",
-    "sniff",
-    "tidied",
-]
+from gramian.sources.base import Argument, SourceError
+from gramian.sources.files import load_pyarrow
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?", ".")
 NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?)", re.IGNORECASE)
@@ -108,7 +94,7 @@ def detect(head: str, whole: bool, *, delimiter: str | None, decimal: str | None
     ("delimiter ';', decimal comma, header row", ('a', 'b'))
     """
     if decimal not in (None, ".", ","):
-        raise ValueError(f"decimal={decimal!r}: give '.' or ','.")
+        raise SourceError(Argument("decimal", decimal), ": give '.' or ','.")
     parsed = _split(head, whole, SPELLED.get(delimiter or "", delimiter))
     first, rest = parsed.rows[0], parsed.rows[1:]
     has_header = _has_header(first, rest) if header is None else header
@@ -140,11 +126,12 @@ def _names(first: list[str], header: bool, short: bool) -> tuple[str, ...]:
 
 def _split(head: str, whole: bool, delimiter: str | None) -> _Parsed:
     if delimiter is not None and len(delimiter.encode()) != 1:
-        raise ValueError(f"delimiter={delimiter!r}: give one character, or one of {', '.join(SPELLED)}.")
+        given = Argument("delimiter", delimiter)
+        raise SourceError(given, f": give one character, or one of {', '.join(SPELLED)}.")
     tried = [_parse(head, whole, d) for d in ([delimiter] if delimiter else DELIMITERS)]
     found = [parsed for parsed in tried if parsed is not None]
     if not found:
-        raise ValueError("no row of cells in the beginning of the file.")
+        raise SourceError("no row of cells in the beginning of the file.")
     several = [p for p in found if len(p.rows[0]) > 1 and (p.delimiter != " " or p.score > 0.5)]
     if delimiter is not None or not several:
         return found[0] if delimiter else _one_column(found)
@@ -289,18 +276,18 @@ def sniff(path: Path, *, delimiter: str | None, decimal: str | None, header: boo
     _refuse_other_encodings(head)
     text = codecs.getincrementaldecoder("utf-8-sig")(errors="replace").decode(head, whole)
     if not text.strip():
-        raise ValueError("the file holds nothing but blank lines.")
+        raise SourceError("the file holds nothing but blank lines.")
     if "�" in text:
         refuse_undecodable(path)
     dialect = detect(text, whole, delimiter=delimiter, decimal=decimal, header=header)
     if dialect.header and whole and dialect.skip >= len(text.rstrip().splitlines()):
-        raise ValueError(f"a header row ({', '.join(dialect.names[:5])}) and no rows of data.")
+        raise SourceError(f"a header row ({', '.join(dialect.names[:5])}) and no rows of data.")
     return dialect
 
 
 def _refuse_other_encodings(head: bytes) -> None:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise ValueError("the text is UTF-16 (it begins with its mark). Save it as UTF-8.")
+        raise SourceError("the text is UTF-16 (it begins with its mark). Save it as UTF-8.")
 
 
 def refuse_undecodable(path: Path) -> None:
@@ -314,7 +301,7 @@ def refuse_undecodable(path: Path) -> None:
                 decoder.decode(data, not data)
             except UnicodeDecodeError as error:
                 bad, line = error.object[error.start], line + error.object[: error.start].count(b"\n")
-                raise ValueError(
+                raise SourceError(
                     f"line {line}: byte 0x{bad:02x} at position {at - pending + error.start} is not UTF-8. Save the "
                     "file as UTF-8."
                 ) from error
@@ -345,7 +332,7 @@ def _numbered(reader: Any, skip: int) -> Iterator[tuple[int, list[str]]]:
                 yield line, row
             line = reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(
+        raise SourceError(
             f'line {line}: a quote (") opens here that is not closed where the cell ends ({error}). Close it, or '
             'write it as "" within quotes.'
         ) from error
@@ -358,9 +345,11 @@ def check_lines(path: Path, dialect: Dialect) -> None:
     for line, row in numbered_rows(path, dialect):
         if len(row) != expected:
             source = "header has" if dialect.header else "first row has"
-            raise ValueError(
+            raise SourceError(
                 f"line {line}: {len(row)} cells where the {source} {expected} (delimiter {dialect.delimiter!r}). Mend "
-                "the line, or say which delimiter= separates the cells."
+                "the line, or say which ",
+                Argument("delimiter"),
+                " separates the cells.",
             )
 
 
@@ -448,7 +437,7 @@ def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> Columns:
             found = _whole(pa, path, dialect, columns)
     except (pa.ArrowInvalid, OSError, EOFError) as error:
         check_lines(path, dialect)
-        raise ValueError(f"cannot be read as a table: {error}") from error
+        raise SourceError(f"cannot be read as a table: {error}") from error
     if any(pa.types.is_binary(chunks[0].type) for chunks in found.others.values() if chunks):
         refuse_undecodable(path)
     if found.quotes and found.lines != dialect.skip + found.rows:  # quotes have joined lines, rightly or not
@@ -467,7 +456,7 @@ def read_verbatim(path: Path, dialect: Dialect, column: int) -> list[str]:
         )
     except pa.ArrowInvalid as error:
         check_lines(path, dialect)
-        raise ValueError(f"cannot be read as a table: {error}") from error
+        raise SourceError(f"cannot be read as a table: {error}") from error
     texts: list[str] = table.column(0).to_pylist()
     return texts
 

@@ -1,4 +1,4 @@
-"""Some rows and some columns of a source."""
+"""Views of other sources: changed block by block, or some of their rows and columns."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from gramian.sources.arrays import DenseSource, SparseSource
 from gramian.sources.base import Block, Source
-
-__all__ = ["MappedSource", "SelectedSource", "column_values", "mapped", "selected", "stacked"]
 
 
 class MappedSource(Source):
@@ -26,15 +23,19 @@ class MappedSource(Source):
         The new values of a block.
     columns : int, optional
         How many columns they have, where not as many as before.
+    alike : bool, default=False
+        Whether the new values are sparse and of the dtype that the others are; else they are dense and float64.
     """
 
     resident = False
 
-    def __init__(self, source: Source, change: Callable[[Block], Any], columns: int | None = None) -> None:
+    def __init__(
+        self, source: Source, change: Callable[[Block], Any], columns: int | None = None, *, alike: bool = False
+    ) -> None:
         self.source, self.change = source, change
         self.shape = (source.shape[0], source.shape[1] if columns is None else columns)
         self.feature_names = source.feature_names if columns is None else None
-        self.dtype = np.dtype(np.float64)
+        self.dtype, self.sparse = (source.dtype, source.sparse) if alike else (np.dtype(np.float64), False)
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield the other source's blocks, changed."""
@@ -42,8 +43,12 @@ class MappedSource(Source):
             yield Block(block.start, block.stop, self.change(block))
 
 
-def mapped(source: Source, change: Callable[[Block], Any], columns: int | None = None) -> Source:
+def mapped(
+    source: Source, change: Callable[[Block], Any], columns: int | None = None, *, alike: bool = False
+) -> Source:
     """Return the changed source: an array where the data are in memory, else computed block by block.
+
+    Parameters are those of :class:`MappedSource`.
 
     Examples
     --------
@@ -52,15 +57,15 @@ def mapped(source: Source, change: Callable[[Block], Any], columns: int | None =
     >>> mapped(gramian.open(np.array([[1.0, np.nan]])), lambda b: np.nan_to_num(b.values)).values
     array([[1., 0.]])
     """
+    view = MappedSource(source, change, columns, alike=alike)
     if not source.resident:
-        return MappedSource(source, change, columns)
-    out = np.empty((source.shape[0], source.shape[1] if columns is None else columns))
-    for block in source.blocks():
-        out[block.start : block.stop] = change(block)
-    return DenseSource(out, source.feature_names if columns is None else None)
-
-
-Index = npt.NDArray[np.intp]
+        return view
+    if view.sparse:
+        return SparseSource(view.to_array(), view.feature_names)
+    out = np.empty(view.shape, view.dtype)
+    for block in view.blocks():
+        out[block.start : block.stop] = block.values
+    return DenseSource(out, view.feature_names)
 
 
 class SelectedSource(Source):
@@ -78,18 +83,13 @@ class SelectedSource(Source):
 
     resident = False
 
-    def __init__(self, source: Source, columns: Index | None = None, rows: npt.NDArray[np.bool_] | None = None) -> None:
+    def __init__(self, source: Source, columns: Any = None, rows: Any = None) -> None:
         self.source, self.columns, self.rows = source, columns, rows
         n = source.shape[0] if rows is None else int(np.count_nonzero(rows))
         self.shape = (n, source.shape[1] if columns is None else len(columns))
         self.dtype, self.sparse = source.dtype, source.sparse
         names = source.feature_names
         self.feature_names = names if names is None or columns is None else [names[j] for j in columns]
-
-    @property
-    def values(self) -> Any:
-        """All that is picked, read now: for methods that compare every row with every other."""
-        return stacked(self)
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield what is picked of the other source's blocks; of ``rows`` rows at most, where some are left out."""
@@ -102,14 +102,14 @@ class SelectedSource(Source):
                 start += values.shape[0]
 
 
-def selected(source: Source, columns: list[int] | None = None, rows: npt.NDArray[np.bool_] | None = None) -> Source:
+def select(source: Source, columns: list[int] | None = None, rows: npt.NDArray[np.bool_] | None = None) -> Source:
     """Return some rows and columns of a source: a copy where it is in memory, else picked block by block.
 
     Examples
     --------
     >>> import numpy as np, gramian
-    >>> from gramian.sources.views import selected
-    >>> selected(gramian.open(np.arange(6).reshape(2, 3)), [2, 0]).values
+    >>> from gramian.sources.views import select
+    >>> select(gramian.open(np.arange(6).reshape(2, 3)), [2, 0]).values
     array([[2, 0],
            [5, 3]])
     """
@@ -120,17 +120,10 @@ def selected(source: Source, columns: list[int] | None = None, rows: npt.NDArray
     if columns is None and rows is None:
         return source
     picked = SelectedSource(source, None if columns is None else np.asarray(columns, dtype=np.intp), rows)
-    if not isinstance(source, DenseSource | SparseSource):
+    if not source.resident:
         return picked
     (block,) = picked.blocks(source.shape[0])
-    return type(source)(block.values, picked.feature_names)
-
-
-def stacked(source: Source) -> Any:
-    """Return all rows of a source as one array, or one sparse matrix."""
-    if source.sparse:
-        return sp.csr_array(sp.vstack([block.values for block in source.blocks()], format="csr"))
-    return np.concatenate([np.array(block.values) for block in source.blocks()])
+    return (SparseSource if source.sparse else DenseSource)(block.values, picked.feature_names)
 
 
 def column_values(source: Source, j: int) -> npt.NDArray[Any]:

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gramian.sources.base import Source
-from gramian.sources.extras import load_zarr
-from gramian.sources.hdf5 import SlicedSource, choose, loaded
-
-__all__ = ["ZarrSource", "is_zarr", "open_zarr"]
+from gramian.sources.base import Source, SourceError
+from gramian.sources.files import load_zarr
+from gramian.sources.hdf5 import SlicedSource, choose_dataset
 
 MARKS = ("zarr.json", ".zarray", ".zgroup")
 WHOLE = "the array"  # what an array is called that is the whole store
@@ -31,7 +29,7 @@ def is_zarr(path: Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open(path: Path) -> Iterator[Any]:
     """Open what is in the folder or zip file: an array or a group."""
     zarr = load_zarr()
     store = zarr.storage.LocalStore(path, read_only=True) if path.is_dir() else zarr.storage.ZipStore(path, mode="r")
@@ -47,7 +45,7 @@ class ZarrSource(SlicedSource):
     @contextmanager
     def array(self) -> Iterator[Any]:
         """Open the array."""
-        with _opened(self.path) as root:
+        with _open(self.path) as root:
             yield root if self.dataset == WHOLE else root[self.dataset]
 
 
@@ -70,25 +68,23 @@ def open_zarr(path: Path, dataset: str | None = None) -> Source:
     DenseSource(3 x 3, float64)
     """
     if not is_zarr(path):
-        raise ValueError(f"{path}: no Zarr array or group is in it (none of {', '.join(MARKS)}).")
-    with _opened(path) as root:
-        name = choose(_tables(root), dataset, "array")
+        raise SourceError(f"no Zarr array or group is in it (none of {', '.join(MARKS)}).")
+    with _open(path) as root:
+        name = choose_dataset(_tables(root), dataset, "array")
         array = root if name == WHOLE else root[name]
         shape = (int(array.shape[0]), int(array.shape[1]))
         source = ZarrSource(path, name, shape, np.dtype(array.dtype), int(array.chunks[0]))
-    return loaded(source)
+    return source.load()
 
 
 def _tables(root: Any) -> dict[str, str]:
     """Return the arrays of two dimensions and real numbers, with their shapes."""
-    items = [(WHOLE, root)] if hasattr(root, "shape") else [(path.strip("/"), item) for path, item in _members(root)]
+    if hasattr(root, "shape"):
+        items = [(WHOLE, root)]
+    else:  # the arrays of a group and of the groups in it
+        items = [(p.strip("/"), item) for p, item in root.members(max_depth=None) if hasattr(item, "shape")]
     return {
         name: f"{item.shape[0]} x {item.shape[1]}, {item.dtype}"
         for name, item in items
         if len(item.shape) == 2 and np.dtype(item.dtype).kind in "fiub"
     }
-
-
-def _members(group: Any) -> list[tuple[str, Any]]:
-    """Return the arrays of a group and of the groups in it."""
-    return [(name, item) for name, item in group.members(max_depth=None) if hasattr(item, "shape")]

@@ -1,0 +1,237 @@
+"""Files by name and content: what they are, standard input as one, their checksums, and the packages that read them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gramian.sources.base import Argument, SourceError
+
+TEXT = (".csv", ".tsv", ".txt")
+ARROW = (".feather", ".arrow", ".ipc")
+TABULAR = (*TEXT, ".parquet", *ARROW)
+PACKED = (*TEXT, ".mtx")  # what may be compressed by gzip
+
+HDF5 = b"\x89HDF\r\n\x1a\n"
+SIGNATURES = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+    b"\xff\xff\xff\xff": ".arrow",  # the stream that has no beginning and no end marked
+    b"\x93NUMPY": ".npy",
+    b"PK\x03\x04": ".npz",
+    HDF5: ".h5",
+    b"%%MatrixMarket": ".mtx",
+}
+SAME = {".hdf5": ".h5", ".h5ad": ".h5", ".zip": ".npz", ".tsv": ".csv", ".txt": ".csv"} | dict.fromkeys(ARROW, ".arrow")
+WORDS = {
+    ".parquet": "a Parquet file",
+    ".arrow": "an Arrow (Feather) file",
+    ".npy": "a NumPy array",
+    ".npz": "a zip archive",
+    ".h5": "an HDF5 file",
+    ".mtx": "a Matrix Market file",
+    ".csv": "text",
+    "": "binary data of no known kind",
+}
+
+
+def suffix_of(path: Path) -> str:
+    """Return how the name ends, in lower case; ``.gz`` is left out where the rest says what is inside.
+
+    Examples
+    --------
+    >>> suffix_of(Path("a.b.CSV.gz")), suffix_of(Path("x.npy")), suffix_of(Path("y.gz"))
+    ('.csv', '.npy', '.gz')
+    """
+    *_, inner, last = ["", "", *(s.lower() for s in path.suffixes)]
+    return inner if last == ".gz" and inner in PACKED else last
+
+
+def split_dataset(name: str, dataset: str | None) -> tuple[str, str | None]:
+    """Split ``file.npz::key`` into the file and the dataset, unless a file of that very name exists.
+
+    Examples
+    --------
+    >>> split_dataset("x.h5::a/b", None), split_dataset("x.h5", "a")
+    (('x.h5', 'a/b'), ('x.h5', 'a'))
+    """
+    file, mark, key = name.partition("::")
+    if not mark or Path(name).exists():
+        return name, dataset
+    if dataset is not None and dataset != key:
+        raise SourceError(
+            f"{name} names the dataset {key!r}, and ", Argument("dataset", dataset), " another; name one."
+        )
+    return file, key
+
+
+def content_of(head: bytes) -> str:
+    """Return the suffix that suits a file's first bytes: ``.csv`` for any text, ``""`` where nothing is known."""
+    for signature, suffix in SIGNATURES.items():
+        if head.startswith(signature):
+            return suffix
+    return "" if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")) else ".csv"
+
+
+def check_content(path: Path, suffix: str) -> None:
+    """Refuse an empty file, and one whose first bytes are not what its name says."""
+    with path.open("rb") as file:
+        head = file.read(520)
+    if head[512:] == HDF5:  # after a block of the user's own
+        head = HDF5
+    if head.startswith(b"\x1f\x8b") and suffix in PACKED:
+        with gzip.open(path) as packed:
+            head = packed.read(512)
+    elif head and path.suffix.lower() == ".gz":
+        raise SourceError("the name ends in .gz and the file is not compressed by gzip. Rename it.")
+    if not head:
+        raise SourceError("the file is empty (0 bytes).")
+    expected, found = SAME.get(suffix, suffix), content_of(head)
+    if found == expected or expected not in WORDS:
+        return
+    rename = f" Rename it to end in {found}." if found else ""
+    raise SourceError(f"not a readable {suffix} file: it holds {WORDS[found]} (it begins {head[:16]!r}).{rename}")
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file; of a folder, that of the names and bytes of all its files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "x")
+    ...     _ = file.write_bytes(b"abc")
+    ...     checksum(file)[:16]
+    'ba7816bf8f01cfea'
+    """
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        parts = "".join(f"{file.relative_to(path).as_posix()}\0{checksum(file)}\n" for file in files)
+        return hashlib.sha256(parts.encode()).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+CHUNK = 2**20
+STDIN = "standard input"
+
+
+class Spool(NamedTuple):
+    """A file that holds what came from standard input, and its SHA-256."""
+
+    path: Path
+    sha256: str
+
+    def keep_for(self, owner: Any) -> None:
+        """Keep the file as long as something that reads it."""
+        weakref.finalize(owner, shutil.rmtree, self.path.parent, ignore_errors=True)
+
+
+@contextmanager
+def spool_standard_input() -> Iterator[Spool]:
+    """Give standard input as a file whose name ends as its first bytes say, so that it can be read more than once.
+
+    The file is removed where the block fails; else the block says what it is kept for.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        raise SourceError(f"{STDIN} is a terminal. Pipe a file into the command, or name a file.")
+    stream: Any = getattr(sys.stdin, "buffer", sys.stdin)
+    head = stream.read(CHUNK)
+    if not head:
+        raise SourceError(f"{STDIN} is empty (0 bytes).")
+    packed = head.startswith(b"\x1f\x8b")
+    suffix = content_of(gzip.GzipFile(fileobj=io.BytesIO(head)).read1(512) if packed else head)
+    if not suffix and not packed:
+        raise SourceError(f"{STDIN} holds binary data of no known kind (it begins {head[:16]!r}).")
+    path = Path(tempfile.mkdtemp(prefix="gramian-"), f"stdin{suffix}{'.gz' if packed else ''}")
+    try:
+        digest = hashlib.sha256()
+        with path.open("wb") as file:
+            while head:
+                file.write(head)
+                digest.update(head)
+                head = stream.read(CHUNK)
+        yield Spool(path, digest.hexdigest())
+    except BaseException as error:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        if isinstance(error, SourceError):
+            error.path = STDIN
+        raise
+
+
+def load_pyarrow() -> Any:
+    """Return pyarrow with its readers of CSV, Parquet and Feather."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise _absent("pyarrow", "tables", "CSV, Parquet and Feather files") from error
+    return pyarrow
+
+
+def load_h5py() -> Any:
+    """Return h5py."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise _absent("h5py", "arrays", "HDF5 files") from error
+    return h5py
+
+
+def load_zarr() -> Any:
+    """Return zarr."""
+    try:
+        import zarr
+    except ImportError as error:
+        raise _absent("zarr", "arrays", "Zarr arrays") from error
+    return zarr
+
+
+def load_anndata_io() -> Any:
+    """Return anndata's readers of single elements."""
+    try:
+        import anndata.io
+    except ImportError as error:
+        raise _absent("anndata", "arrays", ".h5ad files") from error
+    return anndata.io
+
+
+def _absent(package: str, extra: str, what: str) -> ImportError:
+    return ImportError(f'{what} are read with {package}, which is not installed: pip install "gramian[{extra}]"')
+
+
+def write_parquet(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
+    """Write columns of one length as a Parquet file, compressed by zstd.
+
+    Parameters
+    ----------
+    path : path-like
+        Where; what is there is replaced.
+    columns : mapping of str to array-like
+        Names and values.
+
+    Examples
+    --------
+    >>> import tempfile, gramian
+    >>> from gramian.sources.files import write_parquet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet(f"{folder}/x.parquet", {"a": [1.0, 2.0], "b": [3, 4]})
+    ...     gramian.open(f"{folder}/x.parquet").values
+    array([[1., 3.],
+           [2., 4.]])
+    """
+    pa = load_pyarrow()
+    pa.parquet.write_table(pa.table(dict(columns)), os.fspath(path), compression="zstd")
