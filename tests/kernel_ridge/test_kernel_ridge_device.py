@@ -18,7 +18,7 @@ from gramian.kernel_ridge.path import eigen_system
 from gramian.kernel_ridge.problem import Task
 from gramian.kernel_ridge.solve import choose
 from gramian.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
-from gramian.operators.base import factored_bytes
+from gramian.operators.base import device_factor_bytes
 from gramian.results import NumericalWarning
 
 SOLVERS = ("auto", "eigh", "cholesky", "cg", "inducing")
@@ -305,7 +305,7 @@ def test_what_does_not_fit_on_the_device_is_refused_with_figures(
 ) -> None:
     X, Y, _ = data()
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 2**18)
-    nbytes = decomposition_bytes(150) if solver == "eigh" else factored_bytes(150)
+    nbytes = decomposition_bytes(150) if solver == "eigh" else device_factor_bytes(150)
     figure = f"{nbytes / 2**20:.1f} MiB on torch on cpu, where 0.2 MiB are free"
     with pytest.raises(MemoryError, match=f"solver='{solver}' on 150 rows would take {figure}. Use solver='cg'"):
         ridge(solver, device=cpu).fit(X, Y)

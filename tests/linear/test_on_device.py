@@ -33,7 +33,7 @@ from gramian.linear.preconditioners import (
     pays_to_double,
 )
 from gramian.linear.systems import cholesky, put, take, triangular
-from gramian.operators import Data, FeatureCentred, Operator, kernel_operator
+from gramian.operators import Capability, Data, FeatureCentred, Operator, kernel_operator
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 
 PLACES = ["numpy", "dense tensor", "kernel on torch"]
@@ -54,6 +54,8 @@ def operator(place: str, torch: Any, X: np.ndarray, Z: np.ndarray | None = None,
 
 class Dense(Data):
     """A dense matrix that also gives its columns and its diagonal."""
+
+    capabilities = Capability.COLUMNS | Capability.DIAGONAL
 
     def columns(self, indices: Any, rows: Any = None) -> Any:
         K = self.source.values  # type: ignore[attr-defined]

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 
 from gramian.kernels import Gaussian
 from gramian.linear.cholesky import Cholesky
-from gramian.operators import Data, DeviceKernelOperator, FeatureCentred, KernelOperator, Operator
-from gramian.operators.base import Factored, factored, factored_bytes
+from gramian.operators import Data, DeviceKernelOperator, FeatureCentred, KernelOperator, Operator, kernel_operator
+from gramian.operators.base import Capability, device_factor_bytes
 
 LAM = 0.05
 
@@ -19,7 +19,7 @@ LAM = 0.05
 class Tiles(Operator):
     """A symmetric matrix that hands out tiles, as an operator on a device does."""
 
-    precision = "products by hand"
+    precision, capabilities = "products by hand", Capability.FACTOR | Capability.TILES
 
     def __init__(self, M: Any) -> None:
         self.M = Data(M)
@@ -38,9 +38,6 @@ class Tiles(Operator):
     def tile(self, rows: slice, columns: slice, dtype: Any = None) -> Any:
         return self.M.to_dense()[rows, columns].to(dtype)
 
-    def factored(self, shift: float, dtype: Any = np.float64) -> Factored:
-        return factored(self, shift, dtype)
-
 
 def matrix(n: int = 300) -> np.ndarray:
     X = np.random.default_rng(0).standard_normal((n, 3))
@@ -54,9 +51,8 @@ def sides(n: int = 300) -> np.ndarray:
 @pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-11), ("float32", 1e-3)])
 def test_solutions_are_numpys(torch: Any, dtype: str, error: float) -> None:
     K, B = matrix(), sides()
-    found = factored(Tiles(torch.from_numpy(K)), LAM, dtype)
+    found = Tiles(torch.from_numpy(K)).device_factor(LAM, dtype)
     want = np.linalg.solve(K + LAM * np.eye(len(K)), B)
-    assert found.dtype == np.dtype(dtype)
     assert found.solve(B).dtype == np.float64
     assert np.linalg.norm(found.solve(B) - want) <= error * np.linalg.norm(want)
     assert found.solve(np.zeros((300, 0))).shape == (300, 0)
@@ -65,16 +61,16 @@ def test_solutions_are_numpys(torch: Any, dtype: str, error: float) -> None:
 def test_a_factor_beyond_the_device_is_refused_with_figures(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 2**20)
     A = Tiles(torch.from_numpy(matrix(500)))
-    figure = f"{factored_bytes(500) / 2**20:.1f} MiB on torch on cpu, where 1.0 MiB are free"
+    figure = f"{device_factor_bytes(500) / 2**20:.1f} MiB on torch on cpu, where 1.0 MiB are free"
     with pytest.raises(MemoryError, match=f"A Cholesky factor of 500 rows in float64 would take {figure}.*solver='cg'"):
-        factored(A, LAM)
+        A.device_factor(LAM)
 
 
 def test_what_cannot_be_factored_there_is_refused(torch: Any) -> None:
-    with pytest.raises(ValueError, match="not on a device, or hands out no tiles"):
-        factored(Data(matrix(5)), LAM)
+    with pytest.raises(ValueError, match="no factor"):
+        Data(matrix(5)).device_factor(LAM)
     with pytest.raises(ValueError, match="is square"):
-        factored(DeviceKernelOperator(Gaussian(1.0), np.ones((3, 1)), np.ones((2, 1)), device=torch.device("cpu")), LAM)
+        kernel_operator(Gaussian(1.0), np.ones((3, 1)), np.ones((2, 1)), device=torch.device("cpu")).device_factor(1.0)
 
 
 def test_cholesky_uses_the_factor_of_the_operator(torch: Any) -> None:

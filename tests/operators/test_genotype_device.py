@@ -88,7 +88,7 @@ def test_calls_are_counted_in_pairs() -> None:
     G = table()
     A = DeviceGenotypeOperator(Genotypes.from_calls(G), device=CPU, dtype=np.float64)
     seen = (G >= 0).astype(float)
-    np.testing.assert_allclose(A.seen().cogram(), seen.T @ seen, atol=1e-10)
+    np.testing.assert_allclose(A.calls().cogram(), seen.T @ seen, atol=1e-10)
 
 
 def test_the_whole_matrix_is_refused_where_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,8 +193,8 @@ def test_a_centred_kernel_matrix_is_factored_on_its_device() -> None:
     w, B = np.random.default_rng(5).uniform(0.5, 2, 60), np.random.default_rng(6).standard_normal((60, 2))
     root, H = np.sqrt(w)[:, None], np.eye(60) - np.outer(np.ones(60), w / w.sum())
     for A, M in ((operator(X), K), (FeatureCentred(operator(X), w), root * (H @ K @ H.T) * root.T)):
-        assert_allclose(A.factored(0.7, np.float64).solve(B), np.linalg.solve(M + 0.7 * np.eye(60), B), atol=1e-11)
-        assert_allclose(A.factored(0.7, np.float32).solve(B), np.linalg.solve(M + 0.7 * np.eye(60), B), atol=1e-4)
+        assert_allclose(A.device_factor(0.7, np.float64).solve(B), np.linalg.solve(M + 0.7 * np.eye(60), B), atol=1e-11)
+        assert_allclose(A.device_factor(0.7, np.float32).solve(B), np.linalg.solve(M + 0.7 * np.eye(60), B), atol=1e-4)
 
 
 @pytest.mark.parametrize("kernel", [Callable(lambda a, b: float(a @ b)), MatrixFunction(rbf_kernel), Precomputed()])

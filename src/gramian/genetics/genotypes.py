@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from gramian.compute.devices import is_tensor, resolve, to_numpy
-from gramian.operators.genotype import placed
+from gramian.operators.genotype import upload_if_room
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame
 from gramian.sources.plink import Genotypes, Snps, open_bed
 
@@ -195,7 +195,7 @@ def located(X: Any, device: Any, k: int) -> tuple[Genotypes, Any]:
     where = resolve(device, X if is_tensor(X) else source.values)
     if where is None:
         return source, None
-    source = placed(source, where, max(k + 10, 16))
+    source = upload_if_room(source, where, max(k + 10, 16))
     if min(source.shape):
         source.counts(where)
     return source, where

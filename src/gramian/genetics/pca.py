@@ -33,7 +33,7 @@ from gramian.genetics.genotypes import (
     usable,
 )
 from gramian.inputs.devices import like_input, store_like
-from gramian.operators import DeviceGenotypeOperator, GenotypeOperator, Operator, genotype_operator
+from gramian.operators import GenotypeOperator, Operator, genotype_operator
 from gramian.pca.tracy_widom import TracyWidomTable, tracy_widom_from_sums, tracy_widom_quantile, tracy_widom_statistics
 from gramian.results import Spectrum
 from gramian.sources.plink import Genotypes
@@ -150,7 +150,7 @@ def least_squares_vectors(
     k = components.shape[0]
     a, b = np.triu_indices(k)
     options = {"dtype": components.dtype, "device": "cpu" if device is None else device}
-    seen = genotype_operator(source, np.zeros(source.shape[1]), **options).seen()
+    seen = genotype_operator(source, np.zeros(source.shape[1]), **options).calls()
     V, normal = components.T, np.empty((len(U), k, k))
     step = max(1, PAIR_BYTES // (V.shape[0] * V.dtype.itemsize))
     for i in range(0, len(a), step):
@@ -359,8 +359,6 @@ def critical() -> float:
     return float(tracy_widom_quantile(ALPHA, upper=True))
 
 
-Genotyped = GenotypeOperator | DeviceGenotypeOperator
-
 NOISE_NOTE = "{which} inside the noise (below the Tracy–Widom edge at 0.001): {they} out of the rest of the spectrum."
 UNWAITED_NOTE = (
     " Residuals there were not waited for (the largest is {worst:.1e}): programs that stop at such residuals each find "
@@ -376,7 +374,7 @@ PAIRWISE_NOTE = (
 class Problem:
     """What is to be solved: k components of Z, to a tolerance, within some passes."""
 
-    A: Genotyped
+    A: GenotypeOperator
     k: int
     total: float
     tol: float
@@ -498,7 +496,7 @@ def _tested(lam: npt.NDArray[np.float64], rounding: float) -> TracyWidomTable:
     return tracy_widom_statistics(lam) if len(lam) > 1 else untested()
 
 
-def _refuse_large(A: Genotyped, remedy: str) -> None:
+def _refuse_large(A: GenotypeOperator, remedy: str) -> None:
     """Four n×n matrices must be had."""
     n = A.shape[0]
     nbytes, what = 32.0 * n * n, f"The exact way for {n} samples"
@@ -508,19 +506,19 @@ def _refuse_large(A: Genotyped, remedy: str) -> None:
         refuse_beyond_device(nbytes, A.device, what, remedy)
 
 
-def _eigenvalues(A: Genotyped, K: Array) -> Matrix:
+def _eigenvalues(A: GenotypeOperator, K: Array) -> Matrix:
     """All eigenvalues of a symmetric matrix, ascending."""
     if A.device is None:
         return np.asarray(scipy.linalg.eigvalsh(K, check_finite=False))
     return to_numpy(A.xp.linalg.eigvalsh(K), float)
 
 
-def _double(A: Genotyped, x: Array) -> Array:
+def _double(A: GenotypeOperator, x: Array) -> Array:
     """An array of the operator's in float64."""
     return A.xp.asarray(x, dtype=A.xp.float64)
 
 
-def _triplets(A: Genotyped, U: Array, values: Any, residuals: Any, problem: Problem) -> Triplets:
+def _triplets(A: GenotypeOperator, U: Array, values: Any, residuals: Any, problem: Problem) -> Triplets:
     """Both sides of the components, with the residuals of Z itself where K is ZZᵀ, else those of K."""
     if not problem.pairwise:
         flipped = finish(A.T, A.asarray(U), problem.k)
@@ -529,9 +527,9 @@ def _triplets(A: Genotyped, U: Array, values: Any, residuals: Any, problem: Prob
     return Triplets(values, V, U, residuals + 4 * epsilon(A))
 
 
-def _shared_calls(A: Genotyped) -> Array:
+def _shared_calls(A: GenotypeOperator) -> Array:
     """How many genotypes each two samples both have."""
-    N = A.seen().cogram()
+    N = A.calls().cogram()
     if not bool((N != 0).all()):
         i, j = np.argwhere(to_numpy(N, float) == 0)[0]
         names = A.source.samples.names

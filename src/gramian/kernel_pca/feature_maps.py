@@ -167,7 +167,7 @@ class Nystroem(Features):
         if isinstance(self.kernel_, Precomputed):
             return np.asarray(points[:, self.component_indices_] @ self.normalization_.T)
         A = KernelOperator(self.kernel_, points, self.components_, store=False)
-        return A.matmat(self.normalization_.T.astype(A.dtype))
+        return np.asarray(A.matmat(self.normalization_.T.astype(A.dtype)))
 
     def _resolved(self, points: Any) -> Kernel:
         kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))

@@ -33,7 +33,7 @@ from gramian.linear.cg import ConjugateGradients
 from gramian.linear.cholesky import Cholesky
 from gramian.linear.preconditioners import dressed_factor
 from gramian.operators import Operator
-from gramian.operators.base import factored_bytes
+from gramian.operators.base import device_factor_bytes
 from gramian.results import NumericalWarning, Residual, Solution, caller_level
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 
@@ -101,7 +101,7 @@ def choose(n: int, solver: str, *, whole: bool = False, file: bool = False, devi
 
 
 def _choose_on_card(n: int, device: Any) -> tuple[str, str]:
-    nbytes = factored_bytes(n)
+    nbytes = device_factor_bytes(n)
     fits = nbytes <= FILLED * free_bytes(device)
     if fits and n <= DIRECT_CARD:
         return "cholesky", f"{n} rows: a factor of {gibibytes(nbytes)} fits on {describe(device)}"
@@ -126,7 +126,7 @@ def solve(task: Task, solver: str, reason: str) -> Fitted:
 
 def _refuse_unless_it_fits(task: Task, solver: str) -> None:
     n, on_host = task.n, task.device is None
-    eigen, triangle = (EIGEN * n**2, Cholesky.memory) if on_host else (decomposition_bytes(n), factored_bytes)
+    eigen, triangle = (EIGEN * n**2, Cholesky.memory) if on_host else (decomposition_bytes(n), device_factor_bytes)
     refuse_beyond(
         eigen if solver == "eigh" else triangle(n),
         task.device,
@@ -254,7 +254,7 @@ class Factors:
 
     def __call__(self, rank: int) -> Any:
         """F of this rank, or of less where there is no more."""
-        diagonal = to_numpy(self.K.diagonal(), float)  # type: ignore[attr-defined]
-        columns = self.K.columns  # type: ignore[attr-defined]
+        diagonal = to_numpy(self.K.diagonal(), float)
+        columns = self.K.columns
         self.found = rp_cholesky(diagonal, columns, min(rank, self.task.n), seed=self.task.seed, start=self.found)
         return dressed_factor(self.found.factor, self.task.w, self.task.intercept)

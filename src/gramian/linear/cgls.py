@@ -35,7 +35,7 @@ class Measured:
         worse = ~(self.residuals <= other.residuals)
         if not worse.any():
             return self
-        old = A.xp.asarray(worse, **A._where())[None, :]
+        old = A.xp.asarray(worse, **A.placement)[None, :]
         pairs = ((self.X, other.X), (self.R, other.R), (self.G, other.G))
         X, R, G = (A.xp.where(old, theirs, ours) for ours, theirs in pairs)
         return Measured(X, R, G, np.where(worse, other.residuals, self.residuals))
@@ -54,7 +54,7 @@ class LeastSquares:
     def gradient(self, X: Array | None) -> Measured:
         """Measure at X, or at 0 where None is given: two products, or one."""
         A = self.A
-        at = A.xp.zeros((A.shape[1], self.B.shape[1]), dtype=A.dtype, **A._where()) if X is None else X
+        at = A.xp.zeros((A.shape[1], self.B.shape[1]), dtype=A.dtype, **A.placement) if X is None else X
         R = self.B if X is None else self.B - A.matmat(at)
         if not len(self.size):
             return self._first(at, R)
@@ -168,7 +168,7 @@ class Descent:
 
     def _note(self, gradients: Vector) -> None:
         better = gradients < self.best
-        where = self.A.xp.asarray(better, **self.A._where())[None, :]
+        where = self.A.xp.asarray(better, **self.A.placement)[None, :]
         self.lowest = self.X if better.all() else self.A.xp.where(where, self.X, self.lowest)
         self.since = np.where(better, 0.0, self.since + 1.0)
         self.best, self.gradients = np.fmin(self.best, gradients), gradients
@@ -197,7 +197,7 @@ def _ratio(a: Vector, b: Vector) -> Vector:
 
 
 def _take(A: Operator, Y: Array, index: Index) -> Array:
-    return A.xp.take(Y, A.xp.asarray(index, **A._where()), axis=1)
+    return A.xp.take(Y, A.xp.asarray(index, **A.placement), axis=1)
 
 
 AIM = 0.5  # of the tolerance: the gradient that is carried along differs a little from the true one

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
-from gramian.compute.devices import to_numpy
 from gramian.linear.systems import System
-from gramian.operators.base import Operator
+from gramian.operators.base import Capability, Operator
 from gramian.results import NumericalWarning, Residual, Solution
 
 __all__ = ["Cholesky"]
@@ -38,7 +37,7 @@ class Cholesky:
     the error, with κ the condition number and ε = 6e-8 (Higham, 2002, chapter 12). Where float32 does not see that A +
     λI is positive definite, or a step takes out less than half, the same is done with a factor in float64.
 
-    An operator on a device makes the factor there (``A.factored(shift, dtype)``), in float64 unless asked otherwise:
+    An operator on a device makes its factor there (``A.device_factor``), in float64 unless asked otherwise:
     the cards this is for multiply matrices in float64 as fast as in float32.
 
     Parameters
@@ -85,7 +84,7 @@ class Cholesky:
         """Return the solution with its residuals; a LinAlgError says that A + λI is not positive definite."""
         system = System(A, B, float(shift))
         X, done, method = np.zeros_like(system.B), _Refined(system.B, system.lengths, 0, None), ""
-        for dtype in self._order(float(shift), _on_device(A)):
+        for dtype in self._order(float(shift), Capability.FACTOR in A.capabilities):
             last = dtype == "float64" or self.precision == "float32"
             factor = _factor_of(A, float(shift), dtype, last)
             if factor is None:
@@ -129,17 +128,12 @@ class Factor(Protocol):
         ...
 
 
-def _on_device(A: Operator) -> bool:
-    """Whether A makes its factor itself, where it lives."""
-    return A.device is not None and hasattr(A, "factored")
-
-
 def _factor_of(A: Operator, shift: float, dtype: str, last: bool) -> Factor | None:
     """Factor A + λI where it lives; None where this dtype fails and another is to come."""
-    if not _on_device(A):
+    if Capability.FACTOR not in A.capabilities:
         return _Factor.of(A, shift, dtype, last)
     try:
-        found: Factor = A.factored(shift, dtype)  # type: ignore[attr-defined]
+        found: Factor = A.device_factor(shift, dtype)
     except np.linalg.LinAlgError as error:
         if not last:
             return None
@@ -158,7 +152,7 @@ class _Factor:
     @classmethod
     def of(cls, A: Operator, shift: float, dtype: str, last: bool) -> _Factor | None:
         """Factor A + λI in place; None where this dtype fails and another is to come."""
-        n, P = A.shape[0], _packed(A, np.dtype(dtype))
+        n, P = A.shape[0], A.packed_triangle(np.dtype(dtype))
         size = _add_to_diagonal(P, n, shift)
         if not n:
             return cls(0, P)
@@ -177,17 +171,6 @@ class _Factor:
             return R
         X = self._solve(self.n, self.L, np.asfortranarray(R, dtype=self.dtype), transr="N", uplo="L", overwrite_b=1)[0]
         return np.asarray(X.astype(np.float64) * lengths)
-
-
-def _packed(A: Operator, dtype: np.dtype[Any]) -> Any:
-    """One triangle of A; evaluated into its place where the operator can do that."""
-    if hasattr(A, "packed"):
-        return A.packed(dtype)
-    M = A.to_dense()
-    M = np.asarray(M if isinstance(M, np.ndarray) else to_numpy(M, float), dtype=dtype)
-    if not len(M):
-        return M.ravel()
-    return (lapack.strttf if dtype == np.float32 else lapack.dtrttf)(M.T, transr="N", uplo="L")[0]
 
 
 def _add_to_diagonal(P: Any, n: int, shift: float) -> float:

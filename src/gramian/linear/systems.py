@@ -10,7 +10,7 @@ import scipy.linalg
 from array_api_compat import array_namespace, device, is_numpy_namespace
 
 from gramian.compute.devices import is_numpy, like, to_numpy
-from gramian.operators.base import Operator
+from gramian.operators.base import Capability, Operator
 
 __all__ = [
     "Resident",
@@ -92,8 +92,9 @@ class System:
 
     def _largest(self) -> float:
         """The largest entry of the diagonal of A, where A knows it."""
-        knows = all(hasattr(A, "diagonal") for A in (self.A, getattr(self.A, "A", self.A)))
-        return float(np.max(np.abs(to_numpy(self.A.diagonal(), float)), initial=0.0)) if knows else np.inf  # type: ignore[attr-defined]
+        if Capability.DIAGONAL not in self.A.capabilities:
+            return np.inf
+        return float(np.max(np.abs(to_numpy(self.A.diagonal(), float)), initial=0.0))
 
     @property
     def precision(self) -> str:
@@ -229,7 +230,7 @@ class Resident(System):
 
     def __init__(self, A: Operator, B: Any, shifts: Any, twin: Operator | None = None) -> None:
         super().__init__(A, B, shifts, twin)
-        self.B: Any = A.xp.asarray(self.B, dtype=A.xp.float64, **A._where())
+        self.B: Any = A.xp.asarray(self.B, dtype=A.xp.float64, **A.placement)
 
     def product(self, V: Array, columns: Index, narrow: bool = False) -> Array:
         """(A + λ_jI)v_j, of columns brought to unit length first."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from gramian._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gramian.operators.base import Operator, Transposed
+    from gramian.operators.base import Capability, Operator, Transposed
     from gramian.operators.compose import Centred, Gram, Known, Multiple, RowWeighted, Scaled, Shifted
     from gramian.operators.data import Data
     from gramian.operators.feature_space import FeatureCentred
@@ -15,7 +15,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "base": "Operator Transposed",
+            "base": "Capability Operator Transposed",
             "compose": "Centred Gram Known Multiple RowWeighted Scaled Shifted",
             "data": "Data",
             "feature_space": "FeatureCentred",
@@ -25,6 +25,7 @@ else:
     )
 
 __all__ = [
+    "Capability",
     "Centred",
     "Data",
     "DeviceGenotypeOperator",

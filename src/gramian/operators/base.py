@@ -1,7 +1,8 @@
-r"""A Cholesky factor of a symmetric operator where it lives: (A + λI)⁻¹ on a device, for numbers on the host."""
+"""The base of all operators: what every linear map can do, and the capabilities that some have beyond that."""
 
 from __future__ import annotations
 
+import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -9,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import is_numpy_namespace
+from array_api_compat import is_numpy_namespace, is_torch_namespace
 from sklearn import get_config
 
+from gramian.compute import tiles
 from gramian.compute.devices import (
     dense_loops,
     device_room,
@@ -23,11 +25,21 @@ from gramian.compute.devices import (
 )
 from gramian.compute.threads import quiet_blas
 
-__all__ = ["Factored", "Operator", "Transposed", "factored", "factored_bytes"]
+__all__ = ["Capability", "Composed", "DeviceFactor", "Operator", "Transposed", "device_factor_bytes"]
 
 Array = Any
 
 IDENTITY_COLUMNS = 256  # columns of the identity multiplied at a time where a Gram matrix has no shorter way
+
+
+class Capability(enum.Flag):
+    """What an operator may be able to do beyond products: solvers ask ``Capability.DIAGONAL in A.capabilities``."""
+
+    NONE = 0
+    DIAGONAL = enum.auto()  # A.diagonal()
+    COLUMNS = enum.auto()  # A.columns(indices, rows)
+    TILES = enum.auto()  # A.tile(rows, columns, dtype), without forming the rest
+    FACTOR = enum.auto()  # A.device_factor(shift, dtype)
 
 
 class Operator(ABC):
@@ -54,6 +66,8 @@ class Operator(ABC):
         ‖removed rank-one part‖²: how much larger the numbers multiplied are than those of A itself.
     precision : str
         How the products are made, where a certificate should say so: the device and its mode of arithmetic.
+    capabilities : Capability
+        Which of :meth:`diagonal`, :meth:`columns`, :meth:`tile` and :meth:`device_factor` it has.
     """
 
     shape: tuple[int, int]
@@ -65,11 +79,22 @@ class Operator(ABC):
     by_columns: bool = False
     offset: float = 0.0
     precision: str = ""
+    capabilities: Capability = Capability.NONE
 
     @property
     def device_name(self) -> str:
         """Where the products are computed, as a certificate says it: ``"cpu"``, ``"cuda:0"``."""
         return "cpu" if self.device is None else str(self.device)
+
+    @property
+    def uses_torch(self) -> bool:
+        """Whether the products are tensors of torch, on whichever device."""
+        return is_torch_namespace(self.xp)
+
+    @property
+    def placement(self) -> dict[str, Any]:
+        """The keyword with which ``xp`` makes a new array where this operator lives."""
+        return {} if self.device is None else {"device": self.device}
 
     @property
     def epsilon(self) -> float:
@@ -130,19 +155,75 @@ class Operator(ABC):
         blocks = [block for _, _, block in self.rows()]
         return blocks[0] if len(blocks) == 1 else self.xp.concat(blocks, axis=0)
 
+    def diagonal(self) -> Array:
+        """A_ii of a square A."""
+        raise self._lacks(Capability.DIAGONAL)
+
+    def columns(self, indices: Any, rows: Any = None) -> Array:
+        """Some columns of A as a dense array, or some rows of them."""
+        raise self._lacks(Capability.COLUMNS)
+
+    def tile(self, rows: slice, columns: slice, dtype: Any = None) -> Array:
+        """A new array of the entries in these rows and columns, in a dtype of its own where one is given."""
+        tile = self.to_dense()[rows, columns]
+        return tile if dtype is None else self.xp.astype(tile, dtype, copy=False)
+
+    def packed_triangle(self, dtype: Any) -> npt.NDArray[Any]:
+        """One triangle of a symmetric A in LAPACK's packed rectangles, in NumPy: what Cholesky factors."""
+        return tiles.packed(self.tiled(dtype))
+
+    def tiled(self, dtype: Any) -> tiles.Tiled:
+        """A symmetric A as something that hands out tiles of NumPy in a dtype, each evaluated when asked for."""
+        return _DenseTiles(to_numpy(self.to_dense(), np.dtype(dtype)))
+
+    def device_factor(self, shift: float, dtype: Any = np.float64) -> DeviceFactor:
+        """(A + λI)⁻¹ by a Cholesky factor on the device of A: half of it, each tile evaluated into its place.
+
+        Raises
+        ------
+        MemoryError
+            Where the factor does not fit on the device.
+        numpy.linalg.LinAlgError
+            Where A + λI is not positive definite in this dtype.
+
+        Examples
+        --------
+        >>> import numpy as np, torch
+        >>> from gramian.kernels import Linear
+        >>> from gramian.operators import kernel_operator
+        >>> A = kernel_operator(Linear(), np.array([[1.0], [2.0]]), device=torch.device("cpu"))
+        >>> A.device_factor(1.0).solve(np.array([[0.0], [3.0]])).round(6)  # of [[1, 2], [2, 4]] + I
+        array([[-1.],
+               [ 1.]])
+        """
+        n, name = self.shape[0], np.dtype(dtype)
+        if n != self.shape[1]:
+            raise ValueError(f"A symmetric operator is square; this one has the shape {self.shape}.")
+        if Capability.FACTOR not in self.capabilities:
+            raise self._lacks(Capability.FACTOR)
+        what = f"A Cholesky factor of {n} rows in {name}"
+        remedy = "Use conjugate gradients (solver='cg'), which store no matrix."
+        refuse_beyond_device(device_factor_bytes(n, name), self.device, what, remedy)
+        kind = torch_dtype(name)
+
+        def fill(rows: slice, columns: slice) -> Any:
+            return self.tile(rows, columns, kind)
+
+        return DeviceFactor(gpu().cholesky.BlockCholesky(n, fill, shift, device=self.device, dtype=kind))
+
     def session(self) -> AbstractContextManager[None]:
         """Prepare the machine for many products in turn; a solver's loop runs inside."""
         return quiet_blas() if is_numpy_namespace(self.xp) else nullcontext()
 
     def eye(self, k: int) -> Array:
         """The k×k identity where this operator lives."""
-        return self.xp.eye(k, dtype=self.dtype, **self._where())
+        return self.xp.eye(k, dtype=self.dtype, **self.placement)
 
     def asarray(self, x: Any) -> Array:
         """X as an array where this operator lives, in its dtype."""
         if isinstance(x, np.ndarray) and min(x.strides, default=0) < 0:
             x = x.copy()  # torch takes no negative strides
-        return self.xp.asarray(x, dtype=self.dtype, **self._where())
+        return self.xp.asarray(x, dtype=self.dtype, **self.placement)
 
     @property
     def T(self) -> Operator:
@@ -158,33 +239,36 @@ class Operator(ABC):
         V = self.xp.astype(V, self.dtype, copy=False) if hasattr(self.xp, "astype") else V
         return self.matmat(V[:, None])[:, 0] if V.ndim == 1 else self.matmat(V)
 
-    def _where(self) -> dict[str, Any]:
-        return {} if self.device is None else {"device": self.device}
-
     def _by_identity(self, size: int, multiply: Any) -> Array:
         eye = self.eye(size)
         parts = [multiply(eye[:, i : i + IDENTITY_COLUMNS]) for i in range(0, size, IDENTITY_COLUMNS)]
         return self.xp.concat(parts, axis=1)
 
+    def _lacks(self, capability: Capability) -> ValueError:
+        return ValueError(f"{self!r} has no {str(capability.name).lower()} of its own.")
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, {self.dtype})"
 
 
-class Transposed(Operator):
-    """Aᵀ: every product of A with its sides exchanged.
+class _DenseTiles:
+    """A dense symmetric matrix that hands out its tiles."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.operators import Data
-    >>> Data(np.ones((3, 2))).T @ np.ones(3)
-    array([3., 3.])
-    """
+    symmetric, buffers, serial, side = True, 0, False, 0
+
+    def __init__(self, K: npt.NDArray[Any]) -> None:
+        self.K, self.shape, self.dtype = K, K.shape, K.dtype
+
+    def fill(self, rows: slice, columns: slice, buffers: Any) -> npt.NDArray[Any]:
+        return self.K[rows, columns]
+
+
+class Composed(Operator):
+    """What every operator over one other operator shares."""
 
     def __init__(self, A: Operator) -> None:
         self.A = A
-        self.shape = (A.shape[1], A.shape[0])
-        self.dtype, self.xp, self.device = A.dtype, A.xp, A.device
+        self.shape, self.dtype, self.xp, self.device = A.shape, A.dtype, A.xp, A.device
         self.resident, self.sparse, self.offset = A.resident, A.sparse, A.offset
         self.precision = A.precision
 
@@ -197,6 +281,22 @@ class Transposed(Operator):
     def passes(self) -> int:
         """Passes of the operator underneath."""
         return self.A.passes
+
+
+class Transposed(Composed):
+    """Aᵀ: every product of A with its sides exchanged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.operators import Data
+    >>> Data(np.ones((3, 2))).T @ np.ones(3)
+    array([3., 3.])
+    """
+
+    def __init__(self, A: Operator) -> None:
+        super().__init__(A)
+        self.shape = (A.shape[1], A.shape[0])
 
     def matmat(self, V: Array) -> Array:
         """Aᵀ V."""
@@ -232,88 +332,27 @@ class Transposed(Operator):
         return self.A
 
 
-Matrix = npt.NDArray[np.float64]
-
-REMEDY = "Use conjugate gradients (solver='cg'), which store no matrix."
-
-
-class Factored:
-    """(A + λI)⁻¹ by a factor on a device: NumPy in, NumPy out.
+class DeviceFactor:
+    """(A + λI)⁻¹ by a Cholesky factor on a device: NumPy in, NumPy out.
 
     Attributes
     ----------
     factor : gramian.compute.gpu.cholesky.BlockCholesky
         L.
-    dtype : dtype
-        NumPy's name of its dtype.
     """
 
-    def __init__(self, factor: Any, dtype: Any) -> None:
-        self.factor, self.dtype = factor, np.dtype(dtype)
+    def __init__(self, factor: Any) -> None:
+        self.factor = factor
 
-    def solve(self, R: Matrix) -> Matrix:
+    def solve(self, R: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """(LLᵀ)⁻¹R, each column brought to unit length first: float32 has few exponents."""
         lengths = np.linalg.norm(R, axis=0)
         R = R / np.where(lengths > 0, lengths, 1.0)
         if not R.size:
             return R
-        X = to_numpy(self.factor.solve(to_device(R, self.factor.device)))
-        return np.asarray(X.astype(np.float64) * lengths)
+        return np.asarray(to_numpy(self.factor.solve(to_device(R, self.factor.device)), float) * lengths)
 
 
-def factored_bytes(n: int, dtype: Any = np.float64) -> int:
+def device_factor_bytes(n: int, dtype: Any = np.float64) -> int:
     """Bytes that the factor of n rows takes on a device, the room to make it included: n²/2 numbers and some more."""
     return int(gpu().cholesky.nbytes(n, np.dtype(dtype).itemsize))
-
-
-def factored(A: Any, shift: float, dtype: Any = np.float64) -> Factored:
-    """Factor A + λI on the device of A, half of it, each block evaluated into its place.
-
-    Parameters
-    ----------
-    A : Operator of shape (n, n)
-        Symmetric, on a device, with ``A.tile(rows, columns, dtype)``: :class:`~gramian.operators.DeviceKernelOperator`.
-    shift : float
-        λ.
-    dtype : dtype, default=float64
-        Of the factor.
-
-    Returns
-    -------
-    Factored
-        With ``solve(R)``.
-
-    Raises
-    ------
-    MemoryError
-        Where the factor does not fit on the device.
-    numpy.linalg.LinAlgError
-        Where A + λI is not positive definite in this dtype.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> from gramian.kernels import Linear
-    >>> from gramian.operators import DeviceKernelOperator
-    >>> from gramian.operators.base import factored
-    >>> A = DeviceKernelOperator(Linear(), np.array([[1.0], [2.0]]), device=torch.device("cpu"))
-    >>> factored(A, 1.0).solve(np.array([[0.0], [3.0]])).round(6)  # of [[1, 2], [2, 4]] + I
-    array([[-1.],
-           [ 1.]])
-    """
-    n, name = _checked(A), np.dtype(dtype)
-    refuse_beyond_device(factored_bytes(n, name), A.device, f"A Cholesky factor of {n} rows in {name}", REMEDY)
-    kind = torch_dtype(name)
-
-    def fill(rows: slice, columns: slice) -> Any:
-        return A.tile(rows, columns, kind)
-
-    return Factored(gpu().cholesky.BlockCholesky(n, fill, shift, device=A.device, dtype=kind), name)
-
-
-def _checked(A: Operator) -> int:
-    if A.shape[0] != A.shape[1]:
-        raise ValueError(f"A symmetric operator is square; this one has the shape {A.shape}.")
-    if A.device is None or not hasattr(A, "tile"):
-        raise ValueError(f"{A!r} is not on a device, or hands out no tiles: factor it with gramian.linear.Cholesky.")
-    return A.shape[0]

@@ -5,34 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gramian.operators.base import Operator
+from gramian.operators.base import Composed, Operator
 
 __all__ = ["Centred", "Gram", "Known", "Multiple", "RowWeighted", "Scaled", "Shifted"]
 
 Array = Any
 
 
-class _Composed(Operator):
-    """What every operator over one other operator shares."""
-
-    def __init__(self, A: Operator) -> None:
-        self.A = A
-        self.shape, self.dtype, self.xp, self.device = A.shape, A.dtype, A.xp, A.device
-        self.resident, self.sparse, self.offset = A.resident, A.sparse, A.offset
-        self.precision = A.precision
-
-    @property
-    def epsilon(self) -> float:
-        """That of the operator underneath."""
-        return self.A.epsilon
-
-    @property
-    def passes(self) -> int:
-        """Passes of the operator underneath."""
-        return self.A.passes
-
-
-class Centred(_Composed):
+class Centred(Composed):
     r"""A − ℓ mᵀ: a rank-one part removed, never formed; with ℓ = 1 and m the column means, centring.
 
     .. math::
@@ -64,7 +44,7 @@ class Centred(_Composed):
         super().__init__(A)
         self.mean = A.asarray(mean)
         self._plain = left is None
-        self.left = A.xp.ones(A.shape[0], dtype=A.dtype, **A._where()) if left is None else A.asarray(left)
+        self.left = A.xp.ones(A.shape[0], dtype=A.dtype, **A.placement) if left is None else A.asarray(left)
         self._sums = None if sums is None else A.asarray(sums)
         self._cosums: Array | None = None
         self.offset = A.offset + float(self.left @ self.left) * float(self.mean @ self.mean)
@@ -133,7 +113,7 @@ def _corrected(G: Array, m: Array, s: Array, c: float) -> Array:
     return G - (half + half.T)
 
 
-class Scaled(_Composed):
+class Scaled(Composed):
     """A diag(1/scale): columns divided, as in correlation PCA.
 
     Examples
@@ -185,7 +165,7 @@ class Scaled(_Composed):
         return self.factor**2 if w is None else w * self.factor**2
 
 
-class RowWeighted(_Composed):
+class RowWeighted(Composed):
     """diag(r) A: row i multiplied by r_i; with r = √w, a weighted least-squares problem.
 
     Examples
@@ -234,7 +214,7 @@ class RowWeighted(_Composed):
         return self.weights**2 if w is None else w * self.weights**2
 
 
-class Gram(_Composed):
+class Gram(Composed):
     """AᵀA as a symmetric p×p operator. It squares the condition number: use it where that is harmless.
 
     Examples
@@ -258,7 +238,7 @@ class Gram(_Composed):
         return self.A.normal(U)
 
 
-class Shifted(_Composed):
+class Shifted(Composed):
     """A + μI for a square operator A, as in ridge regression.
 
     Examples
@@ -285,7 +265,7 @@ class Shifted(_Composed):
         return self.A.rmatmat(U) + self.shift * U
 
 
-class Multiple(_Composed):
+class Multiple(Composed):
     """cA for a number c.
 
     Examples
@@ -310,7 +290,7 @@ class Multiple(_Composed):
         return self.factor * self.A.rmatmat(U)
 
 
-class Known(_Composed):
+class Known(Composed):
     """A with its Gram matrix AᵀA already at hand, as after one pass of moments."""
 
     def __init__(self, A: Operator, gram: Array) -> None:

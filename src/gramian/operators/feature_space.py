@@ -6,20 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gramian.compute import tiles
-from gramian.compute.devices import refuse_beyond_device
-from gramian.operators.base import Factored, Operator, factored
-from gramian.operators.compose import _Composed
-from gramian.operators.kernel import KernelOperator
+from gramian.compute.devices import refuse_beyond_device, to_numpy
+from gramian.operators.base import Capability, Composed, Operator
 
 __all__ = ["FeatureCentred"]
 
 Array = Any
 
 
-class FeatureCentred(_Composed):
+class FeatureCentred(Composed):
     r"""The matrix diag(√w) H K Hᵀ diag(√w) of a symmetric K, with H = I − 1w̄ᵀ and w̄ = w/Σw.
 
     Without weights this is K̃ = K − 1K − K1 + 1K1, the kernel of the features φ(x) − φ̄; with weights it has the
@@ -48,10 +45,12 @@ class FeatureCentred(_Composed):
     def __init__(self, K: Operator, weights: Any = None, *, centre: bool = True) -> None:
         super().__init__(K)
         n, xp = K.shape[0], K.xp
-        w = xp.ones(n, dtype=K.dtype, **K._where()) if weights is None else K.asarray(weights)
+        w = xp.ones(n, dtype=K.dtype, **K.placement) if weights is None else K.asarray(weights)
         self.root = None if weights is None else w**0.5
         self.share = w / xp.sum(w)
         self.centre = centre
+        self.capabilities = K.capabilities & (Capability.DIAGONAL | Capability.TILES)
+        self.capabilities |= Capability.FACTOR if self.uses_torch else Capability.NONE
         self._means: Array | None = None
 
     @property
@@ -87,17 +86,17 @@ class FeatureCentred(_Composed):
 
     def to_dense(self) -> Array:
         """The matrix, written once; one that does not fit on a device is refused with the figure."""
-        if hasattr(self.device, "type"):  # one of torch
+        if self.uses_torch:
             n, nbytes = self.shape[0], self.shape[0] ** 2 * int(self.dtype.itemsize)
             refuse_beyond_device(nbytes, self.device, f"A kernel matrix of {n} x {n}", "Use a krylov solver.")
-        out = self.xp.empty(self.shape, dtype=self.dtype, **self._where())
+        out = self.xp.empty(self.shape, dtype=self.dtype, **self.placement)
         for start, stop, block in self.rows():
             out[start:stop, :] = block
         return out
 
     def tile(self, rows: slice, columns: slice, dtype: Any = None) -> Array:
         """A new array of the entries in these rows and columns, centred and weighted while they are at hand."""
-        tile = self._plain_tile(rows, columns, dtype)
+        tile = self.A.tile(rows, columns, dtype)
         if self.centre:
             m = self.means
             tile = tile - self._narrowed(m[rows, None] + (m[columns] - self.share @ m), tile)
@@ -105,24 +104,19 @@ class FeatureCentred(_Composed):
             tile = tile * self._narrowed(self.root[rows, None] * self.root[columns], tile)
         return tile
 
-    def factored(self, shift: float, dtype: Any = np.float64) -> Factored:
-        """(A + λI)⁻¹ by a Cholesky factor on a device: :func:`gramian.operators.base.factored`."""
-        return factored(self, shift, dtype)
-
     def diagonal(self) -> Array:
         """w_i(K_ii − 2m_i + w̄ᵀKw̄), of a K that knows its diagonal: squared lengths of weighted, centred features."""
-        own = self.A.diagonal()  # type: ignore[attr-defined]
+        own = self.A.diagonal()
         if self.centre:
             own = own - (2 * self.means - self.share @ self.means)
         return own if self.root is None else self.root**2 * own
 
-    def packed(self, dtype: npt.DTypeLike) -> Array:
-        """One triangle as :func:`gramian.compute.tiles.packed` lays it out: what Cholesky factors."""
-        kernel = isinstance(self.A, KernelOperator)
-        K = self.A.tiled(dtype) if kernel else _Matrix(np.asarray(self.A.to_dense(), dtype=dtype))  # type: ignore[attr-defined]
-        m = np.asarray(self.means, dtype=np.float64) if self.centre else None
-        root = None if self.root is None else np.asarray(self.root, dtype=np.float64)
-        return tiles.packed(_Dressed(K, m, float(self.share @ self.means) if self.centre else 0.0, root))
+    def tiled(self, dtype: Any) -> tiles.Tiled:
+        """Tiles of K, centred and weighted while they are at hand."""
+        m = to_numpy(self.means, np.float64) if self.centre else None
+        root = to_numpy(self.root, np.float64)
+        middle = float(self.share @ self.means) if self.centre else 0.0
+        return _CentredTiles(self.A.tiled(dtype), m, middle, root)
 
     def _product(self, V: Array) -> Array:
         """K V; the first time with one column more, w̄, which costs next to nothing."""
@@ -132,13 +126,6 @@ class FeatureCentred(_Composed):
         self._means = Y[:, -1]
         return Y[:, :-1]
 
-    def _plain_tile(self, rows: slice, columns: slice, dtype: Any) -> Array:
-        """The tile of K, evaluated where K can do that."""
-        if hasattr(self.A, "tile"):
-            return self.A.tile(rows, columns, dtype)
-        tile = self.A.to_dense()[rows, columns]
-        return tile if dtype is None else self.xp.astype(tile, dtype, copy=False)
-
     def _narrowed(self, x: Array, tile: Array) -> Array:
         return x if x.dtype == tile.dtype else self.xp.astype(x, tile.dtype)
 
@@ -146,19 +133,7 @@ class FeatureCentred(_Composed):
         return V if self.root is None else self.root[:, None] * V
 
 
-class _Matrix:
-    """A dense symmetric matrix that hands out its tiles."""
-
-    symmetric, buffers, serial, side = True, 0, False, 0
-
-    def __init__(self, K: Any) -> None:
-        self.K, self.shape, self.dtype = K, K.shape, K.dtype
-
-    def fill(self, rows: slice, columns: slice, buffers: Sequence[Any]) -> Any:
-        return self.K[rows, columns]
-
-
-class _Dressed:
+class _CentredTiles:
     """Tiles of K, centred and weighted while they are at hand."""
 
     symmetric, side = True, 0

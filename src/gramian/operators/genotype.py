@@ -1,4 +1,4 @@
-"""The genotype operator on a device: packed genotypes kept there, or streamed through it block by block."""
+"""Standardised genotypes as an operator: decoded inside each product, by NumPy or on a device."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from gramian.compute.threads import n_threads, parallel
 from gramian.operators.base import Operator
 from gramian.sources.plink import Genotypes
 
-__all__ = ["DeviceGenotypeOperator", "GenotypeOperator", "genotype_line", "genotype_operator", "placed"]
+__all__ = ["DeviceGenotypeOperator", "GenotypeOperator", "genotype_operator", "upload_if_room"]
 
 Array = Any
 Span = tuple[int, int]
 
-TILE_BYTES = (
-    2**21
-)  # of decoded genotypes: larger tiles multiply faster alone, smaller ones when two cores share a cache
+# Bytes of decoded genotypes: larger tiles multiply faster alone, smaller ones when two cores share a cache.
+TILE_BYTES = 2**21
 SAMPLE_BYTES = 2**26  # of a block of whole rows of Z
 TABLE = 1024  # entries of a SNP's table: more than its genotypes where samples are few
 LEAST = 32  # SNPs of a tile, however many samples there are
@@ -63,6 +62,7 @@ class GenotypeOperator(Operator):
     """
 
     by_columns = True
+    line: Any  # (1/s, −ḡ/s) of each SNP
 
     def __init__(
         self,
@@ -75,30 +75,28 @@ class GenotypeOperator(Operator):
     ) -> None:
         self.source, self.shape = source, source.shape
         self.dtype, self.resident = np.dtype(dtype), source.resident
-        self.line = genotype_line(source, mean, scale)
+        self.line = _line(source, mean, scale)
         self.progress = progress
         self._passes = 0
 
-    @classmethod
-    def observed(cls, source: Genotypes, **options: Any) -> GenotypeOperator:
+    def calls(self) -> GenotypeOperator:
         """1 where there is a call and 0 where it is missing: its Gram matrix counts the calls that two samples share.
 
         Examples
         --------
         >>> from gramian.operators import GenotypeOperator
         >>> from gramian.sources.plink import Genotypes
-        >>> GenotypeOperator.observed(Genotypes.from_calls([[0, 1, 2], [2, -1, 0]])).cogram()
+        >>> GenotypeOperator(Genotypes.from_calls([[0, 1, 2], [2, -1, 0]])).calls().cogram()
         array([[2., 1., 2.],
                [1., 1., 1.],
                [2., 1., 2.]])
         """
-        A = cls(source, np.zeros(source.shape[1]), **options)
-        A.line = np.tile([0.0, 1.0], (source.shape[1], 1))
+        A = self._like(np.zeros(self.shape[1]))
+        A.line[:, 0], A.line[:, 1] = 0.0, 1.0
         return A
 
-    def seen(self) -> GenotypeOperator:
-        """1 where there is a call and 0 where it is missing, for the same genotypes: see :meth:`observed`."""
-        return GenotypeOperator.observed(self.source, dtype=self.dtype, progress=self.progress)
+    def _like(self, mean: npt.ArrayLike) -> GenotypeOperator:
+        return GenotypeOperator(self.source, mean, dtype=self.dtype, progress=self.progress)
 
     @property
     def passes(self) -> int:
@@ -232,6 +230,20 @@ class GenotypeOperator(Operator):
         return total
 
 
+def _line(source: Genotypes, mean: npt.ArrayLike | None, scale: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
+    """(1/s, −ḡ/s) of each SNP: z = (g − ḡ)/s as a straight line in g; the mean copies of A1 and 1 where not given."""
+    p = source.shape[1]
+    if mean is None:
+        two, one, none, _ = source.snp_counts().T
+        mean = (2.0 * two + one) / np.maximum(two + one + none, 1)  # 0 where there is no call
+    mean = np.asarray(mean, dtype=np.float64)
+    scale = np.ones(p) if scale is None else np.asarray(scale, dtype=np.float64)
+    for name, given in (("mean", mean), ("scale", scale)):
+        if given.shape != (p,):
+            raise ValueError(f"{name} has the shape {given.shape}; there are {p} SNPs.")
+    return np.stack([1 / scale, -mean / scale], axis=1)
+
+
 def _signed(M: Array, w: Array | None) -> list[tuple[float, Array]]:
     """M with √|w| on its rows, those of positive and those of negative weight apart."""
     if w is None:
@@ -250,29 +262,10 @@ def _mirror(K: Array) -> None:
         K[start:stop, stop:] = K[stop:, start:stop].T
 
 
-def genotype_line(
-    source: Genotypes, mean: npt.ArrayLike | None, scale: npt.ArrayLike | None
-) -> npt.NDArray[np.float64]:
-    """(1/s, −ḡ/s) of each SNP: z = (g − ḡ)/s as a straight line in g; the mean copies and 1 where not given."""
-    p = source.shape[1]
-    mean = mean_copies(source) if mean is None else np.asarray(mean, dtype=np.float64)
-    scale = np.ones(p) if scale is None else np.asarray(scale, dtype=np.float64)
-    for name, given in (("mean", mean), ("scale", scale)):
-        if given.shape != (p,):
-            raise ValueError(f"{name} has the shape {given.shape}; there are {p} SNPs.")
-    return np.stack([1 / scale, -mean / scale], axis=1)
-
-
-def mean_copies(source: Genotypes) -> npt.NDArray[np.float64]:
-    """Mean copies of A1 of each SNP among the samples with a call; 0 where there is none."""
-    two, one, none, _ = source.snp_counts().T
-    return np.asarray((2.0 * two + one) / np.maximum(two + one + none, 1))
-
-
 SHARE = 0.8  # of a device's free memory that genotypes may take: the rest is for vectors
 COLUMNS = 64  # that a solver multiplies at once, as a rule at most
 FEWEST = 16  # ... and at least
-GRAM_ROWS_GENOTYPE_DEVICE = 4096  # SNPs of one update of a Gram matrix
+GRAM_ROWS_DEVICE = 4096  # SNPs of one update of a Gram matrix
 PEAK = 8.0  # times the root mean square of a column: no entry of 10⁷ normal numbers is larger
 LEANING = 1e-3  # share of a column's length along 1 from which that part is multiplied by itself
 WORDS = {
@@ -283,8 +276,8 @@ WORDS = {
 }
 
 
-def placed(source: Genotypes, device: Any, columns: int = COLUMNS, mode: str = "accurate") -> Genotypes:
-    """The source with its bytes on a device where they fit beside the vectors of a solver; else as it is."""
+def upload_if_room(source: Genotypes, device: Any, columns: int = COLUMNS, mode: str = "accurate") -> Genotypes:
+    """The source with its bytes on a device, where the vectors of a solver have room there too; else as it is."""
     (n, p), on = source.shape, gpu()
     if source.values is not None and source.values.device == device and on.uploads.aligned(source.values):
         return source
@@ -293,42 +286,7 @@ def placed(source: Genotypes, device: Any, columns: int = COLUMNS, mode: str = "
     return source.on(device) if need <= SHARE * (free_bytes(device) - work) else source
 
 
-def genotype_operator(
-    source: Genotypes,
-    mean: npt.ArrayLike | None = None,
-    scale: npt.ArrayLike | None = None,
-    *,
-    dtype: Any = np.float32,
-    device: Any = None,
-    tolerance: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> GenotypeOperator | DeviceGenotypeOperator:
-    """Return the operator of standardised genotypes where they are to be multiplied.
-
-    Parameters
-    ----------
-    source, mean, scale, dtype, progress
-        As for :class:`GenotypeOperator`.
-    device : str, torch.device or None
-        None is where the genotypes are, "cpu" NumPy.
-    tolerance : float, optional
-        Of what is computed from the products, from which their mode follows on a device.
-
-    Examples
-    --------
-    >>> from gramian.operators import genotype_operator
-    >>> from gramian.sources.plink import Genotypes
-    >>> genotype_operator(Genotypes.from_calls([[0, 1, 2], [2, -1, 0]]))
-    GenotypeOperator(3 x 2, float32)
-    """
-    where = resolve(device, source.values)
-    if where is None:
-        return GenotypeOperator(source, mean, scale, dtype=dtype, progress=progress)
-    options = {"dtype": dtype, "tolerance": tolerance, "progress": progress}
-    return DeviceGenotypeOperator(source, mean, scale, device=where, **options)
-
-
-class DeviceGenotypeOperator(Operator):
+class DeviceGenotypeOperator(GenotypeOperator):
     r"""Z = (G − 1ḡᵀ) diag(1/s) for packed genotypes, 0 where missing, multiplied on a device.
 
     Genotypes that fit are uploaded once and stay packed there; others come through two pinned buffers, the next
@@ -363,8 +321,6 @@ class DeviceGenotypeOperator(Operator):
             [ 1., -1.]], dtype=torch.float64)
     """
 
-    by_columns = True
-
     def __init__(
         self,
         source: Genotypes,
@@ -379,10 +335,10 @@ class DeviceGenotypeOperator(Operator):
         self.device = resolve(device)
         self.loops, self.dtype = gpu().genotypes, torch_dtype(dtype)
         self.mode = self.loops.mode_for(self.dtype, tolerance)
-        self.source = placed(source, self.device, mode=self.mode)
+        self.source = upload_if_room(source, self.device, mode=self.mode)
         here = self.source.values
         self.shape, self.resident = source.shape, here is not None and here.device == self.device
-        self.line = to_device(genotype_line(source, mean, scale), self.device)
+        self.line = to_device(_line(source, mean, scale), self.device)
         self.xp = array_namespace(self.line)
         self.tolerance, self.progress = tolerance, progress
         self._missing = None if source.counted is None else source.counted[:, 3] > 0
@@ -412,17 +368,9 @@ class DeviceGenotypeOperator(Operator):
         """Relative error of the products, by their mode."""
         return float(self.loops.ERRORS[self.mode])
 
-    @property
-    def passes(self) -> int:
-        """How often the genotypes have been read."""
-        return self._passes
-
-    def seen(self) -> DeviceGenotypeOperator:
-        """1 where there is a call and 0 where it is missing, for the same genotypes."""
+    def _like(self, mean: npt.ArrayLike) -> DeviceGenotypeOperator:
         options = {"device": self.device, "dtype": self.dtype, "progress": self.progress}
-        A = DeviceGenotypeOperator(self.source, np.zeros(self.shape[1]), **options)
-        A.line[:, 0], A.line[:, 1] = 0.0, 1.0
-        return A
+        return DeviceGenotypeOperator(self.source, mean, **options)
 
     def matmat(self, V: Array) -> Array:
         """Z V, summed over blocks of SNPs."""
@@ -448,15 +396,19 @@ class DeviceGenotypeOperator(Operator):
     def cogram(self, w: Array | None = None) -> Array:
         """Z diag(w) Zᵀ in float64: blocks of SNPs decoded and multiplied in the operator's dtype, one pass."""
         n = self.shape[0]
-        nbytes = (8 + 2 * self.line.element_size()) * n * n + 16 * GRAM_ROWS_GENOTYPE_DEVICE * n
+        nbytes = (8 + 2 * self.line.element_size()) * n * n + 16 * GRAM_ROWS_DEVICE * n
         refuse_beyond_device(nbytes, self.device, f"The {n}×{n} matrix ZZᵀ", "Use solver='krylov', or device='cpu'.")
         total = self.xp.zeros((n, n), dtype=self.line.dtype, device=self.device)
         for start, stop, block, _ in self._blocks():
-            for first in range(start, stop, GRAM_ROWS_GENOTYPE_DEVICE):
-                last = min(first + GRAM_ROWS_GENOTYPE_DEVICE, stop)
+            for first in range(start, stop, GRAM_ROWS_DEVICE):
+                last = min(first + GRAM_ROWS_DEVICE, stop)
                 Z = self._samples(self._decoded(block[first - start : last - start], first))
                 total += self.loops.exactly(Z.T if w is None else Z.T * w[first:last], Z)
         return total
+
+    def gram(self, w: Array | None = None) -> Array:
+        """Zᵀ diag(w) Z, for few SNPs."""
+        return Operator.gram(self, w)
 
     def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
         """Yield blocks of samples of Z; of Z V all at once."""
@@ -547,3 +499,38 @@ class DeviceGenotypeOperator(Operator):
     def _samples(self, Z: Array) -> Array:
         """The columns of the samples that are kept."""
         return Z[:, : self.shape[0]] if self._index is None else Z[:, self._index]
+
+
+def genotype_operator(
+    source: Genotypes,
+    mean: npt.ArrayLike | None = None,
+    scale: npt.ArrayLike | None = None,
+    *,
+    dtype: Any = np.float32,
+    device: Any = None,
+    tolerance: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> GenotypeOperator:
+    """Return the operator of standardised genotypes where they are to be multiplied.
+
+    Parameters
+    ----------
+    source, mean, scale, dtype, progress
+        As for :class:`GenotypeOperator`.
+    device : str, torch.device or None
+        None is where the genotypes are, "cpu" NumPy.
+    tolerance : float, optional
+        Of what is computed from the products, from which their mode follows on a device.
+
+    Examples
+    --------
+    >>> from gramian.operators import genotype_operator
+    >>> from gramian.sources.plink import Genotypes
+    >>> genotype_operator(Genotypes.from_calls([[0, 1, 2], [2, -1, 0]]))
+    GenotypeOperator(3 x 2, float32)
+    """
+    where = resolve(device, source.values)
+    if where is None:
+        return GenotypeOperator(source, mean, scale, dtype=dtype, progress=progress)
+    options = {"dtype": dtype, "tolerance": tolerance, "progress": progress}
+    return DeviceGenotypeOperator(source, mean, scale, device=where, **options)

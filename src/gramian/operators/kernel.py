@@ -1,4 +1,4 @@
-"""Which kernel operator: NumPy's on the CPU, or torch's on a device."""
+"""Kernel matrices k(X, Z) as operators: evaluated tile by tile inside each product, by NumPy or on a device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
@@ -24,93 +23,18 @@ from gramian.compute.devices import (
     torch_dtype,
 )
 from gramian.kernels import Kernel, Precomputed, as_kernel
-from gramian.operators.base import Factored, Operator, factored
+from gramian.operators.base import Capability, DeviceFactor, Operator
 from gramian.sources import Source, memory_budget, open_source
 from gramian.sources.devices import upload
 
-__all__ = [
-    "DeviceKernelOperator",
-    "KernelOperator",
-    "first_rows",
-    "kernel_device",
-    "kernel_operator",
-    "natural",
-    "obstacle",
-    "placed",
-    "settled",
-    "tensor",
-]
+__all__ = ["DeviceKernelOperator", "KernelOperator", "kernel_device", "kernel_operator"]
 
 Array = Any
 
-REMEDY = "Use device='cpu', or fewer rows."
-
-
-def obstacle(kernel: Kernel, X: Any) -> str:
-    """Why a kernel of these points is not evaluated on a device; nothing where it is."""
-    if sp.issparse(X) or getattr(X, "sparse", False) is True:
-        return "sparse points are compared on the CPU."
-    objects = kernel.takes_objects or len(_shape(X)) != 2
-    if objects or (not kernel.automatic and kernel.formula(int(_shape(X)[1])) is None):
-        return f"{kernel!r} has no formula that could be evaluated there."
-    return ""
-
-
-def _shape(X: Any) -> tuple[int, ...]:
-    """Of an array, a Source, or rows in a list."""
-    return tuple(X.shape) if hasattr(X, "shape") else np.shape(X)
-
-
-def placed(kernel: Kernel, X: Any, device: Any, in_memory: bool) -> Any:
-    """The points as a tensor on the device, or the Source of a file."""
-    source: Any = X if sp.issparse(X) or kernel.takes_objects else open_source(X)
-    reason = obstacle(kernel, source)
-    if reason:
-        raise ValueError(f"On {describe(device)}: {reason} Use device='cpu', or KernelOperator.")
-    if source.resident:
-        return tensor(source.values, device)
-    if not in_memory:
-        return source
-    return tensor(upload(source, device), device)
-
-
-def tensor(values: Any, device: Any) -> Array:
-    """Numbers on the device, in float32 or float64; what does not fit there is refused with the figure."""
-    if device.type != "cpu" and not (is_tensor(values) and values.device == device):
-        refuse_beyond_device(values.nbytes, device, f"A table of {len(values):,} points", REMEDY)
-    x = to_device(values, device)
-    if not x.dtype.is_floating_point:
-        return to_device(x, device, np.float64)
-    return to_device(x, device, np.float32) if x.dtype.itemsize < 4 else x
-
-
-def settled(kernel: Kernel, X: Any) -> tuple[Kernel, Any]:
-    """The kernel with automatic parameters found from the points, and its formula."""
-    if kernel.automatic and isinstance(X, Source):
-        raise ValueError(
-            f"{kernel!r} finds a parameter from data, and X is a file. Resolve it on rows in memory first."
-        )
-    kernel = kernel.resolved(to_numpy(X)) if kernel.automatic else kernel
-    formula = kernel.formula(int(X.shape[1]))
-    if formula is None:
-        raise ValueError(f"{kernel!r} has no formula that a device could evaluate. Use device='cpu', KernelOperator.")
-    return kernel, formula
-
-
-def natural(X: Any, Z: Any) -> str:
-    """float32 where all points are, else float64."""
-    return "float32" if all("float32" in str(part.dtype) for part in (X, Z) if part is not None) else "float64"
-
-
-def first_rows(file: Source, device: Any) -> Array:
-    """The first block of a file: what says how precise products with it will be."""
-    return tensor(next(iter(file.blocks(256))).values, device)
-
-
-ArrayKernel = npt.NDArray[Any]
-
 STORE_SHARE = 2  # a matrix is kept where it takes no more than one part in so many of working_memory
+STORE_SHARE_GPU = 8  # ... and of what is free on a GPU
 ROWS_BYTES = 2**23  # of a block of dense rows
+ROWS_BYTES_DEVICE = 2**28
 
 
 class KernelOperator(Operator):
@@ -157,37 +81,46 @@ class KernelOperator(Operator):
     array([1.7419, 2.2131, 1.7419])
     """
 
-    def __init__(
-        self, kernel: Any, X: Any, Z: Any = None, *, dtype: npt.DTypeLike | None = None, store: bool | str = "auto"
-    ) -> None:
+    tiles: Any = tiles  # the module of products with pairs of points
+    X: Any
+    Z: Any
+    _pairs: Any
+
+    def __init__(self, kernel: Any, X: Any, Z: Any = None, *, dtype: Any = None, store: bool | str = "auto") -> None:
+        self._open(as_kernel(kernel), X, Z, store)
+        if self._file is None:
+            self._pairs = self.kernel.pairs(self.X, self.Z, dtype)
+            self.shape, self.dtype, self.symmetric = self._pairs.shape, self._pairs.dtype, self._pairs.symmetric
+        else:
+            self.shape, self.symmetric = (self._file.shape[0], len(self.Z)), False
+            single = self._file.dtype == np.float32 and self.Z.dtype == np.float32
+            self.dtype = np.dtype(dtype or (np.float32 if single else np.float64))
+
+    def _open(self, kernel: Kernel, X: Any, Z: Any, store: bool | str) -> None:
+        """The points of rows and columns where they are compared, and the kernel with its parameters found."""
         if not any(store is choice or store == choice for choice in ("auto", True, False)):
             raise ValueError(f"store must be 'auto', True or False; got {store!r}.")
-        kernel = as_kernel(kernel)
-        points = _points(kernel, X, in_memory=Z is None)
-        self._file = points if isinstance(points, Source) else None
+        self.X = self._points(kernel, X, in_memory=Z is None)
+        self.Z = None if Z is None else self._points(kernel, Z, in_memory=True)
+        self._file = self.X if isinstance(self.X, Source) else None
         if kernel.automatic and self._file is not None:
             raise ValueError(
                 f"{kernel!r} finds a parameter from data, and X is a file. Resolve it on rows in memory first."
             )
-        self.X = X if self._file is not None else points
-        self.Z = None if Z is None else _points(kernel, Z, in_memory=True)
-        self.kernel = kernel.resolved(self.X) if kernel.automatic else kernel
-        self.store, self._passes, self.evaluations = store, 0, 0
-        self.resident = self._file is None
-        self._pairs: Any = None
-        self._asked = dtype
-        self._prepare()
+        self.kernel = kernel.resolved(to_numpy(self.X) if is_tensor(self.X) else self.X) if kernel.automatic else kernel
+        self.store, self.resident, self._passes, self.evaluations = store, self._file is None, 0, 0
+        self.capabilities = Capability.NONE if Z is not None else Capability.DIAGONAL
+        self.capabilities |= Capability.NONE if self._file is not None else Capability.COLUMNS | Capability.TILES
 
-    def _prepare(self) -> None:
-        """Compute what depends on single points, or for a file, on the points of Z."""
-        if self._file is None:
-            self._pairs = self.kernel.pairs(self.X, self.Z, self._asked)
-            self.shape, self.dtype = self._pairs.shape, self._pairs.dtype
-            self.symmetric = self._pairs.symmetric
-            return
-        self.shape, self.symmetric = (self._file.shape[0], _count(self.Z)), False
-        single = self._file.dtype == np.float32 and self.Z.dtype == np.float32  # type: ignore[union-attr]
-        self.dtype = np.dtype(self._asked or (np.float32 if single else np.float64))
+    def _points(self, kernel: Kernel, X: Any, in_memory: bool) -> Any:
+        """The points as a kernel takes them: an array or CSR, a list of objects, or the Source of a file."""
+        if kernel.takes_objects and not isinstance(X, Source):
+            return X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
+        source = open_source(X)
+        if source.resident:
+            values = source.values
+            return values if source.sparse else np.asarray(values)
+        return np.concatenate([np.array(b.values) for b in source.blocks()]) if in_memory else source
 
     @property
     def passes(self) -> int:
@@ -197,86 +130,121 @@ class KernelOperator(Operator):
     @property
     def stored(self) -> bool:
         """Whether K is in memory now."""
-        return isinstance(self._pairs, tiles.Stored)
+        return isinstance(self._pairs, tiles.Stored) if self.resident else False
 
-    def matmat(self, V: ArrayKernel) -> ArrayKernel:
+    def matmat(self, V: Array) -> Array:
         """K V."""
-        return self._multiplied(V, "product")
+        if self._file is not None:
+            V = self.asarray(V)
+            return self.xp.concat([self.tiles.product(pairs, V) for _, _, pairs in self._file_parts()], axis=0)
+        return self._multiply(V, "symmetric_product" if self.symmetric else "product")
 
-    def rmatmat(self, U: ArrayKernel) -> ArrayKernel:
+    def rmatmat(self, U: Array) -> Array:
         """Kᵀ U."""
         if self.symmetric:
             return self.matmat(U)
-        if self._file is None:
-            return self._multiplied(U, "adjoint")
+        if self._file is not None:
+            U = self.asarray(U)
+            return sum(self.tiles.adjoint(pairs, U[start:stop]) for start, stop, pairs in self._file_parts())
+        return self._multiply(U, "adjoint")
+
+    def _multiply(self, V: Array, name: str) -> Array:
+        """One product with K, stored or in tiles of pairs."""
         self._count_pass()
-        total = np.zeros((self.shape[1], U.shape[1]), self.dtype)
-        for start, stop, pairs in self._parts():
-            total += tiles.adjoint(pairs, U[start:stop])
-        return total
+        if isinstance(self.kernel, Precomputed):  # rows of a matrix are read faster than tiles of it
+            multiply = cpu.adjoint if name == "adjoint" else cpu.product
+            return np.asarray(multiply(self._pairs.K, V.astype(self.dtype, copy=False)))
+        if not self.stored and self._worth_storing():
+            self._pairs = tiles.Stored(self._pairs)
+        return np.asarray(getattr(tiles, name)(self._pairs, V))
 
-    def gram(self, w: ArrayKernel | None = None) -> ArrayKernel:
+    def _worth_storing(self) -> bool:
+        """The rule of the class: the second product, where K fits."""
+        if self.store == "auto":
+            return self._passes > 1 and tiles.Stored.nbytes(self._pairs) <= memory_budget() // STORE_SHARE
+        return bool(self.store)
+
+    def gram(self, w: Array | None = None) -> Array:
         """KᵀWK from blocks of rows, in one pass."""
-        total = np.zeros((self.shape[1], self.shape[1]), self.dtype)
+        total, w = self._zeros(self.shape[1]), None if w is None else self.asarray(w)
         for start, stop, block in self.rows():
-            total += block.T @ (block if w is None else w[start:stop, None] * block)
+            total += self._dense_product(block.T, block if w is None else w[start:stop, None] * block)
         return total
 
-    def cogram(self, w: ArrayKernel | None = None) -> ArrayKernel:
+    def cogram(self, w: Array | None = None) -> Array:
         """K W Kᵀ: from blocks of columns, in one pass; the same as :meth:`gram` where symmetric."""
         if self.symmetric:
             return self.gram(w)
         if self._file is not None:
-            return np.asarray(super().cogram(w))
-        total, step = np.zeros((self.shape[0], self.shape[0]), self.dtype), self._block_rows(self.shape[0])
-        for start in range(0, self.shape[1], step):
-            some = np.arange(start, min(start + step, self.shape[1]))
-            block = self.columns(some)
-            total += (block if w is None else block * w[some]) @ block.T
+            return super().cogram(w)
+        self._count_pass()
+        total, w = self._zeros(self.shape[0]), None if w is None else self.asarray(w)
+        for some in self._slices(self.shape[1], self.shape[0]):
+            block = self.tile(slice(0, self.shape[0]), some)
+            total += self._dense_product(block if w is None else block * w[some], block.T)
         return total
 
-    def rows(self, V: ArrayKernel | None = None) -> Iterator[tuple[int, int, ArrayKernel]]:
+    def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
         """Yield blocks of K V, or of K itself."""
-        self._count_pass()
-        if V is not None:
-            for start, stop, pairs in self._parts():
-                yield start, stop, tiles.product(pairs, V)
-            return
-        for start, stop, pairs in self._parts(self._block_rows(self.shape[1])):
-            yield start, stop, tiles.dense(pairs)
+        step = None if V is not None else self._step(self.shape[1])
+        if self._file is not None:
+            for start, stop, pairs in self._file_parts(step):
+                yield start, stop, self.tiles.dense(pairs) if V is None else self.tiles.product(pairs, self.asarray(V))
+        elif V is not None:
+            yield 0, self.shape[0], self.matmat(V)
+        else:
+            yield from self._dense_rows(self._step(self.shape[1]))
 
-    def to_dense(self) -> ArrayKernel:
+    def _dense_rows(self, step: int) -> Iterator[tuple[int, int, Array]]:
+        """Blocks of rows of K, of whole tiles."""
+        self._count_pass()
+        side = self._pairs.side
+        step = max(side, step // side * side) if side else step
+        for start in range(0, self.shape[0], step):
+            stop = min(start + step, self.shape[0])
+            yield start, stop, tiles.dense(_Rows(self._pairs, start, stop))
+
+    def to_dense(self) -> Array:
         """K as a matrix, written once."""
         if self._file is not None:
-            return np.asarray(super().to_dense())
+            return super().to_dense()
         self._count_pass()
+        return self._whole()
+
+    def _whole(self) -> Array:
         return tiles.dense(self._pairs)
 
-    def tiled(self, dtype: npt.DTypeLike) -> tiles.Tiled:
+    def tile(self, rows: slice, columns: slice, dtype: Any = None) -> Array:
+        """A new array of the entries of K in these rows and columns, in a dtype of its own where one is given."""
+        some = (np.arange(*part.indices(size)) for part, size in zip((columns, rows), self.shape[::-1], strict=True))
+        tile = self.columns(*some)
+        return tile if dtype is None else tile.astype(dtype, copy=False)
+
+    def tiled(self, dtype: Any) -> tiles.Tiled:
         """K = k(X, X) as something that hands out tiles in a dtype, each evaluated when asked for."""
         if self.Z is not None or self.shape[0] != self.shape[1]:
             raise ValueError(f"Only k(X, X) is symmetric; this operator of shape {self.shape} has two sets of points.")
         pairs: tiles.Tiled = self.kernel.pairs(self.X, None, np.dtype(dtype))
         return pairs
 
-    def packed(self, dtype: npt.DTypeLike) -> ArrayKernel:
-        """One triangle of K = k(X, X) as :func:`gramian.compute.tiles.packed` lays it out: what Cholesky factors."""
+    def packed_triangle(self, dtype: Any) -> Array:
+        """One triangle of K = k(X, X), each tile evaluated into its place: one pass."""
         self._count_pass()
-        return tiles.packed(self.tiled(dtype))
+        return super().packed_triangle(dtype)
 
-    def diagonal(self) -> ArrayKernel:
-        """k(x, x) for every point; of K = k(X, X) only."""
+    def diagonal(self) -> Array:
+        """k(x, x) for every point, found in float64; of K = k(X, X) only."""
         if self.Z is not None:
             raise ValueError("k(X, Z) of two sets of points has no diagonal of values k(x, x).")
-        return np.asarray(self.kernel.diagonal(self.X), dtype=self.dtype)
+        points = to_numpy(self.X, np.float64) if is_tensor(self.X) else self.X
+        return self.asarray(self.kernel.diagonal(points))
 
-    def columns(self, indices: Any, rows: Any = None) -> ArrayKernel:
+    def columns(self, indices: Any, rows: Any = None) -> Array:
         """Columns k(X, Z[indices]) as a dense array, or some rows of them: what pivoted Cholesky asks for."""
+        self._refuse_file("Columns")
         indices = np.asarray(indices, dtype=np.intp)
         if isinstance(self.kernel, Precomputed):
             return np.asarray(_take(self.X, rows)[:, indices], dtype=self.dtype)
-        if self._file is not None:
-            raise ValueError("Columns of a kernel of points in a file are not given; read X into memory.")
         points = self.X if self.Z is None else self.Z
         return tiles.dense(self.kernel.pairs(_take(self.X, rows), _take(points, indices), self.dtype))
 
@@ -285,43 +253,36 @@ class KernelOperator(Operator):
         """The operator itself where it is symmetric."""
         return self if self.symmetric else super().T
 
-    def _multiplied(self, V: ArrayKernel, name: str) -> ArrayKernel:
-        """One product with K: stored, in tiles of pairs, or from a file."""
-        self._count_pass()
-        if self._file is not None:
-            return np.concatenate([tiles.product(pairs, V) for _, _, pairs in self._parts()])
-        if isinstance(self.kernel, Precomputed):  # rows of a matrix are read faster than tiles of it
-            return np.asarray(getattr(cpu, name)(self._pairs.K, V.astype(self.dtype, copy=False)))
-        if not self.stored and self._worth_storing():
-            self._pairs = tiles.Stored(self._pairs)
-        name = "symmetric_product" if self.symmetric else name
-        return np.asarray(getattr(tiles, name)(self._pairs, V))
-
     def _count_pass(self) -> None:
         self._passes += 1
         self.evaluations += not self.stored
 
-    def _worth_storing(self) -> bool:
-        """The rule of the class: the second product, where K fits."""
-        if self.store is False:
-            return False
-        small = tiles.Stored.nbytes(self._pairs) <= memory_budget() // STORE_SHARE
-        return self.store is True or (small and self._passes > 1)
+    def _file_parts(self, step: int | None = None) -> Iterator[tuple[int, int, Any]]:
+        """Pairs of one block of rows of the file after another with all columns: one pass."""
+        self._count_pass()
+        for block in self._file.blocks(step):  # type: ignore[union-attr]
+            yield block.start, block.stop, self._pairs_of(block.values)
 
-    def _block_rows(self, width: int) -> int:
+    def _pairs_of(self, values: Array) -> Any:
+        return self.kernel.pairs(np.array(values), self.Z, self.dtype)
+
+    def _dense_product(self, A: Array, B: Array) -> Array:
+        return A @ B
+
+    def _zeros(self, side: int) -> Array:
+        return np.zeros((side, side), self.dtype)
+
+    def _step(self, width: int) -> int:
+        """Rows of a block of dense ones with so many columns."""
         return int(max(1, min(ROWS_BYTES, memory_budget() // 8) // (self.dtype.itemsize * max(1, width))))
 
-    def _parts(self, step: int | None = None) -> Iterator[tuple[int, int, Any]]:
-        """Pairs of one block of rows after another with all columns."""
+    def _slices(self, length: int, width: int) -> list[slice]:
+        step = self._step(width)
+        return [slice(i, min(i + step, length)) for i in range(0, length, step)]
+
+    def _refuse_file(self, what: str) -> None:
         if self._file is not None:
-            for block in self._file.blocks(step):
-                yield block.start, block.stop, self.kernel.pairs(np.array(block.values), self.Z, self.dtype)
-        else:
-            step, side = step or max(1, self.shape[0]), self._pairs.side
-            step = max(side, step // side * side) if side else step  # whole tiles
-            for start in range(0, self.shape[0], step):
-                stop = min(start + step, self.shape[0])
-                yield start, stop, _Rows(self._pairs, start, stop)
+            raise ValueError(f"{what} of a kernel of points in a file are not given; read X into memory.")
 
 
 class _Rows:
@@ -334,43 +295,21 @@ class _Rows:
         self.shape, self.dtype = (stop - start, pairs.shape[1]), pairs.dtype
         self.buffers, self.serial, self.side = pairs.buffers, pairs.serial, pairs.side
 
-    def fill(self, rows: slice, columns: slice, buffers: Any) -> ArrayKernel:
-        tile: ArrayKernel = self.pairs.fill(slice(rows.start + self.start, rows.stop + self.start), columns, buffers)
-        return tile
-
-
-def _points(kernel: Kernel, X: Any, in_memory: bool) -> Any:
-    """The points as a kernel takes them: an array or CSR, a list of objects, or the Source of a file."""
-    if kernel.takes_objects and not isinstance(X, Source):
-        return X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
-    source = open_source(X)
-    if source.resident:
-        values = source.values
-        return values if source.sparse else np.asarray(values)
-    return np.concatenate([np.array(b.values) for b in source.blocks()]) if in_memory else source
+    def fill(self, rows: slice, columns: slice, buffers: Any) -> Any:
+        return self.pairs.fill(slice(rows.start + self.start, rows.stop + self.start), columns, buffers)
 
 
 def _take(X: Any, indices: Any) -> Any:
-    """Rows of an array, or items of a list."""
+    """Rows of an array, or items of a list; all where no indices are given."""
     if indices is None:
         return X
     return [X[i] for i in indices] if isinstance(X, (list, tuple)) else X[indices]
 
 
-def _count(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-STORE_SHARE_KERNEL_DEVICE = (
-    8  # a matrix is kept where it takes no more than one part in so many of what is free on a card
-)
-ROWS_BYTES_KERNEL_DEVICE = 2**28  # of a block of dense rows
-
-
-class DeviceKernelOperator(Operator):
+class DeviceKernelOperator(KernelOperator):
     r"""The matrix K = k(X, Z), or K = k(X, X), as an operator of shape (n, m) whose products are made by torch.
 
-    The points are put on the device once. A product evaluates K there tile by tile, on a card by kernels written in
+    The points are put on the device once. A product evaluates K there tile by tile, on a GPU by kernels written in
     Triton, and forgets it.
 
     **Precision.** Products in float64 are right to rounding. Those in float32 come in two modes, of which the tolerance
@@ -379,13 +318,13 @@ class DeviceKernelOperator(Operator):
     ``precision`` says it in words.
 
     **When K is stored.** With ``store="auto"`` from the second product on, where K takes at most an eighth of what is
-    free on the card, and in float64 alone: in float32 a card evaluates K faster than it reads it. Without a card the
+    free on the GPU, and in float64 alone: in float32 a GPU evaluates K faster than it reads it. Without a GPU the
     rule of :class:`KernelOperator` holds.
 
     Parameters
     ----------
     kernel : Kernel or str
-        A kernel of numeric vectors. Functions and precomputed matrices have no formula that a card could evaluate.
+        A kernel of numeric vectors. Functions and precomputed matrices have no formula that a GPU could evaluate.
     X : array, data frame, tensor, path or Source
         The n points of the rows. A file is uploaded in blocks of rows where Z is given, and whole otherwise.
     Z : the same, optional
@@ -403,6 +342,8 @@ class DeviceKernelOperator(Operator):
     ----------
     mode : str
         "fast", "accurate" or "double".
+    precision : str
+        Device, mode and relative error of the products, in words.
     stored, symmetric, passes, evaluations
         As of :class:`KernelOperator`.
 
@@ -427,31 +368,52 @@ class DeviceKernelOperator(Operator):
         tolerance: float | None = None,
         store: bool | str = "auto",
     ) -> None:
-        if not any(store is choice or store == choice for choice in ("auto", True, False)):
-            raise ValueError(f"store must be 'auto', True or False; got {store!r}.")
-        self.store, self.tolerance = store, tolerance
-        self.device = resolve(device)
+        self.device, self.tolerance = resolve(device), tolerance
         if self.device is None:
             raise ValueError(f"device={device!r} is NumPy on the CPU: use KernelOperator, or torch.device('cpu').")
-        kernel = as_kernel(kernel)
-        self.X = placed(kernel, X, self.device, in_memory=Z is None)
-        self.Z = None if Z is None else placed(kernel, Z, self.device, in_memory=True)
-        self._file = self.X if isinstance(self.X, Source) else None
-        self.kernel, self._formula = settled(kernel, self.X)
-        self.resident, self._passes, self.evaluations = self._file is None, 0, 0
-        self.symmetric = self.Z is None
+        self._open(as_kernel(kernel), X, Z, store)
+        self.tiles, self.symmetric = gpu().tiles, self.Z is None
+        if self.symmetric:
+            self.capabilities |= Capability.FACTOR
+        self._formula = self.kernel.formula(int(self.X.shape[1]))
         self.xp = array_namespace(self.X if self.Z is None else self.Z)
-        self.dtype = torch_dtype(natural(self.X, self.Z) if dtype is None else dtype)
+        given = [part.dtype for part in (self.X, self.Z) if part is not None]
+        natural = "float32" if all("float32" in str(kind) for kind in given) else "float64"
+        self.dtype = torch_dtype(natural if dtype is None else dtype)
         self.shape = (self.X.shape[0], self.X.shape[0] if self.Z is None else self.Z.shape[0])
         self._kept: Array | None = None
-        self._others: dict[Any, Any] = {}
+        self._others: dict[Any, Any] = {}  # pairs in other dtypes, for tiles
         self._error = 0.0
-        self._pairs = self._prepared(self.X if self._file is None else first_rows(self._file, self.device))
+        first = self.X if self._file is None else next(iter(self._file.blocks(256))).values
+        self._pairs = self._pairs_of(first)  # of a file: what says how precise products with it will be
 
-    @property
-    def passes(self) -> int:
-        """How often K has been gone through, stored or not."""
-        return self._passes
+    def _points(self, kernel: Kernel, X: Any, in_memory: bool) -> Any:
+        """The points as a tensor on the device, in float32 or float64, or the Source of a file."""
+        source: Any = X if sp.issparse(X) or kernel.takes_objects else open_source(X)
+        reason = _obstacle(kernel, source)
+        if reason:
+            raise ValueError(f"On {describe(self.device)}: {reason} Use device='cpu', or KernelOperator.")
+        if source.resident:
+            return self._tensor(source.values)
+        return self._tensor(upload(source, self.device)) if in_memory else source
+
+    def _tensor(self, values: Any) -> Array:
+        """Numbers on the device, in float32 or float64; what does not fit there is refused with the figure."""
+        if self.device.type != "cpu" and not (is_tensor(values) and values.device == self.device):
+            remedy = "Use device='cpu', or fewer rows."
+            refuse_beyond_device(values.nbytes, self.device, f"A table of {len(values):,} points", remedy)
+        x = to_device(values, self.device)
+        if not x.dtype.is_floating_point:
+            return to_device(x, self.device, np.float64)
+        return to_device(x, self.device, np.float32) if x.dtype.itemsize < 4 else x
+
+    def _pairs_of(self, values: Array) -> Any:
+        """Pairs of these rows with all columns; the largest error that any of them promises is remembered."""
+        X = self._tensor(values)
+        pairs = self.tiles.prepare(self._formula, X, self.Z, dtype=self.dtype, tolerance=self.tolerance)
+        if pairs.error >= self._error:
+            self._error, self.mode, self.precision = float(pairs.error), str(pairs.mode), str(pairs.precision)
+        return pairs
 
     @property
     def epsilon(self) -> float:
@@ -468,175 +430,107 @@ class DeviceKernelOperator(Operator):
         """How much memory K takes, or would."""
         return self.shape[0] * self.shape[1] * int(self.dtype.itemsize)
 
-    def matmat(self, V: Array) -> Array:
-        """K V."""
+    def _multiply(self, V: Array, name: str) -> Array:
+        self._count_pass()
         V = self.asarray(V)
-        if self._file is not None:
-            return self.xp.concat([gpu().tiles.product(pairs, V) for _, _, pairs in self._parts()], axis=0)
-        if self._available():
-            return self._exactly(self._kept, V)
-        tiles = gpu().tiles
-        return tiles.symmetric_product(self._pairs, V) if self.symmetric else tiles.product(self._pairs, V)
+        if self._kept is None and self._worth_storing():
+            self._kept = self._whole()
+        if self._kept is None:
+            return getattr(self.tiles, name)(self._pairs, V)
+        return self._dense_product(self._kept.T if name == "adjoint" else self._kept, V)
 
-    def rmatmat(self, U: Array) -> Array:
-        """Kᵀ U."""
-        if self.symmetric:
-            return self.matmat(U)
-        U = self.asarray(U)
-        if self._file is not None:
-            return sum(gpu().tiles.adjoint(pairs, U[start:stop]) for start, stop, pairs in self._parts())
-        if self._available():
-            return self._exactly(self._kept.T, U)  # type: ignore[union-attr]
-        return gpu().tiles.adjoint(self._pairs, U)
+    def _worth_storing(self) -> bool:
+        if self.store != "auto":
+            return bool(self.store)
+        on_gpu = self.device.type == "cuda"
+        if self._passes <= 1 or (on_gpu and self.dtype != self.xp.float64):
+            return False
+        room = free_bytes(self.device) // STORE_SHARE_GPU if on_gpu else memory_budget() // STORE_SHARE
+        return self.nbytes <= room
 
     def normal(self, V: Array, w: Array | None = None) -> Array:
         """Kᵀ diag(w) K V, K evaluated once."""
         V, w = self.asarray(V), None if w is None else self.asarray(w)
         if self._file is not None:
-            parts = ((pairs, None if w is None else w[start:stop]) for start, stop, pairs in self._parts())
-            return sum(gpu().tiles.normal(pairs, V, some) for pairs, some in parts)
+            parts = ((pairs, None if w is None else w[start:stop]) for start, stop, pairs in self._file_parts())
+            return sum(self.tiles.normal(pairs, V, some) for pairs, some in parts)
         if self.stored:
             return super().normal(V, w)
         self._count_pass()
-        return gpu().tiles.normal(self._pairs, V, w)
+        return self.tiles.normal(self._pairs, V, w)
 
     def conormal(self, U: Array, w: Array | None = None) -> Array:
         """K diag(w) Kᵀ U: the same where K is symmetric."""
         return self.normal(U, w) if self.symmetric else super().conormal(U, w)
 
-    def gram(self, w: Array | None = None) -> Array:
-        """KᵀWK from blocks of rows, in one pass."""
-        total = self._zeros(self.shape[1])
-        for start, stop, block in self.rows():
-            total += self._exactly(block.T, block if w is None else self.asarray(w)[start:stop, None] * block)
-        return total
-
-    def cogram(self, w: Array | None = None) -> Array:
-        """K W Kᵀ: from blocks of columns, in one pass; the same as :meth:`gram` where symmetric."""
-        if self.symmetric:
-            return self.gram(w)
-        if self._file is not None:
-            return super().cogram(w)
+    def _dense_rows(self, step: int) -> Iterator[tuple[int, int, Array]]:
         self._count_pass()
-        total, every = self._zeros(self.shape[0]), slice(0, self.shape[0])
-        for some in self._slices(self.shape[1], self.shape[0]):
-            block = self.tile(every, some)
-            total += self._exactly(block if w is None else block * self.asarray(w)[some], block.T)
-        return total
+        for some in self._slices(*self.shape):
+            yield some.start, some.stop, self.tile(some, slice(0, self.shape[1]))
 
-    def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
-        """Yield blocks of K V, or of K itself."""
-        if self._file is not None:
-            multiply = gpu().tiles.dense if V is None else lambda pairs: gpu().tiles.product(pairs, self.asarray(V))
-            step = None if V is not None else self._step(self.shape[1])
-            yield from ((start, stop, multiply(pairs)) for start, stop, pairs in self._parts(step))
-        elif V is not None:
-            yield 0, self.shape[0], self.matmat(V)
-        else:
-            self._count_pass()
-            for some in self._slices(*self.shape):
-                yield some.start, some.stop, self.tile(some, slice(0, self.shape[1]))
-
-    def to_dense(self) -> Array:
-        """K as a matrix; of a stored K, that matrix itself."""
-        if self._file is not None:
-            return super().to_dense()
-        self._count_pass()
-        return self._all() if self._kept is None else self._kept
+    def _whole(self) -> Array:
+        """K; of a stored K, that matrix itself."""
+        if self._kept is not None:
+            return self._kept
+        what = f"A kernel matrix of {self.shape[0]} x {self.shape[1]}"
+        refuse_beyond_device(self.nbytes, self.device, what, "Use products with tiles: store=False, a krylov solver.")
+        return self.tiles.dense(self._pairs)
 
     def tile(self, rows: slice, columns: slice, dtype: Any = None) -> Array:
         """A new tensor of the entries of K in these rows and columns, in a dtype of its own where one is given."""
         self._refuse_file("Tiles")
         wanted = self.dtype if dtype is None else torch_dtype(dtype)
         if wanted == self.dtype:
-            return gpu().tiles.dense(self._pairs, rows, columns) if self._kept is None else self._kept[rows, columns]
+            return self.tiles.dense(self._pairs, rows, columns) if self._kept is None else self._kept[rows, columns]
         if wanted not in self._others:
-            self._others[wanted] = gpu().tiles.prepare(self._formula, self.X, self.Z, dtype=wanted)
-        return gpu().tiles.dense(self._others[wanted], rows, columns)
+            self._others[wanted] = self.tiles.prepare(self._formula, self.X, self.Z, dtype=wanted)
+        return self.tiles.dense(self._others[wanted], rows, columns)
+
+    def tiled(self, dtype: Any) -> tiles.Tiled:
+        """K, made on the device, as tiles of NumPy."""
+        return Operator.tiled(self, dtype)
 
     def diagonal(self) -> Array:
         """k(x, x) for every point, found in float64; of K = k(X, X) only."""
-        if self.Z is not None:
-            raise ValueError("k(X, Z) of two sets of points has no diagonal of values k(x, x).")
-        if self.kernel.normalised:
-            return self.xp.ones(self.shape[0], dtype=self.dtype, **self._where())
-        return self.asarray(self.kernel.diagonal(to_numpy(self.X, float)))
+        if self.Z is None and self.kernel.normalised:
+            return self.xp.ones(self.shape[0], dtype=self.dtype, device=self.device)
+        return super().diagonal()
 
     def columns(self, indices: Any, rows: Any = None) -> Array:
         """Columns k(X, Z[indices]) as a tensor, or some rows of them: what pivoted Cholesky asks for."""
         self._refuse_file("Columns")
-        return gpu().tiles.dense(self._pairs, self._indices(rows), self._indices(indices))
+        return self.tiles.dense(self._pairs, self._positions(rows), self._positions(indices))
 
-    def factored(self, shift: float, dtype: Any = np.float64) -> Factored:
-        """(K + λI)⁻¹ for K = k(X, X), by a Cholesky factor on the device."""
+    def _positions(self, index: Any) -> Any:
+        return index if index is None or isinstance(index, slice) else to_device(index, self.device, np.int64)
+
+    def device_factor(self, shift: float, dtype: Any = np.float64) -> DeviceFactor:
+        """(K + λI)⁻¹ for K = k(X, X), by a Cholesky factor on the device: one pass."""
         self._count_pass()
-        return factored(self, shift, dtype)
+        return super().device_factor(shift, dtype)
 
-    @property
-    def T(self) -> Operator:
-        """The operator itself where it is symmetric."""
-        return self if self.symmetric else super().T
-
-    def _prepared(self, X: Array) -> Any:
-        """Pairs of the points, with what they promise remembered."""
-        pairs = gpu().tiles.prepare(self._formula, X, self.Z, dtype=self.dtype, tolerance=self.tolerance)
-        if pairs.error >= self._error:
-            self._error, self.mode, self.precision = float(pairs.error), str(pairs.mode), str(pairs.precision)
-        return pairs
-
-    def _parts(self, step: int | None = None) -> Iterator[tuple[int, int, Any]]:
-        """Pairs of one block of rows of a file after another with all columns: one pass."""
-        self._count_pass()
-        for block in self._file.blocks(step):  # type: ignore[union-attr]
-            yield block.start, block.stop, self._prepared(tensor(block.values, self.device))
-
-    def _available(self) -> bool:
-        """Count a product, and say whether K is stored for it: by the rule of the class."""
-        self._count_pass()
-        if self._kept is None and self._worth_storing():
-            self._kept = self._all()
-        return self._kept is not None
-
-    def _worth_storing(self) -> bool:
-        if self.store != "auto":
-            return bool(self.store)
-        card = self.device.type == "cuda"
-        if self._passes <= 1 or (card and self.dtype != self.xp.float64):
-            return False
-        return self.nbytes <= (free_bytes(self.device) // STORE_SHARE_KERNEL_DEVICE if card else memory_budget() // 2)
-
-    def _all(self) -> Array:
-        what = f"A kernel matrix of {self.shape[0]} x {self.shape[1]}"
-        refuse_beyond_device(self.nbytes, self.device, what, "Use products with tiles: store=False, a krylov solver.")
-        return gpu().tiles.dense(self._pairs)
-
-    def _exactly(self, A: Array, B: Array) -> Array:
+    def _dense_product(self, A: Array, B: Array) -> Array:
         """A B with all digits, though torch may have been allowed to leave out some of float32."""
         with gpu().dense.every_digit():
             return A @ B
 
-    def _count_pass(self) -> None:
-        self._passes += 1
-        self.evaluations += not self.stored
-
     def _step(self, width: int) -> int:
-        return int(max(1, min(ROWS_BYTES_KERNEL_DEVICE, self.room // 2) // (int(self.dtype.itemsize) * max(1, width))))
-
-    def _slices(self, length: int, width: int) -> list[slice]:
-        step = self._step(width)
-        return [slice(i, min(i + step, length)) for i in range(0, length, step)]
+        return int(max(1, min(ROWS_BYTES_DEVICE, self.room // 2) // (int(self.dtype.itemsize) * max(1, width))))
 
     def _zeros(self, side: int) -> Array:
         nbytes = side * side * int(self.dtype.itemsize)
         refuse_beyond_device(nbytes, self.device, f"A Gram matrix of {side} x {side}", "Use a krylov solver.")
-        return self.xp.zeros((side, side), dtype=self.dtype, **self._where())
+        return self.xp.zeros((side, side), dtype=self.dtype, device=self.device)
 
-    def _indices(self, index: Any) -> Any:
-        return index if index is None or isinstance(index, slice) else to_device(index, self.device, np.int64)
 
-    def _refuse_file(self, what: str) -> None:
-        if self._file is not None:
-            raise ValueError(f"{what} of a kernel of points in a file are not given; read X into memory.")
+def _obstacle(kernel: Kernel, X: Any) -> str:
+    """Why a kernel of these points is not evaluated on a device; nothing where it is."""
+    if sp.issparse(X) or (isinstance(X, Source) and X.sparse):
+        return "sparse points are compared on the CPU."
+    shape = np.shape(X)
+    if kernel.takes_objects or len(shape) != 2 or (not kernel.automatic and kernel.formula(int(shape[1])) is None):
+        return f"{kernel!r} has no formula that could be evaluated there."
+    return ""
 
 
 def kernel_operator(
@@ -648,7 +542,7 @@ def kernel_operator(
     store: bool | str = "auto",
     device: Any = None,
     tolerance: float | None = None,
-) -> KernelOperator | DeviceKernelOperator:
+) -> KernelOperator:
     """Return the operator k(X, Z): a :class:`KernelOperator` on the CPU, a :class:`DeviceKernelOperator` elsewhere.
 
     Parameters
@@ -676,7 +570,7 @@ def kernel_operator(
 def kernel_device(device: Any, kernel: Kernel, X: Any, like: Any = None) -> Any:
     """Return where an estimator evaluates a kernel: a ``torch.device``, or None for NumPy on the CPU.
 
-    What no card can evaluate (functions, precomputed matrices, objects, sparse points) goes to the CPU, unless a device
+    What no GPU can evaluate (functions, precomputed matrices, objects, sparse points) goes to the CPU, unless a device
     was asked for by name: then it is refused.
 
     Parameters
@@ -700,7 +594,7 @@ def kernel_device(device: Any, kernel: Kernel, X: Any, like: Any = None) -> Any:
     """
     given = X if like is None else like
     found = resolve(device, getattr(given, "values", None) if isinstance(given, Source) else given)
-    reason = "" if found is None else obstacle(kernel, X)
+    reason = "" if found is None else _obstacle(kernel, X)
     if reason and not (device is None or (isinstance(device, str) and device == "auto")):
         raise ValueError(f"device={device!r}: {reason} Use device='cpu', which is NumPy.")
     return None if reason else found

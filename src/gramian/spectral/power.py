@@ -82,7 +82,7 @@ class Power:
 
     def _all(self, A: Operator, k: int, tol: float) -> tuple[Array, list[int]]:
         """Find one vector after another, each orthogonal to those before."""
-        V = A.xp.zeros((A.shape[1], 0), dtype=A.dtype, **A._where())
+        V = A.xp.zeros((A.shape[1], 0), dtype=A.dtype, **A.placement)
         counts: list[int] = []
         top = 0.0  # ‖A‖², known from the first component on
         for i in range(k):
