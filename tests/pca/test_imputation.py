@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gramian import PCA
-from gramian.analysis import pool
+from gramian.analysis import multiple_imputation, pool
 from oracles import Array
 
 
@@ -74,7 +74,7 @@ def test_intervals_from_multiple_imputation_cover_the_truth() -> None:
     held = narrow = 0
     for seed in range(60):
         _, X = correlated(80, seed)
-        tables = PCA(1).fit(X).multiple_imputation(X, 8, random_state=seed)
+        tables = multiple_imputation(PCA(1).fit(X), X, 8, random_state=seed)
         pooled = tables.pool(lambda T: (T.mean(axis=0), T.var(axis=0, ddof=1) / len(T)))
         lower, upper = pooled.interval(0.95)
         held += int(np.sum((lower[1:] < 0) & (upper[1:] > 0)))
@@ -88,7 +88,7 @@ def test_drawing_the_model_too_adds_variance_between_tables() -> None:
     pca = PCA(1).fit(X)
     between = {}
     for parameters in ("bootstrap", "fixed"):
-        tables = pca.multiple_imputation(X, 40, parameters=parameters)
+        tables = multiple_imputation(pca, X, 40, parameters=parameters)
         pooled = tables.pool(lambda T: (T.mean(axis=0), T.var(axis=0, ddof=1) / len(T)))
         between[parameters] = pooled.between[1:].mean()
     assert between["bootstrap"] > between["fixed"] * 1.1
@@ -97,7 +97,7 @@ def test_drawing_the_model_too_adds_variance_between_tables() -> None:
 def test_tables_can_be_had_again_and_differ_from_each_other() -> None:
     _, X = correlated(40, 1)
     seen: list[Any] = []
-    tables = PCA(1).fit(X).multiple_imputation(X, 3, random_state=4, progress=lambda done, n: seen.append((done, n)))
+    tables = multiple_imputation(PCA(1).fit(X), X, 3, random_state=4, progress=lambda done, n: seen.append((done, n)))
     first, second = list(tables), list(tables)
     assert len(tables) == 3
     assert_allclose(first, second, rtol=0)
@@ -110,7 +110,7 @@ def test_weights_are_those_of_the_rows() -> None:
     _, X = correlated(40, 2)
     w = np.r_[np.full(20, 3.0), np.full(20, 1.0)]
     pca = PCA(1).fit(X, sample_weight=w)
-    (table,) = pca.multiple_imputation(X, 1, sample_weight=w)
+    (table,) = multiple_imputation(pca, X, 1, sample_weight=w)
     assert np.isfinite(table).all()
 
 
@@ -118,7 +118,7 @@ def test_weights_are_those_of_the_rows() -> None:
 def test_options_are_checked(options: Any, complaint: str) -> None:
     _, X = correlated(40, 2)
     with pytest.raises(ValueError, match=complaint):
-        PCA(1).fit(X).multiple_imputation(X, **options)
+        multiple_imputation(PCA(1).fit(X), X, **options)
 
 
 def test_pool_wants_two_of_each() -> None:

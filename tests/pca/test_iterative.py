@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 import gramian
 from gramian import PCA
 from gramian.analysis import iterative_pca
-from gramian.pca.iterative import _penalty
+from gramian.pca.missing import _penalty
 from oracles import Array
 
 DATA = Path(__file__).parents[1] / "data"
@@ -61,7 +61,7 @@ def test_missmda_fills_the_decathlon_with_the_same_numbers(name: str) -> None:
     X = decathlon()
     method = "regularised" if name.startswith("reg") else "least-squares"
     found = iterative_pca(
-        PCA(scale=name.endswith("scaled")), gramian.open(X), 2, method=method, tol=1e-10, max_iterations=5000
+        PCA(scale=name.endswith("scaled")), gramian.open(X), 2, method=method, tol=1e-10, max_iter=5000
     )
     assert found.certificate.converged
     assert_allclose(found.completed(X)[np.isnan(X)], expected, rtol=1e-6)
@@ -72,7 +72,7 @@ def test_missmda_fills_the_decathlon_with_the_same_numbers(name: str) -> None:
 )
 def test_a_plain_loop_ends_at_the_same_place(k: int, method: str) -> None:
     X = holes()
-    found = iterative_pca(PCA(), gramian.open(X), k, method=method, tol=1e-9, max_iterations=20000)
+    found = iterative_pca(PCA(), gramian.open(X), k, method=method, tol=1e-9, max_iter=20000)
     assert_allclose(found.completed(X), naive(X, k, method == "regularised", 3000), atol=1e-5)
 
 
@@ -89,7 +89,7 @@ def test_the_objective_never_increases(
     X = holes(*shape, missing, seed)
     if not np.isnan(X).any():
         return
-    found = iterative_pca(PCA(scale=scale), gramian.open(X), 1 + seed % 2, method=method, max_iterations=80)
+    found = iterative_pca(PCA(scale=scale), gramian.open(X), 1 + seed % 2, method=method, max_iter=80)
     assert len(found.phases) >= 1
     for trace in found.phases:
         assert np.all(np.diff(trace) <= 1e-10 * max(1.0, trace[0]))
@@ -117,7 +117,7 @@ def test_data_of_exact_rank_are_recovered(method: str) -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 8)) + 3
     X = np.where(rng.random(truth.shape) < 0.2, np.nan, truth)
-    found = iterative_pca(PCA(), gramian.open(X), 2, method=method, tol=1e-10, max_iterations=20000)
+    found = iterative_pca(PCA(), gramian.open(X), 2, method=method, tol=1e-10, max_iter=20000)
     assert_allclose(found.completed(X), truth, atol=1e-6)
 
 
@@ -126,9 +126,9 @@ def test_data_of_exact_rank_are_recovered(method: str) -> None:
 def test_an_integer_weight_is_repetition(method: str, scale: bool) -> None:
     X = holes()
     w = np.random.default_rng(3).integers(1, 4, len(X)).astype(float)
-    a = iterative_pca(PCA(scale=scale), gramian.open(X), 2, w, method=method, tol=1e-9, max_iterations=5000)
+    a = iterative_pca(PCA(scale=scale), gramian.open(X), 2, w, method=method, tol=1e-9, max_iter=5000)
     repeated = np.repeat(X, w.astype(int), axis=0)
-    b = iterative_pca(PCA(scale=scale), gramian.open(repeated), 2, method=method, tol=1e-9, max_iterations=5000)
+    b = iterative_pca(PCA(scale=scale), gramian.open(repeated), 2, method=method, tol=1e-9, max_iter=5000)
     assert_allclose(a.completed(X)[np.repeat(np.arange(len(X)), w.astype(int))], b.completed(repeated), atol=1e-6)
 
 
@@ -136,14 +136,14 @@ def test_an_integer_weight_is_repetition(method: str, scale: bool) -> None:
 def test_a_file_in_blocks_gives_the_same(method: str, tmp_path: Any) -> None:
     X = holes(200, 5)
     np.save(tmp_path / "x.npy", X)
-    whole = iterative_pca(PCA(), gramian.open(X), 2, method=method, tol=1e-9, max_iterations=5000)
+    whole = iterative_pca(PCA(), gramian.open(X), 2, method=method, tol=1e-9, max_iter=5000)
     with sklearn.config_context(working_memory=0.01):
-        blocks = iterative_pca(PCA(), gramian.open(tmp_path / "x.npy"), 2, method=method, tol=1e-9, max_iterations=5000)
+        blocks = iterative_pca(PCA(), gramian.open(tmp_path / "x.npy"), 2, method=method, tol=1e-9, max_iter=5000)
     assert_allclose(blocks.completed(X), whole.completed(X), atol=1e-5)
 
 
 def test_too_few_rounds_are_said_not_to_have_converged() -> None:
-    found = iterative_pca(PCA(), gramian.open(holes()), 2, max_iterations=2)
+    found = iterative_pca(PCA(), gramian.open(holes()), 2, max_iter=2)
     assert not found.certificate.converged
     assert found.certificate.gradient > found.certificate.tolerance
 

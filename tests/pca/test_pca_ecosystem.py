@@ -132,7 +132,7 @@ def test_partial_fit_continues_after_pickling() -> None:
 
 @pytest.mark.parametrize(
     "method",
-    ["transform", "inverse_transform", "encode", "decode", "score", "score_samples", "reconstruction_error"],
+    ["transform", "inverse_transform", "score", "score_samples", "reconstruction_error", "impute"],
 )
 def test_nothing_works_before_fitting(method: str) -> None:
     with pytest.raises(NotFittedError):

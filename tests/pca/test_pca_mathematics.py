@@ -103,7 +103,7 @@ def test_pythagoras(k: int) -> None:
     X = separated(30, 6)
     fitted = fit(X, k)
     rest = X - X.mean(axis=0)
-    codes = fitted.encode(X)
+    codes = fitted.transform(X)
     assert_allclose((rest**2).sum(axis=1), (codes**2).sum(axis=1) + fitted.reconstruction_error(X), rtol=1e-10)
 
 
@@ -115,11 +115,11 @@ def test_encoder_and_decoder() -> None:
     U, values, right = np.linalg.svd(rest, full_matrices=False)
     V = right[:3].T
     signs = np.sign((fitted.components_ * V.T).sum(axis=1))
-    codes = fitted.encode(X)
+    codes = fitted.transform(X)
     assert_allclose(codes, fitted.transform(X))
     assert_allclose(codes, U[:, :3] * values[:3] * signs, atol=1e-10)
-    assert_allclose(fitted.decode(codes), X.mean(axis=0) + rest @ V @ V.T, atol=1e-10)
-    assert_allclose(fitted.decode(codes), fitted.inverse_transform(codes))
+    assert_allclose(fitted.inverse_transform(codes), X.mean(axis=0) + rest @ V @ V.T, atol=1e-10)
+    assert_allclose(fitted.inverse_transform(codes), fitted.inverse_transform(codes))
 
 
 def test_decoded_row_is_codes_plus_the_mean_in_the_dropped_directions() -> None:
@@ -128,7 +128,7 @@ def test_decoded_row_is_codes_plus_the_mean_in_the_dropped_directions() -> None:
     basis, mean = fit(X).components_, X.mean(axis=0)
     rebuilt = X @ basis[:2].T @ basis[:2] + mean @ basis[2:].T @ basis[2:]
     fitted = fit(X, 2)
-    assert_allclose(fitted.decode(fitted.encode(X)), rebuilt, atol=1e-10)
+    assert_allclose(fitted.inverse_transform(fitted.transform(X)), rebuilt, atol=1e-10)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import gramian
 from gramian import PCA, Certificate, NumericalWarning, Optimum
+from gramian.analysis import fit_incomplete
 from oracles import Array, subspace_sine
 
 METHODS = ["likelihood", "regularised", "least-squares"]
@@ -42,7 +43,7 @@ def assert_same_fit(ours: PCA, theirs: PCA, tol: float) -> None:
 def test_complete_rows_give_the_plain_fit(method: str, scale: bool) -> None:
     X, _ = table()
     plain = PCA(2, scale=scale).fit(X)
-    found = PCA(2, scale=scale).fit_incomplete(X, method=method)
+    found = fit_incomplete(PCA(2, scale=scale), X, method=method)
     for name in SAME:
         assert_allclose(getattr(found, name), getattr(plain, name), rtol=1e-6, atol=1e-6, err_msg=name)
     if method != "regularised":  # whose noise has missMDA's degrees of freedom
@@ -55,7 +56,7 @@ def test_complete_rows_give_the_plain_fit(method: str, scale: bool) -> None:
 def test_the_components_of_the_complete_table_are_found(method: str) -> None:
     X, Xm = table(2000)
     plain = PCA(2).fit(X)
-    found = PCA(2).fit_incomplete(Xm, method=method)
+    found = fit_incomplete(PCA(2), Xm, method=method)
     assert found.certificate_.converged
     assert subspace_sine(found.components_, plain.components_) < 0.03
     assert_allclose(found.explained_variance_, plain.explained_variance_, rtol=0.05)
@@ -66,7 +67,7 @@ def test_the_components_of_the_complete_table_are_found(method: str) -> None:
 
 def test_fit_takes_missing_cells_by_maximum_likelihood() -> None:
     _, Xm = table()
-    assert_same_fit(PCA(2).fit(Xm), PCA(2).fit_incomplete(Xm, method="likelihood"), 1e-12)
+    assert_same_fit(PCA(2).fit(Xm), fit_incomplete(PCA(2), Xm, method="likelihood"), 1e-12)
     assert "missing" in PCA(2).fit(Xm).certificate_.notes[0]
 
 
@@ -134,9 +135,9 @@ def test_an_integer_weight_is_repetition(method: str, scale: bool) -> None:
     repeated = np.repeat(Xm, w, axis=0)
     keep = (w > 0) & np.isfinite(Xm).any(axis=1)
     assert keep.any()
-    options: Any = {"method": method, "tol": 1e-8, "max_iterations": 20000}
-    ours = PCA(2, scale=scale).fit_incomplete(Xm, sample_weight=w, **options)
-    assert_same_fit(ours, PCA(2, scale=scale).fit_incomplete(repeated, **options), 1e-5)
+    options: Any = {"method": method, "tol": 1e-8, "max_iter": 20000}
+    ours = fit_incomplete(PCA(2, scale=scale), Xm, sample_weight=w, **options)
+    assert_same_fit(ours, fit_incomplete(PCA(2, scale=scale), repeated, **options), 1e-5)
 
 
 def test_a_row_without_weight_may_be_empty() -> None:
@@ -151,17 +152,17 @@ def test_files_frames_tensors_and_blocks_give_the_same(method: str, tmp_path: An
     pandas = pytest.importorskip("pandas")
     _, Xm = table()
     np.save(tmp_path / "x.npy", Xm)
-    options: Any = {"method": method, "tol": 1e-8, "max_iterations": 20000}
-    expected = PCA(2).fit_incomplete(Xm, **options)
+    options: Any = {"method": method, "tol": 1e-8, "max_iter": 20000}
+    expected = fit_incomplete(PCA(2), Xm, **options)
     with sklearn.config_context(working_memory=0.02):
-        assert_same_fit(PCA(2).fit_incomplete(tmp_path / "x.npy", **options), expected, 1e-5)
-    frame = PCA(2).fit_incomplete(pandas.DataFrame(Xm, columns=list("abcdefg")), **options)
+        assert_same_fit(fit_incomplete(PCA(2), tmp_path / "x.npy", **options), expected, 1e-5)
+    frame = fit_incomplete(PCA(2), pandas.DataFrame(Xm, columns=list("abcdefg")), **options)
     assert_same_fit(frame, expected, 1e-8)
     assert list(frame.feature_names_in_) == list("abcdefg")
-    tensor = PCA(2).fit_incomplete(torch.asarray(Xm), **options)
+    tensor = fit_incomplete(PCA(2), torch.asarray(Xm), **options)
     assert isinstance(tensor.components_, torch.Tensor)
     assert_allclose(tensor.components_.numpy(), expected.components_, atol=1e-8)
-    narrow = PCA(2).fit_incomplete(Xm.astype(np.float32), **options)
+    narrow = fit_incomplete(PCA(2), Xm.astype(np.float32), **options)
     assert narrow.components_.dtype == np.float32
     assert_allclose(narrow.explained_variance_, expected.explained_variance_, rtol=1e-4)
 
@@ -181,9 +182,9 @@ def test_a_row_or_column_with_nothing_observed_is_refused_by_name() -> None:
     empty_column[:, 3] = np.nan
     for method in METHODS:
         with pytest.raises(ValueError, match=r"Row 11 .*no observed value"):
-            PCA(2).fit_incomplete(empty_row, method=method)
+            fit_incomplete(PCA(2), empty_row, method=method)
         with pytest.raises(ValueError, match=r"Column 3 has no observed value"):
-            PCA(2).fit_incomplete(empty_column, method=method)
+            fit_incomplete(PCA(2), empty_column, method=method)
     with pytest.raises(ValueError, match=r"Column 3 \('d'\)"):
         PCA(2).fit(pandas.DataFrame(empty_column, columns=list("abcdefg")))
 
@@ -204,21 +205,21 @@ def test_too_many_components_are_refused() -> None:
     with pytest.raises(ValueError, match="do not determine"):
         PCA().fit(Xm)
     with pytest.raises(ValueError, match="method"):
-        PCA(2).fit_incomplete(Xm, method="magic")
+        fit_incomplete(PCA(2), Xm, method="magic")
     with pytest.raises(ValueError, match="as a number"):
-        PCA().fit_incomplete(Xm, method="regularised")
-    with pytest.raises(ValueError, match="max_iterations"):
-        PCA(2).fit_incomplete(Xm, max_iterations=0)
+        fit_incomplete(PCA(), Xm, method="regularised")
+    with pytest.raises(ValueError, match="max_iter"):
+        fit_incomplete(PCA(2), Xm, max_iter=0)
     for wrong in (1.7, True, -1):
         with pytest.raises(ValueError, match="n_components"):
-            PCA(wrong).fit_incomplete(Xm)
+            fit_incomplete(PCA(wrong), Xm)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_fit_that_has_not_converged_warns(method: str) -> None:
     _, Xm = table(missing=0.4)
     with pytest.warns(NumericalWarning, match="did not converge"):
-        pca = PCA(2).fit_incomplete(Xm, method=method, max_iterations=2, tol=1e-12)
+        pca = fit_incomplete(PCA(2), Xm, method=method, max_iter=2, tol=1e-12)
     assert not pca.certificate_.converged
 
 
@@ -232,9 +233,9 @@ def test_data_of_exact_rank_warn_that_there_is_no_maximum() -> None:
 @pytest.mark.parametrize("scale", [False, True])
 def test_least_squares_training_cells_are_what_impute_gives(scale: bool) -> None:
     _, Xm = table(missing=0.1)
-    pca = PCA(2, scale=scale).fit_incomplete(Xm, method="least-squares", tol=1e-10, max_iterations=20000)
+    pca = fit_incomplete(PCA(2, scale=scale), Xm, method="least-squares", tol=1e-10, max_iter=20000)
     found = gramian.analysis.iterative_pca(
-        PCA(2, scale=scale), gramian.open(Xm), 2, method="least-squares", tol=1e-10, max_iterations=20000
+        PCA(2, scale=scale), gramian.open(Xm), 2, method="least-squares", tol=1e-10, max_iter=20000
     )
     assert_allclose(pca.impute(Xm), found.completed(Xm), atol=1e-6)
 
@@ -242,7 +243,7 @@ def test_least_squares_training_cells_are_what_impute_gives(scale: bool) -> None
 @pytest.mark.parametrize(("ours", "theirs"), [("regularised", "Regularized"), ("least-squares", "EM")])
 def test_the_names_of_missmda_are_understood(ours: str, theirs: str) -> None:
     _, Xm = table()
-    assert_same_fit(PCA(2).fit_incomplete(Xm, method=theirs), PCA(2).fit_incomplete(Xm, method=ours), 1e-12)
+    assert_same_fit(fit_incomplete(PCA(2), Xm, method=theirs), fit_incomplete(PCA(2), Xm, method=ours), 1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -251,8 +252,8 @@ def test_rows_without_weight_may_hold_anything(method: str, p: int) -> None:
     _, Xm = table(80, p)
     spoiled = np.vstack([Xm, np.full((1, p), 1e200), np.full((1, p), np.inf)])
     w = np.r_[np.ones(80), 0.0, 0.0]
-    ours = PCA(2).fit_incomplete(spoiled, method=method, sample_weight=w)
-    assert_same_fit(ours, PCA(2).fit_incomplete(Xm, method=method), 1e-5)
+    ours = fit_incomplete(PCA(2), spoiled, method=method, sample_weight=w)
+    assert_same_fit(ours, fit_incomplete(PCA(2), Xm, method=method), 1e-5)
 
 
 @pytest.mark.parametrize("size", [1e160, 1e-160])
@@ -265,7 +266,7 @@ def test_values_float64_cannot_square_are_refused(size: float) -> None:
 def test_fractional_weights_must_leave_rows_enough() -> None:
     _, Xm = table()
     with pytest.raises(ValueError, match="sum of the weights"):
-        PCA(4).fit_incomplete(Xm, method="regularised", sample_weight=np.full(120, 0.02))
+        fit_incomplete(PCA(4), Xm, method="regularised", sample_weight=np.full(120, 0.02))
 
 
 def test_a_density_needs_no_noise_where_all_components_are_kept() -> None:
@@ -298,8 +299,8 @@ def test_breast_cancer_with_and_without_scaling_is_one_model(spread: float) -> N
 def test_regularised_training_cells_are_the_conditional_expectations() -> None:
     """What iterative PCA fills in is what the model it ends with expects: one model, two roads to it."""
     _, Xm = table()
-    pca = PCA(2).fit_incomplete(Xm, method="regularised", tol=1e-10, max_iterations=20000)
-    found = gramian.analysis.iterative_pca(PCA(2), gramian.open(Xm), 2, tol=1e-10, max_iterations=20000)
+    pca = fit_incomplete(PCA(2), Xm, method="regularised", tol=1e-10, max_iter=20000)
+    found = gramian.analysis.iterative_pca(PCA(2), gramian.open(Xm), 2, tol=1e-10, max_iter=20000)
     assert_allclose(pca.impute(Xm), found.completed(Xm), atol=1e-6)
 
 

@@ -56,7 +56,7 @@ def test_em_reaches_the_closed_form_on_complete_data(route: str, n: int, p: int,
     values, V = values[::-1], vectors[:, ::-1][:, :k]
     noise = values[k:].mean()
     closed = Factor(X.mean(axis=0), V * np.sqrt(values[:k] - noise), noise)
-    found, certificate = fit_factor(gramian.open(X), random_start(X, k), tol=1e-8, max_iterations=20000, route=route)
+    found, certificate = fit_factor(gramian.open(X), random_start(X, k), tol=1e-8, max_iter=20000, route=route)
     assert certificate.converged
     assert_allclose(covariance(found), covariance(closed), atol=1e-6 * values[0])
     assert_allclose(found.mean, closed.mean, atol=1e-7)
@@ -70,7 +70,7 @@ def test_at_the_closed_form_the_gradient_is_zero(route: str) -> None:
     scale = 59 / 60
     lam, noise = pca.explained_variance_ * scale, pca.noise_variance_ * scale
     start = Factor(X.mean(axis=0), pca.components_.T * np.sqrt(lam - noise), noise)
-    _, certificate = fit_factor(gramian.open(X), start, route=route, max_iterations=1)
+    _, certificate = fit_factor(gramian.open(X), start, route=route, max_iter=1)
     assert certificate.gradient < 1e-10
 
 
@@ -80,7 +80,7 @@ def test_log_likelihood_is_that_of_the_observed_cells(route: str, missing: float
     X = factor_data(40, 5, 2, missing)
     w = np.random.default_rng(2).integers(0, 4, 40).astype(float)
     start = random_start(X, 2)
-    _, certificate = fit_factor(gramian.open(X), start, w, route=route, max_iterations=1)
+    _, certificate = fit_factor(gramian.open(X), start, w, route=route, max_iter=1)
     assert_allclose(-certificate.objective[0], naive_log_likelihood(X, start, w), rtol=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_slopes_are_the_derivatives_of_the_likelihood() -> None:
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_nearby_model_is_more_likely(route: str) -> None:
     X = factor_data(50, 5, 2, 0.25)
-    found, certificate = fit_factor(gramian.open(X), random_start(X, 2), tol=1e-7, max_iterations=20000, route=route)
+    found, certificate = fit_factor(gramian.open(X), random_start(X, 2), tol=1e-7, max_iter=20000, route=route)
     best = naive_log_likelihood(X, found)
     rng = np.random.default_rng(0)
     assert certificate.converged
@@ -119,8 +119,8 @@ def test_no_nearby_model_is_more_likely(route: str) -> None:
 def test_both_routes_find_the_same_maximum(missing: float) -> None:
     X = factor_data(200, 10, 3, missing)
     start = random_start(X, 3)
-    a, one = fit_factor(gramian.open(X), start, route="cells", tol=1e-7, max_iterations=5000)
-    b, two = fit_factor(gramian.open(X), start, route="latent", tol=1e-7, max_iterations=5000)
+    a, one = fit_factor(gramian.open(X), start, route="cells", tol=1e-7, max_iter=5000)
+    b, two = fit_factor(gramian.open(X), start, route="latent", tol=1e-7, max_iter=5000)
     assert one.converged
     assert two.converged
     assert_allclose(one.objective[-1], two.objective[-1], rtol=1e-12)
@@ -139,7 +139,7 @@ def test_monotone_gaps_have_andersons_closed_form() -> None:
     X = np.column_stack([x, np.where(seen, y, np.nan)])
     for route in ROUTES:
         start = random_start(X, 1)
-        found, _ = fit_factor(gramian.open(X), start, tol=1e-8, max_iterations=20000, route=route)
+        found, _ = fit_factor(gramian.open(X), start, tol=1e-8, max_iter=20000, route=route)
         assert_allclose(found.mean, [x.mean(), mean], atol=1e-6)
         assert_allclose(covariance(found)[1, 1], rest + slope**2 * x.var(), rtol=1e-5)
         assert_allclose(covariance(found)[0, 1], slope * x.var(), rtol=1e-5)
@@ -161,7 +161,7 @@ def test_the_objective_never_increases(
     k = 1 + seed % min(3, p - 1)
     X = factor_data(n, p, 2, missing, seed, 10.0**noise)
     w = np.random.default_rng(seed).uniform(0.5, 3, n) if weighted else None
-    _, certificate = fit_factor(gramian.open(X), random_start(X, k, seed), w, route=route, max_iterations=60)
+    _, certificate = fit_factor(gramian.open(X), random_start(X, k, seed), w, route=route, max_iter=60)
     assert len(certificate.objective) >= 2
     rounding = 1e-11 * (np.abs(certificate.objective).max() + X.size)
     assert np.all(np.diff(certificate.objective) <= rounding)
@@ -174,15 +174,15 @@ def test_an_integer_weight_is_repetition(route: str) -> None:
     w[:2] = 1
     start = random_start(X, 2)
     repeated = np.repeat(X, w.astype(int), axis=0)
-    a, _ = fit_factor(gramian.open(X), start, w, route=route, tol=1e-8, max_iterations=5000)
-    b, _ = fit_factor(gramian.open(repeated), start, route=route, tol=1e-8, max_iterations=5000)
+    a, _ = fit_factor(gramian.open(X), start, w, route=route, tol=1e-8, max_iter=5000)
+    b, _ = fit_factor(gramian.open(repeated), start, route=route, tol=1e-8, max_iter=5000)
     assert_allclose(covariance(a), covariance(b), atol=1e-7)
 
 
 def test_data_of_exact_rank_have_no_maximum_and_the_certificate_says_so() -> None:
     X = np.outer(np.arange(1.0, 21), [1.0, 2.0, 3.0])
     X[3, 1] = np.nan
-    _, certificate = fit_factor(gramian.open(X), random_start(X, 1), max_iterations=5000)
+    _, certificate = fit_factor(gramian.open(X), random_start(X, 1), max_iter=5000)
     assert not certificate.converged
     assert "without bound" in certificate.notes[0]
 
@@ -198,7 +198,7 @@ def test_blocks_change_nothing(route: str, tmp_path: Any) -> None:
     X = factor_data(300, 6, 2, 0.2)
     np.save(tmp_path / "x.npy", X)
     start = random_start(X, 2)
-    whole, _ = fit_factor(gramian.open(X), start, route=route, tol=1e-8, max_iterations=5000)
+    whole, _ = fit_factor(gramian.open(X), start, route=route, tol=1e-8, max_iter=5000)
     with sklearn.config_context(working_memory=0.05):
-        blocks, _ = fit_factor(gramian.open(tmp_path / "x.npy"), start, route=route, tol=1e-8, max_iterations=5000)
+        blocks, _ = fit_factor(gramian.open(tmp_path / "x.npy"), start, route=route, tol=1e-8, max_iter=5000)
     assert_allclose(covariance(blocks), covariance(whole), atol=1e-7)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from gramian import PCA
 from gramian import open as open_source
-from gramian.pca.advice import minka_choice, rank_advice, unequal_noise
-from gramian.pca.rank import RankAdvice, whole_fit
+from gramian.pca.advice import RankAdvice, rank_advice, unequal_noise
+from gramian.pca.rank import fit_whole, minka_choice
 from oracles import minka_dimension, naive_pca, separated
 
 Array = NDArray[np.float64]
@@ -57,14 +57,14 @@ def test_unequal_noise_is_seen_and_said() -> None:
 def test_bartletts_statistic_is_scipys() -> None:
     stats = pytest.importorskip("scipy.stats")
     X = np.random.default_rng(1).standard_normal((50, 4)) * [1.0, 1.0, 1.3, 2.0]
-    found = unequal_noise(whole_fit(PCA(), open_source(X), None), 0)
+    found = unequal_noise(fit_whole(PCA(), open_source(X), None), 0)
     assert found is not None
     assert found[1] == pytest.approx(stats.bartlett(*X.T).pvalue, rel=1e-8)
     assert found[0] == pytest.approx(X.var(axis=0).max() / X.var(axis=0).min())
 
 
 def test_equal_noise_beside_components_is_not_called_unequal() -> None:
-    notes = [unequal_noise(whole_fit(PCA(), open_source(spiked(100, 12, [8.0, 4.0], i)), None), 2) for i in range(40)]
+    notes = [unequal_noise(fit_whole(PCA(), open_source(spiked(100, 12, [8.0, 4.0], i)), None), 2) for i in range(40)]
     assert sum(note is not None for note in notes) <= 1
 
 

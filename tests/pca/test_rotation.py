@@ -167,7 +167,7 @@ def test_fewer_components_and_ranks() -> None:
 def test_stopping_early_is_said() -> None:
     A = np.random.default_rng(0).standard_normal((10, 5))
     with pytest.warns(NumericalWarning, match="varimax reached a stationarity of .* in 1 sweeps"):
-        found = rotate(A, max_iterations=1)
+        found = rotate(A, max_iter=1)
     assert not found.converged
     assert "NOT converged" in repr(found)
 
@@ -193,7 +193,7 @@ def test_tables_and_refusals() -> None:
         ({"method": "simplimax"}, "method must be one of"),
         ({"n_components": 3}, "between 1 and 2"),
         ({"tol": 0.0}, "tol must be positive"),
-        ({"max_iterations": 0}, "max_iterations"),
+        ({"max_iter": 0}, "max_iter"),
         ({"n_starts": 0}, "n_starts"),
     ]:
         with pytest.raises(ValueError, match=word):
@@ -241,5 +241,5 @@ def test_correlations_of_oblique_factors_are_printed() -> None:
 def test_scores_by_the_method_of_the_model() -> None:
     X = separated(40, 5)
     pca = PCA(2).fit(X)
-    found = pca.rotate("promax")
-    assert_allclose(pca.rotated_scores(X, found), rotated_scores(pca, X, found), rtol=0)
+    found = rotate(pca, "promax")
+    assert_allclose(rotated_scores(pca, X, found), rotated_scores(pca, X, found), rtol=0)

@@ -42,6 +42,7 @@ from gramian.display.groups import (
 )
 from gramian.display.labels import Hover, Labels, add_labels
 from gramian.inputs.devices import convert_to_numpy
+from gramian.pca.interpret import biplot, correlations, describe
 
 __all__ = [
     "BiplotDisplay",
@@ -683,7 +684,7 @@ class ContributionsDisplay(Display):
             values = 100.0 * np.asarray(model.components_, dtype=float).T ** 2
             found: Any = feature_names(model, len(values), names)
         else:
-            rows = model.describe(X).rows
+            rows = describe(model, X).rows
             values, found = rows.contributions, rows.names if names is None else names
         what = "variables" if X is None else "rows"
         return cls(values, names=found, components=components, weights=weights, what=what).plot(ax=ax, **how)
@@ -773,7 +774,7 @@ class BiplotDisplay(Display):
         **how: Any,
     ) -> BiplotDisplay:
         """Draw the biplot of a fitted PCA and rows; ``alpha`` as in :meth:`gramian.PCA.biplot`."""
-        found = fitted(model).biplot(X, alpha, components)
+        found = biplot(fitted(model), X, alpha, components)
         return cls(found, labels=labels, names=names).plot(ax=ax, **how)
 
     def plot(
@@ -931,7 +932,7 @@ class CorrelationCircleDisplay(Display):
         **how: Any,
     ) -> CorrelationCircleDisplay:
         """Draw a fitted PCA; X, its rows, is needed where it neither scaled nor kept all components."""
-        R = fitted(model).correlations(X)
+        R = correlations(fitted(model), X)
         options: dict[str, Any] = {"components": components, "supplementary": supplementary}
         return cls(R, names=feature_names(model, len(R), names), shares=shares_of(model), **options).plot(ax, **how)
 
@@ -1016,10 +1017,11 @@ class MonitoringDisplay(Display):
     --------
     >>> import numpy as np
     >>> from gramian import PCA
+    >>> from gramian.analysis import monitor
     >>> from gramian.display import MonitoringDisplay
     >>> X = np.random.default_rng(0).normal(size=(200, 4)) * [5, 3, 1, 1]
     >>> pca = PCA(n_components=2).fit(X)
-    >>> picture = MonitoringDisplay.from_estimator(pca.monitor(X), [[0, 0, 0, 0], [30, 0, 0, 0], [0, 0, 9, 0]])
+    >>> picture = MonitoringDisplay.from_estimator(monitor(pca, X), [[0, 0, 0, 0], [30, 0, 0, 0], [0, 0, 9, 0]])
     >>> [ax.get_ylabel() for ax in picture.axes_]
     ['T²', 'Q']
     """
@@ -1033,7 +1035,7 @@ class MonitoringDisplay(Display):
         """Draw what a Monitor says of rows."""
         if not hasattr(monitor, "check"):
             raise ValueError(
-                f"{type(monitor).__name__} has no limits to draw: give the monitor of a fitted PCA, pca.monitor(X)."
+                f"{type(monitor).__name__} has no limits to draw: give what gramian.analysis.monitor(pca, X) returns."
             )
         return cls.from_predictions(monitor.check(X), ax=ax, **how)
 

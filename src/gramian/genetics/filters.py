@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.quality import Tallies, tally, write_tsv
-from gramian.pca.model import text_table
+from gramian.results.tables import text_table
 from gramian.sources.plink import Genotypes, Samples, Snps, chromosome_name
 
 __all__ = [

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gramian.compute.threads import parallel
 from gramian.genetics.hardy_weinberg import hardy_weinberg
-from gramian.pca.model import text_table
+from gramian.results.tables import text_table
 from gramian.sources.plink import Genotypes, Samples, Snps
 from gramian.sources.writing import write_whole
 

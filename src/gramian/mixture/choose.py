@@ -18,10 +18,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.inputs.checks import check_choice
 from gramian.mixture.binned import Bins
 from gramian.mixture.parameters import MODELS, Mixture, numbers, unmasked
 from gramian.pca.bootstrap import Interval, intervals
-from gramian.pca.monitoring import check_choice
 from gramian.results import NumericalWarning, Optimum
 from gramian.sources import open_source
 

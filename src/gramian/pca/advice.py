@@ -1,39 +1,36 @@
-"""What every rule for the number of components says of one set of data."""
+"""What every rule for the number of components says of one set of data, and why the answers differ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtrc
 
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
 from gramian.pca.rank import (
     SPECTRUM_RULES,
-    RankAdvice,
+    PlainFit,
     RankChoice,
-    WholeFit,
-    checked,
     cross_validate_rank,
-    most,
-    nothing,
+    fit_whole,
+    minka_choice,
     parallel_analysis_of,
+    pluralize,
     tracy_widom_rank,
     variance_fraction,
-    whole_fit,
 )
-from gramian.pca.solve import minka
-from gramian.sources import Source, open_source
+from gramian.sources import open_source
 
-__all__ = ["minka_choice", "rank_advice"]
+__all__ = ["RankAdvice", "rank_advice", "unequal_noise"]
 
-Vector = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
+SIZE_ONLY = ("fraction",)  # rules that do not ask whether there is anything but noise
 DRAWS, QUANTILE = 100, 0.95  # of parallel analysis
 UNEQUAL = 2.0  # ratio of the largest noise variance to the smallest that is worth a note
 HELPS = 0.5  # share of that ratio to which scaling must bring it to be advised
@@ -42,6 +39,155 @@ ALONE = 0.05  # columns with 1 − h below this hold too little noise to judge b
 ROUNDING = 1e-12  # a variance below this share of the largest is rounding: a column without noise
 NEED_ROWS = ("parallel", "cv")  # rules that cannot be used on all data: files, fractional weights, very few rows
 NOISE_RULES = ("parallel", "parallel-gaussian", "tracy-widom", "cv")
+
+# Why a rule may keep fewer or more components than the others: what it assumes, or asks instead.
+WHY = {
+    "parallel": (
+        "each eigenvalue is compared with one of permuted data, which hold the variance of the strong components too: "
+        "weak components behind strong ones are missed",
+        "permuting columns breaks every tie between them, correlated noise included, and is fair only where rows are "
+        "exchangeable: no time series, no repeated measurements",
+    ),
+    "parallel-gaussian": (
+        "each eigenvalue is compared with one of noise that holds the variance of the strong components too: weak "
+        "components behind strong ones are missed",
+        "its noise is normal and independent: outlying rows and correlated noise make larger eigenvalues",
+    ),
+    "tracy-widom": (
+        "it is a test: a component near the edge of detection is kept only where chance would seldom make it",
+        "it assumes independent noise of the same variance in every column: unequal variances pass as signal, and so "
+        "does correlated noise (for which there is gramian.analysis.tracy_widom_rank(..., effective=True))",
+    ),
+    "gavish-donoho": (
+        "it keeps what lowers the error of a reconstruction, which takes a stronger component than detection does: for "
+        "a square matrix it cuts at 4/√3, where noise ends at 2",
+        "it takes the noise from the median eigenvalue, which is too low where columns have unequal noise",
+    ),
+    "broken-stick": (
+        "it compares with a stick broken at random, not with noise: many weak components that share the variance fall "
+        "short of its long first pieces",
+        "it compares with a stick broken at random, not with noise: among few or strongly unequal columns its pieces "
+        "are shorter than what noise makes",
+    ),
+    "cv": (
+        "it keeps what predicts a variable from the others: a component of one variable predicts none",
+        "it keeps what predicts held-out cells at all, be it a little, and correlated noise predicts too",
+    ),
+    "mle": (
+        "its approximation is made for many more rows than columns",
+        "its approximation is made for many more rows than columns and noise of one variance, and it never answers 0",
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankAdvice:
+    """What each rule says of the same data, and why they differ.
+
+    Attributes
+    ----------
+    rules : tuple of str
+        Names of the rules.
+    n_components : tuple of int or None
+        Their answers; None where a rule could not be used.
+    reasons : tuple of str
+        One sentence each.
+    choices : dict of str to RankChoice
+        The whole answers of the rules that could be used.
+    notes : tuple of str
+        What was seen in the data that a rule assumes away.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import rank_advice
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 8)) * 3 + rng.standard_normal((200, 8))
+    >>> advice = rank_advice(X)
+    >>> advice.consensus, advice.n_components[advice.rules.index("tracy-widom")]
+    (2, 2)
+    """
+
+    rules: tuple[str, ...]
+    n_components: tuple[int | None, ...]
+    reasons: tuple[str, ...]
+    choices: dict[str, RankChoice] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def votes(self) -> dict[int, tuple[str, ...]]:
+        """Rules by their answer; those that measure size alone, or could not be used, are left out."""
+        given = [(k, rule) for rule, k, _ in self._answers() if k is not None and rule not in SIZE_ONLY]
+        return {k: tuple(rule for answer, rule in given if answer == k) for k in sorted({k for k, _ in given})}
+
+    @property
+    def agree(self) -> bool:
+        """Whether all rules that tell components from noise, and could be used, give the same number."""
+        return len(self.votes) == 1
+
+    @property
+    def leaders(self) -> tuple[int, ...]:
+        """The answers that the largest number of rules give: more than one where there is a tie."""
+        backing = max(map(len, self.votes.values()), default=0)
+        return tuple(k for k, rules in self.votes.items() if len(rules) == backing)
+
+    @property
+    def consensus(self) -> int | None:
+        """The answer most rules give; None where there is a tie between several (see ``leaders``), or no answer."""
+        leaders = self.leaders
+        return leaders[0] if len(leaders) == 1 else None
+
+    @property
+    def explain(self) -> str:
+        """Plain text: what most rules say, which of them differ, and why they may."""
+        votes, leaders, consensus = self.votes, self.leaders, self.consensus
+        if not votes:
+            return "No rule could be used: " + " ".join(self.reasons)
+        backers = votes[leaders[0]]
+        if consensus is None:
+            behind = f"Each has {len(backers)} rule{'s' * (len(backers) != 1)} behind it."
+            lines = [f"There is a {self._tie()}. {behind}"]
+        else:
+            asked = sum(map(len, votes.values()))
+            lines = [f"{len(backers)} of {asked} rules say {pluralize(consensus)}: {', '.join(backers)}."]
+        usual = (leaders[0] + leaders[-1]) / 2  # in a tie, the middle of the answers that tie
+        for k, rules in votes.items():
+            for rule in rules if k != consensus else ():
+                fewer, more = WHY.get(rule, ("it asks another question",) * 2)
+                if k == usual:
+                    lines.append(f"{rule} says {k}.")
+                else:
+                    lines.append(f"{rule} says {k}, {f'fewer: {fewer}' if k < usual else f'more: {more}'}.")
+        size = "it measures size, not significance, and counts noise as variance to be explained"
+        others = [(rule, n) for rule, n, _ in self._answers() if rule in SIZE_ONLY and n not in (None, consensus)]
+        lines += [f"{rule} says {n}: {size}." for rule, n in others]
+        unused = [f"{rule} could not be used: {reason}" for rule, k, reason in self._answers() if k is None]
+        return "\n".join([*lines, *unused, *self.notes])
+
+    def table(self) -> dict[str, Any]:
+        """Return the columns, ready for ``pandas.DataFrame``."""
+        return {"rule": list(self.rules), "n_components": list(self.n_components), "reason": list(self.reasons)}
+
+    def __repr__(self) -> str:
+        votes, consensus = self.votes, self.consensus
+        if not votes:
+            verdict = "no rule could be used"
+        elif consensus is None:
+            verdict = self._tie()
+        else:
+            backing, asked = len(votes[consensus]), sum(map(len, votes.values()))
+            share = "all rules agree" if self.agree else f"{backing} of {asked} rules"
+            verdict = f"{consensus} ({share}{', no majority' * (2 * backing <= asked)})"
+        width = max(len(rule) for rule in self.rules)
+        lines = [f"  {rule:<{width}}  {'-' if k is None else k:>3}  {reason}" for rule, k, reason in self._answers()]
+        return "\n".join([f"Number of components: {verdict}", *lines, *self.notes])
+
+    def _answers(self) -> list[tuple[str, int | None, str]]:
+        return list(zip(self.rules, self.n_components, self.reasons, strict=True))
+
+    def _tie(self) -> str:
+        *first, last = map(str, self.leaders)
+        return f"tie between {', '.join(first)} and {last}: no recommendation"
 
 
 def rank_advice(
@@ -95,104 +241,63 @@ def rank_advice(
     """
     if max_components is not None and (not isinstance(max_components, Integral) or max_components < 1):
         raise ValueError(f"max_components={max_components!r} must be a number of components, at least 1.")
-    source, pca = convert_to_numpy(open_source(X)), PCA(scale=scale)
-    sample_weight = convert_to_numpy(sample_weight)
-    whole = whole_fit(pca, source, sample_weight)
+    source, w, pca = convert_to_numpy(open_source(X)), convert_to_numpy(sample_weight), PCA(scale=scale)
+    whole = fit_whole(pca, source, w)
     lam, n, p = whole.eigenvalues, whole.n, whole.p
+
+    def parallel(null: str) -> RankChoice:
+        return parallel_analysis_of(whole, source, null, DRAWS, QUANTILE, w, random_state, None)
+
     rules: dict[str, Callable[[], RankChoice]] = {
-        "parallel": lambda: _parallel(whole, source, "permutation", sample_weight, random_state),
-        "parallel-gaussian": lambda: _parallel(whole, source, "gaussian", sample_weight, random_state),
+        "parallel": lambda: parallel("permutation"),
+        "parallel-gaussian": lambda: parallel("gaussian"),
         "tracy-widom": lambda: tracy_widom_rank(lam, n, p, alpha),
         "gavish-donoho": lambda: SPECTRUM_RULES["gavish-donoho"](lam, n, p),
         "broken-stick": lambda: SPECTRUM_RULES["broken-stick"](lam, n, p),
         "cv": lambda: cross_validate_rank(
-            pca, source, max_components=max_components, sample_weight=sample_weight, random_state=random_state
+            pca, source, max_components=max_components, sample_weight=w, random_state=random_state
         ),
         "mle": lambda: minka_choice(lam, n, p),
         "fraction": lambda: variance_fraction(lam, fraction),
     }
-    return _advice(_ask_all(rules, progress), whole)
-
-
-def _parallel(whole: WholeFit, source: Source, null: str, sample_weight: Any, random_state: Any) -> RankChoice:
-    return parallel_analysis_of(whole, source, null, DRAWS, QUANTILE, sample_weight, random_state, None)
-
-
-def _ask_all(rules: dict[str, Callable[[], RankChoice]], progress: Progress | None) -> dict[str, RankChoice | str]:
-    """Return the answers by rule, or why there is none where the data do not allow the rule."""
-    answers: dict[str, RankChoice | str] = {}
+    choices: dict[str, RankChoice] = {}
+    reasons: dict[str, str] = {}
     for done, (name, rule) in enumerate(rules.items(), start=1):
-        answers[name] = _asked(rule) if name in NEED_ROWS else rule()
+        try:
+            choices[name] = rule()
+            reasons[name] = choices[name].reason
+        except ValueError as error:
+            if name not in NEED_ROWS:
+                raise
+            reasons[name] = str(error)  # why the data do not allow the rule
         if progress is not None:
             progress(done, len(rules))
-    return answers
+    answers = tuple(choices[name].n_components if name in choices else None for name in rules)
+    return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, _describe_data(choices, whole))
 
 
-def minka_choice(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice:
-    """Minka's estimate as a RankChoice: :func:`gramian.pca.solve.minka`, which never answers 0.
-
-    Examples
-    --------
-    >>> from gramian.pca.advice import minka_choice
-    >>> minka_choice([9.0, 7.0, 1.01, 1.0, 0.99], 1000, 5).n_components
-    2
-    """
-    lam = checked(eigenvalues, n, p)
-    if lam[0] == 0.0:
-        return nothing("mle", lam)
-    k = minka(lam, n, p)
-    reason = (
-        f"The evidence of probabilistic PCA is largest for {k} of 1 to {min(most(n, p), max(p - 1, 1))} components."
-    )
-    return RankChoice("mle", k, reason, lam, np.full(len(lam), np.nan))
-
-
-def _asked(rule: Callable[[], RankChoice]) -> RankChoice | str:
-    """Return the answer, or why there is none."""
-    try:
-        return rule()
-    except ValueError as error:
-        return str(error)
-
-
-def _advice(answers: dict[str, RankChoice | str], whole: WholeFit) -> RankAdvice:
-    choices = {name: answer for name, answer in answers.items() if isinstance(answer, RankChoice)}
-    return RankAdvice(
-        rules=tuple(answers),
-        n_components=tuple(choices[name].n_components if name in choices else None for name in answers),
-        reasons=tuple(choices[name].reason if name in choices else str(answer) for name, answer in answers.items()),
-        choices=choices,
-        notes=_notes(choices, whole),
-    )
-
-
-def _notes(choices: dict[str, RankChoice], whole: WholeFit) -> tuple[str, ...]:
+def _describe_data(choices: dict[str, RankChoice], whole: PlainFit) -> tuple[str, ...]:
     """What the data show of the assumptions: unequal noise, and too few rows for Minka."""
     told = [choices[name].n_components for name in NOISE_RULES if name in choices]
     unequal = unequal_noise(whole, min(told, default=0))
     notes = []
     if unequal is not None:
         ratio, p_value, scaled_ratio = unequal
+        if whole.scale is not None:
+            remedy = "Scaling has not made it equal"
+        else:  # advise scaling only where it would make the noise more nearly equal
+            remedy = "scale=True may help" if scaled_ratio < HELPS * ratio else "Scaling would not make it equal"
         notes.append(
             f"Beyond the components the columns have noise of unequal variance (largest over smallest {ratio:.3g}, "
             f"p = {p_value:.1g}), where tracy-widom, gavish-donoho and mle assume one: they may keep too many. "
-            + _remedy(whole, ratio, scaled_ratio)
+            f"{remedy}; parallel allows for it."
         )
     if "mle" in choices and whole.n < 5 * whole.p:
         notes.append(f"mle assumes many more rows than columns; there are {whole.n:g} and {whole.p}.")
     return tuple(notes)
 
 
-def _remedy(whole: WholeFit, ratio: float, scaled_ratio: float) -> str:
-    """Advise scaling only where it would make the noise more nearly equal."""
-    if whole.scale is not None:
-        return "Scaling has not made it equal; parallel allows for it."
-    if scaled_ratio < HELPS * ratio:
-        return "scale=True may help; parallel allows for it."
-    return "Scaling would not make it equal; parallel allows for it."
-
-
-def unequal_noise(whole: WholeFit, k: int) -> tuple[float, float, float] | None:
+def unequal_noise(whole: PlainFit, k: int) -> tuple[float, float, float] | None:
     r"""Ratio of the largest to the smallest noise variance of the columns, and a p-value; None where they may be equal.
 
     With k components taken out, column j has noise of variance :math:`s_j^2=\sum_{l>k}\lambda_l v_{jl}^2/(1-h_j)`, and
@@ -206,12 +311,12 @@ def unequal_noise(whole: WholeFit, k: int) -> tuple[float, float, float] | None:
     --------
     >>> import numpy as np
     >>> from gramian import PCA, open
-    >>> from gramian.pca.rank import whole_fit
+    >>> from gramian.pca.rank import fit_whole
     >>> from gramian.pca.advice import unequal_noise
     >>> X = np.random.default_rng(0).standard_normal((100, 4))
-    >>> unequal_noise(whole_fit(PCA(), open(X), None), 0) is None
+    >>> unequal_noise(fit_whole(PCA(), open(X), None), 0) is None
     True
-    >>> unequal_noise(whole_fit(PCA(), open(X * [1, 1, 1, 5]), None), 0)[0] > 10
+    >>> unequal_noise(fit_whole(PCA(), open(X * [1, 1, 1, 5]), None), 0)[0] > 10
     True
     """
     free = 1 - np.sum(whole.components[:k] ** 2, axis=0)

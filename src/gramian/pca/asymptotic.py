@@ -13,17 +13,15 @@ import numpy.typing as npt
 from scipy.special import chdtrc, ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.bootstrap import Interval
-from gramian.pca.interpret import incomplete_fit, refuse_no_components
-from gramian.pca.model import FittedPCA, component_names, feature_names
-from gramian.pca.monitoring import check_choice
+from gramian.pca.estimator import PCA
+from gramian.pca.interpret import component_names, feature_names, had_missing_cells, refuse_no_components
 from gramian.results import NumericalWarning
 
-__all__ = ["AsymptoticErrors", "EqualityTest", "eigenvalue_errors", "equality_test"]
+Array = npt.NDArray[np.float64]
 
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
 
 TIED = 1e-12  # variances nearer than this share of them are equal
 
@@ -94,7 +92,7 @@ class EqualityTest:
         return {"statistic": [self.statistic], "freedom": [self.freedom], "p_value": [self.p_value]}
 
 
-def eigenvalue_errors(pca: FittedPCA, level: float = 0.95, *, form: str = "ratio") -> AsymptoticErrors:
+def eigenvalue_errors(pca: PCA, level: float = 0.95, *, form: str = "ratio") -> AsymptoticErrors:
     r"""Standard errors and intervals of variances and components, for many Gaussian rows with distinct variances.
 
     .. math::
@@ -152,7 +150,7 @@ def eigenvalue_errors(pca: FittedPCA, level: float = 0.95, *, form: str = "ratio
     return AsymptoticErrors(variance, components, level, n, variables, _assumptions(pca))
 
 
-def equality_test(pca: FittedPCA, components: Sequence[int]) -> EqualityTest:
+def equality_test(pca: PCA, components: Sequence[int]) -> EqualityTest:
     r"""Test whether neighbouring variances are equal, so that their directions are arbitrary within a plane.
 
     .. math::
@@ -195,10 +193,10 @@ def equality_test(pca: FittedPCA, components: Sequence[int]) -> EqualityTest:
     return EqualityTest(max(statistic, 0.0), freedom, float(chdtrc(freedom, max(statistic, 0.0))), chosen)
 
 
-def _check(pca: FittedPCA, level: float) -> None:
+def _check(pca: PCA, level: float) -> None:
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
-    if incomplete_fit(pca):
+    if had_missing_cells(pca):
         raise ValueError(
             "The model was fitted where cells were missing, and missing cells make these errors too small: use "
             "bootstrap(pca, X, scores=False), which resamples the rows as they are."
@@ -223,11 +221,11 @@ def _check(pca: FittedPCA, level: float) -> None:
         )
 
 
-def _variances(pca: FittedPCA) -> Vector:
+def _variances(pca: PCA) -> Array:
     return np.asarray(pca.explained_variance_, dtype=np.float64)
 
 
-def _ends(lam: Vector, reach: float, form: str) -> tuple[Vector, Vector]:
+def _ends(lam: Array, reach: float, form: str) -> tuple[Array, Array]:
     if form == "log":
         return lam * math.exp(-reach), lam * math.exp(reach)
     if reach >= 1:
@@ -235,7 +233,7 @@ def _ends(lam: Vector, reach: float, form: str) -> tuple[Vector, Vector]:
     return lam / (1 + reach), lam / (1 - reach)
 
 
-def _gaps(pca: FittedPCA, lam: Vector) -> tuple[Vector, Matrix]:
+def _gaps(pca: PCA, lam: Array) -> tuple[Array, Array]:
     """All p variances λ_m, and the gaps λ_l − λ_m, l by row.
 
     The gap to itself is infinite, which leaves it out of sums over 1/gap; equal ones are NaN, and so are their sums.
@@ -246,7 +244,7 @@ def _gaps(pca: FittedPCA, lam: Vector) -> tuple[Vector, Matrix]:
     return everything, np.where(np.abs(gaps) <= TIED * lam[:, None], np.nan, gaps)
 
 
-def _entry_variances(lam: Vector, everything: Vector, gaps: Matrix, V: Matrix) -> Matrix:
+def _entry_variances(lam: Array, everything: Array, gaps: Array, V: Array) -> Array:
     """λ_l Σ_{m≠l} λ_m/(λ_m−λ_l)² v_jm²; of the directions left out only Σ v_jm² = 1 − Σ_{m≤k} v_jm² is needed."""
     k = len(lam)
     terms = everything / gaps**2
@@ -256,7 +254,7 @@ def _entry_variances(lam: Vector, everything: Vector, gaps: Matrix, V: Matrix) -
     return np.asarray(lam[:, None] * out)
 
 
-def _warn_of_equals(gaps: Matrix) -> None:
+def _warn_of_equals(gaps: Array) -> None:
     tied = np.flatnonzero(np.isnan(gaps).any(axis=1))
     if len(tied):
         warnings.warn(
@@ -267,7 +265,7 @@ def _warn_of_equals(gaps: Matrix) -> None:
         )
 
 
-def _assumptions(pca: FittedPCA) -> str:
+def _assumptions(pca: PCA) -> str:
     left_out = pca.n_features_in_ - pca.n_components_
     rest = f"; the {left_out} variances left out taken as equal" if left_out > 1 else ""
     return f"for many Gaussian rows whose variances are distinct{rest}"

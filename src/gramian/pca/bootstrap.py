@@ -18,38 +18,29 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.threads import n_threads, parallel, quiet_blas
+from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
-from gramian.pca.interpret import deviations, incomplete_fit, loadings, refuse_no_components, row_names
-from gramian.pca.model import (
-    FittedPCA,
-    Training,
+from gramian.pca.estimator import PCA
+from gramian.pca.interpret import (
+    TrainingRows,
     component_names,
     dense_rows,
+    deviations,
     feature_names,
     float_rows,
+    had_missing_cells,
+    loadings,
+    open_training_rows,
     plain_scores,
-    training_rows,
+    refuse_no_components,
+    row_names,
 )
-from gramian.pca.monitoring import check_choice
+from gramian.pca.missing import fit_incomplete
 from gramian.results import NumericalWarning
 from gramian.sources import memory_budget
 
-__all__ = [
-    "Bootstrap",
-    "Draws",
-    "Fit",
-    "Interval",
-    "Progress",
-    "Store",
-    "bootstrap",
-    "each_replicate",
-    "intervals",
-    "loading_intervals",
-    "matched",
-    "refit",
-    "score_intervals",
-    "turn",
-]
+Array = npt.NDArray[np.float64]
+
 
 SHOWN = 12  # entries of a representation
 
@@ -119,10 +110,6 @@ class Interval:
         return ", ".join(str(i) if names is None else names[i] for i, names in axes)
 
 
-Array = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
-
 TILE = 2**19  # numbers sorted at a time
 
 
@@ -143,14 +130,14 @@ def intervals(estimate: Array, replicates: Array, level: float, method: str) -> 
     return Interval(estimate, lower, upper, error, bias)
 
 
-def _four(estimate: Vector, R: Matrix, level: float, method: str) -> tuple[Vector, Vector, Vector, Vector]:
+def _four(estimate: Array, R: Array, level: float, method: str) -> tuple[Array, Array, Array, Array]:
     ordered = np.sort(R, axis=0)
     low, high = _shares(estimate, R, level, method)
     bias = np.mean(R - estimate, axis=0)
     return _quantile(ordered, low), _quantile(ordered, high), np.std(R - estimate, axis=0, ddof=1), bias
 
 
-def _shares(estimate: Vector, R: Matrix, level: float, method: str) -> tuple[Vector, Vector]:
+def _shares(estimate: Array, R: Array, level: float, method: str) -> tuple[Array, Array]:
     """Which quantiles are the ends; bias-corrected ones are Φ(2z₀ ± z) with Φ(z₀) the share below the estimate."""
     tail = (1 - level) / 2
     if method == "percentile":
@@ -161,7 +148,7 @@ def _shares(estimate: Vector, R: Matrix, level: float, method: str) -> tuple[Vec
     return ndtr(2 * z0 + z), ndtr(2 * z0 - z)
 
 
-def _quantile(ordered: Matrix, share: Vector) -> Vector:
+def _quantile(ordered: Array, share: Array) -> Array:
     """Quantile of each column, at a share of its own, between the two nearest order statistics."""
     position = share * (len(ordered) - 1)
     below = np.minimum(position.astype(np.intp), len(ordered) - 2)
@@ -183,9 +170,9 @@ class Draws:
 
     seeds: Sequence[np.random.SeedSequence]
     size: int
-    shares: Vector
+    shares: Array
 
-    def weights(self, b: int) -> Vector:
+    def weights(self, b: int) -> Array:
         """Return the frequencies of replicate b."""
         return np.random.default_rng(self.seeds[b]).multinomial(self.size, self.shares).astype(np.float64)
 
@@ -194,11 +181,11 @@ class Draws:
 class Fit:
     """One replicate's PCA: λ, λ/Σλ, V with components as rows, x̄, s where the model scales, the rank seen."""
 
-    variances: Vector
-    ratios: Vector
-    components: Matrix
-    mean: Vector
-    scale: Vector | None
+    variances: Array
+    ratios: Array
+    components: Array
+    mean: Array
+    scale: Array | None
     rank: int
     converged: bool = True
 
@@ -209,7 +196,7 @@ class Store:
     ``turns`` are the k×k matrices that make aligned loadings √λV of aligned components.
     """
 
-    def __init__(self, V: Matrix, deviations: Vector, count: int, align: str, scaled: bool) -> None:
+    def __init__(self, V: Array, deviations: Array, count: int, align: str, scaled: bool) -> None:
         k, p = V.shape
         self.V, self.align = V, align
         self.loadings = deviations[:, None] * V
@@ -240,7 +227,7 @@ class Store:
 
 
 def each_replicate(
-    pca: FittedPCA, training: Training, draws: Draws, k: int, use: Callable[[int, Fit], None], progress: Progress
+    pca: PCA, training: TrainingRows, draws: Draws, k: int, use: Callable[[int, Fit], None], progress: Progress
 ) -> None:
     """Call ``use(b, fit)`` with every replicate's fit of k components, and ``progress(done, total)`` in between."""
     fit, threaded = _method(pca, training, k)
@@ -262,22 +249,22 @@ def each_replicate(
             progress(chunk.stop, total)
 
 
-def _named_errors(fit: Callable[[Vector], Fit], b: int, w: Vector) -> Fit:
+def _named_errors(fit: Callable[[Array], Fit], b: int, w: Array) -> Fit:
     try:
         return fit(w)
     except ValueError as error:  # a column of which no cell was drawn, say
         raise ValueError(f"Replicate {b} could not be fitted: {error}") from error
 
 
-def _method(pca: FittedPCA, training: Training, k: int) -> tuple[Callable[[Vector], Fit], bool]:
+def _method(pca: PCA, training: TrainingRows, k: int) -> tuple[Callable[[Array], Fit], bool]:
     """Return how to fit one replicate, and whether several may be fitted at once."""
     source = training.source
     n, p = source.shape
     small = p <= NARROW and 8 * n * p * (1 + 2 * n_threads()) <= memory_budget()
     model = clone(pca).set_params(n_components=k, whiten=False)
-    if incomplete_fit(pca):
+    if had_missing_cells(pca):
         how = pca._missing_method
-        return (lambda w: _fitted(clone(model).fit_incomplete(source, method=how, sample_weight=w))), False
+        return (lambda w: _fitted(fit_incomplete(clone(model), source, method=how, sample_weight=w))), False
     if source.resident and not source.sparse and small:
         X, scale = dense_rows(source), pca.scale_ is not None
         return (lambda w: refit(X, w, k, scale, pca.n_components_)), True
@@ -289,11 +276,11 @@ def _fitted(model: Any) -> Fit:
     variances, ratios, components, mean = (np.asarray(x, dtype=np.float64) for x in named)
     scale = None if model.scale_ is None else np.asarray(model.scale_, dtype=np.float64)
     # the residuals of a complete fit are in its tolerance; an optimum may not have been reached
-    converged = not incomplete_fit(model) or model.certificate_.converged
+    converged = not had_missing_cells(model) or model.certificate_.converged
     return Fit(variances, ratios, components, mean, scale, model.rank_, converged)
 
 
-def refit(X: Matrix, w: Vector, k: int, scale: bool, needed: int) -> Fit:
+def refit(X: Array, w: Array, k: int, scale: bool, needed: int) -> Fit:
     """PCA of the rows of X with frequencies w, as ``PCA(k, scale=scale).fit(X, sample_weight=w)`` finds it.
 
     The first ``needed`` components have all their digits; the others are there to be changed places with.
@@ -313,7 +300,7 @@ def refit(X: Matrix, w: Vector, k: int, scale: bool, needed: int) -> Fit:
     return Fit(values / (total - 1), values / (whole or 1.0), V, origin + m, s, rank)
 
 
-def _leading(D: Matrix, k: int, needed: int) -> tuple[Vector, Matrix, int]:
+def _leading(D: Array, k: int, needed: int) -> tuple[Array, Array, int]:
     """Squared singular values, right singular vectors as rows, and how many of them are more than rounding."""
     n, p = D.shape
     if n >= p:
@@ -327,7 +314,7 @@ def _leading(D: Matrix, k: int, needed: int) -> tuple[Vector, Matrix, int]:
     return sigma**2, right, rank
 
 
-def matched(V: Matrix, W: Matrix) -> tuple[Matrix, npt.NDArray[np.intp]]:
+def matched(V: Array, W: Array) -> tuple[Array, npt.NDArray[np.intp]]:
     """Rows of W reordered and turned to lie nearest to those of V: the best signed permutation; and the order."""
     similarity = V @ W.T
     _, order = linear_sum_assignment(-np.abs(similarity))
@@ -335,13 +322,13 @@ def matched(V: Matrix, W: Matrix) -> tuple[Matrix, npt.NDArray[np.intp]]:
     return W[order] * signs[:, None], order
 
 
-def turn(V: Matrix, W: Matrix) -> Matrix:
+def turn(V: Array, W: Array) -> Array:
     """The orthogonal R for which RW is nearest to V: the orthogonal Procrustes problem."""
     left, _, right = np.linalg.svd(V @ W.T)
     return np.asarray(left @ right)
 
 
-def loading_intervals(pca: FittedPCA, store: Store, level: float, method: str) -> Interval:
+def loading_intervals(pca: PCA, store: Store, level: float, method: str) -> Interval:
     """Intervals of V√λ, variables by rows; one component at a time, as the loadings of all replicates are many."""
     estimate = loadings(pca)
     out = lower, upper, error, bias = [np.empty_like(estimate) for _ in range(4)]
@@ -353,7 +340,7 @@ def loading_intervals(pca: FittedPCA, store: Store, level: float, method: str) -
     return Interval(estimate, lower, upper, error, bias)
 
 
-def score_intervals(pca: FittedPCA, training: Training, store: Store, level: float, method: str) -> Interval:
+def score_intervals(pca: PCA, training: TrainingRows, store: Store, level: float, method: str) -> Interval:
     """Intervals of Aᵀ_bVᵀ_b(x − x̄_b)/s_b for each row x, a few rows at a time."""
     source, (count, k, p) = training.source, store.components.shape
     if store.scales is not None:
@@ -411,8 +398,8 @@ class Bootstrap:
     components: Interval
     loadings: Interval
     scores: Interval | None
-    swaps: Vector
-    variances: Matrix
+    swaps: Array
+    variances: Array
     level: float
     align: str
     method: str
@@ -457,7 +444,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    pca: FittedPCA,
+    pca: PCA,
     X: Any,
     *,
     n_replicates: int = 1000,
@@ -528,13 +515,13 @@ def bootstrap(
     check_is_fitted(pca)
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     _check(pca, n_replicates, level, align, method)
-    gaps = incomplete_fit(pca)
+    gaps = had_missing_cells(pca)
     if gaps and scores:
         raise ValueError(
             "The model was fitted where cells were missing: scores of such rows are expectations, and resampling says "
             "little about them. Use scores=False."
         )
-    training = training_rows(pca, X, sample_weight, incomplete=True)
+    training = open_training_rows(pca, X, sample_weight, incomplete=True)
     _refuse_too_large(pca, training, n_replicates, scores)
     draws = Draws(_seeds(random_state, n_replicates), max(2, round(training.total)), training.weights / training.total)
     V = np.asarray(pca.components_, dtype=np.float64)
@@ -549,7 +536,7 @@ def _silent(done: int, total: int) -> None:
     """Say nothing."""
 
 
-def _check(pca: FittedPCA, n_replicates: int, level: float, align: str, method: str) -> None:
+def _check(pca: PCA, n_replicates: int, level: float, align: str, method: str) -> None:
     check_choice("align", align, ("order", "rotation"))
     check_choice("method", method, ("percentile", "bc"))
     if not 0.0 < level < 1.0:
@@ -565,7 +552,7 @@ def _check(pca: FittedPCA, n_replicates: int, level: float, align: str, method: 
         )
 
 
-def _refuse_too_large(pca: FittedPCA, training: Training, count: int, scores: bool) -> None:
+def _refuse_too_large(pca: PCA, training: TrainingRows, count: int, scores: bool) -> None:
     (n, p), k = training.source.shape, pca.n_components_
     remedy = "or raise sklearn.set_config(working_memory=...)."
     if 8 * count * p * (k + 2) > memory_budget():
@@ -593,7 +580,7 @@ def _seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(entropy).spawn(count)
 
 
-def _gather(pca: FittedPCA, training: Training, store: Store, scores: bool, level: float, method: str) -> Bootstrap:
+def _gather(pca: PCA, training: TrainingRows, store: Store, scores: bool, level: float, method: str) -> Bootstrap:
     variance, ratio = (
         np.asarray(x, dtype=np.float64) for x in (pca.explained_variance_, pca.explained_variance_ratio_)
     )
@@ -616,7 +603,7 @@ def _gather(pca: FittedPCA, training: Training, store: Store, scores: bool, leve
     )
 
 
-def _notes(store: Store, swaps: Vector, variance: Vector) -> tuple[str, ...]:
+def _notes(store: Store, swaps: Array, variance: Array) -> tuple[str, ...]:
     notes = [_note(i, store.order[:, i], variance) for i in range(len(swaps)) if swaps[i] >= OFTEN]
     stuck = int(np.count_nonzero(~store.converged))
     if stuck:
@@ -624,7 +611,7 @@ def _notes(store: Store, swaps: Vector, variance: Vector) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _note(i: int, order: npt.NDArray[np.intp], variance: Vector) -> str:
+def _note(i: int, order: npt.NDArray[np.intp], variance: Array) -> str:
     """Say which component the i-th was taken for most often."""
     other = order[order != i]
     j = int(np.bincount(other).argmax())

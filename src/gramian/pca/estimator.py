@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+import math
+import os
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,436 +13,56 @@ from array_api_compat import array_namespace, is_array_api_obj
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.compute.devices import like
+from gramian.compute.devices import device_keyword, like, to_numpy
 from gramian.compute.rowspace import RowSpace
-from gramian.inputs.checks import check_choice, check_seed, check_weights
-from gramian.inputs.devices import convert_to_numpy, store_like
-from gramian.inputs.opening import MissingValuesError, open_input, refuse_non_finite
-from gramian.pca import stream
-from gramian.pca.asymptotic import AsymptoticErrors, eigenvalue_errors
-from gramian.pca.bootstrap import Bootstrap, bootstrap
-from gramian.pca.conditional import conditional_scores
-from gramian.pca.interpret import Biplot, Reading, biplot, correlations, describe, loadings
-from gramian.pca.missing import LIKELIHOOD, fit_incomplete
-from gramian.pca.monitoring import Monitor, monitor
-from gramian.pca.probabilistic import ProbabilisticModel, as_like
+from gramian.inputs.checks import check_choice, check_integer, check_weights
+from gramian.inputs.devices import convert_to_numpy
+from gramian.inputs.opening import MissingValuesError, has_missing, open_input
+from gramian.pca.interpret import loadings
+from gramian.pca.missing import LIKELIHOOD, fit_missing
+from gramian.pca.probabilistic import conditional_scores, draw_rows, impute, impute_to, log_densities, open_dense
+from gramian.pca.problem import build_problem, scores, scores_and_errors
 from gramian.pca.rank import DATA_RULES, SPECTRUM_RULES
-from gramian.pca.rotation import Rotation, rotate, rotated_scores
-from gramian.pca.scores import score_like, scores, scores_and_errors
-from gramian.pca.solve import FITTED, Fitted, Options, fit
-from gramian.pca.subspaces import principal_angles
-from gramian.pca.supplementary import (
-    Categories,
-    SupplementaryColumns,
-    SupplementaryRows,
-    supplementary_categories,
-    supplementary_columns,
-    supplementary_rows,
+from gramian.pca.solve import (
+    PCAFit,
+    check_number,
+    choose_solver,
+    count_rows,
+    cut_spectrum,
+    refuse_too_few,
+    solve,
+    solve_constant,
 )
-from gramian.results import NumericalWarning, Optimum, SpectralCertificate, caller_level
+from gramian.pca.stream import absorb_rows, empty_copy, solve_stream
+from gramian.results import Optimum, SpectralCertificate
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device, source_to_numpy
 
-__all__ = ["PCA", "Fits", "Interpretation"]
-
-Matrix = npt.NDArray[np.float64]
-
-
-class Interpretation:
-    """Methods that hand a fitted PCA to the function of the same name in :mod:`gramian.analysis`."""
-
-    def encode(self, X: Any) -> Any:
-        """Return the codes of the rows: another name for ``transform``."""
-        return self._fitted().transform(X)
-
-    def decode(self, X: Any) -> Any:
-        """Return the rows of codes: another name for ``inverse_transform``."""
-        return self._fitted().inverse_transform(X)
-
-    def loadings(self) -> Matrix:
-        """Loadings V√λ of the variables: :func:`gramian.analysis.loadings`."""
-        return loadings(self._fitted())
-
-    def correlations(self, X: Any = None, sample_weight: Any = None) -> Matrix:
-        """Correlations of the variables with the components: :func:`gramian.analysis.correlations`."""
-        return correlations(self._fitted(), X, sample_weight)
-
-    def describe(self, X: Any, sample_weight: Any = None, *, row_labels: Sequence[Any] | None = None) -> Reading:
-        """Coordinates, contributions and cos² of rows and variables: :func:`gramian.analysis.describe`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from gramian import PCA
-        >>> X = load_iris().data
-        >>> reading = PCA(n_components=2, scale=True).fit(X).describe(X)
-        >>> reading.columns.contributions[:, 0].sum().round(6)
-        np.float64(100.0)
-        """
-        return describe(self._fitted(), X, sample_weight, row_labels=row_labels)
-
-    def supplementary_rows(self, X: Any, *, row_labels: Sequence[Any] | None = None) -> SupplementaryRows:
-        """Place rows that took no part in the fit: :func:`gramian.analysis.supplementary_rows`."""
-        return supplementary_rows(self._fitted(), X, row_labels=row_labels)
-
-    def supplementary_columns(
-        self, X: Any, Y: Any, names: Sequence[str] | None = None, sample_weight: Any = None
-    ) -> SupplementaryColumns:
-        """Correlate other variables with the components: :func:`gramian.analysis.supplementary_columns`."""
-        return supplementary_columns(self._fitted(), X, Y, names, sample_weight)
-
-    def supplementary_categories(self, X: Any, labels: Any, sample_weight: Any = None) -> Categories:
-        """Place the categories of labels, with test values: :func:`gramian.analysis.supplementary_categories`."""
-        return supplementary_categories(self._fitted(), X, labels, sample_weight)
-
-    def rotate(
-        self,
-        method: str = "varimax",
-        *,
-        normalize: bool = True,
-        power: float = 4.0,
-        n_components: int | None = None,
-        tol: float = 1e-10,
-        max_iterations: int = 1000,
-        n_starts: int = 1,
-        random_state: int | None = None,
-    ) -> Rotation:
-        """Rotate the loadings towards simple structure: :func:`gramian.analysis.rotate`.
-
-        Parameters
-        ----------
-        method : {"varimax", "quartimax", "equamax", "promax"}, default="varimax"
-            The criterion; promax lets the factors correlate.
-        normalize : bool, default=True
-            Kaiser's normalisation: variables count equally.
-        power : float, default=4
-            Power of promax.
-        n_components : int, optional
-            Rotate the first so many components only; by default all that have variance.
-        tol : float, default=1e-10
-            Stationarity to reach.
-        max_iterations : int, default=1000
-            Most sweeps over all pairs of factors.
-        n_starts : int, default=1
-            Starts, the first from the loadings and others from random rotations, of which the best is kept.
-        random_state : int, optional
-            Seed of these starts; None is a fixed one.
-
-        Returns
-        -------
-        Rotation
-            Rotated loadings, the rotation, and whether it converged.
-        """
-        return rotate(
-            self._fitted(), method, normalize=normalize, power=power, n_components=n_components, tol=tol,
-            max_iterations=max_iterations, n_starts=n_starts, random_state=random_state,
-        )  # fmt: skip
-
-    def rotated_scores(self, X: Any, rotation: Rotation) -> Matrix:
-        """Standardised scores of rotated factors: :func:`gramian.analysis.rotated_scores`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame, path or Source of shape (n, p)
-            The rows.
-        rotation : Rotation
-            What :meth:`rotate` returned.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Scores.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.datasets import load_iris
-        >>> from gramian import PCA
-        >>> X = load_iris().data
-        >>> pca = PCA(n_components=2, scale=True).fit(X)
-        >>> bool(np.allclose(np.cov(pca.rotated_scores(X, pca.rotate()).T), np.eye(2)))
-        True
-        """
-        return rotated_scores(self._fitted(), X, rotation)
-
-    def biplot(
-        self, X: Any, alpha: float | str = 1.0, components: Sequence[int] = (0, 1), *, deviations: bool = False
-    ) -> Biplot:
-        """Coordinates of rows and variables in one plane: :func:`gramian.analysis.biplot`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame, path or Source of shape (n, p)
-            The rows to draw.
-        alpha : float or {"form", "covariance", "symmetric"}, default=1.0
-            1 or "form" keeps distances between rows, 0 or "covariance" the covariances between variables; 0.5 is
-            "symmetric".
-        components : sequence of int, default=(0, 1)
-            Which components, counted from 0.
-        deviations : bool, default=False
-            Use the standard deviations √λ in the place of the singular values.
-
-        Returns
-        -------
-        Biplot
-            Coordinates, with what may be read from them in words.
-        """
-        return biplot(self._fitted(), X, alpha, components, deviations=deviations)
-
-    def monitor(
-        self, X: Any, *, alpha: float = 0.01, sample_weight: Any = None, t2: str = "F", q: str = "exact"
-    ) -> Monitor:
-        """Control limits for T² and Q from the training rows: :func:`gramian.analysis.monitor`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame, tensor, path or Source of shape (n, p)
-            The rows of the fit.
-        alpha : float, default=0.01
-            Share of normal rows above each of the two limits.
-        sample_weight : array-like of shape (n,), optional
-            The frequencies of the fit.
-        t2 : {"F", "beta", "chi2"}, default="F"
-            ``F`` for new rows, ``beta`` for the training rows themselves, ``chi2`` where n is large.
-        q : {"exact", "jackson-mudholkar", "box", "moments"}, default="exact"
-            Where the limit of Q comes from: the variances left out, or with ``moments`` Q over the training rows.
-
-        Returns
-        -------
-        Monitor
-            The limits; its ``check`` and ``contributions`` take new rows.
-        """
-        return monitor(self._fitted(), X, alpha=alpha, sample_weight=sample_weight, t2=t2, q=q)
-
-    def bootstrap(
-        self,
-        X: Any,
-        *,
-        n_replicates: int = 1000,
-        level: float = 0.95,
-        align: str = "order",
-        method: str = "percentile",
-        scores: bool = True,
-        sample_weight: Any = None,
-        random_state: Any = None,
-        progress: Callable[[int, int], Any] | None = None,
-    ) -> Bootstrap:
-        """Bootstrap intervals of variances, components, loadings and scores: :func:`gramian.analysis.bootstrap`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame, tensor, path or Source of shape (n, p)
-            The rows of the fit.
-        n_replicates : int, default=1000
-            Samples to draw.
-        level : float, default=0.95
-            Coverage of the intervals.
-        align : {"order", "rotation"}, default="order"
-            How components are matched: ``order`` says how well each direction is known, ``rotation`` the plane.
-        method : {"percentile", "bc"}, default="percentile"
-            Quantiles of the replicates, or the bias-corrected ones.
-        scores : bool, default=True
-            Whether to find intervals for the scores too; not where the fit had missing cells.
-        sample_weight : array-like of shape (n,), optional
-            The frequencies of the fit.
-        random_state : int, RandomState, Generator or None, default=None
-            Seed; None is a fixed one.
-        progress : callable, optional
-            Called as ``progress(done, total)`` from time to time.
-
-        Returns
-        -------
-        Bootstrap
-            Intervals, standard errors and biases.
-        """
-        return bootstrap(
-            self._fitted(), X, n_replicates=n_replicates, level=level, align=align, method=method, scores=scores,
-            sample_weight=sample_weight, random_state=random_state, progress=progress,
-        )  # fmt: skip
-
-    def eigenvalue_errors(self, level: float = 0.95, *, form: str = "ratio") -> AsymptoticErrors:
-        """Anderson's asymptotic standard errors: :func:`gramian.analysis.eigenvalue_errors`."""
-        return eigenvalue_errors(self._fitted(), level, form=form)
-
-    def principal_angles(self, other: Any) -> Matrix:
-        """Angles between the subspaces of two fits: :func:`gramian.analysis.principal_angles`."""
-        return principal_angles(self._fitted(), other)
-
-    def _fitted(self) -> Any:
-        check_is_fitted(self)
-        return self
-
+__all__ = ["PCA", "RULES", "SOLVERS"]
 
 Array = Any
 
-
-class Fits:
-    """What stands between the parameters of a PCA and its fitted attributes."""
-
-    n_components: Any
-    whiten: bool
-    svd_solver: str
-    tol: float
-    iterated_power: int | str
-    n_oversamples: int
-    random_state: Any
-    scale: bool
-    device: Any
-    _rowspace: RowSpace
-    _like: Source
-
-    def fit_incomplete(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        method: str = LIKELIHOOD,
-        sample_weight: Any = None,
-        tol: float | None = None,
-        max_iterations: int = 2000,
-    ) -> Self:
-        """Find the components of rows of which some cells are NaN, by a method of choice.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in :meth:`fit`; dense, in memory or in a file.
-        method : {"likelihood", "regularised", "least-squares"}, default="likelihood"
-            Maximum likelihood of the observed cells under probabilistic PCA, which is what :meth:`fit` does; or
-            iterative PCA with shrinkage or without, which missMDA calls "Regularized" and "EM".
-        tol : float, optional
-            Gradient to reach (see :class:`gramian.results.Optimum`): 1e-5 standard errors by likelihood; by the others
-            a last change of the filled cells of 1e-6 of their spread. :meth:`fit` takes the constructor's.
-        max_iterations : int, default=2000
-            Most iterations; too few for the tolerance is warned about.
-
-        Returns
-        -------
-        PCA
-            The estimator itself; ``certificate_`` is an :class:`~gramian.results.Optimum`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gramian import PCA
-        >>> X = np.outer(np.arange(6.0), [1.0, 2.0, -1.0]) + 0.1 * np.sin(np.arange(18.0)).reshape(6, 3)
-        >>> X[2, 1] = np.nan
-        >>> pca = PCA(n_components=1).fit_incomplete(X, method="regularised")
-        >>> bool(abs(pca.impute(X)[2, 1] - 4.0) < 0.2)
-        True
-        """
-        given = self._opened(X)
-        self._name(fit_incomplete(self, *_near(given, sample_weight), self._options(), method, tol, max_iterations))
-        store_like(self, given, FITTED)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the fit; after the last block the answer is that of a fit on all rows.
-
-        Exact while p rows of p numbers take no more than an eighth of ``working_memory``; otherwise only the leading
-        directions are kept and the certificate bounds what that can have changed. The decomposition itself is made when
-        a fitted attribute is first read. After :meth:`fit`, which keeps no rows, partial_fit starts anew. The rows that
-        are kept are worked on by the CPU, whatever the device.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        PCA
-            The estimator itself.
-        """
-        check_parameters(self)
-        first = "_rowspace" not in vars(self)
-        source = open_input(self, X, reset=first)
-        w = None if sample_weight is None else check_weights(sample_weight, source.shape[0], all_zero=True)
-        state = RowSpace.empty(source.shape[1]) if first else self._rowspace
-        self._forget(rowspace=False)
-        self._rowspace = stream.absorb(state, source_to_numpy(source), w, self._options())
-        self._like = stream.template(source)
-        return self
-
-    def _opened(self, X: Any) -> Source:
-        """Open the rows of a new fit, and forget the last one."""
-        check_parameters(self)
-        self._forget()
-        return open_input(self, X, reset=True)
-
-    def _fit(self, given: Source, sample_weight: Any) -> Source:
-        """Fit where ``device`` says and bring the results home; return the rows where they were worked on."""
-        source = source_to_device(given, self.device)
-        w, options, rule = _weights_of(sample_weight, source), self._options(), self.n_components
-        choice = None
-        if isinstance(rule, str) and rule in DATA_RULES:
-            choice = DATA_RULES[rule](self, *_near(given, sample_weight))
-        try:
-            self._name(fit(source, w, options, choice))
-        except MissingValuesError:
-            if source.sparse:
-                raise
-            self._name(fit_incomplete(self, *_near(given, sample_weight), options, LIKELIHOOD, options.tol))
-        store_like(self, given, FITTED)
-        return source
-
-    def _options(self) -> Options:
-        seed = check_seed(self.random_state)
-        cap = None if self.iterated_power == "auto" else int(self.iterated_power)
-        return Options(
-            self.n_components,
-            self.svd_solver,
-            self.tol or None,
-            cap,
-            self.n_oversamples,
-            seed,
-            self.scale,
-            self.whiten,
-        )
-
-    def _name(self, result: Fitted) -> None:
-        """Give the results their scikit-learn names, in the array type of the data."""
-        for name, value in result.attributes.items():
-            setattr(self, name, value)
-        for message in result.warnings:
-            warnings.warn(message, NumericalWarning, stacklevel=caller_level())
-
-    def _forget(self, rowspace: bool = True) -> None:
-        for name in FITTED:
-            self.__dict__.pop(name, None)
-        if rowspace:
-            self.__dict__.pop("_rowspace", None)
-
-    def __getattr__(self, name: str) -> Any:
-        """Decompose what partial_fit gathered when a fitted attribute is first read."""
-        if name in FITTED and "_rowspace" in vars(self):
-            try:
-                self._name(stream.conclude(self._rowspace, self._like, self._options()))
-            except ValueError as error:  # too few rows so far, say: the attribute is not there yet
-                raise AttributeError(str(error)) from error
-            return vars(self)[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is something to transform with."""
-        return "components_" in vars(self) or "_rowspace" in vars(self)
+SOLVERS = ("auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power")
+RULES = ("mle", *SPECTRUM_RULES, *DATA_RULES)
+NORMALIZERS = ("auto", "QR", "LU", "none")
+FITTED = (
+    "certificate_",
+    "components_",
+    "explained_variance_",
+    "explained_variance_ratio_",
+    "mean_",
+    "n_components_",
+    "n_samples_",
+    "noise_variance_",
+    "rank_",
+    "scale_",
+    "singular_values_",
+    "_missing_method",
+    "_weight",
+)
 
 
-def _near(given: Source, sample_weight: Any) -> tuple[Source, Array | None]:
-    """Rows and weights for what is written in NumPy, and not for a card."""
-    source = source_to_numpy(given)
-    return source, _weights_of(sample_weight, source)
-
-
-def _weights_of(sample_weight: Any, source: Source) -> Array | None:
-    """The weights of the rows, where the rows are."""
-    if sample_weight is None:
-        return None
-    w = check_weights(sample_weight, source.shape[0])
-    return w if source.xp is np else source.xp.asarray(w, device=source.device)
-
-
-class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Principal component analysis: the directions of largest variance, with a certificate.
 
     .. math::
@@ -479,7 +99,7 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
     scale : bool, default=False
         Divide columns by their standard deviations: PCA of the correlation matrix. Constant columns stay 0.
     device : str, torch.device or None, default=None
-        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
     Attributes
     ----------
@@ -537,6 +157,23 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
         self.scale = scale
         self.device = device
 
+    components_: Array
+    explained_variance_: Array
+    explained_variance_ratio_: Array
+    singular_values_: Array
+    mean_: Array
+    scale_: Array | None
+    noise_variance_: float
+    n_components_: int
+    n_features_in_: int
+    n_samples_: int
+    rank_: int
+    certificate_: SpectralCertificate | Optimum
+    _weight: float
+    _missing_method: str
+    _rowspace: RowSpace
+    _like: Source
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
         """Find the components of X.
 
@@ -554,13 +191,103 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
         PCA
             The estimator itself.
         """
-        self._fit(self._opened(X), sample_weight)
+        self._fit(self._open(X), sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit and return the scores of X: the same as ``fit(X).transform(X)``."""
-        given = self._opened(X)
+        given = self._open(X)
         return like(given, self._scores(self._fit(given, sample_weight)))
+
+    def _open(self, X: Any) -> Source:
+        """Open the rows of a new fit, and forget the last one."""
+        check_parameters(self)
+        for name in (*FITTED, "_rowspace"):
+            self.__dict__.pop(name, None)
+        return open_input(self, X, reset=True)
+
+    def _fit(self, given: Source, sample_weight: Any) -> Source:
+        """Fit to rows; return them where they were worked on."""
+        source = source_to_device(given, self.device)
+        n, p = source.shape
+        w = None if sample_weight is None else like(source, check_weights(sample_weight, n))
+        weight = float(n if w is None else source.xp.sum(w))
+        refuse_too_few(n, weight)
+        try:
+            k: int | None
+            if isinstance(self.n_components, str) and self.n_components in DATA_RULES:  # a rule that looks at the rows
+                found = DATA_RULES[self.n_components](self, source_to_numpy(given), to_numpy(w))
+                k, reason = found.n_components, found.reason
+            else:
+                limit = min(count_rows(weight, n if w is None else int(source.xp.count_nonzero(w))), p)
+                k, reason = check_number(self.n_components, limit, self.svd_solver), ""  # None: the spectrum decides
+            choice = choose_solver(source, k, self)
+            exact = choice.solver == "exact"
+            problem = build_problem(source, w, scale=self.scale, gram=choice.gram, exact=exact, tol=self.tol)
+            nothing_varies = problem.total == 0.0
+            spectrum = solve_constant(source, k) if nothing_varies else solve(problem, k, choice, self)
+            self._keep(cut_spectrum(spectrum, problem, source, k, self, reason), source, given)
+        except MissingValuesError:
+            if source.sparse:
+                raise
+            rows = source_to_numpy(given)
+            fit = fit_missing(self, rows, to_numpy(w), LIKELIHOOD, self.tol or None)
+            self._keep(fit, rows, given)
+        return source
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+        """Add rows to the fit; after the last block the answer is that of a fit on all rows.
+
+        Exact while p rows of p numbers take no more than an eighth of ``working_memory``; otherwise only the leading
+        directions are kept and the certificate bounds what that can have changed. The decomposition itself is made when
+        a fitted attribute is first read. After :meth:`fit`, which keeps no rows, partial_fit starts anew. The rows that
+        are kept are worked on by the CPU, whatever the device.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        PCA
+            The estimator itself.
+        """
+        check_parameters(self)
+        first = "_rowspace" not in vars(self)
+        source = open_input(self, X, reset=first)
+        w = None if sample_weight is None else check_weights(sample_weight, source.shape[0], all_zero=True)
+        state = RowSpace.empty(source.shape[1]) if first else self._rowspace
+        for name in FITTED:
+            self.__dict__.pop(name, None)
+        self._rowspace, self._like = absorb_rows(state, source_to_numpy(source), w, self), empty_copy(source)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Decompose what partial_fit gathered when a fitted attribute is first read."""
+        if name in FITTED and "_rowspace" in vars(self):
+            try:
+                self._keep(solve_stream(self._rowspace, self._like, self), self._like, self._like)
+            except ValueError as error:  # too few rows so far, say: the attribute is not there yet
+                raise AttributeError(str(error)) from error
+            return vars(self)[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _keep(self, fit: PCAFit, source: Source, given: Source) -> None:
+        """Give the results their scikit-learn names, as arrays of the type that the rows came in."""
+        self.components_ = like(given, source.xp.astype(like(source, fit.components), _float_dtype(source)))
+        self.explained_variance_ = like(given, fit.variances)
+        self.explained_variance_ratio_ = like(given, fit.ratios)
+        self.singular_values_ = like(given, fit.singular_values)
+        self.mean_ = like(given, fit.mean)
+        self.scale_ = like(given, fit.scale)
+        self.noise_variance_ = fit.noise
+        self.n_components_ = len(fit.variances)
+        self.n_samples_ = count_rows(fit.weight)
+        self.rank_ = fit.rank
+        self.certificate_ = fit.certificate
+        self._weight = fit.weight
+        self._missing_method = fit.missing_method
 
     def transform(self, X: Any) -> Array:
         r"""Scores z = V_kᵀ(x − x̄) of the rows of X, divided by their standard deviations if ``whiten``.
@@ -571,6 +298,27 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
         given = open_input(self, X, reset=False)
         return like(given, self._scores(source_to_device(given, self.device)))
 
+    def _scores(self, source: Source) -> Array:
+        """Scores of the rows of a source, as an array of its type."""
+        xp = source.xp
+        try:
+            Z = scores(source, self.components_, self.mean_, self.scale_)
+        except MissingValuesError:
+            if source.sparse:
+                raise
+            expected = conditional_scores(convert_to_numpy(self), source_to_numpy(source))
+            Z = xp.astype(like(source, expected), _float_dtype(source))
+        if not self.whiten:
+            return Z
+        spread = self._deviations(Z)
+        safe = xp.where(spread > 0, spread, 1.0 + 0.0 * spread)
+        return xp.where(spread > 0, Z / safe, 0.0 * Z)
+
+    def _deviations(self, Z: Array) -> Array:
+        """√λ, and 0 beyond the rank, as an array like Z; from σ, which cannot overflow where λ would."""
+        sigma = _convert(self.singular_values_, Z) / (self._weight - 1.0) ** 0.5
+        return sigma * _convert(np.arange(len(self.singular_values_)) < self.rank_, Z)
+
     def inverse_transform(self, X: Any) -> Array:
         r"""Rows x̂ = x̄ + V_k z of scores z."""
         check_is_fitted(self)
@@ -579,10 +327,10 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
         if Z.ndim != 2 or Z.shape[1] != self.components_.shape[0]:
             raise ValueError(f"Scores of shape {tuple(Z.shape)} do not fit {self.components_.shape[0]} components.")
         Z = Z if xp.isdtype(Z.dtype, "real floating") else xp.astype(Z, xp.float64)
-        D = (Z * self._deviations(Z) if self.whiten else Z) @ as_like(Z, self.components_)
+        D = (Z * self._deviations(Z) if self.whiten else Z) @ _convert(self.components_, Z)
         D = xp.astype(D, xp.float64)
-        D = D if self.scale_ is None else D * as_like(D, self.scale_)
-        return xp.astype(D + as_like(D, self.mean_), Z.dtype)
+        D = D if self.scale_ is None else D * _convert(self.scale_, D)
+        return xp.astype(D + _convert(self.mean_, D), Z.dtype)
 
     def reconstruction_error(self, X: Any) -> Array:
         r"""Squared distance ‖x − x̂‖² of each row from its reconstruction, in the units of the components.
@@ -599,31 +347,140 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
         given = open_input(self, X, reset=False)
         return like(given, self._scores_and_errors(source_to_device(given, self.device))[1])
 
-    def _scores(self, source: Source) -> Array:
-        """Scores of the rows of a source, beside them."""
-        try:
-            Z = scores(source, self.components_, self.mean_, self.scale_)
-        except MissingValuesError:
-            if source.sparse:
-                raise
-            Z = score_like(source, conditional_scores(convert_to_numpy(self), source_to_numpy(source)))
-        return self._whitened(Z)
-
-    def _whitened(self, Z: Array) -> Array:
-        if not self.whiten:
-            return Z
-        xp, spread = array_namespace(Z), self._deviations(Z)
-        safe = xp.where(spread > 0, spread, 1.0 + 0.0 * spread)
-        return xp.where(spread > 0, Z / safe, 0.0 * Z)
-
-    def _deviations(self, Z: Array) -> Array:
-        """√λ, and 0 beyond the rank, beside Z; from σ, which cannot overflow where λ would."""
-        sigma = as_like(Z, self.singular_values_) / (self._weight - 1.0) ** 0.5
-        return sigma * as_like(Z, np.arange(len(self.singular_values_)) < self.rank_)
-
     def _scores_and_errors(self, source: Source) -> tuple[Array, Array]:
-        refuse_non_finite(source)
         return scores_and_errors(source, self.components_, self.mean_, self.scale_)
+
+    def loadings(self) -> npt.NDArray[np.float64]:
+        """Loadings V√λ of the variables: :func:`gramian.analysis.loadings`."""
+        check_is_fitted(self)
+        return loadings(self)
+
+    def get_covariance(self) -> Array:
+        r"""Covariance of the model, in the data's own units.
+
+        Returns
+        -------
+        array of shape (p, p)
+            diag(s)(Vᵀ diag(λ − σ²) V + σ²I)diag(s), s = 1 without ``scale``.
+        """
+        check_is_fitted(self)
+        V, excess, noise = self._gaussian_model()
+        return self._in_units((V.T * excess) @ V + noise * _identity(V), 1.0)
+
+    def get_precision(self) -> Array:
+        r"""Inverse of the covariance, by the matrix inversion lemma.
+
+        Returns
+        -------
+        array of shape (p, p)
+            (I − Vᵀ diag(1 − σ²/λ) V)/σ² with noise, Vᵀ diag(1/λ) V without.
+        """
+        check_is_fitted(self)
+        self._refuse_singular()
+        V, excess, noise = self._gaussian_model()
+        if noise == 0.0:
+            return self._in_units((V.T / excess) @ V, -1.0)
+        return self._in_units((_identity(V) - (V.T * (1 - noise / (noise + excess))) @ V) / noise, -1.0)
+
+    def score_samples(self, X: Any) -> Array:
+        r"""Log-likelihood of each row under the model.
+
+        .. math:: -\tfrac12\left(p\ln 2\pi + \ln|C| + (x-\mu)^TC^{-1}(x-\mu)\right)
+
+        Parameters
+        ----------
+        X : array-like, path or Source of shape (n, p)
+            The rows; of a row with NaN cells, the density of those that are observed.
+
+        Returns
+        -------
+        array of shape (n,)
+            Log-likelihoods.
+        """
+        check_is_fitted(self)
+        self._refuse_singular()
+        given = open_input(self, X, reset=False)
+        source = source_to_device(given, self.device)
+        if has_missing(source):
+            return like(given, log_densities(convert_to_numpy(self), source_to_numpy(source)))
+        Z, errors = self._scores_and_errors(source)
+        _, excess, noise = self._gaussian_model()
+        xp, lam, (k, p) = array_namespace(Z), _convert(noise + excess, Z), self.components_.shape
+        distance, log_det = xp.sum(Z**2 / lam, axis=1), float(xp.sum(xp.log(lam)))
+        if k < p:
+            distance = distance + errors / noise
+            log_det += (p - k) * math.log(noise)
+        if self.scale_ is not None:
+            log_det += 2 * float(xp.sum(xp.log(_convert(self.scale_, Z))))
+        return like(given, -0.5 * (p * math.log(2 * math.pi) + log_det + distance))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Average log-likelihood of the rows of X."""
+        return float(np.mean(to_numpy(self.score_samples(X))))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        random_state : int or Generator, optional
+            Of the draws; None draws anew each time.
+
+        Returns
+        -------
+        array of shape (n_samples, p)
+            Rows of N(mean, covariance), with the covariance of :meth:`get_covariance`, where the fitted attributes are.
+        """
+        check_is_fitted(self)
+        return like(self.components_, draw_rows(convert_to_numpy(self), n_samples, random_state))
+
+    def impute(self, X: Any, out: str | os.PathLike[str] | None = None) -> Array:
+        """Fill NaN cells with their conditional expectation.
+
+        Parameters
+        ----------
+        X : array-like, path or Source of shape (n, p)
+            The rows.
+        out : path, optional
+            An ``.npy`` file to write instead, block by block, for tables larger than memory.
+
+        Returns
+        -------
+        array of shape (n, p), or the path
+            The completed rows: a tensor where X is one.
+        """
+        check_is_fitted(self)
+        given = open_dense(self, X)
+        model, rows = convert_to_numpy(self), source_to_numpy(given)
+        return like(given, impute(model, rows)) if out is None else impute_to(model, rows, out)
+
+    def _gaussian_model(self) -> tuple[Array, Array, float]:
+        """V and λ − σ² ≥ 0 in float64, and σ²: the covariance is Vᵀ diag(λ − σ²) V + σ²I."""
+        xp, noise = array_namespace(self.components_), self.noise_variance_
+        excess = xp.astype(self.explained_variance_, xp.float64) - noise
+        return xp.astype(self.components_, xp.float64), xp.where(excess > 0, excess, 0.0 * excess), noise
+
+    def _in_units(self, M: Array, power: float) -> Array:
+        """diag(s^power) M diag(s^power)."""
+        if self.scale_ is None:
+            return M
+        s = self.scale_**power
+        return s[:, None] * M * s[None, :]
+
+    def _refuse_singular(self) -> None:
+        k, p = self.components_.shape
+        floor = max(p, 2) * np.finfo(float).eps * float(self.explained_variance_[0]) if k else 0.0
+        if self.noise_variance_ == 0.0 and (k < p or float(self.explained_variance_[-1]) <= floor):
+            raise ValueError(
+                "The model's covariance is singular: the noise variance is 0 and the components do not span all "
+                f"{p} features, so there is no precision and no likelihood. Fit with fewer n_components."
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is something to transform with."""
+        return "components_" in vars(self) or "_rowspace" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
@@ -637,34 +494,33 @@ class PCA(Fits, Interpretation, ProbabilisticModel, ClassNamePrefixFeaturesOutMi
     def _n_features_out(self) -> int:
         return int(self.n_components_)
 
-    certificate_: SpectralCertificate | Optimum
-    _weight: float
 
-
-SOLVERS = ("auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power")
-
-
-RULES = ("mle", *SPECTRUM_RULES, *DATA_RULES)
-
-
-NORMALIZERS = ("auto", "QR", "LU", "none")
-
-
-def check_parameters(pca: Any) -> None:
+def check_parameters(pca: PCA) -> None:
     """Raise an error that names the parameter, what it is, and what it may be."""
     check_choice("svd_solver", pca.svd_solver, SOLVERS)
     check_choice("power_iteration_normalizer", pca.power_iteration_normalizer, NORMALIZERS)
     if not 0.0 <= pca.tol < np.inf:
         raise ValueError(f"tol must not be negative, got {pca.tol!r}.")
-    if pca.iterated_power != "auto" and not _whole(pca.iterated_power, 0):
-        raise ValueError(f"iterated_power must be 'auto' or a number of iterations, got {pca.iterated_power!r}.")
+    cap = pca.iterated_power
+    if cap != "auto" and (not isinstance(cap, Integral) or int(cap) < 0):
+        raise ValueError(f"iterated_power must be 'auto' or a number of iterations, got {cap!r}.")
     if isinstance(pca.n_components, str):
         check_choice("n_components", pca.n_components, RULES)
     check_choice("whiten", pca.whiten, (True, False))
     check_choice("scale", pca.scale, (True, False))
-    if not _whole(pca.n_oversamples, 1):
-        raise ValueError(f"n_oversamples must be a positive integer, got {pca.n_oversamples!r}.")
+    check_integer("n_oversamples", pca.n_oversamples)
 
 
-def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, Integral) and int(value) >= least
+def _float_dtype(source: Source) -> Any:
+    """float32 for float32 data, and float64 for all else."""
+    return source.xp.float32 if source.dtype == source.xp.float32 else source.xp.float64
+
+
+def _identity(V: Array) -> Array:
+    return _convert(np.eye(V.shape[1]), V)
+
+
+def _convert(x: Array, given: Array) -> Array:
+    """Return x in the namespace, dtype and device of another array."""
+    xp = array_namespace(given)
+    return xp.asarray(x if array_namespace(x) is xp else to_numpy(x), dtype=given.dtype, **device_keyword(given))

@@ -113,7 +113,7 @@ def survey(source: Source, w: Vector | None) -> Survey:
     _refuse_extremes(seen)
     empty = np.flatnonzero(seen.count == 0)
     if len(empty):
-        raise NothingObserved(
+        raise NothingObservedError(
             f"Column {empty[0]}{_name(source.feature_names, int(empty[0]))} has no observed value"
             f"{'' if len(empty) == 1 else f', nor have {len(empty) - 1} others'}. Leave it out."
         )
@@ -141,7 +141,7 @@ def _refuse_extremes(seen: Survey) -> None:
         )
 
 
-class NothingObserved(ValueError):
+class NothingObservedError(ValueError):
     """A row or a column has no observed value."""
 
 
@@ -158,7 +158,7 @@ def refuse_rows(
         )
     empty = np.flatnonzero(np.isnan(X).all(axis=1) & (w > 0))
     if len(empty):
-        raise NothingObserved(f"Row {start + empty[0]} (from 0) has no observed value. {remedy}")
+        raise NothingObservedError(f"Row {start + empty[0]} (from 0) has no observed value. {remedy}")
 
 
 def _name(names: list[str] | None, j: int) -> str:
@@ -478,7 +478,7 @@ def fit_factor(
     *,
     rows: Rows | None = None,
     tol: float = 1e-5,
-    max_iterations: int = 1000,
+    max_iter: int = 1000,
     route: str = "auto",
 ) -> tuple[Factor, Optimum]:
     r"""Maximise the likelihood of the observed cells over μ, W and σ².
@@ -499,7 +499,7 @@ def fit_factor(
         What to make of a block: its values in float64, where they are not used as they are.
     tol : float, default=1e-5
         Gradient to reach, in standard errors of complete data; see :class:`gramian.results.Optimum`.
-    max_iterations : int, default=1000
+    max_iter : int, default=1000
         Most passes over the data.
     route : {"auto", "cells", "latent"}, default="auto"
         What counts as unknown: the missing cells, with sums of p×p numbers, or z, with sums of p×k². Both climb the
@@ -524,11 +524,11 @@ def fit_factor(
     (True, True)
     """
     every = np.ones(source.shape[0]) if w is None else w
-    way: _Latent = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _values)
+    way: _Latent = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _read_block)
     floor = FLOOR * (start.noise * len(start.mean) + float(np.sum(start.loading**2)))
     at = _look(way, Factor(start.mean, start.loading, max(start.noise, floor)), floor)
     trace, bound, idle = [-at.height], 1.0, 0
-    while way.passes < max_iterations and at.slope > tol and idle < IDLE:
+    while way.passes < max_iter and at.slope > tol and idle < IDLE:
         new, between, bound = _two_steps(way, at, floor, bound)
         idle = 0 if _gained(at, new) or new.slope < at.slope else idle + 1  # rounding may hide what is left to gain
         if idle and new.height < at.height:
@@ -538,7 +538,7 @@ def fit_factor(
         at = new
         if route == "auto" and type(way) is _Latent and way.passes > PATIENCE and len(at.theta.mean) <= NARROW:
             # a component too many, or a weak one: what counts as unknown is better changed
-            way, bound = _Cells(source, every, rows or _values, way.passes), 1.0
+            way, bound = _Cells(source, every, rows or _read_block, way.passes), 1.0
             at = _look(way, at.theta, floor)
     return at.theta, _certificate(way, at, np.array(trace), tol, floor)
 
@@ -630,8 +630,8 @@ def _by_cells(start: Factor, route: str) -> bool:
     return chosen
 
 
-def _values(block: Block) -> Matrix:
-    return np.asarray(block.values, dtype=np.float64)
+def _read_block(block: Block) -> Matrix:
+    return to_numpy(block.values, float)
 
 
 def _extrapolate(theta: Factor, one: Factor, two: Factor, bound: float) -> tuple[Factor, float]:

@@ -1,63 +1,169 @@
-"""Rows and variables in one picture: coordinates whose inner products are the data."""
+"""What a PCA means: loadings, contributions, squared cosines, biplots; and what functions on a fitted PCA share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import to_numpy
 from gramian.inputs.checks import check_weights
 from gramian.inputs.devices import convert_to_numpy
-from gramian.pca.model import (
-    Elements,
-    FittedPCA,
-    component_names,
-    feature_names,
-    plain_scores,
-    ratio,
-    text_table,
-    variable_scale,
-)
 from gramian.results import Optimum
-from gramian.sources import DenseSource, Source, SparseSource, open_source
+from gramian.results.tables import Tabular, text_table
+from gramian.sources import Block, DenseSource, Source, SparseSource, open_source
 
-__all__ = [
-    "Biplot",
-    "Columns",
-    "Eigenvalues",
-    "Reading",
-    "Rows",
-    "Scored",
-    "Standardised",
-    "as_matrix",
-    "biplot",
-    "component_scores",
-    "correlations",
-    "describe",
-    "deviations",
-    "incomplete_fit",
-    "loadings",
-    "refuse_no_components",
-    "row_names",
-    "scored",
-    "standardised",
-]
+if TYPE_CHECKING:
+    from gramian.pca.estimator import PCA
 
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
+
+SAME = 1e-5  # means of the same rows agree to this share of their size and spread, float32 sums included
+MISMATCH = 1e-3  # relative difference between Σwz² and σ² that no tolerance of a solver explains
+DUST = 1e-6  # ... relative to the largest σ²
+CONSTANT = 2.0**-50  # spread of a column, relative to its mean, that rounding of the mean alone can make
 
 # Why rows must be whole.
 LENGTHS = "Distances and squared cosines need whole rows."
 EXPECTED = "The scores of such a row are expectations, which vary less than scores do and would bias the correlations."
 
 
+def ratio(a: Any, b: Any) -> Array:
+    """a/b, and 0 where b is 0: what has no variance, or lies at the centre, has no share of anything."""
+    a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
+    return np.asarray(np.divide(a, b, out=np.zeros(a.shape), where=b > 0))
+
+
+def component_names(k: int) -> tuple[str, ...]:
+    """Names of components, counted from 0 as scikit-learn's ``get_feature_names_out`` does: pca0, pca1, …"""
+    return tuple(f"pca{j}" for j in range(k))
+
+
+def feature_names(pca: PCA) -> tuple[str, ...]:
+    """Names of the variables: those seen in ``fit``, else x0, x1, …"""
+    names = getattr(pca, "feature_names_in_", None)
+    return tuple(f"x{j}" for j in range(pca.n_features_in_)) if names is None else tuple(map(str, names))
+
+
+def row_names(X: Any, labels: Sequence[Any] | None = None, n: int | None = None) -> tuple[str, ...] | None:
+    """Names of the n rows: the labels given, else the index of a frame that says more than a number."""
+    if labels is not None and len(labels) != n:
+        raise ValueError(f"row_labels has {len(labels)} names for {n} rows.")
+    if labels is None:
+        labels = getattr(X, "index", None) if hasattr(X, "columns") else None
+    return None if labels is None or type(labels).__name__ == "RangeIndex" else tuple(map(str, labels))
+
+
+def variable_scale(pca: PCA) -> Array:
+    """Return what columns were divided by: 1 without ``scale``."""
+    return np.ones(pca.n_features_in_) if pca.scale_ is None else to_numpy(pca.scale_, float)
+
+
+def deviations(pca: PCA) -> Array:
+    """Standard deviations σ/√(Σw − 1) of the scores: √λ, without the squares that may not be representable."""
+    return to_numpy(pca.singular_values_, float) / math.sqrt(pca._weight - 1.0)
+
+
+def plain_scores(pca: PCA, X: Any) -> Array:
+    """Scores z = Vᵀ(x − x̄)/s in float64, whether the model whitens or not."""
+    Z = to_numpy(pca.transform(X), float)
+    return Z * deviations(pca) if pca.whiten else Z
+
+
+def component_scores(pca: PCA, X: Any) -> Array:
+    """Scores of rows, and 0 on components without variance, whose directions are arbitrary."""
+    return np.where(np.arange(pca.n_components_) < pca.rank_, plain_scores(pca, X), 0.0)
+
+
+def had_missing_cells(pca: PCA) -> bool:
+    """Whether the model was fitted where cells were missing, so that its certificate is that of an optimum."""
+    return isinstance(pca.certificate_, Optimum)
+
+
+def refuse_no_components(pca: PCA) -> None:
+    """Refuse a model of 0 components."""
+    if pca.n_components_ == 0:
+        raise ValueError(
+            "The model has no component: n_components was 0, or a rule that found nothing above the noise. Fit "
+            "PCA(n_components=1) or more to look at directions all the same."
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class Scored:
+class TrainingRows:
+    """The rows of a fit as a source, their frequencies and Σw."""
+
+    source: Source
+    weights: Array
+    total: float
+
+
+def float_rows(source: Source, block: Block) -> Any:
+    """Values of a block in float64: a CSR matrix of a sparse source, else a NumPy array."""
+    return block.values.astype(np.float64) if source.sparse else to_numpy(block.values, float)
+
+
+def dense_rows(source: Source) -> Array:
+    """All rows in one float64 array; for few of them."""
+    return np.concatenate([to_numpy(block.values, float) for block in source.blocks()])
+
+
+def open_training_rows(pca: PCA, X: Any, sample_weight: Any = None, *, incomplete: bool = False) -> TrainingRows:
+    """Open X and make sure that the model was fitted on it: same columns, same Σw, same mean.
+
+    A fit to rows with missing cells is refused, unless the caller can deal with it (``incomplete``).
+    """
+    missing = had_missing_cells(pca)
+    if missing and not incomplete:
+        raise ValueError(
+            "The model was fitted where cells were missing, and this needs a fit to complete rows. A table filled by "
+            "impute varies too little: draw tables with multiple_imputation, fit and look at each of them, or use the "
+            "complete rows alone."
+        )
+    source = open_source(X)
+    if source.shape[1] != pca.n_features_in_:
+        raise ValueError(f"X has {source.shape[1]} columns, but the model was fitted on {pca.n_features_in_}.")
+    w = check_weights(sample_weight, source.shape[0])
+    total = _check_total(pca, w)
+    if missing:
+        return TrainingRows(source, w, total)
+
+    def sum_rows(block: Block) -> Array:
+        rows, part = float_rows(source, block), w[block.start : block.stop]
+        used = part > 0  # rows without weight may hold anything
+        return np.asarray(part[used] @ rows[used], dtype=np.float64)
+
+    mean, expected = source.reduce(sum_rows, np.add) / total, to_numpy(pca.mean_, float)
+    spread = variable_scale(pca) * np.sqrt(float(np.max(to_numpy(pca.explained_variance_), initial=0.0)))
+    other = np.flatnonzero(~(np.abs(mean - expected) <= SAME * (np.abs(expected) + spread)))  # NaN is other too
+    if len(other):
+        j, name = int(other[0]), feature_names(pca)[other[0]]
+        if not np.isfinite(mean[j]):
+            raise ValueError(f"X has missing or infinite values in column {name!r}, and this needs complete rows.")
+        raise ValueError(
+            f"X is not what the model was fitted on: the mean of {name!r} is {mean[j]:g} and was "
+            f"{expected[j]:g}. Hand in the rows, and the sample_weight, of the fit."
+        )
+    return TrainingRows(source, w, total)
+
+
+def _check_total(pca: PCA, w: Array) -> float:
+    """Return Σw, which must be that of the fit."""
+    total = float(w.sum())
+    if not np.isclose(total, pca._weight, rtol=1e-9):
+        raise ValueError(
+            f"X has {total:g} rows (sum of the weights), but the model was fitted on {pca._weight:g}: hand in the "
+            "rows, and the sample_weight, of the fit; supplementary_rows describes other rows."
+        )
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedRows:
     """Rows as the model sees them, d = (x − x̄)/s, in what describes them.
 
     Attributes
@@ -72,78 +178,75 @@ class Scored:
         A power of two near the size of the data, so that the squares of 1e200 are no infinity.
     """
 
-    scores: Matrix
-    weights: Vector
-    row_squares: Vector
-    column_squares: Vector
+    scores: Array
+    weights: Array
+    row_squares: Array
+    column_squares: Array
     unit: float
 
     @property
-    def cos2(self) -> Matrix:
+    def cos2(self) -> Array:
         """z²/‖d‖², and 0 for a row at the centre."""
         squares = np.square(self.scores / self.unit)
         # a projection is no longer than what it projects; the maximum holds against rounding
-        lengths = np.maximum(self.row_squares, squares.sum(axis=1))[:, None]
-        return np.asarray(np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0))
+        return ratio(squares, np.maximum(self.row_squares, squares.sum(axis=1))[:, None])
 
     @property
-    def distances(self) -> Vector:
+    def distances(self) -> Array:
         """‖d‖ of each row."""
         return np.asarray(self.unit * np.sqrt(self.row_squares))
 
 
-@dataclass(frozen=True, eq=False)
-class Standardised:
-    """Columns of mean 0 and mean square 1, and what they were before."""
-
-    values: Matrix
-    mean: Vector
-    spread: Vector
-
-
-def deviations(pca: FittedPCA) -> Vector:
-    """Standard deviations σ/√(Σw − 1) of the scores: √λ, without the squares that may not be representable."""
-    return np.asarray(np.asarray(pca.singular_values_, dtype=np.float64) / math.sqrt(pca._weight - 1.0))
-
-
-def incomplete_fit(pca: FittedPCA) -> bool:
-    """Whether the model was fitted where cells were missing, so that its certificate is that of an optimum."""
-    return isinstance(getattr(pca, "certificate_", None), Optimum)
-
-
-def refuse_no_components(pca: FittedPCA) -> None:
-    """Refuse a model of 0 components."""
-    if pca.n_components_ == 0:
-        raise ValueError(
-            "The model has no component: n_components was 0, or a rule that found nothing above the noise. Fit "
-            "PCA(n_components=1) or more to look at directions all the same."
-        )
-
-
-def row_names(X: Any, labels: Sequence[Any] | None = None, n: int | None = None) -> tuple[str, ...] | None:
-    """Names of the n rows: the labels given, else the index of a frame that says more than a number."""
-    if labels is not None:
-        if len(labels) != n:
-            raise ValueError(f"row_labels has {len(labels)} names for {n} rows.")
-        return tuple(str(label) for label in labels)
-    index = getattr(X, "index", None)
-    if index is None or not hasattr(X, "columns") or type(index).__name__ == "RangeIndex":
-        return None
-    return tuple(str(name) for name in index)
+def project_rows(pca: PCA, X: Any, sample_weight: Any = None, *, why_whole: str = LENGTHS) -> ProjectedRows:
+    """Read the rows of X once, block by block; a row with missing cells is refused, with the reason why."""
+    source = open_source(X)
+    w = check_weights(sample_weight, source.shape[0])
+    sigma = float(np.max(to_numpy(pca.singular_values_), initial=0.0))
+    unit = 2.0 ** math.frexp(sigma)[1] if 0.0 < sigma < math.inf else 1.0
+    mean, scale, names = to_numpy(pca.mean_, float), variable_scale(pca) * unit, source.feature_names
+    Z: list[Array] = []
+    rows: list[Array] = []
+    columns = np.zeros(source.shape[1])
+    for block in source.blocks():
+        values, part = float_rows(source, block), w[block.start : block.stop]
+        # first, as it refuses what is no row of this model
+        Z.append(component_scores(pca, SparseSource(values, names) if source.sparse else DenseSource(values, names)))
+        if source.sparse:  # entries stored count (x − m)²/s², the others m²/s²
+            zero, stored, present = (mean / scale) ** 2, values.copy(), values.copy()
+            stored.data = ((values.data - mean[values.indices]) / scale[values.indices]) ** 2
+            present.data = np.ones_like(values.data)
+            by_row = np.asarray(stored.sum(axis=1)).ravel() + (zero.sum() - present @ zero)
+            rows.append(np.maximum(by_row, 0.0))
+            columns += np.asarray(part @ stored + (part.sum() - part @ present) * zero).ravel()
+        else:
+            squares = ((values - mean) / scale) ** 2
+            rows.append(squares.sum(axis=1))
+            columns += part @ squares
+        bad = np.flatnonzero(np.isnan(rows[-1]))  # such a row has scores, by conditional expectation, but no length
+        if len(bad):
+            j = int(np.argmax(np.isnan(to_numpy(values[bad[:1]]))[0]))
+            name = f" ({names[j]!r})" if names else ""
+            raise ValueError(
+                f"X contains NaN: row {block.start + bad[0]}, column {j}{name}, counted from 0. {why_whole} Leave such "
+                "rows out, or fill them in first, with pca.impute(X) say."
+            )
+    if not Z:
+        raise ValueError("X has no rows.")
+    return ProjectedRows(np.concatenate(Z), w, np.concatenate(rows), columns, unit)
 
 
-def as_matrix(data: Any, what: str) -> tuple[Matrix, tuple[str, ...] | None]:
+def as_matrix(data: Any, what: str) -> tuple[Array, tuple[str, ...] | None]:
     """A table, or one column, as a float64 array, and its names; a NaN or inf is refused by its place."""
     names: tuple[str, ...] | None
     data = convert_to_numpy(data)
     if isinstance(data, (list, tuple)) or getattr(data, "ndim", 2) == 1:
-        column: Matrix = np.asarray(data, dtype=np.float64)
+        column: Array = np.asarray(data, dtype=np.float64)
         values = column[:, None] if column.ndim == 1 else column
         own = getattr(data, "name", None)
         names = (str(own),) if own else None
     else:
         source = open_source(data)
-        values = np.concatenate([_dense(block.values) for block in source.blocks()])
+        values = dense_rows(source)
         names = None if source.feature_names is None else tuple(source.feature_names)
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
@@ -156,7 +259,15 @@ def as_matrix(data: Any, what: str) -> tuple[Matrix, tuple[str, ...] | None]:
     return values, names
 
 
-def standardised(X: Matrix, w: Vector) -> Standardised:
+class Standardised(NamedTuple):
+    """Columns of mean 0 and mean square 1, and what they were before."""
+
+    values: Array
+    mean: Array
+    spread: Array
+
+
+def standardise(X: Array, w: Array) -> Standardised:
     """Columns less their mean and divided by √(Σwx²/Σw); those that are constant up to rounding become 0."""
     origin = X[0]
     shift = w @ (X - origin) / w.sum()
@@ -168,82 +279,62 @@ def standardised(X: Matrix, w: Vector) -> Standardised:
     return Standardised(ratio(D, root), origin + shift, peak * root)
 
 
-def component_scores(pca: FittedPCA, X: Any) -> Matrix:
-    """Scores of rows, and 0 on components without variance, whose directions are arbitrary."""
-    return np.where(np.arange(pca.n_components_) < pca.rank_, plain_scores(pca, X), 0.0)
+class Elements:
+    """Things that lie in the space of the components, with some numbers for each of them on each component."""
 
+    kind: ClassVar[str]
+    # what a table calls a number, and the attribute that holds it
+    per_component: ClassVar[dict[str, str]]
+    overall: ClassVar[dict[str, str]]
+    order: ClassVar[str]
 
-def scored(pca: FittedPCA, X: Any, sample_weight: Any = None, *, why_whole: str = LENGTHS) -> Scored:
-    """Read the rows of X once, block by block; a row with missing cells is refused, with the reason why."""
-    source = open_source(X)
-    w = check_weights(sample_weight, source.shape[0])
-    mean, scale = np.asarray(pca.mean_, dtype=np.float64), variable_scale(pca)
-    unit = _unit(pca)
-    Z: list[Matrix] = []
-    rows: list[Vector] = []
-    columns = np.zeros(source.shape[1])
-    for block in source.blocks():
-        part = _as_source(block.values, source)
-        Z.append(component_scores(pca, part))  # first, as it refuses what is no row of this model
-        squares = _sparse_squares if source.sparse else _dense_squares
-        by_row, by_column = squares(part.values, mean, scale * unit, w[block.start : block.stop])
-        _refuse_missing(by_row, part, block.start, why_whole)
-        rows.append(by_row)
-        columns += by_column
-    if not Z:
-        raise ValueError("X has no rows.")
-    return Scored(np.concatenate(Z), w, np.concatenate(rows), columns, unit)
+    coordinates: Array
 
+    def labels(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns of the table that say which element a line is about."""
+        names = getattr(self, "names", None)
+        return {"name": list(range(len(self.coordinates)) if names is None else names)}
 
-def _refuse_missing(squares: Vector, rows: DenseSource | SparseSource, start: int, why: str) -> None:
-    """Refuse a row that has scores, by conditional expectation, but no length."""
-    bad = np.flatnonzero(np.isnan(squares))
-    if len(bad):
-        j = int(np.argmax(np.isnan(_dense(rows.values[bad[:1]]))[0]))
-        name = f" ({rows.feature_names[j]!r})" if rows.feature_names else ""
-        raise ValueError(
-            f"X contains NaN: row {start + bad[0]}, column {j}{name}, counted from 0. {why} Leave such rows out, or "
-            "fill them in first, with pca.impute(X) say."
-        )
+    def table(self, component: int | None = None) -> dict[str, Any]:
+        """Return the numbers as columns, ready for ``pandas.DataFrame``.
 
+        Parameters
+        ----------
+        component : int, optional
+            One component, counted from 0, with the elements that matter most to it first. By default all components,
+            side by side, and the elements in their own order.
 
-def _as_source(values: Any, whole: Source) -> DenseSource | SparseSource:
-    """A block as float64 rows that keep the names of the columns."""
-    if whole.sparse:
-        return SparseSource(values.astype(np.float64), whole.feature_names)
-    return DenseSource(_dense(values), whole.feature_names)
+        Returns
+        -------
+        dict
+            Names of columns and their values.
+        """
+        columns: dict[str, Any] = dict(self.labels())
+        if component is None:
+            for name, of in self.per_component.items():
+                values = getattr(self, of)
+                columns |= {f"{name}_{pc}": values[:, j] for j, pc in enumerate(component_names(values.shape[1]))}
+            return columns | {name: getattr(self, of) for name, of in self.overall.items()}
+        k = self.coordinates.shape[1]
+        if not -k <= component < k:
+            raise ValueError(f"component={component} does not exist: there are {k}, counted from 0.")
+        key = getattr(self, self.per_component[self.order])[:, component]
+        first = np.argsort(-np.abs(key), kind="stable")
+        columns = {name: [values[i] for i in first] for name, values in columns.items()}
+        columns |= {name: getattr(self, of)[first, component] for name, of in self.per_component.items()}
+        return columns | {name: getattr(self, of)[first] for name, of in self.overall.items()}
 
-
-def _dense(values: Any) -> Matrix:
-    """Rows of any kind as a float64 NumPy array."""
-    values = values.toarray() if hasattr(values, "toarray") else values
-    return np.asarray(values.cpu() if hasattr(values, "cpu") else values, dtype=np.float64)
-
-
-def _unit(pca: FittedPCA) -> float:
-    sigma = float(np.max(np.asarray(pca.singular_values_), initial=0.0))
-    return 2.0 ** math.frexp(sigma)[1] if 0.0 < sigma < math.inf else 1.0
-
-
-def _dense_squares(X: Matrix, mean: Vector, scale: Vector, w: Vector) -> tuple[Vector, Vector]:
-    D = ((X - mean) / scale) ** 2
-    return D.sum(axis=1), w @ D
-
-
-def _sparse_squares(X: Any, mean: Vector, scale: Vector, w: Vector) -> tuple[Vector, Vector]:
-    """The same of sparse rows: entries stored count (x − m)², the others m²."""
-    zero = (mean / scale) ** 2
-    stored = X.copy()
-    stored.data = ((X.data - mean[X.indices]) / scale[X.indices]) ** 2
-    present = X.copy()
-    present.data = np.ones_like(X.data)
-    by_row = np.maximum(stored.sum(axis=1) + (zero.sum() - present @ zero), 0.0)
-    return np.asarray(by_row).ravel(), np.asarray(w @ stored + (w.sum() - w @ present) * zero).ravel()
+    def __repr__(self) -> str:
+        size, k = self.coordinates.shape
+        head = f"{self.kind}: {size} on {k} component{'s' if k != 1 else ''}"
+        if not size or not k:
+            return head
+        return f"{head}; on pca0, by {self.order}:\n{text_table(self.table(0))}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Eigenvalues:
-    """The variances of the components, alone and beside the whole.
+class Eigenvalues(Tabular):
+    """The variances of the components, and their shares of the whole.
 
     Attributes
     ----------
@@ -257,7 +348,7 @@ class Eigenvalues:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.pca.interpret import Eigenvalues
+    >>> from gramian.analysis import Eigenvalues
     >>> Eigenvalues(("pca0", "pca1"), np.array([3.0, 1.0]), np.array([75.0, 25.0]), np.array([75.0, 100.0]))
     Eigenvalues:
       name  variance  percent  cumulative
@@ -266,17 +357,17 @@ class Eigenvalues:
     """
 
     names: tuple[str, ...]
-    variances: Vector
-    percentages: Vector
-    cumulative: Vector
+    variances: Array
+    percentages: Array
+    cumulative: Array
 
     def table(self) -> dict[str, Any]:
         """Return the columns name, variance, percent and cumulative, ready for ``pandas.DataFrame``."""
         numbers = {"variance": self.variances, "percent": self.percentages, "cumulative": self.cumulative}
         return {"name": list(self.names), **numbers}
 
-    def __repr__(self) -> str:
-        return f"Eigenvalues:\n{text_table(self.table())}"
+    def _title(self) -> str:
+        return "Eigenvalues:"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -310,11 +401,11 @@ class Columns(Elements):
     order: ClassVar[str] = "contribution"
 
     names: tuple[str, ...]
-    coordinates: Matrix
-    correlations: Matrix
-    contributions: Matrix
-    cos2: Matrix
-    deviations: Vector
+    coordinates: Array
+    correlations: Array
+    contributions: Array
+    cos2: Array
+    deviations: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -346,15 +437,15 @@ class Rows(Elements):
     order: ClassVar[str] = "contribution"
 
     names: tuple[str, ...] | None
-    coordinates: Matrix
-    contributions: Matrix
-    cos2: Matrix
-    distances: Vector
+    coordinates: Array
+    contributions: Array
+    cos2: Array
+    distances: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """What :func:`~gramian.pca.interpret.describe` finds: ``columns``, ``rows`` and ``eigenvalues``."""
+    """What :func:`gramian.analysis.describe` finds: ``columns``, ``rows`` and ``eigenvalues``."""
 
     columns: Columns
     rows: Rows
@@ -371,12 +462,7 @@ class Reading:
         return f"{self.eigenvalues!r}\n{self.columns!r}\n{self.rows!r}"
 
 
-MISMATCH = 1e-3  # relative difference between Σwz² and σ² that no tolerance of a solver explains
-DUST = 1e-6  # ... beside the largest σ²
-CONSTANT = 2.0**-50  # spread of a column, relative to its mean, that rounding of the mean alone can make
-
-
-def loadings(pca: FittedPCA) -> Matrix:
+def loadings(pca: PCA) -> Array:
     r"""Loadings of the variables on the components.
 
     .. math:: \Lambda = V\,\mathrm{diag}(\sqrt{\lambda}),\qquad \Lambda\Lambda^T = S
@@ -399,7 +485,7 @@ def loadings(pca: FittedPCA) -> Matrix:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.interpret import loadings
+    >>> from gramian.analysis import loadings
     >>> loadings(PCA(2, scale=True).fit(load_iris().data)).round(3)
     array([[ 0.89 ,  0.361],
            [-0.46 ,  0.883],
@@ -407,10 +493,10 @@ def loadings(pca: FittedPCA) -> Matrix:
            [ 0.965,  0.064]])
     """
     pca = convert_to_numpy(pca)
-    return np.asarray(np.asarray(pca.components_, dtype=np.float64).T * deviations(pca))
+    return np.asarray(to_numpy(pca.components_, float).T * deviations(pca))
 
 
-def correlations(pca: FittedPCA, X: Any = None, sample_weight: Any = None) -> Matrix:
+def correlations(pca: PCA, X: Any = None, sample_weight: Any = None) -> Array:
     r"""Correlations of the variables with the components.
 
     .. math:: r_{ij} = v_{ij}\sqrt{\lambda_j}\,/\,s_i
@@ -436,7 +522,7 @@ def correlations(pca: FittedPCA, X: Any = None, sample_weight: Any = None) -> Ma
     --------
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.interpret import correlations
+    >>> from gramian.analysis import correlations
     >>> X = load_iris().data
     >>> correlations(PCA(2).fit(X), X).round(3)
     array([[ 0.897,  0.391],
@@ -445,19 +531,22 @@ def correlations(pca: FittedPCA, X: Any = None, sample_weight: Any = None) -> Ma
            [ 0.967, -0.049]])
     """
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
-    _refuse_incomplete(pca)
+    _refuse_missing_cells(pca)
     if X is not None:
-        return _correlations(pca, _known_or_measured(pca, _of_the_fit(pca, X, sample_weight)))
-    known = _known_deviations(pca)
-    if known is None:
+        spread = _measure_spread(pca, _project_training_rows(pca, X, sample_weight))
+    elif pca.scale_ is not None:
+        spread = np.ones(pca.n_features_in_)
+    elif pca.noise_variance_ == 0.0:  # all components are there
+        spread = np.linalg.norm(loadings(pca), axis=1)
+    else:
         raise ValueError(
             f"A PCA of {pca.n_components_} components without scale does not know the standard deviations of the "
             "variables. Pass the rows it was fitted to as X, or fit with all components or scale=True."
         )
-    return _correlations(pca, known)
+    return _correlations(pca, spread)
 
 
-def describe(pca: FittedPCA, X: Any, sample_weight: Any = None, *, row_labels: Sequence[Any] | None = None) -> Reading:
+def describe(pca: PCA, X: Any, sample_weight: Any = None, *, row_labels: Sequence[Any] | None = None) -> Reading:
     r"""Describe the variables and the rows of a PCA: coordinates, contributions, squared cosines.
 
     .. math::
@@ -471,7 +560,7 @@ def describe(pca: FittedPCA, X: Any, sample_weight: Any = None, *, row_labels: S
     pca : PCA
         A fitted model.
     X : array-like, sparse matrix, frame, path or Source of shape (n, p)
-        The rows it was fitted to; :func:`~gramian.pca.supplementary.supplementary_rows` is for others.
+        The rows it was fitted to; :func:`gramian.analysis.supplementary_rows` is for others.
     sample_weight : array-like of shape (n,), optional
         The weights it was fitted with.
     row_labels : sequence of length n, optional
@@ -486,7 +575,7 @@ def describe(pca: FittedPCA, X: Any, sample_weight: Any = None, *, row_labels: S
     --------
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.interpret import describe
+    >>> from gramian.analysis import describe
     >>> iris = load_iris(as_frame=True).data
     >>> reading = describe(PCA(2, scale=True).fit(iris), iris)
     >>> reading.eigenvalues
@@ -507,72 +596,46 @@ def describe(pca: FittedPCA, X: Any, sample_weight: Any = None, *, row_labels: S
     array([100., 100.])
     """
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
-    _refuse_incomplete(pca)
-    seen = _of_the_fit(pca, X, sample_weight)
-    rows = _rows(seen, row_names(X, row_labels, len(seen.scores)))
-    return Reading(_columns(pca, _known_or_measured(pca, seen)), rows, _eigenvalues(pca))
-
-
-def _eigenvalues(pca: FittedPCA) -> Eigenvalues:
-    variances, share = (
-        np.asarray(x, dtype=np.float64) for x in (pca.explained_variance_, pca.explained_variance_ratio_)
-    )
-    return Eigenvalues(component_names(len(variances)), variances, 100 * share, 100 * np.cumsum(share))
-
-
-def _columns(pca: FittedPCA, spread: Vector) -> Columns:
-    V = np.asarray(pca.components_, dtype=np.float64).T
-    r = _correlations(pca, spread)
-    return Columns(feature_names(pca), loadings(pca), r, 100 * V**2, r**2, spread)
-
-
-def _rows(seen: Scored, names: tuple[str, ...] | None) -> Rows:
+    _refuse_missing_cells(pca)
+    seen = _project_training_rows(pca, X, sample_weight)
+    spread = _measure_spread(pca, seen)
+    r, V = _correlations(pca, spread), to_numpy(pca.components_, float).T
+    columns = Columns(feature_names(pca), loadings(pca), r, 100 * V**2, r**2, spread)
     squares = seen.weights[:, None] * np.square(seen.scores / seen.unit)
-    return Rows(names, seen.scores, 100 * ratio(squares, squares.sum(axis=0)), seen.cos2, seen.distances)
+    share = 100 * ratio(squares, squares.sum(axis=0))
+    rows = Rows(row_names(X, row_labels, len(share)), seen.scores, share, seen.cos2, seen.distances)
+    variances, ratios = to_numpy(pca.explained_variance_, float), to_numpy(pca.explained_variance_ratio_, float)
+    shares = Eigenvalues(component_names(len(variances)), variances, 100 * ratios, 100 * np.cumsum(ratios))
+    return Reading(columns, rows, shares)
 
 
-def _correlations(pca: FittedPCA, spread: Vector) -> Matrix:
+def _correlations(pca: PCA, spread: Array) -> Array:
     return np.clip(ratio(loadings(pca), spread[:, None]), -1.0, 1.0)
 
 
-def _known_deviations(pca: FittedPCA) -> Vector | None:
-    """Standard deviations of the variables as the model saw them, where they follow from the model."""
-    if pca.scale_ is not None:
-        return np.ones(pca.n_features_in_)
-    if pca.noise_variance_ > 0.0:
-        return None
-    return np.asarray(np.linalg.norm(loadings(pca), axis=1))
-
-
-def _known_or_measured(pca: FittedPCA, seen: Scored) -> Vector:
-    """The same, measured on the rows; 0 for constant columns, whether they were scaled or not."""
+def _measure_spread(pca: PCA, seen: ProjectedRows) -> Array:
+    """Standard deviations of the variables as the model saw them; 0 for constant columns, scaled or not."""
     spread = seen.unit * np.sqrt(seen.column_squares / (pca._weight - 1.0))
     if pca.scale_ is not None:  # scaled columns have 1, constant ones were left alone
         return np.where(spread > 0.5, 1.0, 0.0)
-    constant = spread <= CONSTANT * np.abs(np.asarray(pca.mean_, dtype=np.float64))
-    return np.where(constant, 0.0, spread)
+    return np.where(spread <= CONSTANT * np.abs(to_numpy(pca.mean_, float)), 0.0, spread)
 
 
-def _refuse_incomplete(pca: FittedPCA) -> None:
+def _refuse_missing_cells(pca: PCA) -> None:
     """Refuse a model whose variances are those of expected cells and noise, not of the rows in any table."""
-    if incomplete_fit(pca):
+    if had_missing_cells(pca):
         raise ValueError(
             "The model was fitted where cells were missing; complete the table and fit again: F = pca.impute(X); "
-            "PCA(...).fit(F).describe(F)."
+            "describe(PCA(...).fit(F), F)."
         )
 
 
-def _of_the_fit(pca: FittedPCA, X: Any, sample_weight: Any) -> Scored:
-    """Score the rows, and refuse those that are not the ones the model was fitted to."""
-    seen = scored(pca, X, sample_weight)
-    total = float(seen.weights.sum())
-    if abs(total - pca._weight) > 1e-9 * total:
-        raise ValueError(
-            f"The weights of X sum to {total:g}, those of the fit to {pca._weight:g}. Pass the rows and the "
-            "sample_weight the model was fitted with; supplementary_rows describes other rows."
-        )
+def _project_training_rows(pca: PCA, X: Any, sample_weight: Any) -> ProjectedRows:
+    """Project the rows, and refuse those that are not the ones the model was fitted to."""
+    seen = project_rows(pca, X, sample_weight)
+    _check_total(pca, seen.weights)
     found = seen.weights @ np.square(seen.scores / seen.unit)
-    fitted = np.square(np.asarray(pca.singular_values_, dtype=np.float64) / seen.unit)
+    fitted = np.square(to_numpy(pca.singular_values_, float) / seen.unit)
     off = np.abs(found - fitted) > MISMATCH * fitted + DUST * fitted.max(initial=0.0)
     if off.any():
         j = int(np.argmax(off))
@@ -584,15 +647,16 @@ def _of_the_fit(pca: FittedPCA, X: Any, sample_weight: Any) -> Scored:
     return seen
 
 
-FORM = "form biplot: distances between rows are those of the data, as far as these components show them"
-COVARIANCE = "covariance biplot: inner products of columns are covariances, and their angles correlations"
-SYMMETRIC = "symmetric biplot: the singular values are shared equally; neither distances nor angles are the data's"
 ALPHAS = {"form": 1.0, "covariance": 0.0, "symmetric": 0.5}
-BETWEEN = "biplot between form (alpha = 1) and covariance (alpha = 0)"
+SCALINGS = {
+    1.0: "form biplot: distances between rows are those of the data, as far as these components show them",
+    0.0: "covariance biplot: inner products of columns are covariances, and their angles correlations",
+    0.5: "symmetric biplot: the singular values are shared equally; neither distances nor angles are the data's",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Biplot:
+class Biplot(Tabular):
     """Coordinates of a biplot.
 
     Attributes
@@ -615,13 +679,13 @@ class Biplot:
         What may be read from the picture, in words.
     """
 
-    rows: Matrix
-    columns: Matrix
+    rows: Array
+    columns: Array
     alpha: float
     components: tuple[int, ...]
     names: tuple[str, ...]
     row_names: tuple[str, ...] | None
-    explained: Vector
+    explained: Array
     scaling: str
 
     def table(self) -> dict[str, Any]:
@@ -631,18 +695,20 @@ class Biplot:
         both = np.concatenate([self.rows, self.columns])
         return {"name": [*points, *self.names], "kind": kinds} | self._axes(both)
 
-    def _axes(self, values: Matrix) -> dict[str, Any]:
-        every = component_names(max(self.components) + 1)
-        return {every[c]: values[:, j] for j, c in enumerate(self.components)}
+    def _axes(self, values: Array) -> dict[str, Any]:
+        return {f"pca{c}": values[:, j] for j, c in enumerate(self.components)}
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         share = ", ".join(f"{100 * x:.1f}%" for x in self.explained)
         head = f"Biplot of {len(self.rows)} rows and {len(self.columns)} columns (variance shown: {share})"
-        return f"{head}\n  {self.scaling}\n{text_table({'name': list(self.names)} | self._axes(self.columns))}"
+        return f"{head}\n  {self.scaling}"
+
+    def _shown(self) -> dict[str, Any]:
+        return {"name": list(self.names)} | self._axes(self.columns)
 
 
 def biplot(
-    pca: FittedPCA,
+    pca: PCA,
     X: Any,
     alpha: float | str = 1.0,
     components: Sequence[int] = (0, 1),
@@ -688,7 +754,7 @@ def biplot(
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.interpret import biplot
+    >>> from gramian.analysis import biplot
     >>> X = load_iris().data
     >>> pca = PCA(2).fit(X)
     >>> picture = biplot(pca, X, alpha="symmetric")
@@ -699,32 +765,20 @@ def biplot(
     """
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     refuse_no_components(pca)
-    chosen = _chosen(components, pca.n_components_)
-    alpha = _share(alpha)
-    sigma = np.asarray(pca.singular_values_, dtype=np.float64)[list(chosen)]
-    sigma = sigma / math.sqrt(pca._weight - 1.0) if deviations else sigma
-    spread = sigma ** (1.0 - alpha)
-    rows = component_scores(pca, X)[:, list(chosen)] * ratio(1.0, spread)
-    columns = np.asarray(pca.components_, dtype=np.float64).T[:, list(chosen)] * spread
-    explained = np.asarray(pca.explained_variance_ratio_, dtype=np.float64)[list(chosen)]
-    words = {1.0: FORM, 0.0: COVARIANCE, 0.5: SYMMETRIC}.get(alpha, BETWEEN)
-    return Biplot(rows, columns, alpha, chosen, feature_names(pca), row_names(X), explained, words)
-
-
-def _share(alpha: float | str) -> float:
-    """The exponent, given as a number or by the name of the biplot."""
-    if isinstance(alpha, str) and alpha in ALPHAS:
-        return ALPHAS[alpha]
-    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must be between 0 and 1, or one of {', '.join(ALPHAS)}; got {alpha!r}.")
-    return float(alpha)
-
-
-def _chosen(components: Sequence[int], k: int) -> tuple[int, ...]:
-    chosen = tuple(int(c) for c in components)
-    wrong = [c for c in chosen if not 0 <= c < k]
-    if wrong or not chosen:
-        raise ValueError(f"components={tuple(components)}: the model has components 0 to {k - 1}.")
+    chosen = [int(c) for c in components]
+    if not chosen or not all(0 <= c < pca.n_components_ for c in chosen):
+        raise ValueError(f"components={tuple(components)}: the model has components 0 to {pca.n_components_ - 1}.")
     if len(set(chosen)) < len(chosen):
-        raise ValueError(f"components={chosen} names one twice.")
-    return chosen
+        raise ValueError(f"components={tuple(chosen)} names one twice.")
+    share = ALPHAS.get(alpha) if isinstance(alpha, str) else alpha
+    if share is None or isinstance(share, bool) or not 0.0 <= share <= 1.0:
+        raise ValueError(f"alpha must be between 0 and 1, or one of {', '.join(ALPHAS)}; got {alpha!r}.")
+    share = float(share)
+    sigma = to_numpy(pca.singular_values_, float)[chosen]
+    sigma = sigma / math.sqrt(pca._weight - 1.0) if deviations else sigma
+    spread = sigma ** (1.0 - share)
+    rows = component_scores(pca, X)[:, chosen] * ratio(1.0, spread)
+    columns = to_numpy(pca.components_, float).T[:, chosen] * spread
+    explained = to_numpy(pca.explained_variance_ratio_, float)[chosen]
+    words = SCALINGS.get(share, "biplot between form (alpha = 1) and covariance (alpha = 0)")
+    return Biplot(rows, columns, share, tuple(chosen), feature_names(pca), row_names(X), explained, words)

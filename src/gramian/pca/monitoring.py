@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,34 +14,24 @@ from scipy.special import betainccinv, chdtri, fdtri, ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
-from gramian.pca.interpret import refuse_no_components, row_names
-from gramian.pca.model import (
-    FittedPCA,
-    Training,
+from gramian.pca.estimator import PCA
+from gramian.pca.interpret import (
+    TrainingRows,
     dense_rows,
     feature_names,
+    open_training_rows,
     plain_scores,
     ratio,
-    training_rows,
+    refuse_no_components,
+    row_names,
     variable_scale,
 )
 from gramian.sources import Source, memory_budget, open_source
 
-__all__ = [
-    "Q_RULES",
-    "T2_RULES",
-    "Alarms",
-    "Contributions",
-    "Monitor",
-    "check_choice",
-    "monitor",
-    "q_limit",
-    "t2_limit",
-    "weighted_chi2_tail",
-]
+Array = npt.NDArray[np.float64]
 
-Vector = npt.NDArray[np.float64]
 
 T2_RULES = ("F", "beta", "chi2")
 Q_RULES = ("exact", "jackson-mudholkar", "box")
@@ -175,29 +165,23 @@ def weighted_chi2_tail(q: float, variances: Any) -> float:
     return _tail(float(q) / unit, theta / unit)
 
 
-def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Raise an error where the value is none of those allowed."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
-
-
 def _check_alpha(alpha: float) -> None:
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}.")
 
 
-def _positive(variances: Any) -> Vector:
+def _positive(variances: Any) -> Array:
     theta = np.asarray(variances, dtype=np.float64).ravel()
     if not np.all(np.isfinite(theta) & (theta >= 0)) or not np.any(theta > 0):
         raise ValueError("variances must be finite and not negative, and some must be positive.")
     return np.asarray(theta[theta > 0])
 
 
-def _powers(theta: Vector) -> tuple[float, float, float]:
+def _powers(theta: Array) -> tuple[float, float, float]:
     return float(theta.sum()), float(np.sum(theta**2)), float(np.sum(theta**3))
 
 
-def _jackson_mudholkar(theta: Vector, alpha: float) -> float:
+def _jackson_mudholkar(theta: Array, alpha: float) -> float:
     t1, t2, t3 = _powers(theta)
     h0 = 1 - 2 * t1 * t3 / (3 * t2**2)
     base = 1 + t2 * h0 * (h0 - 1) / t1**2 - float(ndtri(alpha)) * h0 * math.sqrt(2 * t2) / t1
@@ -209,12 +193,12 @@ def _jackson_mudholkar(theta: Vector, alpha: float) -> float:
     return float(t1 * base ** (1 / h0))
 
 
-def _box(theta: Vector, alpha: float) -> float:
+def _box(theta: Array, alpha: float) -> float:
     t1, t2, _ = _powers(theta)
     return float(t2 / t1 * chdtri(t1**2 / t2, alpha))
 
 
-def _exact(theta: Vector, alpha: float) -> float:
+def _exact(theta: Array, alpha: float) -> float:
     def excess(log_q: float) -> float:
         return _tail(math.exp(log_q), theta) - alpha
 
@@ -226,7 +210,7 @@ def _exact(theta: Vector, alpha: float) -> float:
     return math.exp(brentq(excess, low, high, xtol=1e-13)) if high > low else math.exp(low)
 
 
-def _tail(q: float, theta: Vector) -> float:
+def _tail(q: float, theta: Array) -> float:
     """P(Q > q) for weights whose largest is 1."""
     if q <= 0.0:
         return 1.0
@@ -242,7 +226,7 @@ def _tail(q: float, theta: Vector) -> float:
     return integral if c > 0 else 1.0 + integral  # left of the pole at 0 its residue is missing
 
 
-def _between_singularities(q: float, theta: Vector) -> float:
+def _between_singularities(q: float, theta: Array) -> float:
     """The saddle point, where K'(s) = Σ θ/(1 − 2sθ) is q; kept away from the pole at 0."""
 
     def slope(s: float) -> float:
@@ -253,8 +237,6 @@ def _between_singularities(q: float, theta: Vector) -> float:
     apart = 0.4 / math.sqrt(2 * float(np.sum(theta**2)))
     return saddle if abs(saddle) > apart else apart
 
-
-Matrix = npt.NDArray[np.float64]
 
 SHOWN = 10  # rows of a representation
 TOP = 3  # variables named for each of them
@@ -285,8 +267,8 @@ class Alarms:
       row 2 (wed)  T² 1        Q 5 alarm
     """
 
-    t2: Vector
-    q: Vector
+    t2: Array
+    q: Array
     t2_limit: float
     q_limit: float
     names: tuple[str, ...] | None = None
@@ -363,9 +345,9 @@ class Contributions:
         The rows, where they have names.
     """
 
-    t2: Matrix
-    q: Matrix
-    residuals: Matrix
+    t2: Array
+    q: Array
+    residuals: Array
     names: tuple[str, ...]
     t2_limit: float = np.inf
     q_limit: float = np.inf
@@ -399,7 +381,7 @@ class Contributions:
                 lines.append(f"    {_judged(name, parts.sum(), limit)}: {self._largest(parts)}")
         return "\n".join([*lines, *([f"  ... and {n - SHOWN} more rows"] * (n > SHOWN))])
 
-    def _largest(self, parts: Vector) -> str:
+    def _largest(self, parts: Array) -> str:
         first = np.argsort(-parts, kind="stable")[:TOP]
         return ", ".join(f"{self.names[j]} {parts[j]:.4g}" for j in first)
 
@@ -416,13 +398,6 @@ Q_WORDS = {
     "moments": "g χ²(h), g = s²/2m and h = 2m²/s² from mean and variance of Q over the training rows",
     "none": "all p components are kept: Q is 0 for every row and raises no alarm",
 }
-
-
-class MonitoredPCA(FittedPCA, Protocol):
-    """A fitted PCA that gives the squared distance of rows from its plane."""
-
-    def reconstruction_error(self, X: Any) -> Any:
-        """Return ‖x − x̂‖² of the rows of X."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -453,7 +428,7 @@ class Monitor:
     n_components: int
     weight: float
     names: tuple[str, ...]
-    _pca: MonitoredPCA
+    _pca: PCA
 
     def check(self, X: Any) -> Alarms:
         """Return T² and Q of the rows of X, and whether they exceed the limits.
@@ -522,7 +497,7 @@ class Monitor:
 
 
 def monitor(
-    pca: MonitoredPCA,
+    pca: PCA,
     X: Any,
     *,
     alpha: float = 0.01,
@@ -580,7 +555,7 @@ def monitor(
     check_choice("q", q, (*Q_RULES, "moments"))
     refuse_no_components(pca)
     _refuse_without_variance(pca)
-    training = training_rows(pca, X, sample_weight)
+    training = open_training_rows(pca, X, sample_weight)
     k, n = pca.n_components_, float(pca._weight)
     whole = k == pca.n_features_in_
     return Monitor(
@@ -596,11 +571,11 @@ def monitor(
     )
 
 
-def _variances(pca: FittedPCA) -> Vector:
+def _variances(pca: PCA) -> Array:
     return np.asarray(pca.explained_variance_, dtype=np.float64)
 
 
-def _refuse_without_variance(pca: FittedPCA) -> None:
+def _refuse_without_variance(pca: PCA) -> None:
     if pca.rank_ < pca.n_components_:
         raise ValueError(
             f"T² divides by the variance of each component, and of the {pca.n_components_} components those from "
@@ -608,7 +583,7 @@ def _refuse_without_variance(pca: FittedPCA) -> None:
         )
 
 
-def _limit_of_q(pca: MonitoredPCA, training: Training, alpha: float, rule: str) -> float:
+def _limit_of_q(pca: PCA, training: TrainingRows, alpha: float, rule: str) -> float:
     if rule != "moments":
         left_out = _residual_variances(pca, training)
         _refuse_no_residual(pca, float(left_out.sum()))
@@ -622,7 +597,7 @@ def _limit_of_q(pca: MonitoredPCA, training: Training, alpha: float, rule: str) 
     return m if s2 < 1e-20 * m**2 else float(s2 / (2 * m) * chdtri(2 * m**2 / s2, alpha))
 
 
-def _residual_variances(pca: MonitoredPCA, training: Training) -> Vector:
+def _residual_variances(pca: PCA, training: TrainingRows) -> Array:
     """Eigenvalues beyond the k-th, from an exact fit of the same model; those beyond the rank are 0."""
     side = min(training.source.shape)
     if 8 * side**2 > memory_budget():
@@ -635,7 +610,7 @@ def _residual_variances(pca: MonitoredPCA, training: Training) -> Vector:
     return _variances(full)[pca.n_components_ : full.rank_]
 
 
-def _refuse_no_residual(pca: FittedPCA, variance: float) -> None:
+def _refuse_no_residual(pca: PCA, variance: float) -> None:
     if variance <= 0.0:
         raise ValueError(
             f"The {pca.n_components_} components explain all variance of the training rows, so these do not say how "
@@ -643,7 +618,7 @@ def _refuse_no_residual(pca: FittedPCA, variance: float) -> None:
         )
 
 
-def _deviations(pca: MonitoredPCA, source: Source) -> Matrix:
+def _deviations(pca: PCA, source: Source) -> Array:
     """(x − x̄)/s of the rows, after the model has checked their columns and values."""
     pca.reconstruction_error(source)
     return (dense_rows(source) - np.asarray(pca.mean_, dtype=np.float64)) / variable_scale(pca)

@@ -1,4 +1,4 @@
-r"""The linear problem behind a PCA: the operator A = diag(√w)(X − 1μᵀ)diag(1/s) and the facts about it."""
+r"""The linear problem behind a PCA: A = diag(√w)(X − 1μᵀ)diag(1/s) as an operator, and products with new rows."""
 
 from __future__ import annotations
 
@@ -7,142 +7,139 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_numpy_namespace
 
-from gramian.compute.devices import refuse_beyond_device
+from gramian.compute.devices import like, refuse_beyond_device, to_numpy
 from gramian.compute.moments import Moments, block_moments
 from gramian.inputs.opening import refuse_non_finite
 from gramian.operators import Centred, Data, Known, Operator, RowWeighted, Scaled
 from gramian.operators.data import kernels_for
 from gramian.sources import Block, Source
 
-__all__ = ["Problem", "centred_data", "pca_problem"]
+__all__ = ["CentredProblem", "build_problem", "centred_data", "scores", "scores_and_errors"]
 
 Array = Any
 
 EPS = 2.0**-52
 WIDEST = 1e100  # eigenvalues within 1/WIDEST and WIDEST have squares that float64 can hold; so for float32
 WIDEST_NARROW = 1e15
-LARGE = 2**28  # bytes on a card that are asked for before they are taken
+LARGE = 2**28  # bytes on a GPU that are asked for before they are taken
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """An operator and what was learned about it on the way.
+class CentredProblem:
+    """The operator of a PCA, and what one pass of statistics told about it.
 
     Attributes
     ----------
-    A : Operator
-        diag(√w)(X − 1μᵀ)diag(1/s), in units of 1/unit.
-    moments : Moments
-        Weight, mean and scatter, in the same units.
-    scale : array of shape (p,) or None
-        s, in the data's own units.
+    operator : Operator
+        A = diag(√w)(X − 1μᵀ)diag(1/s), in units of 1/unit, or a factor of fewer rows with the same AᵀA.
+    weight, rows : float, int
+        Σw, and how many rows have a positive weight.
+    mean, scale : array of shape (p,), the second or None
+        μ and s, in the data's own units.
     total : float
-        ‖A‖_F², in the same units.
+        ‖A‖_F², in the units of the operator.
     unit : float
         A is this many times what it should be.
-    data_unit : float
-        Power of two that brought extreme data into range.
     passes : int
         Passes spent on the statistics.
     """
 
-    A: Operator
-    moments: Moments
+    operator: Operator
+    weight: float
+    rows: int
+    mean: Array
     scale: Array | None
     total: float
-    unit: float
-    data_unit: float
-    passes: int
-
-    @property
-    def mean(self) -> Array:
-        """The mean in the data's own units."""
-        return (self.moments.mean + self.moments.low) / self.data_unit
+    unit: float = 1.0
+    passes: int = 0
 
 
-def pca_problem(
-    source: Source, w: Array | None, *, scale: bool, full: bool, exact: bool, tol: float | None = None
-) -> Problem:
-    """Take the statistics in one pass and build the operator.
+def build_problem(
+    source: Source, w: Array | None, *, scale: bool, gram: bool, exact: bool, tol: float | None = None
+) -> CentredProblem:
+    """Return the problem of rows X with frequencies w, after one pass of statistics.
 
     Parameters
     ----------
     source : Source
         X.
     w : array of shape (n,) or None
-        Weights.
+        Frequencies of the rows.
     scale : bool
         Whether columns are divided by their standard deviations.
-    full : bool
+    gram : bool
         Whether to sum the whole scatter matrix in the same pass.
     exact : bool
         Whether products are made in float64 whatever the data.
     tol : float, optional
-        Residual the solver is to reach.
+        Residual that the solver is to reach.
     """
-    if full:
-        _refuse_beyond(source)
-    narrow = not exact and source.dtype == source.xp.float32
-    moments, unit, passes = _moments(source, w, full, WIDEST_NARROW if narrow else WIDEST)
-    diagonal = _without_rounding_dust(source.xp, moments, source.sparse)
-    s = _standard_deviations(source.xp, diagonal, moments.weight) if scale else None
-    total = float(source.xp.sum(diagonal if s is None else diagonal / s**2))
-    near = 0.0 if exact else _nearness(source, tol)
-    A = _operator(source, w, moments, s, unit, near)
-    if full:
-        G = moments.scatter if s is None else moments.scatter / (s[:, None] * s[None, :])
-        A = Known(A, G)
-    # scaled columns have no units, so there is nothing to undo
-    return Problem(A, moments, None if s is None else s / unit, total, unit if s is None else 1.0, unit, passes)
-
-
-def _refuse_beyond(source: Source) -> None:
-    """Say before the pass that a card cannot hold the matrix it is to sum."""
-    p = source.shape[1]
-    if getattr(source.device, "type", "cpu") != "cpu" and 32 * p * p >= LARGE:
+    xp, (n, p) = source.xp, source.shape
+    if gram and getattr(source.device, "type", "cpu") != "cpu" and 32 * p * p >= LARGE:
         what = f"The {p} × {p} scatter matrix with its eigenvectors"
         remedy = "Ask for a few components with svd_solver='krylov', which never forms it, or use device='cpu'."
         refuse_beyond_device(32 * p * p, source.device, what, remedy)
+    narrow = source.dtype == xp.float32
+    moments, unit, passes = _sum_moments(source, w, gram, WIDEST_NARROW if narrow and not exact else WIDEST)
+    weight, mean, low, squares = moments.weight, moments.mean, moments.low, moments.diagonal
+
+    # squared deviations no larger than the rounding of a constant's mean are 0; dense constants leave nothing at all,
+    # stored zeros and a rounded mean do
+    dust = weight * ((4.0 if source.sparse else 4e-6) * EPS * mean) ** 2
+    spread = xp.where(squares > dust, squares, 0.0 * squares)
+    s = xp.where(spread > 0, (spread / max(weight - 1.0, EPS)) ** 0.5, 0.0 * spread + 1.0) if scale else None
+    total = float(xp.sum(spread if s is None else spread / s**2))
+
+    # means so near 0 that ε·min(n, p)·ω‖μ‖²/total is a tenth of the tolerance are corrected for after the product;
+    # others are subtracted before it, tile by tile
+    eps, default = (2.0**-23, 1e-4) if narrow else (EPS, 1e-6)
+    near = 0.1 * (tol or default) / (4 * eps * min(n, p))
+    far = exact or weight * float(mean @ mean) > near * float(xp.sum(squares))
+    origin = mean if far and not source.sparse else None
+    data = Data(source, origin=origin, unit=unit, dtype=xp.float64 if exact else None)
+    rounded = 0.0 * mean if data.origin is None else xp.astype(data.origin[0, :], mean.dtype)
+    shift = (mean - rounded) + low
+    shift = shift if s is None else shift / s
+    root = None if w is None else w**0.5
+    A: Operator = data if root is None else RowWeighted(data, root)
+    A = Centred(A if s is None else Scaled(A, s), shift, left=root, sums=weight * shift)
+    if gram:
+        A = Known(A, moments.scatter if s is None else moments.scatter / (s[:, None] * s[None, :]))
+    mean, s_own = (mean + low) / unit, None if s is None else s / unit
+    # scaled columns have no units, so there is nothing to undo
+    return CentredProblem(A, weight, moments.rows, mean, s_own, total, unit if s is None else 1.0, passes)
 
 
-def _moments(source: Source, w: Array | None, full: bool, widest: float) -> tuple[Moments, float, int]:
-    """One pass of moments; for data out of range a second one finds their size and a third repeats the first."""
-    moments = _one_pass(source, w, full, 1.0)
+def _sum_moments(source: Source, w: Array | None, gram: bool, widest: float) -> tuple[Moments, float, int]:
+    """Moments in one pass, their unit and the passes; data out of range take a pass to find their size, and another."""
+    kernels, double = kernels_for(source), like(source, np.zeros((1, 1)))
+
+    def sum_up(unit: float) -> Moments:
+        def statistic(b: Block) -> Moments:
+            part = None if w is None else w[b.start : b.stop]
+            return block_moments(kernels, b.values, part, double, full=gram, unit=unit)
+
+        with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are looked for, and the pass repeated
+            return source.reduce(statistic, Moments.merge)
+
+    moments = sum_up(1.0)
     total = float(source.xp.sum(moments.diagonal))
     if 1 / widest <= total <= widest:
         return moments, 1.0, 1
     refuse_non_finite(source)
-    peak = _peak(source, None if not math.isfinite(total) else moments.mean)
+    peak = _largest_entry(source, None if not math.isfinite(total) else moments.mean)
     if peak == 0.0:
         return moments, 1.0, 3
     unit = 2.0 ** min(-math.frexp(peak)[1], 1000)
-    return _one_pass(source, w, full, unit), unit, 4
+    return sum_up(unit), unit, 4
 
 
-def _one_pass(source: Source, w: Array | None, full: bool, unit: float) -> Moments:
-    kernels, like = kernels_for(source), _like(source)
-
-    def statistic(b: Block) -> Moments:
-        part = None if w is None else w[b.start : b.stop]
-        return block_moments(kernels, b.values, part, like, full=full, unit=unit)
-
-    with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are looked for, and the pass repeated
-        return source.reduce(statistic, Moments.merge)
-
-
-def _like(source: Source) -> Array:
-    """A float64 array where the source lives: the statistics are float64 whatever the data."""
-    where = {} if is_numpy_namespace(source.xp) else {"device": source.device}
-    return source.xp.zeros((1, 1), dtype=source.xp.float64, **where)
-
-
-def _peak(source: Source, mean: Array | None) -> float:
-    """Largest |x|, or largest |x − mean| where squares underflow beside a representable mean."""
+def _largest_entry(source: Source, mean: Array | None) -> float:
+    """Largest |x|, or largest |x − mean| where squares underflow although the mean can be represented."""
     xp = source.xp
 
-    def largest(block: Any) -> float:
+    def largest(block: Block) -> float:
         x = block.values
         if source.sparse:
             return float(abs(x.data).max()) if x.nnz else 0.0
@@ -152,52 +149,42 @@ def _peak(source: Source, mean: Array | None) -> float:
     return source.reduce(largest, max)
 
 
-def _without_rounding_dust(xp: Any, moments: Moments, sparse: bool) -> Array:
-    """Squared deviations by column; those no larger than the rounding of a constant's mean are 0."""
-    ulps = 4.0 if sparse else 4e-6  # dense constants leave nothing at all; stored zeros and a rounded mean do
-    dust = moments.weight * (ulps * EPS * moments.mean) ** 2
-    return xp.where(moments.diagonal > dust, moments.diagonal, 0.0 * moments.diagonal)
-
-
-def _standard_deviations(xp: Any, diagonal: Array, weight: float) -> Array:
-    """Standard deviation of each column; 1 for a constant column, which stays 0."""
-    return xp.where(diagonal > 0, (diagonal / max(weight - 1.0, EPS)) ** 0.5, 0.0 * diagonal + 1.0)
-
-
-def _operator(source: Source, w: Array | None, moments: Moments, s: Array | None, unit: float, near: float) -> Operator:
-    """Centre before multiplying, tile by tile, unless the means are ``near`` enough to 0 to be corrected for after."""
-    mean, low, weight = moments.mean, moments.low, moments.weight
-    far = weight * float(mean @ mean) > near * float(source.xp.sum(moments.diagonal))
-    use_origin = (far or near == 0.0) and not source.sparse
-    dtype = source.xp.float64 if near == 0.0 else None
-    data = Data(source, origin=mean if use_origin else None, unit=unit, dtype=dtype)
-    rounded = data.origin  # to the dtype of the products
-    origin = 0.0 * mean if rounded is None else source.xp.astype(rounded[0, :], mean.dtype)
-    root = None if w is None else w**0.5
-    A: Operator = data if root is None else RowWeighted(data, root)
-    A = A if s is None else Scaled(A, s)
-    shift = (mean - origin) + low
-    shift = shift if s is None else shift / s
-    return Centred(A, shift, left=root, sums=weight * shift)
-
-
-def _nearness(source: Source, tol: float | None) -> float:
-    """Return how many times the total variance ω‖μ‖² may be while ε·min(n, p)·ratio is a tenth of the tolerance."""
-    narrow = source.dtype == source.xp.float32
-    eps, default = (2.0**-23, 1e-4) if narrow else (EPS, 1e-6)
-    return 0.1 * (tol or default) / (4 * eps * min(source.shape))
-
-
 def centred_data(source: Source, mean: Array, scale: Array | None, dtype: Any) -> Operator:
     """(X − 1μᵀ)diag(1/s) for new rows X."""
+    data = Data(source, origin=None if source.sparse else mean, dtype=dtype)
+    A: Operator = data if scale is None else Scaled(data, scale)
+    # what rounding to the dtype took from the mean; all of it where zeros are not stored
+    shift = mean if source.sparse else mean - source.xp.astype(data.asarray(mean), mean.dtype)
+    if not source.sparse and float(source.xp.max(source.xp.abs(shift))) == 0.0:
+        return A
+    return Centred(A, shift if scale is None else shift / scale)
+
+
+def scores(source: Source, components: Array, mean: Array, scale: Array | None) -> Array:
+    """(x − μ)/s times the components, in float32 for float32 data and float64 for all else."""
     xp = source.xp
+    dtype = xp.float32 if source.dtype == xp.float32 else xp.float64
+    Z = centred_data(source, like(source, mean), like(source, scale), dtype) @ like(source, components).T
+    if not bool(xp.all(xp.isfinite(Z))):
+        refuse_non_finite(source)
+    return Z
+
+
+def scores_and_errors(source: Source, components: Array, mean: Array, scale: Array | None) -> tuple[Array, Array]:
+    """Scores z of the rows, and ‖(x − μ)/s − Vz‖² of each, in float64."""
+    refuse_non_finite(source)
+    xp = source.xp
+    V = xp.astype(like(source, components), xp.float64).T
+    A = centred_data(source, like(source, mean), like(source, scale), xp.float64)
     if source.sparse:
-        A: Operator = Data(source, dtype=dtype)
-        A = A if scale is None else Scaled(A, scale)
-        return Centred(A, mean if scale is None else mean / scale)
-    data = Data(source, origin=mean, dtype=dtype)
-    A = data if scale is None else Scaled(data, scale)
-    rounded = xp.astype(data.asarray(mean), mean.dtype)
-    shift = mean - rounded  # what rounding to the dtype took from the mean
-    shift = shift if scale is None else shift / scale
-    return A if float(xp.max(xp.abs(shift))) == 0.0 else Centred(A, shift)
+        # ‖(x − μ)/s‖² = Σ_stored ((x − μ)² − μ²)/s² + Σ μ²/s²
+        X, mean, Z = source.values.astype(np.float64), to_numpy(mean), A @ V
+        s2 = np.ones(X.shape[1]) if scale is None else to_numpy(scale) ** 2
+        X.data = X.data * (X.data - 2 * mean[X.indices]) / s2[X.indices]
+        lengths = np.asarray(X.sum(axis=1)).ravel() + float(np.sum(mean**2 / s2))
+        return Z, np.maximum(lengths - np.sum(Z**2, axis=1), 0.0)
+    parts, errors = [], []
+    for _, _, D in A.rows():
+        parts.append(D @ V)
+        errors.append(xp.sum((D - parts[-1] @ V.T) ** 2, axis=1))
+    return xp.concat(parts, axis=0), xp.concat(errors, axis=0)

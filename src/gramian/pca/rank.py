@@ -6,117 +6,46 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.optimize import brentq
+from scipy.special import gammaln
 from sklearn.base import clone
 
 from gramian.compute.devices import to_numpy
 from gramian.compute.threads import n_threads, parallel
 from gramian.inputs.checks import check_seed, check_weights
-from gramian.pca.model import FittedPCA
 from gramian.pca.tracy_widom import (
     largest_noise_eigenvalue,
     trace_ratio_critical,
     tracy_widom_quantile,
     tracy_widom_statistics,
 )
-from gramian.results import NumericalWarning
+from gramian.results import NumericalWarning, caller_level
 from gramian.sources import Source, open_source
 from gramian.sources.base import memory_budget
 
-__all__ = [
-    "DATA_RULES",
-    "SPECTRUM_RULES",
-    "CrossValidation",
-    "Draw",
-    "RankAdvice",
-    "RankChoice",
-    "WholeFit",
-    "broken_stick",
-    "checked",
-    "counted",
-    "cross_validate_rank",
-    "eigenvalues_of_draws",
-    "gaussian_null",
-    "gavish_donoho",
-    "leading",
-    "marchenko_pastur_median",
-    "median_noise_variance",
-    "most",
-    "noise_variance",
-    "nothing",
-    "optimal_threshold",
-    "parallel_analysis",
-    "parallel_analysis_of",
-    "permutation_null",
-    "press_by_components",
-    "refuse_missing",
-    "rows_of",
-    "tracy_widom_rank",
-    "used_up",
-    "variance_fraction",
-    "whole_fit",
-]
+if TYPE_CHECKING:
+    from gramian.pca.estimator import PCA
 
 Vector = npt.NDArray[np.float64]
 
 SHOWN = 8  # rows of a representation
-SIZE_ONLY = ("fraction",)  # rules that do not ask whether there is anything but noise
-
-# Why a rule may keep fewer or more components than the others: what it assumes, or asks instead.
-WHY = {
-    "parallel": (
-        "each eigenvalue is compared with one of permuted data, which hold the variance of the strong components too: "
-        "weak components behind strong ones are missed",
-        "permuting columns breaks every tie between them, correlated noise included, and is fair only where rows are "
-        "exchangeable: no time series, no repeated measurements",
-    ),
-    "parallel-gaussian": (
-        "each eigenvalue is compared with one of noise that holds the variance of the strong components too: weak "
-        "components behind strong ones are missed",
-        "its noise is normal and independent: outlying rows and correlated noise make larger eigenvalues",
-    ),
-    "tracy-widom": (
-        "it is a test: a component near the edge of detection is kept only where chance would seldom make it",
-        "it assumes independent noise of the same variance in every column: unequal variances pass as signal, and so "
-        "does correlated noise (for which there is gramian.analysis.tracy_widom_rank(..., effective=True))",
-    ),
-    "gavish-donoho": (
-        "it keeps what lowers the error of a reconstruction, which takes a stronger component than detection does: for "
-        "a square matrix it cuts at 4/√3, where noise ends at 2",
-        "it takes the noise from the median eigenvalue, which is too low where columns have unequal noise",
-    ),
-    "broken-stick": (
-        "it compares with a stick broken at random, not with noise: many weak components that share the variance fall "
-        "short of its long first pieces",
-        "it compares with a stick broken at random, not with noise: among few or strongly unequal columns its pieces "
-        "are shorter than what noise makes",
-    ),
-    "cv": (
-        "it keeps what predicts a variable from the others: a component of one variable predicts none",
-        "it keeps what predicts held-out cells at all, be it a little, and correlated noise predicts too",
-    ),
-    "mle": (
-        "its approximation is made for many more rows than columns",
-        "its approximation is made for many more rows than columns and noise of one variance, and it never answers 0",
-    ),
-}
 
 
-def leading(above: npt.NDArray[np.bool_]) -> int:
+def count_leading(above: npt.NDArray[np.bool_]) -> int:
     """Return how many come before the first False.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.pca.rank import leading
-    >>> leading(np.array([True, True, False, True]))
+    >>> from gramian.pca.rank import count_leading
+    >>> count_leading(np.array([True, True, False, True]))
     2
     """
     return int(len(above) if above.all() else np.argmin(above))
@@ -167,7 +96,7 @@ class RankChoice:
         }
 
     def __repr__(self) -> str:
-        head = [f"{self.rule}: {counted(self.n_components)}", f"  {self.reason}"]
+        head = [f"{self.rule}: {pluralize(self.n_components)}", f"  {self.reason}"]
         shown = max(SHOWN, self.n_components + 2)
         return "\n".join(head + self._lines()[: shown + 1])
 
@@ -178,150 +107,21 @@ class RankChoice:
         return [head] + [line + "  kept" * (i < self.n_components) for i, line in enumerate(lines)]
 
 
-def counted(k: int) -> str:
+def pluralize(k: int) -> str:
     """Return "1 component", "2 components"."""
     return f"{k} component" + "s" * (k != 1)
 
 
-def used_up(k: int) -> str:
+def say_used_up(k: int) -> str:
     """Return the reason to stop where the eigenvalue after the k-th is 0.
 
     Examples
     --------
-    >>> from gramian.pca.rank import used_up
-    >>> used_up(2)
+    >>> from gramian.pca.rank import say_used_up
+    >>> say_used_up(2)
     'λ3 is 0: the 2 components before it hold all the variance.'
     """
-    return f"λ{k + 1} is 0: the {counted(k)} before it {'holds' if k == 1 else 'hold'} all the variance."
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    """Return "0, 1 and 12"."""
-    return f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RankAdvice:
-    """What each rule says of the same data, and why they differ.
-
-    Attributes
-    ----------
-    rules : tuple of str
-        Names of the rules.
-    n_components : tuple of int or None
-        Their answers; None where a rule could not be used.
-    reasons : tuple of str
-        One sentence each.
-    choices : dict of str to RankChoice
-        The whole answers of the rules that could be used.
-    notes : tuple of str
-        What was seen in the data that a rule assumes away.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.pca.advice import rank_advice
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 8)) * 3 + rng.standard_normal((200, 8))
-    >>> advice = rank_advice(X)
-    >>> advice.consensus, advice.n_components[advice.rules.index("tracy-widom")]
-    (2, 2)
-    """
-
-    rules: tuple[str, ...]
-    n_components: tuple[int | None, ...]
-    reasons: tuple[str, ...]
-    choices: dict[str, RankChoice] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    @property
-    def votes(self) -> dict[int, tuple[str, ...]]:
-        """Rules by their answer; those that measure size alone, or could not be used, are left out."""
-        given = [(k, rule) for rule, k in self._asked() if k is not None]
-        return {k: tuple(rule for answer, rule in given if answer == k) for k in sorted({k for k, _ in given})}
-
-    @property
-    def agree(self) -> bool:
-        """Whether all rules that tell components from noise, and could be used, give the same number."""
-        return len(self.votes) == 1
-
-    @property
-    def consensus(self) -> int | None:
-        """The answer most rules give; None where there is a tie between several (see ``leaders``), or no answer."""
-        leaders = self.leaders
-        return leaders[0] if len(leaders) == 1 else None
-
-    @property
-    def leaders(self) -> tuple[int, ...]:
-        """The answers that the largest number of rules give: more than one where there is a tie."""
-        backing = max(map(len, self.votes.values()), default=0)
-        return tuple(k for k, rules in self.votes.items() if len(rules) == backing)
-
-    @property
-    def explain(self) -> str:
-        """Plain text: what most rules say, which of them differ, and why they may."""
-        if not self.votes:
-            return "No rule could be used: " + " ".join(self.reasons)
-        parts = [self._head(), *self._differences(), *self._sizes(), *self._unused(), *self.notes]
-        return "\n".join(parts)
-
-    def _head(self) -> str:
-        if self.consensus is None:
-            backing = len(self.votes[self.leaders[0]])
-            return f"There is a {self._tie()}. Each has {backing} rule{'s' * (backing != 1)} behind it."
-        asked, backers = sum(map(len, self.votes.values())), self.votes[self.consensus]
-        return f"{len(backers)} of {asked} rules say {counted(self.consensus)}: {', '.join(backers)}."
-
-    def _tie(self) -> str:
-        return f"tie between {_listed(self.leaders)}: no recommendation"
-
-    def table(self) -> dict[str, Any]:
-        """Return the columns, ready for ``pandas.DataFrame``."""
-        return {"rule": list(self.rules), "n_components": list(self.n_components), "reason": list(self.reasons)}
-
-    def __repr__(self) -> str:
-        width = max(len(rule) for rule in self.rules)
-        rows = zip(self.rules, self.n_components, self.reasons, strict=True)
-        lines = [f"  {rule:<{width}}  {'-' if k is None else k:>3}  {reason}" for rule, k, reason in rows]
-        head = f"Number of components: {self._verdict()}"
-        return "\n".join([head, *lines, *self.notes])
-
-    def _verdict(self) -> str:
-        if not self.votes:
-            return "no rule could be used"
-        if self.consensus is None:
-            return self._tie()
-        backing, asked = len(self.votes[self.consensus]), sum(map(len, self.votes.values()))
-        share = "all rules agree" if self.agree else f"{backing} of {asked} rules"
-        return f"{self.consensus} ({share}{', no majority' * (2 * backing <= asked)})"
-
-    def _asked(self) -> list[tuple[str, int | None]]:
-        pairs = zip(self.rules, self.n_components, strict=True)
-        return [(rule, k) for rule, k in pairs if rule not in SIZE_ONLY]
-
-    def _differences(self) -> list[str]:
-        """Say why a rule keeps fewer or more than most; in a tie, than the middle of the answers that tie."""
-        out, usual = [], (self.leaders[0] + self.leaders[-1]) / 2
-        for k, rules in self.votes.items():
-            for rule in rules if k != self.consensus else ():
-                fewer, more = WHY.get(rule, ("it asks another question",) * 2)
-                if k == usual:
-                    out.append(f"{rule} says {k}.")
-                else:
-                    out.append(f"{rule} says {k}, {'fewer' if k < usual else 'more'}: {fewer if k < usual else more}.")
-        return out
-
-    def _sizes(self) -> list[str]:
-        pairs = zip(self.rules, self.n_components, strict=True)
-        return [
-            f"{rule} says {k}: it measures size, not significance, and counts noise as variance to be explained."
-            for rule, k in pairs
-            if rule in SIZE_ONLY and k is not None and k != self.consensus
-        ]
-
-    def _unused(self) -> list[str]:
-        rows = zip(self.rules, self.n_components, self.reasons, strict=True)
-        return [f"{rule} could not be used: {reason}" for rule, k, reason in rows if k is None]
+    return f"λ{k + 1} is 0: the {pluralize(k)} before it {'holds' if k == 1 else 'hold'} all the variance."
 
 
 ROUNDING = 64 * float(
@@ -329,13 +129,13 @@ ROUNDING = 64 * float(
 )  # times √p: what an eigenvalue that is 0 may be computed as, beside the largest
 
 
-def checked(eigenvalues: npt.ArrayLike, n: float | None = None, p: int | None = None) -> Vector:
+def check_spectrum(eigenvalues: npt.ArrayLike, n: float | None = None, p: int | None = None) -> Vector:
     """Return the eigenvalues as an array, rounding put to 0; raise an error where they cannot be a whole spectrum.
 
     Examples
     --------
-    >>> from gramian.pca.rank import checked
-    >>> checked([2.0, 1.0, -1e-17]).tolist()
+    >>> from gramian.pca.rank import check_spectrum
+    >>> check_spectrum([2.0, 1.0, -1e-17]).tolist()
     [2.0, 1.0, 0.0]
     """
     lam = np.asarray(eigenvalues, dtype=np.float64)
@@ -362,19 +162,19 @@ def checked(eigenvalues: npt.ArrayLike, n: float | None = None, p: int | None = 
 def _refuse_partial(count: int, n: float, p: int) -> None:
     if not (n >= 2 and p >= 1):
         raise ValueError(f"n={n!r} rows and p={p!r} columns have no covariance: two rows and a column are needed.")
-    if count < most(n, p) or count > p:
+    if count < max_rank(n, p) or count > p:
         raise ValueError(
             f"{count} eigenvalues are not those of {n:g} rows and {p} columns: the rule needs all of them, from "
-            f"{most(n, p)} to {p}. Fit with n_components=None."
+            f"{max_rank(n, p)} to {p}. Fit with n_components=None."
         )
 
 
-def most(n: float, p: int) -> int:
+def max_rank(n: float, p: int) -> int:
     """Return how many eigenvalues can differ from 0: min(n − 1, p)."""
     return int(min(n - 1 + 1e-9, p))
 
 
-def nothing(rule: str, lam: Vector) -> RankChoice:
+def choose_none(rule: str, lam: Vector) -> RankChoice:
     """Return the answer where all rows are equal."""
     reason = "All rows are equal: there is no variance, and so no component."
     return RankChoice(rule, 0, reason, lam, np.full(len(lam), np.nan))
@@ -411,11 +211,11 @@ def gavish_donoho(eigenvalues: npt.ArrayLike, n: float, p: int, noise_variance: 
     >>> gavish_donoho([9.0, 2.3, 1.1, 1.0, 0.9], 101, 5, noise_variance=1.0).n_components
     2
     """
-    lam = checked(eigenvalues, n, p)
+    lam = check_spectrum(eigenvalues, n, p)
     if noise_variance is not None and not 0 <= noise_variance < math.inf:
         raise ValueError(f"noise_variance={noise_variance!r} must be a variance: a number that is not negative.")
     if lam[0] == 0.0:
-        return nothing("gavish-donoho", lam)
+        return choose_none("gavish-donoho", lam)
     noise = median_noise_variance(lam, n, p) if noise_variance is None else float(noise_variance)
     level = optimal_threshold(_beta(n, p)) ** 2 * max(n - 1, p) / (n - 1) * noise
     k = int(np.count_nonzero(lam > level))
@@ -462,7 +262,7 @@ def median_noise_variance(eigenvalues: npt.ArrayLike, n: float, p: int) -> float
     >>> bool(abs(median_noise_variance(np.linalg.eigvalsh(np.cov(X.T))[::-1], 400, 200) / 9 - 1) < 0.02)
     True
     """
-    lam = checked(eigenvalues, n, p)[: most(n, p)]
+    lam = check_spectrum(eigenvalues, n, p)[: max_rank(n, p)]
     middle = float(np.median(np.sqrt(lam))) ** 2
     return middle * (n - 1) / (max(n - 1, p) * marchenko_pastur_median(_beta(n, p)))
 
@@ -580,10 +380,10 @@ def tracy_widom_rank(
     >>> tracy_widom_rank([4.0, 1.2, 1.1, 1.0, 0.9, 0.8], 200, 6).n_components
     1
     """
-    lam = checked(eigenvalues, n, p)
+    lam = check_spectrum(eigenvalues, n, p)
     if lam[0] == 0.0:
-        return nothing("tracy-widom", lam)
-    m = most(n, p)
+        return choose_none("tracy-widom", lam)
+    m = max_rank(n, p)
     if m == 1:
         alone = "There is one eigenvalue, and no noise beside it to test it against."
         return RankChoice("tracy-widom", 0, alone, lam, np.full(len(lam), np.nan))
@@ -604,7 +404,7 @@ def tracy_widom_rank(
 def _patterson(lam: Vector, alpha: float) -> RankChoice:
     """Patterson's test of the positive eigenvalues, sequentially."""
     if len(lam) < 2:
-        return RankChoice("tracy-widom", len(lam), used_up(len(lam)), lam, np.zeros(len(lam)))
+        return RankChoice("tracy-widom", len(lam), say_used_up(len(lam)), lam, np.zeros(len(lam)))
     tested = tracy_widom_statistics(lam)
     k = tested.significant(alpha)
     critical = np.full(len(tested.statistics), float(tracy_widom_quantile(alpha, upper=True)))
@@ -620,7 +420,7 @@ def _patterson(lam: Vector, alpha: float) -> RankChoice:
 
 def _test_reason(lam: Vector, thresholds: Vector, k: int, alpha: float) -> str:
     if k < len(lam) and lam[k] == 0.0:
-        return used_up(k)
+        return say_used_up(k)
     if k < len(lam) and np.isfinite(thresholds[k]):
         return (
             f"λ{k + 1} = {lam[k]:.4g} does not exceed {thresholds[k]:.4g}, which noise does with probability {alpha:g}."
@@ -660,7 +460,7 @@ def noise_variance(eigenvalues: npt.ArrayLike, n: float, p: int, k: int) -> floa
     >>> round(noise_variance([4.0, 1.1, 1.0, 0.9], 101, 4, 1), 3)
     1.014
     """
-    lam = checked(eigenvalues, n, p)
+    lam = check_spectrum(eigenvalues, n, p)
     if not 0 <= k < p:
         raise ValueError(f"k={k!r} must be at least 0 and less than the number of columns, {p}.")
     rest, signal = float(lam[k:].sum()), lam[:k]
@@ -699,16 +499,16 @@ def broken_stick(eigenvalues: npt.ArrayLike) -> RankChoice:
     >>> broken_stick([3.0, 0.6, 0.3, 0.1]).n_components
     1
     """
-    lam = checked(eigenvalues)
+    lam = check_spectrum(eigenvalues)
     if lam[0] == 0.0:
-        return nothing("broken-stick", lam)
+        return choose_none("broken-stick", lam)
     m = len(lam)
     pieces = np.cumsum(1 / np.arange(m, 0, -1))[::-1] / m
     share = lam / lam.sum()
-    k = leading(share > pieces)
+    k = count_leading(share > pieces)
     # shares and pieces both sum to 1, so that some share falls short: k < m
     reason = (
-        used_up(k)
+        say_used_up(k)
         if lam[k] == 0.0
         else (
             f"λ{k + 1} is {100 * share[k]:.3g} % of the variance, and a stick broken at random has a piece {k + 1} of "
@@ -743,20 +543,90 @@ def variance_fraction(eigenvalues: npt.ArrayLike, fraction: float = 0.9) -> Rank
     >>> variance_fraction([6.0, 3.0, 0.6, 0.4], 0.95).n_components
     3
     """
-    lam = checked(eigenvalues)
+    lam = check_spectrum(eigenvalues)
     if not 0 < fraction < 1:
         raise ValueError(f"fraction={fraction!r} must lie between 0 and 1: the share of the variance to explain.")
     if lam[0] == 0.0:
-        return nothing("fraction", lam)
+        return choose_none("fraction", lam)
     share = np.cumsum(lam) / lam.sum()
     k = min(int(np.searchsorted(share, fraction, side="right")) + 1, len(lam))
     reason = f"{k} hold {100 * share[k - 1]:.4g} % of the variance, the first to exceed {100 * fraction:g} %."
     return RankChoice("fraction", k, reason, share, np.full(len(lam), float(fraction)))
 
 
+def minka(spectrum: Vector, n: float, p: int) -> int:
+    r"""Minka's estimate of the dimension: the k that maximises the evidence of probabilistic PCA.
+
+    .. math::
+        \ln p(D|k) = \ln p(U) - \tfrac n2\sum_{i\le k}\ln\lambda_i - \tfrac{n(p-k)}2\ln\hat v
+            + \tfrac{m+k}2\ln 2\pi - \tfrac12\ln|A_Z| - \tfrac k2\ln n
+
+    with v̂ the mean of the p − k eigenvalues left over. Eigenvalues beyond the rank count as zeros, so n may be
+    smaller than p. (T. Minka, Automatic choice of dimensionality for PCA, 2000.)
+
+    Parameters
+    ----------
+    spectrum : ndarray
+        Eigenvalues, descending; those not given are 0.
+    n, p : float, int
+        Rows and columns.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import minka
+    >>> import numpy as np
+    >>> minka(np.array([9.0, 7.0, 1.01, 1.0, 0.99]), 1000, 5)
+    2
+    """
+    lam = spectrum[spectrum > max(p, 2) * np.finfo(float).eps * spectrum[0]]
+    last = min(len(lam), p - 1)
+    return int(np.argmax([_evidence(lam, k, n, p) for k in range(1, last + 1)])) + 1 if last >= 1 else 1
+
+
+def _evidence(lam: Vector, k: int, n: float, p: int) -> float:
+    """Minka's equation (30) in Laplace's approximation, for k components; ties floored at rounding."""
+    v, eps = float(lam[k:].sum()) / (p - k), np.finfo(float).eps
+    if v <= 0:
+        return -math.inf
+    half = (p - np.arange(k)) / 2
+    uniform = -k * math.log(2.0) + float(np.sum(gammaln(half) - math.log(math.pi) * half))
+    fit = -n / 2 * float(np.log(lam[:k]).sum()) - n * (p - k) / 2 * math.log(v)
+    volume = math.log(2 * math.pi) * (p * k - k * (k + 1) / 2 + k) / 2
+    # ln|A_Z| = Σ_{i≤k} Σ_{j>i} ln (1/λ̂_j − 1/λ̂_i)(λ_i − λ_j) n, with λ̂_j = v̂ beyond k and p − len(λ) zeros
+    log_hessian, zeros = 0.0, p - len(lam)
+    smooth = np.concatenate([lam[:k], np.full(len(lam) - k, v)])
+    for i in range(k):
+        gaps = np.maximum(lam[i] - lam[i + 1 :], eps * lam[i])
+        inverse = np.maximum(1 / smooth[i + 1 :] - 1 / lam[i], eps / lam[i])
+        log_hessian += float(np.sum(np.log(gaps) + np.log(inverse) + math.log(n)))
+        if zeros:
+            lost = max(1 / v - 1 / lam[i], eps / lam[i])
+            log_hessian += zeros * (math.log(lam[i]) + math.log(lost) + math.log(n))
+    return uniform + fit + volume - log_hessian / 2 - k * math.log(n) / 2
+
+
+def minka_choice(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice:
+    """Minka's estimate as a RankChoice: :func:`minka`, which never answers 0.
+
+    Examples
+    --------
+    >>> from gramian.pca.rank import minka_choice
+    >>> minka_choice([9.0, 7.0, 1.01, 1.0, 0.99], 1000, 5).n_components
+    2
+    """
+    lam = check_spectrum(eigenvalues, n, p)
+    if lam[0] == 0.0:
+        return choose_none("mle", lam)
+    k = minka(lam, n, p)
+    reason = (
+        f"The evidence of probabilistic PCA is largest for {k} of 1 to {min(max_rank(n, p), max(p - 1, 1))} components."
+    )
+    return RankChoice("mle", k, reason, lam, np.full(len(lam), np.nan))
+
+
 def _whole_stick(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice:
     """The broken stick of as many pieces as there can be eigenvalues."""
-    return broken_stick(checked(eigenvalues, n, p)[: most(n, p)])
+    return broken_stick(check_spectrum(eigenvalues, n, p)[: max_rank(n, p)])
 
 
 SPECTRUM_RULES: dict[str, Callable[[npt.ArrayLike, float, int], RankChoice]] = {
@@ -766,18 +636,35 @@ SPECTRUM_RULES: dict[str, Callable[[npt.ArrayLike, float, int], RankChoice]] = {
 }
 
 
-Matrix = npt.NDArray[np.float64]
+def apply_rule(rule: Any, variances: Vector, weight: float, p: int) -> tuple[int, str]:
+    """Return how many of all components a rule keeps, a fraction or a name, and why where the rule says so."""
+    if rule == "mle":
+        return minka(variances, int(weight * (1 + 1e-12)), p), ""
+    if isinstance(rule, str):
+        choice = SPECTRUM_RULES[rule](variances, weight, p)
+        return choice.n_components, choice.reason
+    # the smallest number whose variance exceeds the fraction, as scikit-learn counts it
+    enough = int(np.searchsorted(np.cumsum(variances / variances.sum()), float(rule), side="right")) + 1
+    return min(enough, len(variances)), ""
 
 
 @dataclass(frozen=True, eq=False)
-class WholeFit:
-    """A PCA with all its components: Σw, means, what columns were divided by, eigenvalues and Vᵀ."""
+class PlainFit:
+    """A fitted PCA in NumPy: Σw, means, what columns were divided by, eigenvalues, Vᵀ, and how many have variance."""
 
     n: float
     mean: Vector
     scale: Vector | None
     eigenvalues: Vector
-    components: Matrix
+    components: Vector
+    rank: int
+
+    @classmethod
+    def of(cls, pca: PCA) -> PlainFit:
+        """Return the arrays of a fitted model."""
+        scale = None if pca.scale_ is None else to_numpy(pca.scale_, float)
+        mean, lam, V = (to_numpy(x, float) for x in (pca.mean_, pca.explained_variance_, pca.components_))
+        return cls(float(pca._weight), mean, scale, lam, V, int(pca.rank_))
 
     @property
     def p(self) -> int:
@@ -790,28 +677,20 @@ class WholeFit:
         return np.asarray(self.eigenvalues @ self.components**2)
 
 
-def whole_fit(pca: FittedPCA, source: Source, sample_weight: Any) -> WholeFit:
+def fit_whole(pca: PCA, source: Source, sample_weight: Any) -> PlainFit:
     """Fit all components with the settings of ``pca``, its solver aside: a part of a spectrum shows no noise.
 
     Examples
     --------
     >>> import gramian
-    >>> from gramian.pca.rank import whole_fit
-    >>> fit = whole_fit(gramian.PCA(1), gramian.open([[0.0, 1.0], [2.0, 1.0], [1.0, 4.0]]), None)
+    >>> from gramian.pca.rank import fit_whole
+    >>> fit = fit_whole(gramian.PCA(1), gramian.open([[0.0, 1.0], [2.0, 1.0], [1.0, 4.0]]), None)
     >>> fit.eigenvalues.round(6).tolist(), fit.variances.round(6).tolist()
     ([3.0, 1.0], [1.0, 3.0])
     """
     refuse_missing(source)
     model = clone(pca).set_params(n_components=None, whiten=False, svd_solver="auto")
-    model.fit(source, sample_weight=sample_weight)
-    scale = None if model.scale_ is None else to_numpy(model.scale_, float)
-    return WholeFit(
-        float(model._weight),
-        to_numpy(model.mean_, float),
-        scale,
-        to_numpy(model.explained_variance_, float),
-        to_numpy(model.components_, float),
-    )
+    return PlainFit.of(model.fit(source, sample_weight=sample_weight))
 
 
 def refuse_missing(source: Source) -> None:
@@ -838,10 +717,10 @@ def refuse_missing(source: Source) -> None:
         )
 
 
-def rows_of(values: Any, keep: npt.NDArray[np.bool_]) -> Matrix:
+def take_rows(values: Any, keep: npt.NDArray[np.bool_]) -> Vector:
     """Return the rows of a block that are to be kept, as NumPy float64."""
     chosen = values[np.flatnonzero(keep)] if hasattr(values, "toarray") else to_numpy(values, float)[keep]
-    return to_numpy(chosen, float)
+    return np.asarray(to_numpy(chosen, float))
 
 
 Draw = Callable[[np.random.Generator], Vector]
@@ -849,32 +728,30 @@ Draw = Callable[[np.random.Generator], Vector]
 
 def eigenvalues_of_draws(
     draw: Draw, count: int, seed: int, numbers: int, progress: Callable[[int, int], None] | None
-) -> Matrix:
+) -> Vector:
     """Return the eigenvalues of each draw as a row; a draw holds that many numbers at a time.
 
     Each draw has a seed of its own, so that the answer does not depend on how many threads share them.
     """
-    lock, done = threading.Lock(), [0]
+    lock = threading.Lock()
+    found: dict[int, Vector] = {}
 
-    def one(i: int) -> tuple[int, Vector]:
-        values = draw(np.random.default_rng([seed, i]))
-        with lock:
-            done[0] += 1
-            if progress is not None:
-                progress(done[0], count)
-        return i, values
+    def work(share: Sequence[int]) -> None:
+        for i in share:
+            values = draw(np.random.default_rng([seed, i]))
+            with lock:
+                found[i] = values
+                if progress is not None:
+                    progress(len(found), count)
 
-    def work(share: Sequence[int]) -> list[tuple[int, Vector]]:
-        return [one(i) for i in share]
-
-    together = 8 * numbers * n_threads() <= memory_budget()
-    parts = parallel(work, range(count)) if together else [work(range(count))]
-    return np.array(
-        [values for _, values in sorted((pair for part in parts for pair in part), key=lambda pair: pair[0])]
-    )
+    if 8 * numbers * n_threads() <= memory_budget():
+        parallel(work, range(count))
+    else:
+        work(range(count))
+    return np.array([found[i] for i in range(count)])
 
 
-def gaussian_null(whole: WholeFit) -> tuple[Draw, int]:
+def gaussian_null(whole: PlainFit) -> tuple[Draw, int]:
     """Covariance matrices of independent normal columns with the variances of the data, and the numbers each takes.
 
     With no more columns than degrees of freedom ν the scatter matrix is drawn itself, as AAᵀ with A lower triangular,
@@ -912,7 +789,7 @@ def _width(rows: int) -> int:
     return max(64, 2**20 // rows)
 
 
-def permutation_null(source: Source, whole: WholeFit, sample_weight: Any) -> tuple[Draw, int]:
+def permutation_null(source: Source, whole: PlainFit, sample_weight: Any) -> tuple[Draw, int]:
     """Covariance matrices of the data with each column permuted by itself, and the numbers each takes.
 
     Means and standard deviations of the columns stay as they are. Sparse columns get their entries moved to other rows.
@@ -944,7 +821,7 @@ def _counts(sample_weight: Any, n: int) -> npt.NDArray[np.int64]:
     return np.asarray(w, dtype=np.int64)
 
 
-def _dense_draw(rng: np.random.Generator, columns: Matrix) -> Vector:
+def _dense_draw(rng: np.random.Generator, columns: Vector) -> Vector:
     Z = rng.permuted(columns, axis=1)
     p, n = Z.shape
     return _descending((Z @ Z.T if p <= n else Z.T @ Z) / (n - 1))
@@ -961,7 +838,7 @@ def _sparse_draw(rng: np.random.Generator, X: Any, mean: Vector) -> Vector:
     return _descending(((Z @ Z.T).toarray() - c[:, None] - c[None, :] + mean @ mean) / (n - 1))
 
 
-def _descending(S: Matrix) -> Vector:
+def _descending(S: Vector) -> Vector:
     return np.asarray(np.maximum(np.linalg.eigvalsh(S)[::-1], 0.0))
 
 
@@ -972,7 +849,7 @@ Progress = Callable[[int, int], None]
 
 
 def parallel_analysis(
-    pca: FittedPCA,
+    pca: PCA,
     X: Any,
     *,
     null: str = "permutation",
@@ -1029,12 +906,12 @@ def parallel_analysis(
     """
     _check(null, n_draws, quantile)
     source = open_source(X)
-    whole = whole_fit(pca, source, sample_weight)
+    whole = fit_whole(pca, source, sample_weight)
     return parallel_analysis_of(whole, source, null, n_draws, quantile, sample_weight, random_state, progress)
 
 
 def parallel_analysis_of(
-    whole: WholeFit,
+    whole: PlainFit,
     source: Source,
     null: str,
     n_draws: int,
@@ -1044,31 +921,27 @@ def parallel_analysis_of(
     progress: Progress | None,
 ) -> RankChoice:
     """Do as :func:`parallel_analysis`, where the fit of all components is at hand."""
-    size = most(whole.n, whole.p)
-    lam = checked(whole.eigenvalues)[:size]
+    size = max_rank(whole.n, whole.p)
+    lam = check_spectrum(whole.eigenvalues)[:size]
     if lam[0] == 0.0:
-        return nothing(NULLS[null], lam)
+        return choose_none(NULLS[null], lam)
     permuting = null == "permutation"
     if np.count_nonzero(whole.variances > CONSTANT * whole.variances.max()) == 1:
-        return _one_column(NULLS[null], lam, permuting)
+        again = "permuted" if permuting else "drawn anew"
+        reason = f"Only one column varies, and it cannot be told from itself {again}."
+        return RankChoice(NULLS[null], 0, reason, lam, np.full(len(lam), np.nan))
     draw, numbers = permutation_null(source, whole, sample_weight) if permuting else gaussian_null(whole)
     draws = eigenvalues_of_draws(draw, n_draws, check_seed(random_state), numbers, progress)
     limits = np.quantile(draws[:, :size], quantile, axis=0)
-    k = leading(lam > (1 + MARGIN) * limits)
+    k = count_leading(lam > (1 + MARGIN) * limits)
     what = f"the {quantile:g} quantile of {n_draws} draws of {'permuted' if permuting else 'normal'} columns"
     if k == size:
         reason = f"Every eigenvalue exceeds {what}."
     elif lam[k] == 0.0:
-        reason = used_up(k)
+        reason = say_used_up(k)
     else:
         reason = f"λ{k + 1} = {lam[k]:.4g} does not exceed {limits[k]:.4g}, {what}."
     return RankChoice(NULLS[null], k, reason, lam, limits)
-
-
-def _one_column(rule: str, lam: Vector, permuting: bool) -> RankChoice:
-    """Return the answer where draws can have no other eigenvalue than the data."""
-    reason = f"Only one column varies, and it cannot be told from itself {'permuted' if permuting else 'drawn anew'}."
-    return RankChoice(rule, 0, reason, lam, np.full(len(lam), np.nan))
 
 
 def _check(null: str, n_draws: int, quantile: float) -> None:
@@ -1085,7 +958,7 @@ Folds = npt.NDArray[np.int64]
 
 MOST = 100  # components tried where the user does not say
 ALONE = 1e-8  # 1 − h below this: a variable that is a component by itself
-ROUNDING_CROSS_VALIDATION = 1e-12  # PRESS within this share of PRESS(0) of the smallest counts as smallest
+PRESS_ROUNDING = 1e-12  # PRESS within this share of PRESS(0) of the smallest counts as smallest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -1119,19 +992,8 @@ class CrossValidation(RankChoice):
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class _Model:
-    """What one training set says: V with orthonormal rows, means, divisors, and how many rows of V it determines."""
-
-    components: Matrix
-    mean: Vector
-    scale: Vector
-    rank: int
-    scaled: bool
-
-
 def cross_validate_rank(
-    pca: FittedPCA,
+    pca: PCA,
     X: Any,
     *,
     n_folds: int = 7,
@@ -1192,20 +1054,45 @@ def cross_validate_rank(
     source = open_source(X)
     refuse_missing(source)
     w = check_weights(sample_weight, source.shape[0])
-    folds = _deal(w, n_folds, check_seed(random_state))
-    most = _most(max_components, source.shape[1], folds, n_folds)
+    folds = _deal_folds(w, n_folds, check_seed(random_state))
+    p = source.shape[1]
+    training = int(np.count_nonzero(folds >= 0)) - int(np.bincount(folds[folds >= 0]).max())  # rows of the smallest set
+    limit = max(0, min(p - 1, training - 1))
+    tried = min(limit, MOST) if max_components is None else max_components
+    if (
+        isinstance(tried, bool)
+        or not isinstance(tried, Integral)
+        or (max_components is not None and not 1 <= tried <= limit)
+    ):
+        raise ValueError(
+            f"max_components={tried!r} must be between 1 and {limit}, less than the columns ({p}) and than the rows "
+            f"of the smallest training set ({training}, of {n_folds} folds)."
+        )
     models = []
-    for f in range(n_folds):
-        models.append(_fit(pca, source, np.where(folds == f, 0.0, w), most))
-        if progress is not None:
-            progress(f + 1, n_folds)
+    with warnings.catch_warnings():
+        # directions beyond the rank are left out below
+        warnings.filterwarnings("ignore", "n_components=.* exceeds the rank", NumericalWarning)
+        for f in range(n_folds):
+            weights = np.where(folds == f, 0.0, w)
+            model = clone(pca).set_params(n_components=max(int(tried), 1), whiten=False)
+            models.append(PlainFit.of(model.fit(source, sample_weight=weights)))
+            if progress is not None:
+                progress(f + 1, n_folds)
     rank = min(model.rank for model in models)
     # a model knows its rank up to the components it has
-    most, limit = (most, _limit(source.shape[1], folds)) if rank >= most else (rank, rank)
-    return _choice(_press(source, w, folds, models, most), models, source, n_folds, limit)
+    tried, limit = (int(tried), limit) if rank >= tried else (rank, rank)
+    press = np.zeros(tried + 1)
+    for block in source.blocks(max(1, memory_budget() // 16 // (8 * p))):  # few enough rows to be made dense
+        here, weights = folds[block.start : block.stop], w[block.start : block.stop]
+        for f in np.unique(here[here >= 0]):
+            held, model = here == f, models[f]
+            D = take_rows(block.values, held) - model.mean
+            D = D if model.scale is None else D / model.scale
+            press += press_by_components(D, weights[held], model.components[:tried])
+    return _choose_by_press(press, models, source, n_folds, limit)
 
 
-def press_by_components(D: Matrix, weights: Vector, V: Matrix) -> Vector:
+def press_by_components(D: Vector, weights: Vector, V: Vector) -> Vector:
     """Return Σ w e²/(1 − h)² of centred rows D for 0, 1, …, K of the orthonormal rows of V; NaN once some 1 − h is 0.
 
     Examples
@@ -1225,7 +1112,7 @@ def press_by_components(D: Matrix, weights: Vector, V: Matrix) -> Vector:
     return np.array(press)
 
 
-def _deal(w: Vector, n_folds: int, seed: int) -> Folds:
+def _deal_folds(w: Vector, n_folds: int, seed: int) -> Folds:
     """Deal the rows that have a weight into folds of equal size; −1 marks the others."""
     rows = np.flatnonzero(w)
     if not isinstance(n_folds, Integral) or not 2 <= n_folds <= len(rows):
@@ -1235,116 +1122,57 @@ def _deal(w: Vector, n_folds: int, seed: int) -> Folds:
     return folds
 
 
-def _training(folds: Folds) -> int:
-    """Rows of the smallest training set."""
-    return int(np.count_nonzero(folds >= 0)) - int(np.bincount(folds[folds >= 0]).max())
-
-
-def _limit(p: int, folds: Folds) -> int:
-    """Most components that can be tried: one less than columns and than rows of the smallest training set."""
-    return max(0, min(p - 1, _training(folds) - 1))
-
-
-def _most(asked: int | None, p: int, folds: Folds, n_folds: int) -> int:
-    limit = _limit(p, folds)
-    if asked is None:
-        return min(limit, MOST)
-    if isinstance(asked, bool) or not isinstance(asked, Integral) or not 1 <= asked <= limit:
-        raise ValueError(
-            f"max_components={asked!r} must be between 1 and {limit}, less than the columns ({p}) and than the rows "
-            f"of the smallest training set ({_training(folds)}, of {n_folds} folds)."
-        )
-    return int(asked)
-
-
-def _fit(pca: FittedPCA, source: Source, w: Vector, k: int) -> _Model:
-    with warnings.catch_warnings():
-        # directions beyond the rank are left out below
-        warnings.filterwarnings("ignore", "n_components=.* exceeds the rank", NumericalWarning)
-        model = clone(pca).set_params(n_components=max(k, 1), whiten=False).fit(source, sample_weight=w)
-    mean = to_numpy(model.mean_, float)
-    scale = np.ones_like(mean) if model.scale_ is None else to_numpy(model.scale_, float)
-    return _Model(to_numpy(model.components_, float), mean, scale, int(model.rank_), model.scale_ is not None)
-
-
-def _press(source: Source, w: Vector, folds: Folds, models: list[_Model], k: int) -> Vector:
-    """Sum PRESS over all folds in one pass over the rows, few enough at a time to be made dense."""
-    total = np.zeros(k + 1)
-    rows = max(1, memory_budget() // 16 // (8 * source.shape[1]))
-    for block in source.blocks(rows):
-        here, weights = folds[block.start : block.stop], w[block.start : block.stop]
-        for f in np.unique(here[here >= 0]):
-            held, model = here == f, models[f]
-            D = (rows_of(block.values, held) - model.mean) / model.scale
-            total += press_by_components(D, weights[held], model.components[:k])
-    return total
-
-
-def _choice(press: Vector, models: list[_Model], source: Source, n_folds: int, limit: int) -> CrossValidation:
+def _choose_by_press(
+    press: Vector, models: list[PlainFit], source: Source, n_folds: int, limit: int
+) -> CrossValidation:
     known = np.flatnonzero(np.isfinite(press))
-    k = int(np.argmax(press[known] <= press[known].min() + ROUNDING_CROSS_VALIDATION * press[0]))
+    k = int(np.argmax(press[known] <= press[known].min() + PRESS_ROUNDING * press[0]))
     if press[0] == 0.0:
         reason = "All rows are equal: there is no variance, and so no component."
     elif k == 0:
         reason = f"No number of components predicts held-out cells better than the mean, over {n_folds} folds."
     else:
         reason = (
-            f"PRESS is least with {counted(k)}, {press[k] / press[0]:.3g} of that of the mean, over {n_folds} folds."
+            f"PRESS is least with {pluralize(k)}, {press[k] / press[0]:.3g} of that of the mean, over {n_folds} folds."
         )
     # a PRESS of 0 cannot fall any more
-    last = 0 < k == len(press) - 1 and press[k] > ROUNDING_CROSS_VALIDATION * press[0]
-    if len(known) < len(press):
-        reason += _excluded(press, models, source)
-    elif last:
-        reason += _way_out(k, source, limit)
-    return CrossValidation("cv", k, reason, press[1:], press[:-1], press, last)
-
-
-def _way_out(k: int, source: Source, limit: int) -> str:
-    """Say what can be done where the last number tried is the best."""
-    if k < limit:
-        return (
+    last = 0 < k == len(press) - 1 and press[k] > PRESS_ROUNDING * press[0]
+    if len(known) < len(press):  # name the first k left out and the variable that is the cause
+        first = int(np.argmin(np.isfinite(press)))
+        free = np.min([1 - np.sum(model.components[:first] ** 2, axis=0) for model in models], axis=0)
+        j = int(np.argmin(free))
+        name = source.feature_names[j] if source.feature_names else f"x{j}"
+        remedy = "" if models[0].scale is not None else " PCA(scale=True) helps where its unit is the cause."
+        reason += (
+            f" From {first} on they were left out: column {name!r} is all but a component by itself "
+            f"(1 − h = {free[j]:.1g}), which the other columns cannot predict.{remedy}"
+        )
+    elif last and k < limit:
+        reason += (
             " It is the largest number tried, and PRESS may still fall: try more with rank_advice(X, max_components=…) "
             "or cross_validate_rank(PCA(), X, max_components=…), and give PCA the number found."
         )
-    few = "columns" if k == source.shape[1] - 1 else "independent rows in the smallest training set"
-    return (
-        f" It is the largest number tried, and no more can be with so few {few}: where the components end, cv cannot "
-        "say here. Ask another rule, such as 'parallel-gaussian', or give the number."
-    )
+    elif last:
+        few = "columns" if k == source.shape[1] - 1 else "independent rows in the smallest training set"
+        reason += (
+            f" It is the largest number tried, and no more can be with so few {few}: where the components end, cv "
+            "cannot say here. Ask another rule, such as 'parallel-gaussian', or give the number."
+        )
+    return CrossValidation("cv", k, reason, press[1:], press[:-1], press, last)
 
 
-def _excluded(press: Vector, models: list[_Model], source: Source) -> str:
-    """Name the first k left out and the variable that is the cause."""
-    k = int(np.argmin(np.isfinite(press)))
-    free = np.min([1 - np.sum(model.components[:k] ** 2, axis=0) for model in models], axis=0)
-    j = int(np.argmin(free))
-    name = source.feature_names[j] if source.feature_names else f"x{j}"
-    remedy = "" if models[0].scaled else " PCA(scale=True) helps where its unit is the cause."
-    return (
-        f" From {k} on they were left out: column {name!r} is all but a component by itself (1 − h = {free[j]:.1g}), "
-        f"which the other columns cannot predict.{remedy}"
-    )
-
-
-def _permutation(pca: Any, X: Any, sample_weight: Any) -> RankChoice:
-    return parallel_analysis(pca, X, sample_weight=sample_weight, random_state=pca.random_state)
-
-
-def _gaussian(pca: Any, X: Any, sample_weight: Any) -> RankChoice:
-    return parallel_analysis(pca, X, null="gaussian", sample_weight=sample_weight, random_state=pca.random_state)
-
-
-def _cross_validation(pca: Any, X: Any, sample_weight: Any) -> RankChoice:
+def _cross_validate(pca: PCA, X: Any, sample_weight: Any) -> RankChoice:
     found = cross_validate_rank(pca, X, sample_weight=sample_weight, random_state=pca.random_state)
     if found.at_the_end:
-        warnings.warn(f"n_components='cv': {found.reason}", NumericalWarning, stacklevel=4)  # at PCA.fit's caller
+        warnings.warn(f"n_components='cv': {found.reason}", NumericalWarning, stacklevel=caller_level())
     return found
 
 
-# Those that need the rows; the others, which need the eigenvalues alone, are gramian.pca.rank.SPECTRUM_RULES.
+# Those that need the rows; the others, which need the eigenvalues alone, are SPECTRUM_RULES.
 DATA_RULES: dict[str, Callable[[Any, Any, Any], RankChoice]] = {
-    "cv": _cross_validation,
-    "parallel": _permutation,
-    "parallel-gaussian": _gaussian,
+    "cv": _cross_validate,
+    "parallel": lambda pca, X, w: parallel_analysis(pca, X, sample_weight=w, random_state=pca.random_state),
+    "parallel-gaussian": lambda pca, X, w: parallel_analysis(
+        pca, X, null="gaussian", sample_weight=w, random_state=pca.random_state
+    ),
 }

@@ -12,28 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.inputs.devices import convert_to_numpy
-from gramian.pca.interpret import component_scores, deviations, loadings, refuse_no_components
-from gramian.pca.model import FittedPCA, feature_names, ratio, text_table
+from gramian.pca.estimator import PCA
+from gramian.pca.interpret import component_scores, deviations, feature_names, loadings, ratio, refuse_no_components
 from gramian.results import NumericalWarning
+from gramian.results.tables import text_table
 
-__all__ = ["METHODS", "Found", "Rotation", "orthomax", "random_rotation", "rotate", "rotated_scores"]
-
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """A rotation T, the criterion there, and how nearly it is stationary."""
 
-    T: Matrix
+    T: Array
     criterion: float
     stationarity: float
     sweeps: int
     converged: bool
 
 
-def orthomax(A: Matrix, T: Matrix, weight: float, tol: float, most: int) -> Found:
+def orthomax(A: Array, T: Array, weight: float, tol: float, most: int) -> Found:
     """Sweep over all planes until the criterion is stationary and no sweep raises it any more; weight is γ/p."""
     L, T = A @ T, T.copy()
     value, scale, residual = _criterion(L, weight), float(np.sum(np.sum(L**2, axis=1) ** 2)), math.inf
@@ -49,7 +47,7 @@ def orthomax(A: Matrix, T: Matrix, weight: float, tol: float, most: int) -> Foun
     return Found(T, value, residual, most, False)
 
 
-def _plane(x: Vector, y: Vector, weight: float) -> Matrix:
+def _plane(x: Array, y: Array, weight: float) -> Array:
     """Return the rotation of two columns that maximises the criterion: φ = atan2(…)/4 of Kaiser (1958)."""
     u, v = x**2 - y**2, 2 * x * y
     a, b = float(np.sum(u)), float(np.sum(v))
@@ -60,18 +58,18 @@ def _plane(x: Vector, y: Vector, weight: float) -> Matrix:
     return np.array([[c, -s], [s, c]])
 
 
-def _criterion(L: Matrix, weight: float) -> float:
+def _criterion(L: Array, weight: float) -> float:
     return float(np.sum(L**4) - weight * np.sum(np.sum(L**2, axis=0) ** 2))
 
 
-def _stationarity(L: Matrix, weight: float) -> float:
+def _stationarity(L: Array, weight: float) -> float:
     """T is stationary among orthogonal matrices where ΛᵀG is symmetric."""
     C = L.T @ (L**3 - weight * L * np.sum(L**2, axis=0))
     size = float(np.linalg.norm(L.T @ L**3))
     return float(np.linalg.norm(C - C.T)) / size if size else 0.0
 
 
-def random_rotation(rng: np.random.Generator, k: int) -> Matrix:
+def random_rotation(rng: np.random.Generator, k: int) -> Array:
     """Return an orthogonal matrix, all of them being equally likely."""
     Q, R = np.linalg.qr(rng.standard_normal((k, k)))
     return np.asarray(Q * np.sign(np.diag(R)))
@@ -116,11 +114,11 @@ class Rotation:
 
     method: str
     names: tuple[str, ...]
-    loadings: Matrix
-    rotation: Matrix
-    structure: Matrix
-    correlations: Matrix
-    explained_variance: Vector
+    loadings: Array
+    rotation: Array
+    structure: Array
+    correlations: Array
+    explained_variance: Array
     total_variance: float
     criterion: float
     stationarity: float
@@ -129,7 +127,7 @@ class Rotation:
     converged: bool
 
     @property
-    def communalities(self) -> Vector:
+    def communalities(self) -> Array:
         """What the factors explain of each variable's variance; no rotation changes them."""
         return np.asarray(np.sum(self.loadings * self.structure, axis=1))
 
@@ -152,7 +150,7 @@ class Rotation:
         return tuple(f"factor{j}" for j in range(self.loadings.shape[1]))
 
     @property
-    def explained_variance_ratio(self) -> Vector:
+    def explained_variance_ratio(self) -> Array:
         """Share of the variance of all variables that each factor explains."""
         return np.asarray(self.explained_variance / self.total_variance)
 
@@ -162,7 +160,7 @@ class Rotation:
             ("SS loadings", "proportion", "cumulative"), np.array([self.explained_variance, share, np.cumsum(share)])
         )
 
-    def _named(self, rows: tuple[str, ...], values: Matrix) -> dict[str, Any]:
+    def _named(self, rows: tuple[str, ...], values: Array) -> dict[str, Any]:
         """Columns of a table, one for each factor."""
         return {"": list(rows)} | {name: values[:, j] for j, name in enumerate(self.names_of_factors)}
 
@@ -171,14 +169,14 @@ METHODS = ("equamax", "promax", "quartimax", "varimax")
 
 
 def rotate(
-    pca: FittedPCA | Any,
+    pca: PCA | Any,
     method: str = "varimax",
     *,
     normalize: bool = True,
     power: float = 4.0,
     n_components: int | None = None,
     tol: float = 1e-10,
-    max_iterations: int = 1000,
+    max_iter: int = 1000,
     n_starts: int = 1,
     random_state: int | None = None,
 ) -> Rotation:
@@ -207,7 +205,7 @@ def rotate(
         Rotate the first so many components only; by default all that have variance. The choice changes all factors.
     tol : float, default=1e-10
         Stationarity to reach.
-    max_iterations : int, default=1000
+    max_iter : int, default=1000
         Most sweeps.
     n_starts : int, default=1
         The criterion may have several maxima: further starts from random rotations, of which the best is kept.
@@ -239,16 +237,16 @@ def rotate(
     """
     names, A, total = _loadings_of(convert_to_numpy(pca), n_components)
     p, k = A.shape
-    _refuse(method, A, power, tol, max_iterations, n_starts)
+    _refuse(method, A, power, tol, max_iter, n_starts)
     gamma = {"quartimax": 0.0, "equamax": k / 2}.get(method, 1.0)
     B, unit = _prepared(A, normalize)
     rng = np.random.default_rng(0 if random_state is None else random_state)
     starts = [np.eye(k), *(random_rotation(rng, k) for _ in range(n_starts - 1))]
-    best = max((orthomax(B, T, gamma / p, tol, max_iterations) for T in starts), key=lambda found: found.criterion)
+    best = max((orthomax(B, T, gamma / p, tol, max_iter) for T in starts), key=lambda found: found.criterion)
     if not best.converged:
         warnings.warn(
             f"{method} reached a stationarity of {best.stationarity:.1e} in {best.sweeps} sweeps, not {tol:.1e}: raise "
-            "max_iterations or tol.",
+            "max_iter or tol.",
             NumericalWarning,
             stacklevel=2,
         )
@@ -256,7 +254,7 @@ def rotate(
     return _named(method, names, A, M, replace(best, criterion=best.criterion * unit**4), tol, total)
 
 
-def rotated_scores(pca: FittedPCA, X: Any, rotation: Rotation) -> Matrix:
+def rotated_scores(pca: PCA, X: Any, rotation: Rotation) -> Array:
     r"""Scores of the rotated factors, standardised: :math:`F = Z\,\mathrm{diag}(\lambda^{-1/2})\,M^{-T}`.
 
     Over the rows of the fit each factor has variance 1 and their correlations are ``rotation.correlations``: the
@@ -299,7 +297,7 @@ def rotated_scores(pca: FittedPCA, X: Any, rotation: Rotation) -> Matrix:
     return np.asarray(np.linalg.solve(rotation.rotation, standard.T).T)
 
 
-def _loadings_of(pca: FittedPCA | Any, n_components: int | None) -> tuple[tuple[str, ...], Matrix, float]:
+def _loadings_of(pca: PCA | Any, n_components: int | None) -> tuple[tuple[str, ...], Array, float]:
     """Names of the variables, the loadings to rotate, of a model or as given, and the variance of all variables."""
     model = hasattr(pca, "components_")
     if model:
@@ -316,13 +314,13 @@ def _loadings_of(pca: FittedPCA | Any, n_components: int | None) -> tuple[tuple[
     return names, A[:, :k], _total_variance(pca) if model else float(len(A))
 
 
-def _total_variance(pca: FittedPCA) -> float:
+def _total_variance(pca: PCA) -> float:
     """Σλ over all components, those left out too."""
     kept = float(np.sum(np.asarray(pca.explained_variance_, dtype=np.float64)))
     return kept / (float(np.sum(np.asarray(pca.explained_variance_ratio_, dtype=np.float64))) or 1.0)
 
 
-def _refuse(method: str, A: Matrix, power: float, tol: float, max_iterations: int, n_starts: int) -> None:
+def _refuse(method: str, A: Array, power: float, tol: float, max_iter: int, n_starts: int) -> None:
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     bad = np.argwhere(~np.isfinite(A))
@@ -330,21 +328,21 @@ def _refuse(method: str, A: Matrix, power: float, tol: float, max_iterations: in
         raise ValueError(f"The loading of variable {bad[0][0]} on factor {bad[0][1]} is {A[tuple(bad[0])]}.")
     if not A.any():
         raise ValueError("All loadings are 0: there is nothing to rotate.")
-    for name, value, least in (("max_iterations", max_iterations, 1), ("n_starts", n_starts, 1)):
+    for name, value, least in (("max_iter", max_iter, 1), ("n_starts", n_starts, 1)):
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}.")
     if not tol > 0 or not power >= 1:
         raise ValueError(f"tol must be positive and power at least 1, got tol={tol}, power={power}.")
 
 
-def _prepared(A: Matrix, normalize: bool) -> tuple[Matrix, np.float64]:
+def _prepared(A: Array, normalize: bool) -> tuple[Array, np.float64]:
     """Divide by a power of two, which keeps fourth powers in range, and by the roots of the communalities if asked."""
     unit = np.float64(2.0 ** math.frexp(float(np.abs(A).max()))[1])
     B = A / unit
     return (ratio(B, np.linalg.norm(B, axis=1)[:, None]), np.float64(1.0)) if normalize else (B, unit)
 
 
-def _promax(L: Matrix, power: float, T: Matrix) -> Matrix:
+def _promax(L: Array, power: float, T: Array) -> Array:
     """Fit the sharpened loadings by least squares, then give the factors variance 1."""
     peak = np.abs(L).max()
     target = L * (np.abs(L) / peak) ** (power - 1)
@@ -354,9 +352,7 @@ def _promax(L: Matrix, power: float, T: Matrix) -> Matrix:
     return np.asarray(T @ (U * np.sqrt(np.diag(np.linalg.inv(U.T @ U)))))
 
 
-def _named(
-    method: str, names: tuple[str, ...], A: Matrix, M: Matrix, found: Found, tol: float, total: float
-) -> Rotation:
+def _named(method: str, names: tuple[str, ...], A: Array, M: Array, found: Found, tol: float, total: float) -> Rotation:
     """Put the factors in order of variance, make their largest loadings positive, and name everything."""
     phi = np.linalg.inv(M.T @ M) if method == "promax" else np.eye(len(M))
     L = A @ M

@@ -31,12 +31,10 @@ from scipy.special import gammainc, gammaincc
 from gramian.inputs.checks import check_weights
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import as_matrix
-from gramian.pca.model import text_table
+from gramian.results.tables import text_table
 
-__all__ = ["METRICS", "RV", "Procrustes", "principal_angles", "procrustes", "rv_coefficient", "subspace_distance"]
+Array = npt.NDArray[np.float64]
 
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
 
 METRICS = ("chordal", "geodesic", "projection")
 BATCH = 2**20  # numbers of permuted rows held at a time
@@ -66,15 +64,15 @@ class Procrustes:
         where none were asked for.
     """
 
-    rotation: Matrix
+    rotation: Array
     scale: float
-    translation: Vector
+    translation: Array
     residual: float
     r_squared: float
     correlation: float
     p_value: float
 
-    def apply(self, A: Any) -> Matrix:
+    def apply(self, A: Any) -> Array:
         """Move rows as A was moved."""
         return np.asarray(self.scale * (np.asarray(A, dtype=np.float64) @ self.rotation) + self.translation)
 
@@ -91,7 +89,7 @@ class Procrustes:
         return f"{head}, correlation {self.correlation:.4g}{test}\n{text_table(self.table())}"
 
 
-def principal_angles(A: Any, B: Any) -> Vector:
+def principal_angles(A: Any, B: Any) -> Array:
     r"""Principal angles between two subspaces, smallest first.
 
     .. math:: \cos\theta_1 = \max_{u\in\mathrm{span}A,\,v\in\mathrm{span}B} u^Tv,\quad\text{and so on, orthogonally}
@@ -246,7 +244,7 @@ def procrustes(
     return Procrustes(R, s, b - s * a @ R, residual, r_squared, t0, p_value)
 
 
-def _permuted(A0: Matrix, B0: Matrix, gain: float, reflect: bool, count: int, seed: int | None) -> float:
+def _permuted(A0: Array, B0: Array, gain: float, reflect: bool, count: int, seed: int | None) -> float:
     """Share of permutations of A's rows, the identity being one more, that gain as much."""
     rng, (n, k) = np.random.default_rng(0 if seed is None else seed), A0.shape
     together = max(1, BATCH // (n * k))
@@ -261,7 +259,7 @@ def _permuted(A0: Matrix, B0: Matrix, gain: float, reflect: bool, count: int, se
     return (1 + larger) / (1 + count)
 
 
-def _orthogonal(C: Matrix, reflect: bool) -> tuple[Matrix, float]:
+def _orthogonal(C: Array, reflect: bool) -> tuple[Array, float]:
     """Return the orthogonal R of largest tr RᵀC, and that trace; a rotation where no mirror is allowed."""
     P, sigma, Qt = np.linalg.svd(C)
     turn = np.ones(len(sigma))
@@ -270,7 +268,7 @@ def _orthogonal(C: Matrix, reflect: bool) -> tuple[Matrix, float]:
     return np.asarray((P * turn) @ Qt), math.fsum(sigma * turn)
 
 
-def _basis(A: Any, name: str) -> Matrix:
+def _basis(A: Any, name: str) -> Array:
     """Columns that span the subspace."""
     A = convert_to_numpy(A)
     columns = np.asarray(A.components_, dtype=np.float64).T if hasattr(A, "components_") else as_matrix(A, name)[0]
@@ -387,7 +385,7 @@ def rv_coefficient(
     return RV(rv, adjusted, mean, variance, skewness, standardized, p_value, method)
 
 
-def _prepared(X: Matrix, w: Vector, centre: bool, name: str) -> Matrix:
+def _prepared(X: Array, w: Array, centre: bool, name: str) -> Array:
     """Weighted, centred rows with ‖XᵀX‖ = 1, so that RV = ‖XᵀY‖²."""
     X = X / (float(np.abs(X).max()) or 1.0)
     D = np.sqrt(w)[:, None] * (X - w @ X / w.sum() if centre else X)
@@ -398,7 +396,7 @@ def _prepared(X: Matrix, w: Vector, centre: bool, name: str) -> Matrix:
 
 
 def _test(
-    A: Matrix, B: Matrix, rv: float, z: float, skewness: float, count: int, seed: int | None, exchangeable: bool
+    A: Array, B: Array, rv: float, z: float, skewness: float, count: int, seed: int | None, exchangeable: bool
 ) -> tuple[float, str]:
     n = len(A)
     if exchangeable and (n <= FEW or count):
@@ -429,7 +427,7 @@ def _pearson_three(z: float, skewness: float) -> float:
     return float(gammaincc(shape, x) if skewness > 0 else gammainc(shape, x))
 
 
-def _moments(A: Matrix, B: Matrix) -> tuple[float, float, float]:
+def _moments(A: Array, B: Array) -> tuple[float, float, float]:
     """Mean, variance and skewness of ‖AᵀPB‖² over all permutations P of the rows."""
     n = len(A)
     mean = float(np.sum(A**2)) * float(np.sum(B**2)) / (n - 1)
@@ -450,7 +448,7 @@ def _expectation(m: int, n: int, left: dict[Shape, float], right: dict[Shape, fl
     return math.fsum(terms)
 
 
-def _free_sums(X: Matrix) -> dict[Shape, float]:
+def _free_sums(X: Array) -> dict[Shape, float]:
     """Sums over free indices of products of entries of a = XXᵀ − c(I − 11ᵀ/n), tr a = 0, that do not vanish."""
     n = len(X)
     c = float(np.sum(X**2)) / (n - 1)

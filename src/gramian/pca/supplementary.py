@@ -1,30 +1,32 @@
-"""Categories of the rows as points in the picture of a PCA, and whether chance would put them there."""
+"""Rows, variables and categories that took no part in a PCA, placed among its components."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from gramian.inputs.devices import convert_to_numpy
-from gramian.pca.interpret import EXPECTED, as_matrix, row_names, scored, standardised
-from gramian.pca.model import Coding, Elements, FittedPCA, coded, component_names, ratio, text_table, variable_scale
+from gramian.pca.estimator import PCA
+from gramian.pca.interpret import (
+    EXPECTED,
+    Elements,
+    as_matrix,
+    component_names,
+    project_rows,
+    ratio,
+    row_names,
+    standardise,
+    variable_scale,
+)
+from gramian.results.tables import text_table
 from gramian.sources import open_source
 
-__all__ = [
-    "Categories",
-    "SupplementaryColumns",
-    "SupplementaryRows",
-    "supplementary_categories",
-    "supplementary_columns",
-    "supplementary_rows",
-]
-
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,9 +49,9 @@ class SupplementaryRows(Elements):
     order: ClassVar[str] = "cos2"
 
     names: tuple[str, ...] | None
-    coordinates: Matrix
-    cos2: Matrix
-    distances: Vector
+    coordinates: Array
+    cos2: Array
+    distances: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,12 +78,12 @@ class SupplementaryColumns(Elements):
     order: ClassVar[str] = "cos2"
 
     names: tuple[str, ...]
-    coordinates: Matrix
-    correlations: Matrix
-    cos2: Matrix
+    coordinates: Array
+    correlations: Array
+    cos2: Array
 
 
-def supplementary_rows(pca: FittedPCA, X: Any, *, row_labels: Sequence[Any] | None = None) -> SupplementaryRows:
+def supplementary_rows(pca: PCA, X: Any, *, row_labels: Sequence[Any] | None = None) -> SupplementaryRows:
     r"""Place rows that took no part in the fit.
 
     .. math:: z = V^T(x-\bar x)/s,\qquad \cos^2_j = z_j^2\,/\,\|(x-\bar x)/s\|^2
@@ -111,13 +113,13 @@ def supplementary_rows(pca: FittedPCA, X: Any, *, row_labels: Sequence[Any] | No
     ((50, 2), True)
     """
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
-    seen = scored(pca, X)
+    seen = project_rows(pca, X)
     names = row_names(X, row_labels, len(seen.scores))
     return SupplementaryRows(names, seen.scores, seen.cos2, seen.distances)
 
 
 def supplementary_columns(
-    pca: FittedPCA, X: Any, Y: Any, names: Sequence[str] | None = None, sample_weight: Any = None
+    pca: PCA, X: Any, Y: Any, names: Sequence[str] | None = None, sample_weight: Any = None
 ) -> SupplementaryColumns:
     r"""Correlate variables that took no part in the fit with the components.
 
@@ -153,7 +155,7 @@ def supplementary_columns(
     array([[ 0.555, -0.194,  0.162]])
     """
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
-    seen = scored(pca, X, sample_weight, why_whole=EXPECTED)
+    seen = project_rows(pca, X, sample_weight, why_whole=EXPECTED)
     Z, w = seen.scores, seen.weights
     values, own = as_matrix(Y, "Y")
     if len(values) != len(Z):
@@ -161,7 +163,7 @@ def supplementary_columns(
     labels = tuple(names) if names is not None else own or tuple(f"y{j}" for j in range(values.shape[1]))
     if len(labels) != values.shape[1]:
         raise ValueError(f"names has {len(labels)} names for the {values.shape[1]} columns of Y.")
-    D, E = standardised(values, w), standardised(Z, w)
+    D, E = standardise(values, w), standardise(Z, w)
     r = np.clip((w[:, None] * D.values).T @ E.values / w.sum(), -1.0, 1.0)
     spread = np.sqrt(w.sum() / max(w.sum() - 1.0, 1.0)) * D.spread
     coordinates = r if pca.scale_ is not None else r * spread[:, None]
@@ -194,12 +196,12 @@ class Categories(Elements):
 
     variables: tuple[str, ...]
     names: tuple[str, ...]
-    coordinates: Matrix
-    cos2: Matrix
-    v_test: Matrix
-    distances: Vector
-    weights: Vector
-    eta2: Matrix
+    coordinates: Array
+    cos2: Array
+    v_test: Array
+    distances: Array
+    weights: Array
+    eta2: Array
     eta2_names: tuple[str, ...]
 
     def labels(self) -> dict[str, Sequence[Any]]:
@@ -215,7 +217,7 @@ class Categories(Elements):
         return f"{super().__repr__()}\nη² of the variables:\n{text_table(self.eta2_table())}"
 
 
-def supplementary_categories(pca: FittedPCA, X: Any, labels: Any, sample_weight: Any = None) -> Categories:
+def supplementary_categories(pca: PCA, X: Any, labels: Any, sample_weight: Any = None) -> Categories:
     r"""Place categories at the barycentres of their rows, and test them against chance.
 
     .. math::
@@ -261,9 +263,9 @@ def supplementary_categories(pca: FittedPCA, X: Any, labels: Any, sample_weight:
       label0    0.9346  0.1657
     """
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
-    seen = scored(pca, X, sample_weight)
+    seen = project_rows(pca, X, sample_weight)
     w = seen.weights
-    coding, D = coded(convert_to_numpy(labels), w), standardised(seen.scores, w)
+    coding, D = coded(convert_to_numpy(labels), w), standardise(seen.scores, w)
     n, n_g = float(w.sum()), coding.weights
     means = coding.sums(w[:, None] * D.values) / n_g[:, None]  # in standard deviations of the scores
     v = ratio(1.0, np.sqrt(ratio(n - n_g, n_g * max(n - 1.0, 1.0))))[:, None] * means
@@ -276,7 +278,7 @@ def supplementary_categories(pca: FittedPCA, X: Any, labels: Any, sample_weight:
     )
 
 
-def _barycentre_distances(pca: FittedPCA, X: Any, coding: Coding, w: Vector) -> Vector:
+def _barycentre_distances(pca: PCA, X: Any, coding: Coding, w: Array) -> Array:
     """Distance ‖(x̄_g − x̄)/s‖ of each category's mean row, from a pass over the rows."""
     source = open_source(X)
     mean, scale = np.asarray(pca.mean_, dtype=np.float64), variable_scale(pca)
@@ -287,3 +289,114 @@ def _barycentre_distances(pca: FittedPCA, X: Any, coding: Coding, w: Vector) -> 
     barycentres = sums / coding.weights[:, None] / scale
     peak = float(np.abs(barycentres).max(initial=0.0)) or 1.0  # so that no square overflows
     return np.asarray(peak * np.linalg.norm(barycentres / peak, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """Which rows belong to which categories.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The categorical variables.
+    variables, names : tuple of str
+        For each category the variable it belongs to, and its own name.
+    weights : ndarray of shape (g,)
+        Sum of the weights of the category's rows.
+    indicator : sparse array of shape (g, n)
+        1 where a row belongs to a category.
+    """
+
+    columns: tuple[str, ...]
+    variables: tuple[str, ...]
+    names: tuple[str, ...]
+    weights: Array
+    indicator: Any
+
+    def sums(self, values: Array) -> Array:
+        """Sum rows over each category."""
+        return np.asarray(self.indicator @ values)
+
+    def block_sums(self, X: Any, part: slice, mean: Array, w: Array) -> Array:
+        """Sum w(x − mean) over each category, for some of the rows, dense or sparse."""
+        weighted = self.indicator[:, part] * w
+        if sp.issparse(X):
+            return np.asarray((weighted @ X).todense() - weighted.sum(axis=1)[:, None] * mean)
+        values = X.cpu() if hasattr(X, "cpu") else X
+        return np.asarray(weighted @ (np.asarray(values, dtype=np.float64) - mean))
+
+    def by_variable(self, values: Array) -> Array:
+        """Sum numbers of categories over each categorical variable."""
+        rows = [[name == column for name in self.variables] for column in self.columns]
+        return np.asarray(np.array(rows, dtype=np.float64) @ values)
+
+
+def coded(labels: Any, w: Array) -> Coding:
+    """Return the categories of each variable, sorted where they can be, less those without weight."""
+    columns, table = _columns(labels)
+    if len(table) != len(w):
+        raise ValueError(f"labels has {len(table)} rows and X has {len(w)}.")
+    variables: list[str] = []
+    names: list[str] = []
+    rows: list[Any] = []
+    for j, column in enumerate(columns):
+        values = [_hashable(value, i, column) for i, value in enumerate(table[:, j])]
+        order = {category: g for g, category in enumerate(_in_order(values, w))}
+        codes = np.array([order.get(value, -1) for value in values])
+        variables += [column] * len(order)
+        names += [str(category) for category in order]
+        rows += [np.flatnonzero(codes == g) for g in range(len(order))]
+    indicator = _indicator(rows, len(w))
+    return Coding(columns, tuple(variables), tuple(names), np.asarray(indicator @ w), indicator)
+
+
+def _columns(labels: Any) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
+    """Names of the categorical variables, and their values as a table of objects."""
+    if hasattr(labels, "columns"):
+        names = tuple(str(name) for name in labels.columns)
+        columns = [np.asarray(labels[name], dtype=object) for name in labels.columns]
+        table = np.stack(columns, axis=1) if columns else np.empty((len(labels), 0), dtype=object)
+    else:
+        table = _table(labels)
+        own = getattr(labels, "name", None)
+        names = (str(own),) if own else tuple(f"label{j}" for j in range(table.shape[1]))
+    if not names:
+        raise ValueError("labels has no columns.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"labels has columns of the same name: {', '.join(names)}. Give each its own.")
+    return names, table
+
+
+def _table(labels: Any) -> npt.NDArray[Any]:
+    """Values of one variable, or of several in columns; tuples in a list are categories, not columns."""
+    if isinstance(labels, (list, tuple)) and any(isinstance(value, tuple) for value in labels):
+        table = np.empty((len(labels), 1), dtype=object)
+        table[:, 0] = labels
+        return table
+    table = np.asarray(labels, dtype=object)
+    if table.ndim not in (1, 2):
+        raise ValueError(f"labels has shape {table.shape}; expected one category for each row, or columns of them.")
+    return table[:, None] if table.ndim == 1 else table
+
+
+def _hashable(value: Any, row: int, column: str) -> Any:
+    """Refuse a missing category by its place (a NaN is not equal to itself, and pandas' NA refuses to say)."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+        raise ValueError(f"labels: row {row} of {column!r} is missing. Give missing categories a name of their own.")
+    if not isinstance(value, Hashable):
+        raise ValueError(f"labels: row {row} of {column!r} is a {type(value).__name__}, which names no category.")
+    return value
+
+
+def _in_order(values: list[Any], w: Array) -> list[Any]:
+    seen = list(dict.fromkeys(value for value, weight in zip(values, w, strict=True) if weight > 0))
+    try:
+        return sorted(seen)
+    except TypeError:  # categories of several types: in the order they come
+        return seen
+
+
+def _indicator(rows: list[Any], n: int) -> Any:
+    sizes = [len(members) for members in rows]
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    return sp.csr_array((np.ones(int(ends[-1])), np.concatenate(rows), ends), shape=(len(rows), n))

@@ -1,4 +1,4 @@
-"""Functions of a PCA that was fitted on a card, to rows on a card: the numbers of one that was fitted to NumPy's."""
+"""Functions of a PCA that was fitted on a GPU, to rows on a GPU: the numbers of one that was fitted to NumPy's."""
 
 from typing import Any
 
@@ -36,12 +36,12 @@ FUNCTIONS = {
     "subspace_distance": lambda pca, to: analysis.subspace_distance(pca, pca),
     "procrustes": lambda pca, to: analysis.procrustes(to(X[:, :2]), to(Y)).correlation,
     "rv_coefficient": lambda pca, to: analysis.rv_coefficient(to(X), to(Y)).rv,
-    "method": lambda pca, to: pca.describe(to(X)).columns.cos2,
+    "columns": lambda pca, to: analysis.describe(pca, to(X)).columns.cos2,
 }
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_of_models_and_rows_on_a_card(name: str) -> None:
+def test_functions_of_models_and_rows_on_a_gpu(name: str) -> None:
     function: Any = FUNCTIONS[name]
     known = function(PCA(2).fit(X), lambda x: x)
     with pretend_gpu() as device:
