@@ -16,8 +16,6 @@ from sklearn import get_config
 
 from gramian.compute.threads import n_threads, parallel
 
-__all__ = ["adjoint", "conormal", "normal", "product", "scatter", "spread", "triangle"]
-
 Array = npt.NDArray[Any]
 
 TILE_BYTES = 2**21  # a core's level-2 cache is 1 MiB here; 0.5 to 4 MiB measure alike

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Decoder", "calls", "pack", "sample_counts", "sample_mask", "snp_counts"]
-
 Bytes = npt.NDArray[np.uint8]
 SampleMask = npt.NDArray[np.uint64]
 Calls = npt.NDArray[np.int8]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["available_memory", "gibibytes", "refuse_beyond_memory"]
-
 CGROUP = Path("/sys/fs/cgroup")
 
 

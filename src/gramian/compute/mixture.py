@@ -23,17 +23,6 @@ import numpy.typing as npt
 
 from gramian.compute.threads import parallel
 
-__all__ = [
-    "Components",
-    "Expanded",
-    "Sums",
-    "Whitened",
-    "expectation",
-    "log_densities",
-    "rounding_size",
-    "weighted_sums",
-]
-
 Array = npt.NDArray[Any]
 
 NEVER = -1e300  # ln 0, for products with finite numbers

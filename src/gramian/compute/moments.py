@@ -14,8 +14,6 @@ from typing import Any
 
 from array_api_compat import array_namespace, device
 
-__all__ = ["Moments", "block_moments"]
-
 Array = Any
 
 SAMPLE = 1024  # rows averaged for the origin

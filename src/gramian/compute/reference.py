@@ -10,8 +10,6 @@ from typing import Any
 
 from array_api_compat import array_namespace, device
 
-__all__ = ["adjoint", "conormal", "normal", "product", "scatter", "spread", "triangle"]
-
 Array = Any
 
 

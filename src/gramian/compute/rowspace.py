@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RowSpace"]
-
 Matrix = npt.NDArray[np.float64]
 
 SMALLEST = 1e-290  # squares below this have lost digits

@@ -16,8 +16,6 @@ import scipy.sparse as sp
 
 from gramian.compute.threads import n_threads, parallel
 
-__all__ = ["adjoint", "conormal", "normal", "product", "scatter", "spread"]
-
 Array = npt.NDArray[Any]
 Sparse = Any
 

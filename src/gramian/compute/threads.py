@@ -16,8 +16,6 @@ from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["n_threads", "parallel", "quiet_blas"]
-
 T = TypeVar("T")
 S = TypeVar("S")
 

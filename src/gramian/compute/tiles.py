@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from gramian.compute.threads import parallel
 
-__all__ = ["Stored", "Tiled", "adjoint", "dense", "packed", "product", "symmetric_product"]
-
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 

@@ -105,7 +105,7 @@ class Card(Host):
     def rough(self, mixture: Mixture, size: Array) -> float | None:
         """The error of the accurate mode, where that is another way to the statistics of this mixture than double's."""
         loops, rounding = gpu().mixture, rounding_size(mixture.components, size)
-        same = loops.way_of(self.like, rounding, loops.ACCURATE) == loops.way_of(self.like, rounding)
+        same = loops.choose_step(self.like, rounding, loops.ACCURATE) == loops.choose_step(self.like, rounding)
         return None if same else float(loops.ACCURATE)
 
     def moments(self, values: Any, w: Any) -> Moments:
@@ -118,7 +118,7 @@ class Card(Host):
     def expectation(self, values: Any, w: Any, mixture: Mixture, size: Array, tolerance: float | None) -> Sums:
         """One expectation step, of which only the sums come to the host."""
         X, parts, loops = values.to(self.dtype), mixture.components, gpu().mixture
-        expanded, tolerance = loops.way_of(X, rounding_size(parts, size), tolerance)
+        expanded, tolerance = loops.choose_step(X, rounding_size(parts, size), tolerance)
         sums: Sums = loops.expectation(X, w, parts, expanded=expanded, tolerance=tolerance)
         return sums
 

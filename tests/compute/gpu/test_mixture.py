@@ -223,9 +223,9 @@ def test_wide_rows_and_many_components_take_the_plain_way():
 @pytest.mark.usefixtures("interpreter")
 def test_the_way_follows_from_tolerance_and_rounding():
     narrow, wide = torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.float64)
-    assert gpu.way_of(wide, 1e3, 1e-2) == gpu.way_of(narrow, 1e3) == (True, None)
-    assert gpu.way_of(wide, 1e5) == gpu.way_of(narrow, 1e5, 1e-7) == (False, None)
-    assert gpu.way_of(narrow, 1e3, 5e-4) == gpu.way_of(narrow, 1e3, ACCURATE) == (False, ACCURATE)
+    assert gpu.choose_step(wide, 1e3, 1e-2) == gpu.choose_step(narrow, 1e3) == (True, None)
+    assert gpu.choose_step(wide, 1e5) == gpu.choose_step(narrow, 1e5, 1e-7) == (False, None)
+    assert gpu.choose_step(narrow, 1e3, 5e-4) == gpu.choose_step(narrow, 1e3, ACCURATE) == (False, ACCURATE)
     assert "double" in gpu.describe(wide, 1e-2)
     assert "2e-06" in gpu.describe(narrow, 1e-2)
 

@@ -145,10 +145,9 @@ def test_symmetric_tiles_serve_twice(
 ) -> None:
     """Blocks wrapped around, for odd and even numbers of them, with sums that are flushed often."""
     if _launch.triton_for(torch.zeros(1, device=implementation)):
-        from gramian.compute.gpu import triton_tiles as _products
         from gramian.compute.gpu import triton_tiles as _triton_tiles
 
-        monkeypatch.setattr(_products, "SMALL", 0)
+        monkeypatch.setattr(_triton_tiles, "SMALL", 0)
         monkeypatch.setattr(_triton_tiles, "FLUSH", 128)
         monkeypatch.setattr(
             _triton_tiles, "SYMMETRIC", {kind: (32, *more) for kind, (_, *more) in _triton_tiles.SYMMETRIC.items()}
@@ -311,7 +310,7 @@ def test_triton_keeps_its_promise_for_all_widths(seed: int, d: int, width: float
 def chosen(kernel: Kernel, X: np.ndarray, tolerance: float | None = None, dtype: str = "float32") -> Any:
     """What would be chosen where there is Triton."""
     T = torch.from_numpy(X.astype(dtype))
-    return _precision.choose(kernel.formula(X.shape[1]), T, None, getattr(torch, dtype), tolerance, True)
+    return _precision.choose_arithmetic(kernel.formula(X.shape[1]), T, None, getattr(torch, dtype), tolerance, True)
 
 
 def test_the_cheapest_way_that_keeps_the_promise_is_chosen() -> None:

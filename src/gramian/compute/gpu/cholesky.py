@@ -9,8 +9,6 @@ import torch
 
 from gramian.compute.gpu.dense import every_digit
 
-__all__ = ["BlockCholesky", "NotDefinite", "block_size", "nbytes"]
-
 Fill = Callable[[slice, slice], torch.Tensor]
 
 SMALLEST, LARGEST = 256, 4096  # columns of a block, powers of two

@@ -12,38 +12,6 @@ from torch import Tensor
 from gramian.compute.gpu.dense import every_digit
 from gramian.compute.gpu.launch import triton_for
 
-__all__ = [
-    "ADJOINT",
-    "COLUMNS",
-    "ERRORS",
-    "PARTS",
-    "PART_BYTES",
-    "PART_SNPS",
-    "PRODUCT",
-    "TILE_BYTES",
-    "Factor",
-    "Tiles",
-    "adjoint",
-    "by_bytes",
-    "decoded",
-    "exactly",
-    "factor",
-    "kernels",
-    "mode_for",
-    "padded",
-    "plain_adjoint",
-    "plain_product",
-    "product",
-    "reach",
-    "sample_counts",
-    "samples_factor",
-    "snp_counts",
-    "tensor_adjoint",
-    "tensor_product",
-    "triton_for",
-    "working_bytes",
-]
-
 TILE_BYTES = 2**26  # of genotypes decoded together
 SAMPLES = 512  # bytes of a SNP decoded together: sums over more than four times as many samples are in float64
 SNPS = 2048  # decoded together, at most: likewise

@@ -10,8 +10,6 @@ from functools import cache
 
 import torch
 
-__all__ = ["interpreted", "triton_for"]
-
 _interpreting = False
 
 

@@ -6,12 +6,14 @@ kernel forms the monomials of a tile of rows, their products with all components
 the sums, and is for GPUs that are slow in float64. There is no faster mode: tf32 alone rounds the components
 themselves, which shifts all responsibilities the same way, and no number of rows averages that out.
 
-Sums are kept per program or slab of rows, in the precision of the mode, and added in float64.
+Sums are kept per program or slab of rows, in the precision of the mode, and added in float64. Where Triton does not
+serve, plain torch computes the same in float64, in chunks of rows, on any device.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +21,8 @@ import numpy.typing as npt
 import torch
 
 from gramian.compute.devices import refuse_beyond_device
-from gramian.compute.gpu import mixture_torch as plain
 from gramian.compute.gpu.launch import triton_for
 from gramian.compute.mixture import Components, Expanded, Sums, Whitened
-
-__all__ = ["ACCURATE", "Way", "describe", "expectation", "log_densities", "way_of", "weighted_sums"]
 
 Array = npt.NDArray[np.float64]
 
@@ -32,6 +31,11 @@ EXPANDED = 1e4  # times the rounding of float64 is what the expanded way may los
 SPARED = 1e9  # rounding size at which the expanded way in float64 is still accurate, if not double
 QUICK_DOUBLE = ((8, 0), (9, 0), (10, 0))  # compute capabilities with tensor cores for float64
 LEAST = 1e-30  # a share below this is nothing
+LEAST_SHARE = 1e-40  # ... in plain torch
+CHUNK_BYTES = {
+    "cuda": 2**28,
+    "cpu": 2**22,
+}  # of the widest matrix of a chunk in plain torch
 NEVER = -1e30  # ln 0, for products with finite numbers
 LOG2E = 1.4426950408889634
 CHUNK = 64  # monomials multiplied at a time
@@ -45,14 +49,14 @@ PER_CORE = 4  # programs for each multiprocessor: 8.7 ms for 10⁷ × 20 and 16 
 LONGEST = 1024  # tiles of a program, at most: float32 sums of more would round too much
 
 
-class Way(NamedTuple):
-    """How an expectation step is to be computed: see :func:`way_of`."""
+class ExpectationStep(NamedTuple):
+    """How an expectation step is computed: from monomials or whitened rows, and how precisely."""
 
     expanded: bool
     tolerance: float | None
 
 
-def way_of(X: torch.Tensor, rounding: float, tolerance: float | None = None) -> Way:
+def choose_step(X: torch.Tensor, rounding: float, tolerance: float | None = None) -> ExpectationStep:
     """The quickest way whose sums have a relative error of at most ``tolerance``, or of rounding to float64 for None.
 
     Parameters
@@ -67,15 +71,15 @@ def way_of(X: torch.Tensor, rounding: float, tolerance: float | None = None) -> 
     Examples
     --------
     >>> import torch
-    >>> from gramian.compute.gpu.mixture import way_of
-    >>> way_of(torch.ones(3, 2), 100.0)
-    Way(expanded=True, tolerance=None)
+    >>> from gramian.compute.gpu.mixture import choose_step
+    >>> choose_step(torch.ones(3, 2), 100.0)
+    ExpectationStep(expanded=True, tolerance=None)
     """
     if not _may_be_single(X, tolerance):
-        return Way(rounding < EXPANDED, None)
+        return ExpectationStep(rounding < EXPANDED, None)
     if _quick_double(X) and rounding < SPARED:
-        return Way(True, None)
-    return Way(False, ACCURATE)
+        return ExpectationStep(True, None)
+    return ExpectationStep(False, ACCURATE)
 
 
 def describe(X: torch.Tensor, tolerance: float | None = None) -> str:
@@ -118,26 +122,108 @@ def expectation(
         tile = _tile(X.device, parts) if expanded else None
         with torch.cuda.device_of(X):  # Triton launches on the current GPU
             if tile is not None:  # in float64 always: float32 would lose 6e-8 times the rounding size
-                return _expanded(X, w, parts, torch.float64, *tile)
+                return _triton_expanded(X, w, parts, torch.float64, *tile)
             if not expanded and _whitened_fits(parts):
-                return _whitened(X, w, parts, T)
-    return (plain.expanded if expanded else plain.whitened)(X, w, parts)
+                return _triton_whitened(X, w, parts, T)
+    return (_plain_expanded if expanded else _plain_whitened)(X, w, parts)
 
 
 def log_densities(X: torch.Tensor, parts: Components) -> torch.Tensor:
     """ln π_k N(x; μ_k, Σ_k) in float64, for every component (rows of the answer) and row of X (columns)."""
-    k, n = len(parts.constants), X.shape[0]
+    (k, d), n = parts.centres.shape, X.shape[0]
     if 8 * k * n > LARGE:
         what = f"Densities of {n:,} rows and {k} components"
         refuse_beyond_device(8 * k * n, X.device, what, "Ask for fewer rows at a time.")
-    return plain.log_densities(X, parts)
+    tables = tuple(_tensor(x, X) for x in parts)
+    out = torch.empty((k, n), dtype=torch.float64, device=X.device)
+    at = 0
+    for x, _ in _row_chunks(X, None, 3 * k * d):
+        Y = _rows_of_components(x, *tables[:3])
+        out[:, at : at + len(x)] = tables[3][:, None] - 0.5 * (Y * Y).sum(dim=2)
+        at += len(x)
+    return out
 
 
 def weighted_sums(
     X: torch.Tensor, given: torch.Tensor, w: torch.Tensor | None, origin: Array, centres: Array, *, full: bool
 ) -> Sums:
-    """The same sums with shares that are given: labels (n,) or responsibilities (n, K)."""
-    return plain.weighted_sums(X, given, w, origin, centres, full=full)
+    """Sums about centres with shares that are given, by labels (n,) or responsibilities (n, K)."""
+    k, d = centres.shape
+    c, m = _tensor(origin, X), _tensor(centres, X)
+    counts, first, second = _zeros(X, k), _zeros(X, k, d), _zeros(X, k, d, d) if full else _zeros(X, k, d)
+    at = 0
+    for x, v in _row_chunks(X, w, 3 * k * d):
+        part = given[at : at + len(x)]
+        at += len(x)
+        R = (part[:, None] == torch.arange(k, device=X.device)).double() if part.ndim == 1 else part.double()
+        R = R if v is None else R * v.double()[:, None]
+        E = (x.double() - c)[None] - m[:, None]
+        Z = E * R.T[:, :, None]
+        counts += R.sum(dim=0)
+        first += Z.sum(dim=1)
+        second += Z.transpose(1, 2) @ E if full else (Z * E).sum(dim=1)
+    N, s, q = (t.cpu().numpy() for t in (counts, first, second))
+    return Sums(N, s, q, 0.0)
+
+
+def _plain_expanded(X: torch.Tensor, w: torch.Tensor | None, parts: Components) -> Sums:
+    """The sums, from the monomials 1, d_i and d_i d_j: one product each for densities and sums."""
+    way = Expanded(parts)
+    table, origin = _tensor(way.map, X), _tensor(parts.origin, X)
+    i, j = _tensor(way.rows, X, torch.int64), _tensor(way.columns, X, torch.int64)
+    total, height = torch.zeros_like(table), _zeros(X)
+    for x, v in _row_chunks(X, w, 2 * way.map.shape[1]):
+        D = x.double() - origin
+        F = torch.cat([torch.ones_like(D[:, :1]), D, D[:, i] * D[:, j]], dim=1)
+        R, each = _shares(F @ table.T, v)
+        height += each
+        total += R.T @ F
+    return way.finish(Sums(np.zeros(0), np.zeros(0), total.cpu().numpy(), float(height)))
+
+
+def _plain_whitened(X: torch.Tensor, w: torch.Tensor | None, parts: Components) -> Sums:
+    """The sums, from y_k = R_k(d − m_k) of each component."""
+    (k, d), full = parts.centres.shape, parts.roots.ndim == 3
+    tables = tuple(_tensor(x, X) for x in parts)
+    counts, first = _zeros(X, k), _zeros(X, k, d)
+    second, height = _zeros(X, k, d, d) if full else _zeros(X, k, d), _zeros(X)
+    for x, v in _row_chunks(X, w, 3 * k * d):
+        Y = _rows_of_components(x, *tables[:3])
+        R, each = _shares(tables[3] - 0.5 * (Y * Y).sum(dim=2).T, v)
+        height += each
+        counts += R.sum(dim=0)
+        Z = Y * R.T[:, :, None]
+        first += Z.sum(dim=1)
+        second += Z.transpose(1, 2) @ Y if full else (Z * Y).sum(dim=1)
+    N, s, q = (t.cpu().numpy() for t in (counts, first, second))
+    return Whitened(parts).finish(Sums(N, s, q, float(height)))
+
+
+def _rows_of_components(
+    x: torch.Tensor, origin: torch.Tensor, centres: torch.Tensor, roots: torch.Tensor
+) -> torch.Tensor:
+    """R_k(x − c − m_k), of shape (K, rows, d): the difference is taken first, so that nothing cancels."""
+    E = (x.double() - origin)[None] - centres[:, None]
+    return E @ roots.transpose(1, 2) if roots.ndim == 3 else E * roots[:, None]
+
+
+def _shares(L: torch.Tensor, w: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Responsibilities times weights, and Σ w ln Σ exp, from ln π_k N_k of shape (rows, K)."""
+    total = torch.logsumexp(L, dim=1)
+    R = torch.exp(L - total[:, None])
+    R = torch.where(R > LEAST_SHARE, R, 0.0)
+    if w is None:
+        return R, total.sum()
+    return R * w.double()[:, None], w.double() @ total
+
+
+def _row_chunks(
+    X: torch.Tensor, w: torch.Tensor | None, width: int
+) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
+    """Rows and their weights, so few at a time that so many float64 numbers for each take little memory."""
+    step = max(1, CHUNK_BYTES["cuda" if X.is_cuda else "cpu"] // (8 * width))
+    for i in range(0, X.shape[0], step):
+        yield X[i : i + step], None if w is None else w[i : i + step]
 
 
 def _may_be_single(X: torch.Tensor, tolerance: float | None) -> bool:
@@ -192,11 +278,7 @@ def _single(T: torch.dtype) -> dict[str, Any]:
     return {"T": tl.float64 if wide else tl.float32, "PRECISION": "ieee" if wide else "tf32x3"}
 
 
-def _sent(values: npt.ArrayLike, like: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    return torch.tensor(np.asarray(values)).to(device=like.device, dtype=dtype)
-
-
-def _expanded(
+def _triton_expanded(
     X: torch.Tensor, w: torch.Tensor | None, parts: Components, T: torch.dtype, rows: int = 64, warps: int = 8
 ) -> Sums:
     """The sums about the origin of one kernel, moved to the centres."""
@@ -219,10 +301,10 @@ def _expanded(
     _kernels().expanded_sums[(programs,)](
         X,
         X if w is None else w,
-        _sent(LOG2E * table, X, T),
-        _sent(first, X, torch.int32),
-        _sent(second, X, torch.int32),
-        _sent(offsets, X, T),
+        _tensor(LOG2E * table, X, T),
+        _tensor(first, X, torch.int32),
+        _tensor(second, X, torch.int32),
+        _tensor(offsets, X, T),
         out,
         heights,
         n,
@@ -264,16 +346,16 @@ class _Tables(NamedTuple):
         wide = np.zeros((k, D, D))
         wide[:, :d, :d] = roots
         rest = ((0, 0), (0, D - d))
-        return cls(*(_sent(x, like, T) for x in (wide, np.pad(kept, rest), np.pad(shifts, rest))))
+        return cls(*(_tensor(x, like, T) for x in (wide, np.pad(kept, rest), np.pad(shifts, rest))))
 
 
-def _whitened(
+def _triton_whitened(
     X: torch.Tensor, w: torch.Tensor | None, parts: Components, T: torch.dtype, rows: int = 64, warps: int = 4
 ) -> Sums:
     """Shares of a slab of rows, then the sums of each component over it."""
     (k, d), tables = parts.centres.shape, _Tables.of(parts, X, T)
     D = tables.means.shape[1]
-    constants = _sent(LOG2E * np.maximum(parts.constants, NEVER), X, T)
+    constants = _tensor(LOG2E * np.maximum(parts.constants, NEVER), X, T)
     common = {"D": D, "ROWS": rows, "num_warps": warps, **_single(T)}
     totals = [torch.zeros(shape, dtype=torch.float64, device=X.device) for shape in ((k,), (k, D), (k, D, D), ())]
     for start in range(0, X.shape[0], SLAB):
@@ -295,3 +377,11 @@ def _whitened(
     full = parts.roots.ndim == 3
     second = second[:, :d, :d] if full else np.diagonal(second, axis1=1, axis2=2)[:, :d]
     return Whitened(parts).finish(Sums(N, first[:, :d], second, float(height) / LOG2E))
+
+
+def _tensor(values: npt.ArrayLike, X: torch.Tensor, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.tensor(np.asarray(values)).to(device=X.device, dtype=dtype)
+
+
+def _zeros(X: torch.Tensor, *shape: int) -> torch.Tensor:
+    return torch.zeros(shape, dtype=torch.float64, device=X.device)

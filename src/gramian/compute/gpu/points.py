@@ -16,21 +16,6 @@ import torch
 
 from gramian.compute.devices import to_device
 
-__all__ = [
-    "BLOCK",
-    "LOG2E",
-    "PAD",
-    "UNROLL",
-    "Frame",
-    "Spread",
-    "arguments",
-    "frame_of",
-    "layout",
-    "slopes",
-    "stretch",
-    "values",
-]
-
 Tensor = Any
 
 LOG2E = math.log2(math.e)

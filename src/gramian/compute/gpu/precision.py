@@ -33,8 +33,6 @@ import torch
 
 from gramian.compute.gpu.points import Frame, Spread, arguments, frame_of, slopes, values
 
-__all__ = ["ERRORS", "Arithmetic", "choose"]
-
 Tensor = Any
 
 ERRORS = {"fast": 5e-4, "accurate": 2e-6, "double": 1e-13}
@@ -87,7 +85,9 @@ class Arithmetic:
         return f"differences in {'float64' if self.dtype == torch.float64 else 'float32'}"
 
 
-def choose(formula: Any, X: Tensor, Z: Tensor | None, dtype: Any, tolerance: float | None, triton: bool) -> Arithmetic:
+def choose_arithmetic(
+    formula: Any, X: Tensor, Z: Tensor | None, dtype: Any, tolerance: float | None, triton: bool
+) -> Arithmetic:
     """Return the cheapest arithmetic that keeps the promise that follows from dtype and tolerance."""
     frame, spread = frame_of(formula, X, Z, triton)
     fast = triton and tolerance is not None and tolerance >= ERRORS["fast"]

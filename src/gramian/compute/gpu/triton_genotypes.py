@@ -11,8 +11,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["adjoint_kernel", "product_kernel", "sample_counts_kernel", "snp_counts_kernel"]
-
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["expanded_sums", "whitened_shares", "whitened_sums"]
-
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, assignment"
 # ruff: noqa: B007, RUF005, SIM108, SIM300  # Triton reads these lines its own way
 

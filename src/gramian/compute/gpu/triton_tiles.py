@@ -14,24 +14,7 @@ import triton.language as tl
 from gramian.compute.gpu.dense import every_digit
 from gramian.compute.gpu.points import BLOCK, BLOCK64, PAD, UNROLL
 from gramian.compute.gpu.precision import Arithmetic
-from gramian.compute.gpu.tiles import powers
-
-__all__ = [
-    "FILL",
-    "FLUSH",
-    "PROGRAMS",
-    "SYMMETRIC",
-    "TILES",
-    "WRITE",
-    "Loops",
-    "apart",
-    "fill",
-    "multiply",
-    "multiply_symmetric",
-    "profile",
-    "together",
-    "write",
-]
+from gramian.compute.gpu.tiles import KernelPairs, count, powers
 
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 
@@ -321,8 +304,8 @@ MANY = 256  # features beyond which the sum of their differences in float32 roun
 SMALL = 2**16  # rows below which symmetric tiles are too few to keep a GPU busy
 
 
-class Loops:
-    """The products of one formula with prepared points.
+class TritonPairs(KernelPairs):
+    """One formula of one geometry, by the kernels written in Triton.
 
     Parameters
     ----------
@@ -332,12 +315,16 @@ class Loops:
         How.
     X, Z : tensors (n, p), (m, p); Z may be None
         Points.
+    dtype : torch.dtype
+        Of products.
     """
 
-    def __init__(self, formula: Any, chosen: Arithmetic, X: Tensor, Z: Tensor | None) -> None:
+    two_products = True  # tiles are evaluated twice, in a fifth of the time that writing and reading them would take
+
+    def __init__(self, formula: Any, chosen: Arithmetic, X: Tensor, Z: Tensor | None, dtype: Any) -> None:
+        super().__init__(X, Z, dtype, chosen.mode, chosen.error, (chosen.words,))
         self.formula, self.chosen, self.X, self.Z = formula, chosen, X, Z
-        self.n, self.m = len(X), len(X if Z is None else Z)
-        self.p = X.shape[1]
+        (self.n, self.m), self.p = self.shape, X.shape[1]
         self._kept: dict[str, Tensor] = {}
 
     def times(self, V: Tensor) -> Tensor:
@@ -424,11 +411,14 @@ class Loops:
         )  # fmt: skip
         return out[:, None]
 
-    def fill(self, rows: Any, columns: Any, out: Tensor) -> None:
-        """Write k(X[rows], Z[columns])."""
+    def block(self, rows: Any, columns: Any) -> Tensor:
+        """k(X[rows], Z[columns]) from differences."""
+        n, m = (count(part, size) for part, size in zip((rows, columns), self.shape, strict=True))
+        out = torch.empty((n, m), dtype=self.dtype, device=self.device)
+        if not n or not m:
+            return out
         dtype = torch.float64 if self.p > MANY else self.chosen.dtype
         X, Z = (_some(self._features(name, dtype), part) for name, part in (("left", rows), ("right", columns)))
-        n, m = out.shape
         high, wide, warps = FILL
         constants = self._constants(X, apart=True)
         names = ("GEOMETRY", "PROFILE", "DEGREE", "UNROLL")
@@ -438,6 +428,7 @@ class Loops:
                 out.stride(0), X.shape[0], **{name: constants[name] for name in names}, BM=high, BN=wide,
                 num_warps=warps,
             )  # fmt: skip
+        return out
 
     # what the kernels are handed
 
