@@ -334,7 +334,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
     ) -> None:
         self.device = resolve(device)
         self.loops, self.dtype = gpu().genotypes, torch_dtype(dtype)
-        self.mode = self.loops.mode_for(self.dtype, tolerance)
+        self.mode = self.loops.choose_mode(self.dtype, tolerance)
         self.source = upload_if_room(source, self.device, mode=self.mode)
         here = self.source.values
         self.shape, self.resident = source.shape, here is not None and here.device == self.device
@@ -403,7 +403,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
             for first in range(start, stop, GRAM_ROWS_DEVICE):
                 last = min(first + GRAM_ROWS_DEVICE, stop)
                 Z = self._samples(self._decoded(block[first - start : last - start], first))
-                total += self.loops.exactly(Z.T if w is None else Z.T * w[first:last], Z)
+                total += self.loops.multiply(Z.T if w is None else Z.T * w[first:last], Z)
         return total
 
     def gram(self, w: Array | None = None) -> Array:
@@ -443,7 +443,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
         leans = self.mode != "double" and self.loops.triton_for(self.line) and bool(leaning.any())
         sums = self._ones() if leans else None
         U = U - mean if leans else U
-        factors = [self.loops.factor(self._padded(V), self.source.width, self.mode) for V in self._levels(U)]
+        factors = [self.loops.prepare_columns(self._padded(V), self.source.width, self.mode) for V in self._levels(U)]
 
         def times(start: int, stop: int, block: Array, how: dict[str, Any]) -> Array:
             W, *more = (self.loops.adjoint(block, self.line[start:stop], factor, **how) for factor in factors)
@@ -468,7 +468,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
         """Zᵀ1 in float64: sums of small whole numbers, which are exact in any mode."""
         if self._sums is None:
             ones = self.xp.ones((self.shape[0], 1), dtype=self.dtype, device=self.device)
-            factor = self.loops.factor(self._padded(ones), self.source.width, "fast")
+            factor = self.loops.prepare_columns(self._padded(ones), self.source.width, "fast")
             parts = [
                 self.loops.adjoint(block, self.line[start:stop], factor, **{**how, "mode": "fast"})
                 for start, stop, block, how in self._blocks()
@@ -494,7 +494,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
 
     def _decoded(self, block: Array, start: int) -> Array:
         """Genotypes of SNPs × all samples of the bytes."""
-        return self.loops.decoded(block, self.line[start : start + block.shape[0]], self.dtype)
+        return self.loops.decode(block, self.line[start : start + block.shape[0]], self.dtype)
 
     def _samples(self, Z: Array) -> Array:
         """The columns of the samples that are kept."""

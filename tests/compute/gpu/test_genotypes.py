@@ -145,7 +145,7 @@ def test_float32_products_keep_their_digits_however_torch_is_set(setting: str) -
     loose, exact = (True, False) if setting == "allow_tf32" else ("tf32", "ieee")
     try:
         setattr(matmul, setting, loose)
-        found = loops.exactly(torch.full((1, 1), 1 + 2**-20), torch.ones((1, 1)))
+        found = loops.multiply(torch.full((1, 1), 1 + 2**-20), torch.ones((1, 1)))
         assert getattr(matmul, setting) == loose
     finally:
         setattr(matmul, setting, exact)
@@ -247,19 +247,19 @@ def test_counters_do_not_overflow(name: str) -> None:
 def test_plain_torch_decodes_as_the_host_does(p: int, n: int, seed: int) -> None:
     G = table(p, n, 0.2, seed)
     line, Z = standard(G)
-    found = loops.decoded(packed(G), torch.from_numpy(line), torch.float64)[:, :n]
+    found = loops.decode(packed(G), torch.from_numpy(line), torch.float64)[:, :n]
     np.testing.assert_allclose(found, Z, atol=1e-14)
 
 
 def test_the_mode_follows_the_tolerance() -> None:
-    modes = [loops.mode_for(torch.float32, tol) for tol in (None, 1e-6, 1e-4, 1.9e-3, 2e-3)]
+    modes = [loops.choose_mode(torch.float32, tol) for tol in (None, 1e-6, 1e-4, 1.9e-3, 2e-3)]
     assert modes == ["accurate", "accurate", "accurate", "accurate", "fast"]
-    assert loops.mode_for(torch.float64, 0.1) == "double"
+    assert loops.choose_mode(torch.float64, 0.1) == "double"
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @pytest.mark.parametrize("missing", [0.0, 0.02])
-def test_products_on_a_gpu(missing: float) -> None:
+def test_products_on_cuda(missing: float) -> None:
     G = table(3001, 20_003, missing)
     line, Z = standard(G)
     U = np.random.default_rng(6).standard_normal((20_003, 24))

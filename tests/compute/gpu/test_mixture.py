@@ -252,7 +252,7 @@ def test_log_densities_and_given_shares(full, seed):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize(("k", "d", "n"), [(1, 1, 3), (3, 5, 5000), (16, 20, 70_001), (5, 40, 3000)])
-def test_a_gpu_gives_the_sums_of_the_cpu(full, k, d, n):
+def test_cuda_gives_the_sums_of_the_cpu(full, k, d, n):
     parts = components(k, d, full)
     X = rows(parts, n).astype(np.float32)
     there, expected = torch.tensor(X, device="cuda"), cpu.expectation(X, None, parts)

@@ -110,10 +110,10 @@ def test_cuda_genotype_products(mode: str, columns: int) -> None:
     p, width = 2500, 1300
     made = torch.randint(0, 256, (p, width), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     packed = uploads.padded_rows(made.to(GPU))
-    copies, seen = (genotypes.decoded(packed, torch.tensor([pair] * p, device=GPU), torch.float64) for pair in LINES)
+    copies, seen = (genotypes.decode(packed, torch.tensor([pair] * p, device=GPU), torch.float64) for pair in LINES)
     mean, slope = copies.sum(dim=1) / seen.sum(dim=1), normal(p).abs() + 0.5
     line = torch.stack([slope, -slope * mean], dim=1)  # centred, as they are multiplied
-    Z = genotypes.decoded(packed, line, torch.float64)
+    Z = genotypes.decode(packed, line, torch.float64)
     dtype = torch.float64 if mode == "double" else torch.float32
     U, W = normal(4 * width, columns, seed=2, dtype=dtype), normal(p, columns, seed=3, dtype=dtype)
     bound = {"fast": 5e-4, "accurate": 2e-6, "double": 1e-13}[mode]

@@ -1,8 +1,13 @@
-"""Packed genotypes multiplied by tensor cores: the other factor in half-precision parts, and the kernels' tiles."""
+"""Hot loops on 2-bit genotypes for torch tensors: decoded where they are multiplied, by tensor cores on a GPU.
+
+The other factor is taken in half-precision parts there; elsewhere, and in float64, tiles are decoded and multiplied by
+torch.
+"""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,17 +20,132 @@ from gramian.compute.gpu.launch import triton_for
 TILE_BYTES = 2**26  # of genotypes decoded together
 SAMPLES = 512  # bytes of a SNP decoded together: sums over more than four times as many samples are in float64
 SNPS = 2048  # decoded together, at most: likewise
+PARTS = {"fast": 1, "accurate": 2}
+COLUMNS = 64  # multiplied at once, at most
+LEAST = 16  # at least: the smallest tile of a tensor core
+LARGEST = 14  # the power of two that half-precision columns are scaled to, a quarter of what they can hold
+GRIDS = (2.0**3, 2.0**-9)  # what two parts are multiples of, each 11 bits: their sums over a tile are exact
+PART_BYTES = 8192  # of SNPs, summed in float32 before the sums are added in float64
+PART_SNPS = 8192  # summed likewise
+PROGRAMS = 512  # that a GPU has work for: fewer SNPs are summed where there are fewer samples
+ERRORS = {"fast": 5e-4, "accurate": 2e-6, "double": 2.0**-52}
 
 
-def decoded(packed: Tensor, line: Tensor, dtype: torch.dtype) -> Tensor:
+def choose_mode(dtype: torch.dtype, tolerance: float | None = None) -> str:
+    """Return the mode of products that are wanted in a dtype, for results to a tolerance.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gramian.compute.gpu.genotypes import choose_mode
+    >>> choose_mode(torch.float32, 1e-4), choose_mode(torch.float32, 0.01), choose_mode(torch.float64)
+    ('accurate', 'fast', 'double')
+    """
+    if dtype == torch.float64:
+        return "double"
+    return "fast" if tolerance is not None and 4 * ERRORS["fast"] <= tolerance else "accurate"
+
+
+def prepare_columns(U: Tensor, width: int, mode: str) -> Tensor | list[Factor]:
+    """Prepare columns U (4·width or fewer rows) for products with many blocks of SNPs: see :func:`adjoint`."""
+    if mode == "double" or not triton_for(U):
+        return U
+    return [_samples_factor(part, width, mode) for part in torch.split(U, COLUMNS, dim=1)]
+
+
+def adjoint(
+    packed: Tensor, line: Tensor, U: Tensor | list[Factor], *, mode: str = "accurate", missing: bool = True
+) -> Tensor:
+    r"""Zᵀ U in float64: for each SNP the sum over samples of :math:`(a g + b)\,U`.
+
+    Parameters
+    ----------
+    packed : uint8 tensor of shape (p, width)
+        Genotypes of SNPs, four in a byte.
+    line : float64 tensor of shape (p, 2)
+        a and b of each SNP.
+    U : tensor of shape (n, c)
+        One row for each sample, zero where it does not count; what of the bytes has no row counts as zero. Or what
+        :func:`prepare_columns` makes of it.
+    mode : {"accurate", "fast", "double"}
+        Of the products.
+    missing : bool
+        Whether any genotype may be missing; without, the work is half.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gramian.compute.gpu.genotypes import adjoint
+    >>> packed = torch.tensor([[0b11_10_01_00]], dtype=torch.uint8)        # 2, missing, 1 and 0 copies
+    >>> adjoint(packed, torch.tensor([[1.0, -1.0]]).double(), torch.eye(4).double(), mode="double")
+    tensor([[ 1.,  0.,  0., -1.]], dtype=torch.float64)
+    """
+    if isinstance(U, Tensor):
+        U = prepare_columns(U, packed.shape[1], mode)
+    if isinstance(U, Tensor):
+        out = torch.zeros((packed.shape[0], U.shape[1]), dtype=torch.float64, device=packed.device)
+        for snps, samples, Z in _decoded_tiles(packed, line, U.dtype):
+            out[snps] += multiply(Z[:, : len(U[samples])], U[samples])
+        return out
+    return torch.cat([_tensor_adjoint(packed, line, part, missing) for part in U], dim=1)
+
+
+def product(
+    packed: Tensor,
+    line: Tensor,
+    W: Tensor,
+    *,
+    mode: str = "accurate",
+    missing: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Z W of shape (4·width, c) in float64, added to ``out`` where given: for each sample the sum over the SNPs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gramian.compute.gpu.genotypes import product
+    >>> packed = torch.tensor([[0b11_10_01_00]], dtype=torch.uint8)
+    >>> product(packed, torch.tensor([[1.0, -1.0]]).double(), torch.ones(1, 1).double(), mode="double").T
+    tensor([[ 1.,  0.,  0., -1.]], dtype=torch.float64)
+    """
+    if out is None:
+        out = torch.zeros((4 * packed.shape[1], W.shape[1]), dtype=torch.float64, device=packed.device)
+    if mode == "double" or not triton_for(packed):
+        for snps, samples, Z in _decoded_tiles(packed, line, W.dtype):
+            out[samples] += multiply(Z.T, W[snps])
+        return out
+    start = 0
+    for part in torch.split(W, COLUMNS, dim=1):
+        _tensor_product(packed, line, part, mode, missing, out[:, start : start + part.shape[1]])
+        start += part.shape[1]
+    return out
+
+
+def working_bytes(width: int, rows: int, columns: int, mode: str) -> int:
+    """Bytes that products of a block of SNPs with so many columns take beside the genotypes themselves.
+
+    Examples
+    --------
+    >>> from gramian.compute.gpu.genotypes import working_bytes
+    >>> working_bytes(122_000, 16_384, 24, "accurate") < 2**30
+    True
+    """
+    n, C = 4 * width, _padded_columns(PARTS.get(mode, 1) * min(columns, COLUMNS))
+    samples = 8 * n * columns + 2 * n * C  # the result, and the parts of the other factor
+    sums = 4 * C * max(rows * -(-width // PART_BYTES), n * -(-rows // PART_SNPS))
+    return samples + sums + 24 * rows * columns + 8 * TILE_BYTES
+
+
+def decode(packed: Tensor, line: Tensor, dtype: torch.dtype) -> Tensor:
     """Standardised genotypes of shape (p, 4·width), a G + b S with G the copies and S whether there is a call.
 
     Examples
     --------
     >>> import torch
-    >>> from gramian.compute.gpu.genotypes import decoded
+    >>> from gramian.compute.gpu.genotypes import decode
     >>> packed = torch.tensor([[0b11_10_01_00]], dtype=torch.uint8)
-    >>> decoded(packed, torch.tensor([[1.0, -1.0]], dtype=torch.float64), torch.float32)
+    >>> decode(packed, torch.tensor([[1.0, -1.0]], dtype=torch.float64), torch.float32)
     tensor([[ 1.,  0.,  0., -1.]])
     """
     p, width = packed.shape
@@ -35,55 +155,29 @@ def decoded(packed: Tensor, line: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.gather(table, 1, codes.long())
 
 
-def _tiles(packed: Tensor, itemsize: int) -> tuple[list[slice], list[slice]]:
-    """Spans of SNPs and of bytes that are decoded together."""
-    p, width = packed.shape
-    many = min(SAMPLES, width)
-    rows = max(1, min(SNPS, TILE_BYTES // (4 * many * (itemsize + 8))))
-    return [slice(i, min(i + rows, p)) for i in range(0, p, rows)], [
-        slice(i, min(i + many, width)) for i in range(0, width, many)
-    ]
-
-
-def plain_adjoint(packed: Tensor, line: Tensor, U: Tensor) -> Tensor:
-    """Decode tiles and multiply them by torch, in the dtype of U."""
-    out = torch.zeros((packed.shape[0], U.shape[1]), dtype=torch.float64, device=packed.device)
-    rows, spans = _tiles(packed, U.element_size())
-    for at in rows:
-        for span in spans:
-            part = U[4 * span.start : 4 * span.stop]
-            Z = decoded(packed[at, span], line[at], U.dtype)
-            out[at] += exactly(Z[:, : len(part)], part)
-    return out
-
-
-def plain_product(packed: Tensor, line: Tensor, W: Tensor, out: Tensor) -> Tensor:
-    rows, spans = _tiles(packed, W.element_size())
-    for at in rows:
-        for span in spans:
-            Z = decoded(packed[at, span], line[at], W.dtype)
-            out[4 * span.start : 4 * span.stop] += exactly(Z.T, W[at])
-    return out
-
-
-def exactly(A: Tensor, B: Tensor) -> Tensor:
+def multiply(A: Tensor, B: Tensor) -> Tensor:
     """A B with all the bits of its dtype, whatever torch has been allowed to leave out."""
     with every_digit():
         return A @ B
 
 
-PARTS = {"fast": 1, "accurate": 2}
-COLUMNS = 64  # multiplied at once, at most
-LEAST = 16  # at least: the smallest tile of a tensor core
-LARGEST = 14  # the power of two that half-precision columns are scaled to, a quarter of what they can hold
-GRIDS = (2.0**3, 2.0**-9)  # what two parts are multiples of, each 11 bits: their sums over a tile are exact
-PART_BYTES = 8192  # of SNPs, summed in float32 before the sums are added in float64
-PART_SNPS = 8192  # summed likewise
-PROGRAMS = 512  # that a GPU has work for: fewer SNPs are summed where there are fewer samples
+def _decoded_tiles(packed: Tensor, line: Tensor, dtype: torch.dtype) -> Iterator[tuple[slice, slice, Tensor]]:
+    """(SNPs, samples, their standardised genotypes) of tiles that are decoded together."""
+    p, width = packed.shape
+    many = min(SAMPLES, width)
+    rows = max(1, min(SNPS, TILE_BYTES // (4 * many * (dtype.itemsize + 8))))
+    for i in range(0, p, rows):
+        for j in range(0, width, max(1, many)):
+            stop = min(j + many, width)
+            yield (
+                slice(i, i + rows),
+                slice(4 * j, 4 * stop),
+                decode(packed[i : i + rows, j:stop], line[i : i + rows], dtype),
+            )
 
 
 @cache
-def kernels() -> Any:
+def _kernels() -> Any:
     """The kernels, which load Triton."""
     return importlib.import_module("gramian.compute.gpu.triton_genotypes")
 
@@ -121,7 +215,7 @@ class Factor(NamedTuple):
     sums: Tensor
 
 
-def padded(columns: int) -> int:
+def _padded_columns(columns: int) -> int:
     """Columns up to the next power of two."""
     return max(LEAST, 1 << (columns - 1).bit_length())
 
@@ -129,7 +223,7 @@ def padded(columns: int) -> int:
 def _halves(X: Tensor, rows: int, mode: str, scale: Tensor, grids: tuple[float, ...] | None = None) -> Tensor:
     """X times scale in half-precision parts, side by side, with zeros below and beside; multiples of grids if given."""
     n, c = X.shape
-    parts = torch.zeros((rows, padded(PARTS[mode] * c)), dtype=torch.float16, device=X.device)
+    parts = torch.zeros((rows, _padded_columns(PARTS[mode] * c)), dtype=torch.float16, device=X.device)
     left = X * scale
     for i in range(PARTS[mode]):
         parts[:n, i * c : (i + 1) * c] = left if grids is None else (left / grids[i]).round_() * grids[i]
@@ -143,14 +237,14 @@ def _scale(*largest: Tensor) -> Tensor:
     return torch.ldexp(torch.ones_like(exponent, dtype=torch.float64), LARGEST - exponent)
 
 
-def samples_factor(U: Tensor, width: int, mode: str) -> Factor:
+def _samples_factor(U: Tensor, width: int, mode: str) -> Factor:
     """Columns over samples, with their sums over the bytes of a tile.
 
     Tensor cores cut off what is small beside the largest number in a sum, so that columns of very unequal entries lose
     digits in them. Two parts are therefore whole multiples of two grids: a tile's sums of them are whole numbers below
     2²⁴, which float32 holds exactly, however it rounds. What is lost is the second grid, 2⁻²² of the largest entry.
     """
-    tile = ADJOINT[padded(PARTS[mode] * U.shape[1])].bytes
+    tile = ADJOINT[_padded_columns(PARTS[mode] * U.shape[1])].bytes
     scale = _scale(U.abs().amax(dim=0))
     X, grids = U.float() if U.dtype == torch.float64 else U, GRIDS if PARTS[mode] == len(GRIDS) else None
     parts = _halves(X, -(-width // tile) * 4 * tile, mode, scale.float(), grids)
@@ -179,31 +273,31 @@ def _constant(line: Tensor) -> Tensor:
     return torch.where(line[:, 0] == 0, line[:, 1], 0.0)
 
 
-def by_bytes(packed: Tensor) -> Tensor:
+def _by_bytes(packed: Tensor) -> Tensor:
     """Rows whose bytes lie one after another, which is how the kernels read them: a copy where they do not."""
     return packed if packed.stride(1) == 1 else packed.contiguous()
 
 
-def reach(packed: Tensor) -> tuple[int, int]:
+def _readable_bytes(packed: Tensor) -> tuple[int, int]:
     """Bytes from row to row, and how many may be read: to a multiple of 16 where the rows are padded so far."""
     width, stride = packed.shape[1], packed.stride(0) if packed.shape[0] > 1 else packed.shape[1]
     reach = -(-width // 16) * 16
     return stride, reach if stride >= reach and stride % 16 == 0 else width
 
 
-def tensor_adjoint(packed: Tensor, line: Tensor, U: Factor, missing: bool) -> Tensor:
+def _tensor_adjoint(packed: Tensor, line: Tensor, U: Factor, missing: bool) -> Tensor:
     """Zᵀ U in float64: parts of PART_BYTES bytes each, added up."""
-    packed = by_bytes(packed)
+    packed = _by_bytes(packed)
     p, width = packed.shape
     C = U.parts.shape[1]
     tiles = ADJOINT[C]
-    stride, limit = reach(packed)
+    stride, limit = _readable_bytes(packed)
     parts = -(-width // PART_BYTES)
     out = torch.empty((parts, p, C), dtype=torch.float32, device=packed.device)
     levels = _levels_line(line)
     rounded = levels.float()
     with torch.cuda.device_of(packed):
-        kernels().adjoint_kernel[(-(-p // tiles.snps), parts)](
+        _kernels().adjoint_kernel[(-(-p // tiles.snps), parts)](
             packed,
             stride,
             U.parts,
@@ -235,14 +329,14 @@ def _parted(p: int, width: int, tiles: Tiles) -> tuple[int, int]:
     return -(-p // part), part
 
 
-def tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing: bool, out: Tensor) -> None:
+def _tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing: bool, out: Tensor) -> None:
     """Add Z W to out: parts of PART_SNPS SNPs each, added up in float64."""
-    packed = by_bytes(packed)
+    packed = _by_bytes(packed)
     p, width = packed.shape
     levels = _levels_line(line)
     A, B = levels[:, :1] * W, levels[:, 1:2] * W
     scale = _scale(A.abs().amax(dim=0), B.abs().amax(dim=0))
-    C = padded(PARTS[mode] * W.shape[1])
+    C = _padded_columns(PARTS[mode] * W.shape[1])
     tiles = PRODUCT[C]
     parts, part = _parted(p, width, tiles)
     a = _halves(A, parts * part, mode, scale)
@@ -250,10 +344,10 @@ def tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing: 
     mu = torch.nn.functional.pad(levels[:, 2], (0, parts * part - p))
     sums = (mu[:, None] * a).view(-1, tiles.snps, C).sum(dim=1)
     rounded = sums.float()
-    stride, limit = reach(packed)
+    stride, limit = _readable_bytes(packed)
     found = torch.empty((parts, 4 * width, C), dtype=torch.float32, device=packed.device)
     with torch.cuda.device_of(packed):
-        kernels().product_kernel[(-(-width // tiles.bytes), 2, parts)](
+        _kernels().product_kernel[(-(-width // tiles.bytes), 2, parts)](
             packed,
             stride,
             a,
@@ -301,16 +395,16 @@ def snp_counts(packed: Tensor, kept: Tensor | None, n: int) -> Tensor:
 
 
 def _tensor_snp_counts(packed: Tensor, mask: Tensor) -> Tensor:
-    packed = by_bytes(packed)
+    packed = _by_bytes(packed)
     p, width = packed.shape
-    stride, limit = reach(packed)
+    stride, limit = _readable_bytes(packed)
     rows, span = 8, 256
     keep = torch.zeros(-(-width // span) * span, dtype=torch.uint8, device=packed.device)
     keep[:width] = mask
     out = torch.empty((p, 3), dtype=torch.int32, device=packed.device)
     grid = (-(-p // rows),)
     with torch.cuda.device_of(packed):
-        kernels().snp_counts_kernel[grid](packed, stride, keep, out, p, limit, width, BR=rows, BB=span, STEPS=STEPS)
+        _kernels().snp_counts_kernel[grid](packed, stride, keep, out, p, limit, width, BR=rows, BB=span, STEPS=STEPS)
     return out
 
 
@@ -354,14 +448,14 @@ def sample_counts(packed: Tensor) -> Tensor:
 
 
 def _tensor_sample_counts(packed: Tensor) -> Tensor:
-    packed = by_bytes(packed)
+    packed = _by_bytes(packed)
     p, width = packed.shape
-    stride, limit = reach(packed)
+    stride, limit = _readable_bytes(packed)
     rows, span, steps = 8, 128, 128
     out = torch.zeros((3, 4 * width), dtype=torch.int32, device=packed.device)
     grid = (-(-width // span), -(-p // (rows * steps)))
     with torch.cuda.device_of(packed):
-        kernels().sample_counts_kernel[grid](packed, stride, out, p, limit, width, BR=rows, BB=span, STEPS=steps)
+        _kernels().sample_counts_kernel[grid](packed, stride, out, p, limit, width, BR=rows, BB=span, STEPS=steps)
     return out
 
 
@@ -372,107 +466,3 @@ def _plain_sample_counts(packed: Tensor) -> Tensor:
             for lane in range(4):
                 out[i, :, lane] += ((kind >> (2 * lane)) & 1).sum(dim=0, dtype=torch.int64)
     return out.view(3, -1)
-
-
-ERRORS = {"fast": 5e-4, "accurate": 2e-6, "double": 2.0**-52}
-
-
-def mode_for(dtype: torch.dtype, tolerance: float | None = None) -> str:
-    """Return the mode of products that are wanted in a dtype, for results to a tolerance.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gramian.compute.gpu.genotypes import mode_for
-    >>> mode_for(torch.float32, 1e-4), mode_for(torch.float32, 0.01), mode_for(torch.float64)
-    ('accurate', 'fast', 'double')
-    """
-    if dtype == torch.float64:
-        return "double"
-    return "fast" if tolerance is not None and 4 * ERRORS["fast"] <= tolerance else "accurate"
-
-
-def factor(U: Tensor, width: int, mode: str) -> Tensor | list[Factor]:
-    """Prepare columns U (4·width or fewer rows) for products with many blocks of SNPs: see :func:`adjoint`."""
-    if mode == "double" or not triton_for(U):
-        return U
-    return [samples_factor(part, width, mode) for part in torch.split(U, COLUMNS, dim=1)]
-
-
-def adjoint(
-    packed: Tensor, line: Tensor, U: Tensor | list[Factor], *, mode: str = "accurate", missing: bool = True
-) -> Tensor:
-    r"""Zᵀ U in float64: for each SNP the sum over samples of :math:`(a g + b)\,U`.
-
-    Parameters
-    ----------
-    packed : uint8 tensor of shape (p, width)
-        Genotypes of SNPs, four in a byte.
-    line : float64 tensor of shape (p, 2)
-        a and b of each SNP.
-    U : tensor of shape (n, c)
-        One row for each sample, zero where it does not count; what of the bytes has no row counts as zero. Or what
-        :func:`factor` makes of it.
-    mode : {"accurate", "fast", "double"}
-        Of the products.
-    missing : bool
-        Whether any genotype may be missing; without, the work is half.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gramian.compute.gpu.genotypes import adjoint
-    >>> packed = torch.tensor([[0b11_10_01_00]], dtype=torch.uint8)        # 2, missing, 1 and 0 copies
-    >>> adjoint(packed, torch.tensor([[1.0, -1.0]]).double(), torch.eye(4).double(), mode="double")
-    tensor([[ 1.,  0.,  0., -1.]], dtype=torch.float64)
-    """
-    if isinstance(U, Tensor):
-        U = factor(U, packed.shape[1], mode)
-    if isinstance(U, Tensor):
-        return plain_adjoint(packed, line, U)
-    return torch.cat([tensor_adjoint(packed, line, part, missing) for part in U], dim=1)
-
-
-def product(
-    packed: Tensor,
-    line: Tensor,
-    W: Tensor,
-    *,
-    mode: str = "accurate",
-    missing: bool = True,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Z W of shape (4·width, c) in float64, added to ``out`` where given: for each sample the sum over the SNPs.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gramian.compute.gpu.genotypes import product
-    >>> packed = torch.tensor([[0b11_10_01_00]], dtype=torch.uint8)
-    >>> product(packed, torch.tensor([[1.0, -1.0]]).double(), torch.ones(1, 1).double(), mode="double").T
-    tensor([[ 1.,  0.,  0., -1.]], dtype=torch.float64)
-    """
-    if out is None:
-        out = torch.zeros((4 * packed.shape[1], W.shape[1]), dtype=torch.float64, device=packed.device)
-    if mode == "double" or not triton_for(packed):
-        return plain_product(packed, line, W, out)
-    start = 0
-    for part in torch.split(W, COLUMNS, dim=1):
-        tensor_product(packed, line, part, mode, missing, out[:, start : start + part.shape[1]])
-        start += part.shape[1]
-    return out
-
-
-def working_bytes(width: int, rows: int, columns: int, mode: str) -> int:
-    """Bytes that products of a block of SNPs with so many columns take beside the genotypes themselves.
-
-    Examples
-    --------
-    >>> from gramian.compute.gpu.genotypes import working_bytes
-    >>> working_bytes(122_000, 16_384, 24, "accurate") < 2**30
-    True
-    """
-    n, C = 4 * width, padded(PARTS.get(mode, 1) * min(columns, COLUMNS))
-    samples = 8 * n * columns + 2 * n * C  # the result, and the parts of the other factor
-    sums = 4 * C * max(rows * -(-width // PART_BYTES), n * -(-rows // PART_SNPS))
-    return samples + sums + 24 * rows * columns + 8 * TILE_BYTES
