@@ -50,7 +50,7 @@ def prepare_columns(U: Tensor, width: int, mode: str) -> Tensor | list[Factor]:
     """Prepare columns U (4·width or fewer rows) for products with many blocks of SNPs: see :func:`adjoint`."""
     if mode == "double" or not triton_for(U):
         return U
-    return [_samples_factor(part, width, mode) for part in torch.split(U, COLUMNS, dim=1)]
+    return [samples_factor(part, width, mode) for part in torch.split(U, COLUMNS, dim=1)]
 
 
 def adjoint(
@@ -237,7 +237,7 @@ def _scale(*largest: Tensor) -> Tensor:
     return torch.ldexp(torch.ones_like(exponent, dtype=torch.float64), LARGEST - exponent)
 
 
-def _samples_factor(U: Tensor, width: int, mode: str) -> Factor:
+def samples_factor(U: Tensor, width: int, mode: str) -> Factor:
     """Columns over samples, with their sums over the bytes of a tile.
 
     Tensor cores cut off what is small beside the largest number in a sum, so that columns of very unequal entries lose
