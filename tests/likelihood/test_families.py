@@ -30,7 +30,7 @@ from gramian.likelihood.families import (
     Weibull,
     as_family,
 )
-from gramian.likelihood.problem import Problem
+from gramian.likelihood.problem import LikelihoodProblem
 from gramian.likelihood.sample import Intervals, as_sample
 
 INF = float("inf")
@@ -106,7 +106,7 @@ def test_the_gradient_of_intervals_and_windows_is_the_derivative_of_their_likeli
     else:
         records = Intervals([-INF, q[1], q[2], q[2], q[2]], [q[1], q[3], q[2] + 1e-5 * abs(q[2]), INF, q[2]])
         sample = as_sample(records, truncated=(q[0], q[4]))
-    problem = Problem(family, sample)
+    problem = LikelihoodProblem(family, sample)
     phi = problem.phi(np.array(theta))
     gradient = problem.gradient(phi)
     for j in range(len(phi)):

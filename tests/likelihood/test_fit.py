@@ -511,8 +511,8 @@ def test_wrong_options_are_named():
 
 
 def test_too_few_steps_are_warned_about():
-    with pytest.warns(ConvergenceWarning, match="after 1 steps: raise max_iterations"):
-        est = fit("student t", DRAWS["student t"], max_iterations=1)
+    with pytest.warns(ConvergenceWarning, match="after 1 steps: raise max_iter"):
+        est = fit("student t", DRAWS["student t"], max_iter=1)
     assert not est.certificate.converged
 
 

@@ -29,7 +29,7 @@ def check_integer(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
-def check_weights(sample_weight: Any, n: int, *, all_zero: bool = False) -> Array:
+def check_weights(sample_weight: Any, n: int, name: str = "sample_weight", *, all_zero: bool = False) -> Array:
     """One weight for each of n rows, in NumPy: finite, none negative, and not all 0 unless ``all_zero`` permits it.
 
     None is a weight of 1 for every row, a number that weight for every row.
@@ -44,16 +44,16 @@ def check_weights(sample_weight: Any, n: int, *, all_zero: bool = False) -> Arra
         return np.ones(n)
     given = to_numpy(sample_weight) if is_tensor(sample_weight) else sample_weight
     if np.ma.is_masked(given):
-        raise ValueError("sample_weight has masked entries: leave those rows out, or give them a weight of 0.")
+        raise ValueError(f"{name} has masked entries: leave those rows out, or give them a weight of 0.")
     w: Array = np.asarray(given, dtype=np.float64)
     w = np.full(n, float(w)) if w.ndim == 0 else w
     if w.shape != (n,):
-        raise ValueError(f"sample_weight has shape {w.shape}; expected one weight for each of the {n} rows.")
+        raise ValueError(f"{name} has shape {w.shape}; expected one weight for each of the {n} rows.")
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
-        raise ValueError(f"sample_weight must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
+        raise ValueError(f"{name} must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
     if not (all_zero or w.any()):
-        raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
+        raise ValueError(f"{name} is zero for every row: nothing is left to fit.")
     return w
 
 

@@ -14,12 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian.likelihood.families import as_family
 from gramian.likelihood.families.base import Joint
 from gramian.likelihood.fit import Estimate, fit
-from gramian.likelihood.problem import text_table
 from gramian.likelihood.sample import as_sample
+from gramian.results.text import text_table
 
-__all__ = ["Comparison", "compare"]
-
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 CRITERIA = ("aic", "bic", "loglik")
 
 
@@ -53,12 +51,12 @@ class Comparison:
         return self.estimates[0]
 
     @property
-    def criteria(self) -> Vector:
+    def criteria(self) -> Array:
         """The criterion of each: less is better."""
         return np.array([-e.loglik if self.by == "loglik" else getattr(e, self.by) for e in self.estimates])
 
     @property
-    def weights(self) -> Vector:
+    def weights(self) -> Array:
         r"""Akaike weights :math:`e^{-\Delta_i/2}/\sum_je^{-\Delta_j/2}` of the AIC: the evidence for each, of these."""
         aic = np.array([e.aic for e in self.estimates])
         shares = np.exp(-0.5 * (aic - aic.min()))

@@ -11,13 +11,12 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gramian.inputs.checks import check_weights
 from gramian.likelihood.families import Joint, as_family
 from gramian.likelihood.families.categorical import Categorical
 from gramian.likelihood.families.multivariate import MultivariateNormal
 from gramian.likelihood.fit import Estimate, fit
-from gramian.likelihood.sample import Sample, as_weights, seen_alike
-
-__all__ = ["MaximumLikelihood"]
+from gramian.likelihood.sample import Sample, sample_like
 
 Array = npt.NDArray[Any]
 
@@ -108,7 +107,7 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         else:
             values = self._read(X, reset=True)
             _refuse_negative(values, law)
-            sample_weight = None if sample_weight is None else as_weights(sample_weight, len(values))
+            sample_weight = None if sample_weight is None else check_weights(sample_weight, len(values))
             columns = [values] if isinstance(law, Joint) else list(values.T)
             if isinstance(law, MultivariateNormal) and law.columns is None:
                 law = MultivariateNormal(getattr(self, "feature_names_in_", None))
@@ -137,7 +136,7 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         """The mean of ln p(x) over the rows of X: larger is better."""
         found = self.score_samples(X)
         if isinstance(X, Sample):
-            sample_weight = X.weight if sample_weight is None else as_weights(sample_weight, len(found)) * X.weight
+            sample_weight = X.weight if sample_weight is None else check_weights(sample_weight, len(found)) * X.weight
             found = np.where(np.asarray(sample_weight) > 0, found, 0.0)
         return float(np.average(found, weights=sample_weight))
 
@@ -181,7 +180,7 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         if self.n_features_in_ != 1 or isinstance(self.estimates_[0].family, Joint):
             raise ValueError("A Sample is one column of numbers: score rows for this model.")
         family, values = self.estimates_[0].family, self.estimates_[0].values
-        records = seen_alike(X, self.estimates_[0].sample)
+        records = sample_like(X, self.estimates_[0].sample)
         a, b, c, d = np.broadcast_arrays(records.lower, records.upper, records.left, records.right)
         c = np.ceil(c) - 1.0 if family.discrete else c
         with np.errstate(all="ignore"):
@@ -191,7 +190,7 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         return np.asarray(np.where(records.exact, points, inside) - window)
 
     def _fit_one(self, law: Any, name: str, column: Any, sample_weight: Any) -> Estimate:
-        options = {"truncated": self.truncated, "fixed": self.fixed, "tol": self.tol, "max_iterations": self.max_iter}
+        options = {"truncated": self.truncated, "fixed": self.fixed, "tol": self.tol, "max_iter": self.max_iter}
         try:
             return fit(law, column, sample_weight=sample_weight, **options)
         except ValueError as error:

@@ -19,20 +19,17 @@ from gramian.likelihood.goodness import Goodness, line_goodness
 from gramian.likelihood.intervals import ConfidenceIntervals, LineProfile
 from gramian.likelihood.problem import (
     Ascent,
-    Problem,
+    LikelihoodProblem,
     ascend,
     ascend_kinks,
     decrement,
     information_about_kinks,
-    text_table,
 )
-from gramian.likelihood.sample import Sample, as_sample, seen_alike
+from gramian.likelihood.sample import Sample, as_sample, sample_like
 from gramian.results import Optimum
+from gramian.results.text import text_table
 
-__all__ = ["UNDETERMINED", "Estimate", "Fitting", "Profile", "fit"]
-
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
 class Profile(Protocol):
@@ -84,8 +81,8 @@ class Estimate:
     family: Any
     sample: Any
     names: tuple[str, ...]
-    values: Vector
-    covariance: Matrix
+    values: Array
+    covariance: Array
     loglik: float
     n: float
     n_parameters: int
@@ -93,7 +90,7 @@ class Estimate:
     fixed: tuple[str, ...] = ()
     seen_from: Profile | None = field(default=None)
     again: Callable[[Any], Estimate] | None = field(default=None)
-    errors: Vector | None = field(default=None)
+    errors: Array | None = field(default=None)
 
     @property
     def estimates(self) -> dict[str, float]:
@@ -144,7 +141,7 @@ class Estimate:
           parameter  estimate     lower    upper
           rate              2  0.614096   3.3859
         """
-        z, errors = float(ndtri(0.5 + 0.5 * _checked(level))), self._errors()
+        z, errors = float(ndtri(0.5 + 0.5 * check_level(level))), self._errors()
         lower, upper = self.values - z * errors, self.values + z * errors
         if transformed and not hasattr(self.family, "parameters"):
             raise ValueError(f"The {self.family.name} family has no coordinates without ends: use profile().")
@@ -181,7 +178,7 @@ class Estimate:
                 raise ValueError(f"{name!r} was not estimated; {', '.join(self.names)} are the parameters.")
         if self.seen_from is None:
             raise ValueError("This fit has no parameter to profile.")
-        drop = float(chdtri(1.0, 1.0 - _checked(level)))
+        drop = float(chdtri(1.0, 1.0 - check_level(level)))
         which = [self.names.index(name) for name in chosen]
         ends = np.array([self.seen_from.ends(j, drop) for j in which]).reshape(-1, 2)
         notes = tuple(note for j, pair in zip(which, ends, strict=True) for note in self._remarks(j, *pair))
@@ -218,11 +215,11 @@ class Estimate:
             raise ValueError(f"Goodness of fit is for families of numbers; {self.family.name} is none.")
         return line_goodness(self, data, least, bootstrap, random_state)
 
-    def log_density(self, x: Any) -> Vector:
+    def log_density(self, x: Any) -> Array:
         """ln f(x) of the fitted distribution, or ln P(x)."""
         return np.asarray(self.family.log_density(self.family.read(x), self.values))
 
-    def cdf(self, x: Any) -> Vector:
+    def cdf(self, x: Any) -> Array:
         """P(X ≤ x) of the fitted distribution."""
         return np.asarray(np.exp(self.family.log_cdf(self.family.read(x), self.values)))
 
@@ -247,7 +244,7 @@ class Estimate:
         lines.append(f"  {word}: gradient {self.certificate.gradient:.1e} standard errors")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.certificate.notes)])
 
-    def _errors(self) -> Vector:
+    def _errors(self) -> Array:
         if self.errors is not None:
             return self.errors
         with np.errstate(invalid="ignore"):
@@ -267,7 +264,7 @@ class Estimate:
         end = not np.isfinite(self.values[j]) or self.values[j] in (0.0, 1.0)
         return bool(end and np.isnan(self.covariance[j, j]))
 
-    def _transformed(self, z: float) -> tuple[Vector, Vector]:
+    def _transformed(self, z: float) -> tuple[Array, Array]:
         lower, upper = np.empty(len(self.values)), np.empty(len(self.values))
         for j, (value, error) in enumerate(zip(self.values, self._errors(), strict=True)):
             link = self.family.parameters[j].link
@@ -279,7 +276,8 @@ class Estimate:
         return lower, upper
 
 
-def _checked(level: float) -> float:
+def check_level(level: float) -> float:
+    """The level as a float, which must lie between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
     return float(level)
@@ -298,52 +296,45 @@ EXPECTED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Fitting:
-    """One fit: what is asked, step by step."""
+class LikelihoodFit:
+    """One fit of a family of numbers: what is asked, step by step."""
 
     law: Family
     sample: Sample
     fixed: dict[str, float]
     begin: dict[str, float]
     tol: float
-    most: int
+    max_iter: int
 
     def run(self) -> Estimate:
+        """The estimate, wherever the maximum is: inside, at the end of a range, or in a smaller family."""
         self._check()
-        edge = self._edge()
-        if edge is not None:
-            return self._at_boundary(edge)
+        if not self.fixed:
+            edge = self.law.boundary(self.sample)
+            if edge is not None:
+                return self._at_boundary(edge)
+        elif len(self.fixed) < len(self.law.names):
+            self.law.check_fixed(self.sample, self.fixed)
         problem, unit = self._problem()
+        seen = self.sample.observed()
         if not problem.free.any():
-            return self._estimate(problem, unit, self._nothing(problem, unit), "evaluated", "all parameters are fixed")
-        theta = self.law.closed(problem.sample) if self.sample.observed().plain and problem.free.all() else None
+            phi = self._start(problem, unit, {})
+            value = problem.value(phi)
+            found = Ascent(phi, value, (value,), 0.0, np.empty((0, 0)))
+            return self._estimate(problem, unit, found, "evaluated", "all parameters are fixed")
+        theta = self.law.closed_form(problem.sample) if seen.plain and problem.free.all() else None
         if theta is not None:
-            found, how, why = _certified(problem, problem.phi(theta)), "closed form", "values are exact and complete"
+            found, how, why = certify(problem, problem.phi(theta)), "closed form", "values are exact and complete"
         else:
-            found = self._climb(problem, unit)
-            how, why = "Newton's method in free coordinates", self._why()
+            found, how = self._climb(problem, unit), "Newton's method in free coordinates"
+            kinds = [("truncated", seen.truncated), ("censored or binned", not seen.exact.all())]
+            named = " and ".join(name for name, there in kinds if there)
+            why = f"the data are {named}" if named else f"the {self.law.name} family has no closed form"
         if found.runaway is not None:
             return self._ran_away(problem, unit, found)
-        if self._in_the_limit(problem, found):
+        if self._is_in_the_limit(problem, found):
             return self._at_limit(self.law.limit.note if self.law.limit else "")
         return self._estimate(problem, unit, found, how, why)
-
-    def _edge(self) -> Boundary | None:
-        if not self.fixed:
-            return self.law.boundary(self.sample)
-        if len(self.fixed) < len(self.law.names):
-            self.law.held(self.sample, self.fixed)
-        return None
-
-    def _climb(self, problem: Problem, unit: Unit) -> Ascent:
-        """From the start that was given, and from the family's own where that leads nowhere."""
-        climb = ascend if self.law.smooth else ascend_kinks
-        found = climb(problem, self._start(problem, unit, self.begin), self.tol, self.most)
-        if self.begin and (found.runaway is not None or not found.decrement <= self.tol):
-            again = climb(problem, self._start(problem, unit, {}), self.tol, self.most)
-            better = again.value >= found.value or not np.isfinite(found.value)
-            return again if again.runaway is None and (found.runaway is not None or better) else found
-        return found
 
     def _check(self) -> None:
         for name, given in (("fixed", self.fixed), ("start", self.begin)):
@@ -354,33 +345,33 @@ class Fitting:
                     raise ValueError(f"{name} gives {key} = {value!r}, which is no number.")
                 if not self.law.parameters[self.law.names.index(key)].link.holds(value):
                     raise ValueError(f"{name} puts {key} = {value!r} outside its range.")
-        if not (self.tol > 0 and self.most >= 1):
-            raise ValueError("tol must be positive and max_iterations at least 1.")
+        if not (self.tol > 0 and self.max_iter >= 1):
+            raise ValueError("tol must be positive and max_iter at least 1.")
 
-    def _problem(self) -> tuple[Problem, Unit]:
+    def _problem(self) -> tuple[LikelihoodProblem, Unit]:
+        """The likelihood in units of order 1, and these units."""
         unit = self.law.unit(self.sample.observed())
         free = np.array([name not in self.fixed for name in self.law.names])
-        return Problem(self.law, self.sample.scaled(unit.shift, unit.scale), free), unit
+        return LikelihoodProblem(self.law, self.sample.scaled(unit.shift, unit.scale), free), unit
 
-    def _start(self, problem: Problem, unit: Unit, begin: dict[str, float]) -> Vector:
+    def _start(self, problem: LikelihoodProblem, unit: Unit, begin: dict[str, float]) -> Array:
         given = {**begin, **self.fixed}
         theta = self.law.start(problem.sample) if len(given) < len(self.law.names) else np.ones(len(self.law.names))
         natural = self.law.from_units(np.array([given.get(name, 1.0) for name in self.law.names]), unit)
         chosen = np.array([name in given for name in self.law.names])
         return problem.phi(np.where(chosen, natural, theta))
 
-    def _nothing(self, problem: Problem, unit: Unit) -> Ascent:
-        phi = self._start(problem, unit, {})
-        value = problem.value(phi)
-        return Ascent(phi, value, (value,), 0.0, np.empty((0, 0)))
+    def _climb(self, problem: LikelihoodProblem, unit: Unit) -> Ascent:
+        """From the start that was given, and from the family's own where that leads nowhere."""
+        climb = ascend if self.law.smooth else ascend_kinks
+        found = climb(problem, self._start(problem, unit, self.begin), self.tol, self.max_iter)
+        if self.begin and (found.runaway is not None or not found.decrement <= self.tol):
+            again = climb(problem, self._start(problem, unit, {}), self.tol, self.max_iter)
+            better = again.value >= found.value or not np.isfinite(found.value)
+            return again if again.runaway is None and (found.runaway is not None or better) else found
+        return found
 
-    def _why(self) -> str:
-        seen = self.sample.observed()
-        kinds = [("truncated", seen.truncated), ("censored or binned", not seen.exact.all())]
-        named = [name for name, there in kinds if there]
-        return f"the data are {' and '.join(named)}" if named else f"the {self.law.name} family has no closed form"
-
-    def _estimate(self, problem: Problem, unit: Unit, found: Ascent, how: str, why: str) -> Estimate:
+    def _estimate(self, problem: LikelihoodProblem, unit: Unit, found: Ascent, how: str, why: str) -> Estimate:
         law, phi = self.law, found.phi
         covariance = _covariance(problem, found)
         determined = not np.isnan(covariance).any()
@@ -390,9 +381,9 @@ class Fitting:
             errors = spread * stretch  # not roots of what may be too small or too large for a square
             covariance = covariance * np.outer(stretch, stretch)
         values = law.to_units(problem.theta(phi), unit)
-        values = np.array(
-            [_wrapped(v) if p.kind == "angle" else v for v, p in zip(values, law.parameters, strict=True)]
-        )
+        angles = np.array([p.kind == "angle" for p in law.parameters])
+        turn = angles & ~((values > -np.pi) & (values <= np.pi))
+        values[turn] = np.pi - (np.pi - values[turn]) % (2.0 * np.pi)  # the same angles in (−π, π]
         values = np.array([self.fixed.get(name, v) for name, v in zip(law.names, values, strict=True)])
         notes = law.notes if determined else (*law.notes, UNDETERMINED)
         if not law.smooth and len(problem.x) and problem.free[0]:
@@ -403,17 +394,19 @@ class Fitting:
         proof = Optimum(
             how, why, problem.evaluations, len(trace) - 1, trace, gradient, determined, tolerance=self.tol, notes=notes
         )
-        self._normalised(values)
+        if isinstance(law, Custom) and abs(law.total(values) - 1.0) > 1e-6:
+            raise ValueError(
+                f"The density integrates to {law.total(values):.6g} over its support at the maximum, not to 1: "
+                "subtract the logarithm of its integral, or correct the support."
+            )
         seen_from = LineProfile(problem, phi, spread, found.value, unit, self.tol)
-        return replace(self._named(values, covariance, loglik, proof, seen_from), errors=errors)
+        return replace(self._make_estimate(values, covariance, loglik, proof, seen_from), errors=errors)
 
-    def _named(
-        self, values: Vector, covariance: Matrix, loglik: float, proof: Optimum, profile: LineProfile
+    def _make_estimate(
+        self, values: Array, covariance: Array, loglik: float, proof: Optimum, profile: LineProfile
     ) -> Estimate:
-        law, number = self.law, len(self.law.names) - len(self.fixed)
-        held = tuple(self.fixed)
-        again = partial(refit, law, self.fixed, self.tol, self.most, self.sample)
-        n = self.sample.total
+        law, n, number = self.law, self.sample.total, len(self.law.names) - len(self.fixed)
+        held, again = tuple(self.fixed), partial(refit, law, self.fixed, self.tol, self.max_iter, self.sample)
         return Estimate(law, self.sample, law.names, values, covariance, loglik, n, number, proof, held, profile, again)
 
     def _jacobian(self, unit: Unit) -> float:
@@ -430,24 +423,17 @@ class Fitting:
         problem, unit = self._problem()
         theta = self.law.from_units(edge.theta, unit)
         value = problem.value_at(theta)
-        return self._ended(problem, unit, edge.theta, problem.phi(np.nan_to_num(theta)), value, edge.note)
+        return self._at_end_of_range(problem, unit, edge.theta, problem.phi(np.nan_to_num(theta)), value, edge.note)
 
-    def _ended(self, problem: Problem, unit: Unit, theta: Vector, phi: Vector, value: float, note: str) -> Estimate:
-        p = len(theta)
-        loglik = value - self._jacobian(unit)
-        trace = np.array([-loglik])
-        proof = Optimum(
-            "at the boundary",
-            "the likelihood grows up to it",
-            problem.evaluations,
-            0,
-            trace,
-            0.0,
-            tolerance=self.tol,
-            notes=(note,),
-        )
+    def _at_end_of_range(
+        self, problem: LikelihoodProblem, unit: Unit, theta: Array, phi: Array, value: float, note: str
+    ) -> Estimate:
+        p, loglik = len(theta), value - self._jacobian(unit)
+        why, trace = "the likelihood grows up to it", np.array([-loglik])
+        passes = problem.evaluations
+        proof = Optimum("at the boundary", why, passes, 0, trace, 0.0, tolerance=self.tol, notes=(note,))
         profile = LineProfile(problem, np.clip(phi, -END, END), np.full(p, np.nan), value, unit, self.tol)
-        return self._named(theta, np.full((p, p), np.nan), loglik, proof, profile)
+        return self._make_estimate(theta, np.full((p, p), np.nan), loglik, proof, profile)
 
     def _at_limit(self, note: str) -> Estimate:
         """The family in its limit: the smaller family's fit, with an infinite parameter."""
@@ -455,7 +441,7 @@ class Fitting:
         assert limit is not None
         others = [name for name in self.law.names if name != self.law.names[limit.parameter]]
         held = {b: self.fixed[a] for a, b in zip(others, limit.family.names, strict=True) if a in self.fixed}
-        inner = Fitting(limit.family, self.sample, held, {}, self.tol, self.most).run()
+        inner = LikelihoodFit(limit.family, self.sample, held, {}, self.tol, self.max_iter).run()
         values = np.insert(inner.values, limit.parameter, np.inf)
         covariance = np.full((len(values),) * 2, np.nan)
         rest = np.delete(np.arange(len(values)), limit.parameter)
@@ -467,11 +453,11 @@ class Fitting:
         proof = inner.certificate.with_(notes=(note, *inner.certificate.notes))
         value = inner.loglik + self._jacobian(unit)
         spread = np.full(len(values), np.nan)
-        return self._named(
+        return self._make_estimate(
             values, covariance, inner.loglik, proof, LineProfile(problem, phi, spread, value, unit, self.tol)
         )
 
-    def _in_the_limit(self, problem: Problem, found: Ascent) -> bool:
+    def _is_in_the_limit(self, problem: LikelihoodProblem, found: Ascent) -> bool:
         """Whether a search that went far ended where the limit is as likely."""
         limit = self.law.limit
         if limit is None or not problem.free[limit.parameter] or found.phi[limit.parameter] < np.log(LARGE):
@@ -480,7 +466,7 @@ class Fitting:
         theta[limit.parameter] = np.inf
         return problem.value_at(theta) >= found.value - 1e-9 * (1.0 + abs(found.value))
 
-    def _ran_away(self, problem: Problem, unit: Unit, found: Ascent) -> Estimate:
+    def _ran_away(self, problem: LikelihoodProblem, unit: Unit, found: Ascent) -> Estimate:
         assert found.runaway is not None
         j, sign = found.runaway
         law, limit = self.law, self.law.limit
@@ -501,31 +487,25 @@ class Fitting:
             note = f"the likelihood grows as {parameter.name} → {word}: the maximum is at the end; interval by profile"
             theta = problem.theta(found.phi)
             theta[j] = end
-            return self._ended(problem, unit, law.to_units(theta, unit), found.phi, found.value, note)
+            return self._at_end_of_range(problem, unit, law.to_units(theta, unit), found.phi, found.value, note)
         raise NoMaximumError(
             f"The likelihood of the {law.name} family keeps growing as {follows}{parameter.name} → {word}: these data "
             "have no maximum there. Fix the parameter (fixed={...}), take a smaller family, or use finer data."
         )
-
-    def _normalised(self, values: Vector) -> None:
-        if isinstance(self.law, Custom) and abs(self.law.total(values) - 1.0) > 1e-6:
-            raise ValueError(
-                f"The density integrates to {self.law.total(values):.6g} over its support at the maximum, not to 1: "
-                "subtract the logarithm of its integral, or correct the support."
-            )
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, np.complexfloating)
 
 
-def refit(law: Family, fixed: dict[str, float], tol: float, most: int, seen: Sample, data: Any) -> Estimate:
-    sample = seen_alike(data, seen)
+def refit(law: Family, fixed: dict[str, float], tol: float, max_iter: int, seen: Sample, data: Any) -> Estimate:
+    """The same family, with the same parameters held, fitted to other data that are seen as the first were."""
+    sample = sample_like(data, seen)
     law.check(sample)
-    return Fitting(law, sample, fixed, {}, tol, most).run()
+    return LikelihoodFit(law, sample, fixed, {}, tol, max_iter).run()
 
 
-def _certified(problem: Problem, phi: Vector) -> Ascent:
+def certify(problem: LikelihoodProblem, phi: Array) -> Ascent:
     """A closed form, with the gradient and the information measured there."""
     value = problem.value(phi)
     if not problem.family.smooth:
@@ -538,7 +518,7 @@ def _certified(problem: Problem, phi: Vector) -> Ascent:
     return Ascent(phi, value, (value,), size, information)
 
 
-def _covariance(problem: Problem, found: Ascent) -> Matrix:
+def _covariance(problem: LikelihoodProblem, found: Ascent) -> Array:
     """The inverse of the information, 0 for what is held; NaN where it is not positive definite."""
     p, which = len(found.phi), np.flatnonzero(problem.free)
     covariance = np.zeros((p, p))
@@ -557,11 +537,6 @@ def _covariance(problem: Problem, found: Ascent) -> Matrix:
     return covariance
 
 
-def _wrapped(angle: float) -> float:
-    """The same angle in (−π, π]."""
-    return float(np.pi - (np.pi - angle) % (2.0 * np.pi)) if not -np.pi < angle <= np.pi else float(angle)
-
-
 def fit(
     family: Any,
     data: Any,
@@ -571,7 +546,7 @@ def fit(
     fixed: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None,
     tol: float = 1e-6,
-    max_iterations: int = 200,
+    max_iter: int = 200,
 ) -> Estimate:
     r"""Fit a family of distributions by maximum likelihood.
 
@@ -599,7 +574,7 @@ def fit(
         Where the search begins; by default the family chooses.
     tol : float, default=1e-6
         Gradient to reach, in standard errors (see :class:`gramian.results.Optimum`).
-    max_iterations : int, default=200
+    max_iter : int, default=200
         Most steps; too few is warned about.
 
     Returns
@@ -622,31 +597,21 @@ def fit(
     if isinstance(law, Joint):
         if truncated is not None or fixed is not None or start is not None:
             raise ValueError(f"truncated, fixed and start are not for the {law.name} family, whose fit is a formula.")
-        return _by_formula(law, data, sample_weight, tol)
+        fitted, f = law.formula(data, sample_weight)
+        why, trace = "values are exact and complete", np.array([-f.loglik])
+        proof = Optimum("closed form", why, f.passes, 0, trace, f.gradient, tolerance=tol, notes=f.notes)
+        return Estimate(
+            fitted, None, f.names, f.values, f.covariance, f.loglik, f.n, f.n_parameters, proof, (), f.profile
+        )
     held = dict(fixed or {})
     law, held = law.holding(held) if isinstance(law, Scipy) else (law, held)
     sample = as_sample(data, sample_weight, truncated)
     law.check(sample)
     law = law.about(sample) if isinstance(law, Custom) else law
-    result = Fitting(law, sample, held, dict(start or {}), tol, max_iterations).run()
+    result = LikelihoodFit(law, sample, held, dict(start or {}), tol, max_iter).run()
     if not result.certificate.converged:
         warnings.warn(_unmet(result.certificate, law.name), ConvergenceWarning, stacklevel=2)
     return result
-
-
-def _by_formula(law: Joint, data: Any, sample_weight: Any, tol: float) -> Estimate:
-    fitted, f = law.formula(data, sample_weight)
-    proof = Optimum(
-        "closed form",
-        "values are exact and complete",
-        f.passes,
-        0,
-        np.array([-f.loglik]),
-        f.gradient,
-        tolerance=tol,
-        notes=f.notes,
-    )
-    return Estimate(fitted, None, f.names, f.values, f.covariance, f.loglik, f.n, f.n_parameters, proof, (), f.profile)
 
 
 def _unmet(proof: Optimum, name: str) -> str:
@@ -659,5 +624,5 @@ def _unmet(proof: Optimum, name: str) -> str:
         return f"The fit of the {name} family has no standard errors: {UNDETERMINED}. Hold a parameter (fixed=)."
     return (
         f"The fit of the {name} family stopped at a gradient of {proof.gradient:.1e} standard errors (asked for "
-        f"{proof.tolerance:.1e}) after {proof.iterations} steps: raise max_iterations, or give start=."
+        f"{proof.tolerance:.1e}) after {proof.iterations} steps: raise max_iter, or give start=."
     )

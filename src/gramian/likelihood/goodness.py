@@ -18,12 +18,10 @@ import numpy.typing as npt
 from scipy.special import chdtrc, xlogy
 from scipy.stats import kstwo
 
-from gramian.likelihood.problem import text_table
-from gramian.likelihood.sample import INF, Sample, as_sample, seen_alike
+from gramian.likelihood.sample import INF, Sample, as_sample, sample_like
+from gramian.results.text import text_table
 
-__all__ = ["Goodness", "line_goodness"]
-
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,10 +55,10 @@ class Goodness:
     df: int
     p_deviance: float
     p_pearson: float
-    lower: Vector
-    upper: Vector
-    observed: Vector
-    expected: Vector
+    lower: Array
+    upper: Array
+    observed: Array
+    expected: Array
     ks: float = float("nan")
     p_ks: float = float("nan")
     notes: tuple[str, ...] = field(default=())
@@ -91,7 +89,7 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
     if bootstrap != int(bootstrap) or bootstrap < 0:
         raise ValueError(f"bootstrap must be a number of samples, 0 for none; got {bootstrap!r}.")
     own = data is None
-    sample: Sample = estimate.sample if own else seen_alike(data, estimate.sample)
+    sample: Sample = estimate.sample if own else sample_like(data, estimate.sample)
     estimate.family.check(sample)
     used = estimate.n_parameters if own else 0
     cells, note = _cells(estimate, sample)
@@ -111,7 +109,7 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
     return Goodness(G2, X2, df, p[0], p[1], a, b, observed, expected, ks, p_ks, notes)
 
 
-def _cells(estimate: Any, sample: Sample) -> tuple[tuple[Vector, Vector, Vector, Vector] | None, str]:
+def _cells(estimate: Any, sample: Sample) -> tuple[tuple[Array, Array, Array, Array] | None, str]:
     """Classes with observed and expected counts: those of binned data, or the values of counts."""
     if sample.edges is not None:
         edges = sample.edges
@@ -132,7 +130,7 @@ def _cells(estimate: Any, sample: Sample) -> tuple[tuple[Vector, Vector, Vector,
     return _expected(estimate, sample, edges, counts), ""
 
 
-def _expected(estimate: Any, sample: Sample, edges: Vector, counts: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+def _expected(estimate: Any, sample: Sample, edges: Array, counts: Array) -> tuple[Array, Array, Array, Array]:
     """Classes over all that could be seen: what the edges leave out is a class with nothing in it."""
     family, theta = estimate.family, estimate.values
     low, high = float(sample.left[0]), float(sample.right[0])
@@ -150,9 +148,7 @@ def _expected(estimate: Any, sample: Sample, edges: Vector, counts: Vector) -> t
         return a, b, observed, np.exp(family.log_interval(a, b, theta) - log_window) * sample.total
 
 
-def _pooled(
-    a: Vector, b: Vector, observed: Vector, expected: Vector, least: float
-) -> tuple[Vector, Vector, Vector, Vector]:
+def _pooled(a: Array, b: Array, observed: Array, expected: Array, least: float) -> tuple[Array, Array, Array, Array]:
     """Neighbours joined from the left until each class expects at least so many; a rest joins the last."""
     groups, gathered, start = [], 0.0, 0
     for i, e in enumerate(expected):

@@ -18,11 +18,10 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from gramian.likelihood.families.base import REAL, Unit
-from gramian.likelihood.problem import FAR, REAL_FAR, Problem, ascend, ascend_kinks, text_table
+from gramian.likelihood.problem import FAR, REAL_FAR, LikelihoodProblem, ascend, ascend_kinks
+from gramian.results.text import text_table
 
-__all__ = ["ConfidenceIntervals", "LineProfile"]
-
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 STEPS = 400  # most iterations for the other parameters
 ABOVE = 1e-6  # of the log-likelihood, by which a profile may exceed the maximum through rounding
 LEFT = 1e-6  # deviance at which a plateau has been left
@@ -57,9 +56,9 @@ class ConfidenceIntervals:
     """
 
     names: tuple[str, ...]
-    estimate: Vector
-    lower: Vector
-    upper: Vector
+    estimate: Array
+    lower: Array
+    upper: Array
     level: float
     method: str
     notes: tuple[str, ...] = field(default=())
@@ -89,7 +88,7 @@ class LineProfile:
 
     Attributes
     ----------
-    problem : Problem
+    problem : LikelihoodProblem
         The likelihood in free coordinates.
     phi, spread : ndarray of shape (p,)
         The maximum, and standard errors there (NaN where there are none).
@@ -101,9 +100,9 @@ class LineProfile:
         For the other parameters.
     """
 
-    problem: Problem
-    phi: Vector
-    spread: Vector
+    problem: LikelihoodProblem
+    phi: Array
+    spread: Array
     value: float
     unit: Unit
     tolerance: float
@@ -204,7 +203,7 @@ class _Walk:
                 return self._deviance(phi_j, halvings - 1)
         return min(2.0 * (self.profile.value - best) - self.drop, 1e300)
 
-    def _own_starts(self) -> list[Vector]:
+    def _own_starts(self) -> list[Array]:
         """Where the family would begin; and with a finite limiting parameter, as 1, if it has one."""
         family = self.problem.family
         try:
@@ -217,7 +216,7 @@ class _Walk:
             starts[1][family.limit.parameter] = 0.0
         return starts
 
-    def _best(self, phi: Vector, phi_j: float) -> tuple[float, Vector]:
+    def _best(self, phi: Array, phi_j: float) -> tuple[float, Array]:
         start = phi.copy()
         start[self.j] = phi_j
         value = self.problem.value(start)
@@ -225,7 +224,7 @@ class _Walk:
             return value, start
         return self._climb(self.problem, start)
 
-    def _climb(self, problem: Problem, start: Vector) -> tuple[float, Vector]:
+    def _climb(self, problem: LikelihoodProblem, start: Array) -> tuple[float, Array]:
         """The best value of the other coordinates; one that runs away is left where it can change nothing more."""
         climb = ascend if problem.family.smooth else ascend_kinks
         found = climb(problem, start, self.profile.tolerance, STEPS)

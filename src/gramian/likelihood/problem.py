@@ -1,12 +1,13 @@
-"""The maximum of a likelihood with a kink at every point: Laplace's, where records are censored or truncated.
+"""The likelihood of a family and a sample in free coordinates, and its maximum by Newton's method.
 
-For each location the scale is found by Newton's method, and the location by bisection on the slopes of this profile to
-the left and right of a point, which the kinks make different.
+A likelihood with a kink at every point (Laplace's, where records are censored or truncated) is maximised in two steps:
+for each location the scale by Newton's method, and the location by bisection on the slopes of this profile to the left
+and right of a point, which the kinks make different.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,36 +18,7 @@ from scipy.optimize import brentq
 from gramian.likelihood.families.base import REAL, Family, nodes
 from gramian.likelihood.sample import Sample
 
-__all__ = ["FAR", "Ascent", "Problem", "ascend", "ascend_kinks", "decrement", "information_about_kinks", "text_table"]
-
-
-def text_table(columns: Mapping[str, Sequence[Any]], digits: int = 6) -> str:
-    """Return columns side by side: words to the left, numbers to the right.
-
-    Examples
-    --------
-    >>> print(text_table({"name": ["a", "bc"], "value": [1.0, 22.5]}))
-      name  value
-      a         1
-      bc     22.5
-    """
-    shown = {name: [_entry(value, digits) for value in values] for name, values in columns.items()}
-    widths = [max(len(name), *(len(v) for v in values)) if values else len(name) for name, values in shown.items()]
-    words = [all(isinstance(v, str) for v in values) for values in columns.values()]
-
-    def line(cells: Sequence[str]) -> str:
-        placed = [c.ljust(w) if word else c.rjust(w) for c, w, word in zip(cells, widths, words, strict=True)]
-        return ("  " + "  ".join(placed)).rstrip()
-
-    return "\n".join([line(list(shown)), *(line(row) for row in zip(*shown.values(), strict=True))])
-
-
-def _entry(value: Any, digits: int) -> str:
-    return value if isinstance(value, str) else f"{float(value):.{digits}g}"
-
-
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 SIXTH = ((1, 0.75), (2, -0.15), (3, 1.0 / 60.0))  # multiples of the step, and their shares in the difference
@@ -55,7 +27,7 @@ SLOPE_STEP = 0.004  # of the spread of one observation, for derivatives of log-p
 CURVE_STEP = 0.01  # and for derivatives of the gradient
 
 
-class Problem:
+class LikelihoodProblem:
     """What there is to maximise: a family, records in units of order 1, and which coordinates are free.
 
     Parameters
@@ -85,14 +57,14 @@ class Problem:
         c, d, self.d_weight = seen.windows()
         self.c, self.d = self._window(c, d)
 
-    def only(self, free: Mask) -> Problem:
+    def only(self, free: Mask) -> LikelihoodProblem:
         """Return the same problem with other free coordinates."""
-        twin = object.__new__(Problem)
+        twin = object.__new__(LikelihoodProblem)
         twin.__dict__.update(self.__dict__)
         twin.free = free
         return twin
 
-    def without_points(self) -> Problem:
+    def without_points(self) -> LikelihoodProblem:
         """Return the same problem with its intervals and windows only."""
         twin = self.only(self.free)
         twin.x, twin.x_weight = np.empty(0), np.empty(0)
@@ -103,23 +75,23 @@ class Problem:
         """Whether anything is left to sum over."""
         return bool(len(self.x) or len(self.a) or len(self.c))
 
-    def theta(self, phi: Vector) -> Vector:
+    def theta(self, phi: Array) -> Array:
         """The parameters at φ."""
         return np.array([p.link.natural(v) for p, v in zip(self.family.parameters, phi, strict=True)])
 
-    def slopes(self, phi: Vector) -> Vector:
+    def slopes(self, phi: Array) -> Array:
         """dθ/dφ."""
         return np.array([p.link.slope(v) for p, v in zip(self.family.parameters, phi, strict=True)])
 
-    def phi(self, theta: Vector) -> Vector:
+    def phi(self, theta: Array) -> Array:
         """The coordinates of θ."""
         return np.array([p.link.free(v) for p, v in zip(self.family.parameters, theta, strict=True)])
 
-    def value(self, phi: Vector) -> float:
+    def value(self, phi: Array) -> float:
         """The log-likelihood at φ; −∞ where it is no number."""
         return self.value_at(self.theta(phi))
 
-    def value_at(self, theta: Vector) -> float:
+    def value_at(self, theta: Array) -> float:
         """The log-likelihood at θ."""
         self.evaluations += 1
         with np.errstate(all="ignore"):
@@ -131,7 +103,7 @@ class Problem:
             total = float(np.sum(parts))
         return -np.inf if np.isnan(total) or total == np.inf else total
 
-    def gradient(self, phi: Vector) -> Vector:
+    def gradient(self, phi: Array) -> Array:
         """The score at φ, 0 in coordinates that are held."""
         self.evaluations += 1
         g = np.zeros(len(phi))
@@ -144,11 +116,14 @@ class Problem:
                 g -= self._interval_score(self.c, self.d, self.d_weight, phi)
         return np.where(self.free, g, 0.0)
 
-    def information(self, phi: Vector, fine: bool = False) -> Matrix:
+    def information(self, phi: Array, fine: bool = False) -> Array:
         """Minus the second derivatives at φ in the free coordinates; ``fine`` for standard errors."""
         which = np.flatnonzero(self.free)
         H = self._differences(phi, which, fine)
-        needed = self._spreads(H, which)
+        with np.errstate(divide="ignore"):
+            spread = 1.0 / np.sqrt(np.abs(np.diag(H)) / self.total)  # what one observation tells of each coordinate
+        is_logarithm = np.array([self.family.parameters[j].link != REAL for j in which])
+        needed = np.where(is_logarithm | np.isinf(spread), np.minimum(spread, 1.0), spread)
         ratio = needed / self.steps[which]
         if np.any((ratio < 0.5) | (ratio > 100.0)) and np.all(np.isfinite(needed)):
             self.steps = self.steps.copy()
@@ -156,35 +131,28 @@ class Problem:
             H = self._differences(phi, which, fine)
         return 0.5 * (H + H.T)
 
-    def _spreads(self, H: Matrix, which: npt.NDArray[np.intp]) -> Vector:
-        """What one observation tells of each coordinate; those that are logarithms are never moved by more than 1."""
-        with np.errstate(divide="ignore"):
-            spread = 1.0 / np.sqrt(np.abs(np.diag(H)) / self.total)
-        bounded = np.array([self.family.parameters[j].link != REAL for j in which])
-        return np.where(bounded | np.isinf(spread), np.minimum(spread, 1.0), spread)
-
-    def _differences(self, phi: Vector, which: npt.NDArray[np.intp], fine: bool) -> Matrix:
+    def _differences(self, phi: Array, which: npt.NDArray[np.intp], fine: bool) -> Array:
         H = np.zeros((len(which), len(which)))
         for row, j in enumerate(which):
             h = CURVE_STEP * self.steps[j]
             for k, share in SIXTH if fine else SECOND:
-                up, down = (self.gradient(_moved(phi, j, sign * k * h))[which] for sign in (1, -1))
+                up, down = (self.gradient(_shift(phi, j, sign * k * h))[which] for sign in (1, -1))
                 with np.errstate(invalid="ignore"):
                     H[row] -= share * (up - down) / h
         return H
 
-    def _window(self, c: Vector, d: Vector) -> tuple[Vector, Vector]:
+    def _window(self, c: Array, d: Array) -> tuple[Array, Array]:
         """A window [c, d] as an interval (c, d]: of whole numbers, from the one before c."""
         return (np.ceil(c) - 1.0, d) if self.family.discrete else (c, d)
 
-    def _point_score(self, phi: Vector) -> Vector:
+    def _point_score(self, phi: Array) -> Array:
         score = self.family.score(self.x, self.theta(phi))
         if score is None:
             every = np.arange(len(phi))
             return self._by_differences(lambda t: self.family.log_density(self.x, t), self.x_weight, phi, every)
         return np.asarray(score @ self.x_weight) * self.slopes(phi)
 
-    def _interval_score(self, a: Vector, b: Vector, weight: Vector, phi: Vector) -> Vector:
+    def _interval_score(self, a: Array, b: Array, weight: Array, phi: Array) -> Array:
         """Σw ∂ln P/∂φ: by how fast quantiles pass the ends; of narrow intervals the mean score inside."""
         family, theta = self.family, self.theta(phi)
         ends = family.velocity(a, theta), family.velocity(b, theta)
@@ -202,29 +170,30 @@ class Problem:
             g = np.where(np.isin(every, family.unmoved), rest, g)
         return g
 
-    def _flow(self, x: Vector, speed: Matrix, P: Vector, theta: Vector) -> Matrix:
+    def _flow(self, x: Array, speed: Array, P: Array, theta: Array) -> Array:
         ratio = np.exp(self.family.log_density(x, theta) - P)
         return np.where(np.isinf(x) | (speed == 0.0) | (ratio == 0.0), 0.0, ratio * speed)
 
-    def _mean_score(self, a: Vector, b: Vector, theta: Vector) -> Matrix:
+    def _mean_score(self, a: Array, b: Array, theta: Array) -> Array:
+        """The score averaged over intervals, by Gauss–Legendre."""
         x, weight = nodes(a, b)
         f = self.family.log_density(x.ravel(), theta).reshape(x.shape)
         share = weight * np.exp(f - f.max(axis=0))
         score: Any = self.family.score(x.ravel(), theta)
         return np.asarray((score.reshape(-1, *x.shape) * share).sum(axis=1) / share.sum(axis=0))
 
-    def _by_differences(self, f: Callable[[Vector], Vector], weight: Vector, phi: Vector, which: Any) -> Vector:
+    def _by_differences(self, f: Callable[[Array], Array], weight: Array, phi: Array, which: Any) -> Array:
         """Σw ∂f/∂φ: differences record by record, whose rounding errors do not add up."""
         g = np.zeros(len(phi))
         for j in (j for j in which if self.free[j]):
             h = SLOPE_STEP * self.steps[j]
             for k, share in SIXTH:
-                up, down = (f(self.theta(_moved(phi, j, sign * k * h))) for sign in (1, -1))
+                up, down = (f(self.theta(_shift(phi, j, sign * k * h))) for sign in (1, -1))
                 g[j] += share * (weight @ (up - down)) / h
         return g
 
 
-def _moved(phi: Vector, j: Any, by: float) -> Vector:
+def _shift(phi: Array, j: Any, by: float) -> Array:
     moved = phi.copy()
     moved[j] += by
     return moved
@@ -245,15 +214,15 @@ SHORTER = 5  # how often differences are made shorter
 class Ascent:
     """Where the search ended: φ, the value, the trace of values, the decrement, and what ran away."""
 
-    phi: Vector
+    phi: Array
     value: float
     trace: tuple[float, ...]
     decrement: float
-    information: Matrix
+    information: Array
     runaway: tuple[int, int] | None = None  # a coordinate and the sign of its flight
 
 
-def decrement(g: Vector, information: Matrix) -> tuple[Vector, float]:
+def decrement(g: Array, information: Array) -> tuple[Array, float]:
     """The step |I|⁻¹g and √(gᵀ|I|⁻¹g), scaled first so that coordinates of all sizes keep their digits."""
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-300))
     values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
@@ -264,7 +233,7 @@ def decrement(g: Vector, information: Matrix) -> tuple[Vector, float]:
         return np.nan_to_num(step), float(np.sqrt(np.sum(along**2 / sizes)))
 
 
-def ascend(problem: Problem, phi: Vector, tolerance: float, most: int) -> Ascent:
+def ascend(problem: LikelihoodProblem, phi: Array, tolerance: float, most: int) -> Ascent:
     """Climb from φ until the decrement meets the tolerance and can be lowered no more."""
     which, start = np.flatnonzero(problem.free), phi
     value = problem.value(phi)
@@ -289,10 +258,13 @@ def ascend(problem: Problem, phi: Vector, tolerance: float, most: int) -> Ascent
         trace.append(value)
         if idle >= IDLE:
             break
-    return _measured(problem, phi, value, trace)
+    # the gradient and the information where the search ended, as accurately as they can be had
+    g, information = _derivatives(problem, phi, fine=True)
+    size = decrement(g, information)[1] if np.all(np.isfinite(information)) else np.inf
+    return Ascent(phi, value, tuple(trace), size, information)
 
 
-def _derivatives(problem: Problem, phi: Vector, fine: bool = False) -> tuple[Vector, Matrix]:
+def _derivatives(problem: LikelihoodProblem, phi: Array, fine: bool = False) -> tuple[Array, Array]:
     """Score and information; with shorter differences where they reach beyond the support."""
     for _ in range(SHORTER):
         information = problem.information(phi, fine)
@@ -304,17 +276,9 @@ def _derivatives(problem: Problem, phi: Vector, fine: bool = False) -> tuple[Vec
     return np.full(free, np.nan), np.full((free, free), np.nan)
 
 
-def _measured(problem: Problem, phi: Vector, value: float, trace: list[float]) -> Ascent:
-    """The gradient and the information where the search ended, as accurately as they can be had."""
-    g, information = _derivatives(problem, phi, fine=True)
-    if not np.all(np.isfinite(information)):
-        return Ascent(phi, value, tuple(trace), np.inf, information)
-    return Ascent(phi, value, tuple(trace), decrement(g, information)[1], information)
-
-
 def _climb(
-    problem: Problem, phi: Vector, which: npt.NDArray[np.intp], step: Vector, value: float, slope: float
-) -> tuple[Vector | None, float]:
+    problem: LikelihoodProblem, phi: Array, which: npt.NDArray[np.intp], step: Array, value: float, slope: float
+) -> tuple[Array | None, float]:
     """The first of ever shorter steps that climbs; a fall by less than rounding is none."""
     real = np.array([problem.family.parameters[j].link == REAL for j in which])
     most = np.where(real, 10.0 * np.maximum(problem.steps[which], np.abs(phi[which])), LONGEST)
@@ -330,13 +294,13 @@ def _climb(
     return None, value
 
 
-def _noise(problem: Problem, value: float) -> float:
+def _noise(problem: LikelihoodProblem, value: float) -> float:
     """What rounding does to the likelihood."""
     return 1e-14 * (abs(value) + problem.total)
 
 
 def _flight(
-    problem: Problem, phi: Vector, start: Vector, information: Matrix, first: Matrix, step: Vector
+    problem: LikelihoodProblem, phi: Array, start: Array, information: Array, first: Array, step: Array
 ) -> tuple[int, int] | None:
     """Which coordinate has left for infinity, judged by its size or by the data no longer telling where it is."""
     which = np.flatnonzero(problem.free)
@@ -357,14 +321,14 @@ def _flight(
     return None
 
 
-def _whitening(information: Matrix) -> Matrix:
+def _whitening(information: Array) -> Array:
     """W with Wᵀ|I|W = 1, so that what is flat is judged by directions and not by coordinates."""
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-300))
     values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
     return np.asarray(scale[:, None] * vectors / np.sqrt(np.maximum(np.abs(values), 1e-14)))
 
 
-def ascend_kinks(problem: Problem, phi: Vector, tolerance: float, most: int) -> Ascent:
+def ascend_kinks(problem: LikelihoodProblem, phi: Array, tolerance: float, most: int) -> Ascent:
     """Climb to the highest point, be it a kink or between two."""
     if not problem.free[0] or not len(problem.x):
         return ascend(problem, phi, tolerance, most)
@@ -386,11 +350,11 @@ def ascend_kinks(problem: Problem, phi: Vector, tolerance: float, most: int) -> 
 class _Profile:
     """The best scale for each location, and the slopes there."""
 
-    def __init__(self, problem: Problem, phi: Vector, tolerance: float, most: int) -> None:
+    def __init__(self, problem: LikelihoodProblem, phi: Array, tolerance: float, most: int) -> None:
         self.problem, self.phi, self.tolerance, self.most = problem, phi.copy(), tolerance, most
         self.rest = problem.only(problem.free & np.array([False, True]))
 
-    def at(self, location: float) -> Vector:
+    def at(self, location: float) -> Array:
         self.phi[0] = location
         if self.rest.free.any():
             self.phi = ascend(self.rest, self.phi, self.tolerance, self.most).phi.copy()
@@ -420,7 +384,7 @@ class _Profile:
         return Ascent(phi, value, (value,), decrement(g[which], information)[1], information)
 
 
-def information_about_kinks(problem: Problem, phi: Vector) -> Matrix:
+def information_about_kinks(problem: LikelihoodProblem, phi: Array) -> Array:
     """The expected information w/b² of points for the location; the observed one of all else."""
     which = np.flatnonzero(problem.free)
     intervals = problem.without_points()

@@ -14,22 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Binned",
-    "Censored",
-    "Intervals",
-    "Sample",
-    "as_floats",
-    "as_numbers",
-    "as_sample",
-    "as_weights",
-    "seen_alike",
-]
+from gramian.inputs.checks import check_weights
 
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
-def as_floats(data: Any, name: str) -> Vector:
+def as_floats(data: Any, name: str) -> Array:
     """Return an array of real numbers; hidden, complex or written ones are refused by name."""
     if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
         row = int(np.flatnonzero(np.ma.getmaskarray(data).ravel())[0])
@@ -55,7 +45,7 @@ def _number(value: Any) -> bool:
     return True
 
 
-def as_numbers(data: Any, name: str) -> Vector:
+def as_numbers(data: Any, name: str) -> Array:
     """Return a list of finite numbers; a column is one too."""
     x = as_floats(data, name)
     x = x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else np.atleast_1d(x)
@@ -71,18 +61,6 @@ def as_numbers(data: Any, name: str) -> Vector:
             f"{name} must be finite; row {bad[0]} has {x[bad[0]]}. Censored data are Intervals(lower, upper)."
         )
     return x
-
-
-def as_weights(weight: Any, n: int | None, name: str = "sample_weight") -> Vector:
-    """Return frequencies as numbers: finite, none negative, one for each of n records."""
-    w = as_floats(weight, name)
-    w = np.full(n, float(w)) if w.ndim == 0 and n is not None else w
-    if w.ndim != 1 or (n is not None and len(w) != n):
-        raise ValueError(f"{name} has shape {w.shape}; expected one for each of the {n if n else ''} records.")
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        raise ValueError(f"{name} must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
-    return w
 
 
 INF = float("inf")
@@ -110,12 +88,12 @@ class Sample:
     Sample: 3 points
     """
 
-    lower: Vector
-    upper: Vector
-    weight: Vector
-    left: Vector
-    right: Vector
-    edges: Vector | None = None
+    lower: Array
+    upper: Array
+    weight: Array
+    left: Array
+    right: Array
+    edges: Array | None = None
 
     @property
     def total(self) -> float:
@@ -137,7 +115,7 @@ class Sample:
         """Whether all records are points and nothing was truncated: where closed forms hold."""
         return not self.truncated and bool(self.exact.all())
 
-    def windows(self) -> tuple[Vector, Vector, Vector]:
+    def windows(self) -> tuple[Array, Array, Array]:
         """Return the different windows c, d that are not the whole line, and the weight seen through each."""
         if not self.truncated:
             return (np.empty(0),) * 3
@@ -145,7 +123,7 @@ class Sample:
         if len(pairs) == 1:
             return self.left, self.right, np.array([self.total])
         different, which = np.unique(pairs, axis=0, return_inverse=True)
-        weight = _summed(which, self.weight, len(different))
+        weight = _sum_by(which, self.weight, len(different))
         closed = np.isfinite(different).any(axis=1)
         return different[closed, 0], different[closed, 1], weight[closed]
 
@@ -170,18 +148,18 @@ class Sample:
             return self
         if self.exact.all():
             values, which = np.unique(self.lower, return_inverse=True)
-            return Sample(values, values, _summed(which, self.weight, len(values)), self.left, self.right)
+            return Sample(values, values, _sum_by(which, self.weight, len(values)), self.left, self.right)
         pairs, which = np.unique(np.column_stack([self.lower, self.upper]), axis=0, return_inverse=True)
-        weight = _summed(which, self.weight, len(pairs))
+        weight = _sum_by(which, self.weight, len(pairs))
         return Sample(pairs[:, 0], pairs[:, 1], weight, self.left, self.right)
 
-    def representatives(self, low: float = -INF, high: float = INF) -> Vector:
+    def representatives(self, low: float = -INF, high: float = INF) -> Array:
         """One value for each record: the point, the middle of an interval, or the end that is not open."""
         a, b = np.maximum(self.lower, low), np.minimum(self.upper, high)
         middle = np.where(np.isinf(a), b, np.where(np.isinf(b), a, 0.5 * a + 0.5 * b))
         return np.where(self.exact, self.lower, np.where(np.isinf(middle), 0.0, middle))
 
-    def survival(self) -> tuple[Vector, Vector] | None:
+    def survival(self) -> tuple[Array, Array] | None:
         r"""Where the product-limit estimate S(t) = ∏(1 − d/n) falls, and to what; None unless all are points or later.
 
         Of d events at a time when n are still at risk (Kaplan and Meier 1958).
@@ -193,7 +171,7 @@ class Sample:
         order = np.argsort(self.lower, kind="stable")
         from_here = np.append(np.cumsum(self.weight[order][::-1])[::-1], 0.0)
         at_risk = from_here[np.searchsorted(self.lower[order], times)]
-        events = _summed(np.searchsorted(times, self.lower[self.exact]), self.weight[self.exact], len(times) + 1)
+        events = _sum_by(np.searchsorted(times, self.lower[self.exact]), self.weight[self.exact], len(times) + 1)
         return times, np.cumprod(1.0 - events[: len(times)] / at_risk)
 
     def __repr__(self) -> str:
@@ -226,7 +204,7 @@ class Binned(Sample):
     """
 
     def __init__(self, edges: Any, counts: Any) -> None:
-        e, n = as_floats(edges, "edges"), as_weights(counts, None, "counts")
+        e, n = as_floats(edges, "edges"), check_weights(counts, np.size(counts), "counts")
         if e.ndim != 1 or len(e) != len(n) + 1:
             raise ValueError(f"edges has shape {e.shape}: {len(n)} counts need {len(n) + 1} edges.")
         bad = np.flatnonzero(~(np.diff(e) > 0))
@@ -234,8 +212,6 @@ class Binned(Sample):
             raise ValueError(
                 f"edges must increase; edges {bad[0]} and {bad[0] + 1} are {e[bad[0]]} and {e[bad[0] + 1]}."
             )
-        if not n.any():
-            raise ValueError("All counts are 0: there is no observation.")
         super().__init__(e[:-1], e[1:], n, np.array([-INF]), np.array([INF]), e)
 
 
@@ -323,27 +299,26 @@ def as_sample(data: Any, sample_weight: Any = None, truncated: Any = None) -> Sa
     >>> as_sample([1.0, 2.0], sample_weight=[3, 1], truncated=(0.5, float("inf")))
     Sample: 2 points, 4 observations, truncated
     """
-    sample = data if isinstance(data, Sample) else _points(data)
+    if isinstance(data, Sample):
+        sample = data
+    else:
+        x = as_numbers(data, "data")
+        sample = Sample(x, x, np.ones(len(x)), np.array([-INF]), np.array([INF]))
     if sample_weight is not None:
         if sample.edges is not None:
             raise ValueError("The counts of binned data are their weights: give sample_weight=None.")
-        weight = as_weights(sample_weight, len(sample.lower)) * sample.weight
+        weight = check_weights(sample_weight, len(sample.lower)) * sample.weight
         sample = Sample(sample.lower, sample.upper, weight, sample.left, sample.right)
     if not sample.total > 0:
         raise ValueError("There is no observation: all weights are zero.")
-    return sample if truncated is None else _behind(sample, truncated)
+    return sample if truncated is None else _truncate(sample, truncated)
 
 
-def _summed(which: Any, weight: Vector, groups: int) -> Vector:
+def _sum_by(which: Any, weight: Array, groups: int) -> Array:
     return np.asarray(np.bincount(which.ravel(), weight, groups), dtype=np.float64)
 
 
-def _points(data: Any) -> Sample:
-    x = as_numbers(data, "data")
-    return Sample(x, x, np.ones(len(x)), np.array([-INF]), np.array([INF]))
-
-
-def _behind(sample: Sample, truncated: Any) -> Sample:
+def _truncate(sample: Sample, truncated: Any) -> Sample:
     """The sample seen through a window; what lies wholly outside it is impossible."""
     try:
         c, d = (np.atleast_1d(np.asarray(side, dtype=np.float64)) for side in truncated)
@@ -362,7 +337,7 @@ def _behind(sample: Sample, truncated: Any) -> Sample:
     return Sample(sample.lower, sample.upper, sample.weight, c, d, sample.edges)
 
 
-def seen_alike(data: Any, seen: Sample) -> Sample:
+def sample_like(data: Any, seen: Sample) -> Sample:
     """Return data as records, seen through the window of another sample unless they bring their own.
 
     Parameters

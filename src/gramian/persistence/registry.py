@@ -22,7 +22,7 @@ from gramian.likelihood.families.categorical import Shares
 from gramian.likelihood.families.multivariate import Ellipse
 from gramian.likelihood.fit import Estimate, refit
 from gramian.likelihood.intervals import LineProfile
-from gramian.likelihood.problem import Problem
+from gramian.likelihood.problem import LikelihoodProblem
 from gramian.likelihood.sample import Binned, Censored, Intervals, Sample
 from gramian.linear.inducing import InducingFit, Whitening
 from gramian.linear.path import RidgePath
@@ -121,7 +121,8 @@ CLASSES: dict[str, type] = {
         laws.VonMises,
         laws.Weibull,
     ),
-    **_named("likelihood", Binned, Censored, Estimate, Intervals, LineProfile, Link, Parameter, Problem, Sample, Unit),
+    **_named("likelihood", Binned, Censored, Estimate, Intervals, LineProfile, Link, Parameter, Sample, Unit),
+    "likelihood.Problem": LikelihoodProblem,
     **_named("likelihood", Ellipse, Shares),
     **_named("mixture", mixture.Constraints, mixture.Diagnosis, mixture.Fit, mixture.Maximiser),
     **_named("mixture", mixture.Mixture, mixture.Prior, mixture.Statistics, mixture.Stepwise, Landscape, Stream),

@@ -1,4 +1,4 @@
-"""What families of labels and of rows share: their fit is a formula, which they supply whole."""
+"""What all families share: ranges of parameters, logarithms of tails, and the base classes Family and Joint."""
 
 from __future__ import annotations
 
@@ -13,34 +13,6 @@ from scipy import special
 from scipy.special import digamma, expit, gammaln, logit, logsumexp, xlogy
 
 from gramian.likelihood.sample import INF, Sample
-
-__all__ = [
-    "LARGE",
-    "NARROW",
-    "POSITIVE",
-    "REAL",
-    "UNIT",
-    "Boundary",
-    "Family",
-    "Formula",
-    "Joint",
-    "Limit",
-    "Link",
-    "NoMaximumError",
-    "Parameter",
-    "Unit",
-    "log1mexp",
-    "log1pmx",
-    "log_beta_p",
-    "log_beta_q",
-    "log_gamma_p",
-    "log_gamma_q",
-    "log_less_digamma",
-    "log_poisson",
-    "nodes",
-    "refuse_concentration",
-    "stirling",
-]
 
 
 @dataclass(frozen=True)
@@ -92,39 +64,39 @@ class Link:
 REAL, POSITIVE, UNIT = Link(), Link(0.0), Link(0.0, 1.0)
 
 
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 TINY = 1e-280  # below this scipy's functions near their underflow
 TERMS = 500  # most terms of an expansion
 
 
-def log1mexp(x: Vector) -> Vector:
+def log1mexp(x: Array) -> Array:
     """ln(1 − eˣ) for x ≤ 0, to full relative accuracy at both ends (Mächler 2012)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(x > -np.log(2.0), np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
 
 
-def log_gamma_p(a: Vector | float, x: Vector | float) -> Vector:
+def log_gamma_p(a: Array | float, x: Array | float) -> Array:
     """ln P(a, x), the lower incomplete gamma function."""
     return _with_tail(special.gammainc, _gamma_series, a, x)
 
 
-def log_gamma_q(a: Vector | float, x: Vector | float) -> Vector:
+def log_gamma_q(a: Array | float, x: Array | float) -> Array:
     """ln Q(a, x), the upper incomplete gamma function."""
     return _with_tail(special.gammaincc, _gamma_fraction, a, x)
 
 
-def log_beta_p(a: Vector | float, b: Vector | float, x: Vector) -> Vector:
+def log_beta_p(a: Array | float, b: Array | float, x: Array) -> Array:
     """ln I_x(a, b), the incomplete beta function."""
     return _with_tail(special.betainc, _beta_fraction, a, b, x)
 
 
-def log_beta_q(a: Vector | float, b: Vector | float, x: Vector) -> Vector:
+def log_beta_q(a: Array | float, b: Array | float, x: Array) -> Array:
     """ln(1 − I_x(a, b))."""
     return _with_tail(special.betaincc, lambda a, b, x: _beta_fraction(b, a, 1.0 - x, np.log1p(-x), np.log(x)), a, b, x)
 
 
-def _with_tail(function: Callable[..., Vector], expansion: Callable[..., Vector], *arguments: Vector | float) -> Vector:
+def _with_tail(function: Callable[..., Array], expansion: Callable[..., Array], *arguments: Array | float) -> Array:
     values = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in arguments))
     with np.errstate(divide="ignore"):
         direct = np.atleast_1d(function(*values))
@@ -137,7 +109,7 @@ def _with_tail(function: Callable[..., Vector], expansion: Callable[..., Vector]
     return result.reshape(x.shape)
 
 
-def _gamma_series(a: Vector, x: Vector) -> Vector:
+def _gamma_series(a: Array, x: Array) -> Array:
     """ln of xᵃe⁻ˣ/Γ(a+1) (1 + x/(a+1) + x²/((a+1)(a+2)) + …)."""
     term, total = np.ones_like(x), np.ones_like(x)
     for k in range(1, TERMS):
@@ -148,16 +120,16 @@ def _gamma_series(a: Vector, x: Vector) -> Vector:
     return np.asarray(a * np.log(x) - x - special.gammaln(a + 1.0) + np.log(total))
 
 
-def _gamma_fraction(a: Vector, x: Vector) -> Vector:
+def _gamma_fraction(a: Array, x: Array) -> Array:
     """ln of e⁻ˣxᵃ/Γ(a) · 1/(x+1−a − 1(1−a)/(x+3−a − 2(2−a)/(x+5−a − …)))."""
     fraction = _lentz(lambda k: (k * (a - k), x + 2.0 * k + 1.0 - a), x + 1.0 - a)
     return np.asarray(a * np.log(x) - x - special.gammaln(a) - np.log(fraction))
 
 
-def _beta_fraction(a: Vector, b: Vector, x: Vector, log_x: Vector | None = None, log_y: Vector | None = None) -> Vector:
+def _beta_fraction(a: Array, b: Array, x: Array, log_x: Array | None = None, log_y: Array | None = None) -> Array:
     """ln of xᵃ(1−x)ᵇ/(a B(a, b)) · 1/(1 + d₁/(1 + d₂/(1 + …)))."""
 
-    def term(k: int) -> tuple[Vector, Vector]:
+    def term(k: int) -> tuple[Array, Array]:
         m = k // 2
         if k % 2:
             d = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
@@ -171,7 +143,7 @@ def _beta_fraction(a: Vector, b: Vector, x: Vector, log_x: Vector | None = None,
     return np.asarray(a * lx + b * ly - np.log(a) - special.betaln(a, b) - np.log(fraction))
 
 
-def _lentz(term: Callable[[int], tuple[Vector, Vector]], first: Vector) -> Vector:
+def _lentz(term: Callable[[int], tuple[Array, Array]], first: Array) -> Array:
     """The continued fraction b₀ + a₁/(b₁ + a₂/(b₂ + …)) by the modified method of Lentz."""
     f, C, D = first.copy(), first.copy(), np.zeros_like(first)
     for k in range(1, TERMS):
@@ -184,14 +156,14 @@ def _lentz(term: Callable[[int], tuple[Vector, Vector]], first: Vector) -> Vecto
     return f
 
 
-def _not_zero(x: Vector) -> Vector:
+def _not_zero(x: Array) -> Array:
     return np.where(x == 0.0, 1e-300, x)
 
 
 LARGE = 100.0  # where three terms of the asymptotic series have full accuracy
 
 
-def log1pmx(x: Vector) -> Vector:
+def log1pmx(x: Array) -> Array:
     """ln(1 + x) − x, by its series where x is small."""
     near = np.abs(x) < 0.05
     t = np.where(near, x, 0.0)
@@ -216,7 +188,7 @@ def log_less_digamma(a: float) -> float:
     return float(1.0 / (2.0 * a) + 1.0 / (12.0 * a**2) - 1.0 / (120.0 * a**4) + 1.0 / (252.0 * a**6))
 
 
-def log_poisson(k: Vector, rate: float | Vector) -> Vector:
+def log_poisson(k: Array, rate: float | Array) -> Array:
     """K ln λ − λ − ln k!, for large k about its saddle point: k(ln(λ/k) + 1 − λ/k) − ½ ln 2πk − … (Loader 2000)."""
     large = k >= LARGE
     few, many = np.where(large, 0.0, k), np.where(large, k, LARGE)
@@ -227,8 +199,6 @@ def log_poisson(k: Vector, rate: float | Vector) -> Vector:
     rest = -0.5 * np.log(2.0 * np.pi * many) - v * (1.0 / 12.0 - v * v * (1.0 / 360.0 - v * v / 1260.0))
     return np.where(large, many * log1pmx((rate - many) / many) + rest, direct)
 
-
-Matrix = npt.NDArray[np.float64]
 
 NARROW = 1e-3  # share of the nearer tail below which an interval is integrated: subtraction would cost three digits
 FEW = 64  # values of a discrete variable that are summed one by one
@@ -264,7 +234,7 @@ class Unit:
 class Boundary:
     """A maximum at the end of the range of the parameters: where, and why."""
 
-    theta: Vector
+    theta: Array
     note: str
 
 
@@ -313,42 +283,42 @@ class Family:
         """What every fit of the family should say."""
         return ()
 
-    def read(self, x: Any) -> Vector:
+    def read(self, x: Any) -> Array:
         """Numbers as the family takes them."""
         return np.atleast_1d(np.asarray(x, dtype=np.float64))
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """ln f(x), or ln P(X = x)."""
         raise TypeError("a family supplies this")
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln P(X ≤ x)."""
         raise TypeError("a family supplies this")
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """ln P(X > x)."""
         raise TypeError("a family supplies this")
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """Where to begin the search, in the units of the sample."""
         raise TypeError("a family supplies this")
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Random values."""
         raise TypeError("a family supplies this")
 
-    def score(self, x: Vector, theta: Vector) -> Matrix | None:
+    def score(self, x: Array, theta: Array) -> Array | None:
         """∂ ln f(x)/∂θ, a row for each parameter; None to have it computed by differences."""
         return None
 
-    def velocity(self, x: Vector, theta: Vector) -> Matrix | None:
+    def velocity(self, x: Array, theta: Array) -> Array | None:
         """∂x/∂θ of a quantile x: what moves the probability of intervals.
 
         None to have that computed by differences; rows of the parameters in ``unmoved`` are not used.
         """
         return None
 
-    def closed(self, sample: Sample) -> Vector | None:
+    def closed_form(self, sample: Sample) -> Array | None:
         """The maximum for points without truncation, where it has a formula."""
         return None
 
@@ -356,14 +326,14 @@ class Family:
         """The maximum where it lies at the end of the parameters' range; raises where there is none."""
         return None
 
-    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
         """Raise where there is no maximum although some parameters are held."""
 
     def walls(self, sample: Sample) -> dict[int, float]:
         """Values of parameters, by place, at and below which the likelihood is unbounded."""
         return {}
 
-    def log_interval(self, a: Vector, b: Vector, theta: Vector) -> Vector:
+    def log_interval(self, a: Array, b: Array, theta: Array) -> Array:
         """ln P(a < X ≤ b)."""
         if self.discrete:
             return self._log_sum(np.floor(a), np.floor(b), theta)
@@ -375,13 +345,13 @@ class Family:
             P[narrow] = logsumexp(inside, axis=0, b=weight)
         return P
 
-    def narrow(self, a: Vector, b: Vector, theta: Vector) -> npt.NDArray[np.bool_]:
+    def narrow(self, a: Array, b: Array, theta: Array) -> npt.NDArray[np.bool_]:
         """Which intervals are so narrow that they are integrated."""
         if self.discrete or not self.smooth:
             return np.zeros(len(a), dtype=bool)
         return np.asarray((self._by_tails(a, b, theta)[0] < NARROW) & np.isfinite(a) & np.isfinite(b))
 
-    def _by_tails(self, a: Vector, b: Vector, theta: Vector) -> tuple[Vector, Vector]:
+    def _by_tails(self, a: Array, b: Array, theta: Array) -> tuple[Array, Array]:
         """P(a < X ≤ b) as a share of the nearer tail, and its logarithm."""
         with np.errstate(invalid="ignore", divide="ignore"):
             below, above = self.log_cdf(b, theta), self.log_sf(a, theta)
@@ -393,7 +363,7 @@ class Family:
         share = np.where(np.isneginf(total), -INF, share)
         return np.exp(share), np.where(np.isneginf(share), -INF, total + share)
 
-    def _log_sum(self, a: Vector, b: Vector, theta: Vector) -> Vector:
+    def _log_sum(self, a: Array, b: Array, theta: Array) -> Array:
         """The same for whole numbers: few are summed, many are a difference of tails."""
         a, b = np.maximum(a, self.low - 1), np.minimum(b, self.high)
         P = self._by_tails(a, b, theta)[1]
@@ -416,7 +386,7 @@ class Family:
             return Unit(0.0, size if np.isfinite(size) and size > 0 else 1.0)
         return Unit()
 
-    def to_units(self, theta: Vector, unit: Unit) -> Vector:
+    def to_units(self, theta: Array, unit: Unit) -> Array:
         """Θ in the units of the data, from θ in units of order 1."""
         change = {
             "location": lambda t: unit.shift + unit.scale * t,
@@ -426,7 +396,7 @@ class Family:
         }
         return np.array([change.get(p.kind, float)(t) for p, t in zip(self.parameters, theta, strict=True)])
 
-    def from_units(self, theta: Vector, unit: Unit) -> Vector:
+    def from_units(self, theta: Array, unit: Unit) -> Array:
         """The way back."""
         change = {
             "location": lambda t: (t - unit.shift) / unit.scale,
@@ -436,7 +406,7 @@ class Family:
         }
         return np.array([change.get(p.kind, float)(t) for p, t in zip(self.parameters, theta, strict=True)])
 
-    def stretch(self, unit: Unit) -> Vector:
+    def stretch(self, unit: Unit) -> Array:
         """The derivative of :meth:`to_units`."""
         factors = {"location": unit.scale, "scale": unit.scale, "rate": 1.0 / unit.scale}
         return np.array([factors.get(parameter.kind, 1.0) for parameter in self.parameters])
@@ -470,13 +440,13 @@ class Family:
         return f"{type(self).__name__}({', '.join(self.names)})"
 
 
-def nodes(a: Vector, b: Vector) -> tuple[Matrix, Matrix]:
+def nodes(a: Array, b: Array) -> tuple[Array, Array]:
     """Points and weights of Gauss–Legendre quadrature over each interval, a column each."""
     half = 0.5 * (b - a)
     return a + half * (1.0 + _POINTS[:, None]), half * _SHARES[:, None]
 
 
-def _middle(x: Vector, weight: Vector) -> tuple[float, float]:
+def _middle(x: Array, weight: Array) -> tuple[float, float]:
     """Weighted median, and half the width of the middle half (or the spread of all, where that is 0)."""
     order = np.argsort(x, kind="stable")
     below = np.cumsum(weight[order])
@@ -526,7 +496,7 @@ def refuse_concentration(
         _refuse_touching(a, b, family, how, support)
 
 
-def _refuse_touching(a: Vector, b: Vector, family: str, how: str, support: tuple[float, float]) -> None:
+def _refuse_touching(a: Array, b: Array, family: str, how: str, support: tuple[float, float]) -> None:
     """Classes that meet at one edge: near it any shares of them can be had, and nothing is left for other classes."""
     edge = float(np.max(a))
     covered = np.all(a[b == edge] <= support[0]) and np.all(b[a == edge] >= support[1])
@@ -566,8 +536,8 @@ class Formula:
     """
 
     names: tuple[str, ...]
-    values: Vector
-    covariance: Matrix
+    values: Array
+    covariance: Array
     loglik: float
     n: float
     n_parameters: int
@@ -591,10 +561,10 @@ class Joint:
         """Data as the family takes them."""
         raise TypeError("a family supplies this")
 
-    def log_density(self, x: Any, values: Vector) -> Vector:
+    def log_density(self, x: Any, values: Array) -> Array:
         """ln f(x), or ln P(x)."""
         raise TypeError("a family supplies this")
 
-    def draw(self, values: Vector, size: int, rng: np.random.Generator) -> Any:
+    def draw(self, values: Array, size: int, rng: np.random.Generator) -> Any:
         """Random observations."""
         raise TypeError("a family supplies this")

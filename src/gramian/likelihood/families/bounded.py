@@ -19,10 +19,7 @@ from gramian.likelihood.families.base import (
 )
 from gramian.likelihood.sample import INF, Sample
 
-__all__ = ["Beta", "VonMises"]
-
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 PANELS = 4096  # most pieces of an arc that is integrated
 
@@ -43,7 +40,7 @@ class Beta(Family):
     low, high = 0.0, 1.0
     open_low = open_high = True
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """(a−1) ln x + (b−1) ln(1−x) − ln B(a, b)."""
         a, b = theta
         inside = np.clip(x, 0.0, 1.0)
@@ -51,20 +48,20 @@ class Beta(Family):
             f = xlogy(a - 1.0, inside) + xlog1py(b - 1.0, -inside) - betaln(a, b)
         return np.where((x < 0) | (x > 1), -INF, f)
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln I_x(a, b)."""
         return log_beta_p(theta[0], theta[1], np.clip(x, 0.0, 1.0))
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """ln(1 − I_x(a, b))."""
         return log_beta_q(theta[0], theta[1], np.clip(x, 0.0, 1.0))
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """ln x − ψ(a) + ψ(a+b) and ln(1−x) − ψ(b) + ψ(a+b)."""
         a, b = theta
         return np.array([np.log(x) - digamma(a) + digamma(a + b), np.log1p(-x) - digamma(b) + digamma(a + b)])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """The moments: mean m and variance v give a + b = m(1−m)/v − 1."""
         x = np.clip(sample.representatives(0.0, 1.0), 1e-6, 1.0 - 1e-6)
         m = float(np.average(x, weights=sample.weight))
@@ -77,7 +74,7 @@ class Beta(Family):
         refuse_concentration(sample, self.name, "a + b → ∞", support=(0.0, 1.0))
         return None
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Beta values."""
         return np.asarray(rng.beta(theta[0], theta[1], size))
 
@@ -99,13 +96,13 @@ class VonMises(Family):
     name = "von mises"
     parameters = (Parameter("mean", kind="angle"), Parameter("kappa", POSITIVE))
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """κ(cos(x−μ) − 1) − ln 2πI₀(κ)e^(−κ)."""
         if theta[1] == 0.0:
             return np.full_like(x, -np.log(2.0 * np.pi))
         return np.asarray(-2.0 * theta[1] * np.sin(0.5 * (x - theta[0])) ** 2 - np.log(2.0 * np.pi * i0e(theta[1])))
 
-    def log_interval(self, a: Vector, b: Vector, theta: Vector) -> Vector:
+    def log_interval(self, a: Array, b: Array, theta: Array) -> Array:
         """The arc in pieces of the width of the peak, each by Gauss–Legendre quadrature."""
         longest = float(np.max(b - a, initial=0.0))
         pieces = int(min(1.0 + longest * (1.0 + np.sqrt(theta[1])), PANELS))
@@ -114,27 +111,27 @@ class VonMises(Family):
         f = self.log_density(x.ravel(), theta).reshape(len(x), pieces, len(a))
         return np.asarray(logsumexp(f, axis=(0, 1), b=weight.reshape(f.shape)))
 
-    def narrow(self, a: Vector, b: Vector, theta: Vector) -> npt.NDArray[np.bool_]:
+    def narrow(self, a: Array, b: Array, theta: Array) -> npt.NDArray[np.bool_]:
         """None of them: all are integrated."""
         return np.zeros(len(a), dtype=bool)
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """κ sin(x−μ) and cos(x−μ) − I₁(κ)/I₀(κ)."""
         d = x - theta[0]
         return np.array([theta[1] * np.sin(d), _short(theta[1]) - 2.0 * np.sin(0.5 * d) ** 2])
 
-    def closed(self, sample: Sample) -> Vector:
+    def closed_form(self, sample: Sample) -> Array:
         """Direction of the resultant, and κ by Newton's method on its length."""
         C, S = sample.weight @ np.cos(sample.lower), sample.weight @ np.sin(sample.lower)
         mean = float(np.arctan2(S, C))
         short = float(np.average(2.0 * np.sin(0.5 * (sample.lower - mean)) ** 2, weights=sample.weight))
         return np.array([mean, _concentration(short)])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """The same of the middles of the arcs."""
         x = sample.representatives()
         points = Sample(x, x, sample.weight, sample.left, sample.right)
-        mean, kappa = self.closed(points)
+        mean, kappa = self.closed_form(points)
         return np.array([mean, float(np.clip(kappa, 0.05, 1e6))])
 
     def boundary(self, sample: Sample) -> Boundary | None:
@@ -157,7 +154,7 @@ class VonMises(Family):
             return Boundary(np.array([np.nan, 0.0]), note)
         return None
 
-    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
         """Refuse samples on which κ → ∞ at the mean that is held."""
         if "kappa" not in fixed:
             refuse_concentration(sample, self.name, "kappa → ∞", fixed["mean"])
@@ -168,7 +165,7 @@ class VonMises(Family):
             if np.isinf(side).any():
                 raise ValueError("An arc of angles has two finite ends, in radians; one of them is infinite here.")
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Angles."""
         return np.asarray(rng.vonmises(0.0 if theta[1] == 0.0 else theta[0], theta[1], size))
 

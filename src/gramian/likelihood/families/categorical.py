@@ -16,12 +16,10 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import xlogy
 
+from gramian.inputs.checks import check_weights
 from gramian.likelihood.families.base import Formula, Joint
-from gramian.likelihood.sample import as_weights
 
-__all__ = ["Categorical"]
-
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
 class Categorical(Joint):
@@ -68,7 +66,7 @@ class Categorical(Joint):
     def formula(self, data: Any, sample_weight: Any) -> tuple[Categorical, Formula]:
         """Shares of the labels."""
         values = self.read(data)
-        w = np.ones(len(values)) if sample_weight is None else as_weights(sample_weight, len(values))
+        w = check_weights(sample_weight, len(values))
         if not w.any():
             raise ValueError("There is no observation: all weights are zero.")
         law = self if self.labels is not None else Categorical(np.unique(values[w > 0]))
@@ -91,12 +89,12 @@ class Categorical(Joint):
         score = float(np.sqrt(np.sum(theta[seen] * (counts[seen] / theta[seen] - n) ** 2) / n))
         return law, Formula(names, theta, covariance, loglik, n, len(theta) - 1, score, shares, notes)
 
-    def log_density(self, x: Any, values: Vector) -> Vector:
+    def log_density(self, x: Any, values: Array) -> Array:
         """ln θ of each label."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(values)[self._index(self.read(x))])
 
-    def draw(self, values: Vector, size: int, rng: np.random.Generator) -> Any:
+    def draw(self, values: Array, size: int, rng: np.random.Generator) -> Any:
         """Labels."""
         return rng.choice(np.asarray(self.labels), size=size, p=values)
 
@@ -117,7 +115,7 @@ class Categorical(Joint):
 class Shares:
     """The profile of one probability: n_k heads in n flips."""
 
-    counts: Vector
+    counts: Array
     n: float
 
     def ends(self, j: int, drop: float) -> tuple[float, float]:

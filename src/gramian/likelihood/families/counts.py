@@ -1,4 +1,4 @@
-"""The negative binomial family."""
+"""Families of counts: Bernoulli, binomial, Poisson, geometric, negative binomial."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ from gramian.likelihood.families.base import (
 )
 from gramian.likelihood.sample import INF, Sample
 
-__all__ = ["Bernoulli", "Binomial", "Counts", "Geometric", "NegativeBinomial", "Poisson", "finite", "refuse_top"]
-
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
 class Counts(Family):
@@ -37,11 +34,11 @@ class Counts(Family):
     discrete = True
     low = 0.0
 
-    def log_mass(self, k: Vector, theta: Vector) -> Vector:
+    def log_mass(self, k: Array, theta: Array) -> Array:
         """ln P(X = k) for k in the support."""
         raise TypeError("a family supplies this")
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """ln P(X = x), −∞ outside the support."""
         outside = (x < self.low) | (x > self.high) | (x != np.floor(x))
         return np.where(outside, -INF, self.log_mass(np.clip(np.floor(x), self.low, self.high), theta))
@@ -85,7 +82,7 @@ class Binomial(Counts):
         self.n = int(n)
         self.high = float(n)
 
-    def log_mass(self, k: Vector, theta: Vector) -> Vector:
+    def log_mass(self, k: Array, theta: Array) -> Array:
         """The binomial coefficient and the powers; of many trials a ratio of Poisson's, where large terms cancel."""
         if self.n >= LARGE:
             n, t = float(self.n), float(theta[0])
@@ -94,29 +91,29 @@ class Binomial(Counts):
         choices = -betaln(k + 1.0, self.n - k + 1.0) - np.log(self.n + 1.0)
         return np.asarray(choices + xlogy(k, theta[0]) + xlog1py(self.n - k, -theta[0]))
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln(1 − I_θ(k+1, n−k))."""
         k = np.clip(np.floor(x), 0.0, self.n - 1.0)
         inside = log_beta_q(k + 1.0, self.n - k, np.full_like(k, theta[0]))
         return np.where(x < 0, -INF, np.where(x >= self.n, 0.0, inside))
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """ln I_θ(k+1, n−k)."""
         k = np.clip(np.floor(x), 0.0, self.n - 1.0)
         inside = log_beta_p(k + 1.0, self.n - k, np.full_like(k, theta[0]))
         return np.where(x < 0, 0.0, np.where(x >= self.n, -INF, inside))
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """k/θ − (n−k)/(1−θ)."""
         return np.array([x / theta[0] - (self.n - x) / (1.0 - theta[0])])
 
-    def closed(self, sample: Sample) -> Vector:
+    def closed_form(self, sample: Sample) -> Array:
         """The share of successes."""
         return np.array([self.mean(sample) / self.n])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """The same, away from 0 and 1."""
-        return np.clip(self.closed(sample), 0.01, 0.99)
+        return np.clip(self.closed_form(sample), 0.01, 0.99)
 
     def boundary(self, sample: Sample) -> Boundary | None:
         """Successes only, or failures only."""
@@ -130,7 +127,7 @@ class Binomial(Counts):
                 return Boundary(np.array([theta]), note)
         return None
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Binomial values."""
         return rng.binomial(self.n, theta[0], size).astype(np.float64)
 
@@ -171,29 +168,29 @@ class Poisson(Counts):
     name = "poisson"
     parameters = (Parameter("rate", POSITIVE),)
 
-    def log_mass(self, k: Vector, theta: Vector) -> Vector:
+    def log_mass(self, k: Array, theta: Array) -> Array:
         """k ln λ − λ − ln k!."""
         return log_poisson(k, theta[0])
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln Q(k+1, λ)."""
         k = np.floor(np.maximum(x, 0.0))
         return np.where(x < 0, -INF, np.where(np.isinf(k), 0.0, log_gamma_q(finite(k) + 1.0, theta[0])))
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """ln P(k+1, λ)."""
         k = np.floor(np.maximum(x, 0.0))
         return np.where(x < 0, 0.0, np.where(np.isinf(k), -INF, log_gamma_p(finite(k) + 1.0, theta[0])))
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """k/λ − 1."""
         return np.array([x / theta[0] - 1.0])
 
-    def closed(self, sample: Sample) -> Vector:
+    def closed_form(self, sample: Sample) -> Array:
         """The mean."""
         return np.array([self.mean(sample)])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """The same, above 0."""
         return np.array([max(self.mean(sample), 0.1)])
 
@@ -210,7 +207,7 @@ class Poisson(Counts):
             )
         return None
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Poisson values."""
         return rng.poisson(theta[0], size).astype(np.float64)
 
@@ -244,31 +241,31 @@ class Geometric(Counts):
         self.first = int(first)
         self.low = float(first)
 
-    def log_mass(self, k: Vector, theta: Vector) -> Vector:
+    def log_mass(self, k: Array, theta: Array) -> Array:
         """(k−f) ln(1−θ) + ln θ."""
         with np.errstate(divide="ignore"):
             return np.asarray(xlog1py(k - self.low, -theta[0]) + np.log(theta[0]))
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln(1 − (1−θ)^(k−f+1))."""
         return np.where(x < self.low, -INF, log1mexp(self.log_sf(np.maximum(x, self.low), theta)))
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """(k−f+1) ln(1−θ)."""
         trials = finite(np.maximum(np.floor(x) - self.low + 1.0, 0.0))
         return np.where(np.isposinf(x), -INF, xlog1py(trials, -theta[0]))
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """1/θ − (k−f)/(1−θ)."""
         return np.array([1.0 / theta[0] - (x - self.low) / (1.0 - theta[0])])
 
-    def closed(self, sample: Sample) -> Vector:
+    def closed_form(self, sample: Sample) -> Array:
         """1/(mean − f + 1)."""
         return np.array([1.0 / (self.mean(sample) - self.low + 1.0)])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """The same, away from 0 and 1."""
-        return np.clip(self.closed(sample), 0.001, 0.99)
+        return np.clip(self.closed_form(sample), 0.001, 0.99)
 
     def boundary(self, sample: Sample) -> Boundary | None:
         """The first value only; or none seen."""
@@ -282,7 +279,7 @@ class Geometric(Counts):
             return Boundary(np.array([0.0]), f"all observations are censored, no success was seen: {note.format(0)}")
         return None
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Geometric values."""
         return rng.geometric(theta[0], size).astype(np.float64) - 1.0 + self.low
 
@@ -296,7 +293,7 @@ def refuse_top(seen: Sample, name: str) -> None:
         )
 
 
-def finite(k: Vector) -> Vector:
+def finite(k: Array) -> Array:
     """K with 0 for ∞, where the formula would fail."""
     return np.where(np.isinf(k), 0.0, k)
 
@@ -324,7 +321,7 @@ class NegativeBinomial(Counts):
         "size = ∞, the Poisson family",
     )
 
-    def log_mass(self, k: Vector, theta: Vector) -> Vector:
+    def log_mass(self, k: Array, theta: Array) -> Array:
         """The coefficient and the powers; Poisson's where r = ∞."""
         size, mean = theta
         if np.isinf(size):
@@ -333,7 +330,7 @@ class NegativeBinomial(Counts):
         choices = -betaln(k + 1.0, size) - np.log(k + size)
         return np.asarray(choices - size * np.log1p(mean / size) + k * (np.log(mean) - np.log(size + mean)))
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln(1 − I_q(k+1, r)), q = 1 − p."""
         if np.isinf(theta[0]):
             return Poisson().log_cdf(x, theta[1:])
@@ -341,7 +338,7 @@ class NegativeBinomial(Counts):
         inside = log_beta_q(finite(k) + 1.0, theta[0], np.full_like(k, theta[1] / (theta[0] + theta[1])))
         return np.where(x < 0, -INF, np.where(np.isinf(k), 0.0, inside))
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """ln I_q(k+1, r)."""
         if np.isinf(theta[0]):
             return Poisson().log_sf(x, theta[1:])
@@ -349,7 +346,7 @@ class NegativeBinomial(Counts):
         inside = log_beta_p(finite(k) + 1.0, theta[0], np.full_like(k, theta[1] / (theta[0] + theta[1])))
         return np.where(x < 0, 0.0, np.where(np.isinf(k), -INF, inside))
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """ψ(k+r) − ψ(r) − ln(1+μ/r) + (μ−k)/(r+μ) and (k−μ)r/(μ(r+μ))."""
         size, mean = theta
         if size < LARGE:
@@ -360,7 +357,7 @@ class NegativeBinomial(Counts):
             by_size = log1pmx((x - mean) / (size + mean)) + series - (size**-4.0 - top**-4.0) / 120.0
         return np.array([by_size, (x - mean) * size / (mean * (size + mean))])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """The moments: r = μ²/(v − μ)."""
         x = sample.representatives(0.0)
         mean = max(float(np.average(x, weights=sample.weight)), 0.1)
@@ -382,7 +379,7 @@ class NegativeBinomial(Counts):
             )
         return None
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Counts whose Poisson rates are gamma."""
         rates = theta[1] if np.isinf(theta[0]) else rng.gamma(theta[0], theta[1] / theta[0], size)
         return rng.poisson(rates, size).astype(np.float64)

@@ -15,9 +15,7 @@ from scipy.integrate import IntegrationWarning, quad
 from gramian.likelihood.families.base import REAL, Family, Link, Parameter
 from gramian.likelihood.sample import INF, Sample
 
-__all__ = ["Custom"]
-
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 PIECES = 9  # between values of the sample, for integrals
 SUM = 100_000  # most values of a discrete variable that are added up
 
@@ -77,10 +75,10 @@ class Custom(Family):
         self.low, self.high = (float(end) for end in support)
         self.discrete = bool(discrete)
         self._f, self._cdf, self._sf = log_density, log_cdf, log_sf
-        self._cuts: Vector = np.empty(0)
+        self._cuts: Array = np.empty(0)
         self._start = np.array([float(value) for value in start.values()])
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """What was given, −∞ outside the support."""
         inside = (x >= self.low) & (x <= self.high)
         result = np.full(np.shape(x), -INF)
@@ -88,19 +86,19 @@ class Custom(Family):
             result[inside] = np.asarray(self._f(x[inside], *theta), dtype=np.float64)
         return result
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """What was given, or an integral."""
         if self._cdf is not None:
             return np.asarray(self._cdf(x, *theta), dtype=np.float64)
         return self.log_interval(np.full_like(x, -INF), x, theta)
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """What was given, or an integral."""
         if self._sf is not None:
             return np.asarray(self._sf(x, *theta), dtype=np.float64)
         return self.log_interval(x, np.full_like(x, INF), theta)
 
-    def log_interval(self, a: Vector, b: Vector, theta: Vector) -> Vector:
+    def log_interval(self, a: Array, b: Array, theta: Array) -> Array:
         """ln P(a < X ≤ b), by the functions given or by integrating the density."""
         if self._cdf is not None and self._sf is not None:
             return super().log_interval(a, b, theta)
@@ -108,21 +106,21 @@ class Custom(Family):
         measure = self._sum if self.discrete else self._integral
         return np.array([measure(float(p), float(q), theta) for p, q in zip(low, high, strict=True)])
 
-    def narrow(self, a: Vector, b: Vector, theta: Vector) -> npt.NDArray[np.bool_]:
+    def narrow(self, a: Array, b: Array, theta: Array) -> npt.NDArray[np.bool_]:
         """None, where all are integrated."""
         if self._cdf is None or self._sf is None:
             return np.zeros(len(a), dtype=bool)
         return super().narrow(a, b, theta)
 
-    def total(self, theta: Vector) -> float:
+    def total(self, theta: Array) -> float:
         """The integral of the density over its support, which must be 1."""
         return float(np.exp(self.log_interval(np.array([-INF]), np.array([INF]), theta)[0]))
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """What was given."""
         return self._start.copy()
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Refuse: a log-density alone does not say how to draw from it."""
         raise ValueError("A family given by its log-density alone cannot be drawn from; write a Family with draw().")
 
@@ -136,7 +134,7 @@ class Custom(Family):
         twin._cuts = np.unique(np.concatenate([middle, x[0] - reach, x[-1] + reach]))
         return twin
 
-    def _integral(self, a: float, b: float, theta: Vector) -> float:
+    def _integral(self, a: float, b: float, theta: Array) -> float:
         """Between cuts about the data; the two open ends in units of the distance that has been covered."""
         if not a < b:
             return -INF
@@ -150,7 +148,7 @@ class Custom(Family):
             value = sum(self._piece(float(p), float(q), width, 1e-13 * rough, theta) for p, q in pieces)
         return float(np.log(value)) if value > 0 else -INF
 
-    def _fullest(self, cuts: Vector, theta: Vector) -> tuple[float, float]:
+    def _fullest(self, cuts: Array, theta: Array) -> tuple[float, float]:
         """The piece that holds most, judged by the densities at its ends and in its middle."""
         low, high = cuts[:-1], cuts[1:]
         closed = np.where(np.isinf(low), high - 1.0, low), np.where(np.isinf(high), low + 1.0, high)
@@ -161,13 +159,13 @@ class Custom(Family):
             i = int(np.argmax(np.nan_to_num(np.max(f, axis=0) + np.log(np.abs(stop - start)), nan=-INF)))
         return float(low[i]), float(high[i])
 
-    def _piece(self, a: float, b: float, width: float, small: float, theta: Vector) -> float:
+    def _piece(self, a: float, b: float, width: float, small: float, theta: Array) -> float:
         scale = width if np.isinf([a, b]).any() else 1.0
         start = a if np.isfinite(a) else b if np.isfinite(b) else 0.0
         density = lambda u: float(np.exp(self.log_density(np.array([start + scale * u]), theta)[0]))  # noqa: E731
         ends = (a - start) / scale, (b - start) / scale
         return scale * float(quad(density, *ends, epsabs=small / scale, epsrel=1e-11, limit=200)[0])
 
-    def _sum(self, a: float, b: float, theta: Vector) -> float:
+    def _sum(self, a: float, b: float, theta: Array) -> float:
         k = np.arange(np.floor(a) + 1.0, min(np.floor(b), np.floor(a) + SUM) + 1.0)
         return float(np.logaddexp.reduce(self.log_density(k, theta))) if len(k) else -INF

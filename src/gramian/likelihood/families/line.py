@@ -1,4 +1,4 @@
-"""Student's t family."""
+"""Families on the whole line: normal, logistic, Laplace, Student's t."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ from gramian.likelihood.families.base import (
 )
 from gramian.likelihood.sample import Sample
 
-__all__ = ["Laplace", "LocationScale", "Logistic", "Normal", "StudentT", "weighted_median"]
-
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -31,41 +28,41 @@ class LocationScale(Family):
 
     parameters = (Parameter("location", kind="location"), Parameter("scale", POSITIVE, "scale"))
 
-    def standard(self, z: Vector) -> Vector:
+    def standard(self, z: Array) -> Array:
         """ln f₀(z)."""
         raise TypeError("a family supplies this")
 
-    def slope(self, z: Vector) -> Vector:
+    def slope(self, z: Array) -> Array:
         """d ln f₀/dz."""
         raise TypeError("a family supplies this")
 
-    def standard_cdf(self, z: Vector) -> Vector:
+    def standard_cdf(self, z: Array) -> Array:
         """ln F₀(z); the families are symmetric, so that ln S₀(z) = ln F₀(−z)."""
         raise TypeError("a family supplies this")
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """ln f₀(z) − ln σ."""
         return np.asarray(self.standard((x - theta[0]) / theta[1]) - np.log(theta[1]))
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln F₀(z)."""
         return self.standard_cdf((x - theta[0]) / theta[1])
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """ln F₀(−z)."""
         return self.standard_cdf((theta[0] - x) / theta[1])
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """−ψ/σ and −(1 + zψ)/σ."""
         z = (x - theta[0]) / theta[1]
         slope = self.slope(z)
         return np.array([-slope / theta[1], -(1.0 + z * slope) / theta[1]])
 
-    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+    def velocity(self, x: Array, theta: Array) -> Array:
         """1 and z."""
         return np.array([np.ones_like(x), (x - theta[0]) / theta[1]])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """Mean and standard deviation of one value for each record."""
         x = sample.representatives()
         mean = float(np.average(x, weights=sample.weight))
@@ -76,7 +73,7 @@ class LocationScale(Family):
         refuse_concentration(sample, self.name, f"{self.names[1]} → 0")
         return None
 
-    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
         """Refuse samples on which σ → 0 at the location that is held."""
         if self.names[1] not in fixed:
             refuse_concentration(sample, self.name, f"{self.names[1]} → 0", fixed.get(self.names[0]))
@@ -97,26 +94,26 @@ class Normal(LocationScale):
     name = "normal"
     parameters = (Parameter("mean", kind="location"), Parameter("sd", POSITIVE, "scale"))
 
-    def standard(self, z: Vector) -> Vector:
+    def standard(self, z: Array) -> Array:
         """−(z² + ln 2π)/2."""
         return np.asarray(-0.5 * (z * z + LOG_2PI))
 
-    def slope(self, z: Vector) -> Vector:
+    def slope(self, z: Array) -> Array:
         """−z."""
         return -z
 
-    def standard_cdf(self, z: Vector) -> Vector:
+    def standard_cdf(self, z: Array) -> Array:
         """ln Φ(z)."""
         return np.asarray(log_ndtr(z))
 
-    def closed(self, sample: Sample) -> Vector:
+    def closed_form(self, sample: Sample) -> Array:
         """Mean and standard deviation."""
         mean = float(np.average(sample.lower, weights=sample.weight))
         rest = sample.lower - mean
         mean += float(np.average(rest, weights=sample.weight))
         return np.array([mean, np.sqrt(np.average((sample.lower - mean) ** 2, weights=sample.weight))])
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Normal values."""
         return np.asarray(rng.normal(theta[0], theta[1], size))
 
@@ -133,24 +130,24 @@ class Logistic(LocationScale):
 
     name = "logistic"
 
-    def standard(self, z: Vector) -> Vector:
+    def standard(self, z: Array) -> Array:
         """−|z| − 2 ln(1 + e^(−|z|))."""
         return np.asarray(-np.abs(z) - 2.0 * np.log1p(np.exp(-np.abs(z))))
 
-    def slope(self, z: Vector) -> Vector:
+    def slope(self, z: Array) -> Array:
         """−tanh(z/2)."""
         return np.asarray(-np.tanh(0.5 * z))
 
-    def standard_cdf(self, z: Vector) -> Vector:
+    def standard_cdf(self, z: Array) -> Array:
         """−ln(1 + e^(−z))."""
         return np.asarray(log_expit(z))
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """The moments: variance π²s²/3."""
         mean, sd = super().start(sample)
         return np.array([mean, sd * np.sqrt(3.0) / np.pi])
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Logistic values."""
         return np.asarray(rng.logistic(theta[0], theta[1], size))
 
@@ -171,19 +168,19 @@ class Laplace(LocationScale):
     name = "laplace"
     smooth = False
 
-    def standard(self, z: Vector) -> Vector:
+    def standard(self, z: Array) -> Array:
         """−|z| − ln 2."""
         return np.asarray(-np.abs(z) - np.log(2.0))
 
-    def slope(self, z: Vector) -> Vector:
+    def slope(self, z: Array) -> Array:
         """−sign z."""
         return -np.sign(z)
 
-    def standard_cdf(self, z: Vector) -> Vector:
+    def standard_cdf(self, z: Array) -> Array:
         """z − ln 2 below 0, ln(1 − e^(−z)/2) above."""
         return np.where(z < 0, np.minimum(z, 0.0) - np.log(2.0), np.log1p(-0.5 * np.exp(-np.maximum(z, 0.0))))
 
-    def log_interval(self, a: Vector, b: Vector, theta: Vector) -> Vector:
+    def log_interval(self, a: Array, b: Array, theta: Array) -> Array:
         """On one side of μ the tails are exponential and their difference needs no subtraction of logarithms."""
         z, width = (a - theta[0]) / theta[1], (b - a) / theta[1]
         top = (b - theta[0]) / theta[1]
@@ -193,17 +190,17 @@ class Laplace(LocationScale):
             across = np.log(-0.5 * (np.expm1(np.minimum(z, 0.0)) + np.expm1(-np.maximum(top, 0.0))))
         return np.asarray(np.where(near >= 0, beside, across))
 
-    def closed(self, sample: Sample) -> Vector:
+    def closed_form(self, sample: Sample) -> Array:
         """Median and mean distance from it."""
         median = weighted_median(sample.lower, sample.weight)
         return np.array([median, float(np.average(np.abs(sample.lower - median), weights=sample.weight))])
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Laplace values."""
         return np.asarray(rng.laplace(theta[0], theta[1], size))
 
 
-def weighted_median(x: Vector, weight: Vector) -> float:
+def weighted_median(x: Array, weight: Array) -> float:
     """The median of values with frequencies; the middle of the two where half the weight lies on either side."""
     order = np.argsort(x, kind="stable")
     values, below = x[order], np.cumsum(weight[order])
@@ -242,7 +239,7 @@ class StudentT(Family):
     unmoved = (0,)
     limit = Limit(0, Normal(), "the likelihood grows with df without end: the maximum is at df = ∞, the normal family")
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """−(ν+1)/2 ln(1 + z²/ν) − ln B(ν/2, ½) − ½ ln ν − ln σ."""
         df, z = theta[0], self._z(x, theta)
         if np.isinf(df):
@@ -250,15 +247,15 @@ class StudentT(Family):
         constant = betaln(0.5 * df, 0.5) + 0.5 * np.log(df) + np.log(theta[2])
         return np.asarray(-0.5 * (df + 1.0) * np.log1p(z * z / df) - constant)
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln F₀(z)."""
         return self._tail(-self._z(x, theta), theta[0])
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """ln F₀(−z)."""
         return self._tail(self._z(x, theta), theta[0])
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """By ν, μ and σ, with v = (ν+1)/(ν+z²): the weight of robust regression."""
         df, _, scale = theta
         z = self._z(x, theta)
@@ -271,11 +268,11 @@ class StudentT(Family):
             by_df = 0.5 * (constant - log1pmx(u) - u * u / (1.0 + u) + u / (df * (1.0 + u)))
         return np.array([by_df, v * z / scale, (v * z * z - 1.0) / scale])
 
-    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+    def velocity(self, x: Array, theta: Array) -> Array:
         """1 and z with location and scale; with ν there is no formula."""
         return np.array([np.zeros_like(x), np.ones_like(x), self._z(x, theta)])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """ν by the kurtosis, between 3 and 30; median and the scale that goes with them."""
         x = sample.representatives()
         mean = float(np.average(x, weights=sample.weight))
@@ -291,7 +288,7 @@ class StudentT(Family):
         refuse_concentration(sample, self.name, "scale → 0")
         return None
 
-    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
         """Refuse samples on which σ → 0 at the location that is held."""
         if "scale" not in fixed:
             refuse_concentration(sample, self.name, "scale → 0", fixed.get("location"))
@@ -308,15 +305,15 @@ class StudentT(Family):
         elsewhere = seen.total - m - around @ rest.weight
         return {0: float(np.max(m[elsewhere > 0] / elsewhere[elsewhere > 0], initial=0.0))}
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Values of t."""
         noise = rng.standard_normal(size) if np.isinf(theta[0]) else rng.standard_t(theta[0], size)
         return np.asarray(theta[1] + theta[2] * noise)
 
-    def _z(self, x: Vector, theta: Vector) -> Vector:
+    def _z(self, x: Array, theta: Array) -> Array:
         return np.asarray((x - theta[1]) / theta[2])
 
-    def _tail(self, z: Vector, df: float) -> Vector:
+    def _tail(self, z: Array, df: float) -> Array:
         """ln P(T > z): half the incomplete beta function of z²/(ν + z²) beyond |z|."""
         if np.isinf(df):
             return np.asarray(log_ndtr(-z))

@@ -19,14 +19,11 @@ from scipy.optimize import brentq
 
 from gramian.compute import dense as cpu
 from gramian.compute.moments import Moments, block_moments
+from gramian.inputs.checks import check_weights
 from gramian.likelihood.families.base import Formula, Joint, NoMaximumError
-from gramian.likelihood.sample import as_weights
 from gramian.sources import Source, open_source
 
-__all__ = ["MultivariateNormal"]
-
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -64,7 +61,7 @@ class MultivariateNormal(Joint):
         """Mean and covariance of the rows."""
         source = self.read(data)
         n, d = source.shape
-        w = None if sample_weight is None else as_weights(sample_weight, n)
+        w = None if sample_weight is None else check_weights(sample_weight, n)
         moments = _moments(source, w)
         mean, S = moments.mean + moments.low, moments.scatter / moments.weight
         columns = self._columns(data, d)
@@ -87,7 +84,7 @@ class MultivariateNormal(Joint):
             raise ValueError(f"columns names {len(names)} columns; the data have {d}.")
         return tuple(names)
 
-    def log_density(self, x: Any, values: Vector) -> Vector:
+    def log_density(self, x: Any, values: Array) -> Array:
         """−(d ln 2π + ln|Σ| + (x−μ)ᵀΣ⁻¹(x−μ))/2."""
         source = self.read(x)
         mean, S = unpacked(values, source.shape[1])
@@ -100,7 +97,7 @@ class MultivariateNormal(Joint):
             parts.append(-0.5 * (constant + np.einsum("ij,ij->j", Z, Z)))
         return np.concatenate(parts)
 
-    def draw(self, values: Vector, size: int, rng: np.random.Generator) -> Any:
+    def draw(self, values: Array, size: int, rng: np.random.Generator) -> Any:
         """Rows."""
         d = int(np.sqrt(2.0 * len(values) + 2.25) - 1.5 + 0.5)
         mean, S = unpacked(values, d)
@@ -110,7 +107,7 @@ class MultivariateNormal(Joint):
         return "MultivariateNormal()"
 
 
-def unpacked(values: Vector, d: int) -> tuple[Vector, Matrix]:
+def unpacked(values: Array, d: int) -> tuple[Array, Array]:
     """Mean and covariance from the parameters."""
     if len(values) != d + d * (d + 1) // 2:
         raise ValueError(f"Rows of {d} columns do not fit a model of {len(values)} parameters.")
@@ -124,7 +121,7 @@ def _upper(d: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     return np.triu_indices(d)
 
 
-def _moments(source: Source, w: Vector | None) -> Moments:
+def _moments(source: Source, w: Array | None) -> Moments:
     n, d = source.shape
     if n == 0 or d == 0:
         raise ValueError(f"There is no observation: the data have shape {source.shape}.")
@@ -146,12 +143,12 @@ def _moments(source: Source, w: Vector | None) -> Moments:
     return merged
 
 
-def _score(source: Source, w: Vector | None, mean: Vector, S: Matrix, n: float) -> float:
+def _score(source: Source, w: Array | None, mean: Array, S: Array, n: float) -> float:
     """√(gᵀI⁻¹g) by a second pass: n δᵀΣ⁻¹δ for the mean and (n/2)‖Σ^(−½)ΔΣ^(−½)‖² for the covariance."""
     scale = np.sqrt(np.diag(S))
     L = np.linalg.cholesky(S / np.outer(scale, scale))
 
-    def statistic(block: Any) -> Matrix:
+    def statistic(block: Any) -> Array:
         Z = solve_triangular(L, ((np.asarray(block.values, dtype=np.float64) - mean) / scale).T, lower=True)
         W = Z if w is None else Z * w[block.start : block.stop]
         return np.column_stack([W.sum(axis=1), W @ Z.T])
@@ -161,7 +158,7 @@ def _score(source: Source, w: Vector | None, mean: Vector, S: Matrix, n: float) 
     return float(np.sqrt(n * np.sum(sums[:, 0] ** 2) + 0.5 * n * np.sum(rest**2)))
 
 
-def _refuse_singular(rows: int, d: int, S: Matrix, names: tuple[str, ...]) -> Matrix:
+def _refuse_singular(rows: int, d: int, S: Array, names: tuple[str, ...]) -> Array:
     """The correlation matrix; an error where Σ is singular and the likelihood has no maximum."""
     how = "the likelihood of the multivariate normal family grows without bound as Σ becomes singular"
     if rows <= d:
@@ -181,7 +178,7 @@ def _refuse_singular(rows: int, d: int, S: Matrix, names: tuple[str, ...]) -> Ma
     return np.asarray(R)
 
 
-def _covariance(S: Matrix, n: float) -> Matrix:
+def _covariance(S: Array, n: float) -> Array:
     """Of the estimates: Σ/n for the mean, and (σ_ik σ_jl + σ_il σ_jk)/n for the covariances."""
     d = len(S)
     i, j = _upper(d)
@@ -195,8 +192,8 @@ def _covariance(S: Matrix, n: float) -> Matrix:
 class Ellipse:
     """Profiles of the multivariate normal: each parameter's involves its own one or two columns only."""
 
-    mean: Vector
-    S: Matrix
+    mean: Array
+    S: Array
     n: float
 
     def ends(self, j: int, drop: float) -> tuple[float, float]:

@@ -15,8 +15,6 @@ from gramian.likelihood.families.multivariate import MultivariateNormal
 from gramian.likelihood.families.positive import Exponential, Gamma, LogNormal, Weibull
 from gramian.likelihood.families.scipy_stats import Scipy
 
-__all__ = ["FAMILIES", "as_family"]
-
 FAMILIES: dict[str, type[Family] | type[Joint]] = {
     "bernoulli": Bernoulli,
     "beta": Beta,

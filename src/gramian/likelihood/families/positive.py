@@ -24,10 +24,7 @@ from gramian.likelihood.families.base import (
 from gramian.likelihood.families.line import LOG_2PI
 from gramian.likelihood.sample import INF, Sample
 
-__all__ = ["Exponential", "Gamma", "LogNormal", "Weibull"]
-
-Vector = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
 class _Positive(Family):
@@ -68,31 +65,31 @@ class Exponential(_Positive):
     parameters = (Parameter("rate", POSITIVE, "rate"),)
     open_low = False
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """ln λ − λx."""
         return np.where(x < 0, -INF, np.log(theta[0]) - theta[0] * x)
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln(1 − e^(−λx))."""
         return log1mexp(self.log_sf(x, theta))
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """−λx, and −∞ at ∞ even where λ = 0."""
         return np.where(np.isposinf(x), -INF, -theta[0] * np.clip(x, 0.0, np.finfo(np.float64).max))
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """1/λ − x."""
         return np.array([1.0 / theta[0] - x])
 
-    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+    def velocity(self, x: Array, theta: Array) -> Array:
         """−x/λ."""
         return np.array([-x / theta[0]])
 
-    def closed(self, sample: Sample) -> Vector:
+    def closed_form(self, sample: Sample) -> Array:
         """1/mean."""
         return np.array([1.0 / np.average(sample.lower, weights=sample.weight)])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """Events over total time: the maximum, if no interval has two ends."""
         seen = sample.exact | np.isfinite(sample.upper)
         time = sample.weight @ sample.representatives(0.0)
@@ -112,7 +109,7 @@ class Exponential(_Positive):
             return Boundary(np.array([0.0]), note)
         return None
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Exponential values."""
         return np.asarray(rng.exponential(1.0 / theta[0], size))
 
@@ -131,48 +128,48 @@ class Weibull(_Positive):
     name = "weibull"
     parameters = (Parameter("shape", POSITIVE), Parameter("scale", POSITIVE, "scale"))
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """ln k − ln s + (k−1) ln(x/s) − (x/s)ᵏ."""
         k, s = theta
         with np.errstate(divide="ignore"):
             y = np.log(np.maximum(x, 0.0) / s)
         return np.where(x < 0, -INF, np.log(k / s) + _times(k - 1.0, y) - np.exp(k * y))
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln(1 − e^(−u))."""
         return log1mexp(-self._u(x, theta))
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """−u, with u = (x/s)ᵏ."""
         return -self._u(x, theta)
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """1/k + (1 − u) ln(x/s) and (u − 1)k/s."""
         k, s = theta
         u = self._u(x, theta)
         return np.array([1.0 / k + (1.0 - u) * np.log(x / s), (u - 1.0) * k / s])
 
-    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+    def velocity(self, x: Array, theta: Array) -> Array:
         """−(x/k) ln(x/s) and x/s."""
         k, s = theta
         return np.array([-xlogy(x, x / s) / k, x / s])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """From the logarithms, whose standard deviation is π/(√6 k)."""
         _, centre, sd = self.logs(sample)
         k = np.pi / np.sqrt(6.0) / sd
         return np.array([k, np.exp(centre + np.euler_gamma / k)])
 
-    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
         """Refuse samples on which k → ∞ at the scale that is held."""
         if "shape" not in fixed:
             refuse_concentration(sample, self.name, self.concentrated, fixed["scale"])
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Weibull values."""
         return np.asarray(theta[1] * rng.weibull(theta[0], size))
 
-    def _u(self, x: Vector, theta: Vector) -> Vector:
+    def _u(self, x: Array, theta: Array) -> Array:
         with np.errstate(over="ignore"):
             return np.asarray((np.maximum(x, 0.0) / theta[1]) ** theta[0])
 
@@ -191,42 +188,42 @@ class LogNormal(_Positive):
     parameters = (Parameter("meanlog", kind="log"), Parameter("sdlog", POSITIVE))
     concentrated = "sdlog → 0"
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """The normal density of ln x, less ln x."""
         with np.errstate(divide="ignore", invalid="ignore"):
             y = np.log(x)
             z = (y - theta[0]) / theta[1]
             return np.where(x <= 0, -INF, -0.5 * (z * z + LOG_2PI) - np.log(theta[1]) - y)
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln Φ(z)."""
         return np.asarray(log_ndtr(self._z(x, theta)))
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """ln Φ(−z)."""
         return np.asarray(log_ndtr(-self._z(x, theta)))
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """z/σ and (z² − 1)/σ."""
         z = self._z(x, theta)
         return np.array([z / theta[1], (z * z - 1.0) / theta[1]])
 
-    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+    def velocity(self, x: Array, theta: Array) -> Array:
         """x and xz."""
         return np.array([x, np.where(x > 0, x * self._z(np.maximum(x, 1e-300), theta), 0.0)])
 
-    def closed(self, sample: Sample) -> Vector:
+    def closed_form(self, sample: Sample) -> Array:
         """Mean and standard deviation of the logarithms."""
         y = np.log(sample.lower)
         mean = float(np.average(y, weights=sample.weight))
         return np.array([mean, np.sqrt(np.average((y - mean) ** 2, weights=sample.weight))])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """The same of one value for each record."""
         _, centre, sd = self.logs(sample)
         return np.array([centre, sd])
 
-    def held(self, sample: Sample, fixed: dict[str, float]) -> None:
+    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
         """Refuse samples on which σ → 0 at the mean that is held."""
         if "sdlog" not in fixed:
             with np.errstate(divide="ignore"):
@@ -234,11 +231,11 @@ class LogNormal(_Positive):
             logs = Sample(a, b, sample.weight, sample.left, sample.right)
             refuse_concentration(logs, self.name, self.concentrated, fixed["meanlog"])
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Lognormal values."""
         return np.asarray(rng.lognormal(theta[0], theta[1], size))
 
-    def _z(self, x: Vector, theta: Vector) -> Vector:
+    def _z(self, x: Array, theta: Array) -> Array:
         with np.errstate(divide="ignore"):
             return np.asarray((np.log(np.maximum(x, 0.0)) - theta[0]) / theta[1])
 
@@ -258,7 +255,7 @@ class Gamma(_Positive):
     parameters = (Parameter("shape", POSITIVE), Parameter("rate", POSITIVE, "rate"))
     unmoved = (0,)
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """a ln λ − ln Γ(a) + (a−1) ln x − λx, written about the mean a/λ, where large terms cancel."""
         a, rate = theta
         u = rate * np.maximum(x, 0.0) / a
@@ -269,37 +266,37 @@ class Gamma(_Positive):
                 power = a * log1pmx(u - 1.0) - np.log(a * u) + stirling(a)
         return np.where(x < 0, -INF, np.log(rate) + power)
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """ln P(a, λx)."""
         return log_gamma_p(theta[0], theta[1] * np.maximum(x, 0.0))
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """ln Q(a, λx)."""
         return log_gamma_q(theta[0], theta[1] * np.maximum(x, 0.0))
 
-    def score(self, x: Vector, theta: Vector) -> Matrix:
+    def score(self, x: Array, theta: Array) -> Array:
         """ln λ − ψ(a) + ln x and a/λ − x."""
         a, rate = theta
         u = rate * x / a
         log_u = np.log(u) if a < LARGE else np.log1p(u - 1.0)
         return np.array([log_u + log_less_digamma(a), a / rate * (1.0 - u)])
 
-    def velocity(self, x: Vector, theta: Vector) -> Matrix:
+    def velocity(self, x: Array, theta: Array) -> Array:
         """−x/λ with the rate; with a there is no formula."""
         return np.array([np.zeros_like(x), -x / theta[1]])
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """Minka's approximation, from ln(mean) − mean(ln)."""
         mean, centre, _ = self.logs(sample)
         s = max(np.log(mean) - centre, 1e-6)
         a = (3.0 - s + np.sqrt((s - 3.0) ** 2 + 24.0 * s)) / (12.0 * s)
         return np.array([a, a / mean])
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Gamma values."""
         return np.asarray(rng.gamma(theta[0], 1.0 / theta[1], size))
 
 
-def _times(power: float, log_x: Vector) -> Vector:
+def _times(power: float, log_x: Array) -> Array:
     """power · ln x, 0 where the power is 0 and x too."""
     return np.zeros_like(log_x) if power == 0.0 else np.asarray(power * log_x)

@@ -12,9 +12,7 @@ from scipy import stats
 from gramian.likelihood.families.base import POSITIVE, REAL, Family, Link, Parameter
 from gramian.likelihood.sample import INF, Sample
 
-__all__ = ["Scipy"]
-
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 TRIES = (1.0, 0.3, 3.0, 10.0)  # shapes among which the search begins
 REAL_TRIES = (0.0, 1.0, -1.0, 0.1, 3.0)  # and those that may be negative
 
@@ -104,32 +102,32 @@ class Scipy(Family):
         scale = (Parameter("scale", POSITIVE, "scale"),) if scaled else ()
         return (*shapes, *loc, *scale), located, scaled
 
-    def _arguments(self, theta: Vector) -> tuple[tuple[float, ...], float, float]:
+    def _arguments(self, theta: Array) -> tuple[tuple[float, ...], float, float]:
         rest = list(theta[self._shapes :])
         loc = rest.pop(0) if self._located else 0.0
         return tuple(theta[: self._shapes]), loc, (rest.pop(0) if self._scaled else 1.0)
 
-    def _call(self, name: str, x: Vector, theta: Vector) -> Vector:
+    def _call(self, name: str, x: Array, theta: Array) -> Array:
         shapes, loc, scale = self._arguments(theta)
         with np.errstate(all="ignore"):
             z = x if self.discrete else (x - loc) / scale
             return np.asarray(getattr(self.distribution, name)(z, *shapes), dtype=np.float64)
 
-    def log_density(self, x: Vector, theta: Vector) -> Vector:
+    def log_density(self, x: Array, theta: Array) -> Array:
         """logpdf or logpmf."""
         if self.discrete:
             return self._call("logpmf", x, theta)
         return np.asarray(self._call("logpdf", x, theta) - np.log(self._arguments(theta)[2]))
 
-    def log_cdf(self, x: Vector, theta: Vector) -> Vector:
+    def log_cdf(self, x: Array, theta: Array) -> Array:
         """logcdf."""
         return self._call("logcdf", x, theta)
 
-    def log_sf(self, x: Vector, theta: Vector) -> Vector:
+    def log_sf(self, x: Array, theta: Array) -> Array:
         """logsf."""
         return self._call("logsf", x, theta)
 
-    def start(self, sample: Sample) -> Vector:
+    def start(self, sample: Sample) -> Array:
         """The best of a few shapes, each with loc and scale from its own quartiles and those of the sample."""
         x = sample.representatives(self.low, self.high)
         best, found = -INF, None
@@ -143,11 +141,11 @@ class Scipy(Family):
             raise ValueError(f"No shape of {self.name} among those tried gives the data a likelihood; pass start=.")
         return found
 
-    def _tries(self, links: list[Link]) -> list[Vector]:
+    def _tries(self, links: list[Link]) -> list[Array]:
         grid = [REAL_TRIES if link == REAL else [link.natural(float(np.log(t))) for t in TRIES] for link in links]
         return [np.array(point) for point in product(*grid)]
 
-    def _matched(self, shapes: Vector, x: Vector, weight: Vector) -> Vector:
+    def _matched(self, shapes: Array, x: Array, weight: Array) -> Array:
         """Loc and scale that bring the quartiles of the standard distribution to those of the sample."""
         order = np.argsort(x)
         below = np.cumsum(weight[order]) / weight.sum()
@@ -160,7 +158,7 @@ class Scipy(Family):
         tail = ([data[1] - scale * own[1]] if self._located else []) + ([scale] if self._scaled else [])
         return np.array([*shapes, *tail])
 
-    def draw(self, theta: Vector, size: int, rng: np.random.Generator) -> Vector:
+    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Values drawn by scipy."""
         shapes, loc, scale = self._arguments(theta)
         values = self.distribution.rvs(*shapes, size=size, random_state=rng)
