@@ -86,7 +86,7 @@ def test_with_all_rows_as_centres_it_is_kernel_ridge(method: str, weighted: bool
 def test_a_linear_kernel_with_centres_that_span_is_ridge(method: str, intercept: bool, weighted: bool) -> None:
     X, Y = data(150, p=4)
     w = np.random.default_rng(1).uniform(0.2, 3, 150) if weighted else None
-    peer = Ridge(alpha=[2.0, 0.3], fit_intercept=intercept, tol=1e-12).fit(X, Y, sample_weight=w)
+    peer = Ridge(alpha=np.array([2.0, 0.3]), fit_intercept=intercept, tol=1e-12).fit(X, Y, sample_weight=w)
     rows = np.arange(0, 150, 10)
     fit = fitted(
         Linear(), X, X[rows], Y, [2.0, 0.3], method, weights=w, intercept=intercept, indices=rows,
