@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info
 
 from gramian.kernels import Gaussian
 from gramian.linear.cg import ConjugateGradients
-from gramian.linear.preconditioners import Nystrom, dressed_factor
+from gramian.linear.preconditioners import Nystrom, scale_factor
 from gramian.operators import Data, FeatureCentred, KernelOperator
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 
@@ -116,7 +116,7 @@ def test_a_preconditioner_spares_steps() -> None:
     X, w = points(400), np.random.default_rng(1).uniform(0.5, 2.0, 400)
     K = KernelOperator(Gaussian(0.3), X)
     A, lam = FeatureCentred(K, w), np.array([1.0, 0.01])
-    F = dressed_factor(rp_cholesky(K.diagonal(), K.columns, 150).factor, w, centre=True)
+    F = scale_factor(rp_cholesky(K.diagonal(), K.columns, 150).factor, w, centre=True)
     plain = ConjugateGradients(1e-8)(A, sides(400, 2), lam).certificate
     found = ConjugateGradients(1e-8)(A, sides(400, 2), lam, preconditioner=Nystrom(F, lam))
     assert found.certificate.iterations < plain.iterations / 4

@@ -373,11 +373,11 @@ def test_what_cannot_be_is_refused() -> None:
         ("float32.*needs float64", lambda: solve(narrow, Kmm, Y, 1.0)),
         ("Kmm has shape", lambda: solve(A, Kmm[:4], Y, 1.0)),
         ("Y has shape", lambda: solve(A, Kmm, Y[:7], 1.0)),
-        ("shifts has shape", lambda: solve(A, Kmm, Y, [1.0, 2.0, 3.0])),
-        ("shifts must be finite", lambda: solve(A, Kmm, Y, -1.0)),
+        ("shift", lambda: solve(A, Kmm, Y, [1.0, 2.0, 3.0])),
+        ("shift", lambda: solve(A, Kmm, Y, -1.0)),
         ("weights must be finite", lambda: solve(A, Kmm, Y, 1.0, weights=-w)),
         ("5 row numbers", lambda: solve(A, Kmm, Y, 1.0, indices=rows + 28)),
-        ("Row 2 is a centre and has weight 0", lambda: solve(A, Kmm, Y, 1.0, weights=w, indices=rows)),
+        ("Row 2 .* weight 0", lambda: solve(A, Kmm, Y, 1.0, weights=w, indices=rows)),
         ("not positive semidefinite", lambda: solve(A, np.eye(5) - 0.9, Y, 1.0)),
         ("diagonal that is not negative", lambda: solve(A, -Kmm, Y, 1.0)),
         ("give diagonal", lambda: solve(A, Kmm, Y, 1.0, intercept=True).lengths(Kmm, np.ones(5))),
@@ -396,7 +396,7 @@ def test_a_kernel_that_is_no_inner_product_is_refused() -> None:
 def test_representation_says_what_it_is() -> None:
     X, Y = data(50)
     fit = fitted(Gaussian(gamma=0.3), X, X[:10], Y, 1.0, reason="asked for")
-    assert repr(fit).startswith("InducingFit(10 centres of rank 10, 2 targets")
+    assert repr(fit).startswith("InducingFit(10 landmarks of rank 10, 2 targets")
     assert "asked for; 50 rows and 10 centres take" in fit.certificate.reason
     assert fit.certificate.error_bounds is None
     assert "no bound" in fit.certificate.notes[-1]

@@ -20,17 +20,17 @@ from gramian.linear import preconditioners
 from gramian.linear import preconditioners as _ranks
 from gramian.linear import systems as _resident
 from gramian.linear.cg import ConjugateGradients
-from gramian.linear.inducing import Inducing, choose_method, needed_bytes, on_card, whiten
+from gramian.linear.inducing import Inducing, choose_method, is_on_gpu, needed_bytes, whiten
 from gramian.linear.preconditioners import (
-    CARD,
+    GPU,
     Costs,
     Nystrom,
     costs_of,
-    dressed_factor,
     factor_bytes,
     first_rank,
     largest_rank,
     pays_to_double,
+    scale_factor,
 )
 from gramian.linear.systems import cholesky, put, take, triangular
 from gramian.operators import Capability, Data, FeatureCentred, Operator, kernel_operator
@@ -75,7 +75,7 @@ class Factors:
     def __call__(self, rank: int) -> Any:
         self.asked.append(rank)
         self.found = rp_cholesky(self.K.diagonal(), self.K.columns, min(rank, self.K.shape[0]), start=self.found)
-        return dressed_factor(self.found.factor, self.w, self.centre)
+        return scale_factor(self.found.factor, self.w, self.centre)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -203,11 +203,11 @@ def test_eigenvectors_are_found_on_the_device_of_a_large_factor(
 @pytest.mark.parametrize("centre", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_dressed_factor_on_a_device(centre: bool, weighted: bool, dtype: Any, torch: Any) -> None:
+def test_a_scale_factor_on_a_device(centre: bool, weighted: bool, dtype: Any, torch: Any) -> None:
     F = points(40, 6).astype(dtype)
     w = np.random.default_rng(1).uniform(0.2, 3.0, 40) if weighted else None
     T = torch.asarray(F)
-    G = dressed_factor(T, w if w is None else torch.asarray(w), centre)
+    G = scale_factor(T, w if w is None else torch.asarray(w), centre)
     want = FeatureCentred(Data(F.astype(np.float64) @ F.T.astype(np.float64)), w, centre=centre) @ np.eye(40)
     assert G.dtype == T.dtype
     assert_allclose(to_numpy(G @ G.T, float), want, atol=1e-13 if dtype == np.float64 else 1e-4)
@@ -226,24 +226,24 @@ def test_a_card_has_costs_and_room_of_its_own(torch: Any) -> None:
             self.device = type("Device", (), {"type": "cuda"})()
 
     narrow, wide = Card(torch.eye(3, dtype=torch.float32)), Card(torch.eye(3, dtype=torch.float64))
-    assert costs_of(narrow) == CARD
-    assert costs_of(wide).product > CARD.product
+    assert costs_of(narrow) == GPU
+    assert costs_of(wide).product > GPU.product
     assert costs_of(Data(torch.eye(3))) == costs_of(Data(np.eye(3))) == _ranks.CPU
     assert factor_bytes(wide) == 2.0**35
     assert factor_bytes(Data(np.eye(3))) == 2.0**31
     assert largest_rank(10**6, factor_bytes(wide)) == 2**35 // (24 * 10**6)
     # the factor of the first rank costs three products and no more; one column more would
     for n in (1000, 10**5, 10**6):
-        r = first_rank(n, costs=CARD)
-        assert CARD.factoring(n, r) <= 3 * CARD.product * n**2 < CARD.factoring(n, r + 1)
+        r = first_rank(n, costs=GPU)
+        assert GPU.factoring(n, r) <= 3 * GPU.product * n**2 < GPU.factoring(n, r + 1)
     free = Costs(1.0, 1e-300)
     assert first_rank(50, costs=free) == 50
     falling = 100 * 0.99 ** np.arange(400)
     assert not pays_to_double(2_000, falling, 0.5, 20)
     assert pays_to_double(2_000, falling, 0.5, 20, costs=free)
-    assert (on_card(wide), on_card(Data(torch.eye(3)))) == (True, False)
-    assert needed_bytes(100, "direct", card=True) > needed_bytes(100, "direct")
-    assert [choose_method(10**6, m, 1, card=True)[0] for m in (3_000, 20_000)] == ["direct", "cg"]
+    assert (is_on_gpu(wide), is_on_gpu(Data(torch.eye(3)))) == (True, False)
+    assert needed_bytes(100, "direct", on_gpu=True) > needed_bytes(100, "direct")
+    assert [choose_method(10**6, m, 1, on_gpu=True)[0] for m in (3_000, 20_000)] == ["direct", "cg"]
 
 
 def data(n: int, t: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

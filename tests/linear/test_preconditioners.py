@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gramian.kernels import Gaussian
-from gramian.linear.preconditioners import Nystrom, dressed_factor, first_rank, largest_rank, pays_to_double
+from gramian.linear.preconditioners import Nystrom, first_rank, largest_rank, pays_to_double, scale_factor
 from gramian.operators import Data, FeatureCentred
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 
@@ -75,10 +75,10 @@ def test_the_condition_number_falls_as_the_theory_says() -> None:
 
 @pytest.mark.parametrize("centre", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_a_dressed_factor_is_the_factor_of_the_dressed_matrix(centre: bool, weighted: bool) -> None:
+def test_a_scale_factor_is_the_factor_of_the_dressed_matrix(centre: bool, weighted: bool) -> None:
     F = factored(kernel(40), 15).factor
     w = np.random.default_rng(1).uniform(0.2, 3.0, 40) if weighted else None
-    G = dressed_factor(F, w, centre)
+    G = scale_factor(F, w, centre)
     want = FeatureCentred(Data(F @ F.T), w, centre=centre) @ np.eye(40)
     assert_allclose(G @ G.T, want, atol=1e-13)
     assert (G is F) == (not centre and not weighted)

@@ -20,8 +20,8 @@ from gramian.inputs.kernels import dense, dense_kernel, gathered_rows, kernel_di
 from gramian.kernel_ridge.certificate import longest_squares
 from gramian.kernel_ridge.problem import Task
 from gramian.kernels import Kernel
-from gramian.linear.inducing import Decomposed, Inducing, InducingFit, choose_method, needed_bytes, on_card, squares_of
-from gramian.linear.systems import triangular
+from gramian.linear.inducing import Decomposed, Inducing, InducingFit, choose_method, is_on_gpu, needed_bytes
+from gramian.linear.systems import dots, triangular
 from gramian.operators import kernel_operator
 from gramian.sources import Source
 from gramian.spectral.rpcholesky import rp_cholesky
@@ -231,7 +231,8 @@ def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any 
     A = kernel_operator(kernel, X, Z, dtype=np.float64, store=False, device=device)
     there = A.asarray(L)
     for start, stop, K in A.rows():
-        left[start:stop] -= squares_of(triangular(there, K.T))
+        F = triangular(there, K.T)
+        left[start:stop] -= dots(F, F)
     # K − K(K + D)⁻¹K = D − D(K + D)⁻¹D, with one entry of D changed: Sherman and Morrison
     inverse = np.sum(scipy.linalg.lapack.dtrtri(L, lower=1)[0] ** 2, axis=0)
     left[S] = alone - alone**2 * inverse / (1.0 + (alone - shared) * inverse)
@@ -311,7 +312,7 @@ def _refuse_indefinite(kernel: Kernel, how: str) -> None:
 def fit_centres(task: Task, chosen: Centres, reason: str) -> InducingFit:
     """Fit the coefficients of the centres by passes over all rows; what is not converged is left to the caller."""
     A = task.between(task.points, chosen.points)
-    way, _ = choose_method(*A.shape, task.Y.shape[1], resident=A.resident, card=on_card(A))
+    way, _ = choose_method(*A.shape, task.Y.shape[1], resident=A.resident, on_gpu=is_on_gpu(A))
     solver = Inducing(tol=task.tol, max_iterations=task.max_iterations, report=task.report)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=ConvergenceWarning)

@@ -31,7 +31,7 @@ from gramian.kernel_ridge.certificate import (
 from gramian.kernel_ridge.problem import Task
 from gramian.linear.cg import ConjugateGradients
 from gramian.linear.cholesky import Cholesky
-from gramian.linear.preconditioners import dressed_factor
+from gramian.linear.preconditioners import scale_factor
 from gramian.operators import Operator
 from gramian.operators.base import device_factor_bytes
 from gramian.results import NumericalWarning, Residual, Solution, caller_level
@@ -257,4 +257,4 @@ class Factors:
         diagonal = to_numpy(self.K.diagonal(), float)
         columns = self.K.columns
         self.found = rp_cholesky(diagonal, columns, min(rank, self.task.n), seed=self.task.seed, start=self.found)
-        return dressed_factor(self.found.factor, self.task.w, self.task.intercept)
+        return scale_factor(self.found.factor, self.task.w, self.task.intercept)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gramian.compute.devices import like, to_numpy
 from gramian.linear.preconditioners import Nystrom, costs_of, factor_bytes, first_rank, largest_rank, pays_to_double
-from gramian.linear.systems import System, dots, duplicate, lengths, put, row, system_for, take
+from gramian.linear.systems import System, copy_of, dots, lengths, put, take
 from gramian.operators.base import Operator
 from gramian.results import Residual, Solution
 
@@ -53,7 +53,7 @@ class Run:
         """x, its true residual, the first factor and the first directions."""
         system, n = self.system, self.system.A.shape[0]
         self.X: Array = 0.0 * system.B
-        self.R, self.true = duplicate(system.B), (system.lengths > 0).astype(np.float64)
+        self.R, self.true = copy_of(system.B), (system.lengths > 0).astype(np.float64)
         if start is not None:
             self._start_at(to_numpy(start, float))
         self.P = 0.0 * system.B
@@ -100,7 +100,7 @@ class Run:
 
     def descend(self) -> None:
         """A cycle: steps until every column has come down to its goal, then the true residuals of all of them."""
-        columns, before, X = self._open(), self.true.copy(), duplicate(self.X)
+        columns, before, X = self._open(), self.true.copy(), copy_of(self.X)
         drop = NARROW_DROP if self.narrow else DROP
         goals = np.maximum(AIM * self.tol, drop * before)
         active, since, self.wants_more = columns, self.iterations, False
@@ -123,11 +123,11 @@ class Run:
         good = self._curved(curve, length, active)
         self.iterations += 1
         alpha = np.divide(dots(P, R), curve, out=np.zeros_like(curve), where=good)
-        self._keep(active, X=take(self.X, active) + row(alpha, P) * P)
-        R = R - row(alpha, P) * Q
+        self._keep(active, X=take(self.X, active) + like(P, alpha, float) * P)
+        R = R - like(P, alpha, float) * Q
         Z = self._solve(R, active)
         beta = np.divide(-dots(Z, Q), curve, out=np.zeros_like(curve), where=good)
-        self._keep(active, P=Z + row(beta, P) * P, R=R)
+        self._keep(active, P=Z + like(P, beta, float) * P, R=R)
         self.size[active] = lengths(R)
         return good
 
@@ -231,7 +231,7 @@ class ConjugateGradients:
     fewer columns than asked for says that there are no more to be had.
 
     **On a device.** With an operator on a device all vectors stay there, in float64, and a step moves a few numbers for
-    each column; where they would take more than a quarter of the card they are NumPy's, and only blocks of them travel.
+    each column; where they would take more than a quarter of it they are NumPy's, and only blocks of them travel.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class ConjugateGradients:
         Called as ``report(iteration, worst)`` after every step, with the largest residual of the columns at work.
     max_rank : int, optional
         Of the factors that ``grow`` is asked for; where not given, what 2 GiB hold with all that is made of them, 1789
-        for n = 50,000, or half of a card.
+        for n = 50,000, or half of the device.
 
     Examples
     --------
@@ -300,7 +300,7 @@ class ConjugateGradients:
         Solution
             Values of the shape of B; ``certificate.notes`` has the rank of the preconditioner.
         """
-        system = system_for(A, B, shifts, twin)
+        system = System(A, B, shifts, twin, on_device=True)
         limit = min(DEFAULT_LIMIT, 10 * A.shape[0]) if self.max_iterations is None else self.max_iterations
         most = largest_rank(A.shape[0], factor_bytes(A)) if self.max_rank is None else self.max_rank
         run = Run(system, self.tol, limit, self.report, preconditioner)

@@ -3,20 +3,19 @@ r"""Cholesky factorisation of A + λI in half a matrix of memory, and refinement
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
 from gramian.linear.systems import System
-from gramian.operators.base import Capability, Operator
+from gramian.operators.base import Capability, DeviceFactor, Operator
 from gramian.results import NumericalWarning, Residual, Solution
 
 __all__ = ["Cholesky"]
 
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 PRECISIONS = ("auto", "float32", "float64")
 CONTRACTS = 0.5  # a step of refinement that leaves more of the residual than this is not worth another
@@ -38,7 +37,7 @@ class Cholesky:
     λI is positive definite, or a step takes out less than half, the same is done with a factor in float64.
 
     An operator on a device makes its factor there (``A.device_factor``), in float64 unless asked otherwise:
-    the cards this is for multiply matrices in float64 as fast as in float32.
+    the GPUs this is for multiply matrices in float64 as fast as in float32.
 
     Parameters
     ----------
@@ -82,111 +81,81 @@ class Cholesky:
 
     def __call__(self, A: Operator, B: Any, shift: float, *, reason: str = "asked for") -> Solution:
         """Return the solution with its residuals; a LinAlgError says that A + λI is not positive definite."""
-        system = System(A, B, float(shift))
-        X, done, method = np.zeros_like(system.B), _Refined(system.B, system.lengths, 0, None), ""
-        for dtype in self._order(float(shift), Capability.FACTOR in A.capabilities):
-            last = dtype == "float64" or self.precision == "float32"
-            factor = _factor_of(A, float(shift), dtype, last)
-            if factor is None:
-                continue
-            done = _refined(system, factor, X, self.tol, self.max_refinements)
-            X = done.X
-            method = f"Cholesky factor in {dtype}, {done.steps} steps of refinement"
-            if done.met(self.tol):
+        system, shift = System(A, B, float(shift)), float(shift)
+        on_device = Capability.FACTOR in A.capabilities
+        tried = ("float32", "float64") if shift > 0 and not on_device else ("float64",)
+        tried = tried if self.precision == "auto" else (self.precision,)
+        X, residuals, steps, condition, method = np.zeros_like(system.B), system.lengths, 0, None, ""
+        for dtype in tried:
+            try:
+                factor = A.device_factor(shift, dtype) if on_device else HostFactor(A, shift, dtype)
+            except np.linalg.LinAlgError as error:
+                if dtype != tried[-1]:
+                    continue
+                raise np.linalg.LinAlgError(_not_definite(A.shape[0], shift, dtype, error)) from error
+            X, residuals, steps, condition = _refine(system, factor, X, self.tol, self.max_refinements)
+            method = f"Cholesky factor in {dtype}, {steps} steps of refinement"
+            if np.all(residuals <= self.tol):
                 break
-        return self._solution(system, done, method, reason)
-
-    def _order(self, shift: float, on_device: bool) -> tuple[str, ...]:
-        if self.precision != "auto":
-            return (self.precision,)
-        return ("float32", "float64") if shift > 0 and not on_device else ("float64",)
-
-    def _solution(self, system: System, done: _Refined, method: str, reason: str) -> Solution:
         certificate = Residual(
             method=method,
             reason=reason,
             passes=system.passes,
-            iterations=done.steps,
-            residuals=done.residuals,
+            iterations=steps,
+            residuals=residuals,
             tolerance=self.tol,
-            rounding=system.rounding(done.X),
-            condition=done.condition,
-            device=system.A.device_name,
+            rounding=system.rounding(X),
+            condition=condition,
+            device=A.device_name,
             precision=system.precision,
         )
         more = ", or precision='float64'" if self.precision == "float32" else ""
-        remedy = f"The condition number is about {done.condition:.1e}. {REMEDY}, or a larger tolerance{more}."
+        remedy = f"The condition number is about {condition or 1.0:.1e}. {REMEDY}, or a larger tolerance{more}."
         certificate.warn_unless_converged(remedy, NumericalWarning)
-        return Solution(system.values(done.X), certificate)
+        return Solution(system.values(X), certificate)
 
 
-class Factor(Protocol):
-    """What refinement asks of a factor."""
+class NotDefinite(np.linalg.LinAlgError):
+    """A leading minor of a matrix is not positive; ``size`` is the largest entry of its diagonal."""
 
-    def solve(self, R: Matrix) -> Matrix:
-        """(LLᵀ)⁻¹R."""
-        ...
-
-
-def _factor_of(A: Operator, shift: float, dtype: str, last: bool) -> Factor | None:
-    """Factor A + λI where it lives; None where this dtype fails and another is to come."""
-    if Capability.FACTOR not in A.capabilities:
-        return _Factor.of(A, shift, dtype, last)
-    try:
-        found: Factor = A.device_factor(shift, dtype)
-    except np.linalg.LinAlgError as error:
-        if not last:
-            return None
-        minor, size = getattr(error, "minor", 0), getattr(error, "size", 0.0)
-        raise np.linalg.LinAlgError(_not_definite(A.shape[0], minor, shift, dtype, size)) from error
-    return found
+    def __init__(self, minor: int, size: float) -> None:
+        super().__init__(f"leading minor {minor} is not positive")
+        self.minor, self.size = minor, size
 
 
-class _Factor:
-    """L of A + λI = LLᵀ in packed rectangles."""
+class HostFactor:
+    """L of A + λI = LLᵀ in LAPACK's packed rectangles, half a matrix in NumPy."""
 
-    def __init__(self, n: int, L: Any) -> None:
-        self.n, self.L, self.dtype = n, L, L.dtype
-        self._solve = lapack.spftrs if L.dtype == np.float32 else lapack.dpftrs
+    def __init__(self, A: Operator, shift: float, dtype: str) -> None:
+        self.n, L = A.shape[0], A.packed_triangle(np.dtype(dtype))
+        half, even = (self.n + 1) // 2, 1 - self.n % 2
+        C, i, j = L.reshape(half, self.n + even), np.arange(half), np.arange(self.n - half)
+        for piece in ((i, i + even), (j + 1 - even, j)):  # the diagonal is in two pieces
+            C[piece] += L.dtype.type(shift)
+        size = max(float(np.max(np.abs(C[piece]), initial=0.0)) for piece in ((i, i + even), (j + 1 - even, j)))
+        single = dtype == "float32"
+        if self.n:
+            factor = lapack.spftrf if single else lapack.dpftrf
+            L, info = factor(self.n, L, transr="N", uplo="L", overwrite_a=1)
+            if info != 0 or not np.isfinite(L[-1]):
+                raise NotDefinite(info, size)
+        self.L, self._solve = L, lapack.spftrs if single else lapack.dpftrs
 
-    @classmethod
-    def of(cls, A: Operator, shift: float, dtype: str, last: bool) -> _Factor | None:
-        """Factor A + λI in place; None where this dtype fails and another is to come."""
-        n, P = A.shape[0], A.packed_triangle(np.dtype(dtype))
-        size = _add_to_diagonal(P, n, shift)
-        if not n:
-            return cls(0, P)
-        L, info = (lapack.spftrf if dtype == "float32" else lapack.dpftrf)(n, P, transr="N", uplo="L", overwrite_a=1)
-        if info == 0 and np.isfinite(L[-1]):
-            return cls(n, L)
-        if not last:
-            return None
-        raise np.linalg.LinAlgError(_not_definite(n, info, shift, dtype, size))
-
-    def solve(self, R: Matrix) -> Matrix:
-        """(LLᵀ)⁻¹R, each column brought to unit length first."""
-        lengths = np.linalg.norm(R, axis=0)
-        R = R / np.where(lengths > 0, lengths, 1.0)
-        if not self.n or not R.shape[1]:
+    def solve(self, R: Array) -> Array:
+        """(LLᵀ)⁻¹R, each column brought to unit length first: float32 has few exponents."""
+        size = np.linalg.norm(R, axis=0)
+        R = R / np.where(size > 0, size, 1.0)
+        if not R.size:
             return R
-        X = self._solve(self.n, self.L, np.asfortranarray(R, dtype=self.dtype), transr="N", uplo="L", overwrite_b=1)[0]
-        return np.asarray(X.astype(np.float64) * lengths)
+        R = np.asfortranarray(R, dtype=self.L.dtype)
+        X = self._solve(self.n, self.L, R, transr="N", uplo="L", overwrite_b=1)[0]
+        return np.asarray(X.astype(np.float64) * size)
 
 
-def _add_to_diagonal(P: Any, n: int, shift: float) -> float:
-    """Add λ to the 2 pieces of the diagonal, and return its largest entry."""
-    half, even = (n + 1) // 2, 1 - n % 2
-    C, i = P.reshape(half, n + even), np.arange(half)
-    C[i, i + even] += P.dtype.type(shift)
-    j = np.arange(n - half)
-    C[j + 1 - even, j] += P.dtype.type(shift)
-    return float(max(np.max(np.abs(C[i, i + even]), initial=0.0), np.max(np.abs(C[j + 1 - even, j]), initial=0.0)))
-
-
-def _not_definite(n: int, info: int, shift: float, dtype: str, size: float) -> str:
+def _not_definite(n: int, shift: float, dtype: str, error: Any) -> str:
     """Say whether a negative eigenvalue or rounding is to blame."""
-    noise = n * float(np.finfo(dtype).eps) * size
-    head = f"A + {shift:g} I of {n} rows is not positive definite in {dtype} (leading minor {info})"
+    noise = n * float(np.finfo(dtype).eps) * error.size
+    head = f"A + {shift:g} I of {n} rows is not positive definite in {dtype} (leading minor {error.minor})"
     if shift > noise:
         return f"{head}: A has a negative eigenvalue below {noise - shift:.3g}. Use a positive semidefinite kernel."
     return (
@@ -195,31 +164,19 @@ def _not_definite(n: int, info: int, shift: float, dtype: str, size: float) -> s
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Refined:
-    """Where refinement ended: x, residuals, steps, and the condition number."""
-
-    X: Matrix
-    residuals: Vector
-    steps: int
-    condition: float | None
-
-    def met(self, tol: float) -> bool:
-        return bool(np.all(self.residuals <= tol))
-
-
-def _refined(system: System, factor: Factor, X: Matrix, tol: float, limit: int) -> _Refined:
-    """Correct X until its residual meets tol, or a step no longer halves it.
+def _refine(
+    system: System, factor: HostFactor | DeviceFactor, X: Array, tol: float, limit: int
+) -> tuple[Array, Array, int, float | None]:
+    """Correct X until its residual meets tol, or a step no longer halves it: x, residuals, steps, condition number.
 
     A column more in every product and solution is a step of the power method for ‖A‖ and ‖(A+λI)⁻¹‖: all but free.
     """
     condition = _Condition(system, factor)
-    R, best = system.B, np.where(system.lengths > 0, np.inf, 0.0)
+    X, R, best = X.copy(), system.B.copy(), np.where(system.lengths > 0, np.inf, 0.0)
     steps, open_ = 0, np.flatnonzero(system.lengths > 0)
     if np.any(X):
         R = system.residual(X, np.arange(X.shape[1]))
         best = np.linalg.norm(R, axis=0)
-    X, R = X.copy(), R.copy()
     while len(open_) and steps <= limit:
         trial = X[:, open_] + condition.solve(R[:, open_])
         new = system.B[:, open_] - condition.product(trial, open_)
@@ -230,18 +187,18 @@ def _refined(system: System, factor: Factor, X: Matrix, tol: float, limit: int) 
         going = (size > tol) & (size <= CONTRACTS * best[open_])
         best[some] = size[better]
         open_, steps = open_[going], steps + 1
-    return _Refined(X, best, max(0, steps - 1), condition.finish())
+    return X, best, max(0, steps - 1), condition.finish()
 
 
 class _Condition:
     """‖A + λI‖ and ‖(A + λI)⁻¹‖ by the power method, riding on the products and solutions of the refinement."""
 
-    def __init__(self, system: System, factor: Factor) -> None:
+    def __init__(self, system: System, factor: HostFactor | DeviceFactor) -> None:
         self.system, self.factor = system, factor
         self.up, self.down = np.random.default_rng(0).standard_normal((2, system.A.shape[0], 1))
         self.norm, self.inverse, self.products, self.solutions = 0.0, 0.0, 0, 0
 
-    def product(self, V: Matrix, columns: Any) -> Matrix:
+    def product(self, V: Array, columns: Any) -> Array:
         """(A + λI)V, and a step of the power method."""
         v = self.up / max(float(np.linalg.norm(self.up)), np.finfo(float).tiny)
         Y = self.system.product(np.column_stack([V, v]), np.append(columns, 0))
@@ -249,9 +206,9 @@ class _Condition:
         if self.products == 1 and self.system.column is None:  # of a random direction
             self.system.column = float(np.linalg.norm(self.up))
         self.norm = max(self.norm, float(np.linalg.norm(self.up)))
-        return Y[:, :-1]
+        return np.asarray(Y[:, :-1])
 
-    def solve(self, R: Matrix) -> Matrix:
+    def solve(self, R: Array) -> Array:
         """(A + λI)⁻¹R, and a step of the power method."""
         v = self.down / max(float(np.linalg.norm(self.down)), np.finfo(float).tiny)
         X = self.factor.solve(np.column_stack([R, v]))

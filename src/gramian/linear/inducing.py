@@ -1,4 +1,4 @@
-r"""Kernel ridge regression over a few centres: f(x) = Σ_j a_j k(x, z_j) + b, by passes over blocks of rows.
+r"""Kernel ridge regression over a few landmarks: f(x) = Σ_j a_j k(x, z_j) + b, by passes over blocks of rows.
 
 .. math:: \min_{a,b}\ \sum_i w_i\big(y_i-f(x_i)\big)^2+\lambda\,a^TK_{mm}a,\qquad
     \mathbf 1^Ta=0\ \text{with an intercept, as in the exact solution}
@@ -19,580 +19,214 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 from array_api_compat import array_namespace
-from scipy.linalg.blas import dsyr, dsyrk, dtrsm
-from scipy.linalg.lapack import dpstrf, dtrtri
+from scipy.linalg.blas import dsyr, dsyrk
+from scipy.linalg.lapack import dpstrf
 
 from gramian.compute.devices import is_numpy, like, to_numpy
 from gramian.linear.path import Filter, RidgePath, leave_one_out
-from gramian.linear.systems import Array as ArrayCg
-from gramian.linear.systems import Array as ArrayDirect
-from gramian.linear.systems import cholesky, dots, eigh, lengths, take, triangular, wide
+from gramian.linear.systems import check_shifts, cholesky, dots, eigh, lengths, take, triangular, wide
 from gramian.operators.base import Operator
 from gramian.results import Residual
 
-__all__ = [
-    "BOUNDED",
-    "ROWS_CG",
-    "Decomposed",
-    "First",
-    "Inducing",
-    "InducingFit",
-    "Measured",
-    "Problem",
-    "Report",
-    "Whitening",
-    "as_fit",
-    "blocks",
-    "choose_method",
-    "decompose",
-    "error_bounds",
-    "first_pass",
-    "iterate",
-    "make_problem",
-    "measure",
-    "needed_bytes",
-    "on_card",
-    "preconditioner",
-    "product",
-    "sampled",
-    "shifts_of",
-    "whiten",
-]
+__all__ = ["Decomposed", "Inducing", "InducingFit", "Whitening", "choose_method", "is_on_gpu", "needed_bytes", "whiten"]
 
 Array = Any  # of NumPy, or a tensor where k(X, Z) lives
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
+Report = Callable[[int, float], None] | None
+Inverse = Callable[[Matrix, Index], Matrix]
 
 EPS = float(np.finfo(np.float64).eps)
-CUT = 50  # ε, and √m more: of a centre's own length, squared, this is what rounding may leave after the others
+
+METHODS = ("auto", "direct", "cg")
+EVALUATION = 100  # a value of the kernel in a product takes as long as so many operations of BLAS
+WRITTEN = 150  # ... and in a dense block
+EIGEN = 10  # times m³ operations that eigenvectors take
+WRITTEN_GPU, EIGEN_GPU = 1000, 500  # the same on a GPU, whose other operations are so much faster
+ITERATIONS = 40  # that CG is expected to take
+LIMIT = 300  # ... and may take
+SAMPLE = 4  # rows of the sample for each landmark
 
 
-@dataclass(frozen=True, eq=False)
-class Whitening:
-    """The triangular factor of k(Z, Z), and what centring at the mean of the centres needs.
+@dataclass(frozen=True)
+class Inducing:
+    r"""Fit f(x) = Σ_j a_j k(x, z_j) + b by passes over the rows of k(X, Z).
 
-    L may be a tensor on the device of k(X, Z), all else is NumPy's. What a method returns lives where its argument is.
+    "direct" forms ΦᵀWΦ in one pass and decomposes it, after which every λ is there. "cg" iterates, one pass over a file
+    each time and two products in memory, for all targets at once, with a preconditioner from a sample of rows. "auto"
+    takes what costs fewer operations (:func:`choose_method`): "direct" up to some 4,000 landmarks, 3,000 of a file.
 
-    Attributes
-    ----------
-    pivots : ndarray of shape (r,)
-        The centres whose features span those of all, in order.
-    L : array of shape (r, r)
-        Lower triangular, LLᵀ = k(Z, Z) at the pivots.
-    m : int
-        Number of centres.
-    means : ndarray of shape (m,) or None
-        ⟨φ̄_Z, φ(z_j)⟩ where features are centred.
-    noise : ndarray of shape (r,)
-        How much rounding of k(Z, x), in units of its size, each coordinate picks up.
-    size : float
-        √k(z, z) of the longest centre.
-    """
-
-    pivots: npt.NDArray[np.intp]
-    L: Array
-    m: int
-    means: Vector | None
-    noise: Vector
-    size: float
-
-    @property
-    def rank(self) -> int:
-        """Dimension of the span."""
-        return len(self.pivots)
-
-    def features(self, K: Array) -> Array:
-        """Φᵀ, of shape (r, b), of b points from their rows k(x, Z), by triangular solves."""
-        shift = None if self.means is None else self.means[self.pivots] - self.means.mean()
-        if not is_numpy(K):
-            F = take(K, self.pivots)
-            F = F if shift is None else F - (like(K, means_of(K), float)[:, None] + like(K, shift, float)[None, :])
-            return triangular(self.L, F.T)
-        F = np.take(K, self.pivots, axis=1)
-        if shift is not None:
-            F -= K.mean(axis=1)[:, None]
-            F -= shift[None, :]
-        return np.asarray(dtrsm(1.0, self.L, F.T, lower=1, overwrite_b=1)) if self.rank else F.T
-
-    def adjoint(self, S: Matrix) -> Matrix:
-        """ΦᵀV from S = k(Z, X)V, both with as many columns as V, which sum to 0 where features are centred."""
-        S = S if self.means is None else S - S.mean(axis=0)
-        return np.asarray(triangular(self.L, S[self.pivots]))
-
-    def coefficients(self, c: Matrix) -> Matrix:
-        """The a, of shape (m, t), with k(x, Z)a = Φ(x)·c but for a constant where features are centred."""
-        a = np.zeros((self.m, c.shape[1]))
-        a[self.pivots] = triangular(self.L, c, transposed=True)
-        return a if self.means is None else a - a.mean(axis=0)
-
-    def squares(self, own: Any, row_means: Any) -> Vector:
-        """‖φ(x)‖², about the mean of the centres where features are centred, from k(x, x) and means of k(x, Z)."""
-        return np.asarray(own if self.means is None else own - 2.0 * row_means + self.means.mean())
-
-    def outside(self, K: Array, F: Array, own: Vector) -> Vector:
-        """‖(I − P)φ(x)‖ of b points, in NumPy, from above: k̃(x, x) − ‖Φ(x)‖² with the rounding of both added."""
-        sizes = to_numpy(like(F, self.noise, float) @ abs(F), float)
-        rounding = 8 * EPS * (np.sqrt(own) + self.size) * (sizes + np.sqrt(own) + self.size)
-        left = self.squares(own, means_of(K)) - squares_of(F)
-        return np.asarray(np.sqrt(np.maximum(left, 0.0) + rounding))
-
-    def in_numpy(self) -> Whitening:
-        """The same with L in NumPy: what a fitted model keeps."""
-        return self if is_numpy(self.L) else replace(self, L=np.asfortranarray(to_numpy(self.L, float)))
-
-
-def means_of(K: Array) -> Vector:
-    """Means of rows, in NumPy."""
-    return np.asarray(K.mean(axis=1) if is_numpy(K) else to_numpy(array_namespace(K).mean(K, axis=1), float))
-
-
-def squares_of(F: Array) -> Vector:
-    """Squared lengths of columns, in NumPy."""
-    return np.asarray(np.einsum("ij,ij->j", F, F) if is_numpy(F) else dots(F, F))
-
-
-def whiten(Kmm: Array, centred: bool) -> Whitening:
-    r"""Factor k(Z, Z) by Cholesky with pivots; directions that are rounding are cut.
-
-    A pivot below (50 + √m)ε of k(z, z) is what rounding leaves of a centre that the others determine: dividing by it
-    would make noise a feature. A larger one is kept, since other rows may have much of a direction that the centres
-    have little of.
-
-    On a device the centres are first taken in the order they come in, which is a good one of those chosen by pivoted
-    Cholesky; where a pivot is too small for that, LAPACK chooses the order on the host: a third of m³ operations.
+    With k(X, Z) on a device the blocks, the m×m matrices and all products are there; targets, coefficients and what is
+    said of them are NumPy's.
 
     Parameters
     ----------
-    Kmm : array of shape (m, m)
-        k(Z, Z), symmetric, in NumPy or on a device.
-    centred : bool
-        Whether features are taken about the mean of the centres.
+    tol : float, default=1e-8
+        Residual ‖ΦᵀW(y − f) − λc‖/‖ΦᵀWy‖ to reach.
+    method : {"auto", "direct", "cg"}, default="auto"
+        How.
+    max_iterations : int, optional
+        Of "cg"; 300.
+    report : callable, optional
+        Called with the iteration and the largest residual.
+    seed : int, default=0
+        For the sample of rows.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.linear.inducing import whiten
-    >>> whiten(np.array([[4.0, 2.0, 4.0], [2.0, 2.0, 2.0], [4.0, 2.0, 4.0]]), False).rank
-    2
+    >>> from gramian.kernels import Gaussian
+    >>> from gramian.linear.inducing import Inducing
+    >>> from gramian.operators import KernelOperator
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> k, landmarks = Gaussian(gamma=0.2), np.arange(0, 200, 20)
+    >>> A = KernelOperator(k, X, X[landmarks])
+    >>> found = Inducing()(A, k(X[landmarks]), np.sin(X), 1e-3, indices=landmarks)
+    >>> bool(np.max(np.abs(A @ found.coef + found.intercept - np.sin(X))) < 0.01)
+    True
     """
-    own = to_numpy(array_namespace(Kmm).linalg.diagonal(Kmm), float)
-    if len(own) == 0 or np.min(own) < 0:
-        raise ValueError(f"k(Z, Z) of the centres needs a diagonal that is not negative, got {own.min(initial=0.0):g}.")
-    means = means_of(Kmm) if centred else None
-    C = Kmm
-    if means is not None:
-        there = like(Kmm, means, float)
-        C = Kmm - there[:, None] - there[None, :] + float(means.mean())
-    scale = np.sqrt(own) + (0.0 if means is None else float(np.mean(np.sqrt(own))))  # rounding of C is in proportion
-    scale[scale == 0] = 1.0
-    there = like(C, scale, float)
-    unit = C / there[:, None] / there[None, :]
-    cut = (CUT + np.sqrt(len(own))) * EPS
-    pivots, L = _in_order(unit, len(own) - centred, cut) or _pivoted(to_numpy(unit, float), centred, cut)
-    L = (
-        np.asfortranarray(L * scale[pivots, None])
-        if is_numpy(Kmm)
-        else like(Kmm, L, float) * like(Kmm, scale[pivots, None], float)
-    )
-    return Whitening(pivots, L, len(own), means, _noise(L), float(np.sqrt(own.max())))
 
+    tol: float = 1e-8
+    method: str = "auto"
+    max_iterations: int | None = None
+    report: Report = None
+    seed: int = 0
 
-def _in_order(unit: Array, rank: int, cut: float) -> tuple[npt.NDArray[np.intp], Array] | None:
-    """The factor of a matrix on a device without pivots, if it shows the full rank; centred rows sum to 0."""
-    if is_numpy(unit) or not rank:
-        return None
-    try:
-        L = cholesky(unit[:rank, :rank])
-    except np.linalg.LinAlgError:
-        return None
-    least = float(np.min(to_numpy(array_namespace(L).linalg.diagonal(L), float))) ** 2
-    return (np.arange(rank), L) if least > cut else None
+    def __call__(self, A: Operator, Kmm: Any, Y: Any, shifts: Any, *, reason: str = "", **options: Any) -> InducingFit:
+        """Fit for one λ, or one for each target.
 
+        Parameters
+        ----------
+        A : Operator of shape (n, m)
+            k(X, Z), in float64.
+        Kmm : array of shape (m, m)
+            k(Z, Z), in NumPy or where A lives.
+        Y : array of shape (n,) or (n, t)
+            Targets.
+        shifts : float or array-like of shape (t,)
+            λ, not negative; where one is 0, "cg" gives way to "direct".
+        reason : str, optional
+            Why this solver was chosen, for the certificate.
+        **options
+            ``weights``, ``counts``, ``copies``, ``intercept``, ``indices`` and ``diagonal``, as for
+            :meth:`decompose`.
 
-def _pivoted(unit: Matrix, centred: bool, cut: float) -> tuple[npt.NDArray[np.intp], Matrix]:
-    """The factor by LAPACK, in the order of its pivots, as far as they are not rounding."""
-    unit = np.asfortranarray(unit)
-    factor, order, rank, _ = dpstrf(unit, lower=1, tol=cut)
-    pivots, rank = np.asarray(order, dtype=np.intp) - 1, min(int(rank), len(unit) - centred)  # centred rows sum to 0
-    _refuse_indefinite(np.diagonal(unit)[pivots] - np.sum(np.tril(factor)[:, :rank] ** 2, axis=1), pivots, rank, cut)
-    return pivots[:rank], np.tril(factor[:rank, :rank])
-
-
-def _noise(L: Array) -> Vector:
-    """Lengths of the rows of L⁻¹."""
-    if not len(L):
-        return np.zeros(0)
-    if is_numpy(L):
-        return np.asarray(np.linalg.norm(np.tril(dtrtri(L, lower=1)[0]), axis=1))
-    return lengths(triangular(L, like(L, np.eye(len(L)), float)).T)
-
-
-def _refuse_indefinite(left: Vector, pivots: npt.NDArray[np.intp], rank: int, cut: float) -> None:
-    """Cut directions must be short; one of negative length cannot be."""
-    worst = rank + int(np.argmin(left[rank:])) if rank < len(left) else 0
-    if left[worst] < -1e3 * cut:
-        raise ValueError(
-            f"k(Z, Z) of the centres is not positive semidefinite: centre {pivots[worst]} has {left[worst]:.2g} of its "
-            "own length left beside the others. Inducing points need a kernel that is an inner product."
+        Returns
+        -------
+        InducingFit
+            Coefficients, intercepts and certificate.
+        """
+        problem = make_problem(A, Kmm, Y, **options)
+        lam = check_shifts(shifts, problem.Y.shape[1])
+        method, why = choose_method(*A.shape, len(lam), self.method, resident=A.resident, on_gpu=is_on_gpu(A))
+        if method == "cg" and not np.all(lam > 0):
+            method, why = "direct", "λ = 0 needs the singular values"
+        reason = "; ".join(part for part in (reason, why) if part)
+        if method == "direct":
+            found = decompose(problem).fit(lam, self.tol, reason)
+        else:
+            found = self._iterate(problem, lam, reason)
+        found.certificate.warn_unless_converged(
+            "Raise the tolerance or λ, allow more iterations, or choose fewer landmarks."
         )
+        return found
+
+    def decompose(self, A: Operator, Kmm: Any, Y: Any, **options: Any) -> Decomposed:
+        """Decompose in one pass; ``fit(λ)`` and ``path(λs)`` of the result take one more each.
+
+        Parameters
+        ----------
+        A, Kmm, Y
+            As for a fit.
+        **options
+            ``weights``: of shape (n,), not negative; rows of weight 0 take no part. ``counts``: whether they are
+            counts; where None, if all are whole numbers. ``copies``: how often each row is there, where a weight is
+            copies · precision: both at once. ``intercept``: whether to fit one, False unless given.
+            ``indices``: which rows the landmarks are, and ``diagonal``: k(x, x) of every row; either gives a bound on
+            the distance from exact kernel ridge, the second a sharper one.
+
+        Returns
+        -------
+        Decomposed
+            With ``filter``, ``fit``, ``path`` and ``left_out``.
+        """
+        return decompose(make_problem(A, Kmm, Y, **options))
+
+    def _iterate(self, problem: InducingProblem, lam: Vector, reason: str) -> InducingFit:
+        A, m = problem.A, problem.A.shape[1]
+        before, size, mass = A.passes, SAMPLE * m, problem.mass
+        sample = None  # all rows, where there are no more than a sample has
+        if size < np.count_nonzero(problem.w):  # rows drawn in proportion to w, with weights of the same sum
+            drawn = np.random.default_rng(self.seed).choice(len(problem.w), size=size, p=problem.w / mass)
+            sample = np.bincount(drawn, minlength=len(problem.w)).astype(np.float64) * (mass / size)
+        first = first_pass(problem, sample)
+        inverse = preconditioner(first.gram, lam)
+        with A.session():
+            at, steps = iterate(problem, first, lam, inverse, self.tol, self.max_iterations or LIMIT, self.report)
+        method = "conjugate gradients, preconditioned by a sample"
+        passes = A.passes - before
+        return certify(problem, first, at, lam, method, reason=reason, passes=passes, steps=steps, tol=self.tol)
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """k(X, Z), the targets and their weights, and the basis in which the problem is a ridge regression.
+def choose_method(
+    n: int, m: int, t: int, method: str = "auto", *, resident: bool = True, on_gpu: bool = False
+) -> tuple[str, str]:
+    """Return "direct" or "cg", and why: the one asked for, or the one of fewer operations.
 
-    All arrays are NumPy's but the factor of the basis, which is where A lives.
+    "direct" takes 2nm² for the Gram matrix and 10m³ for its eigenvectors; "cg" some 40 iterations over n·m values of
+    the kernel, each as dear as 100 operations where it is multiplied in a core's cache (twice an iteration) and 150
+    where it is written to a block (once), and 9m³ for the preconditioner from 4m rows. Where there are no more rows,
+    the preconditioner is the inverse itself. On a GPU, which is so much faster at all else, a value of the kernel in
+    float64 is as dear as 1000 operations, once in an iteration, and eigenvectors as 500m³.
 
-    Attributes
-    ----------
-    A : Operator of shape (n, m)
-        k(X, Z).
-    basis : Whitening
-        Of the centres.
-    Y : ndarray of shape (n, t)
-        Targets divided by ``scale``, less their means where there is an intercept.
-    middle : ndarray of shape (t,)
-        What was subtracted.
-    scale : ndarray of shape (t,)
-        A power of two near the largest target: squares of what is left neither overflow nor vanish.
-    w : ndarray of shape (n,)
-        Weights, not negative.
-    copies : ndarray of shape (n,)
-        How often each row is there: its weight where weights are counts, otherwise once; 0 without weight.
-    intercept : bool
-        Whether there is one.
-    indices : ndarray of shape (m,) or None
-        Which rows the centres are.
-    own : ndarray of shape (n,) or None
-        k(x, x) of every row.
+    Examples
+    --------
+    >>> from gramian.linear.inducing import choose_method
+    >>> choose_method(100_000, 1_000, 1)[0], choose_method(1_000_000, 10_000, 1)[0]
+    ('direct', 'cg')
     """
-
-    A: Operator
-    basis: Whitening
-    Y: Matrix
-    middle: Vector
-    scale: Vector
-    w: Vector
-    copies: Vector
-    intercept: bool
-    indices: npt.NDArray[np.intp] | None
-    own: Vector | None
-
-    @property
-    def mass(self) -> float:
-        """Σw."""
-        return float(self.w.sum())
-
-    @cached_property
-    def there(self) -> tuple[Any, Any]:
-        """W as a column and Y where A lives: what every block of rows asks for."""
-        if self.A.device is None:
-            return self.w[:, None], self.Y
-        return like(self.basis.L, self.w, float)[:, None], like(self.basis.L, self.Y, float)
-
-    @property
-    def lengths(self) -> Vector:
-        """‖√w y‖ of every target divided by its scale, its mean included."""
-        return np.asarray(np.sqrt(self.w @ self.Y**2 + self.mass * self.middle**2))
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    if method != "auto":
+        return method, f"method={method!r}"
+    written, eigen = (WRITTEN_GPU, EIGEN_GPU) if on_gpu else (WRITTEN, EIGEN)
+    each = 2 * (EVALUATION + 2 * t) if resident and not on_gpu else written + 4 * t
+    direct = n * m * (2 * m + 2 * written) + eigen * m**3
+    steps, sample = (ITERATIONS, SAMPLE * m) if n > SAMPLE * m else (1, n)
+    cg = n * m * (written + steps * each) + (2 * sample + m) * m**2
+    chosen = "direct" if direct <= cg else "cg"
+    return chosen, f"{n} rows and {m} landmarks take {direct:.1e} operations directly and some {cg:.1e} by iteration"
 
 
-def shifts_of(shifts: Any, t: int) -> Vector:
-    lam = np.asarray(shifts, dtype=np.float64)
-    if lam.ndim > 1 or lam.shape not in ((), (1,), (t,)):
-        raise ValueError(f"shifts has shape {lam.shape}; expected one λ, or one for each of the {t} targets.")
-    if not np.all(np.isfinite(lam) & (lam >= 0)):
-        raise ValueError(f"shifts must be finite and not negative, got {shifts!r}.")
-    return np.array(np.broadcast_to(lam, (t,)))
+def needed_bytes(m: int, method: str, on_gpu: bool = False) -> int:
+    """Return the memory that matrices of m×m numbers take: ask before a fit.
 
+    On a GPU blocks of as many rows as landmarks are there beside them, and room for the eigenvectors to work in.
 
-def make_problem(
-    A: Operator,
-    Kmm: Any,
-    Y: Any,
-    *,
-    weights: Any = None,
-    counts: bool | None = None,
-    copies: Any = None,
-    intercept: bool = False,
-    indices: Any = None,
-    diagonal: Any = None,
-) -> Problem:
-    """Check what was handed in, scale and centre the targets, and factor k(Z, Z)."""
-    n, m = A.shape
-    if A.dtype != A.xp.float64:
-        raise ValueError(f"k(X, Z) is in {A.dtype}; dividing by small pivots of k(Z, Z) needs float64. Give dtype.")
-    Y = to_numpy(Y, float)
-    Y = Y[:, None] if Y.ndim == 1 else Y
-    w = np.ones(n) if weights is None else to_numpy(weights, float)
-    for name, found, wanted in (
-        ("Kmm", tuple(np.shape(Kmm)), (m, m)),
-        ("Y", Y.shape[:1], (n,)),
-        ("weights", w.shape, (n,)),
-    ):
-        if found != wanted:
-            raise ValueError(f"{name} has shape {found}; k(X, Z) of shape {A.shape} needs {wanted}.")
-    if not (np.all(np.isfinite(w) & (w >= 0)) and w.sum() > 0):
-        raise ValueError("weights must be finite, not negative, and not all 0.")
-    where = None if indices is None else _rows_of_centres(indices, w, m)
-    own = None if diagonal is None else np.broadcast_to(to_numpy(diagonal, float), (n,))
-    scale = _powers_of_two(Y)
-    Y = Y / scale
-    middle = w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
-    moved = Y - middle
-    moved = moved * (w @ moved**2 > (8 * EPS * middle) ** 2 * w.sum())  # a constant is the intercept and nothing else
-    each = _copies(w, counts, copies)
-    basis = whiten(to_numpy(Kmm, float) if A.device is None else like(A.eye(1), Kmm, float), intercept)
-    return Problem(A, basis, moved, middle, scale, w, each, intercept, where, own)
-
-
-def _powers_of_two(Y: Matrix) -> Vector:
-    """The power of two at or below the largest size of each target; 1 where all are 0. Dividing by it is exact."""
-    largest = np.max(np.abs(Y), axis=0, initial=0.0)
-    return np.asarray(np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0))
-
-
-def _copies(w: Vector, counts: bool | None, copies: Any) -> Vector:
-    """How often each row is there: as given; else its weight if weights are counts, or once."""
-    if copies is None:
-        counts = bool(np.all(w == np.round(w))) if counts is None else counts
-        return w if counts else (w > 0).astype(np.float64)
-    each = to_numpy(copies, float)
-    if each.shape != w.shape or not np.all(np.isfinite(each) & (each >= 0) & ((each > 0) | (w == 0))):
-        raise ValueError(f"copies must be {len(w)} numbers, positive where the weight is.")
-    return np.asarray(np.where(w > 0, each, 0.0))
-
-
-def _rows_of_centres(indices: Any, w: Vector, m: int) -> npt.NDArray[np.intp]:
-    where: npt.NDArray[np.intp] = to_numpy(indices, float).astype(np.intp)
-    if where.shape != (m,) or np.any((where < 0) | (where >= len(w))):
-        raise ValueError(f"indices must be {m} row numbers between 0 and {len(w) - 1}, one for each centre.")
-    if np.any(w[where] == 0):
-        raise ValueError(
-            f"Row {where[np.argmin(w[where])]} is a centre and has weight 0. Choose rows that have weight."
-        )
-    return where
-
-
-SHARE = 8  # a block has at least one row for so many centres: it is then small beside the m×m matrices, and BLAS fast
-ROWS = 4096  # ... and on a device as many as there are centres, and no fewer than this
-
-
-@dataclass(frozen=True, eq=False)
-class First:
-    """What the first pass found.
-
-    Attributes
-    ----------
-    sums : ndarray of shape (m,)
-        k(Z, X)w.
-    pull : ndarray of shape (r, t)
-        ΦᵀWY.
-    mean : ndarray of shape (r,)
-        Mean of the features, 0 without an intercept.
-    gram : array of shape (r, r)
-        Lower triangle of Σ w(Φ − mean)(Φ − mean)ᵀ, where k(X, Z) lives: of all rows, or in proportion of a sample.
-    outside : ndarray of shape (n,) or None
-        ‖(I − P)φ(x)‖ of every row, where k(x, x) is known and every row was whitened.
-    square : float
-        Σ w‖k(x, Z)‖².
+    Examples
+    --------
+    >>> from gramian.linear.inducing import needed_bytes
+    >>> needed_bytes(10_000, "direct")
+    4000000000
     """
-
-    sums: Vector
-    pull: Matrix
-    mean: Vector
-    gram: Array
-    outside: Vector | None
-    square: float
+    matrices = {"direct": 5, "cg": 3}[method]
+    return (matrices + 3 if on_gpu else matrices) * 8 * m**2
 
 
-def blocks(A: Operator) -> Iterator[tuple[int, int, Array]]:
-    """Dense rows of A in float64, some blocks joined where they would be thin beside the m×m matrices."""
-    n, m = A.shape
-    least, waiting, begin = min(n, m // SHARE if A.device is None else max(m, ROWS)), [], 0
-    for start, stop, block in A.rows():
-        waiting.append(np.asarray(block, dtype=np.float64) if A.device is None else wide(block))
-        begin = start if len(waiting) == 1 else begin
-        if stop - begin >= least or stop == n:
-            yield begin, stop, waiting[0] if len(waiting) == 1 else A.xp.concat(waiting, axis=0)
-            waiting = []
+def is_on_gpu(A: Operator) -> bool:
+    """Whether the products of an operator are made on another device than a CPU.
 
-
-def first_pass(problem: Problem, sample: Vector | None = None) -> First:
-    """Sums over all rows, and the Gram matrix of the features of all, or of a sample with its own weights."""
-    A, basis, w = problem.A, problem.basis, problem.w
-    W, Y = problem.there
-    gram = _Gram(basis.L, problem.intercept)
-    sums, pull, square = np.zeros(A.shape[1]), np.zeros((A.shape[1], problem.Y.shape[1])), 0.0
-    outside = np.zeros(A.shape[0]) if sample is None and problem.own is not None else None
-    for start, stop, K in blocks(A):
-        some = slice(start, stop)
-        sums += to_numpy(W[some, 0] @ K, float)
-        pull += to_numpy(K.T @ (W[some, :] * Y[some, :]), float)
-        square += float(w[some] @ squares_of(K.T))
-        if sample is not None:
-            chosen = np.flatnonzero(sample[some])
-            if len(chosen):
-                gram.add(basis.features(take(K, chosen, axis=0)), sample[some][chosen])
-            continue
-        F = basis.features(K)
-        if outside is not None and problem.own is not None:
-            outside[some] = basis.outside(K, F, problem.own[some])
-        gram.add(F, w[some])
-    return First(sums, basis.adjoint(pull), to_numpy(gram.mean, float), gram.total, outside, square)
-
-
-class _Gram:
-    """Σ w(Φ − μ)(Φ − μ)ᵀ, merged block by block about the block's own mean, which loses no digits to a large mean."""
-
-    def __init__(self, L: Array, centre: bool) -> None:
-        self.total: Array = like(L, np.zeros(L.shape, order="F"), float)
-        self.mean: Array = like(L, np.zeros(len(L)), float)
-        self.mass, self.centre = 0.0, centre
-
-    def add(self, F: Array, w: Vector) -> None:
-        """Take in the columns of F, which is overwritten."""
-        mass = float(w.sum())
-        if mass == 0.0 or not len(F):
-            return
-        if self.centre:
-            mean = F @ like(F, w, float) / mass
-            F -= mean[:, None]
-            step, both = mean - self.mean, self.mass + mass
-            self.total = _with_square(self.total, step[:, None], self.mass * mass / both)
-            self.mean = self.mean + step * (mass / both)
-            self.mass = both
-        F *= like(F, np.sqrt(w), float)[None, :]
-        self.total = _with_square(self.total, F)
-
-
-def _with_square(total: Array, F: Array, factor: float = 1.0) -> Array:
-    """Add factor·FFᵀ in place: the lower triangle in NumPy, on a device all of it."""
-    if not is_numpy(total):
-        total += F @ (F.T if factor == 1.0 else factor * F.T)
-        return total
-    if F.shape[1] == 1:
-        return dsyr(factor, F[:, 0], lower=1, a=total, overwrite_a=1)
-    return dsyrk(factor, F, beta=1.0, c=total, lower=1, overwrite_c=1)
-
-
-def product(problem: Problem, sums: Vector, a: Matrix) -> Matrix:
-    """ΦᵀW(Φ − mean)c for a = L⁻ᵀc: one pass over a file or on a device, two products of points in memory."""
-    A, (W, _) = problem.A, problem.there
-    middle = sums @ a / problem.mass if problem.intercept else np.zeros(a.shape[1])
-    if A.resident and A.device is None:  # evaluating tiles twice in the cache is quicker than writing them out once
-        return problem.basis.adjoint(to_numpy(A.rmatmat(W * (A.matmat(a) - middle)), float))
-    there = like(W, a, float)
-    if A.resident and not problem.intercept:
-        return problem.basis.adjoint(to_numpy(A.normal(there, W[:, 0]), float))
-    S, shift = 0.0 * there, like(W, middle, float)
-    for start, stop, K in blocks(A):
-        S += K.T @ (W[start:stop, :] * (K @ there - shift))
-    return problem.basis.adjoint(to_numpy(S, float))
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """A solution and what was measured for it, for t targets.
-
-    Attributes
-    ----------
-    c, a : ndarray of shape (r, t), (m, t)
-        Coefficients of the features, and of the centres.
-    intercept : ndarray of shape (t,)
-        b, for the targets as given.
-    errors : ndarray of shape (n, t)
-        y − b − k(X, Z)a.
-    gradient : ndarray of shape (r, t)
-        ΦᵀW(errors) − λc, which is 0 at the solution.
-    residuals : ndarray of shape (t,)
-        Its length relative to that of ΦᵀWY.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.linear.inducing import is_on_gpu
+    >>> from gramian.operators import Data
+    >>> is_on_gpu(Data(np.eye(2)))
+    False
     """
-
-    c: Matrix
-    a: Matrix
-    intercept: Vector
-    errors: Matrix
-    gradient: Matrix
-    residuals: Vector
-
-    def or_better(self, other: Measured) -> Measured:
-        """Of each column the one with the smaller residual."""
-        worse = ~(self.residuals <= other.residuals)
-        pick: Any = lambda name: np.where(worse, getattr(other, name), getattr(self, name))  # noqa: E731
-        return Measured(*(pick(name) for name in self.__dataclass_fields__)) if worse.any() else self
-
-
-def measure(problem: Problem, first: First, c: Matrix, lam: Vector) -> Measured:
-    """One pass: errors of every row with the best intercept, and the gradient."""
-    a = problem.basis.coefficients(c)
-    b = -(first.sums @ a) / problem.mass if problem.intercept else np.zeros(len(lam))
-    w, (errors, S) = problem.w, _errors(problem, a, b)
-    if problem.intercept:  # what rounding left of the mean of the errors
-        shift = w @ errors / problem.mass
-        errors, b, S = errors - shift, b + shift, S - first.sums[:, None] * shift
-    gradient = problem.basis.adjoint(S) - lam * c
-    found, whole = lengths(gradient), lengths(first.pull)
-    residuals = np.divide(found, whole, out=np.zeros_like(found), where=whole > 0)
-    return Measured(c, a, b + problem.middle, errors, gradient, residuals)
-
-
-def _errors(problem: Problem, a: Matrix, b: Vector) -> tuple[Matrix, Matrix]:
-    """Y − b − k(X, Z)a and k(Z, X)W times that, in one pass over a file or on a device, else two products."""
-    A, (W, Y) = problem.A, problem.there
-    if A.resident and A.device is None:
-        E = Y - b - A.matmat(a)
-        return E, to_numpy(A.rmatmat(W * E), float)
-    there, shift = like(W, a, float), like(W, b, float)
-    errors, S = np.empty_like(problem.Y), 0.0 * there
-    for start, stop, K in blocks(A):
-        E = Y[start:stop, :] - shift - K @ there
-        S += K.T @ (W[start:stop, :] * E)
-        errors[start:stop] = to_numpy(E, float)
-    return errors, to_numpy(S, float)
-
-
-BOUNDED = "|f̂(x) − f(x)|/‖φ(x)‖ against exact kernel ridge"
-
-
-def error_bounds(problem: Problem, first: First, at: Measured, lam: Vector) -> tuple[Vector | None, str]:
-    """Return the smaller of the bounds that can be had for each target, and which; None where there is none."""
-    found = {}
-    slips = _slips(problem, first, at)
-    with np.errstate(divide="ignore"):
-        if problem.indices is not None:
-            found["of the coefficients, padded with zeros, in the exact system"] = _padded(problem, at, lam, slips)
-        if first.outside is not None:
-            found["of what the centres leave out of the features"] = _left_out(problem, first, at, lam, slips)
-    if not found:
-        return None, "no bound: neither the rows of the centres nor k(x, x) were given"
-    name = min(found, key=lambda key: float(np.max(found[key], initial=0.0)))
-    return np.min(list(found.values()), axis=0), f"the bound is that {name}"
-
-
-def _slips(problem: Problem, first: First, at: Measured) -> Vector:
-    """Rounding of √w(y − b − k(X, Z)a), all rows together."""
-    m = problem.A.shape[1]
-    products = (np.sqrt(m) + 16) * np.linalg.norm(at.a, axis=0) * np.sqrt(first.square)
-    return np.asarray(max(EPS, problem.A.epsilon) * (products + 4 * problem.lengths))
-
-
-def _padded(problem: Problem, at: Measured, lam: Vector, slips: Vector) -> Vector:
-    assert problem.indices is not None
-    root = np.sqrt(problem.w)[:, None]
-    R = root * at.errors
-    np.subtract.at(R, problem.indices, lam * at.a / root[problem.indices])
-    return np.asarray((np.linalg.norm(R, axis=0) + slips) / (2.0 * np.sqrt(lam)))
-
-
-def _left_out(problem: Problem, first: First, at: Measured, lam: Vector, slips: Vector) -> Vector:
-    assert first.outside is not None
-    length = np.sqrt(problem.w @ at.errors**2)
-    rest = (problem.w * first.outside) @ np.abs(at.errors)
-    noise = 8 * EPS * float(np.max(problem.basis.noise, initial=0.0)) * np.sqrt(first.square) * length
-    noise = noise + np.sqrt(problem.mass) * problem.basis.size * slips
-    return np.asarray((np.hypot(np.linalg.norm(at.gradient, axis=0), rest) + noise) / lam)
+    return A.uses_torch and A.device.type != "cpu"
 
 
 @dataclass(frozen=True, eq=False)
@@ -610,7 +244,7 @@ class InducingFit:
     certificate : Residual
         Residuals of the normal equations, and bounds on the distance from exact kernel ridge.
     rank : int
-        Dimension of the span of the centres' features.
+        Dimension of the span of the landmarks' features.
     basis : Whitening
         Coordinates in that span, in NumPy whatever the device of the fit.
     mean : ndarray of shape (r,)
@@ -649,158 +283,373 @@ class InducingFit:
 
     def __repr__(self) -> str:
         m, t = self.coef.shape
-        return f"InducingFit({m} centres of rank {self.rank}, {t} targets; {self.certificate.method})"
+        return f"InducingFit({m} landmarks of rank {self.rank}, {t} targets; {self.certificate.method})"
 
 
-def as_fit(
-    problem: Problem, first: First, at: Measured, lam: Vector, how: tuple[str, str, int, int, float, float | None]
-) -> InducingFit:
-    """Name the results, with the certificate."""
-    basis, m, (method, reason, passes, steps, tol, condition) = problem.basis, problem.A.shape[1], how
-    bounds, note = error_bounds(problem, first, at, lam)
-    cut = (f"{m - basis.rank - problem.intercept} directions of k(Z, Z) are rounding and were cut",)
-    names = {"direct": "eigenvectors of the Gram matrix", "cg": "conjugate gradients, preconditioned by a sample"}
-    certificate = Residual(
-        method=f"inducing points, {m} centres: {names[method]}",
-        reason=reason,
-        passes=passes,
-        iterations=steps,
-        residuals=at.residuals,
-        tolerance=tol,
-        rounding=max(EPS, problem.A.epsilon) * (np.sqrt(m) + 16),
-        condition=condition,
-        error_bounds=bounds,
-        bounded="" if bounds is None else BOUNDED,
-        device=problem.A.device_name,
-        precision=problem.A.precision,
-        notes=(f"rank {basis.rank}", *(cut if m - basis.rank > problem.intercept else ()), note),
-    )
-    objective = problem.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
-    mean = _mean(problem, first)
-    across = _mean_outside(problem, first, mean)
-    found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis.in_numpy(), mean, across)
-    return found.times(problem.scale)
+@dataclass(frozen=True, eq=False)
+class InducingProblem:
+    """k(X, Z), the targets and their weights, and the basis in which the problem is a ridge regression.
+
+    All arrays are NumPy's but the factor of the basis, which is where A lives.
+
+    Attributes
+    ----------
+    A : Operator of shape (n, m)
+        k(X, Z).
+    basis : Whitening
+        Of the landmarks.
+    Y : ndarray of shape (n, t)
+        Targets divided by ``scale``, less their means where there is an intercept.
+    middle : ndarray of shape (t,)
+        What was subtracted.
+    scale : ndarray of shape (t,)
+        A power of two near the largest target: squares of what is left neither overflow nor vanish.
+    w : ndarray of shape (n,)
+        Weights, not negative.
+    copies : ndarray of shape (n,)
+        How often each row is there: its weight where weights are counts, otherwise once; 0 without weight.
+    intercept : bool
+        Whether there is one.
+    indices : ndarray of shape (m,) or None
+        Which rows the landmarks are.
+    own : ndarray of shape (n,) or None
+        k(x, x) of every row.
+    """
+
+    A: Operator
+    basis: Whitening
+    Y: Matrix
+    middle: Vector
+    scale: Vector
+    w: Vector
+    copies: Vector
+    intercept: bool
+    indices: npt.NDArray[np.intp] | None
+    own: Vector | None
+
+    @property
+    def mass(self) -> float:
+        """Σw."""
+        return float(self.w.sum())
+
+    @cached_property
+    def there(self) -> tuple[Any, Any]:
+        """W as a column and Y where A lives: what every block of rows asks for."""
+        if self.A.device is None:
+            return self.w[:, None], self.Y
+        return like(self.basis.L, self.w, float)[:, None], like(self.basis.L, self.Y, float)
+
+    @property
+    def lengths(self) -> Vector:
+        """‖√w y‖ of every target divided by its scale, its mean included."""
+        return np.asarray(np.sqrt(self.w @ self.Y**2 + self.mass * self.middle**2))
 
 
-def _mean(problem: Problem, first: First) -> Vector:
-    """Coordinates of the mean feature."""
-    basis = problem.basis
-    return to_numpy(basis.features(like(basis.L, first.sums[None, :] / problem.mass, float))[:, 0], float)
+def make_problem(
+    A: Operator,
+    Kmm: Any,
+    Y: Any,
+    *,
+    weights: Any = None,
+    counts: bool | None = None,
+    copies: Any = None,
+    intercept: bool = False,
+    indices: Any = None,
+    diagonal: Any = None,
+) -> InducingProblem:
+    """Check what was handed in, scale and centre the targets, and factor k(Z, Z)."""
+    n, m = A.shape
+    if A.dtype != A.xp.float64:
+        raise ValueError(f"k(X, Z) is in {A.dtype}; dividing by small pivots of k(Z, Z) needs float64. Give dtype.")
+    Y = to_numpy(Y, float)
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    w = np.ones(n) if weights is None else to_numpy(weights, float)
+    for name, found, wanted in (
+        ("Kmm", tuple(np.shape(Kmm)), (m, m)),
+        ("Y", Y.shape[:1], (n,)),
+        ("weights", w.shape, (n,)),
+    ):
+        if found != wanted:
+            raise ValueError(f"{name} has shape {found}; k(X, Z) of shape {A.shape} needs {wanted}.")
+    if not (np.all(np.isfinite(w) & (w >= 0)) and w.sum() > 0):
+        raise ValueError("weights must be finite, not negative, and not all 0.")
+    if indices is not None:
+        indices = to_numpy(indices, float).astype(np.intp)
+        if indices.shape != (m,) or np.any((indices < 0) | (indices >= n)):
+            raise ValueError(f"indices must be {m} row numbers between 0 and {n - 1}, one for each landmark.")
+        if np.any(w[indices] == 0):
+            row = indices[np.argmin(w[indices])]
+            raise ValueError(f"Row {row} is a landmark and has weight 0. Choose rows that have weight.")
+    own = None if diagonal is None else np.broadcast_to(to_numpy(diagonal, float), (n,))
+    if copies is not None:
+        copies = to_numpy(copies, float)
+        if copies.shape != w.shape or not np.all(np.isfinite(copies) & (copies >= 0) & ((copies > 0) | (w == 0))):
+            raise ValueError(f"copies must be {n} numbers, positive where the weight is.")
+        copies = np.where(w > 0, copies, 0.0)
+    elif np.all(w == np.round(w)) if counts is None else counts:
+        copies = w
+    else:
+        copies = (w > 0).astype(np.float64)
+    largest = np.max(np.abs(Y), axis=0, initial=0.0)
+    scale = np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0)  # dividing by it is exact
+    Y = Y / scale
+    middle = w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
+    moved = Y - middle
+    moved = moved * (w @ moved**2 > (8 * EPS * middle) ** 2 * w.sum())  # a constant is the intercept and nothing else
+    basis = whiten(to_numpy(Kmm, float) if A.device is None else like(A.eye(1), Kmm, float), intercept)
+    return InducingProblem(A, basis, moved, middle, scale, w, copies, intercept, indices, own)
 
 
-def _mean_outside(problem: Problem, first: First, mean: Vector) -> float | None:
-    """‖(I − P)φ̄‖ from above: Σ w̄‖(I − P)φ(x)‖, or by Jensen's inequality from Σ w̄‖φ(x)‖² and Pφ̄."""
-    if problem.own is None:
+CUT = 50  # ε, and √m more: of a landmark's own length, squared, this is what rounding may leave after the others
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """The triangular factor of k(Z, Z), and what centring at the mean of the landmarks needs.
+
+    L may be a tensor on the device of k(X, Z), all else is NumPy's. What a method returns lives where its argument is.
+
+    Attributes
+    ----------
+    pivots : ndarray of shape (r,)
+        The landmarks whose features span those of all, in order.
+    L : array of shape (r, r)
+        Lower triangular, LLᵀ = k(Z, Z) at the pivots.
+    m : int
+        Number of landmarks.
+    means : ndarray of shape (m,) or None
+        ⟨φ̄_Z, φ(z_j)⟩ where features are centred.
+    noise : ndarray of shape (r,)
+        How much rounding of k(Z, x), in units of its size, each coordinate picks up.
+    size : float
+        √k(z, z) of the longest landmark.
+    """
+
+    pivots: npt.NDArray[np.intp]
+    L: Array
+    m: int
+    means: Vector | None
+    noise: Vector
+    size: float
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span."""
+        return len(self.pivots)
+
+    def features(self, K: Array) -> Array:
+        """Φᵀ, of shape (r, b), of b points from their rows k(x, Z), by triangular solves."""
+        F = take(K, self.pivots)
+        if self.means is not None:
+            shift = self.means[self.pivots] - self.means.mean()
+            F = F - (like(K, _row_means(K), float)[:, None] + like(K, shift, float)[None, :])
+        return triangular(self.L, F.T)
+
+    def adjoint(self, S: Matrix) -> Matrix:
+        """ΦᵀV from S = k(Z, X)V, both with as many columns as V, which sum to 0 where features are centred."""
+        S = S if self.means is None else S - S.mean(axis=0)
+        return np.asarray(triangular(self.L, S[self.pivots]))
+
+    def coefficients(self, c: Matrix) -> Matrix:
+        """The a, of shape (m, t), with k(x, Z)a = Φ(x)·c but for a constant where features are centred."""
+        a = np.zeros((self.m, c.shape[1]))
+        a[self.pivots] = triangular(self.L, c, transposed=True)
+        return a if self.means is None else a - a.mean(axis=0)
+
+    def squares(self, own: Any, row_means: Any) -> Vector:
+        """‖φ(x)‖², about the mean of the landmarks where features are centred, from k(x, x) and means of k(x, Z)."""
+        return np.asarray(own if self.means is None else own - 2.0 * row_means + self.means.mean())
+
+    def outside(self, K: Array, F: Array, own: Vector) -> Vector:
+        """‖(I − P)φ(x)‖ of b points, in NumPy, from above: k̃(x, x) − ‖Φ(x)‖² with the rounding of both added."""
+        sizes = to_numpy(like(F, self.noise, float) @ abs(F), float)
+        rounding = 8 * EPS * (np.sqrt(own) + self.size) * (sizes + np.sqrt(own) + self.size)
+        left = self.squares(own, _row_means(K)) - dots(F, F)
+        return np.asarray(np.sqrt(np.maximum(left, 0.0) + rounding))
+
+    def in_numpy(self) -> Whitening:
+        """The same with L in NumPy: what a fitted model keeps."""
+        return self if is_numpy(self.L) else replace(self, L=np.asfortranarray(to_numpy(self.L, float)))
+
+
+def whiten(Kmm: Array, centred: bool) -> Whitening:
+    r"""Factor k(Z, Z) by Cholesky with pivots; directions that are rounding are cut.
+
+    A pivot below (50 + √m)ε of k(z, z) is what rounding leaves of a landmark that the others determine: dividing by it
+    would make noise a feature. A larger one is kept, since other rows may have much of a direction that the landmarks
+    have little of.
+
+    On a device the landmarks are first taken in the order they come in, which is a good one of those chosen by pivoted
+    Cholesky; where a pivot is too small for that, LAPACK chooses the order on the host: a third of m³ operations.
+
+    Parameters
+    ----------
+    Kmm : array of shape (m, m)
+        k(Z, Z), symmetric, in NumPy or on a device.
+    centred : bool
+        Whether features are taken about the mean of the landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.linear.inducing import whiten
+    >>> whiten(np.array([[4.0, 2.0, 4.0], [2.0, 2.0, 2.0], [4.0, 2.0, 4.0]]), False).rank
+    2
+    """
+    xp = array_namespace(Kmm)
+    own = to_numpy(xp.linalg.diagonal(Kmm), float)
+    if len(own) == 0 or np.min(own) < 0:
+        low = own.min(initial=0.0)
+        raise ValueError(f"k(Z, Z) of the landmarks needs a diagonal that is not negative, got {low:g}.")
+    means, unit = _row_means(Kmm) if centred else None, Kmm
+    scale = np.sqrt(own)
+    if means is not None:
+        there = like(Kmm, means, float)
+        unit = Kmm - there[:, None] - there[None, :] + float(means.mean())
+        scale = scale + np.mean(np.sqrt(own))  # rounding of what is centred is in proportion
+    scale[scale == 0] = 1.0
+    there = like(Kmm, scale, float)
+    unit = unit / there[:, None] / there[None, :]
+    cut, full = (CUT + np.sqrt(len(own))) * EPS, len(own) - centred  # centred rows sum to 0
+    pivots, L = _factor_in_order(unit, full, cut) or _factor_with_pivots(to_numpy(unit, float), full, cut)
+    L = like(Kmm, L, float) * like(Kmm, scale[pivots], float)[:, None]
+    L = np.asfortranarray(L) if is_numpy(L) else L
+    noise = lengths(triangular(L, like(L, np.eye(len(L)), float)).T) if len(L) else np.zeros(0)
+    return Whitening(pivots, L, len(own), means, noise, float(np.sqrt(own.max())))
+
+
+def _factor_in_order(unit: Array, rank: int, cut: float) -> tuple[Index, Array] | None:
+    """The factor of a matrix on a device without pivots, if it shows the full rank."""
+    if is_numpy(unit) or not rank:
         return None
-    if first.outside is not None:
-        return float(problem.w @ first.outside / problem.mass)
-    row_mean = np.mean(first.sums) / problem.mass
-    square = problem.basis.squares(problem.w @ problem.own / problem.mass, row_mean)
-    return float(np.sqrt(max(float(square) - float(mean @ mean), 0.0) + 1e3 * EPS * problem.basis.size**2))
-
-
-Index = npt.NDArray[np.intp]
-Report = Callable[[int, float], None] | None
-Inverse = Callable[[Matrix, Index], Matrix]
-
-ROWS_CG = 4  # of the sample for each centre
-AIM = 0.5  # of the tolerance: the gradient that is carried along differs a little from the true one
-PATIENCE = 40  # iterations without a new lowest gradient
-
-
-def sampled(w: Vector, m: int, seed: int) -> Vector | None:
-    """Weights of a sample of 4m rows drawn in proportion to w, to the same sum; None, for all, if there are fewer."""
-    size, mass = ROWS_CG * m, float(w.sum())
-    if size >= np.count_nonzero(w):
+    try:
+        L = cholesky(unit[:rank, :rank])
+    except np.linalg.LinAlgError:
         return None
-    drawn = np.random.default_rng(seed).choice(len(w), size=size, p=w / mass)
-    return np.asarray(np.bincount(drawn, minlength=len(w)) * (mass / size))
+    least = float(np.min(to_numpy(array_namespace(L).linalg.diagonal(L), float))) ** 2
+    return (np.arange(rank), L) if least > cut else None
 
 
-def preconditioner(gram: ArrayCg, lam: Vector) -> Inverse:
-    """(G + λI)⁻¹ for the λ of each column: one Cholesky factorisation, or the eigenvectors where λ differ."""
-    if not is_numpy(gram):
-        return _on_device(gram, lam)
-    if len(np.unique(lam)) == 1:
-        gram[np.diag_indices(len(gram))] += lam[0]
-        factor = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
-        return lambda R, columns: np.asarray(scipy.linalg.cho_solve(factor, R, check_finite=False))
-    values, V = scipy.linalg.eigh(gram, lower=True, overwrite_a=True, check_finite=False)
-    values = np.maximum(values, 0.0)[:, None]
-    return lambda R, columns: np.asarray(V @ ((V.T @ R) / (values + lam[None, columns])))
+def _factor_with_pivots(unit: Matrix, full: int, cut: float) -> tuple[Index, Matrix]:
+    """The factor by LAPACK, in the order of its pivots, as far as they are not rounding."""
+    unit = np.asfortranarray(unit)
+    factor, order, rank, _ = dpstrf(unit, lower=1, tol=cut)
+    pivots, rank = np.asarray(order, dtype=np.intp) - 1, min(int(rank), full)
+    left = np.diagonal(unit)[pivots] - np.sum(np.tril(factor)[:, :rank] ** 2, axis=1)
+    worst = rank + int(np.argmin(left[rank:])) if rank < len(left) else 0
+    if left[worst] < -1e3 * cut:  # directions that are cut are short; one of negative length cannot be
+        raise ValueError(
+            f"k(Z, Z) of the landmarks is not positive semidefinite: landmark {pivots[worst]} has {left[worst]:.2g} of "
+            "its own length left beside the others. Landmarks need a kernel that is an inner product."
+        )
+    return pivots[:rank], np.tril(factor[:rank, :rank])
 
 
-def _on_device(gram: ArrayCg, lam: Vector) -> Inverse:
-    """The same where G is on a device: vectors come and go in NumPy."""
-    if len(np.unique(lam)) == 1:
-        L = cholesky(gram + float(lam[0]) * like(gram, np.eye(len(gram)), float))
-        return lambda R, columns: np.asarray(triangular(L, triangular(L, R), transposed=True))
-    found, V = eigh(gram)
-    values = np.maximum(found, 0.0)[:, None]
-
-    def inverse(R: Matrix, columns: Index) -> Matrix:
-        inner = to_numpy(V.T @ like(V, R, float), float) / (values + lam[None, columns])
-        return to_numpy(V @ like(V, inner, float), float)
-
-    return inverse
+def _row_means(K: Array) -> Vector:
+    """Means of rows, in NumPy."""
+    return to_numpy(array_namespace(K).mean(K, axis=1), float)
 
 
-def iterate(
-    problem: Problem, first: First, lam: Vector, inverse: Inverse, tol: float, limit: int, report: Report
-) -> tuple[Measured, int]:
-    """Steps until the gradients carried along are small, then the true ones; again while that brings them down."""
-    zero = np.zeros_like(first.pull)
-    there = np.where(np.any(first.pull != 0.0, axis=0), 1.0, 0.0)
-    at = Measured(zero, np.zeros((problem.A.shape[1], len(lam))), problem.middle, problem.Y, first.pull, there)
-    done, best, todo = 0, None, there > 0
-    while best is None or (todo.any() and done < limit):
-        columns = np.flatnonzero(todo)
-        c, steps = _steps(problem, first, lam, inverse, at, columns, (tol, limit - done, done), report)
-        previous, at, done = at.residuals, measure(problem, first, c, lam), done + steps
-        todo = ~(at.residuals <= tol) & (at.residuals <= 0.5 * previous)
-        best = at = at if best is None else at.or_better(best)
-    return best, done
+SHARE = 8  # a block has at least one row for so many landmarks: it is then small beside the m×m matrices, and BLAS fast
+ROWS = 4096  # ... and on a device as many as there are landmarks, and no fewer than this
 
 
-def _steps(
-    problem: Problem,
-    first: First,
-    lam: Vector,
-    inverse: Inverse,
-    at: Measured,
-    columns: Index,
-    rule: tuple[float, int, int],
-    report: Report,
-) -> tuple[Matrix, int]:
-    """Preconditioned conjugate gradients for some columns, all in one product; each leaves when it is done or stuck."""
-    tol, limit, done = rule
-    c, whole, steps = at.c.copy(), np.linalg.norm(first.pull, axis=0), 0
-    x, r = at.c[:, columns], at.gradient[:, columns]
-    z = inverse(r, columns)
-    p, slope = z, _dots(r, z)
-    low, lowest, since = x.copy(), np.linalg.norm(r, axis=0), np.zeros(len(columns))
-    while len(columns) and steps < limit:
-        q = product(problem, first.sums, problem.basis.coefficients(p)) + lam[columns] * p
-        alpha = slope / _dots(p, q)
-        x, r, steps = x + alpha * p, r - alpha * q, steps + 1
-        size = np.linalg.norm(r, axis=0)
-        better = size < lowest
-        low, lowest, since = np.where(better, x, low), np.fmin(size, lowest), np.where(better, 0.0, since + 1.0)
-        if report is not None:
-            report(done + steps, float(np.max(size / whole[columns])))
-        stay = (size > AIM * tol * whole[columns]) & (since <= PATIENCE) & (steps < limit)
-        c[:, columns[~stay]] = low[:, ~stay]
-        z = inverse(r, columns)
-        before, slope = slope, _dots(r, z)
-        p = z + (slope / before) * p
-        columns, x, r, p, slope, low, lowest, since = (
-            columns[stay], x[:, stay], r[:, stay], p[:, stay], slope[stay], low[:, stay], lowest[stay], since[stay],
-        )  # fmt: skip
-    return c, steps
+@dataclass(frozen=True, eq=False)
+class FirstPass:
+    """What the first pass found.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (m,)
+        k(Z, X)w.
+    pull : ndarray of shape (r, t)
+        ΦᵀWY.
+    mean : ndarray of shape (r,)
+        Mean of the features, 0 without an intercept.
+    gram : array of shape (r, r)
+        Lower triangle of Σ w(Φ − mean)(Φ − mean)ᵀ, where k(X, Z) lives: of all rows, or in proportion of a sample.
+    outside : ndarray of shape (n,) or None
+        ‖(I − P)φ(x)‖ of every row, where k(x, x) is known and every row was whitened.
+    square : float
+        Σ w‖k(x, Z)‖².
+    """
+
+    sums: Vector
+    pull: Matrix
+    mean: Vector
+    gram: Array
+    outside: Vector | None
+    square: float
 
 
-def _dots(a: Matrix, b: Matrix) -> Vector:
-    return np.asarray(np.einsum("ij,ij->j", a, b))
+def blocks(A: Operator) -> Iterator[tuple[int, int, Array]]:
+    """Dense rows of A in float64, some blocks joined where they would be thin beside the m×m matrices."""
+    n, m = A.shape
+    least, waiting, begin = min(n, m // SHARE if A.device is None else max(m, ROWS)), [], 0
+    for start, stop, block in A.rows():
+        waiting.append(np.asarray(block, dtype=np.float64) if A.device is None else wide(block))
+        begin = start if len(waiting) == 1 else begin
+        if stop - begin >= least or stop == n:
+            yield begin, stop, waiting[0] if len(waiting) == 1 else A.xp.concat(waiting, axis=0)
+            waiting = []
+
+
+def first_pass(problem: InducingProblem, sample: Vector | None = None) -> FirstPass:
+    """Sums over all rows, and the Gram matrix of the features of all, or of a sample with its own weights."""
+    A, basis, w = problem.A, problem.basis, problem.w
+    W, Y = problem.there
+    gram = _Gram(basis.L, problem.intercept)
+    sums, pull, square = np.zeros(A.shape[1]), np.zeros((A.shape[1], problem.Y.shape[1])), 0.0
+    outside = np.zeros(A.shape[0]) if sample is None and problem.own is not None else None
+    for start, stop, K in blocks(A):
+        some = slice(start, stop)
+        sums += to_numpy(W[some, 0] @ K, float)
+        pull += to_numpy(K.T @ (W[some, :] * Y[some, :]), float)
+        square += float(w[some] @ dots(K.T, K.T))
+        if sample is not None:
+            chosen = np.flatnonzero(sample[some])
+            if len(chosen):
+                gram.add(basis.features(take(K, chosen, axis=0)), sample[some][chosen])
+            continue
+        F = basis.features(K)
+        if outside is not None and problem.own is not None:
+            outside[some] = basis.outside(K, F, problem.own[some])
+        gram.add(F, w[some])
+    return FirstPass(sums, basis.adjoint(pull), to_numpy(gram.mean, float), gram.total, outside, square)
+
+
+class _Gram:
+    """Σ w(Φ − μ)(Φ − μ)ᵀ, merged block by block about the block's own mean, which loses no digits to a large mean."""
+
+    def __init__(self, L: Array, centre: bool) -> None:
+        self.total: Array = like(L, np.zeros(L.shape, order="F"), float)
+        self.mean: Array = like(L, np.zeros(len(L)), float)
+        self.mass, self.centre = 0.0, centre
+
+    def add(self, F: Array, w: Vector) -> None:
+        """Take in the columns of F, which is overwritten."""
+        mass = float(w.sum())
+        if mass == 0.0 or not len(F):
+            return
+        if self.centre:
+            mean = F @ like(F, w, float) / mass
+            F -= mean[:, None]
+            step, both = mean - self.mean, self.mass + mass
+            self.total = _with_square(self.total, step[:, None], self.mass * mass / both)
+            self.mean = self.mean + step * (mass / both)
+            self.mass = both
+        F *= like(F, np.sqrt(w), float)[None, :]
+        self.total = _with_square(self.total, F)
+
+
+def _with_square(total: Array, F: Array, factor: float = 1.0) -> Array:
+    """Add factor·FFᵀ in place: the lower triangle in NumPy, on a device all of it."""
+    if not is_numpy(total):
+        total += F @ (F.T if factor == 1.0 else factor * F.T)
+        return total
+    if F.shape[1] == 1:
+        return dsyr(factor, F[:, 0], lower=1, a=total, overwrite_a=1)
+    return dsyrk(factor, F, beta=1.0, c=total, lower=1, overwrite_c=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -815,45 +664,57 @@ class Decomposed:
         V, the right singular vectors of the features, where k(X, Z) lives.
     """
 
-    problem: Problem
-    first: First
+    problem: InducingProblem
+    first: FirstPass
     filter: Filter
-    vectors: ArrayDirect
+    vectors: Array
 
     def coordinates(self, lam: Vector) -> Matrix:
-        """C, of shape (r, t), for the λ of each target, divided by its scale."""
-        return self._combined(self.filter.factors(lam) * self.filter.projections)
+        """The c, of shape (r, t), for the λ of each target, divided by its scale."""
+        return self._combine(self.filter.factors(lam) * self.filter.projections)
 
-    def _combined(self, C: Matrix) -> Matrix:
-        """V C, in NumPy."""
+    def _combine(self, C: Matrix) -> Matrix:
+        """VC, in NumPy."""
         return to_numpy(self.vectors @ like(self.vectors, C, float), float)
-
-    def _projected(self, C: Matrix) -> Matrix:
-        """VᵀC, in NumPy."""
-        return to_numpy(self.vectors.T @ like(self.vectors, C, float), float)
 
     def fit(self, shifts: Any, tol: float = 1e-8, reason: str = "asked for") -> InducingFit:
         """Return the model for one λ, or one for each target: one more pass, and another where a residual is large."""
-        problem, lam = self.problem, shifts_of(shifts, self.problem.Y.shape[1])
+        problem, lam = self.problem, check_shifts(shifts, self.problem.Y.shape[1])
         before = problem.A.passes
         at, steps = measure(problem, self.first, self.coordinates(lam), lam), 0
         while not np.all(at.residuals <= tol) and steps < 2:  # what forming the Gram matrix rounded away
-            step = self._combined(self.filter.inverse(lam) * self._projected(at.gradient))
+            projected = to_numpy(self.vectors.T @ like(self.vectors, at.gradient, float), float)
+            step = self._combine(self.filter.inverse(lam) * projected)
             at, steps = measure(problem, self.first, at.c + step, lam).or_better(at), steps + 1
-        passes = 1 + problem.A.passes - before
-        condition = _condition(self.filter.squares, lam)
-        return as_fit(problem, self.first, at, lam, ("direct", reason, passes, steps, tol, condition))
+        squares, condition = self.filter.squares, None
+        if np.all(lam > 0) and len(squares):
+            condition = float(np.max((squares.max() + lam) / (squares.min() + lam)))
+        passes, method = 1 + problem.A.passes - before, "eigenvectors of the Gram matrix"
+        return certify(
+            problem,
+            self.first,
+            at,
+            lam,
+            method,
+            reason=reason,
+            passes=passes,
+            steps=steps,
+            tol=tol,
+            condition=condition,
+        )
 
     def path(self, alphas: Any) -> RidgePath:
-        """Return the model for every λ with its leave-one-out errors, centres fixed: one more pass."""
+        """Return the model for every λ with its leave-one-out errors, landmarks fixed: one more pass."""
         lam = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         p, f, basis, scale = self.problem, self.filter, self.problem.basis, self.problem.scale
         t = len(scale)
-        c = self._combined(f.solution(lam).reshape(basis.rank, len(lam) * t))
+        c = self._combine(f.solution(lam).reshape(basis.rank, len(lam) * t))
         a = basis.coefficients(c)
         b = np.tile(p.middle, len(lam))
         b = b - self.first.sums @ a / p.mass if p.intercept else b
-        loo = self._mean_squares(lam)
+        loo = np.zeros((len(lam), t))  # mean squared leave-one-out errors of the targets divided by their scale
+        for rows, errors in self._scaled_errors(lam):
+            loo += np.einsum("i,ilt->lt", p.w[rows], errors**2) / f.count
         nu = f.count - float(p.intercept)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # one row and an intercept leave nothing
             return RidgePath(
@@ -874,13 +735,6 @@ class Decomposed:
         lam = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         return ((rows, errors * self.problem.scale) for rows, errors in self._scaled_errors(lam))
 
-    def _mean_squares(self, lam: Vector) -> Matrix:
-        """Mean squared leave-one-out errors of the targets divided by their scale, of shape (λs, t)."""
-        total = np.zeros((len(lam), len(self.problem.scale)))
-        for rows, errors in self._scaled_errors(lam):
-            total += np.einsum("i,ilt->lt", self.problem.w[rows], errors**2)
-        return total / self.filter.count
-
     def _scaled_errors(self, lam: Vector) -> Iterator[tuple[npt.NDArray[np.intp], Matrix]]:
         p, inverse = self.problem, self.filter.inverse(lam)
         t = len(p.scale)
@@ -897,9 +751,10 @@ class Decomposed:
             yield rows, leave_one_out(errors, leverage, p.copies[rows], True)
 
 
-def decompose(problem: Problem) -> Decomposed:
+def decompose(problem: InducingProblem) -> Decomposed:
+    """Decompose the features in one pass: eigenvectors of their Gram matrix, and projections of the targets."""
     first, w = first_pass(problem), problem.w
-    values, V = _eigenvectors(first.gram)
+    values, V = eigh(first.gram)
     squares = np.where(values > len(values) * EPS * np.max(values, initial=0.0), values, 0.0)
     roots = np.sqrt(squares)[:, None]
     projected = to_numpy(V.T @ like(V, first.pull, float), float)
@@ -911,197 +766,229 @@ def decompose(problem: Problem) -> Decomposed:
     return Decomposed(problem, first, kept, V)
 
 
-def _eigenvectors(gram: ArrayDirect) -> tuple[Vector, ArrayDirect]:
-    """Eigenvalues in NumPy and eigenvectors where the matrix lives, in descending order."""
-    if not len(gram):
-        return np.zeros(0), gram
-    if not is_numpy(gram):
-        values, V = eigh(gram)
-        return values[::-1], array_namespace(V).flip(V, axis=1)
-    values, V = scipy.linalg.eigh(gram, lower=True, overwrite_a=True, check_finite=False)
-    return values[::-1], V[:, ::-1]
+@dataclass(frozen=True, eq=False)
+class MeasuredFit:
+    """A solution and what was measured for it, for t targets.
 
-
-def _condition(squares: Vector, lam: Vector) -> float | None:
-    if not np.all(lam > 0) or not len(squares):
-        return None
-    return float(np.max((squares.max() + lam) / (squares.min() + lam)))
-
-
-METHODS = ("auto", "direct", "cg")
-EVALUATION = 100  # a value of the kernel in a product takes as long as so many operations of BLAS
-WRITTEN = 150  # ... and in a dense block
-EIGEN = 10  # times m³ operations that eigenvectors take
-CARD_WRITTEN, CARD_EIGEN = 1000, 500  # the same on a card, whose other operations are so much faster
-ITERATIONS = 40  # that CG is expected to take
-LIMIT = 300  # ... and may take
-
-
-@dataclass(frozen=True)
-class Inducing:
-    r"""Fit f(x) = Σ_j a_j k(x, z_j) + b by passes over the rows of k(X, Z).
-
-    "direct" forms ΦᵀWΦ in one pass and decomposes it, after which every λ is there. "cg" iterates, one pass over a file
-    each time and two products in memory, for all targets at once, with a preconditioner from a sample of rows. "auto"
-    takes what costs fewer operations (:func:`choose_method`); it is "direct" up to some 4,000 centres, 3,000 of a file.
-
-    With k(X, Z) on a device the blocks, the m×m matrices and all products are there; targets, coefficients and what is
-    said of them are NumPy's.
-
-    Parameters
+    Attributes
     ----------
-    tol : float, default=1e-8
-        Residual ‖ΦᵀW(y − f) − λc‖/‖ΦᵀWy‖ to reach.
-    method : {"auto", "direct", "cg"}, default="auto"
-        How.
-    max_iterations : int, optional
-        Of "cg"; 300.
-    report : callable, optional
-        Called with the iteration and the largest residual.
-    seed : int, default=0
-        For the sample of rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.kernels import Gaussian
-    >>> from gramian.linear.inducing import Inducing
-    >>> from gramian.operators import KernelOperator
-    >>> X = np.linspace(0, 6, 200)[:, None]
-    >>> k, centres = Gaussian(gamma=0.2), np.arange(0, 200, 20)
-    >>> A = KernelOperator(k, X, X[centres])
-    >>> found = Inducing()(A, k(X[centres]), np.sin(X), 1e-3, indices=centres)
-    >>> bool(np.max(np.abs(A @ found.coef + found.intercept - np.sin(X))) < 0.01)
-    True
+    c, a : ndarray of shape (r, t), (m, t)
+        Coefficients of the features, and of the landmarks.
+    intercept : ndarray of shape (t,)
+        b, for the targets as given.
+    errors : ndarray of shape (n, t)
+        y − b − k(X, Z)a.
+    gradient : ndarray of shape (r, t)
+        ΦᵀW(errors) − λc, which is 0 at the solution.
+    residuals : ndarray of shape (t,)
+        Its length relative to that of ΦᵀWY.
     """
 
-    tol: float = 1e-8
-    method: str = "auto"
-    max_iterations: int | None = None
-    report: Report = None
-    seed: int = 0
+    c: Matrix
+    a: Matrix
+    intercept: Vector
+    errors: Matrix
+    gradient: Matrix
+    residuals: Vector
 
-    def __call__(self, A: Operator, Kmm: Any, Y: Any, shifts: Any, *, reason: str = "", **options: Any) -> InducingFit:
-        """Fit for one λ, or one for each target.
-
-        Parameters
-        ----------
-        A : Operator of shape (n, m)
-            k(X, Z), in float64.
-        Kmm : array of shape (m, m)
-            k(Z, Z), in NumPy or where A lives.
-        Y : array of shape (n,) or (n, t)
-            Targets.
-        shifts : float or array-like of shape (t,)
-            λ, not negative; where one is 0, "cg" gives way to "direct".
-        reason : str, optional
-            Why this solver was chosen, for the certificate.
-        **options
-            ``weights``, ``counts``, ``copies``, ``intercept``, ``indices`` and ``diagonal``, as for
-            :meth:`decompose`.
-
-        Returns
-        -------
-        InducingFit
-            Coefficients, intercepts and certificate.
-        """
-        problem = make_problem(A, Kmm, Y, **options)
-        lam = shifts_of(shifts, problem.Y.shape[1])
-        way, why = choose_method(*A.shape, len(lam), self.method, resident=A.resident, card=on_card(A))
-        if way == "cg" and not np.all(lam > 0):
-            way, why = "direct", "λ = 0 needs the singular values"
-        reason = "; ".join(part for part in (reason, why) if part)
-        found = decompose(problem).fit(lam, self.tol, reason) if way == "direct" else self._cg(problem, lam, reason)
-        found.certificate.warn_unless_converged(
-            "Raise the tolerance or λ, allow more iterations, or choose fewer centres."
-        )
-        return found
-
-    def decompose(self, A: Operator, Kmm: Any, Y: Any, **options: Any) -> Decomposed:
-        """Decompose in one pass; ``fit(λ)`` and ``path(λs)`` of the result take one more each.
-
-        Parameters
-        ----------
-        A, Kmm, Y
-            As for a fit.
-        **options
-            ``weights``: of shape (n,), not negative; rows of weight 0 take no part. ``counts``: whether they are
-            counts; where None, if all are whole numbers. ``copies``: how often each row is there, where a weight is
-            copies · precision: both at once. ``intercept``: whether to fit one, False unless given.
-            ``indices``: which rows the centres are, and ``diagonal``: k(x, x) of every row; either gives a bound on the
-            distance from exact kernel ridge, the second a sharper one.
-
-        Returns
-        -------
-        Decomposed
-            With ``filter``, ``fit``, ``path`` and ``left_out``.
-        """
-        return decompose(make_problem(A, Kmm, Y, **options))
-
-    def _cg(self, problem: Problem, lam: Vector, reason: str) -> InducingFit:
-        A, limit = problem.A, self.max_iterations or LIMIT
-        before = A.passes
-        first = first_pass(problem, sampled(problem.w, A.shape[1], self.seed))
-        inverse = preconditioner(first.gram, lam)
-        with A.session():
-            at, steps = iterate(problem, first, lam, inverse, self.tol, limit, self.report)
-        return as_fit(problem, first, at, lam, ("cg", reason, A.passes - before, steps, self.tol, None))
+    def or_better(self, other: MeasuredFit) -> MeasuredFit:
+        """Of each column the one with the smaller residual."""
+        worse = ~(self.residuals <= other.residuals)
+        pick: Any = lambda name: np.where(worse, getattr(other, name), getattr(self, name))  # noqa: E731
+        return MeasuredFit(*(pick(name) for name in self.__dataclass_fields__)) if worse.any() else self
 
 
-def on_card(A: Operator) -> bool:
-    """Whether an operator lives on another device than a CPU.
+def measure(problem: InducingProblem, first: FirstPass, c: Matrix, lam: Vector) -> MeasuredFit:
+    """One pass over a file or on a device, else two products: errors with the best intercept, and the gradient."""
+    A, basis, w, (W, Y) = problem.A, problem.basis, problem.w, problem.there
+    a = basis.coefficients(c)
+    b = -(first.sums @ a) / problem.mass if problem.intercept else np.zeros(len(lam))
+    if A.resident and A.device is None:
+        errors = Y - b - A.matmat(a)
+        S = to_numpy(A.rmatmat(W * errors), float)
+    else:
+        there, shift = like(W, a, float), like(W, b, float)
+        errors, S = np.empty_like(problem.Y), 0.0 * there
+        for start, stop, K in blocks(A):
+            E = Y[start:stop, :] - shift - K @ there
+            S += K.T @ (W[start:stop, :] * E)
+            errors[start:stop] = to_numpy(E, float)
+        S = to_numpy(S, float)
+    if problem.intercept:  # what rounding left of the mean of the errors
+        shift = w @ errors / problem.mass
+        errors, b, S = errors - shift, b + shift, S - first.sums[:, None] * shift
+    gradient = basis.adjoint(S) - lam * c
+    found, whole = lengths(gradient), lengths(first.pull)
+    residuals = np.divide(found, whole, out=np.zeros_like(found), where=whole > 0)
+    return MeasuredFit(c, a, b + problem.middle, errors, gradient, residuals)
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.linear.inducing import on_card
-    >>> from gramian.operators import Data
-    >>> on_card(Data(np.eye(2)))
-    False
+
+AIM = 0.5  # of the tolerance: the gradient that is carried along differs a little from the true one
+PATIENCE = 40  # iterations without a new lowest gradient
+
+
+def preconditioner(gram: Array, lam: Vector) -> Inverse:
+    """(G + λI)⁻¹ for the λ of each column: one Cholesky factorisation, or the eigenvectors where λ differ.
+
+    G is overwritten, and vectors come and go in NumPy.
     """
-    return getattr(A.device, "type", "cpu") != "cpu"
+    if len(np.unique(lam)) == 1:
+        i = array_namespace(gram).arange(len(gram))
+        gram[i, i] += lam[0]
+        L = cholesky(gram)
+        return lambda R, columns: np.asarray(triangular(L, triangular(L, R), transposed=True))
+    values, V = eigh(gram)
+    values = np.maximum(values, 0.0)[:, None]
+
+    def inverse(R: Matrix, columns: Index) -> Matrix:
+        inner = to_numpy(V.T @ like(V, R, float), float) / (values + lam[None, columns])
+        return to_numpy(V @ like(V, inner, float), float)
+
+    return inverse
 
 
-def choose_method(
-    n: int, m: int, t: int, method: str = "auto", *, resident: bool = True, card: bool = False
-) -> tuple[str, str]:
-    """Return "direct" or "cg", and why: the one asked for, or the one of fewer operations.
-
-    "direct" takes 2nm² for the Gram matrix and 10m³ for its eigenvectors; "cg" some 40 iterations over n·m values of
-    the kernel, each as dear as 100 operations where it is multiplied in a core's cache (twice an iteration) and 150
-    where it is written to a block (once), and 9m³ for the preconditioner from 4m rows. Where there are no more rows,
-    the preconditioner is the inverse itself. On a card, which is so much faster at all else, a value of the kernel in
-    float64 is as dear as 1000 operations, once in an iteration, and eigenvectors as 500m³.
-
-    Examples
-    --------
-    >>> from gramian.linear.inducing import choose_method
-    >>> choose_method(100_000, 1_000, 1)[0], choose_method(1_000_000, 10_000, 1)[0]
-    ('direct', 'cg')
-    """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    if method != "auto":
-        return method, f"method={method!r}"
-    written, eigen = (CARD_WRITTEN, CARD_EIGEN) if card else (WRITTEN, EIGEN)
-    each = 2 * (EVALUATION + 2 * t) if resident and not card else written + 4 * t
-    direct = n * m * (2 * m + 2 * written) + eigen * m**3
-    steps, sample = (ITERATIONS, ROWS_CG * m) if n > ROWS_CG * m else (1, n)
-    cg = n * m * (written + steps * each) + (2 * sample + m) * m**2
-    way = "direct" if direct <= cg else "cg"
-    return way, f"{n} rows and {m} centres take {direct:.1e} operations directly and some {cg:.1e} by iteration"
+def iterate(
+    problem: InducingProblem, first: FirstPass, lam: Vector, inverse: Inverse, tol: float, limit: int, report: Report
+) -> tuple[MeasuredFit, int]:
+    """Steps until the gradients carried along are small, then the true ones; again while that brings them down."""
+    zero = np.zeros_like(first.pull)
+    there = np.where(np.any(first.pull != 0.0, axis=0), 1.0, 0.0)
+    at = MeasuredFit(zero, np.zeros((problem.A.shape[1], len(lam))), problem.middle, problem.Y, first.pull, there)
+    done, best, todo = 0, None, there > 0
+    while best is None or (todo.any() and done < limit):
+        columns = np.flatnonzero(todo)
+        c, steps = _steps(problem, first, lam, inverse, at, columns, tol, limit - done, done, report)
+        previous, at, done = at.residuals, measure(problem, first, c, lam), done + steps
+        todo = ~(at.residuals <= tol) & (at.residuals <= 0.5 * previous)
+        best = at = at if best is None else at.or_better(best)
+    return best, done
 
 
-def needed_bytes(m: int, method: str, card: bool = False) -> int:
-    """Return the memory that matrices of m×m numbers take: ask before a fit.
+def _steps(
+    problem: InducingProblem,
+    first: FirstPass,
+    lam: Vector,
+    inverse: Inverse,
+    at: MeasuredFit,
+    columns: Index,
+    tol: float,
+    limit: int,
+    done: int,
+    report: Report,
+) -> tuple[Matrix, int]:
+    """Preconditioned conjugate gradients for some columns, all in one product; each leaves when it is done or stuck."""
+    c, whole, steps = at.c.copy(), np.linalg.norm(first.pull, axis=0), 0
+    x, r = at.c[:, columns], at.gradient[:, columns]
+    z = inverse(r, columns)
+    p, slope = z, dots(r, z)
+    low, lowest, since = x.copy(), np.linalg.norm(r, axis=0), np.zeros(len(columns))
+    while len(columns) and steps < limit:
+        q = product(problem, first.sums, problem.basis.coefficients(p)) + lam[columns] * p
+        alpha = slope / dots(p, q)
+        x, r, steps = x + alpha * p, r - alpha * q, steps + 1
+        size = np.linalg.norm(r, axis=0)
+        better = size < lowest
+        low, lowest, since = np.where(better, x, low), np.fmin(size, lowest), np.where(better, 0.0, since + 1.0)
+        if report is not None:
+            report(done + steps, float(np.max(size / whole[columns])))
+        stay = (size > AIM * tol * whole[columns]) & (since <= PATIENCE) & (steps < limit)
+        c[:, columns[~stay]] = low[:, ~stay]
+        z = inverse(r, columns)
+        before, slope = slope, dots(r, z)
+        p = z + (slope / before) * p
+        columns, x, r, p, slope, low, lowest, since = (
+            columns[stay], x[:, stay], r[:, stay], p[:, stay], slope[stay], low[:, stay], lowest[stay], since[stay],
+        )  # fmt: skip
+    return c, steps
 
-    On a card blocks of as many rows as centres are there beside them, and room for the eigenvectors to work in.
 
-    Examples
-    --------
-    >>> from gramian.linear.inducing import needed_bytes
-    >>> needed_bytes(10_000, "direct")
-    4000000000
-    """
-    matrices = {"direct": 5, "cg": 3}[method]
-    return (matrices + 3 if card else matrices) * 8 * m**2
+def product(problem: InducingProblem, sums: Vector, a: Matrix) -> Matrix:
+    """ΦᵀW(Φ − mean)c for a = L⁻ᵀc: one pass over a file or on a device, two products of points in memory."""
+    A, (W, _) = problem.A, problem.there
+    middle = sums @ a / problem.mass if problem.intercept else np.zeros(a.shape[1])
+    if A.resident and A.device is None:  # evaluating tiles twice in the cache is quicker than writing them out once
+        return problem.basis.adjoint(to_numpy(A.rmatmat(W * (A.matmat(a) - middle)), float))
+    there = like(W, a, float)
+    if A.resident and not problem.intercept:
+        return problem.basis.adjoint(to_numpy(A.normal(there, W[:, 0]), float))
+    S, shift = 0.0 * there, like(W, middle, float)
+    for start, stop, K in blocks(A):
+        S += K.T @ (W[start:stop, :] * (K @ there - shift))
+    return problem.basis.adjoint(to_numpy(S, float))
+
+
+BOUNDED = "|f̂(x) − f(x)|/‖φ(x)‖ against exact kernel ridge"
+
+
+def error_bounds(problem: InducingProblem, first: FirstPass, at: MeasuredFit, lam: Vector) -> tuple[Vector | None, str]:
+    """Return the smaller of the bounds that can be had for each target, and which; None where there is none."""
+    found = {}
+    # rounding of √w(y − b − k(X, Z)a), all rows together
+    products = (np.sqrt(problem.A.shape[1]) + 16) * np.linalg.norm(at.a, axis=0) * np.sqrt(first.square)
+    slips = max(EPS, problem.A.epsilon) * (products + 4 * problem.lengths)
+    with np.errstate(divide="ignore"):
+        if problem.indices is not None:
+            root = np.sqrt(problem.w)[:, None]
+            R = root * at.errors
+            np.subtract.at(R, problem.indices, lam * at.a / root[problem.indices])
+            padded = (np.linalg.norm(R, axis=0) + slips) / (2.0 * np.sqrt(lam))
+            found["of the coefficients, padded with zeros, in the exact system"] = padded
+        if first.outside is not None:
+            length = np.sqrt(problem.w @ at.errors**2)
+            rest = (problem.w * first.outside) @ np.abs(at.errors)
+            noise = 8 * EPS * float(np.max(problem.basis.noise, initial=0.0)) * np.sqrt(first.square) * length
+            noise = noise + np.sqrt(problem.mass) * problem.basis.size * slips
+            left_out = (np.hypot(np.linalg.norm(at.gradient, axis=0), rest) + noise) / lam
+            found["of what the landmarks leave out of the features"] = left_out
+    if not found:
+        return None, "no bound: neither the rows of the landmarks nor k(x, x) were given"
+    name = min(found, key=lambda key: float(np.max(found[key], initial=0.0)))
+    return np.min(list(found.values()), axis=0), f"the bound is that {name}"
+
+
+def certify(
+    problem: InducingProblem,
+    first: FirstPass,
+    at: MeasuredFit,
+    lam: Vector,
+    method: str,
+    *,
+    reason: str,
+    passes: int,
+    steps: int,
+    tol: float,
+    condition: float | None = None,
+) -> InducingFit:
+    """The fitted model of the targets as they were given, with its certificate."""
+    A, basis, m = problem.A, problem.basis, problem.A.shape[1]
+    bounds, note = error_bounds(problem, first, at, lam)
+    lost = m - basis.rank - problem.intercept
+    certificate = Residual(
+        method=f"inducing points, {m} landmarks: {method}",
+        reason=reason,
+        passes=passes,
+        iterations=steps,
+        residuals=at.residuals,
+        tolerance=tol,
+        rounding=max(EPS, A.epsilon) * (np.sqrt(m) + 16),
+        condition=condition,
+        error_bounds=bounds,
+        bounded="" if bounds is None else BOUNDED,
+        device=A.device_name,
+        precision=A.precision,
+        notes=(
+            f"rank {basis.rank}",
+            *([f"{lost} directions of k(Z, Z) are rounding and were cut"] if lost > 0 else []),
+            note,
+        ),
+    )
+    objective = problem.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
+    mean = to_numpy(basis.features(like(basis.L, first.sums[None, :] / problem.mass, float))[:, 0], float)
+    across = None  # ‖(I − P)φ̄‖ from above: Σ w̄‖(I − P)φ(x)‖, or by Jensen's inequality from Σ w̄‖φ(x)‖² and Pφ̄
+    if first.outside is not None:
+        across = float(problem.w @ first.outside / problem.mass)
+    elif problem.own is not None:
+        square = basis.squares(problem.w @ problem.own / problem.mass, np.mean(first.sums) / problem.mass)
+        across = float(np.sqrt(max(float(square) - float(mean @ mean), 0.0) + 1e3 * EPS * basis.size**2))
+    found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis.in_numpy(), mean, across)
+    return found.times(problem.scale)

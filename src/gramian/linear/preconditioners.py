@@ -11,30 +11,29 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 from array_api_compat import array_namespace, device
 
 from gramian.compute.devices import is_numpy, like, to_array, to_numpy
-from gramian.linear.systems import eigh, row, wide
+from gramian.linear.systems import eigh, wide
 from gramian.operators.base import Operator
 
 __all__ = [
-    "CARD",
     "CPU",
+    "GPU",
     "Costs",
     "Nystrom",
     "costs_of",
-    "dressed_factor",
     "factor_bytes",
     "first_rank",
     "largest_rank",
     "pays_to_double",
+    "scale_factor",
 ]
 
 Vector = npt.NDArray[np.float64]
 
 BYTES = 2**31  # of a factor with all that is made of it, in the memory of a computer
-ROOMS = 4  # times the room of a solver's vectors on a device, an eighth of the card each
+ROOMS = 4  # times the room of a solver's vectors on a device, an eighth of the device each
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,12 @@ class Costs:
 
 
 CPU = Costs(product=0.45e-9, factor=0.12e-9)  # two cores, products in float32
-CARD = Costs(product=0.3e-12, factor=5e-14, eigen=4e-11)  # one H200, products in float32
-DOUBLE = 10  # times as long takes a product in float64 on a card
+GPU = Costs(product=0.3e-12, factor=5e-14, eigen=4e-11)  # one H200, products in float32
+DOUBLE = 10  # times as long takes a product in float64 on a GPU
 
 
 def costs_of(A: Operator) -> Costs:
-    """Return what products with A and factors beside it cost where it lives: on a CPU, torch's too, or a card.
+    """Return what products with A and factors beside it cost where it lives: on a CPU, torch's too, or a GPU.
 
     Examples
     --------
@@ -78,11 +77,11 @@ def costs_of(A: Operator) -> Costs:
     """
     if getattr(A.device, "type", "cpu") == "cpu":
         return CPU
-    return CARD if A.dtype == A.xp.float32 else replace(CARD, product=DOUBLE * CARD.product)
+    return GPU if A.dtype == A.xp.float32 else replace(GPU, product=DOUBLE * GPU.product)
 
 
 def factor_bytes(A: Operator) -> float:
-    """Return how much memory a factor may take with all that is made of it: 2 GiB, or half of a card.
+    """Return how much memory a factor may take with all that is made of it: 2 GiB, or half of a GPU.
 
     Examples
     --------
@@ -236,36 +235,33 @@ class Nystrom:
         if len(wrong):
             raise ValueError(f"A preconditioner needs positive shifts, got {float(wrong[0])!r}.")
         with quiet():
-            squares, V = _eigenvectors(_gram(F))
+            G = _gram(F)
+            squares, V = eigh(to_numpy(G, float) if len(G) <= SMALL else G, driver="evd")
+        V = like(F, V, float)
         kept = int(np.sum(squares > NOTHING * np.max(squares, initial=0.0)))
         self.values: Vector = squares[:kept].copy()
         self.rank = kept
         self.rest = rest if rest is not None else float(self.values[-1]) if kept else 0.0
         least = float(np.min(self.shifts, initial=np.inf)) + self.rest
         narrow = not kept or (self.values[0] <= NARROW * least and 1e-30 < least < 1e30)
-        self.U: Array = _times(F, V[:, :kept] / row(np.sqrt(self.values), V), narrow)
+        self.U: Array = _times(F, V[:, :kept] / like(V, np.sqrt(self.values), float), narrow)
 
     def __call__(self, R: Array, columns: Index | None = None) -> Array:
         """P⁻¹R with the shifts of these columns, of all where not given, where R lives; two passes over U."""
         lam = self.shifts if columns is None or len(self.shifts) == 1 else self.shifts[columns]
-        if is_numpy(R) != is_numpy(self.U):
-            found = self._applied(like(self.U, R, float), lam)
-            return like(R, found, float)
-        return self._applied(R, lam)
-
-    def _applied(self, R: Array, lam: Vector) -> Array:
-        """P⁻¹R where U lives."""
-        U, xp = self.U, array_namespace(self.U)
+        U, xp, given = self.U, array_namespace(self.U), R
+        R = R if is_numpy(R) == is_numpy(U) else like(U, R, float)
         lengths = xp.linalg.vector_norm(R, axis=0)
         V = R / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
         s = self.values[:, None]
         weights = like(U, (s - self.rest) / (s + lam), float)
         C = weights * (U.T @ xp.astype(V, U.dtype, copy=False))
         V = V - U @ xp.astype(C, U.dtype, copy=False)
-        return V * (lengths / row(lam + self.rest, U))
+        found = V * (lengths / like(U, lam + self.rest, float))
+        return found if is_numpy(found) == is_numpy(given) else like(given, found, float)
 
 
-def dressed_factor(F: Array, w: Any = None, centre: bool = False) -> Array:
+def scale_factor(F: Array, w: Any = None, centre: bool = False) -> Array:
     r"""The factor diag(√w) H F of diag(√w) H K Hᵀ diag(√w), from the factor F of K; H = I − 1w̄ᵀ where centred.
 
     Parameters
@@ -285,8 +281,8 @@ def dressed_factor(F: Array, w: Any = None, centre: bool = False) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.linear.preconditioners import dressed_factor
-    >>> dressed_factor(np.array([[1.0], [4.0]]), np.array([4.0, 1.0]), centre=True).ravel().round(6).tolist()
+    >>> from gramian.linear.preconditioners import scale_factor
+    >>> scale_factor(np.array([[1.0], [4.0]]), np.array([4.0, 1.0]), centre=True).ravel().round(6).tolist()
     [-1.2, 2.4]
     """
     if w is None and not centre:
@@ -314,15 +310,6 @@ def _gram(F: Array) -> Array:
         block = wide(F[rows, :])
         G += block.T @ block
     return G
-
-
-def _eigenvectors(G: Array) -> tuple[Vector, Array]:
-    """Eigenvalues in NumPy and eigenvectors where G lives, in descending order."""
-    if is_numpy(G) or len(G) <= SMALL:
-        values, V = scipy.linalg.eigh(to_numpy(G, float), driver="evd", check_finite=False)
-        return values[::-1], like(G, V[:, ::-1], float)
-    values, W = eigh(G)
-    return values[::-1], array_namespace(W).flip(W, axis=1)
 
 
 def _times(F: Array, T: Array, narrow: bool) -> Array:
