@@ -397,7 +397,7 @@ def test_representation_says_what_it_is() -> None:
     X, Y = data(50)
     fit = fitted(Gaussian(gamma=0.3), X, X[:10], Y, 1.0, reason="asked for")
     assert repr(fit).startswith("InducingFit(10 landmarks of rank 10, 2 targets")
-    assert "asked for; 50 rows and 10 centres take" in fit.certificate.reason
+    assert "asked for; 50 rows and 10 landmarks take" in fit.certificate.reason
     assert fit.certificate.error_bounds is None
     assert "no bound" in fit.certificate.notes[-1]
 
