@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from gramian.display.functions import plot_binned_mixture, plot_mixture, plot_mixture_choice, plot_uncertainty
 from gramian.mixture.choose import MixtureChoice, select_mixture
 from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.parameters import MODELS
+from gramian.mixture.models import MODELS
 
 
 def rendered(figure):

@@ -14,11 +14,10 @@ from sklearn.datasets import load_iris
 
 import gramian
 from gramian.mixture.binned import Bins, planar_moments, truncated_moments
-from gramian.mixture.em import fit_mixture
+from gramian.mixture.em import Maximiser, fit_mixture
 from gramian.mixture.errors import standard_errors
-from gramian.mixture.models import Maximiser, Prior
-from gramian.mixture.parameters import Mixture
-from gramian.mixture.rows import Rows
+from gramian.mixture.parameters import Mixture, Prior
+from gramian.mixture.rows import MixtureRows
 
 CRABS = json.loads((Path(__file__).parents[1] / "data" / "mixtures.json").read_text("utf-8"))["crabs"]
 EDGES = np.concatenate([[-np.inf], 0.5835 + 0.004 * np.arange(28), [np.inf]])
@@ -116,7 +115,7 @@ def test_crabs_with_one_normal_and_at_midpoints():
     assert_allclose([one.mixture.means[0, 0], one.mixture.covariances[0, 0] ** 0.5], [0.644697, 0.019054], atol=6e-7)
     assert_allclose(one.log_likelihood, -2979.0593, atol=6e-5)
     middle = 0.5815 + 0.004 * np.arange(29)
-    rows = Rows.of(gramian.open(middle[:, None]), np.array(CRABS, float))
+    rows = MixtureRows.of(gramian.open(middle[:, None]), np.array(CRABS, float))
     cruder = fit_mixture(rows, START, tol=1e-7).mixture
     assert_allclose(cruder.weights, [0.43275, 0.56725], atol=6e-5)
     assert_allclose(cruder.means[:, 0], [0.631741, 0.654579], atol=6e-6)
@@ -126,7 +125,7 @@ def test_crabs_with_one_normal_and_at_midpoints():
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_units_of_bins(scale):
     ours = fit_mixture(crabs(), START).mixture
-    moved = fit_mixture(Bins.of(scale * EDGES, CRABS), START.transformed(scale)).mixture
+    moved = fit_mixture(Bins.of(scale * EDGES, CRABS), START.transform(scale)).mixture
     assert_allclose(moved.means, scale * ours.means, rtol=1e-6)
 
 
@@ -135,9 +134,9 @@ def test_narrow_boxes_are_rows(model):
     data = X[:, :2]
     width = 1e-4
     boxes = Bins.intervals(data - width / 2, data + width / 2)
-    rows = Rows.of(gramian.open(data))
-    start = Maximiser(model, Prior.floor(rows))(rows.assigned(SPECIES, 3, model))
-    here, there = boxes.expect(start.measured_from(boxes.origin)), rows.expect(start.measured_from(boxes.origin))
+    rows = MixtureRows.of(gramian.open(data))
+    start = Maximiser(model, Prior.floor(rows))(rows.assign(SPECIES, 3, model))
+    here, there = boxes.expect(start.shift_origin(boxes.origin)), rows.expect(start.shift_origin(boxes.origin))
     assert_allclose(here.counts, there.counts, rtol=1e-6)
     assert_allclose(here.second, there.second, rtol=1e-4, atol=1e-6)
     assert_allclose(here.log_likelihood, there.log_likelihood + 150 * 2 * np.log(width), rtol=1e-7)
@@ -145,8 +144,8 @@ def test_narrow_boxes_are_rows(model):
 
 def test_values_known_exactly_are_rows():
     data = X[:, :2]
-    rows, points = Rows.of(gramian.open(data)), Bins.intervals(data, data)
-    start = Maximiser("VVI")(rows.assigned(SPECIES, 3, "VVI"))
+    rows, points = MixtureRows.of(gramian.open(data)), Bins.intervals(data, data)
+    start = Maximiser("VVI")(rows.assign(SPECIES, 3, "VVI"))
     here, there = points.expect(start), rows.expect(start)
     assert_allclose(here.log_likelihood, there.log_likelihood, rtol=1e-12)
     assert_allclose(here.second, there.second, rtol=1e-10)
@@ -248,9 +247,9 @@ class TestExactValues:
     rows = truth.sample(40, np.random.default_rng(0))[0]
 
     def test_in_both_columns_the_density_is_that_of_rows(self):
-        bins, data = Bins.intervals(self.rows, self.rows), Rows.of(gramian.open(self.rows))
+        bins, data = Bins.intervals(self.rows, self.rows), MixtureRows.of(gramian.open(self.rows))
         for name in ("log_likelihood", "counts", "first", "second"):
-            one, two = (getattr(d.expect(self.truth.measured_from(data.origin)), name) for d in (bins, data))
+            one, two = (getattr(d.expect(self.truth.shift_origin(data.origin)), name) for d in (bins, data))
             assert_allclose(one, two, rtol=1e-11, atol=1e-11)
 
     @pytest.mark.parametrize("j", [0, 1])

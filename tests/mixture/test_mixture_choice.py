@@ -11,7 +11,7 @@ from scipy.stats import norm
 from gramian.mixture.binned import Bins
 from gramian.mixture.choose import bootstrap_lrt, bootstrap_mixture, select_mixture
 from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.parameters import MODELS
+from gramian.mixture.models import MODELS
 
 FOLDER = Path(__file__).resolve().parents[1] / "data"
 FAITHFUL = np.array(json.loads((FOLDER / "mixtures.json").read_text("utf-8"))["faithful"])
@@ -76,7 +76,7 @@ def test_two_jobs_give_the_same_table_and_progress_counts_fits(two):
         there = select_mixture(GaussianMixture(), two, n_components=(1, 2), n_jobs=2)
     np.testing.assert_allclose(here.bic, there.bic, rtol=1e-10)
     assert here.covariance_types == ("E", "V")
-    assert seen == [(i, 4) for i in range(1, 5)]
+    assert [at[:2] for at in seen] == [(i, 4) for i in range(1, 5)]
     assert (here.best.n_components, here.best.covariance_type) == (2, "V")
 
 

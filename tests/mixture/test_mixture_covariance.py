@@ -12,19 +12,18 @@ from scipy.optimize import minimize
 from sklearn.datasets import load_iris
 
 import gramian
-from gramian.mixture.em import fit_mixture
+from gramian.mixture.em import Maximiser, fit_mixture
 from gramian.mixture.errors import Chart
-from gramian.mixture.models import Constraints, Maximiser, Prior, expected_log_likelihood, maximise_covariances
-from gramian.mixture.parameters import MODELS, Mixture, resolve_model
-from gramian.mixture.rows import Rows
-from gramian.mixture.statistics import Statistics
+from gramian.mixture.models import MODELS, expected_log_likelihood, maximise_covariances, resolve_model
+from gramian.mixture.parameters import Constraints, Mixture, Prior, SufficientStatistics
+from gramian.mixture.rows import MixtureRows
 from oracles import Array
 
 MCLUST = json.loads((Path(__file__).parents[1] / "data" / "mclust.json").read_text("utf-8"))
 X, SPECIES = load_iris(return_X_y=True)
 OWN = np.eye(3)[SPECIES]
 SHARES = 0.8 * OWN + 0.15 * OWN[:, [2, 0, 1]] + 0.05 * OWN[:, [1, 2, 0]]
-IRIS = Rows.of(gramian.open(X))
+IRIS = MixtureRows.of(gramian.open(X))
 DIAGONAL = MODELS[:6]
 
 
@@ -38,7 +37,7 @@ def scatter_matrices(k: int, d: int, seed: int, diagonal: bool) -> tuple[Array, 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_one_step_is_mclusts(model):
-    stats = IRIS.assigned(SHARES, 3, model)
+    stats = IRIS.assign(SHARES, 3, model)
     found = Maximiser(model)(stats)
     theirs = np.array(MCLUST["single"][model]["covariances"])
     assert_allclose(found.means, MCLUST["single"][model]["means"], rtol=1e-12)
@@ -76,7 +75,7 @@ def test_a_step_from_anywhere_in_the_model_does_not_lower_q(model, seed, k, d):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_one_component_is_the_normal_distribution_of_its_model(model):
-    found = Maximiser(model)(IRIS.assigned(np.zeros(len(X), int), 1, model))
+    found = Maximiser(model)(IRIS.assign(np.zeros(len(X), int), 1, model))
     S = np.cov(X.T, bias=True)
     by_letters = {"II": np.eye(4) * np.trace(S) / 4, "EI": np.diag(np.diag(S)), "VI": np.diag(np.diag(S))}
     assert_allclose(found.matrices[0], by_letters.get(model[1:], S), rtol=1e-10, atol=1e-12)
@@ -87,10 +86,10 @@ def test_prior_is_mclusts(model):
     # mclust 6.0.0 counts the means' part of the prior differently in EII and does not shrink means in EEI.
     theirs = MCLUST["prior"][model]
     step = Maximiser(model, Prior.conjugate(np.cov(X.T), X.mean(axis=0), model, 3))
-    found = step(IRIS.assigned(SHARES, 3, model))
+    found = step(IRIS.assign(SHARES, 3, model))
     assert_allclose(found.means, theirs["means"], rtol=1e-11)
     assert_allclose(found.matrices, theirs["covariances"], rtol=1e-10, atol=1e-11)
-    fit = fit_mixture(IRIS, step(IRIS.assigned(SPECIES, 3, model)), step, tol=1e-8)
+    fit = fit_mixture(IRIS, step(IRIS.assign(SPECIES, 3, model)), step, tol=1e-8)
     assert_allclose(fit.log_likelihood, theirs["log_likelihood"], atol=1e-6)
     assert_allclose(fit.mixture.means, theirs["fitted_means"], atol=1e-6)
 
@@ -101,7 +100,7 @@ def test_one_column_is_mclusts(model, prior):
     y, letters = X[:, 2:3], resolve_model(model, 1)
     theirs = MCLUST["univariate_prior" if prior else "univariate"][model]
     known = Prior.conjugate(np.cov(y.T).reshape(1, 1), y.mean(axis=0), letters, 3) if prior else None
-    found = Maximiser(model, known)(Rows.of(gramian.open(y)).assigned(SHARES, 3, letters))
+    found = Maximiser(model, known)(MixtureRows.of(gramian.open(y)).assign(SHARES, 3, letters))
     assert_allclose(found.means[:, 0], theirs["means"], rtol=1e-11)
     assert_allclose(found.covariances[:, 0], theirs["variances"], rtol=1e-11)
 
@@ -109,7 +108,7 @@ def test_one_column_is_mclusts(model, prior):
 @pytest.mark.parametrize("model", ["EII", "VII", "EEI", "VVI", "EEE", "VVV"])
 def test_a_step_with_the_prior_maximises_likelihood_times_prior(model):
     step = Maximiser(model, Prior.conjugate(np.cov(X.T), X.mean(axis=0), model, 3))
-    stats = IRIS.assigned(SHARES, 3, model)
+    stats = IRIS.assign(SHARES, 3, model)
     found = step(stats)
     chart = Chart(found)
 
@@ -127,8 +126,8 @@ def test_a_step_with_the_prior_maximises_likelihood_times_prior(model):
 
 def test_the_floor_is_without_units_and_weight():
     prior = Prior.floor(IRIS)
-    assert_allclose(Prior.floor(Rows.of(gramian.open(1e8 * X))).scale, 1e16 * prior.scale, rtol=1e-12)
-    assert_allclose(Prior.floor(Rows.of(gramian.open(X + 2.0**20))).scale, prior.scale, rtol=1e-8)
+    assert_allclose(Prior.floor(MixtureRows.of(gramian.open(1e8 * X))).scale, 1e16 * prior.scale, rtol=1e-12)
+    assert_allclose(Prior.floor(MixtureRows.of(gramian.open(X + 2.0**20))).scale, prior.scale, rtol=1e-8)
     with pytest.raises(ValueError, match="not EVE"):
         Prior.conjugate(np.cov(X.T), X.mean(axis=0), "EVE", 3)
 
@@ -136,8 +135,8 @@ def test_the_floor_is_without_units_and_weight():
 class TestConstraints:
     """Held and shared parameters, against a general optimiser on the same expected log-likelihood."""
 
-    stats: Statistics = IRIS.assigned(SHARES, 3, "VVV")
-    start: Mixture = Maximiser("VVV")(IRIS.assigned(SPECIES, 3, "VVV"))
+    stats: SufficientStatistics = IRIS.assign(SHARES, 3, "VVV")
+    start: Mixture = Maximiser("VVV")(IRIS.assign(SPECIES, 3, "VVV"))
 
     def test_weights(self):
         N = self.stats.counts

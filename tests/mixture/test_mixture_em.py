@@ -13,10 +13,10 @@ from sklearn.datasets import load_iris
 from sklearn.mixture import GaussianMixture
 
 import gramian
-from gramian.mixture.em import Fit, Stepwise, fit_mixture
-from gramian.mixture.models import CONJUGATE, Constraints, Maximiser, Prior
-from gramian.mixture.parameters import MODELS, Mixture, free_parameters, resolve_model
-from gramian.mixture.rows import Rows
+from gramian.mixture.em import Maximiser, MixtureFit, Stepwise, fit_mixture
+from gramian.mixture.models import MODELS, resolve_model
+from gramian.mixture.parameters import CONJUGATE, Constraints, Mixture, Prior, free_parameters
+from gramian.mixture.rows import MixtureRows
 from oracles import Array
 
 DATA = Path(__file__).parents[1] / "data"
@@ -26,12 +26,12 @@ X, SPECIES = load_iris(return_X_y=True)
 THEIRS = {"full": "VVV", "tied": "EEE", "diag": "VVI", "spherical": "VII"}
 
 
-def rows(data: Array, w: Array | None = None) -> Rows:
-    return Rows.of(gramian.open(data), w)
+def rows(data: Array, w: Array | None = None) -> MixtureRows:
+    return MixtureRows.of(gramian.open(data), w)
 
 
-def from_labels(data: Rows, labels: Array, k: int, model: str) -> Mixture:
-    return Maximiser(model, Prior.floor(data))(data.assigned(labels, k, resolve_model(model, data.source.shape[1])))
+def from_labels(data: MixtureRows, labels: Array, k: int, model: str) -> Mixture:
+    return Maximiser(model, Prior.floor(data))(data.assign(labels, k, resolve_model(model, data.source.shape[1])))
 
 
 def nearest(data: Array, k: int, seed: int) -> Array:
@@ -41,7 +41,7 @@ def nearest(data: Array, k: int, seed: int) -> Array:
     return np.argmin(((Z[:, None] - chosen) ** 2).sum(axis=2), axis=1)
 
 
-def best_fit(data: Array, model: str, k: int, starts: int) -> Fit:
+def best_fit(data: Array, model: str, k: int, starts: int) -> MixtureFit:
     source = rows(data)
     fits = [fit_mixture(source, from_labels(source, nearest(data, k, seed), k, model)) for seed in range(starts)]
     return max((fit for fit in fits if not fit.diagnoses), key=lambda fit: fit.log_likelihood)
@@ -69,7 +69,7 @@ def test_ten_steps_are_scikit_learns(name):
     )
     with pytest.warns(sklearn.exceptions.ConvergenceWarning):
         theirs.fit(X)
-    ours = fit_mixture(data, start, Maximiser(name), tol=0.0, max_iterations=10, accelerate=False)
+    ours = fit_mixture(data, start, Maximiser(name), tol=0.0, max_iter=10, accelerate=False)
     assert ours.optimum.iterations == 10
     assert_allclose(ours.mixture.means, theirs.means_, rtol=1e-9)
     assert_allclose(ours.mixture.weights, theirs.weights_, rtol=1e-9)
@@ -137,7 +137,7 @@ def test_the_objective_never_falls(seed, model, d, k):
     source = rows(data, w)
     spread = np.tile(np.diag(source.variances), (k, 1, 1))
     start = Mixture.of(np.full(k, 1 / k), data[rng.choice(len(data), k, replace=False)], spread, model)
-    fit = fit_mixture(source, start, max_iterations=150)
+    fit = fit_mixture(source, start, max_iter=150)
     trace = fit.optimum.objective
     assert len(trace) > 0
     assert (np.diff(trace) <= 1e-12 * (np.abs(trace[1:]) + len(data))).all()
@@ -256,7 +256,7 @@ def test_blocks_of_any_size_and_files_give_the_same(tmp_path):
     start = Mixture.of([0.5, 0.5], [np.zeros(8), np.full(8, 3.0)], np.stack([np.eye(8)] * 2))
     whole = rows(big.astype(np.float32)).expect(start)
     with sklearn.config_context(working_memory=1):
-        parts = Rows.of(gramian.open(tmp_path / "big.npy")).expect(start)
+        parts = MixtureRows.of(gramian.open(tmp_path / "big.npy")).expect(start)
     assert_allclose(parts.second, whole.second, rtol=1e-12, atol=1e-9)
     assert_allclose(parts.log_likelihood, whole.log_likelihood, rtol=1e-13)
 
@@ -285,7 +285,7 @@ class TestWrong:
     @pytest.mark.parametrize("model", MODELS)
     def test_a_constant_column_collapses_every_model_that_sees_columns(self, model):
         data = rows(np.column_stack([X[:, :2], np.full(150, 7.0)]))
-        fit = fit_mixture(data, from_labels(data, SPECIES, 3, model), max_iterations=200)
+        fit = fit_mixture(data, from_labels(data, SPECIES, 3, model), max_iter=200)
         seen = {item.kind for item in fit.diagnoses}
         assert seen == (set() if model in ("EII", "VII") else {"collapsed"})
 
@@ -300,7 +300,7 @@ class TestWrong:
         """With a prior, a component without rows is where the prior alone has its maximum."""
         data, prior = rows(X), Prior.conjugate(np.cov(X.T), X.mean(axis=0), "VVV", 2)
         start = Mixture.of([1.0, 0.0], [X.mean(axis=0), X.mean(axis=0) + 1e3], np.stack([np.cov(X.T)] * 2))
-        found = Maximiser("VVV", prior)(data.expect(start.measured_from(data.origin)), start.measured_from(data.origin))
+        found = Maximiser("VVV", prior)(data.expect(start.shift_origin(data.origin)), start.shift_origin(data.origin))
         assert_allclose(found.means[1], X.mean(axis=0), rtol=1e-9)
         assert_allclose(found.covariances[1], prior.scale / (prior.counts + 1), rtol=1e-9)
 
@@ -312,9 +312,9 @@ class TestWrong:
 
     def test_labels(self):
         with pytest.raises(ValueError, match="3 labels for 150 rows"):
-            rows(X).assigned([0, 1, 1], 2, "VVV")
+            rows(X).assign([0, 1, 1], 2, "VVV")
         with pytest.raises(ValueError, match="No row is assigned to component 2"):
-            Maximiser("VVV")(rows(X).assigned(np.minimum(SPECIES, 1), 3, "VVV"))
+            Maximiser("VVV")(rows(X).assign(np.minimum(SPECIES, 1), 3, "VVV"))
 
 
 class TestStepwise:
@@ -328,7 +328,7 @@ class TestStepwise:
         at = Mixture.of([0.5, 0.5], [[-1.0, -1.0], [5.0, 3.0]], [2 * np.eye(2)] * 2)
         steps = Stepwise(Maximiser("VVV"))
         for batch in np.array_split(data, 100):
-            at = steps.step(at, Rows.of(gramian.open(batch)).expect(at))
+            at = steps.step(at, MixtureRows.of(gramian.open(batch)).expect(at))
         assert steps.seen == 20_000
         assert_allclose(at.means, full.means, atol=0.15)
         assert_allclose(at.weights, full.weights, atol=0.03)
@@ -344,7 +344,7 @@ class TestStepwise:
 
 def test_statistics_from_different_origins_are_not_added():
     a, b = rows(X), rows(X + 1.0)
-    one, two = (d.assigned(SPECIES, 3, "VVV") for d in (a, b))
+    one, two = (d.assign(SPECIES, 3, "VVV") for d in (a, b))
     with pytest.raises(ValueError, match="different origins"):
         one.merge(two)
     assert_allclose(one.merge(one).centres, one.centres, rtol=1e-12)
@@ -353,4 +353,4 @@ def test_statistics_from_different_origins_are_not_added():
 def test_sparse_rows_are_refused():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(ValueError, match="dense data"):
-        Rows.of(gramian.open(sparse.eye_array(5, format="csr")))
+        MixtureRows.of(gramian.open(sparse.eye_array(5, format="csr")))

@@ -7,23 +7,22 @@ from sklearn.datasets import load_iris
 
 import gramian
 from gramian.mixture.binned import Bins
-from gramian.mixture.em import fit_mixture
+from gramian.mixture.em import Maximiser, fit_mixture
 from gramian.mixture.errors import Chart, observed_information, standard_errors
-from gramian.mixture.models import Constraints, Maximiser, Prior
-from gramian.mixture.parameters import MODELS, Mixture
-from gramian.mixture.rows import Rows
-from gramian.mixture.statistics import Data
+from gramian.mixture.models import MODELS
+from gramian.mixture.parameters import Constraints, Mixture, Prior
+from gramian.mixture.rows import MixtureRows
 from gramian.results import NumericalWarning
 
 X, SPECIES = load_iris(return_X_y=True)
-PLANE = Rows.of(gramian.open(X[:, [0, 2]]))
+PLANE = MixtureRows.of(gramian.open(X[:, [0, 2]]))
 
 
-def start_of(model: str, data: Rows = PLANE) -> Mixture:
-    return Maximiser(model, Prior.floor(data))(data.assigned(SPECIES, 3, model))
+def start_of(model: str, data: MixtureRows = PLANE) -> Mixture:
+    return Maximiser(model, Prior.floor(data))(data.assign(SPECIES, 3, model))
 
 
-def assert_curvature(data: Data, chart: Chart, h: float = 1e-3) -> None:
+def assert_curvature(data: MixtureRows | Bins, chart: Chart, h: float = 1e-3) -> None:
     """VᵀIv is −∂²ℓ along v, for more directions v than happen to agree by chance: from the log-likelihood alone."""
     rng, information = np.random.default_rng(0), observed_information(data, chart)
     room = np.ones(chart.size)
@@ -46,21 +45,21 @@ def test_weights_of_rows_count_in_it():
     w = np.random.default_rng(0).integers(1, 4, 150).astype(float)
     repeated = X[np.repeat(np.arange(150), w.astype(int))][:, [0, 2]]
     chart = Chart(start_of("VVV"))
-    one = observed_information(Rows.of(gramian.open(X[:, [0, 2]]), w), chart)
-    assert_allclose(one, observed_information(Rows.of(gramian.open(repeated)), chart), rtol=1e-9, atol=1e-7)
+    one = observed_information(MixtureRows.of(gramian.open(X[:, [0, 2]]), w), chart)
+    assert_allclose(one, observed_information(MixtureRows.of(gramian.open(repeated)), chart), rtol=1e-9, atol=1e-7)
 
 
 @pytest.mark.parametrize("model", ["VVI", "EVI", "VII"])
 def test_louis_for_boxes_is_the_second_derivative(model):
     data = X[:, [0, 2]]
     bins = Bins.intervals(np.floor(2 * data) / 2, np.floor(2 * data) / 2 + 0.5)
-    assert_curvature(bins, Chart(fit_mixture(bins, start_of(model), max_iterations=30).mixture))
+    assert_curvature(bins, Chart(fit_mixture(bins, start_of(model), max_iter=30).mixture))
 
 
 def test_missing_cells_and_planes_take_differences_of_the_gradient():
     data = X[:, [0, 2]].copy()
     data[::6, 1] = np.nan
-    rows = Rows.of(gramian.open(data))
+    rows = MixtureRows.of(gramian.open(data))
     edges = np.linspace(0.0, 8.0, 7)
     table, _, _ = np.histogram2d(data[:, 0], X[:, 2], bins=[edges, edges])
     one = Mixture.of([1.0], [X[:, [0, 2]].mean(axis=0)], [np.cov(X[:, [0, 2]].T)])
@@ -70,7 +69,7 @@ def test_missing_cells_and_planes_take_differences_of_the_gradient():
 
 def test_one_normal_has_its_textbook_errors():
     S = np.cov(X.T, bias=True)
-    found = standard_errors(Rows.of(gramian.open(X)), Mixture.of([1.0], [X.mean(axis=0)], [S]))
+    found = standard_errors(MixtureRows.of(gramian.open(X)), Mixture.of([1.0], [X.mean(axis=0)], [S]))
     assert_allclose(found.means[0], np.sqrt(np.diag(S) / 150), rtol=1e-9)
     expected = np.sqrt((S**2 + np.outer(np.diag(S), np.diag(S))) / 150)
     assert_allclose(found.covariances[0], expected, rtol=1e-9)
@@ -84,8 +83,8 @@ def test_errors_are_the_spread_of_estimates():
     fits = []
     for _ in range(100):
         sample, _ = truth.sample(400, rng)
-        fits.append(fit_mixture(Rows.of(gramian.open(sample)), truth).mixture)
-    data = Rows.of(gramian.open(truth.sample(400, rng)[0]))
+        fits.append(fit_mixture(MixtureRows.of(gramian.open(sample)), truth).mixture)
+    data = MixtureRows.of(gramian.open(truth.sample(400, rng)[0]))
     errors = standard_errors(data, fit_mixture(data, truth).mixture)
     # a standard deviation of 100 estimates is itself known to 7 %, and the errors of one sample vary too
     assert_allclose(errors.weights[0], np.std([f.weights[0] for f in fits]), rtol=0.3)
@@ -135,5 +134,5 @@ def test_shared_parameters_have_one_error():
 def test_where_there_is_no_maximum_errors_are_nan_and_that_is_said():
     same = Mixture.of([0.5, 0.5], [X.mean(axis=0)] * 2, [np.cov(X.T)] * 2)
     with pytest.warns(NumericalWarning, match="not positive definite"):
-        found = standard_errors(Rows.of(gramian.open(X)), same)
+        found = standard_errors(MixtureRows.of(gramian.open(X)), same)
     assert np.isnan(found.means).all()

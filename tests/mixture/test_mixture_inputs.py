@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal, norm
 import gramian
 from gramian.mixture.binned import Bins
 from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.models import Constraints
+from gramian.mixture.parameters import Constraints
 
 
 def clusters(n=400, d=3, k=3, seed=0):

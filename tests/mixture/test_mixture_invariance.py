@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.parameters import MODELS
+from gramian.mixture.models import MODELS
 
 SEEDS = st.integers(0, 2**16)
 few = settings(max_examples=10)

@@ -9,11 +9,9 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris
 
 import gramian
-from gramian.mixture.em import fit_mixture
-from gramian.mixture.models import Maximiser, Prior
-from gramian.mixture.parameters import Mixture
-from gramian.mixture.rows import Rows
-from gramian.mixture.statistics import Statistics
+from gramian.mixture.em import Maximiser, fit_mixture
+from gramian.mixture.parameters import Mixture, Prior, SufficientStatistics
+from gramian.mixture.rows import MixtureRows
 from oracles import Array
 
 X, SPECIES = load_iris(return_X_y=True)
@@ -27,7 +25,7 @@ def gaps(data: Array, share: float, seed: int) -> Array:
 
 
 def start_of(model: str) -> Mixture:
-    return Maximiser(model)(Rows.of(gramian.open(X)).assigned(SPECIES, 3, model))
+    return Maximiser(model)(MixtureRows.of(gramian.open(X)).assign(SPECIES, 3, model))
 
 
 def naive(data: Array, w: Array, mixture: Mixture) -> tuple[Array, Array, Array, float]:
@@ -54,7 +52,7 @@ def naive(data: Array, w: Array, mixture: Mixture) -> tuple[Array, Array, Array,
     return N, first, second, height
 
 
-def assert_statistics(found: Statistics, expected: tuple[Array, Array, Array, float]) -> None:
+def assert_statistics(found: SufficientStatistics, expected: tuple[Array, Array, Array, float]) -> None:
     N, first, second, height = expected
     assert_allclose(found.counts, N, rtol=1e-10)
     assert_allclose(found.first, first, rtol=1e-8, atol=1e-9)
@@ -71,7 +69,7 @@ def test_statistics_are_those_of_the_naive_twin(model, seed, share):
     w = np.random.default_rng(seed).integers(0, 3, len(data)).astype(float)
     w[:3] = 1.0
     mixture = start_of(model)
-    found = Rows.of(gramian.open(data), w).expect(mixture)
+    found = MixtureRows.of(gramian.open(data), w).expect(mixture)
     assert_statistics(found, naive(data, w, mixture))
 
 
@@ -83,13 +81,13 @@ def test_densities_are_of_the_observed_cells():
 
 @pytest.mark.parametrize("model", ["VVV", "EEE", "EVE", "VEV", "VVI", "VEI"])
 def test_fits_climb_and_come_near_the_complete_ones(model):
-    data = Rows.of(gramian.open(gaps(X, 0.1, 0)))
+    data = MixtureRows.of(gramian.open(gaps(X, 0.1, 0)))
     assert data.incomplete
     fit = fit_mixture(data, start_of(model))
     trace = fit.optimum.objective
     assert fit.optimum.converged
     assert (np.diff(trace) <= 1e-12 * abs(trace[0])).all()
-    whole = fit_mixture(Rows.of(gramian.open(X)), start_of(model)).mixture
+    whole = fit_mixture(MixtureRows.of(gramian.open(X)), start_of(model)).mixture
     assert_allclose(fit.mixture.means, whole.means, atol=0.35)
 
 
@@ -97,7 +95,7 @@ def test_one_normal_with_a_monotone_gap_has_a_closed_form():
     # Anderson (1957): regress the column with gaps on the complete one, and put the parts together.
     data = X[:, :2].copy()
     data[100:, 1] = np.nan
-    fit = fit_mixture(Rows.of(gramian.open(data)), Mixture.of([1.0], [[5.0, 3.0]], [np.eye(2)]), tol=1e-9)
+    fit = fit_mixture(MixtureRows.of(gramian.open(data)), Mixture.of([1.0], [[5.0, 3.0]], [np.eye(2)]), tol=1e-9)
     x, y = data[:100, 0], data[:100, 1]
     slope = np.cov(x, y, bias=True)[0, 1] / np.var(x)
     mean_y = y.mean() + slope * (data[:, 0].mean() - x.mean())
@@ -111,24 +109,24 @@ def test_a_row_with_nothing_or_infinity_is_named():
     data = X.copy()
     data[7] = np.nan
     with pytest.raises(ValueError, match="Row 7"):
-        Rows.of(gramian.open(data))
+        MixtureRows.of(gramian.open(data))
     data[7] = np.inf
     with pytest.raises(ValueError, match="row 7, column 0"):
-        Rows.of(gramian.open(data))
+        MixtureRows.of(gramian.open(data))
     w = np.ones(150)
     w[7] = 0.0
     kept = np.arange(150) != 7
     mixture = start_of("VVV")
     assert_allclose(
-        Rows.of(gramian.open(data), w).expect(mixture).log_likelihood,
-        Rows.of(gramian.open(X[kept])).expect(mixture).log_likelihood,
+        MixtureRows.of(gramian.open(data), w).expect(mixture).log_likelihood,
+        MixtureRows.of(gramian.open(X[kept])).expect(mixture).log_likelihood,
         rtol=1e-12,
     )
 
 
 def test_a_start_from_labels_takes_gaps_for_means():
-    data = Rows.of(gramian.open(gaps(X, 0.1, 0)))
+    data = MixtureRows.of(gramian.open(gaps(X, 0.1, 0)))
     filled = np.where(np.isnan(gaps(X, 0.1, 0)), data.origin, X)
-    here, there = data.assigned(SPECIES, 3, "VVV"), Rows.of(gramian.open(filled)).assigned(SPECIES, 3, "VVV")
+    here, there = data.assign(SPECIES, 3, "VVV"), MixtureRows.of(gramian.open(filled)).assign(SPECIES, 3, "VVV")
     step = Maximiser("VVV", Prior.floor(data))
     assert_allclose(step(here).means, step(there).means, rtol=1e-12)

@@ -12,7 +12,8 @@ from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
 from gramian.mixture.errors import Chart
-from gramian.mixture.parameters import MODELS, Mixture, free_parameters, regress, resolve_model
+from gramian.mixture.models import MODELS, resolve_model
+from gramian.mixture.parameters import Mixture, free_parameters, regress
 from oracles import Array
 
 MCLUST = json.loads((Path(__file__).parents[1] / "data" / "mclust.json").read_text("utf-8"))
@@ -99,7 +100,7 @@ def test_other_units_change_densities_by_a_constant(seed, power, model):
     rng = np.random.default_rng(seed)
     mixture, s = random_mixture(model, 2, 3, seed), 10.0**power
     Q, shift, X = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.normal(size=3), rng.normal(size=(5, 3))
-    moved = mixture.transformed(s, shift, Q)
+    moved = mixture.transform(s, shift, Q)
     assert_allclose(
         moved.log_density(s * X @ Q.T + shift), mixture.log_density(X) - 3 * np.log(s), rtol=1e-6, atol=1e-6
     )
@@ -124,13 +125,13 @@ def test_far_data_keep_their_digits_by_the_origin():
     X = np.round(np.random.default_rng(0).normal(size=(9, 2)) * 64) / 64
     far = Mixture(near.weights, near.centres, near.covariances, "VVV", np.full(2, 2.0**27))
     assert_allclose(far.log_density(X + 2.0**27), near.log_density(X), rtol=1e-14)
-    assert_allclose(near.measured_from(np.ones(2)).log_density(X), near.log_density(X), rtol=1e-12)
+    assert_allclose(near.shift_origin(np.ones(2)).log_density(X), near.log_density(X), rtol=1e-12)
 
 
 def test_names():
     assert [resolve_model(m, 2) for m in ("full", "tied", "diag", "spherical")] == ["VVV", "EEE", "VVI", "VII"]
     assert repr(random_mixture("VVV", 1, 2)) == "Mixture(VVV, 1 component, 2 columns): weights 1"
-    assert random_mixture("VVV", 3, 2).ordered([2, 1, 0]).weights[0] == random_mixture("VVV", 3, 2).weights[2]
+    assert random_mixture("VVV", 3, 2).reorder([2, 1, 0]).weights[0] == random_mixture("VVV", 3, 2).weights[2]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from gramian.mixture.binned import Bins
 from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.starts import by_agglomeration, half_whitened
+from gramian.mixture.starts import by_agglomeration, half_whiten
 
 FOLDER = Path(__file__).resolve().parents[1] / "data"
 DATA = json.loads((FOLDER / "mixtures.json").read_text("utf-8"))
@@ -108,7 +108,7 @@ def test_the_fourteen_models_are_at_least_as_likely_as_mclusts(k):
 
 def test_the_hierarchy_is_mclusts():
     X = load_iris().data
-    labels = by_agglomeration(half_whitened(X, np.ones(150)), np.ones(150), 3, spheres=False)
+    labels = by_agglomeration(half_whiten(X, np.ones(150)), np.ones(150), 3, spheres=False)
     assert adjusted_rand_score(MCLUST["iris"]["hclass3"], labels) == 1.0
 
 

@@ -34,8 +34,8 @@ from gramian import (
 from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import Binned, Censored, Intervals
 from gramian.likelihood.families import Binomial, Categorical
-from gramian.mixture.models import Constraints
-from gramian.mixture.parameters import MODELS
+from gramian.mixture.models import MODELS
+from gramian.mixture.parameters import Constraints
 from gramian.persistence import load, save
 from gramian.persistence.registry import ESTIMATORS
 

@@ -29,7 +29,7 @@ from gramian.display import MixtureChoiceDisplay, MixtureDisplay
 from gramian.display.report import mixture_report
 from gramian.mixture.choose import select_mixture
 from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.parameters import MODELS
+from gramian.mixture.models import MODELS
 
 TABLES = ("clusters", "components", "covariances", "choice")
 PICTURES = ("mixture", "choice")

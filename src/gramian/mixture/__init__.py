@@ -2,51 +2,51 @@ r"""Gaussian mixtures from sufficient statistics: rows, weights, bins and missin
 
 .. math:: p(x) = \sum_k\pi_kN(x;\mu_k,\Sigma_k)
 
-An expectation step turns data and a :class:`Mixture` into :class:`Statistics` (Σr, Σrx, Σrxxᵀ and the log-likelihood),
-block by block, never with the n×K responsibilities of all rows; a maximisation step turns statistics into a mixture.
+An expectation step turns data and a :class:`Mixture` into :class:`SufficientStatistics` (Σr, Σrx, Σrxxᵀ and the
+log-likelihood), block by block, never with the n×K responsibilities of all rows; a maximisation step turns statistics
+into a mixture.
 What differs between kinds of data is the first alone, what differs between models the second alone.
 
 * ``Mixture.of(weights, means, covariances, model)``: the parameters; densities, responsibilities, samples, marginals
   and conditionals follow from them.
-* ``Rows.of(source, sample_weight)``: rows of a source; NaN cells are missing, by exact marginal likelihood.
-  ``Rows.assigned(labels, k, model)``: statistics of rows that are already assigned, for a start.
+* ``MixtureRows.of(source, sample_weight)``: rows of a source; NaN cells are missing, by exact marginal likelihood.
+  ``MixtureRows.assign(labels, k, model)``: statistics of rows that are given to components, for a start.
 * ``Bins.of(edges, counts)``, ``Bins.intervals(lower, upper, counts)``: counts in intervals or boxes.
 * ``Maximiser(model, prior, constraints)``: statistics → mixture, for 14 covariance models; ``Prior.floor(data)`` and
   ``Prior.conjugate(...)`` keep components from collapsing, ``Constraints`` hold parameters or make them equal.
-* ``fit_mixture(data, start, maximiser)``: monotone, accelerated EM → ``Fit`` (mixture, statistics, certificate,
+* ``fit_mixture(data, start, maximiser)``: monotone, accelerated EM → ``MixtureFit`` (mixture, statistics, certificate,
   diagnoses). ``Stepwise(maximiser).step(mixture, statistics)``: the same in mini-batches.
 * ``standard_errors(data, mixture, constraints)``: from the observed information. ``regress``: mixture regression.
 * ``two_normals(*central_moments(data))``: Pearson's solution from five moments.
 """
 
-from gramian.mixture.binned import Bins, Goodness
-from gramian.mixture.diagnose import Diagnosis, diagnose
-from gramian.mixture.em import Fit, Stepwise, fit_mixture
+from gramian.mixture.binned import BinnedGoodness, Bins
+from gramian.mixture.diagnose import Diagnosis, Landscape, diagnose
+from gramian.mixture.em import Maximiser, MixtureFit, Stepwise, fit_mixture
 from gramian.mixture.errors import Chart, StandardErrors, is_flat, observed_information, standard_errors
 from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.models import Constraints, Maximiser, Prior, maximise_covariances
-from gramian.mixture.parameters import MODELS, Mixture, covariance_parameters, free_parameters, regress, resolve_model
-from gramian.mixture.rows import Rows
+from gramian.mixture.models import MODELS, covariance_parameters, maximise_covariances, resolve_model
+from gramian.mixture.parameters import Constraints, Mixture, Prior, SufficientStatistics, free_parameters, regress
+from gramian.mixture.rows import MixtureRows
 from gramian.mixture.starts import TwoNormals, central_moments, two_normals
-from gramian.mixture.statistics import Data, Statistics
 
 __all__ = [
     "MODELS",
+    "BinnedGoodness",
     "Bins",
     "Chart",
     "Constraints",
-    "Data",
     "Diagnosis",
-    "Fit",
     "GaussianMixture",
-    "Goodness",
+    "Landscape",
     "Maximiser",
     "Mixture",
+    "MixtureFit",
+    "MixtureRows",
     "Prior",
-    "Rows",
     "StandardErrors",
-    "Statistics",
     "Stepwise",
+    "SufficientStatistics",
     "TwoNormals",
     "central_moments",
     "covariance_parameters",

@@ -16,10 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, erfcx, logsumexp, ndtr
 
-from gramian.mixture.parameters import Mixture, numbers
-from gramian.mixture.statistics import Statistics
-
-__all__ = ["Bins", "Goodness", "planar_moments", "truncated_moments"]
+from gramian.mixture.parameters import Mixture, SufficientStatistics, as_floats
 
 Array = npt.NDArray[np.float64]
 
@@ -47,17 +44,13 @@ def truncated_moments(a: Array, b: Array, order: int) -> tuple[Array, Array]:
         point = a == b
         narrow = ~point & (width <= NARROW) & (np.abs(middle) * width <= STEEP)
     wide = ~(point | narrow)
-    log_p[point], M[:, point] = -0.5 * a[point] ** 2 - LOG_ROOT, a[point] ** _powers(order, 1)
-    log_p[narrow], M[:, narrow] = _integrated(middle[narrow], width[narrow], order)
-    log_p[wide], M[:, wide] = _recursive(a[wide], b[wide], order)
+    log_p[point], M[:, point] = -0.5 * a[point] ** 2 - LOG_ROOT, a[point] ** np.arange(order + 1)[:, None]
+    log_p[narrow], M[:, narrow] = _by_quadrature(middle[narrow], width[narrow], order)
+    log_p[wide], M[:, wide] = _by_recursion(a[wide], b[wide], order)
     return log_p, M
 
 
-def _powers(order: int, ndim: int) -> npt.NDArray[np.int64]:
-    return np.arange(order + 1).reshape(-1, *(1,) * ndim)
-
-
-def _integrated(middle: Array, width: Array, order: int) -> tuple[Array, Array]:
+def _by_quadrature(middle: Array, width: Array, order: int) -> tuple[Array, Array]:
     half = 0.5 * width[:, None] * NODES
     density = MASSES * np.exp(-half * (middle[:, None] + 0.5 * half))  # φ(z)/φ(middle)
     total = density.sum(axis=1)
@@ -66,7 +59,7 @@ def _integrated(middle: Array, width: Array, order: int) -> tuple[Array, Array]:
     return np.log(0.5 * width * total) - 0.5 * middle**2 - LOG_ROOT, moments
 
 
-def _recursive(a: Array, b: Array, order: int) -> tuple[Array, Array]:
+def _by_recursion(a: Array, b: Array, order: int) -> tuple[Array, Array]:
     """Limits turned round where most of the interval is below 0; odd moments change their sign."""
     with np.errstate(invalid="ignore"):
         turned = np.abs(a) > np.abs(b)
@@ -193,7 +186,7 @@ CHUNK = 2**15  # boxes times components times columns worked on at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Goodness:
+class BinnedGoodness:
     """How far counts are from those expected.
 
     Attributes
@@ -260,15 +253,23 @@ class Bins:
 
         The first edge of a column may be −inf and the last inf.
         """
-        table = numbers("counts", counts)
-        limits = [numbers("edges", e) for e in ([edges] if table.ndim == 1 else list(edges))]
+        table = as_floats("counts", counts)
+        limits = [as_floats("edges", e) for e in ([edges] if table.ndim == 1 else list(edges))]
         if table.ndim == 0 or any(e.ndim != 1 for e in limits) or tuple(len(e) - 1 for e in limits) != table.shape:
             raise ValueError(
                 "Edges must be one more than counts in every column, and counts have an axis for each; counts have "
                 f"shape {table.shape}, and edges have {', '.join(str(e.shape) for e in limits) or 'none'}."
             )
         for j, e in enumerate(limits):
-            _refuse_edges(e, "" if len(limits) == 1 else f" of column {j}")
+            where = "" if len(limits) == 1 else f" of column {j}"
+            if np.isnan(e).any():
+                raise ValueError(
+                    f"Edge {np.flatnonzero(np.isnan(e))[0]}{where} is NaN. Use -inf and inf for open ends."
+                )
+            wrong = np.flatnonzero(~(np.diff(e) > 0))
+            if len(wrong):
+                i = wrong[0]
+                raise ValueError(f"Edges must rise: edge {i}{where} is {e[i]} and edge {i + 1} is {e[i + 1]}.")
         lower = np.stack([g.ravel() for g in np.meshgrid(*(e[:-1] for e in limits), indexing="ij")], axis=1)
         upper = np.stack([g.ravel() for g in np.meshgrid(*(e[1:] for e in limits), indexing="ij")], axis=1)
         return cls.intervals(lower, upper, table.ravel())
@@ -276,14 +277,23 @@ class Bins:
     @classmethod
     def intervals(cls, lower: Any, upper: Any, counts: Any | None = None) -> Bins:
         """Rows known to lie between limits, each counted once unless counts are given."""
-        low, high = numbers("lower", lower), numbers("upper", upper)
+        low, high = as_floats("lower", lower), as_floats("upper", upper)
         low, high = (v[:, None] if v.ndim == 1 else v for v in (low, high))
-        n = np.ones(len(low)) if counts is None else numbers("counts", counts)
-        _refuse(low, high, n)
-        origin, variances = _rough(low, high, n)
-        return cls(low, high, n, origin, variances, float(n.sum()))
+        n = np.ones(len(low)) if counts is None else as_floats("counts", counts)
+        _refuse_bins(low, high, n)
+        with np.errstate(invalid="ignore"):  # rows at midpoints, open boxes at their limit
+            middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, 0.5 * (low + high)))
+            width = np.where(np.isfinite(high - low), high - low, 0.0)
+        known = np.isfinite(middle)
+        w = np.where(known, n[:, None], 0.0)
+        total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+        value = np.where(known, middle, 0.0)
+        start = value[np.argmax(w > 0, axis=0), np.arange(low.shape[1])]
+        mean = start + np.sum(w * (value - start), axis=0) / total
+        variances = np.sum(w * ((value - mean) ** 2 + width**2 / 12), axis=0) / total
+        return cls(low, high, n, mean, variances, float(n.sum()))
 
-    def expect(self, mixture: Mixture) -> Statistics:
+    def expect(self, mixture: Mixture) -> SufficientStatistics:
         """One expectation step."""
         joint, first, second = self._moments(mixture)
         total = logsumexp(joint, axis=0)
@@ -291,13 +301,13 @@ class Bins:
         R = np.where(taken, np.exp(joint - np.where(taken, total, 0.0)), 0.0) * self.counts
         height = float(self.counts[taken] @ total[taken])
         sums = np.einsum("kb,kb...->k...", R, first), np.einsum("kb,kb...->k...", R, second)
-        return Statistics(R.sum(axis=1), *sums, mixture.centres, height, self.weight, mixture.origin)
+        return SufficientStatistics(R.sum(axis=1), *sums, height, mixture.centres, mixture.origin, self.weight)
 
     def probabilities(self, mixture: Mixture) -> Array:
         """P_b of every box."""
         return np.asarray(np.exp(logsumexp(self._moments(mixture)[0], axis=0)))
 
-    def goodness(self, mixture: Mixture, free_parameters: int | None = None) -> Goodness:
+    def goodness(self, mixture: Mixture, free_parameters: int | None = None) -> BinnedGoodness:
         """Compare counts with those expected."""
         free = mixture.free_parameters if free_parameters is None else free_parameters
         expected = self.weight * self.probabilities(mixture)
@@ -305,7 +315,7 @@ class Bins:
         with np.errstate(divide="ignore", invalid="ignore"):
             parts = np.where(n > 0, n * np.log(n / expected), 0.0)
             chi2 = float(np.sum(np.where((expected == 0) & (n == 0), 0.0, (n - expected) ** 2 / expected)))
-        return Goodness(2 * float(parts.sum()), chi2, len(n) - 1 - free, expected)
+        return BinnedGoodness(2 * float(parts.sum()), chi2, len(n) - 1 - free, expected)
 
     def limits(self, mixture: Mixture, k: int) -> tuple[Array, Array]:
         """Limits in standard deviations from the mean of component k, by column."""
@@ -345,16 +355,7 @@ class Bins:
         return joint, first, second
 
 
-def _refuse_edges(e: Array, where: str) -> None:
-    if np.isnan(e).any():
-        raise ValueError(f"Edge {np.flatnonzero(np.isnan(e))[0]}{where} is NaN. Use -inf and inf for open ends.")
-    wrong = np.flatnonzero(~(np.diff(e) > 0))
-    if len(wrong):
-        i = wrong[0]
-        raise ValueError(f"Edges must rise: edge {i}{where} is {e[i]} and edge {i + 1} is {e[i + 1]}.")
-
-
-def _refuse(low: Array, high: Array, n: Array) -> None:
+def _refuse_bins(low: Array, high: Array, n: Array) -> None:
     if low.ndim != 2 or low.shape != high.shape or n.shape != (len(low),):
         raise ValueError(f"Limits of shapes {low.shape} and {high.shape} and counts of shape {n.shape} do not match.")
     wrong = np.flatnonzero(~(low <= high).all(axis=1) | (np.isinf(low) & (low == high)).any(axis=1))
@@ -368,17 +369,3 @@ def _refuse(low: Array, high: Array, n: Array) -> None:
         raise ValueError(f"Count {bad[0]} is {n[bad[0]]}; counts must be finite and not negative.")
     if not n.sum() > 0:
         raise ValueError("All counts are 0: there is nothing to fit.")
-
-
-def _rough(low: Array, high: Array, n: Array) -> tuple[Array, Array]:
-    """Mean and variance of the columns with rows at midpoints, open boxes at their limit."""
-    with np.errstate(invalid="ignore"):
-        middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, 0.5 * (low + high)))
-        width = np.where(np.isfinite(high - low), high - low, 0.0)
-    known = np.isfinite(middle)
-    w = np.where(known, n[:, None], 0.0)
-    total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
-    value = np.where(known, middle, 0.0)
-    start = value[np.argmax(w > 0, axis=0), np.arange(low.shape[1])]
-    mean = start + np.sum(w * (value - start), axis=0) / total
-    return mean, np.sum(w * ((value - mean) ** 2 + width**2 / 12), axis=0) / total

@@ -1,22 +1,27 @@
-"""Components that have gone wrong, named."""
+"""Components that have gone wrong, named; and the distinct optima that several starts led to."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
 
-from gramian.mixture.models import Prior, in_units, lowest
-from gramian.mixture.parameters import Mixture
-from gramian.mixture.statistics import Statistics
+from gramian.mixture.models import SPHERICAL, in_units, per_component, smallest_variances
+from gramian.mixture.parameters import Mixture, Prior, SufficientStatistics
 
-__all__ = ["Diagnosis", "diagnose"]
+if TYPE_CHECKING:
+    from gramian.mixture.em import MixtureFit
 
 Array = npt.NDArray[np.float64]
 
 HELD = 1.5  # times the floor: a variance below this is held by it
 NOBODY = 1e-6  # of the total weight
+NEAR = 0.05  # standard deviations between means of components that count as the same
+LEVEL = 1e-2  # units of log-likelihood between optima that count as the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,85 +43,162 @@ class Diagnosis:
     message: str
 
 
-def diagnose(mixture: Mixture, stats: Statistics, prior: Prior | None) -> tuple[Diagnosis, ...]:
+def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None) -> tuple[Diagnosis, ...]:
     """Name the components that are empty, or that only the floor keeps from collapsing.
 
     Examples
     --------
     >>> import numpy as np, gramian
-    >>> from gramian.mixture import Mixture, Rows, fit_mixture
-    >>> data = Rows.of(gramian.open(np.array([[0.0], [1.0], [2.0], [3.0], [9.0]])))
+    >>> from gramian.mixture import Mixture, MixtureRows, fit_mixture
+    >>> data = MixtureRows.of(gramian.open(np.array([[0.0], [1.0], [2.0], [3.0], [9.0]])))
     >>> fit = fit_mixture(data, Mixture.of([0.5, 0.5], [[1.0], [9.0]], [1.0, 0.1], "V"))
     >>> [(item.component, item.kind) for item in fit.diagnoses]
     [(1, 'collapsed')]
     """
-    empty = np.flatnonzero(stats.counts <= NOBODY * stats.weight)
-    found = [Diagnosis(int(k), "empty", _empty(int(k), stats)) for k in empty]
-    if prior is not None and prior.hard:
-        held, column = _held(mixture, stats, prior.scale)
-        shared = _degenerate(mixture, stats, prior) if held.any() else None
-        found += [
-            Diagnosis(int(k), "collapsed", shared or _collapsed(int(k), int(column[k]), mixture, stats))
-            for k in np.flatnonzero(held)
-            if k not in empty
-        ]
+    empty = stats.counts <= NOBODY * stats.weight
+    found = [
+        Diagnosis(
+            int(k),
+            "empty",
+            f"component {k} is empty (weight {stats.counts[k] / stats.weight:.2g}): fit fewer components, or start it "
+            "elsewhere",
+        )
+        for k in np.flatnonzero(empty)
+    ]
+    if prior is None or not prior.hard:
+        return tuple(found)
+    model, S, floor = mixture.model, mixture.covariances, prior.scale
+    held = smallest_variances(model, S, floor) < HELD
+    if model[1] == "V":  # a shape of its own: by the scatter of the component too
+        N = np.maximum(stats.counts, np.finfo(float).tiny)
+        S = stats.scatter(mixture.centres) / per_component(N, S)
+        held |= smallest_variances(model, S, floor) < HELD
+    reason = _degenerate_columns(mixture, stats, floor) if held.any() else None
+    for k in np.flatnonzero(held & ~empty):
+        rows = f"{stats.counts[k]:.3g}"
+        j = np.argmin(S[k] / floor) if mixture.diagonal else _flattest(S[k], floor)
+        where = "" if len(mixture.origin) == 1 else f", mostly in column {j}"
+        collapse = (
+            f"component {k} has collapsed (it holds {rows} row{'s' * (rows != '1')}{where}): only the floor keeps its "
+            "variance from 0, where the likelihood is unbounded; fit fewer components, a model with shared "
+            "covariances, or use a prior, or start elsewhere"
+        )
+        found.append(Diagnosis(int(k), "collapsed", reason or collapse))
     return tuple(sorted(found, key=lambda item: item.component))
 
 
-def _held(mixture: Mixture, stats: Statistics, scale: Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
-    """Which components the floor holds, by their covariance or, where its shape is their own, by their scatter."""
-    model, S = mixture.model, mixture.covariances
-    held = lowest(model, S, scale) < HELD
-    if model[1] == "V":
-        N = np.maximum(stats.counts, np.finfo(float).tiny)
-        T = stats.scatter(mixture.centres) / N.reshape(-1, *(1,) * (S.ndim - 1))
-        held |= lowest(model, T, scale) < HELD
-        S = T
-    if mixture.diagonal:
-        return held, np.asarray(np.argmin(S / scale, axis=1))
-    vectors = np.linalg.eigh(in_units(S, scale))[1]
-    return held, np.asarray(np.argmax(np.abs(vectors[:, :, 0]), axis=1))
+def _flattest(S: Array, floor: Array) -> int:
+    """The column with the largest share in the direction of the smallest variance, in units of the floor."""
+    return int(np.argmax(np.abs(np.linalg.eigh(in_units(S, floor))[1][:, 0])))
 
 
-def _empty(k: int, stats: Statistics) -> str:
-    share = stats.counts[k] / stats.weight
-    return f"component {k} is empty (weight {share:.2g}): fit fewer components, or start it elsewhere"
-
-
-def _collapsed(k: int, column: int, mixture: Mixture, stats: Statistics) -> str:
-    d, rows = len(mixture.origin), f"{stats.counts[k]:.3g}"
-    where = "" if d == 1 else f", mostly in column {column}"
-    return (
-        f"component {k} has collapsed (it holds {rows} row{'s' * (rows != '1')}{where}): only the floor keeps its "
-        "variance from 0, where the likelihood is unbounded; fit fewer components, a model with shared covariances, or "
-        "use a prior, or start elsewhere"
-    )
-
-
-def _degenerate(mixture: Mixture, stats: Statistics, prior: Prior) -> str | None:
+def _degenerate_columns(mixture: Mixture, stats: SufficientStatistics, floor: Array) -> str | None:
     """What is wrong with the columns themselves, where all rows together are held by the floor."""
+    if mixture.model in SPHERICAL:
+        return None
     N, d = stats.counts, len(mixture.origin)
     mean = N @ stats.centres / N.sum()
     S = stats.scatter(np.broadcast_to(mean, stats.about.shape)).sum(axis=0) / N.sum()
-    flat = np.diag(S) if S.ndim == 2 else S
-    constant = np.flatnonzero(flat < HELD * prior.scale)
-    if mixture.model[1] == "I":
-        return None
+    constant = np.flatnonzero((np.diag(S) if S.ndim == 2 else S) < HELD * floor)
     if len(constant):
         several = len(constant) > 1
         return (
             f"column{'s' * several} {', '.join(map(str, constant))} {'are' if several else 'is'} constant: no "
             f"component has a variance there but the floor's; leave {'them' if several else 'it'} out"
         )
-    if S.ndim == 1 or not np.linalg.eigvalsh(in_units(S, prior.scale))[0] < HELD:
+    if S.ndim == 1 or not np.linalg.eigvalsh(in_units(S, floor))[0] < HELD:
         return None
     if stats.weight <= d:
         return (
             f"{stats.weight:.3g} rows in {d} columns have no covariance matrix of full rank, and only the floor keeps "
             "it from being singular; use a diagonal or spherical model, or fewer columns (gramian.PCA)"
         )
-    j = int(np.argmax(np.abs(np.linalg.eigh(in_units(S, prior.scale))[1][:, 0])))
     return (
-        f"column {j} is a combination of others: no component has a variance in that direction, and only the floor "
-        "keeps it from 0; leave it out"
+        f"column {_flattest(S, floor)} is a combination of others: no component has a variance in that direction, and "
+        "only the floor keeps it from 0; leave it out"
     )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Landscape:
+    """Distinct optima, by falling objective.
+
+    Attributes
+    ----------
+    log_likelihoods : ndarray of shape (m,)
+        Of each optimum, without the prior's share.
+    counts : ndarray of shape (m,)
+        How many starts led to it.
+    converged : ndarray of shape (m,)
+        Whether one of these met the tolerance.
+    problems : tuple of str
+        Components that are empty or have collapsed there; "" where all is well.
+    mixtures : tuple of Mixture
+        Their parameters.
+    kept : int
+        Which one the estimator has: the highest without such components, if there is one.
+    """
+
+    log_likelihoods: Array
+    counts: npt.NDArray[np.int64]
+    converged: npt.NDArray[np.bool_]
+    problems: tuple[str, ...]
+    mixtures: tuple[Mixture, ...]
+    kept: int
+
+    def table(self) -> dict[str, Any]:
+        """Return one line for each optimum."""
+        return {
+            "log_likelihood": self.log_likelihoods,
+            "starts": self.counts,
+            "converged": self.converged,
+            "problems": list(self.problems),
+            "kept": np.arange(len(self.counts)) == self.kept,
+        }
+
+    def __repr__(self) -> str:
+        m = len(self.counts)
+        lines = [f"Landscape: {m} optim{'um' if m == 1 else 'a'} from {int(self.counts.sum())} starts"]
+        for i in range(m):
+            state = "" if self.converged[i] else ", not converged"
+            what = f", {self.problems[i]}" if self.problems[i] else ""
+            mark = " (kept)" if i == self.kept else ""
+            lines.append(f"  log-likelihood {self.log_likelihoods[i]:.6g} from {self.counts[i]}{state}{what}{mark}")
+        return "\n".join(lines)
+
+
+def compare_optima(fits: Sequence[MixtureFit]) -> Landscape:
+    """Distinct optima among fits, of which the first is the one that is kept."""
+    groups: list[list[MixtureFit]] = []
+    for fit in sorted(fits, key=lambda fit: float(fit.optimum.objective[-1])):
+        same = next((group for group in groups if _is_same_optimum(group[0], fit)), None)
+        if same is None:
+            groups.append([fit])
+        else:
+            same.append(fit)
+    heads = [fits[0] if fits[0] in group else group[0] for group in groups]
+    return Landscape(
+        np.array([fit.log_likelihood for fit in heads]),
+        np.array([len(group) for group in groups], dtype=np.int64),
+        np.array([any(fit.optimum.converged for fit in group) for group in groups]),
+        tuple(", ".join(f"component {item.component} {item.kind}" for item in fit.diagnoses) for fit in heads),
+        tuple(fit.mixture for fit in heads),
+        heads.index(fits[0]),
+    )
+
+
+def _is_same_optimum(a: MixtureFit, b: MixtureFit) -> bool:
+    """Whether two fits are the same up to the order of components and what a tolerance leaves open."""
+    if abs(float(a.optimum.objective[-1] - b.optimum.objective[-1])) > LEVEL:
+        return False
+    rows, _, distances = match_components(a.mixture, b.mixture)
+    return bool((distances[a.mixture.weights[rows] > 0] <= NEAR).all())
+
+
+def match_components(a: Mixture, b: Mixture) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Array]:
+    """Components of a and those of b nearest to them, one for each; distances in a's standard deviations."""
+    away = a.centres[:, None] - b.shift_origin(a.origin).centres[None]
+    y = away * a.roots[:, None] if a.diagonal else np.einsum("kij,klj->kli", a.roots, away)
+    squares = np.sum(y**2, axis=2)
+    rows, columns = linear_sum_assignment(squares)
+    return rows, columns, np.sqrt(squares[rows, columns])

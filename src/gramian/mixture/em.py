@@ -1,93 +1,112 @@
-"""Mini-batches: expectation-maximisation on statistics that forget."""
+r"""Expectation-maximisation: the maximisation step, the climb with extrapolated steps, and mini-batches.
+
+An expectation step turns data and a mixture into statistics (``data.expect(mixture)``), a maximisation step statistics
+into a mixture (:class:`Maximiser`). Three statistics on the way up are extrapolated where that gains (SQUAREM, Varadhan
+and Roland 2008, on statistics rather than parameters, so that what comes out is always a mixture of the model).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.threads import quiet_blas
+from gramian.mixture.binned import Bins
 from gramian.mixture.diagnose import Diagnosis, diagnose
-from gramian.mixture.models import Maximiser, Prior, step_length
-from gramian.mixture.parameters import Mixture
-from gramian.mixture.rows import Rows
-from gramian.mixture.statistics import Data, Statistics
+from gramian.mixture.models import POOLED, maximise_above, maximise_covariances, per_component, resolve_model
+from gramian.mixture.parameters import Constraints, Mixture, Prior, SufficientStatistics
+from gramian.mixture.rows import MixtureRows
 from gramian.results import Optimum
 
-__all__ = ["Fit", "Stepwise", "blend", "fit_mixture", "length", "possible"]
-
 Array = npt.NDArray[np.float64]
-
-LEAST = 0.01  # of the variances so far, that extrapolated ones must have
-
-
-def blend(zero: Statistics, one: Statistics, two: Statistics, a: float) -> Statistics:
-    """(1−a)²T₀ + 2a(1−a)T₁ + a²T₂, which is T₂ for a = 1."""
-    total = two.scaled(a * a).merge(one.scaled(2 * a * (1 - a))).merge(zero.scaled((1 - a) ** 2))
-    return replace(total, weight=two.weight)
-
-
-def possible(stats: Statistics, near: Statistics) -> bool:
-    """Whether extrapolated statistics are those of some data: positive counts and scatter."""
-    if not (stats.counts >= 0.1 * near.counts).all() or not np.isfinite(stats.second).all():
-        return False
-    live = near.counts > 0
-    shape = (-1, *(1,) * (stats.second.ndim - 1))
-    T, S = (v.scatter(v.centres)[live] / v.counts[live].reshape(shape) for v in (stats, near))
-    rest = T - LEAST * S
-    if stats.diagonal:
-        return bool((rest >= 0).all())
-    size = np.sqrt(np.maximum(np.diagonal(S, axis1=1, axis2=2), np.finfo(float).tiny))
-    return bool((np.linalg.eigvalsh(rest / (size[:, :, None] * size[:, None, :])) >= -1e-10).all())
-
-
-def length(zero: Statistics, one: Statistics, two: Statistics, mixture: Mixture) -> float:
-    """‖T₁−T₀‖/‖T₂−2T₁+T₀‖ in the units of the components: how far the steps can be extrapolated."""
-    if zero.diagonal != two.diagonal:
-        return 1.0
-    a, b, c = (_whitened(stats, mixture) for stats in (zero, one, two))
-    r, v = b - a, (c - b) - (b - a)
-    size, curve = float(np.linalg.norm(r)), float(np.linalg.norm(v))
-    if size <= 1e-11 * float(np.linalg.norm(b)) or curve == 0.0:  # extrapolating rounding errors magnifies them
-        return 1.0
-    return size / curve
-
-
-def _whitened(stats: Statistics, mixture: Mixture) -> Array:
-    """Statistics about a mixture's centres, in its components' standard deviations, as one vector."""
-    moved, R = stats.moved(mixture.centres), mixture.roots
-    unit = 1.0 / np.sqrt(np.maximum(moved.counts, np.finfo(float).tiny))
-    if mixture.diagonal:
-        first, second = moved.first * R, moved.second * R**2
-    else:
-        first = np.einsum("kij,kj->ki", R, moved.first)
-        second = (R @ moved.second @ R.transpose(0, 2, 1)).reshape(len(R), -1)
-    live = (moved.counts > 0)[:, None]
-    rows = np.concatenate([moved.counts[:, None], first, second / np.sqrt(2.0)], axis=1)
-    return np.asarray(np.where(live, unit[:, None] * rows, 0.0)).ravel()
-
-
 Watch = Callable[[int, float], None]  # is told the number of steps and the log-likelihood
 
+EMPTY = 1e-12  # of the total weight: a component with less is left where it is
 LONGEST = 1024.0  # times a step that may be extrapolated
+LEAST = 0.01  # of the variances so far, that extrapolated ones must have
 ROUNDING = 1e-13  # of the objective, that a step may lose
 IDLE = 3  # rounds without gain before the rest is left to rounding
-STOPPED = "stopped where rounding hides what is left to gain"
-PLAIN, ACCELERATED = "EM", "EM, accelerated (SQUAREM on the statistics)"
+TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Maximiser:
+    """The maximisation step of one covariance model.
+
+    Attributes
+    ----------
+    model : str
+        One of the 14 models, or another name of one.
+    prior : Prior or None
+        Added to the log-likelihood. With none, nothing keeps a component from collapsing.
+    constraints : Constraints
+        What is held or shared.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.mixture import Maximiser, MixtureRows
+    >>> data = MixtureRows.of(gramian.open(np.array([[0.0], [2.0], [7.0], [9.0]])))
+    >>> Maximiser("V")(data.assign([0, 0, 1, 1], 2, "VII")).means
+    array([[1.],
+           [8.]])
+    """
+
+    model: str
+    prior: Prior | None = None
+    constraints: Constraints = field(default_factory=Constraints)
+
+    def __call__(self, stats: SufficientStatistics, current: Mixture | None = None) -> Mixture:
+        """Return the mixture that maximises the expected log-likelihood plus the prior's.
+
+        Where means are held or shared, they are maximised at the current covariances, and covariances at the new
+        means; the log-likelihood rises all the same.
+        """
+        model = resolve_model(self.model, stats.about.shape[1])
+        prior, rules, N, origin = self.prior, self.constraints, stats.counts, stats.origin
+        empty = EMPTY * stats.weight >= N
+        if current is None and empty.any():
+            raise ValueError(
+                f"No row is assigned to component {np.flatnonzero(empty)[0]}. Start from fewer components."
+            )
+        if prior is None:
+            centres = rules.means(N, stats.centres, current)
+            counts, scatter = N, stats.scatter(centres)
+        else:
+            centres = rules.means(N + prior.shrinkage, prior.shrink(N, stats.centres, origin), current)
+            counts, scatter = prior.add(N, stats.scatter(centres), centres, origin)
+        own = model not in POOLED and (prior is None or prior.counts == 0.0)
+        if own and current is not None and empty.any():  # an empty one keeps its covariance, and moves no other
+            tiny = EMPTY * stats.weight
+            counts = np.where(empty, tiny, counts)
+            scatter = np.where(per_component(empty, scatter), tiny * current.covariances, scatter)
+        counts, scatter = rules.covariances(counts, scatter, current)
+        known = None if current is None else current.covariances
+        if prior is not None and prior.hard:
+            spread = maximise_above(model, counts, scatter, prior.scale, known)
+        else:
+            spread = maximise_covariances(model, counts, scatter, known)
+        return Mixture(rules.weights(N, current), centres, spread, model, origin)
+
+    def log_prior(self, mixture: Mixture) -> float:
+        """What is added to the log-likelihood."""
+        return 0.0 if self.prior is None else self.prior.log_density(mixture)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit:
+class MixtureFit:
     """A fitted mixture.
 
     Attributes
     ----------
     mixture : Mixture
         The parameters.
-    statistics : Statistics
+    statistics : SufficientStatistics
         Of the data, at these parameters.
     optimum : Optimum
         How they were found. The objective is −(log-likelihood + log prior).
@@ -96,7 +115,7 @@ class Fit:
     """
 
     mixture: Mixture
-    statistics: Statistics
+    statistics: SufficientStatistics
     optimum: Optimum
     diagnoses: tuple[Diagnosis, ...]
 
@@ -110,22 +129,22 @@ class Fit:
 
 
 def fit_mixture(
-    data: Data,
+    data: MixtureRows | Bins,
     start: Mixture,
     maximiser: Maximiser | None = None,
     *,
     tol: float = 1e-5,
-    max_iterations: int = 1000,
+    max_iter: int = 1000,
     accelerate: bool = True,
     watch: Watch | None = None,
-) -> Fit:
+) -> MixtureFit:
     r"""Maximise the likelihood of a mixture.
 
     .. math:: \ell = \sum_iw_i\ln\sum_k\pi_kN(x_i;\mu_k,\Sigma_k)
 
     Parameters
     ----------
-    data : Rows or Bins
+    data : MixtureRows or Bins
         What was observed.
     start : Mixture
         Parameters to start from; one maximisation step brings them into the model.
@@ -133,7 +152,7 @@ def fit_mixture(
         Model, prior and constraints: those of the start, with the floor of :meth:`Prior.floor`, unless given.
     tol : float, default=1e-5
         Gradient to reach: length of the next step of EM, in standard errors of complete data.
-    max_iterations : int, default=1000
+    max_iter : int, default=1000
         Most steps, each one pass over the data.
     accelerate : bool, default=True
         Whether to extrapolate. The path differs, the maximum does not.
@@ -142,85 +161,87 @@ def fit_mixture(
 
     Returns
     -------
-    Fit
+    MixtureFit
         Mixture, statistics, certificate, diagnoses.
 
     Examples
     --------
     >>> import numpy as np, gramian
-    >>> from gramian.mixture import Mixture, Rows, fit_mixture
+    >>> from gramian.mixture import Mixture, MixtureRows, fit_mixture
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(0, 1, (300, 1)), rng.normal(6, 2, (700, 1))])
-    >>> fit = fit_mixture(Rows.of(gramian.open(X)), Mixture.of([0.5, 0.5], [[-1.0], [8.0]], [1.0, 1.0], "V"))
+    >>> fit = fit_mixture(MixtureRows.of(gramian.open(X)), Mixture.of([0.5, 0.5], [[-1.0], [8.0]], [1.0, 1.0], "V"))
     >>> fit.optimum.converged, fit.mixture.weights.round(1)
     (True, array([0.3, 0.7]))
     """
-    step = Maximiser(start.model, Prior.floor(data)) if maximiser is None else maximiser
-    step.constraints.check(start)
+    maximise = Maximiser(start.model, Prior.floor(data)) if maximiser is None else maximiser
+    maximise.constraints.check(start)
+    start, before = start.shift_origin(data.origin), 0
+    modes: tuple[str, ...] = ()
+    where: dict[str, Any] = {}
     with quiet_blas():
-        first = start.measured_from(data.origin)
-        near, before, notes = _approached(data, first, step, tol, max_iterations, accelerate, watch)
-        climb = _Climb(data, step, before=before, notes=notes)
-        at, trace, idle = _climbed(climb, near, tol, max_iterations - before, accelerate, watch)
-    return _fit(at, climb, np.array(trace), tol, ACCELERATED if accelerate else PLAIN, idle >= IDLE)
+        if isinstance(data, MixtureRows) and data.device is not None:
+            where = {"device": str(data.device), "precision": data.describe_precision()}
+            start, before, modes = _approach(data, start, maximise, tol, max_iter, accelerate, watch)
+        climb = _Climb(data, maximise, before=before)
+        at, heights, idle = climb.run(start, tol, max_iter - before, accelerate, watch)
+    diagnoses = diagnose(at.mixture, at.stats, maximise.prior)
+    notes = tuple(item.message for item in diagnoses)
+    if idle and at.slope > tol:
+        notes += ("stopped where rounding hides what is left to gain",)
+    posterior = maximise.prior is not None and maximise.prior.counts > 0
+    what = "maximum a posteriori for" if posterior else "maximum likelihood of a mixture of"
+    steps = before + climb.passes - 1
+    optimum = Optimum(
+        "EM, accelerated (SQUAREM on the statistics)" if accelerate else "EM",
+        f"{what} {at.mixture.n_components} normals, model {at.mixture.model}",
+        steps + (2 if before else 1),  # one more to look again, in float64, at where the first steps led
+        steps,
+        -np.array(heights),
+        at.slope,
+        tolerance=tol,
+        notes=notes + modes,
+        **where,
+    )
+    return MixtureFit(at.mixture, at.stats, optimum, diagnoses)
 
 
-def _approached(
-    data: Data, start: Mixture, step: Maximiser, tol: float, most: int, accelerate: bool, watch: Watch | None
+def _approach(
+    data: MixtureRows,
+    start: Mixture,
+    maximise: Maximiser,
+    tol: float,
+    most: int,
+    accelerate: bool,
+    watch: Watch | None,
 ) -> tuple[Mixture, int, tuple[str, ...]]:
-    """Steps in a quicker mode, if there is one: where they lead, how many they were, and what to say of the modes.
+    """Steps in a quicker mode of a device, if there is one: where they lead, how many they were, notes on the modes.
 
     A relative error e of the statistics moves a step by up to e√n(1 + d) standard errors: so far they are of use.
     """
-    if not isinstance(data, Rows) or not data.precision:
-        return start, 0, ()
-    rough = data.rough(start) if most > 0 else None
+    rough = data.lower_precision(start) if most > 0 else None
     if rough is None or rough.tolerance is None:
-        return start, 0, (data.precision,)
-    climb = _Climb(rough, step, rough.tolerance)
+        return start, 0, ()
+    climb = _Climb(rough, maximise, rough.tolerance)
     blur = rough.tolerance * float(np.sqrt(data.weight)) * (1 + len(data.origin))
-    at, _, _ = _climbed(climb, start, max(tol, blur), most, accelerate, watch)
+    at, _, _ = climb.run(start, max(tol, blur), most, accelerate, watch)
     steps = climb.passes - 1
-    return (
-        at.mixture,
-        steps,
-        (data.precision, f"before the objective's first value, {steps} steps with {rough.precision}"),
-    )
-
-
-def _climbed(
-    climb: _Climb, start: Mixture, tol: float, most: int, accelerate: bool, watch: Watch | None
-) -> tuple[_Place, list[float], int]:
-    """Steps until the gradient is small, or nothing is gained, or there were enough: the end, heights, idle rounds."""
-    at, trace = climb.first_step(start, tol if most > 0 else np.inf)
-    bound, idle = 1.0, 0
-    while climb.passes <= most and at.slope > tol and idle < IDLE:
-        if accelerate and climb.passes + 2 <= most:
-            new, heights, bound = climb.three_steps(at, bound)
-        else:
-            new, heights = climb.one_step(at)
-        idle = 0 if climb.gained(at, new) or new.slope < at.slope else idle + 1
-        trace, at = trace + heights, new
-        if watch is not None:
-            watch(climb.before + climb.passes - 1, at.stats.log_likelihood)
-    return at, trace, idle
+    note = f"before the objective's first value, {steps} steps with {rough.describe_precision()}"
+    return at.mixture, steps, (note,)
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
+class _Iterate:
     """A mixture, what the data say of it, and where the next step leads."""
 
     mixture: Mixture
-    stats: Statistics
-    step: Maximiser
-
-    @cached_property
-    def height(self) -> float:
-        return self.stats.log_likelihood + self.step.log_prior(self.mixture)
+    stats: SufficientStatistics
+    height: float
+    maximise: Maximiser
 
     @cached_property
     def next(self) -> Mixture:
-        return self.step(self.stats, self.mixture)
+        return self.maximise(self.stats, self.mixture)
 
     @cached_property
     def slope(self) -> float:
@@ -228,79 +249,139 @@ class _Place:
         return step_length(self.mixture, self.next, self.stats.weight) if same else np.inf
 
 
+@dataclass(eq=False)
 class _Climb:
-    """The passes over the data, counted; ``error`` is that of sums, relative, ``before`` the steps made already."""
+    """Steps of EM, and the passes they took; ``error`` is that of sums, relative, ``before`` the steps made already."""
 
-    def __init__(
-        self, data: Data, step: Maximiser, error: float = 0.0, before: int = 0, notes: tuple[str, ...] = ()
-    ) -> None:
-        self.data, self.step, self.error, self.before, self.notes, self.passes = data, step, error, before, notes, 0
+    data: MixtureRows | Bins
+    maximise: Maximiser
+    error: float = 0.0
+    before: int = 0
+    passes: int = 0
 
-    def holds(self, old: _Place, new: _Place) -> bool:
-        """Whether a step goes up, or down by no more than the rounding of sums."""
-        return bool(new.height >= old.height - max(ROUNDING, self.error) * (abs(old.height) + old.stats.weight))
-
-    def gained(self, old: _Place, new: _Place) -> bool:
-        """Whether the objective has risen by more than the rounding of its sum."""
-        rounding = max(4 * np.finfo(float).eps, self.error) * (abs(old.height) + old.stats.weight)
-        return bool(new.height > old.height + rounding)
-
-    def look(self, mixture: Mixture) -> _Place:
-        self.passes += 1
-        return _Place(mixture, self.data.expect(mixture), self.step)
-
-    def first_step(self, start: Mixture, tol: float) -> tuple[_Place, list[float]]:
-        """The start and the step from it: a start that is not of the model counts from the first that is."""
+    def run(
+        self, start: Mixture, tol: float, most: int, accelerate: bool, watch: Watch | None
+    ) -> tuple[_Iterate, list[float], bool]:
+        """Steps until the gradient is small, or nothing is gained, or there were enough: the end, heights, if idle."""
         at = self.look(start)
-        if at.slope <= tol:
-            return at, [at.height]
-        new = self.look(at.next)
-        return new, [at.height, new.height] if self.holds(at, new) else [new.height]
+        heights = [at.height]
+        if most > 0 and at.slope > tol:
+            first, at = at, self.look(at.next)
+            # a start that is not of the model counts from the first step that is
+            heights = [first.height, at.height] if self.rises(first, at) else [at.height]
+        longest, idle = 1.0, 0
+        while self.passes <= most and at.slope > tol and idle < IDLE:
+            jumps = accelerate and self.passes + 2 <= most
+            path = [at]
+            while len(path) < (3 if jumps else 2):
+                new = self.look(path[-1].next)
+                if not self.rises(path[-1], new):
+                    break  # rounding would make it a step down
+                path.append(new)
+            if len(path) == 3:
+                longest = self.extrapolate(path, longest)
+            elif jumps:
+                longest = 1.0
+            heights += [place.height for place in path[1:]]
+            gained = path[-1].height > at.height + max(4 * np.finfo(float).eps, self.error) * _size(at)
+            idle = 0 if gained or path[-1].slope < at.slope else idle + 1
+            at = path[-1]
+            if watch is not None:
+                watch(self.before + self.passes - 1, at.stats.log_likelihood)
+        return at, heights, idle >= IDLE
 
-    def one_step(self, at: _Place) -> tuple[_Place, list[float]]:
-        """A step, and the height after it; none where rounding would make it a step down."""
-        new = self.look(at.next)
-        return (new, [new.height]) if self.holds(at, new) else (at, [])
+    def look(self, mixture: Mixture) -> _Iterate:
+        """One pass over the data, at a mixture."""
+        self.passes += 1
+        stats = self.data.expect(mixture)
+        return _Iterate(mixture, stats, stats.log_likelihood + self.maximise.log_prior(mixture), self.maximise)
 
-    def three_steps(self, at: _Place, bound: float) -> tuple[_Place, list[float], float]:
-        """Two steps and an extrapolation; the height after each that was taken; how far to extrapolate next."""
-        one, first = self.one_step(at)
-        two, second = self.one_step(one) if first else (one, first)
-        if not second:
-            return two, first, 1.0
-        far = length(at.stats, one.stats, two.stats, two.mixture)
-        a = min(max(far, 1.0), bound)
-        jump = self._extrapolated(at, one, two, a)
+    def rises(self, old: _Iterate, new: _Iterate) -> bool:
+        """Whether a step goes up, or down by no more than the rounding of sums."""
+        return bool(new.height >= old.height - max(ROUNDING, self.error) * _size(old))
+
+    def extrapolate(self, path: list[_Iterate], longest: float) -> float:
+        """Add to two steps a third, extrapolated one, if it goes up; return how far to extrapolate next.
+
+        That is M(T₀ + 2a(T₁−T₀) + a²(T₂−2T₁+T₀)), with a brought nearer to 1 until there is such a mixture.
+        """
+        two = path[2]
+        T0, T1, T2 = (place.stats for place in path)
+        far = _extrapolation(T0, T1, T2, two.mixture)
+        a = step = min(max(far, 1.0), longest)
+        jump = None
+        for _ in range(4 if T2.diagonal == T0.diagonal else 0):
+            if step <= 1.0:
+                break
+            T = T2.scale(step * step).merge(T1.scale(2 * step * (1 - step))).merge(T0.scale((1 - step) ** 2))
+            if _is_possible(T, T2):
+                jump = self.maximise(replace(T, weight=T2.weight), two.mixture)
+                break
+            step = 1.0 + (step - 1.0) / 4
         new = self.look(two.next if jump is None else jump)
         if not new.height >= two.height:
-            return two, first + second, 1.0 if jump is None else max(1.0, a / 4)
-        return new, [*first, *second, new.height], min(4 * bound, LONGEST) if far >= bound else bound
-
-    def _extrapolated(self, at: _Place, one: _Place, two: _Place, a: float) -> Mixture | None:
-        """M(T₀ + 2a(T₁−T₀) + a²(T₂−2T₁+T₀)), with a brought nearer to 1 until that is a mixture."""
-        if two.stats.diagonal != at.stats.diagonal:
-            return None
-        for _ in range(4):
-            if a <= 1.0:
-                return None
-            stats = blend(at.stats, one.stats, two.stats, a)
-            if possible(stats, two.stats):
-                return self.step(stats, two.mixture)
-            a = 1.0 + (a - 1.0) / 4
-        return None
+            return 1.0 if jump is None else max(1.0, a / 4)
+        path.append(new)
+        return min(4 * longest, LONGEST) if far >= longest else longest
 
 
-def _fit(at: _Place, climb: _Climb, trace: Array, tol: float, method: str, idle: bool) -> Fit:
-    found = diagnose(at.mixture, at.stats, climb.step.prior)
-    notes = tuple(item.message for item in found) + ((STOPPED,) if idle and at.slope > tol else ())
-    notes += climb.notes
-    reason = f"maximum likelihood of a mixture of {at.mixture.n_components} normals, model {at.mixture.model}"
-    if climb.step.prior is not None and climb.step.prior.counts > 0:
-        reason = f"maximum a posteriori for {at.mixture.n_components} normals, model {at.mixture.model}"
-    steps = climb.before + climb.passes - 1
-    passes = steps + (2 if climb.before else 1)  # one more to look again, in float64, at where the first steps led
-    optimum = Optimum(method, reason, passes, steps, -trace, at.slope, tolerance=tol, notes=notes)
-    return Fit(at.mixture, at.stats, optimum, found)
+def _size(at: _Iterate) -> float:
+    """What the rounding of a sum of log-densities is relative to."""
+    return abs(at.height) + at.stats.weight
+
+
+def _extrapolation(T0: SufficientStatistics, T1: SufficientStatistics, T2: SufficientStatistics, at: Mixture) -> float:
+    """‖T₁−T₀‖/‖T₂−2T₁+T₀‖ in the units of the components: how far the steps can be extrapolated."""
+    if T0.diagonal != T2.diagonal:
+        return 1.0
+    vectors, R = [], at.roots
+    for stats in (T0, T1, T2):  # about the centres, in the components' standard deviations
+        stats = stats.shift(at.centres)
+        if at.diagonal:
+            first, second = stats.first * R, stats.second * R**2
+        else:
+            first = np.einsum("kij,kj->ki", R, stats.first)
+            second = (R @ stats.second @ R.transpose(0, 2, 1)).reshape(len(R), -1)
+        rows = np.concatenate([stats.counts[:, None], first, second / np.sqrt(2.0)], axis=1)
+        unit = 1.0 / np.sqrt(np.maximum(stats.counts, TINY))
+        vectors.append(np.where((stats.counts > 0)[:, None], unit[:, None] * rows, 0.0).ravel())
+    a, b, c = vectors
+    size, curve = float(np.linalg.norm(b - a)), float(np.linalg.norm((c - b) - (b - a)))
+    if size <= 1e-11 * float(np.linalg.norm(b)) or curve == 0.0:  # extrapolating rounding errors magnifies them
+        return 1.0
+    return size / curve
+
+
+def _is_possible(stats: SufficientStatistics, near: SufficientStatistics) -> bool:
+    """Whether extrapolated statistics are those of some data: positive counts and scatter."""
+    if not (stats.counts >= 0.1 * near.counts).all() or not np.isfinite(stats.second).all():
+        return False
+    live = near.counts > 0
+    T, S = (v.scatter(v.centres)[live] / per_component(v.counts[live], v.second) for v in (stats, near))
+    rest = T - LEAST * S
+    if stats.diagonal:
+        return bool((rest >= 0).all())
+    size = np.sqrt(np.maximum(np.diagonal(S, axis1=1, axis2=2), TINY))
+    return bool((np.linalg.eigvalsh(rest / (size[:, :, None] * size[:, None, :])) >= -1e-10).all())
+
+
+def step_length(at: Mixture, to: Mixture, weight: float) -> float:
+    r"""Length of a step in standard errors of complete data: the gradient's norm, where the step is one of EM.
+
+    .. math:: \sum_k n\pi_k\Bigl[(\Delta\pi_k/\pi_k)^2 + \|L_k^{-1}\Delta\mu_k\|^2
+        + \tfrac12\|L_k^{-1}\Delta\Sigma_kL_k^{-T}\|_F^2\Bigr]
+
+    is ΔᵀIΔ with I the information of rows whose components are known; EM's step is I⁻¹ times the score, to first order.
+    """
+    share = np.where(at.weights > 0, at.weights, 1.0)
+    R, shift, change = at.roots, to.centres - at.centres, to.covariances - at.covariances
+    if at.diagonal:
+        lengths = np.sum((R * shift) ** 2, axis=1) + 0.5 * np.sum((R**2 * change) ** 2, axis=1)
+    else:
+        lengths = np.sum(np.einsum("kij,kj->ki", R, shift) ** 2, axis=1)
+        lengths += 0.5 * np.sum((R @ change @ R.transpose(0, 2, 1)) ** 2, axis=(1, 2))
+    square = weight * float(np.sum((to.weights - at.weights) ** 2 / share) + np.sum(at.weights * lengths))
+    return float(np.sqrt(square))
 
 
 class Stepwise:
@@ -318,12 +399,12 @@ class Stepwise:
     Examples
     --------
     >>> import numpy as np, gramian
-    >>> from gramian.mixture import Maximiser, Mixture, Rows, Stepwise
+    >>> from gramian.mixture import Maximiser, Mixture, MixtureRows, Stepwise
     >>> rng, fit = np.random.default_rng(0), Stepwise(Maximiser("V"))
     >>> at = Mixture.of([0.5, 0.5], [[-1.0], [7.0]], [4.0, 4.0], "V")
     >>> for _ in range(50):
     ...     X = np.concatenate([rng.normal(0, 1, (30, 1)), rng.normal(6, 1, (70, 1))])
-    ...     at = fit.step(at, Rows.of(gramian.open(X)).expect(at))
+    ...     at = fit.step(at, MixtureRows.of(gramian.open(X)).expect(at))
     >>> at.means.round(0)
     array([[0.],
            [6.]])
@@ -333,17 +414,19 @@ class Stepwise:
         if not 0.5 <= alpha <= 1.0:
             raise ValueError(f"alpha must be between 0.5 and 1; got {alpha}.")
         self.maximiser, self.alpha = maximiser, alpha
-        self.batches, self.seen = 0, 0.0
-        self.statistics: Statistics | None = None
+        self.seen, self.heights = 0.0, list[float]()  # weight of all batches, and mean log-likelihoods of each
+        self.statistics: SufficientStatistics | None = None
 
-    def step(self, mixture: Mixture, batch: Statistics) -> Mixture:
+    def step(self, mixture: Mixture, batch: SufficientStatistics) -> Mixture:
         """Take in the statistics of a batch at a mixture; return the next mixture.
 
         Sums are kept per unit of weight and handed to the maximiser at the weight of all batches so far.
         """
-        fresh = batch.scaled(1.0 / batch.weight)
-        rate = 1.0 if self.statistics is None else (self.batches + 2.0) ** -self.alpha
-        kept = fresh if self.statistics is None else self.statistics.scaled(1 - rate).merge(fresh.scaled(rate))
-        self.statistics = kept.moved(mixture.centres)
-        self.batches, self.seen = self.batches + 1, self.seen + batch.weight
-        return self.maximiser(self.statistics.scaled(self.seen), mixture)
+        sums = batch.scale(1.0 / batch.weight)
+        if self.statistics is not None:
+            rate = (len(self.heights) + 2.0) ** -self.alpha
+            sums = self.statistics.scale(1 - rate).merge(sums.scale(rate))
+        self.statistics = sums.shift(mixture.centres)
+        self.seen += batch.weight
+        self.heights.append(batch.log_likelihood / batch.weight)
+        return self.maximiser(self.statistics.scale(self.seen), mixture)

@@ -20,22 +20,12 @@ from scipy.linalg import block_diag, expm, null_space
 
 from gramian.compute.devices import to_numpy
 from gramian.mixture.binned import Bins, truncated_moments
-from gramian.mixture.models import Constraints, Maximiser, axes_of
-from gramian.mixture.parameters import Mixture, covariance_parameters
-from gramian.mixture.rows import Rows
-from gramian.mixture.statistics import Data, Statistics
+from gramian.mixture.em import Maximiser
+from gramian.mixture.models import ROTATING, covariance_axes
+from gramian.mixture.parameters import Constraints, Mixture, SufficientStatistics
+from gramian.mixture.rows import MixtureRows
 from gramian.results import NumericalWarning
 from gramian.sources import Block, memory_budget
-
-__all__ = [
-    "Chart",
-    "StandardErrors",
-    "bins_information",
-    "is_flat",
-    "observed_information",
-    "rows_information",
-    "standard_errors",
-]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
@@ -67,13 +57,12 @@ class Chart:
     @property
     def size(self) -> int:
         """How many parameters are free."""
-        k, d = self.base.centres.shape
-        return int(k - 1 + k * d + covariance_parameters(self.base.model, k, d))
+        return self.base.free_parameters
 
     @property
     def rotating(self) -> bool:
         """Whether orientations are moved by rotating axes."""
-        return self.base.model in ("EVE", "VVE", "EEV", "VEV")
+        return self.base.model in ROTATING
 
     @cached_property
     def frames(self) -> Array:
@@ -83,7 +72,7 @@ class Chart:
             return np.asarray(np.sqrt(base.matrices))
         if not self.rotating:
             return base.factors
-        B = axes_of(base.covariances, common=base.model[2] == "E")
+        B = covariance_axes(base.covariances, common=base.model[2] == "E")
         spread = np.einsum("kji,kjl,kli->ki", B, base.covariances, B)
         return np.asarray(B * np.sqrt(spread)[:, None, :])
 
@@ -172,7 +161,7 @@ class Chart:
         return np.block([[0.5 * (ff + ff.T), mixed.T], [mixed, square + square.T]])
 
 
-def rows_information(data: Rows, chart: Chart) -> tuple[Statistics, Array]:
+def rows_information(data: MixtureRows, chart: Chart) -> tuple[SufficientStatistics, Array]:
     """Statistics at a chart's base and the summed variance of the complete score, in components' own coordinates."""
     base, (k, d) = chart.base, chart.base.centres.shape
     width = 1 + d + chart.index.shape[1]
@@ -203,7 +192,7 @@ def _scores(Y: Array, slopes: Array) -> Array:
     return np.asarray(0.5 * (quadratic - np.trace(slopes, axis1=1, axis2=2)))
 
 
-def bins_information(data: Bins, chart: Chart) -> tuple[Statistics, Array]:
+def bins_information(data: Bins, chart: Chart) -> tuple[SufficientStatistics, Array]:
     """The same for bins, where y and its powers are known by their moments within a bin; columns are independent."""
     base, k = chart.base, chart.base.n_components
     slopes = np.stack([np.diagonal(chart.slopes(j), axis1=1, axis2=2) for j in range(k)])  # E_a is diagonal
@@ -291,7 +280,9 @@ class StandardErrors:
         return "\n".join(f"{name:<16}{value:>14.6g} ± {error:.2g}" for name, value, error in self.table())
 
 
-def standard_errors(data: Data, mixture: Mixture, constraints: Constraints | None = None) -> StandardErrors:
+def standard_errors(
+    data: MixtureRows | Bins, mixture: Mixture, constraints: Constraints | None = None
+) -> StandardErrors:
     """Standard errors at a maximum of the likelihood.
 
     Where the information is not positive definite, the mixture is not at a maximum or some of its parameters are not
@@ -300,10 +291,10 @@ def standard_errors(data: Data, mixture: Mixture, constraints: Constraints | Non
     Examples
     --------
     >>> import numpy as np, gramian
-    >>> from gramian.mixture import Mixture, Rows, standard_errors
+    >>> from gramian.mixture import Mixture, MixtureRows, standard_errors
     >>> X = np.array([[1.0], [2.0], [3.0], [6.0]])
     >>> one = Mixture.of([1.0], [[3.0]], [3.5], "V")
-    >>> found = standard_errors(Rows.of(gramian.open(X)), one)
+    >>> found = standard_errors(MixtureRows.of(gramian.open(X)), one)
     >>> found.means.round(6), (3.5 / 4) ** 0.5
     (array([[0.935414]]), 0.9354143466934853)
     """
@@ -341,7 +332,7 @@ def is_flat(data: Bins, mixture: Mixture, maximiser: Maximiser) -> bool:
     if maximiser.prior is not None and maximiser.prior.counts > 0:
         return False
     if not mixture.diagonal and len(mixture.origin) > 1:
-        return bool(np.count_nonzero(data.counts) <= maximiser.free_parameters(mixture))
+        return bool(np.count_nonzero(data.counts) <= maximiser.constraints.free_parameters(mixture))
     chart = Chart(mixture)
     T = _free(chart, maximiser.constraints)
     if not T.shape[1]:
@@ -350,10 +341,10 @@ def is_flat(data: Bins, mixture: Mixture, maximiser: Maximiser) -> bool:
     return not bool(values[0] > FLAT * max(values[-1], data.weight * NOTHING))
 
 
-def observed_information(data: Data, chart: Chart) -> Array:
+def observed_information(data: MixtureRows | Bins, chart: Chart) -> Array:
     """Observed information −∂²ℓ in the coordinates of a chart, at its base."""
     mixture = chart.base
-    if isinstance(data, Rows) and not data.incomplete:
+    if isinstance(data, MixtureRows) and not data.incomplete:
         stats, spread = rows_information(data, chart)
         return _louis(chart, stats, spread)
     if isinstance(data, Bins) and (mixture.diagonal or len(mixture.origin) == 1):
@@ -362,7 +353,7 @@ def observed_information(data: Data, chart: Chart) -> Array:
     return _differences(data, chart)
 
 
-def _louis(chart: Chart, stats: Statistics, spread: Array) -> Array:
+def _louis(chart: Chart, stats: SufficientStatistics, spread: Array) -> Array:
     """Complete information less the variance of the complete score, from components' own coordinates to the chart's."""
     base, (k, d) = chart.base, chart.base.centres.shape
     blocks, maps, bends = [], [], np.zeros((chart.size, chart.size))
@@ -385,7 +376,7 @@ def _louis(chart: Chart, stats: Statistics, spread: Array) -> Array:
     return np.asarray(J.T @ (block_diag(*blocks) - spread) @ J - bends)
 
 
-def _whitened(chart: Chart, stats: Statistics, k: int) -> tuple[float, Array, Array]:
+def _whitened(chart: Chart, stats: SufficientStatistics, k: int) -> tuple[float, Array, Array]:
     """Counts and first and second moments of y = L⁻¹(x−μ) for one component."""
     L = chart.frames[k]
     second = np.diag(stats.second[k]) if stats.diagonal else stats.second[k]
@@ -404,7 +395,7 @@ def _local_map(chart: Chart, j: int) -> Array:
     return M
 
 
-def _differences(data: Data, chart: Chart) -> Array:
+def _differences(data: MixtureRows | Bins, chart: Chart) -> Array:
     """−∂g by differences of fourth order of the gradient g."""
     out = np.empty((chart.size, chart.size))
     for a in range(chart.size):
@@ -422,7 +413,7 @@ def _room(chart: Chart, a: int) -> float:
     return STEP_ERRORS * min(weights[a], weights[-1]) if a < len(weights) - 1 else STEP_ERRORS
 
 
-def _gradient(data: Data, chart: Chart, v: Array) -> Array:
+def _gradient(data: MixtureRows | Bins, chart: Chart, v: Array) -> Array:
     """∂ℓ at some coordinates: the statistics there give it by weights, means and covariances, exactly."""
     at = chart.mixture(v)
     stats = data.expect(at)

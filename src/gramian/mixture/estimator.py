@@ -1,292 +1,60 @@
-"""Gaussian mixtures."""
+"""Gaussian mixtures: the estimator."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import is_tensor, like, to_numpy
 from gramian.compute.threads import quiet_blas
-from gramian.inputs.checks import check_weights
+from gramian.inputs.checks import check_choice, check_integer, check_weights
 from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.inputs.opening import open_input
-from gramian.mixture.binned import Bins, Goodness
-from gramian.mixture.diagnose import Diagnosis, diagnose
-from gramian.mixture.em import Fit
-from gramian.mixture.errors import StandardErrors, standard_errors
-from gramian.mixture.fitting import (
-    FITTED,
-    Stream,
-    best_fit,
-    changes,
-    name_results,
-    refuse_changes,
-    warn_of,
-    with_flatness,
+from gramian.mixture import missing
+from gramian.mixture.binned import BinnedGoodness, Bins
+from gramian.mixture.diagnose import Diagnosis, Landscape, compare_optima, diagnose
+from gramian.mixture.em import Maximiser, MixtureFit, Stepwise, fit_mixture, step_length
+from gramian.mixture.errors import StandardErrors, is_flat, standard_errors
+from gramian.mixture.models import resolve_model
+from gramian.mixture.parameters import (
+    SKLEARN_ATTRIBUTES,
+    Constraints,
+    Mixture,
+    Prior,
+    as_floats,
+    fill_masked,
+    invert_precisions,
+    resolve_columns,
+    sklearn_attributes,
 )
-from gramian.mixture.models import Maximiser
-from gramian.mixture.options import PARAMETERS, attributes, check_parameters, maximiser_of, mixture_from, seeded
-from gramian.mixture.parameters import Mixture, column_numbers, numbers, unmasked
-from gramian.mixture.rows import Rows, located
-from gramian.mixture.starts import expected_cells, starts
+from gramian.mixture.rows import MixtureRows, locate
+from gramian.mixture.starts import find_starts, fit_one_normal
+from gramian.results import NumericalWarning, Optimum
 from gramian.sources import Source
-
-__all__ = ["GaussianMixture", "MixtureQueries", "each_block", "on_rows", "open_data", "open_rows"]
 
 Array = npt.NDArray[np.float64]
 
 BLOCK_BYTES = 2**24  # of a block of rows and its densities
-CARD_BYTES = 2**28  # the same on a card
+BLOCK_BYTES_GPU = 2**28
+STATE = ("_fit", "_maximiser", "_kind", "_stepwise", "_numpy_attributes")
+STARTS = ("kmeans", "k-means++", "random", "random_from_data", "hierarchical")
+UNHELD = (
+    "With reg_covar=0 nothing keeps a component from collapsing: leave it out, fit fewer components or use a prior."
+)
 
 
-def open_data(model: Any, X: Any, sample_weight: Any, *, reset: bool) -> Rows | Bins:
-    """Rows or bins, checked against the fit, or with ``reset`` recorded on the estimator."""
-    if isinstance(X, Bins):
-        if sample_weight is not None:
-            raise ValueError("The counts of bins are their weights: leave sample_weight out.")
-        return _bins(model, X, reset)
-    source = open_rows(model, X, reset=reset)
-    w = None if sample_weight is None else check_weights(sample_weight, source.shape[0])
-    return Rows.of(source, w, model.device)
-
-
-def open_rows(model: Any, X: Any, *, reset: bool = False) -> Source:
-    """The Source of X, which must be dense; masked cells are missing ones."""
-    if isinstance(X, Bins):
-        raise ValueError("Bins are counts: this asks about rows.")
-    source = open_input(model, unmasked(X), reset=reset)
-    if source.sparse:
-        raise TypeError(
-            "Sparse data was passed to GaussianMixture, which takes dense rows: means and densities of sparse rows are "
-            "dense. Use X.toarray(), or reduce the columns with gramian.PCA first."
-        )
-    return source
-
-
-def _bins(model: Any, X: Bins, reset: bool) -> Bins:
-    d = len(X.origin)
-    if reset:
-        model.n_features_in_ = d
-        vars(model).pop("feature_names_in_", None)
-    elif d != model.n_features_in_:
-        raise ValueError(f"The bins have {d} columns, but the mixture has {model.n_features_in_}.")
-    return X
-
-
-def each_block(source: Source, k: int, device: Any = None) -> Iterator[tuple[int, int, Any]]:
-    """Blocks of rows in float64, so short that their densities under k components take little memory.
-
-    They are NumPy's, or tensors on the device where the source is.
-    """
-    size = CARD_BYTES if getattr(device, "type", "cpu") == "cuda" else BLOCK_BYTES
-    step = max(1, size // (8 * (2 * source.shape[1] + 4 * k)))
-    for block in source.blocks(step):
-        X = to_numpy(block.values, float) if device is None else block.values.double()
-        infinite = abs(X) == np.inf
-        if bool(infinite.any()):
-            i, j = np.argwhere(to_numpy(infinite))[0]
-            raise ValueError(f"Input X contains infinity (inf): the first is in row {block.start + i}, column {j}.")
-        yield block.start, block.stop, X
-
-
-def on_rows(model: Any, X: Any, function: Callable[[Any], Any], *, cells: bool = False) -> Any:
-    """What a function says of every row, computed block by block where the model computes, beside the rows.
-
-    With ``cells`` that is the CPU: the function looks at missing cells.
-    """
-    source, k = open_rows(model, X), model.mixture_.n_components
-    there, device = located(source, "cpu" if cells else model.device)
-    out: Any = None
-    for start, stop, rows in each_block(there, k, device):
-        part = function(rows)
-        if out is None:
-            shape = (source.shape[0], *part.shape[1:])
-            out = np.empty(shape, part.dtype) if device is None else part.new_empty(shape)
-        out[start:stop] = part
-    return like(source, out)
-
-
-class MixtureQueries:
-    """Densities, clusters, criteria and errors of a fitted mixture."""
-
-    @property
-    def mixture_(self) -> Mixture:
-        """The fitted distribution as one object; made anew where someone has set ``means_`` and the like."""
-        check_is_fitted(self)
-        mine = convert_to_numpy(self)
-        fit = getattr(mine, "_fit", None)
-        if fit is not None and fit.mixture.n_components == len(mine.weights_):
-            known = attributes(fit.mixture, mine._kind)
-            if all(np.array_equal(known[name], getattr(mine, name)) for name in PARAMETERS if name != "precisions_"):
-                return fit.mixture  # type: ignore[no-any-return]
-        return mixture_from(mine)
-
-    def predict(self, X: Any) -> Any:
-        """The component of largest responsibility, for each row."""
-        mixture = self.mixture_
-        return on_rows(self, X, lambda x: mixture.joint_log_density(x).argmax(1))
-
-    def predict_proba(self, X: Any) -> Any:
-        r"""Responsibilities :math:`\pi_kN(x;\mu_k,\Sigma_k)/p(x)` of the components, for each row."""
-        return on_rows(self, X, self.mixture_.responsibilities)
-
-    def score_samples(self, X: Any) -> Any:
-        """Log-density ln p(x) of each row; of its observed cells where some are NaN."""
-        return on_rows(self, X, self.mixture_.log_density)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log-likelihood of a row, or of an observation that was counted in a bin."""
-        height, weight = self._height(X, sample_weight)
-        return height / weight
-
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's information criterion −2ℓ + 2p: the lower the better."""
-        return -2.0 * self._height(X, sample_weight)[0] + 2.0 * self._n_parameters()
-
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion −2ℓ + p ln n, with n the sum of weights: the lower the better.
-
-        mclust prints the same number with the other sign.
-        """
-        height, weight = self._height(X, sample_weight)
-        return -2.0 * height + self._n_parameters() * float(np.log(weight))
-
-    def icl(self, X: Any, sample_weight: Any = None) -> float:
-        r"""Integrated complete-data likelihood: :math:`BIC-2\sum_iw_i\ln\max_kr_{ik}`, the lower the better.
-
-        It asks for components that can be told apart, where BIC asks for a density (Biernacki, Celeux and Govaert
-        2000; as in mclust, but for the sign).
-        """
-        mixture, data = self.mixture_, open_data(self, X, sample_weight, reset=False)
-        if isinstance(data, Bins):
-            singles = [replace(mixture.ordered([j]), weights=np.ones(1)) for j in range(mixture.n_components)]
-            shares = np.stack([data.probabilities(one) for one in singles], axis=1) * mixture.weights
-            taken = data.counts > 0
-            blurred = float(data.counts[taken] @ np.log(shares[taken].max(axis=1) / shares[taken].sum(axis=1)))
-        else:
-            blurred = 0.0
-            for start, stop, rows in each_block(data.source, mixture.n_components, data.device):
-                R = mixture.responsibilities(rows)
-                each = np.log(to_numpy(R.amax(1) if is_tensor(R) else R.max(axis=1)))
-                blurred += float(each.sum() if data.sample_weight is None else data.sample_weight[start:stop] @ each)
-        return self.bic(X, sample_weight) - 2.0 * blurred
-
-    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
-        """Draw rows from the mixture, and the component of each; sorted by component, as scikit-learn has them.
-
-        They are tensors where the fit was to tensors. With ``random_state=None`` every call draws other rows.
-        """
-        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be a whole number of at least 1, got {n_samples!r}.")
-        state = self.random_state
-        rng = np.random.default_rng(None if state is None else seeded(state).randint(2**31 - 1))
-        X, labels = self.mixture_.sample(int(n_samples), rng)
-        order = np.argsort(labels, kind="stable")
-        return like(self.means_, (X[order], labels[order]))
-
-    def marginal(self, columns: Sequence[int | str]) -> Mixture:
-        """The distribution of some columns, by number or name.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gramian.mixture.estimator import GaussianMixture
-        >>> X = np.random.default_rng(0).normal(size=(100, 3))
-        >>> GaussianMixture().fit(X).marginal([0, 2])
-        Mixture(VVV, 1 component, 2 columns): weights 1
-        """
-        return self.mixture_.marginal(self._columns(columns))
-
-    def conditional(self, columns: Sequence[int | str], values: Any) -> Mixture:
-        """The distribution of the other columns where these have these values: a regression with all its uncertainty.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gramian.mixture.estimator import GaussianMixture
-        >>> x = np.linspace(0.0, 1.0, 50)
-        >>> model = GaussianMixture().fit(np.column_stack([x, 3.0 * x + 0.1 * np.sin(40 * x)]))
-        >>> model.conditional([0], [0.5]).means.round(2)
-        array([[1.5]])
-        """
-        given = self._columns(columns)
-        point = numbers("values", values).reshape(-1)
-        if len(point) != len(given):
-            raise ValueError(f"There are {len(given)} columns and {len(point)} values.")
-        if len(given) >= self.n_features_in_:  # type: ignore[attr-defined]
-            raise ValueError("All columns are given: there is none left to have a distribution.")
-        return self.mixture_.conditional(given, point)
-
-    def impute(self, X: Any, *, return_std: bool = False) -> Any:
-        """X with NaN cells replaced by their expectation given the row's other cells; and how uncertain they are.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Rows, of which some cells are NaN.
-        return_std : bool, default=False
-            Whether to return the standard deviations of the cells too, 0 where they are observed.
-        """
-        mixture = self.mixture_
-        if not return_std:
-            return on_rows(self, X, lambda x: expected_cells(x, mixture)[0], cells=True)
-        both = on_rows(self, X, lambda x: np.concatenate(expected_cells(x, mixture), axis=1), cells=True)
-        d = len(mixture.origin)
-        return both[:, :d], both[:, d:]
-
-    def standard_errors(self, X: Any, sample_weight: Any = None) -> StandardErrors:
-        """Standard errors of weights, means and covariances from the observed information, by Louis's formula.
-
-        Parameters
-        ----------
-        X, sample_weight
-            The data of the fit. :func:`gramian.mixture.choose.bootstrap_mixture` resamples them instead.
-        """
-        data = open_data(self, X, sample_weight, reset=False)
-        return standard_errors(data, self.mixture_, self.constraints)  # type: ignore[attr-defined]
-
-    def goodness(self, bins: Bins) -> Goodness:
-        """Deviance and X² of counts in bins against those expected, with their degrees of freedom."""
-        data = open_data(self, bins, None, reset=False)
-        if not isinstance(data, Bins):
-            raise ValueError("Goodness of fit compares counts: give Bins (gramian.mixture.Bins.of).")
-        return data.goodness(self.mixture_, self._n_parameters())
-
-    def diagnose(self, X: Any, sample_weight: Any = None) -> tuple[Diagnosis, ...]:
-        """Components that are empty or have collapsed on these data, each with a remedy; none where all is well."""
-        data, mixture = open_data(self, X, sample_weight, reset=False), self.mixture_
-        return diagnose(mixture, data.expect(mixture), self._maximiser(data).prior)  # type: ignore[attr-defined]
-
-    def _height(self, X: Any, sample_weight: Any) -> tuple[float, float]:
-        mixture = self.mixture_
-        data: Rows | Bins = open_data(self, X, sample_weight, reset=False)
-        return data.expect(mixture).log_likelihood, data.weight
-
-    def _n_parameters(self) -> int:
-        return int(getattr(self, "n_parameters_", None) or self.mixture_.free_parameters)
-
-    def _columns(self, columns: Sequence[int | str]) -> list[int]:
-        check_is_fitted(self)
-        names = [str(name) for name in getattr(self, "feature_names_in_", [])]
-        d = self.n_features_in_  # type: ignore[attr-defined]
-        found: list[Any] = []
-        for column in [columns] if isinstance(columns, (int, str)) else columns:
-            if isinstance(column, str) and column not in names:
-                raise ValueError(
-                    f"There is no column {column!r}; there are {', '.join(names) or f'{d}, without names'}."
-                )
-            found.append(names.index(column) if isinstance(column, str) else column)
-        return [int(j) for j in column_numbers(found, d)]
-
-
-class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
+class GaussianMixture(DensityMixin, BaseEstimator):
     r"""A mixture of normal distributions, by maximum likelihood, with a certificate.
 
     .. math:: p(x) = \sum_{k=1}^K\pi_kN(x;\mu_k,\Sigma_k),\qquad \max\ \ell = \sum_iw_i\ln p(x_i)
@@ -332,7 +100,7 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
     decay : float, default=0.6
         How fast :meth:`partial_fit` forgets: batch t counts (t + 1)^−decay; between 0.5 and 1.
     device : str, torch.device or None, default=None
-        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one. Counts in bins and
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one. Counts in bins and
         rows with missing cells are worked on by the CPU.
 
     Attributes
@@ -426,13 +194,37 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
         GaussianMixture
             The estimator itself.
         """
-        self._fit_data(X, sample_weight)
+        self._check_parameters()
+        last = self.mixture_ if self.warm_start and "means_" in vars(self) and not self._changes() else None
+        for name in [name for name in vars(self) if name in STATE or (name.endswith("_") and not name.startswith("_"))]:
+            delattr(self, name)  # a refit that fails leaves no fit behind, rather than columns of one, means of another
+        data = self._open_data(X, sample_weight, reset=True)  # rows or bins
+        maximiser = self._choose_maximiser(data)  # covariance model, prior, constraints
+        shape = (self.n_components, len(data.origin))
+        warm = last is not None and last.model == maximiser.model and last.centres.shape == shape
+        with quiet_blas():  # in the starts too: small products between passes
+            starts: Any = [last] if warm else find_starts(self, data, maximiser.model, _random_state(self.random_state))
+            fits = [self._fit_from(start, data, maximiser, number) for number, start in enumerate(starts)]
+        # what has collapsed has a large likelihood without meaning: it is kept only if there is nothing without
+        fits.sort(key=lambda fit: (bool(fit.diagnoses), float(fit.optimum.objective[-1])))
+        best, problems = fits[0], []
+        if isinstance(data, Bins) and not best.diagnoses and is_flat(data, best.mixture, maximiser):
+            taken, p = int(np.count_nonzero(data.counts)), maximiser.constraints.free_parameters(best.mixture)
+            problems = [
+                f"counts in {taken} class{'es' * (taken != 1)} do not determine {p} parameters: other mixtures are as "
+                "likely, and this one is only where the iterations ended; count in finer classes, fit fewer "
+                "components or hold parameters (constraints)"
+            ]
+            noted = best.optimum.with_(determined=False, notes=(*best.optimum.notes, *problems))
+            fits[0] = best = replace(best, optimum=noted)
+        self._name_results(best, maximiser, compare_optima(fits), data.weight)
+        self._warn(problems)
+        store_like(self, X)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and return the component of each row: the same as ``fit(X).predict(X)``."""
-        self._fit_data(X, sample_weight)
-        return self.predict(X)
+        return self.fit(X, sample_weight=sample_weight).predict(X)
 
     def fit_binned(self, edges: Any, counts: Any) -> GaussianMixture:
         """Fit counts in bins: the likelihood of what was counted, not of midpoints.
@@ -476,71 +268,427 @@ class GaussianMixture(MixtureQueries, DensityMixin, BaseEstimator):
         GaussianMixture
             The estimator itself.
         """
-        check_parameters(self)
-        known = "_fit" in vars(self)
-        if known:
-            refuse_changes(self)
-        data = self._open(X, sample_weight, reset=not known)
-        if known:
-            stream = vars(self).get("_stream") or Stream(self._fit, self._maximiser(data), self.decay)
-            stream.take(self, data)
-        else:
-            self._fit_opened(data)
-            stream = Stream(self._fit, self._maximiser(data), self.decay)
-        self._stream = stream
+        if "_fit" not in vars(self):  # the first batch is fitted as a whole
+            self.fit(X, sample_weight=sample_weight)
+            self._stepwise = self._begin_stepwise()
+            return self
+        self._check_parameters()
+        for name, before in self._changes().items():
+            raise ValueError(
+                f"{name} was {before!r} in the batches so far and is {getattr(self, name)!r} now: batches go on with "
+                "one kind of mixture. Set it back, or start anew with fit or a clone."
+            )
+        data, at = self._open_data(X, sample_weight, reset=False), self._fit.mixture
+        steps = vars(self).get("_stepwise") or self._begin_stepwise()
+        batch = data.expect(at)
+        if self.reg_covar:  # is a variance: its weight in the sums grows with theirs
+            steps.maximiser = self._choose_maximiser(replace(data, weight=steps.seen + data.weight))
+        mixture = steps.step(at, batch)
+        optimum = Optimum(
+            "stepwise EM over batches",
+            "partial_fit",
+            len(steps.heights),
+            len(steps.heights),
+            -np.array(steps.heights) * batch.weight,
+            step_length(at, mixture, batch.weight),
+            tolerance=self.tol,
+            notes=(
+                "the gradient is the last step, in standard errors of the last batch; the log-likelihood is its own",
+            ),
+        )
+        fit = MixtureFit(mixture, batch, optimum, diagnose(mixture, batch, steps.maximiser.prior))
+        self._name_results(fit, steps.maximiser, compare_optima([fit]), batch.weight)
+        self._stepwise = steps
         store_like(self, X)
         return self
 
-    def _fit_data(self, X: Any, sample_weight: Any) -> None:
-        check_parameters(self)
-        last = self._last()
-        self._forget()  # a refit that fails leaves no fit behind, rather than columns of one and means of another
-        data = self._open(X, sample_weight, reset=True)
-        self._fit_opened(data, last)
-        store_like(self, X)
+    def _begin_stepwise(self) -> Stepwise:
+        """Statistics that forget, with the fit's as those of the first batch, at its own optimum."""
+        steps = Stepwise(self._maximiser, self.decay)
+        steps.step(self._fit.mixture, self._fit.statistics)
+        return steps
 
-    def _last(self) -> Mixture | None:
-        """The last fit, where that is to be started from and is one of these settings."""
-        if not self.warm_start or "means_" not in vars(self):
-            return None
-        fit: Fit | None = vars(self).get("_fit")
-        changed = fit is not None and changes(self)
-        return None if changed else self.mixture_
+    def _check_parameters(self) -> None:
+        """Raise an error that names the parameter, what it is, and what it may be."""
+        for name, least in (("n_components", 1), ("max_iter", 0), ("n_init", 1), ("verbose_interval", 1)):
+            check_integer(name, getattr(self, name), least)
+        for name in ("tol", "reg_covar"):
+            value = getattr(self, name)
+            if name == "reg_covar" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
+                raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
+        if isinstance(self.decay, bool) or not isinstance(self.decay, Real) or not 0.5 <= float(self.decay) <= 1.0:
+            raise ValueError(f"decay must be a number between 0.5 and 1, got {self.decay!r}.")
+        check_choice("init_params", self.init_params, STARTS)
+        if self.prior is not None and not isinstance(self.prior, Prior):
+            check_choice("prior", self.prior, ("conjugate",))
+        if self.prior is not None and self.reg_covar is not None:
+            raise ValueError("reg_covar and prior both keep components from collapsing: give one of them.")
+        if self.constraints is None:
+            return
+        if not isinstance(self.constraints, Constraints):
+            raise ValueError(f"constraints must be a gramian.mixture.Constraints, got {self.constraints!r}.")
+        for part, given in (("weights", "weights_init"), ("means", "means_init"), ("covariances", "precisions_init")):
+            held = getattr(self.constraints, f"fixed_{part}")
+            if held is not None and np.any(held) and getattr(self, given) is None:
+                raise ValueError(f"constraints hold {part} that are not given: set {given}.")
 
-    def _open(self, X: Any, sample_weight: Any, *, reset: bool) -> Rows | Bins:
-        data = open_data(self, X, sample_weight, reset=reset)
-        if reset and isinstance(data, Rows):
-            n = data.source.shape[0]
-            if n < max(2, self.n_components):
+    def _changes(self) -> dict[str, Any]:
+        """What the parameters that decide what kind of mixture is fitted were at the fit, where they are others now."""
+        if "_fit" not in vars(self):
+            return {}
+        were = {"n_components": self._fit.mixture.n_components, "covariance_type": self._kind}
+        return {name: before for name, before in were.items() if getattr(self, name) != before}
+
+    def _open_data(self, X: Any, sample_weight: Any, *, reset: bool) -> MixtureRows | Bins:
+        """Rows or bins, checked against the fit, or with ``reset`` recorded on the estimator."""
+        if isinstance(X, Bins):
+            d = len(X.origin)
+            if sample_weight is not None:
+                raise ValueError("The counts of bins are their weights: leave sample_weight out.")
+            if reset:
+                self.n_features_in_ = d
+            elif d != self.n_features_in_:
+                raise ValueError(f"The bins have {d} columns, but the mixture has {self.n_features_in_}.")
+            return X
+        source = self._open_rows(X, reset=reset)
+        n, least = source.shape[0], max(2, self.n_components)
+        if reset and n < least:
+            raise ValueError(
+                f"Found array with {n} sample(s), n_samples={n}, while a minimum of {least} is required by "
+                f"GaussianMixture with n_components={self.n_components}."
+            )
+        w = None if sample_weight is None else check_weights(as_floats("sample_weight", sample_weight), n)
+        return MixtureRows.of(source, w, self.device)
+
+    def _open_rows(self, X: Any, *, reset: bool = False) -> Source:
+        """The Source of X, which must be dense; masked cells are missing ones."""
+        if isinstance(X, Bins):
+            raise ValueError("Bins are counts: this asks about rows.")
+        source = open_input(self, fill_masked(X), reset=reset)
+        if source.sparse:
+            raise TypeError(
+                "Sparse data was passed to GaussianMixture, which takes dense rows: means and densities of sparse rows "
+                "are dense. Use X.toarray(), or reduce the columns with gramian.PCA first."
+            )
+        return source
+
+    def _choose_maximiser(self, data: MixtureRows | Bins) -> Maximiser:
+        """The maximisation step that the constructor's arguments ask for, on these data."""
+        letters, prior = resolve_model(self.covariance_type, len(data.origin)), None
+        if isinstance(self.prior, Prior):
+            prior = self.prior
+        elif self.prior == "conjugate":
+            if not data.weight > 1.0:
                 raise ValueError(
-                    f"Found array with {n} sample(s), n_samples={n}, while a minimum of {max(2, self.n_components)} is "
-                    f"required by GaussianMixture with n_components={self.n_components}."
+                    "prior='conjugate' takes the covariance of the data with the divisor Σw − 1, and the weights sum "
+                    f"to {data.weight:g}. Weights are frequencies: let them sum to the number of observations."
                 )
-        return data
+            whole = fit_one_normal(data).mixture
+            unbiased = whole.covariances[0] * (data.weight / (data.weight - 1.0))
+            prior = Prior.conjugate(unbiased, whole.means[0], letters, self.n_components)
+        elif self.reg_covar is None:
+            prior = Prior.floor(data)
+        elif self.reg_covar > 0.0:  # as much as scikit-learn adds to the variances, of components of average size
+            prior = Prior(np.full(len(data.origin), self.reg_covar * data.weight / self.n_components))
+        return Maximiser(letters, prior, Constraints() if self.constraints is None else self.constraints)
 
-    def _fit_opened(self, data: Rows | Bins, last: Mixture | None = None) -> None:
-        maximiser = self._maximiser(data)
-        if last is not None and last.model == maximiser.model and last.centres.shape == self._shape(data):
-            origins = iter([last])
+    def _fit_from(self, start: Mixture, data: MixtureRows | Bins, maximiser: Maximiser, number: int) -> MixtureFit:
+        """One fit; without a floor, a component that has collapsed is an error."""
+        self._say(f"Initialization {number}")
+        prior = maximiser.prior
+        held = prior is not None and (prior.hard or prior.counts > 0)
+        try:
+            with np.errstate(all=None if held else "ignore"):  # without a floor, what collapses overflows
+                fit = fit_mixture(
+                    data,
+                    start,
+                    maximiser,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    accelerate=self.accelerate,
+                    watch=self._watch() if self.verbose else None,
+                )
+        except (ValueError, np.linalg.LinAlgError) as error:
+            if held:
+                raise
+            raise ValueError(f"{error} {UNHELD if prior is None else ''}".strip()) from error
+        if not held:
+            found = diagnose(fit.mixture, fit.statistics, Prior.floor(data))
+            for item in found:
+                if item.kind == "collapsed" and prior is None:
+                    raise ValueError(f"Component {item.component} has collapsed. {UNHELD}")
+            notes = (*(item.message for item in found), *fit.optimum.notes[len(fit.diagnoses) :])
+            fit = replace(fit, diagnoses=found, optimum=fit.optimum.with_(notes=notes))
+        state = "converged" if fit.optimum.converged else "did not converge"
+        self._say(f"Initialization {state}: log-likelihood {fit.log_likelihood:.6g}")
+        return fit
+
+    def _say(self, text: str) -> None:
+        if self.verbose:
+            sys.stdout.write(f"{text}\n")
+
+    def _watch(self) -> Callable[[int, float], None]:
+        """What is called after each round: it prints one line every ``verbose_interval`` iterations."""
+        last, last_height = 0, -np.inf
+
+        def watch(iteration: int, height: float) -> None:
+            nonlocal last, last_height
+            if iteration // self.verbose_interval > last // self.verbose_interval:
+                more = f"\tlog-likelihood {height:.6f}\tchange {height - last_height:.6f}" if self.verbose > 1 else ""
+                self._say(f"  Iteration {iteration}{more}")
+            last, last_height = iteration, height
+
+        return watch
+
+    def _name_results(self, fit: MixtureFit, maximiser: Maximiser, landscape: Landscape, weight: float) -> None:
+        """Give the results of the kept fit their scikit-learn names."""
+        heights = -fit.optimum.objective / weight
+        self.__dict__.update(sklearn_attributes(fit.mixture, self.covariance_type))
+        self.converged_ = fit.optimum.converged
+        self.n_iter_ = fit.optimum.iterations
+        self.lower_bound_ = float(heights[-1])
+        self.lower_bounds_ = [float(h) for h in heights[1:]]
+        self.log_likelihood_ = fit.log_likelihood
+        self.n_parameters_ = maximiser.constraints.free_parameters(fit.mixture)
+        self.certificate_ = fit.optimum
+        self.landscape_ = landscape
+        self._fit, self._maximiser, self._kind = fit, maximiser, self.covariance_type
+
+    def _warn(self, problems: list[str]) -> None:
+        """Say what a reader of the result must know: that it stopped short, or that a component is none."""
+        optimum, tolerated = self.certificate_, self.reg_covar is not None or self.prior is not None
+        messages = [item.message for item in self._fit.diagnoses if item.kind == "empty" or not tolerated]
+        messages = list(dict.fromkeys([*messages, *problems]))
+        for message in messages:
+            warnings.warn(f"GaussianMixture: {message}.", NumericalWarning, stacklevel=3)
+        if not optimum.converged and self.max_iter > 0 and not messages:
+            stopped = optimum.iterations >= self.max_iter
+            remedy = f"raise max_iter={self.max_iter}" if stopped else "rounding hides the rest: raise tol"
+            warnings.warn(
+                f"GaussianMixture did not converge: after {optimum.iterations} iterations the gradient is "
+                f"{optimum.gradient:.1e} standard errors and tol={self.tol:g}; {remedy}.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def mixture_(self) -> Mixture:
+        """The fitted distribution as one object; made anew where someone has set ``means_`` and the like."""
+        check_is_fitted(self)
+        mine = convert_to_numpy(self)
+        fit = getattr(mine, "_fit", None)
+        if fit is not None and fit.mixture.n_components == len(mine.weights_):
+            known = sklearn_attributes(fit.mixture, mine._kind)
+            names = [name for name in SKLEARN_ATTRIBUTES if name != "precisions_"]
+            if all(np.array_equal(known[name], getattr(mine, name)) for name in names):
+                return fit.mixture  # type: ignore[no-any-return]
+        means = np.atleast_2d(np.asarray(mine.means_, dtype=np.float64))
+        (k, d), kind = means.shape, getattr(mine, "_kind", mine.covariance_type)
+        model, origin = resolve_model(kind, d), means.mean(axis=0)
+        spread = invert_precisions(mine.precisions_cholesky_, kind, model, k, d, factored=True)
+        return Mixture.of(mine.weights_, means - origin, spread, model, origin)
+
+    def predict(self, X: Any) -> Any:
+        """The component of largest responsibility, for each row."""
+        mixture = self.mixture_
+        return self._on_rows(X, lambda x: mixture.joint_log_density(x).argmax(1))
+
+    def predict_proba(self, X: Any) -> Any:
+        r"""Responsibilities :math:`\pi_kN(x;\mu_k,\Sigma_k)/p(x)` of the components, for each row."""
+        return self._on_rows(X, self.mixture_.responsibilities)
+
+    def score_samples(self, X: Any) -> Any:
+        """Log-density ln p(x) of each row; of its observed cells where some are NaN."""
+        return self._on_rows(X, self.mixture_.log_density)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean log-likelihood of a row, or of an observation that was counted in a bin."""
+        height, weight = self._log_likelihood(X, sample_weight)
+        return height / weight
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Akaike's information criterion −2ℓ + 2p: the lower the better."""
+        return -2.0 * self._log_likelihood(X, sample_weight)[0] + 2.0 * self._n_parameters()
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion −2ℓ + p ln n, with n the sum of weights: the lower the better.
+
+        mclust prints the same number with the other sign.
+        """
+        height, weight = self._log_likelihood(X, sample_weight)
+        return -2.0 * height + self._n_parameters() * float(np.log(weight))
+
+    def icl(self, X: Any, sample_weight: Any = None) -> float:
+        r"""Integrated complete-data likelihood: :math:`BIC-2\sum_iw_i\ln\max_kr_{ik}`, the lower the better.
+
+        It asks for components that can be told apart, where BIC asks for a density (Biernacki, Celeux and Govaert
+        2000; as in mclust, but for the sign).
+        """
+        mixture, data = self.mixture_, self._open_data(X, sample_weight, reset=False)
+        if isinstance(data, Bins):
+            singles = [replace(mixture.reorder([j]), weights=np.ones(1)) for j in range(mixture.n_components)]
+            shares = np.stack([data.probabilities(one) for one in singles], axis=1) * mixture.weights
+            taken = data.counts > 0
+            blurred = float(data.counts[taken] @ np.log(shares[taken].max(axis=1) / shares[taken].sum(axis=1)))
         else:
-            origins = starts(self, data, maximiser.model, seeded(self.random_state))
-        with quiet_blas():  # in the starts too: small products between passes
-            fits = best_fit(self, data, origins, maximiser)
-        name_results(self, with_flatness(fits, data, maximiser), data.weight, maximiser)
-        warn_of(self)
+            blurred = 0.0
+            for start, stop, rows in _blocks(data.source, mixture.n_components, data.device):
+                R = mixture.responsibilities(rows)
+                each = np.log(to_numpy(R.amax(1) if is_tensor(R) else R.max(axis=1)))
+                blurred += float(each.sum() if data.sample_weight is None else data.sample_weight[start:stop] @ each)
+        return self.bic(X, sample_weight) - 2.0 * blurred
 
-    def _shape(self, data: Rows | Bins) -> tuple[int, int]:
-        return self.n_components, len(data.origin)
+    def sample(self, n_samples: int = 1) -> Any:
+        """Draw rows from the mixture, and the component of each; sorted by component, as scikit-learn has them.
 
-    def _maximiser(self, data: Rows | Bins) -> Maximiser:
-        return maximiser_of(self, data)
+        They are tensors where the fit was to tensors. With ``random_state=None`` every call draws other rows.
+        """
+        n_samples, state = check_integer("n_samples", n_samples), self.random_state
+        rng = np.random.default_rng(None if state is None else _random_state(state).randint(2**31 - 1))
+        X, labels = self.mixture_.sample(n_samples, rng)
+        order = np.argsort(labels, kind="stable")
+        return like(self.means_, (X[order], labels[order]))
 
-    def _forget(self) -> None:
-        for name in (*FITTED, "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
+    def marginal(self, columns: Sequence[int | str]) -> Mixture:
+        """The distribution of some columns, by number or name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import GaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(100, 3))
+        >>> GaussianMixture().fit(X).marginal([0, 2])
+        Mixture(VVV, 1 component, 2 columns): weights 1
+        """
+        return self.mixture_.marginal(self._columns(columns))
+
+    def conditional(self, columns: Sequence[int | str], values: Any) -> Mixture:
+        """The distribution of the other columns where these have these values: a regression with all its uncertainty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import GaussianMixture
+        >>> x = np.linspace(0.0, 1.0, 50)
+        >>> model = GaussianMixture().fit(np.column_stack([x, 3.0 * x + 0.1 * np.sin(40 * x)]))
+        >>> model.conditional([0], [0.5]).means.round(2)
+        array([[1.5]])
+        """
+        given = self._columns(columns)
+        point = as_floats("values", values).reshape(-1)
+        if len(point) != len(given):
+            raise ValueError(f"There are {len(given)} columns and {len(point)} values.")
+        if len(given) >= self.n_features_in_:
+            raise ValueError("All columns are given: there is none left to have a distribution.")
+        return self.mixture_.conditional(given, point)
+
+    def impute(self, X: Any, *, return_std: bool = False) -> Any:
+        """X with NaN cells replaced by their expectation given the row's other cells; and how uncertain they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, of which some cells are NaN.
+        return_std : bool, default=False
+            Whether to return the standard deviations of the cells too, 0 where they are observed.
+        """
+        mixture = self.mixture_
+        if not return_std:
+            return self._on_rows(X, lambda x: missing.impute(x, mixture)[0], cells=True)
+        both = self._on_rows(X, lambda x: np.concatenate(missing.impute(x, mixture), axis=1), cells=True)
+        d = len(mixture.origin)
+        return both[:, :d], both[:, d:]
+
+    def standard_errors(self, X: Any, sample_weight: Any = None) -> StandardErrors:
+        """Standard errors of weights, means and covariances from the observed information, by Louis's formula.
+
+        Parameters
+        ----------
+        X, sample_weight
+            The data of the fit. :func:`gramian.analysis.bootstrap_mixture` resamples them instead.
+        """
+        data = self._open_data(X, sample_weight, reset=False)
+        return standard_errors(data, self.mixture_, self.constraints)
+
+    def goodness(self, bins: Bins) -> BinnedGoodness:
+        """Deviance and X² of counts in bins against those expected, with their degrees of freedom."""
+        data = self._open_data(bins, None, reset=False)
+        if not isinstance(data, Bins):
+            raise ValueError("Goodness of fit compares counts: give Bins (gramian.mixture.Bins.of).")
+        return data.goodness(self.mixture_, self._n_parameters())
+
+    def diagnose(self, X: Any, sample_weight: Any = None) -> tuple[Diagnosis, ...]:
+        """Components that are empty or have collapsed on these data, each with a remedy; none where all is well."""
+        data, mixture = self._open_data(X, sample_weight, reset=False), self.mixture_
+        return diagnose(mixture, data.expect(mixture), self._choose_maximiser(data).prior)
+
+    def _log_likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+        """Log-likelihood of data, and their weight."""
+        mixture, data = self.mixture_, self._open_data(X, sample_weight, reset=False)
+        return data.expect(mixture).log_likelihood, data.weight
+
+    def _n_parameters(self) -> int:
+        return int(getattr(self, "n_parameters_", None) or self.mixture_.free_parameters)
+
+    def _columns(self, columns: Sequence[int | str]) -> list[int]:
+        """Columns by number, given numbers or names."""
+        check_is_fitted(self)
+        names, d = [str(name) for name in getattr(self, "feature_names_in_", [])], self.n_features_in_
+        given = [columns] if isinstance(columns, (int, str)) else list(columns)
+        for column in given:
+            if isinstance(column, str) and column not in names:
+                raise ValueError(
+                    f"There is no column {column!r}; there are {', '.join(names) or f'{d}, without names'}."
+                )
+        numbers = [names.index(column) if isinstance(column, str) else column for column in given]
+        return [int(j) for j in resolve_columns(numbers, d)]
+
+    def _on_rows(self, X: Any, function: Callable[[Any], Any], *, cells: bool = False) -> Any:
+        """What a function says of every row, block by block where the model computes; it comes back where X lives.
+
+        With ``cells`` that is the CPU: the function looks at missing cells.
+        """
+        source, k = self._open_rows(X), self.mixture_.n_components
+        there, device = locate(source, "cpu" if cells else self.device)
+        out: Any = None
+        for start, stop, rows in _blocks(there, k, device):
+            part = function(rows)
+            if out is None:
+                shape = (source.shape[0], *part.shape[1:])
+                out = np.empty(shape, part.dtype) if device is None else part.new_empty(shape)
+            out[start:stop] = part
+        return like(source, out)
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _blocks(source: Source, k: int, device: Any = None) -> Iterator[tuple[int, int, Any]]:
+    """Blocks of rows in float64, so short that their densities under k components take little memory.
+
+    They are NumPy's, or tensors on the device where the source is.
+    """
+    size = BLOCK_BYTES_GPU if getattr(device, "type", "cpu") == "cuda" else BLOCK_BYTES
+    step = max(1, size // (8 * (2 * source.shape[1] + 4 * k)))
+    for block in source.blocks(step):
+        X = to_numpy(block.values, float) if device is None else block.values.double()
+        infinite = abs(X) == np.inf
+        if bool(infinite.any()):
+            i, j = np.argwhere(to_numpy(infinite))[0]
+            raise ValueError(f"Input X contains infinity (inf): the first is in row {block.start + i}, column {j}.")
+        yield block.start, block.stop, X
+
+
+def _random_state(random_state: Any) -> np.random.RandomState:
+    """The generator of a fit: None is a fixed seed, so that fits repeat."""
+    if isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(int(random_state.integers(2**31 - 1)))
+    try:
+        return check_random_state(0 if random_state is None else random_state)  # type: ignore[no-any-return]
+    except ValueError:
+        raise ValueError(f"random_state must be None, a whole number or a generator, got {random_state!r}.") from None

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
-from gramian.compute.mixture import Sums
+from gramian.compute import mixture as loops
 
 if TYPE_CHECKING:
     from gramian.mixture.parameters import Mixture
-
-__all__ = ["expectation", "joint_log_density", "regression"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
@@ -44,53 +42,103 @@ def joint_log_density(X: Array, mixture: Mixture) -> Array:
     """
     D = np.asarray(X, dtype=np.float64) - mixture.origin
     if mixture.diagonal:
-        return _diagonal_joint(D, mixture)
-    out = np.empty((len(D), mixture.n_components))
-    for rows, seen in _patterns(D):
-        for k in range(mixture.n_components):
-            out[rows, k] = _Part(mixture, k, seen).log_density(D[np.ix_(rows, seen)])
-    return out + _log_weights(mixture)
+        logs = ~np.isnan(D) @ np.log(2 * math.pi * mixture.covariances).T
+        squares = [np.nansum(((D - m) * r) ** 2, axis=1) for m, r in zip(mixture.centres, mixture.roots, strict=True)]
+        out = -0.5 * (logs + np.stack(squares, axis=1))
+    else:
+        out = np.empty((len(D), mixture.n_components))
+        for rows, seen in _patterns(D):
+            for k in range(mixture.n_components):
+                out[rows, k] = _PartlySeen(mixture, k, seen).log_density(D[np.ix_(rows, seen)])
+    with np.errstate(divide="ignore"):
+        return np.asarray(out + np.log(mixture.weights))
 
 
-def expectation(X: Array, w: Array | None, mixture: Mixture) -> Sums:
-    """The sums of one expectation step, about the centres; unobserved cells count as expected."""
-    D = np.asarray(X, dtype=np.float64) - mixture.origin
-    each = np.ones(len(D)) if w is None else w
+def expectation(X: Array, w: Array | None, mixture: Mixture) -> loops.Sums:
+    """The sums of one expectation step, about the centres; unobserved cells count as expected.
+
+    Rows that are complete take the short way of :mod:`gramian.compute.mixture`.
+    """
+    if w is not None:
+        X, w = X[w > 0], w[w > 0]
+    partial = np.isnan(X).any(axis=1)
+    N, first, second, height = loops.expectation(X[~partial], None if w is None else w[~partial], mixture.components)
+    D = np.asarray(X[partial], dtype=np.float64) - mixture.origin
+    each = np.ones(len(D)) if w is None else w[partial]
     if mixture.diagonal:
-        return _diagonal(D, each, mixture)
-    k, d = mixture.centres.shape
-    N, first, second, height = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d)), 0.0
+        R, total = _responsibilities(joint_log_density(X[partial], mixture), each)
+        hidden = R.T @ np.isnan(D)  # an unobserved cell has the component's own mean and variance
+        for k, m in enumerate(mixture.centres):
+            E = np.nan_to_num(D - m, nan=0.0)
+            first[k] += R[:, k] @ E
+            second[k] += R[:, k] @ E**2 + hidden[k] * mixture.covariances[k]
+        return loops.Sums(N + R.sum(axis=0), first, second, height + total)
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(mixture.weights)
     for rows, seen in _patterns(D):
-        parts = [_Part(mixture, j, seen) for j in range(k)]
-        joint = np.stack([part.log_density(D[np.ix_(rows, seen)]) for part in parts], axis=1) + _log_weights(mixture)
-        total = logsumexp(joint, axis=1)
-        R = np.exp(joint - total[:, None]) * each[rows, None]
-        height += float(each[rows] @ total)
-        N += R.sum(axis=0)
-        for j, part in enumerate(parts):
-            E = part.completed(D[np.ix_(rows, seen)])
-            first[j] += R[:, j] @ E
-            second[j] += (R[:, j, None] * E).T @ E + R[:, j].sum() * part.leftover
-    return Sums(N, first, second, height)
+        parts = [_PartlySeen(mixture, k, seen) for k in range(mixture.n_components)]
+        joint = np.stack([part.log_density(D[np.ix_(rows, seen)]) for part in parts], axis=1) + log_weights
+        R, total = _responsibilities(joint, each[rows])
+        N, height = N + R.sum(axis=0), height + total
+        for k, part in enumerate(parts):
+            E = part.complete(D[np.ix_(rows, seen)])
+            first[k] += R[:, k] @ E
+            second[k] += (R[:, k, None] * E).T @ E + R[:, k].sum() * part.leftover
+    return loops.Sums(N, first, second, height)
 
 
-def regression(values: Array, mixture: Mixture, given: Index, rest: Index) -> tuple[Array, Array, Array]:
+def _responsibilities(joint: Array, w: Array) -> tuple[Array, float]:
+    """Responsibilities times weights, and the log-likelihood of the rows."""
+    total = logsumexp(joint, axis=1)
+    return np.asarray(np.exp(joint - total[:, None]) * w[:, None]), float(w @ total)
+
+
+def condition(values: Array, mixture: Mixture, given: Index, rest: Index) -> tuple[Array, Array, Array]:
     """Weights (n, K), centres (n, K, u) and covariances (K, u, u) of some columns where others have given values."""
     k, d = mixture.centres.shape
     X = np.full((len(values), d), np.nan)
     X[:, given] = values
-    joint = joint_log_density(X, mixture)
-    shares = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    shares = softmax(joint_log_density(X, mixture), axis=1)
     if mixture.diagonal:
         centres = np.broadcast_to(mixture.centres[:, rest], (len(values), k, len(rest)))
         return shares, centres, mixture.covariances[:, rest]
     D = values - mixture.origin[given]
-    parts = [_Part(mixture, j, given) for j in range(k)]
-    centres = np.stack([part.completed(D)[:, rest] + mixture.centres[j, rest] for j, part in enumerate(parts)], axis=1)
+    parts = [_PartlySeen(mixture, j, given) for j in range(k)]
+    centres = np.stack([part.complete(D)[:, rest] + mixture.centres[j, rest] for j, part in enumerate(parts)], axis=1)
     return shares, centres, np.stack([part.leftover[np.ix_(rest, rest)] for part in parts])
 
 
-class _Part:
+def impute(X: Array, mixture: Mixture) -> tuple[Array, Array]:
+    r"""E(x|x_o) and the standard deviations of x|x_o, which are 0 where a cell is observed.
+
+    With shares r_k, means m_k and variances v_k of the components given x_o, the law of total variance is
+    :math:`\sum_kr_kv_k+\sum_kr_k(m_k-\bar m)^2`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.mixture import Mixture
+    >>> from gramian.mixture.missing import impute
+    >>> one = Mixture.of([1.0], [[0.0, 0.0]], [[[1.0, 0.5], [0.5, 1.0]]])
+    >>> impute(np.array([[2.0, np.nan]]), one)[0]
+    array([[2., 1.]])
+    """
+    out, deviations = np.array(X, dtype=np.float64), np.zeros(X.shape)
+    for rows, seen in _patterns(out):
+        hidden = np.setdiff1d(np.arange(X.shape[1]), seen)
+        if not len(hidden):
+            continue
+        shares, centres, spread = condition(out[np.ix_(rows, seen)], mixture, seen, hidden)
+        variances = spread if spread.ndim == 2 else np.diagonal(spread, axis1=1, axis2=2)
+        mean = np.einsum("nk,nku->nu", shares, centres)
+        within = shares @ variances
+        between = np.einsum("nk,nku->nu", shares, (centres - mean[:, None]) ** 2)
+        out[np.ix_(rows, hidden)] = mean + mixture.origin[hidden]
+        deviations[np.ix_(rows, hidden)] = np.sqrt(np.maximum(within + between, 0.0))
+    return out, deviations
+
+
+class _PartlySeen:
     """One component, seen through some of its columns."""
 
     def __init__(self, mixture: Mixture, k: int, seen: Index) -> None:
@@ -112,7 +160,7 @@ class _Part:
         constant = len(self.seen) * math.log(2 * math.pi) + 2 * float(np.sum(np.log(np.diag(self.L))))
         return np.asarray(-0.5 * (constant + np.sum(self.whiten(D) ** 2, axis=1)))
 
-    def completed(self, D: Array) -> Array:
+    def complete(self, D: Array) -> Array:
         """E(x | x_o) − μ; cells that are seen stay as they are."""
         E = self.whiten(D) @ self.gain
         E[:, self.seen] = D - self.centre
@@ -128,27 +176,3 @@ def _patterns(D: Array) -> Iterator[tuple[Index, Index]]:
     order = np.argsort(which.ravel(), kind="stable")
     for rows in np.split(order, np.cumsum(np.bincount(which.ravel(), minlength=len(kinds)))[:-1]):
         yield rows, np.flatnonzero(seen[rows[0]])
-
-
-def _log_weights(mixture: Mixture) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(mixture.weights))
-
-
-def _diagonal_joint(D: Array, mixture: Mixture) -> Array:
-    seen = ~np.isnan(D)
-    logs = seen @ np.log(2 * math.pi * mixture.covariances).T
-    squares = [np.nansum(((D - m) * r) ** 2, axis=1) for m, r in zip(mixture.centres, mixture.roots, strict=True)]
-    return np.asarray(_log_weights(mixture) - 0.5 * (logs + np.stack(squares, axis=1)))
-
-
-def _diagonal(D: Array, w: Array, mixture: Mixture) -> Sums:
-    joint = _diagonal_joint(D, mixture)
-    total = logsumexp(joint, axis=1)
-    R = np.exp(joint - total[:, None]) * w[:, None]
-    first, second = np.empty_like(mixture.centres), np.empty_like(mixture.centres)
-    hidden = R.T @ np.isnan(D)  # an unobserved cell has the component's own mean and variance
-    for k, m in enumerate(mixture.centres):
-        E = np.nan_to_num(D - m, nan=0.0)
-        first[k], second[k] = R[:, k] @ E, R[:, k] @ E**2 + hidden[k] * mixture.covariances[k]
-    return Sums(R.sum(axis=0), first, second, float(w @ total))

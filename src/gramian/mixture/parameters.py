@@ -1,9 +1,8 @@
-r"""Mixture regression: what some columns are expected to be where others are known.
+r"""Parameters of a mixture, the sums that determine them, and what may be held, shared or believed of them beforehand.
 
-.. math:: E(y|x)=\sum_kr_k(x)\,m_k(x),\qquad
-    \operatorname{Cov}(y|x)=\sum_kr_k(x)\bigl(C_k+m_k(x)m_k(x)^T\bigr)-E(y|x)E(y|x)^T
-
-with :math:`r_k(x)` the responsibilities by x alone, and :math:`m_k(x), C_k` the regression of each component.
+* :class:`Mixture`: weights, means and covariances; densities, samples, marginals and conditionals follow from them.
+* :class:`SufficientStatistics`: Σr, Σrx and Σrxxᵀ of every component.
+* :class:`Constraints`: parameters that a fit may not change, or must keep equal. :class:`Prior`: a floor or a prior.
 """
 
 from __future__ import annotations
@@ -13,43 +12,52 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg.lapack import dtrtri
-from scipy.special import logsumexp
+from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.special import logsumexp, softmax
 
 from gramian.compute.devices import gpu, is_tensor, to_device, to_numpy
 from gramian.compute.mixture import Components, log_densities
 from gramian.mixture import missing
+from gramian.mixture.models import (
+    DIAGONAL,
+    MODELS,
+    POOLED,
+    SEPARATE,
+    SPHERICAL,
+    covariance_parameters,
+    per_component,
+    resolve_model,
+)
 
-__all__ = [
-    "DIAGONAL",
-    "MODELS",
-    "NAMES",
-    "Mixture",
-    "column_numbers",
-    "covariance_parameters",
-    "free_parameters",
-    "numbers",
-    "regress",
-    "resolve_model",
-    "unmasked",
-]
+if TYPE_CHECKING:
+    from gramian.mixture.binned import Bins
+    from gramian.mixture.rows import MixtureRows
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Labels = npt.NDArray[np.intp]
+
+FLOOR = 1e-22  # of the variances of the data
+EPS = float(np.finfo(float).eps)
+CONJUGATE = tuple(m for m in MODELS if m in POOLED or m in SEPARATE)  # models that have a conjugate prior
+SHRINKAGE = 0.01
 
 
-def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
+def as_floats(name: str, value: Any) -> Array:
     """The value as an array of float64, or an error that names it.
 
     Examples
     --------
-    >>> from gramian.mixture.parameters import numbers
-    >>> numbers("edges", [0, 1])
+    >>> from gramian.mixture.parameters import as_floats
+    >>> as_floats("edges", [0, 1])
     array([0., 1.])
     """
     try:
-        given = np.asarray(to_numpy(value) if is_tensor(value) else unmasked(value))
+        given = np.asarray(to_numpy(value) if is_tensor(value) else fill_masked(value))
         if given.dtype.kind not in "biufO":
             raise TypeError
         return given.astype(np.float64)
@@ -58,7 +66,7 @@ def numbers(name: str, value: Any) -> npt.NDArray[np.float64]:
         raise ValueError(f"{name} must be an array of real numbers, with rows of one length; got {shown}.") from None
 
 
-def unmasked(X: Any) -> Any:
+def fill_masked(X: Any) -> Any:
     """Masked cells as NaN: they are missing. All else as it is."""
     if not isinstance(X, np.ma.MaskedArray):
         return X
@@ -67,58 +75,19 @@ def unmasked(X: Any) -> Any:
     return values
 
 
-def column_numbers(columns: Iterable[Any], d: int) -> npt.NDArray[np.intp]:
+def resolve_columns(columns: Iterable[Any], d: int) -> npt.NDArray[np.intp]:
     """Columns by number, each once, counted from the end where negative."""
-    found: list[int] = []
+    numbers: list[int] = []
     for j in columns:
         if isinstance(j, (bool, np.bool_)) or not isinstance(j, Integral):
             mask = " For a mask, use np.flatnonzero(mask)." if isinstance(j, (bool, np.bool_)) else ""
             raise ValueError(f"A column is named by a whole number; got {j!r}.{mask}")
         if not -d <= int(j) < d:
             raise ValueError(f"There is no column {j}; there are {d}.")
-        found.append(int(j) % d)
-    if len(set(found)) < len(found) or not found:
-        raise ValueError(f"Name one column or more, each once; got {found}.")
-    return np.array(found, dtype=np.intp)
-
-
-MODELS = ("EII", "VII", "EEI", "VEI", "EVI", "VVI", "EEE", "VEE", "EVE", "VVE", "EEV", "VEV", "EVV", "VVV")
-DIAGONAL = frozenset(MODELS[:6])
-NAMES = {"spherical": "VII", "diag": "VVI", "tied": "EEE", "full": "VVV"}
-UNIVARIATE = {"E": "EII", "V": "VII"}
-
-
-def resolve_model(name: str, d: int) -> str:
-    """Return the three letters of a model, given those, scikit-learn's name, or E or V for one column.
-
-    Examples
-    --------
-    >>> from gramian.mixture import resolve_model
-    >>> resolve_model("tied", 3), resolve_model("V", 1), resolve_model("EVE", 2)
-    ('EEE', 'VII', 'EVE')
-    """
-    if name in UNIVARIATE and d != 1:
-        raise ValueError(f"Model {name!r} is for one column, and the data have {d}. Use one of {', '.join(MODELS)}.")
-    found = NAMES.get(name, UNIVARIATE.get(name, name))
-    if found not in MODELS:
-        raise ValueError(
-            f"There is no covariance model {name!r}. Use one of {', '.join(MODELS)}; {', '.join(NAMES)}; "
-            "or E, V for one column."
-        )
-    return found
-
-
-def covariance_parameters(model: str, k: int, d: int) -> int:
-    """Return how many free parameters k covariances of d columns have together.
-
-    Examples
-    --------
-    >>> from gramian.mixture import covariance_parameters
-    >>> covariance_parameters("VVV", 3, 2), covariance_parameters("EEE", 3, 2)
-    (9, 3)
-    """
-    times = {"I": 0, "E": 1, "V": k}
-    return times[model[0]] + times[model[1]] * (d - 1) + times[model[2]] * (d * (d - 1) // 2)
+        numbers.append(int(j) % d)
+    if len(set(numbers)) < len(numbers) or not numbers:
+        raise ValueError(f"Name one column or more, each once; got {numbers}.")
+    return np.array(numbers, dtype=np.intp)
 
 
 def free_parameters(model: str, k: int, d: int) -> int:
@@ -131,9 +100,6 @@ def free_parameters(model: str, k: int, d: int) -> int:
     (17, 5)
     """
     return k - 1 + k * d + covariance_parameters(resolve_model(model, d), k, d)
-
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,7 +120,7 @@ class Mixture:
     covariances : ndarray of shape (K, d, d) or (K, d)
         Covariance matrices, or variances where the model is diagonal.
     model : str
-        Three letters; see :mod:`gramian.mixture.parameters`.
+        Three letters; see :mod:`gramian.mixture.models`.
     origin : ndarray of shape (d,)
         What centres are measured from.
 
@@ -194,15 +160,16 @@ class Mixture:
         origin : array-like of shape (d,), optional
             0 unless given.
         """
-        centres = np.atleast_2d(numbers("means", means))
+        centres, shares = np.atleast_2d(as_floats("means", means)), as_floats("weights", weights)
         k, d = centres.shape
         letters = resolve_model(model, d)
-        shares = _proportions(numbers("weights", weights), k)
-        spread = _covariances(numbers("covariances", covariances), k, d, letters)
+        if shares.shape != (k,) or not (shares >= 0).all() or abs(shares.sum() - 1.0) > 1e-6:
+            raise ValueError(f"Weights must be {k} numbers of at least 0 that sum to 1; got {shares}.")
+        spread = _shape_covariances(as_floats("covariances", covariances), k, d, letters)
         start = np.zeros(d) if origin is None else np.asarray(origin, dtype=np.float64)
         if start.shape != (d,) or not np.isfinite(centres).all():
             raise ValueError(f"Means must be finite, of shape (K, d), and the origin of shape (d,) = ({d},).")
-        made = cls(shares, centres, spread, letters, start)
+        made = cls(shares / shares.sum(), centres, spread, letters, start)
         _ = made.roots  # refuses what is not positive definite
         return made
 
@@ -242,7 +209,8 @@ class Mixture:
         try:
             return np.asarray(np.linalg.cholesky(self.covariances))
         except np.linalg.LinAlgError:
-            return np.stack([_factor(S, k) for k, S in enumerate(self.covariances)])  # says which is not
+            k = next(k for k, S in enumerate(self.covariances) if dpotrf(S, lower=1)[1] != 0)
+            raise ValueError(f"The covariance of component {k} is not positive definite.") from None
 
     @cached_property
     def roots(self) -> Array:
@@ -269,8 +237,12 @@ class Mixture:
 
     def joint_log_density(self, X: Any) -> Any:
         """ln π_k N(x; μ_k, Σ_k), of shape (n, K); of the observed cells where X has NaN; a tensor for tensors."""
-        rows = self._rows(X)
-        there = is_tensor(rows)
+        there = is_tensor(X)
+        rows = X if there else np.asarray(X)
+        if rows.ndim != 2 or rows.shape[1] != len(self.origin):
+            raise ValueError(
+                f"X must have {len(self.origin)} columns, as the mixture has; its shape is {tuple(rows.shape)}."
+            )
         if bool((rows != rows).any()):  # NaN, in NumPy and in torch
             found = missing.joint_log_density(to_numpy(rows), self)
             return to_device(found, rows.device) if there else found
@@ -283,7 +255,8 @@ class Mixture:
 
     def log_density(self, X: Any) -> Any:
         """ln p(x) of every row."""
-        return _log_total(self.joint_log_density(X))
+        joint = self.joint_log_density(X)
+        return joint.logsumexp(dim=1) if is_tensor(joint) else np.asarray(logsumexp(joint, axis=1))
 
     def log_likelihood(self, X: Any, sample_weight: Any | None = None) -> float:
         """Σ w ln p(x)."""
@@ -293,8 +266,7 @@ class Mixture:
     def responsibilities(self, X: Any) -> Any:
         """P(k | x), of shape (n, K)."""
         joint = self.joint_log_density(X)
-        shares = joint - _log_total(joint)[:, None]
-        return shares.exp() if is_tensor(shares) else np.exp(shares)
+        return joint.softmax(dim=1) if is_tensor(joint) else np.asarray(softmax(joint, axis=1))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[np.int64]]:
         """Draw n rows, and the component of each."""
@@ -307,27 +279,27 @@ class Mixture:
 
     def marginal(self, columns: Sequence[int]) -> Mixture:
         """The mixture of some columns; its model is VVI or VVV, unless its own is that of any columns too."""
-        keep = column_numbers(columns, len(self.origin))
+        keep = resolve_columns(columns, len(self.origin))
         spread = self.covariances[:, keep] if self.diagonal else self.covariances[:, keep[:, None], keep]
         model = self.model if self.model in ("EII", "VII", "EEI", "EEE") else "VVI" if self.diagonal else "VVV"
         return Mixture(self.weights, self.centres[:, keep], np.ascontiguousarray(spread), model, self.origin[keep])
 
     def conditional(self, columns: Sequence[int], values: Any) -> Mixture:
         """The mixture of the other columns where these have these values."""
-        given, point = column_numbers(columns, len(self.origin)), np.atleast_2d(numbers("values", values))
+        given, point = resolve_columns(columns, len(self.origin)), np.atleast_2d(as_floats("values", values))
         if not np.isfinite(point).all():
             j = int(np.flatnonzero(~np.isfinite(point[0]))[0])
             raise ValueError(
                 f"The value of column {given[j]} is {point[0, j]}: give finite ones, and leave out the others."
             )
         rest = np.setdiff1d(np.arange(self.centres.shape[1]), given)
-        shares, centres, spread = missing.regression(point, self, given, rest)
+        shares, centres, spread = missing.condition(point, self, given, rest)
         kept = self.marginal([int(j) for j in rest])
         if self.diagonal:
             return replace(kept, weights=shares[0])
         return replace(kept, weights=shares[0], centres=centres[0], covariances=spread)
 
-    def transformed(self, scale: Any = 1.0, shift: Any = 0.0, rotation: Any | None = None) -> Mixture:
+    def transform(self, scale: Any = 1.0, shift: Any = 0.0, rotation: Any | None = None) -> Mixture:
         """The mixture of s·(Qx) + t for a number s: what the same data in other units would have given."""
         s = float(scale)
         centres, origin, spread = s * self.centres, s * self.origin, s**2 * self.covariances
@@ -338,22 +310,14 @@ class Mixture:
         model = self.model if spread.ndim == 2 or not self.diagonal else "VVV"
         return Mixture(self.weights, centres, spread, model, origin + np.broadcast_to(shift, origin.shape))
 
-    def measured_from(self, origin: Array) -> Mixture:
+    def shift_origin(self, origin: Array) -> Mixture:
         """The same mixture with its centres measured from another origin."""
         return replace(self, centres=self.centres + (self.origin - origin), origin=origin)
 
-    def ordered(self, order: Any) -> Mixture:
+    def reorder(self, order: Any) -> Mixture:
         """The same mixture with its components in another order."""
         keep = np.asarray(order, dtype=np.intp)
         return replace(self, weights=self.weights[keep], centres=self.centres[keep], covariances=self.covariances[keep])
-
-    def _rows(self, X: Any) -> Any:
-        rows = X if is_tensor(X) else np.asarray(X)
-        if rows.ndim != 2 or rows.shape[1] != len(self.origin):
-            raise ValueError(
-                f"X must have {len(self.origin)} columns, as the mixture has; its shape is {tuple(rows.shape)}."
-            )
-        return rows
 
     def __repr__(self) -> str:
         k, d = self.centres.shape
@@ -361,26 +325,8 @@ class Mixture:
         return f"Mixture({self.model}, {size}): weights {', '.join(f'{w:.3g}' for w in self.weights)}"
 
 
-def _log_total(joint: Any) -> Any:
-    """ln Σ_k exp, of every row, by NumPy or on a tensor's device."""
-    return joint.logsumexp(dim=1) if is_tensor(joint) else np.asarray(logsumexp(joint, axis=1))
-
-
-def _factor(S: Array, k: int) -> Array:
-    try:
-        return np.asarray(np.linalg.cholesky(S))
-    except np.linalg.LinAlgError:
-        raise ValueError(f"The covariance of component {k} is not positive definite.") from None
-
-
-def _proportions(weights: Array, k: int) -> Array:
-    if weights.shape != (k,) or not (weights >= 0).all() or abs(weights.sum() - 1.0) > 1e-6:
-        raise ValueError(f"Weights must be {k} numbers of at least 0 that sum to 1; got {weights}.")
-    return np.asarray(weights / weights.sum())
-
-
-def _covariances(given: Array, k: int, d: int, model: str) -> Array:
-    """Bring covariances of any accepted shape to that of the model."""
+def _shape_covariances(given: Array, k: int, d: int, model: str) -> Array:
+    """Covariances of any accepted shape in that of the model."""
     if model in DIAGONAL:
         if given.shape == (k, d, d) and not np.any(given * (1 - np.eye(d))):
             return np.array(np.diagonal(given, axis1=1, axis2=2))
@@ -395,7 +341,12 @@ def _covariances(given: Array, k: int, d: int, model: str) -> Array:
 
 
 def regress(mixture: Mixture, columns: Sequence[int], values: Any) -> tuple[Array, Array]:
-    """Mean (n, u) and covariance (n, u, u) of the other columns, in their order, for rows of values of these.
+    r"""Mean (n, u) and covariance (n, u, u) of the other columns, in their order, for rows of values of these.
+
+    .. math:: E(y|x)=\sum_kr_k(x)\,m_k(x),\qquad
+        \operatorname{Cov}(y|x)=\sum_kr_k(x)\bigl(C_k+m_k(x)m_k(x)^T\bigr)-E(y|x)E(y|x)^T
+
+    with :math:`r_k(x)` the responsibilities by x alone, and :math:`m_k(x), C_k` the regression of each component.
 
     Examples
     --------
@@ -406,14 +357,392 @@ def regress(mixture: Mixture, columns: Sequence[int], values: Any) -> tuple[Arra
     >>> mean.round(6), covariance.round(6)
     (array([[7.]]), array([[[1.]]]))
     """
-    given = column_numbers(columns, len(mixture.origin))
+    given = resolve_columns(columns, len(mixture.origin))
     rest = np.setdiff1d(np.arange(len(mixture.origin)), given)
-    X = np.atleast_2d(numbers("values", values))
+    X = np.atleast_2d(as_floats("values", values))
     if X.shape[1] != len(given):
         raise ValueError(f"Each row must have {len(given)} values, for columns {given.tolist()}; got shape {X.shape}.")
-    shares, centres, spread = missing.regression(X, mixture, given, rest)
+    shares, centres, spread = missing.condition(X, mixture, given, rest)
     C = spread[:, :, None] * np.eye(len(rest)) if mixture.diagonal else spread
     mean = np.einsum("nk,nku->nu", shares, centres)
     away = centres - mean[:, None, :]
     covariance = np.einsum("nk,kuv->nuv", shares, C) + np.einsum("nk,nku,nkv->nuv", shares, away, away)
     return mean + mixture.origin[rest], covariance
+
+
+@dataclass(frozen=True, eq=False)
+class SufficientStatistics:
+    r"""Sums over data at one mixture: all that a maximisation step needs.
+
+    They are kept about one point per component, its current centre: then a maximisation step loses no digits, wherever
+    the data lie and however small a component is.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (K,)
+        :math:`N_k=\sum_i w_ir_{ik}`.
+    first : ndarray of shape (K, d)
+        :math:`\sum wr(x-a_k)`.
+    second : ndarray of shape (K, d, d) or (K, d)
+        :math:`\sum wr(x-a_k)(x-a_k)^T`, or its diagonal.
+    log_likelihood : float
+        Of the data, at the mixture they were taken at.
+    about : ndarray of shape (K, d)
+        The points a, measured from the mixture's origin.
+    origin : ndarray of shape (d,)
+        What the points are measured from.
+    weight : float
+        Σw.
+    """
+
+    counts: Array
+    first: Array
+    second: Array
+    log_likelihood: float
+    about: Array
+    origin: Array
+    weight: float
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether only the diagonal of the second moments is kept."""
+        return self.second.ndim == 2
+
+    @property
+    def centres(self) -> Array:
+        """Means of the components, from the origin; of an empty one, the point its sums are about."""
+        N = self.counts[:, None]
+        return self.about + np.divide(self.first, N, out=np.zeros_like(self.first), where=N > 0)
+
+    def shift(self, about: Array) -> SufficientStatistics:
+        """The same sums about other points."""
+        step, N = self.about - about, self.counts[:, None]
+        if self.diagonal:
+            second = self.second + step * (2 * self.first + N * step)
+        else:
+            cross = step[:, :, None] * self.first[:, None, :]
+            second = self.second + cross + cross.transpose(0, 2, 1)
+            second += N[:, :, None] * step[:, :, None] * step[:, None, :]
+        return replace(self, first=self.first + N * step, second=second, about=about)
+
+    def scatter(self, centres: Array) -> Array:
+        """Σwr(x−m)(x−m)ᵀ about any points m."""
+        return self.shift(centres).second
+
+    def scale(self, factor: float) -> SufficientStatistics:
+        """The statistics of data that each count ``factor`` times."""
+        names = ("counts", "first", "second", "log_likelihood", "weight")
+        return replace(self, **{name: factor * getattr(self, name) for name in names})
+
+    def merge(self, other: SufficientStatistics) -> SufficientStatistics:
+        """The statistics of both sets of data together, about this one's points."""
+        if not np.array_equal(self.origin, other.origin):
+            raise ValueError("Statistics measured from different origins cannot be merged. Use one origin.")
+        other = other if other.about is self.about else other.shift(self.about)
+        names = ("counts", "first", "second", "log_likelihood", "weight")
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What a fit may not change, and what it must keep equal.
+
+    Held values are those of the mixture that a fit starts from.
+
+    Attributes
+    ----------
+    fixed_weights, fixed_covariances : bool ndarray of shape (K,), optional
+        True where a component's weight or covariance is held.
+    fixed_means : bool ndarray of shape (K, d), optional
+        True where an entry of a mean is held.
+    tied_weights, tied_covariances : int ndarray of shape (K,), optional
+        Components with the same label share one value.
+    tied_means : int ndarray of shape (K, d), optional
+        Entries of one column with the same label share one value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.mixture import Constraints
+    >>> even = Constraints(tied_weights=np.zeros(3, int))
+    >>> even.weights(np.array([1.0, 2.0, 3.0]), None)
+    array([0.33333333, 0.33333333, 0.33333333])
+    """
+
+    fixed_weights: Mask | None = None
+    fixed_means: Mask | None = None
+    fixed_covariances: Mask | None = None
+    tied_weights: Labels | None = None
+    tied_means: Labels | None = None
+    tied_covariances: Labels | None = None
+
+    def __post_init__(self) -> None:
+        """Take plain lists too, and refuse what is neither true or false nor a label."""
+        for name, value in list(vars(self).items()):
+            if value is None:
+                continue
+            try:
+                given = np.asarray(value)
+            except ValueError:
+                raise ValueError(f"{name} has rows of unequal length: {value!r}.") from None
+            whole = given.dtype.kind in "iuf" and bool((given == np.round(given)).all())
+            if name.startswith("fixed"):
+                if not (given.dtype.kind == "b" or (whole and np.isin(given, (0, 1)).all())):
+                    raise ValueError(f"{name} must be True or False for each; got {value!r}.")
+                given = given.astype(bool)
+            else:
+                if not whole:
+                    raise ValueError(f"{name} must be whole numbers, equal where a value is shared; got {value!r}.")
+                given = given.astype(np.intp)
+            object.__setattr__(self, name, given)
+
+    def check(self, mixture: Mixture) -> None:
+        """Refuse masks that do not fit a mixture, and covariances that the model couples."""
+        for name, value in vars(self).items():
+            shape = mixture.centres.shape if name.endswith("means") else mixture.weights.shape
+            if value is not None and np.shape(value) != shape:
+                raise ValueError(f"{name} must have shape {shape}; it has {np.shape(value)}.")
+        held = self.fixed_covariances is not None and not np.all(self.fixed_covariances)
+        if (held or self.tied_covariances is not None) and mixture.model not in SEPARATE:
+            raise ValueError(
+                f"Covariances of some components can be held or shared in the models {', '.join(SEPARATE)}; in "
+                f"{mixture.model} they depend on one another. Use one of these, or hold all."
+            )
+
+    def weights(self, N: Array, current: Mixture | None) -> Array:
+        """Weights that maximise Σ N ln π."""
+        fixed, labels = self._rules("weights", N.shape)
+        out = np.zeros(len(N)) if current is None else np.where(fixed, current.weights, 0.0)
+        free = ~fixed
+        if not free.any():
+            return out
+        _, group = np.unique(labels[free], return_inverse=True)
+        share = (np.bincount(group, N[free]) / np.bincount(group))[group]
+        total = float(share.sum())
+        out[free] = (1.0 - out.sum()) * (share / total if total > 0 else 1.0 / len(share))
+        return out
+
+    def means(self, N: Array, centres: Array, current: Mixture | None) -> Array:
+        r"""Centres that minimise :math:`\sum_kN_k\|L_k^{-1}(m_k-\bar x_k)\|^2` at the current covariances."""
+        if (self.fixed_means is None and self.tied_means is None) or current is None:
+            return centres
+        k, d = centres.shape
+        A, b = self._free_means((k, d)), np.where(self._rules("means", (k, d))[0], current.centres, 0.0)
+        R = current.roots[:, :, None] * np.eye(d) if current.diagonal else current.roots
+        R = np.sqrt(N)[:, None, None] * R
+        rows = np.einsum("kij,kjq->kiq", R, A.reshape(k, d, -1)).reshape(k * d, -1)
+        aim = np.einsum("kij,kj->ki", R, centres - b).ravel()
+        return np.asarray((A @ np.linalg.lstsq(rows, aim)[0]).reshape(k, d) + b)
+
+    def covariances(self, N: Array, T: Array, current: Mixture | None) -> tuple[Array, Array]:
+        """Counts and scatter matrices in which held components are at their optimum and tied ones are summed."""
+        if self.tied_covariances is not None:
+            _, group = np.unique(self.tied_covariances, return_inverse=True)
+            together = (group[:, None] == group).astype(np.float64)
+            N, T = together @ N, np.tensordot(together, T, axes=1)
+        if self.fixed_covariances is not None and current is not None:
+            held = per_component(self.fixed_covariances, T)
+            T = np.where(held, per_component(N, T) * current.covariances, T)
+        return N, T
+
+    def free_parameters(self, mixture: Mixture) -> int:
+        """How many parameters are left free."""
+        k, d = mixture.centres.shape
+        fixed, labels = self._rules("weights", (k,))
+        weights = max(len(np.unique(labels[~fixed])) - 1, 0)
+        held, labels = self._rules("covariances", (k,))
+        covariances = 0 if held.all() else covariance_parameters(mixture.model, k, d)
+        if mixture.model in SEPARATE:
+            covariances = len(np.unique(labels[~held])) * covariance_parameters(mixture.model, 1, d)
+        return int(weights + self._free_means((k, d)).shape[1] + covariances)
+
+    def equations(self, frames: Array, index: Labels, size: int) -> Array:
+        """Linear equations that held and shared parameters put on the coordinates of a chart, one per row."""
+        k, d = frames.shape[:2]
+        weights = np.vstack([np.eye(k - 1, size), -np.eye(k - 1, size).sum(axis=0)])
+        means = np.zeros((k, d, size))
+        for j in range(k):
+            means[j][:, k - 1 + j * d + np.arange(d)] = frames[j]
+        parts = [(weights, *self._rules("weights", (k,)))]
+        fixed, labels = self._rules("means", (k, d))
+        parts += [(means[:, j], fixed[:, j], labels[:, j]) for j in range(d)]
+        parts += [(np.eye(size)[index], *self._rules("covariances", (k,)))]
+        rows: list[Array] = []
+        for part, fixed, labels in parts:  # rows that must be 0, and differences of rows that must be 0
+            rows += list(part[fixed].reshape(-1, size))
+            for label in np.unique(labels):
+                same = part[labels == label]
+                rows += list((same[1:] - same[:1]).reshape(-1, size))
+        return np.array(rows).reshape(-1, size)
+
+    def _rules(self, part: str, shape: tuple[int, ...]) -> tuple[Mask, Labels]:
+        """A mask of what is held, and labels that are equal where values are shared."""
+        fixed, tied = getattr(self, f"fixed_{part}"), getattr(self, f"tied_{part}")
+        own = np.broadcast_to(np.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)), shape)
+        return np.zeros(shape, bool) if fixed is None else fixed, own if tied is None else tied
+
+    def _free_means(self, shape: tuple[int, int]) -> Array:
+        """The linear map from free means to the entries of all: one column per free value."""
+        fixed, labels = self._rules("means", shape)
+        keys = labels * shape[1] + np.arange(shape[1])
+        free = np.unique(keys[~fixed])
+        return np.asarray((keys.ravel()[:, None] == free) & ~fixed.ravel()[:, None], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A conjugate prior, or a floor.
+
+    Attributes
+    ----------
+    scale : ndarray of shape (d,) or (d, d)
+        Λ, or its diagonal.
+    counts : float
+        c.
+    shrinkage : float
+        κ: how many rows at the centre each mean is drawn by.
+    centre : ndarray of shape (d,) or None
+        μ_P, as it is (not measured from an origin).
+    pooled : bool
+        Whether it is a prior for one covariance that all components share.
+    hard : bool
+        Whether it is a floor: covariances may not fall below ``scale``, and nothing else is changed.
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.mixture import MixtureRows, Prior
+    >>> Prior.floor(MixtureRows.of(gramian.open(np.array([[0.0], [2.0]])))).scale
+    array([1.e-22])
+    """
+
+    scale: Array
+    counts: float = 0.0
+    shrinkage: float = 0.0
+    centre: Array | None = None
+    pooled: bool = False
+    hard: bool = False
+
+    @classmethod
+    def floor(cls, data: MixtureRows | Bins, ratio: float = FLOOR) -> Prior:
+        """A floor that no fit notices until a component collapses: Λ = ratio × the variances of the columns.
+
+        The ratio has no units, so data multiplied by 1e8 give the same fit in other units. A column that varies by its
+        rounding alone counts as the others do. See :mod:`gramian.mixture.models`.
+        """
+        varies = data.variances > (4 * EPS * data.origin) ** 2
+        spread = np.where(varies, data.variances, data.variances[varies].mean() if varies.any() else 1.0)
+        return cls(ratio * spread, hard=True)
+
+    @classmethod
+    def conjugate(cls, covariance: Array, mean: Array, model: str, k: int, *, shrinkage: float = SHRINKAGE) -> Prior:
+        r"""The default prior of Fraley and Raftery (2007), as in mclust.
+
+        κ = 0.01, ν = d + 2, μ_P the mean of the data, and Λ their covariance divided by :math:`K^{2/d}`; where
+        the model is diagonal, the mean of the variances divided likewise.
+
+        Parameters
+        ----------
+        covariance : ndarray of shape (d, d)
+            Of the data, with divisor n − 1.
+        mean : ndarray of shape (d,)
+            Of the data.
+        model : str
+            EII, VII, EEI, VVI, EEE or VVV.
+        k : int
+            How many components.
+        shrinkage : float, default=0.01
+            κ.
+        """
+        if model not in CONJUGATE:
+            raise ValueError(f"The conjugate prior is for {', '.join(CONJUGATE)}, not {model}. Use one of these.")
+        d = len(mean)
+        freedom, share = d + 2.0, k ** (2.0 / d)
+        even = float(np.trace(covariance)) / d / share
+        if model in SPHERICAL:
+            scale, counts = np.full(d, even / d), (freedom + 2) / d
+        elif model in DIAGONAL:
+            scale, counts = np.full(d, even), freedom + 2
+        else:
+            scale, counts = covariance / share, freedom + d + 1
+        pooled = model in POOLED  # then the prior counts once
+        return cls(scale, counts, shrinkage, np.asarray(mean, dtype=np.float64), pooled)
+
+    def shrink(self, N: Array, centres: Array, origin: Array) -> Array:
+        """Means drawn towards the prior's centre."""
+        if self.centre is None or self.shrinkage == 0.0:
+            return centres
+        target = self.centre - origin
+        return np.asarray(target + (centres - target) * (N / (N + self.shrinkage))[:, None])
+
+    def add(self, N: Array, T: Array, centres: Array, origin: Array) -> tuple[Array, Array]:
+        """Counts and scatter matrices with the prior's own."""
+        if self.hard:
+            return N, T
+        share = 1.0 / len(N) if self.pooled else 1.0
+        scale = (
+            self.scale if self.scale.ndim == T.ndim - 1 else np.diag(self.scale)
+        )  # a matrix from its diagonal, or back
+        N, T = N + share * self.counts, T + share * scale
+        if self.centre is None or self.shrinkage == 0.0:
+            return N, T
+        away = centres - (self.centre - origin)
+        square = away**2 if T.ndim == 2 else away[:, :, None] * away[:, None, :]
+        return N + 1.0, T + self.shrinkage * square
+
+    def log_density(self, mixture: Mixture) -> float:
+        """ln p, up to a constant."""
+        nothing = np.zeros(mixture.n_components), np.zeros_like(mixture.covariances)
+        N, T = self.add(*nothing, mixture.centres, mixture.origin)
+        if mixture.diagonal:
+            traces = np.sum(T / mixture.covariances, axis=1)
+        else:
+            traces = np.einsum("kij,kjl,kil->k", mixture.roots, T, mixture.roots)
+        return float(-0.5 * np.sum(N * mixture.log_determinants + traces))
+
+
+SKLEARN_ATTRIBUTES = ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_")
+
+
+def sklearn_attributes(mixture: Mixture, kind: str) -> dict[str, Array]:
+    """The parameters under scikit-learn's names, in the shapes that a ``covariance_type`` has there.
+
+    ``precisions_cholesky_`` is C with Σ⁻¹ = CCᵀ: the transposed inverse of the Cholesky factor.
+
+    Examples
+    --------
+    >>> from gramian.mixture import Mixture
+    >>> from gramian.mixture.parameters import sklearn_attributes
+    >>> sklearn_attributes(Mixture.of([1.0], [[0.0, 0.0]], [4.0], "VII"), "spherical")["precisions_cholesky_"]
+    array([0.5])
+    """
+    if kind in ("spherical", "diag"):
+        spread, C = mixture.covariances, mixture.roots
+        P = C**2
+    else:
+        spread = mixture.matrices
+        C = mixture.roots[:, :, None] * np.eye(spread.shape[1]) if mixture.diagonal else mixture.roots
+        C = np.ascontiguousarray(C.transpose(0, 2, 1))
+        P = C @ C.transpose(0, 2, 1)
+    cut: Any = {"spherical": (slice(None), 0), "tied": 0}.get(kind, slice(None))
+    arrays = (mixture.weights, mixture.means, spread[cut], P[cut], C[cut])
+    return {name: np.array(value) for name, value in zip(SKLEARN_ATTRIBUTES, arrays, strict=True)}
+
+
+def invert_precisions(precisions: Any, kind: str, model: str, k: int, d: int, *, factored: bool = False) -> Array:
+    """Covariances of a model from precisions in scikit-learn's shapes, or from factors C with Σ⁻¹ = CCᵀ."""
+    P = as_floats("precisions", precisions)
+    shape = {"spherical": (k,), "diag": (k, d), "tied": (d, d)}.get(kind, (k, d, d))
+    if P.shape != shape:
+        raise ValueError(f"Precisions of covariance_type={kind!r} must have shape {shape}; they have {P.shape}.")
+    if kind in ("spherical", "diag"):
+        P = P**2 if factored else P
+        if not (P > 0).all():
+            raise ValueError("Precisions must be positive.")
+        return np.array(np.broadcast_to(1.0 / P if kind == "diag" else 1.0 / P[:, None], (k, d)))
+    P = np.broadcast_to(P @ np.swapaxes(P, -1, -2) if factored else P, (k, d, d))
+    if not np.allclose(P, np.swapaxes(P, -1, -2)) or not (np.linalg.eigvalsh(P) > 0).all():
+        raise ValueError("Precisions must be symmetric and positive definite.")
+    S = np.asarray(np.linalg.inv(P), dtype=np.float64)
+    S = np.asarray((S + np.swapaxes(S, -1, -2)) / 2, dtype=np.float64)
+    return np.array(np.diagonal(S, axis1=1, axis2=2)) if model in DIAGONAL else S

@@ -27,7 +27,6 @@ from gramian.likelihood.sample import Binned, Censored, Intervals, Sample
 from gramian.linear.inducing import InducingFit, Whitening
 from gramian.linear.path import RidgePath
 from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.fitting import Landscape, Stream
 from gramian.pca.estimator import PCA
 from gramian.pca.tracy_widom import TracyWidomTable
 from gramian.results import Optimum, Residual, SpectralCertificate
@@ -124,8 +123,10 @@ CLASSES: dict[str, type] = {
     **_named("likelihood", Binned, Censored, Estimate, Intervals, LineProfile, Link, Parameter, Sample, Unit),
     "likelihood.Problem": LikelihoodProblem,
     **_named("likelihood", Ellipse, Shares),
-    **_named("mixture", mixture.Constraints, mixture.Diagnosis, mixture.Fit, mixture.Maximiser),
-    **_named("mixture", mixture.Mixture, mixture.Prior, mixture.Statistics, mixture.Stepwise, Landscape, Stream),
+    **_named("mixture", mixture.Constraints, mixture.Diagnosis, mixture.Landscape, mixture.Maximiser),
+    **_named("mixture", mixture.Mixture, mixture.Prior, mixture.Stepwise),
+    "mixture.Fit": mixture.MixtureFit,
+    "mixture.Statistics": mixture.SufficientStatistics,
     "ridge.Group": RidgeInverse,
     **_named("inducing", InducingFit, Whitening),
     **_named("calibration", Sigmoid),
