@@ -224,9 +224,8 @@ def _compare_fits(
         return k, {"II": "EII", "EI": "EEI", "VI": "EEI"}.get(model[1:], "EEE")
 
     pairs = sorted({twin(k, model) for k in sizes for model in models})
-    found = _run_each(
-        _fit_one, [(prototype, k, m, X, sample_weight) for k, m in pairs], n_jobs, progress, "Fitting mixtures"
-    )
+    tasks = [(prototype, k, m, X, sample_weight) for k, m in pairs]
+    found = dict(zip(pairs, _run_each(_fit_one, tasks, n_jobs, progress, "Fitting mixtures"), strict=True))
     fits = [[found[twin(k, m)] for m in models] for k in sizes]
     ll, p, entropy, converged = (np.array([[fit[j] for fit in row] for row in fits]) for j in range(4))
     problems = tuple(tuple(fit[4] for fit in row) for row in fits)
