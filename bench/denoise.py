@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from gramian import PCA
-from gramian.display import save_picture
-from gramian.display.functions import denoising_gallery
+from gramian.display import ReconstructionDisplay
 from gramian.kernel_pca.estimator import KernelPCA
 from gramian.kernel_pca.preimages import fit_ridge_inverse, preimages, ridge_points
 from gramian.kernels import Gaussian, Kernel, median_distance
@@ -181,15 +180,16 @@ def widths(images: Images, noises: dict[str, Array]) -> list[str]:
 
 def picture(images: Images, noises: dict[str, Array], model: Model, k: int, path: Path) -> None:
     """Draw a dozen test images: clean, with each noise, and denoised by linear PCA and three pre-images."""
-    rows = {"original": images.test[:SHOWN]}
+    ways = {}
     for name, noisy in noises.items():
         found = denoised(images, noisy, model.cut(k))
-        rows[name] = noisy[:SHOWN]
+        ways[name] = noisy[:SHOWN]
         for method in ("linear PCA", "regularised", "mds", "ridge of the scores"):
             points = found[method][0]
             if points is not None:
-                rows[f"{method} ({name[0].lower()})"] = points[:SHOWN]
-    save_picture(denoising_gallery(rows, image_shape=(images.side, images.side)), path)
+                ways[f"{method} ({name[0].lower()})"] = points[:SHOWN]
+    shape = (images.side, images.side)
+    ReconstructionDisplay.from_predictions(images.test[:SHOWN], ways, image_shape=shape).save(path)
 
 
 def study(images: Images, options: argparse.Namespace) -> list[str]:

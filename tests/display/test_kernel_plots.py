@@ -9,8 +9,16 @@ from sklearn.datasets import make_circles, make_moons, make_swiss_roll
 from sklearn.decomposition import KernelPCA
 
 from gramian import PCA
+from gramian.display import EmbeddingDisplay, KernelFieldDisplay, ReconstructionDisplay
 from gramian.display.base import MARKERS
-from gramian.display.functions import before_and_after, component_field, denoising_gallery
+
+
+def component_field(model, X, component=0, labels=None, ax=None):
+    return KernelFieldDisplay.from_estimator(model, X, component=component, labels=labels, ax=ax).ax_
+
+
+def before_and_after(X, scores, labels=None):
+    return EmbeddingDisplay.from_predictions(X, scores, labels=labels)
 
 
 def rendered(figure):
@@ -85,21 +93,20 @@ def test_a_constant_field_is_drawn_without_lines():
 def test_data_of_the_plane_stand_beside_their_scores(data):
     X, y = data
     scores = KernelPCA(3, kernel="rbf", gamma=2.0).fit_transform(X)
-    figure = before_and_after(X, scores, y, "Rings")
-    left, right = figure.axes
+    picture = before_and_after(X, scores, y)
+    left, right = picture.axes_
     for ax, expected in ((left, X), (right, scores[:, :2])):
         for code, points in enumerate(ax.collections):
             np.testing.assert_allclose(points.get_offsets(), expected[y == code])
     assert left.get_legend() is None
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["0", "1"]
-    assert figure.get_suptitle() == "Rings"
-    assert rendered(figure)
+    assert rendered(picture.figure_)
 
 
 def test_a_single_score_is_drawn_as_a_strip():
     X, y = make_moons(40, random_state=0)
     scores = KernelPCA(1, kernel="rbf", gamma=15).fit_transform(X)
-    right = before_and_after(X, scores, y).axes[1]
+    right = before_and_after(X, scores, y).axes_[1]
     drawn = np.concatenate([points.get_offsets()[:, 0] for points in right.collections])
     np.testing.assert_allclose(np.sort(drawn), np.sort(scores[:, 0]))
 
@@ -107,30 +114,27 @@ def test_a_single_score_is_drawn_as_a_strip():
 def test_a_roll_is_drawn_in_space_with_the_colours_of_its_scores():
     X, t = make_swiss_roll(50, random_state=0)
     scores = KernelPCA(2, kernel="rbf", gamma=0.01).fit_transform(X)
-    figure = before_and_after(X, scores, t)
-    space, plane = figure.axes[0], figure.axes[1]
+    picture = before_and_after(X, scores, t)
+    space, plane = picture.axes_
     np.testing.assert_allclose(space.collections[0].get_array(), t)
     np.testing.assert_allclose(plane.collections[0].get_array(), t)
     np.testing.assert_allclose(np.column_stack(space.collections[0]._offsets3d), X)
-    assert rendered(figure)
-    halves = before_and_after(X, scores, t > 9).axes[0]
+    assert rendered(picture.figure_)
+    halves = before_and_after(X, scores, t > 9).axes_[0]
     assert len(halves.collections) == 2 <= len(MARKERS)
-    assert rendered(before_and_after(X, scores))
+    assert rendered(before_and_after(X, scores).figure_)
 
 
-def test_a_gallery_has_a_row_for_each_name_and_the_error_of_each():
+def test_images_stand_beside_what_every_method_gave_back():
     rng = np.random.default_rng(0)
     clean = rng.uniform(size=(3, 8))
     noisy = clean + 0.5
-    figure = denoising_gallery({"noisy": noisy, "clean": clean}, image_shape=(2, 4), original="clean")
-    assert len(figure.axes) == 6
-    assert figure.axes[0].get_ylabel() == "noisy\n0.25"
-    assert figure.axes[3].get_ylabel() == "clean"
-    np.testing.assert_allclose(figure.axes[1].images[0].get_array(), noisy[1].reshape(2, 4))
-    np.testing.assert_allclose(figure.axes[5].images[0].get_array(), clean[2].reshape(2, 4))
-    # one grey scale for all, so that lost contrast is seen
-    assert {ax.images[0].get_clim() for ax in figure.axes} == {(clean.min(), clean.max())}
-    assert rendered(figure)
+    picture = ReconstructionDisplay.from_predictions(clean, {"noisy": noisy}, image_shape=(2, 4))
+    assert len(picture.axes_) == 6
+    assert picture.lost_["noisy"] == pytest.approx(0.25 * 24 / np.sum((clean - clean.mean(axis=0)) ** 2))
+    np.testing.assert_allclose(picture.axes_[3].images[0].get_array(), noisy[1].reshape(2, 4))
+    np.testing.assert_allclose(picture.axes_[4].images[0].get_array(), clean[2].reshape(2, 4))
+    assert rendered(picture.figure_)
 
 
 def test_wrong_shapes_are_named(moons, model):
@@ -143,9 +147,3 @@ def test_wrong_shapes_are_named(moons, model):
         before_and_after(np.ones((4, 5)), np.ones((4, 2)))
     with pytest.raises(ValueError, match="do not belong to 60 rows"):
         before_and_after(X, np.ones((4, 2)))
-    with pytest.raises(ValueError, match="no row"):
-        denoising_gallery({}, image_shape=(2, 2))
-    with pytest.raises(ValueError, match=r"Row 'b' has shape \(2, 4\)"):
-        denoising_gallery({"a": np.ones((1, 4)), "b": np.ones((2, 4))}, image_shape=(2, 2))
-    with pytest.raises(ValueError, match="none of the rows: a"):
-        denoising_gallery({"a": np.ones((1, 4))}, image_shape=(2, 2), original="b")

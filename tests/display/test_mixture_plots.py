@@ -9,10 +9,14 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
-from gramian.display.functions import plot_binned_mixture, plot_mixture, plot_mixture_choice, plot_uncertainty
+from gramian.display import BinnedMixtureDisplay, MixtureChoiceDisplay, MixtureDisplay, UncertaintyDisplay
 from gramian.mixture.choose import MixtureChoice, select_mixture
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
+
+
+def axes_of(display, *args, **options):
+    return display.from_estimator(*args, **options).ax_
 
 
 def rendered(figure):
@@ -39,7 +43,7 @@ def curves(ax):
 
 
 def test_curves_of_one_column_are_its_components_and_their_sum(plane, model):
-    ax = plot_mixture(model, plane, columns=[1])
+    ax = axes_of(MixtureDisplay, model, plane, columns=[1])
     found = curves(ax)
     x = found["sum"][:, 0]
     parts = [
@@ -55,7 +59,7 @@ def test_curves_of_one_column_are_its_components_and_their_sum(plane, model):
 
 
 def test_ellipses_lie_at_one_and_two_standard_deviations(plane, model):
-    ax = plot_mixture(model, plane, columns=[0, 2])
+    ax = axes_of(MixtureDisplay, model, plane, columns=[0, 2])
     rings = [line.get_xydata() for line in ax.get_lines() if len(line.get_xydata()) == 121]
     assert len(rings) == 4
     for i, ring in enumerate(rings):
@@ -72,14 +76,14 @@ def test_ellipses_lie_at_one_and_two_standard_deviations(plane, model):
 def test_bars_are_the_counts_and_curves_are_on_their_scale():
     edges, counts = [-np.inf, 0.0, 1.0, 2.0, np.inf], [10, 40, 40, 10]
     model = GaussianMixture(1).fit_binned(edges, counts)
-    ax = plot_binned_mixture(model, edges, counts)
+    ax = axes_of(BinnedMixtureDisplay, model, edges, counts)
     assert [bar.get_height() for bar in ax.patches] == counts
     assert [bar.get_width() for bar in ax.patches] == [1.0] * 4
     assert ax.patches[0].get_alpha() < ax.patches[1].get_alpha()
     total = curves(ax)["sum"]
     expected = 100 * norm(model.means_[0, 0], np.sqrt(model.covariances_[0, 0, 0])).pdf(total[:, 0])
     np.testing.assert_allclose(total[:, 1], expected, rtol=1e-9)
-    wide = plot_binned_mixture(model, [0.0, 1.0, 2.0, 4.0], [10, 20, 30])
+    wide = axes_of(BinnedMixtureDisplay, model, [0.0, 1.0, 2.0, 4.0], [10, 20, 30])
     assert [bar.get_height() for bar in wide.patches] == [10, 20, 15]
     assert wide.get_ylabel() == "count per 1"
     assert rendered(ax.figure).startswith(b"\x89PNG")
@@ -87,7 +91,7 @@ def test_bars_are_the_counts_and_curves_are_on_their_scale():
 
 def test_the_lowest_value_of_a_choice_is_marked(plane):
     choice = select_mixture(GaussianMixture(), plane, n_components=(1, 2, 3), covariance_types=("EII", "VVV"))
-    ax = plot_mixture_choice(choice)
+    ax = axes_of(MixtureChoiceDisplay, choice)
     found = curves(ax)
     np.testing.assert_array_equal(found["EII"][:, 1], choice.bic[:, 0])
     np.testing.assert_array_equal(found["VVV"][:, 0], [1, 2, 3])
@@ -95,18 +99,18 @@ def test_the_lowest_value_of_a_choice_is_marked(plane):
     assert mark[0, 1] == choice.bic.min()
     low, high = ax.get_ylim()
     assert low < choice.bic.min() < high
-    assert "AIC" in plot_mixture_choice(choice, "aic").get_ylabel()
+    assert "AIC" in axes_of(MixtureChoiceDisplay, choice, "aic").get_ylabel()
     assert rendered(ax.figure).startswith(b"\x89PNG")
 
 
 def test_uncertain_rows_are_drawn_large(plane, model):
     between = pd.DataFrame([[2.5, 2.5, 2.5]], columns=plane.columns)
     rows = pd.concat([plane, between])
-    ax = plot_uncertainty(model, rows)
+    ax = axes_of(UncertaintyDisplay, model, rows)
     sizes = np.concatenate([part.get_sizes() for part in ax.collections])
     doubt = 1 - model.predict_proba(rows).max(axis=1)
     assert sizes.max() == pytest.approx(4 + 160 * doubt.max())
-    one = plot_uncertainty(model, rows, columns=[0])
+    one = axes_of(UncertaintyDisplay, model, rows, columns=[0])
     heights = np.concatenate([part.get_offsets()[:, 1] for part in one.collections])
     np.testing.assert_allclose(np.sort(heights), np.sort(doubt), atol=1e-12)
     assert rendered(ax.figure).startswith(b"\x89PNG")
@@ -114,33 +118,37 @@ def test_uncertain_rows_are_drawn_large(plane, model):
 
 def test_pictures_are_drawn_on_the_axes_given(plane, model):
     ax = Figure().subplots()
-    assert plot_mixture(model, plane, ax=ax) is ax
-    assert plot_mixture(model, ax=Figure().subplots()).get_legend() is None
+    assert axes_of(MixtureDisplay, model, plane, ax=ax) is ax
+    assert axes_of(MixtureDisplay, model, ax=Figure().subplots()).get_legend() is None
 
 
 def test_what_cannot_be_drawn_is_refused(plane, model):
     with pytest.raises(ValueError, match="one column or two"):
-        plot_mixture(model, columns=[0, 1, 2])
+        axes_of(MixtureDisplay, model, columns=[0, 1, 2])
     with pytest.raises(ValueError, match="3 columns"):
-        plot_mixture(model, plane[["a", "b"]])
+        axes_of(MixtureDisplay, model, plane[["a", "b"]])
     with pytest.raises(ValueError, match="one column or two"):
-        plot_uncertainty(model, plane, columns=[0, 1, 2])
+        axes_of(UncertaintyDisplay, model, plane, columns=[0, 1, 2])
     with pytest.raises(ValueError, match="no column 'z'; there are a, b, c"):
-        plot_uncertainty(model, plane, columns=["z"])
+        axes_of(UncertaintyDisplay, model, plane, columns=["z"])
     with pytest.raises(ValueError, match="one column"):
-        plot_binned_mixture(model, [0, 1, 2], [1, 2])
+        axes_of(BinnedMixtureDisplay, model, [0, 1, 2], [1, 2])
     one = GaussianMixture().fit(plane[["a"]])
     with pytest.raises(ValueError, match="open on both sides"):
-        plot_binned_mixture(one, [-np.inf, np.inf], [5])
-    for draw in (plot_mixture, lambda m: plot_uncertainty(m, plane), lambda m: plot_binned_mixture(m, [0, 1], [2])):
+        axes_of(BinnedMixtureDisplay, one, [-np.inf, np.inf], [5])
+    for draw in (
+        MixtureDisplay.from_estimator,
+        lambda m: axes_of(UncertaintyDisplay, m, plane),
+        lambda m: axes_of(BinnedMixtureDisplay, m, [0, 1], [2]),
+    ):
         with pytest.raises(NotFittedError):
             draw(GaussianMixture())
 
 
 def test_columns_are_drawn_by_name(plane, model):
-    ax = plot_uncertainty(model, plane, columns=["c", "a"])
+    ax = axes_of(UncertaintyDisplay, model, plane, columns=["c", "a"])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("c", "a")
-    assert plot_mixture(model, plane, columns=["b"]).get_xlabel() == "b"
+    assert axes_of(MixtureDisplay, model, plane, columns=["b"]).get_xlabel() == "b"
     sizes = [float(handle.get_sizes()[0]) for handle in ax.get_legend().legend_handles]
     assert sizes == [30.0, 30.0]
 
@@ -162,11 +170,11 @@ def test_values_above_the_frame_are_marked_and_models_can_be_told_apart():
         converged=np.ones((2, 14), bool),
         best=None,
     )
-    ax = plot_mixture_choice(choice)
+    ax = axes_of(MixtureChoiceDisplay, choice)
     found = curves(ax)
     assert ax.get_ylim()[1] < 1e4
     np.testing.assert_array_equal(found["above the frame: 1"][:, 0], [1])
     looks = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in ax.get_lines()[:14]}
     assert len(looks) == 14
     with pytest.raises(ValueError, match="no criterion 'foo' to draw"):
-        plot_mixture_choice(choice, "foo")
+        axes_of(MixtureChoiceDisplay, choice, "foo")

@@ -20,6 +20,7 @@ from gramian import (
 from gramian.analysis import procrustes
 from gramian.display import (
     BinnedMixtureDisplay,
+    KernelFieldDisplay,
     LeaveOneOutDisplay,
     MapDisplay,
     MixtureChoiceDisplay,
@@ -28,10 +29,6 @@ from gramian.display import (
     ProfileDisplay,
     ResidualsDisplay,
     RidgePathDisplay,
-    component_field,
-    plot_mixture,
-    plot_ridge_fit,
-    plot_ridge_path,
 )
 from gramian.likelihood import fit
 from gramian.mixture.choose import select_mixture
@@ -146,7 +143,7 @@ def test_a_path_takes_the_place_of_the_axes_given(table):
     assert picture.figure_ is figure
     assert legend_names(picture.ax_)[:2] == ["$a", "_b"]
     assert rendered(figure)
-    assert len(plot_ridge_path(model).axes) == 4  # the likelihood has an axis of its own
+    assert len(RidgePathDisplay.from_estimator(model).figure_.axes) == 4  # the likelihood has an axis of its own
 
 
 def test_a_band_is_the_same_from_predictions(curve):
@@ -160,11 +157,7 @@ def test_a_band_is_the_same_from_predictions(curve):
         line, f, lower=f - half, upper=f + half, bound=bound, data=(x, y), level=0.9
     )
     np.testing.assert_allclose(one.upper, two.upper)
-    assert (
-        rendered(one.figure_)
-        == rendered(two.figure_)
-        == rendered(plot_ridge_fit(model, x, y, level=0.9, bound=True).figure)
-    )
+    assert rendered(one.figure_) == rendered(two.figure_)
     with pytest.raises(ValueError, match="two ends"):
         PredictionBandDisplay(line, f, lower=f)
 
@@ -197,12 +190,11 @@ def test_quantiles_lie_on_the_line_of_a_normal_sample_and_the_band_is_that_of_or
     assert "standard deviation" in scaled.ax_.get_ylabel()
 
 
-def test_a_mixture_is_drawn_as_by_the_function():
+def test_rows_of_a_mixture_are_drawn_by_component():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (40, 2)), rng.normal(5, 1, (60, 2))])
     model = GaussianMixture(2).fit(X)
     picture = MixtureDisplay.from_estimator(model, X)
-    assert rendered(picture.figure_) == rendered(plot_mixture(model, X).figure)
     assigned = model.predict(X)
     some = np.asarray(picture.ax_.collections[1].get_offsets())
     np.testing.assert_array_equal(some, X[assigned == 1])
@@ -316,7 +308,7 @@ def test_a_map_without_countries_has_a_line_for_each_row():
         lambda X, y: MixtureDisplay.from_estimator(GaussianMixture()),
         lambda X, y: BinnedMixtureDisplay.from_estimator(GaussianMixture(), [0, 1, 2], [1, 1]),
         lambda X, y: ProfileDisplay.from_estimator(MaximumLikelihood()),
-        lambda X, y: component_field(KernelRidge(), X[:, :2]),
+        lambda X, y: KernelFieldDisplay.from_estimator(KernelRidge(), X[:, :2]),
     ],
 )
 def test_a_model_that_was_not_fitted_is_refused(draw, table):

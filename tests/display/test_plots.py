@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from gramian import PCA
-from gramian.display import reconstruction_gallery, score_plot, scree
+from gramian.display import ReconstructionDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.base import MARKERS, PALETTE
 
 
@@ -20,6 +20,18 @@ def data():
 @pytest.fixture
 def pca(data):
     return PCA().fit(data)
+
+
+def scree(pca, ax=None):
+    return ScreeDisplay.from_estimator(pca, ax=ax).ax_
+
+
+def score_plot(scores, pca, **options):
+    return ScoreDisplay.from_predictions(scores, model=pca, **options).ax_
+
+
+def gallery(pca, X, **options):
+    return ReconstructionDisplay.from_estimator(pca, X, **options).figure_
 
 
 def legend_names(ax):
@@ -105,7 +117,7 @@ def test_one_component_is_a_histogram(data):
 @pytest.mark.parametrize("scale", [False, True])
 def test_gallery_shows_the_reconstruction_of_the_estimator(data, scale):
     pca = PCA(n_components=4, scale=scale).fit(data)
-    figure = reconstruction_gallery(pca, data[:2], image_shape=(2, 3), counts=[1, 4])
+    figure = gallery(pca, data[:2], image_shape=(2, 3), counts=[1, 4])
     assert [ax.get_title() for ax in figure.axes[:3]] == ["original", "k = 1", "k = 4"]
     shown = np.asarray(figure.axes[2].images[0].get_array()).ravel()
     np.testing.assert_allclose(shown, pca.inverse_transform(pca.transform(data[:2]))[0], atol=1e-10)
@@ -113,10 +125,10 @@ def test_gallery_shows_the_reconstruction_of_the_estimator(data, scale):
 
 
 def test_gallery_counts_default_to_halving(data):
-    figure = reconstruction_gallery(PCA().fit(data), data[:1], image_shape=(2, 3))
+    figure = gallery(PCA().fit(data), data[:1], image_shape=(2, 3))
     assert [ax.get_title() for ax in figure.axes] == ["original", "k = 1", "k = 3", "k = 6"]
 
 
 def test_gallery_refuses_a_shape_that_does_not_fit(pca, data):
     with pytest.raises(ValueError, match=r"image_shape \(2, 2\) does not hold the 6 values"):
-        reconstruction_gallery(pca, data, image_shape=(2, 2))
+        gallery(pca, data, image_shape=(2, 2))

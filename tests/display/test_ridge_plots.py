@@ -9,12 +9,20 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from gramian.display import PredictionBandDisplay, RidgePathDisplay
 from gramian.display.base import MARKERS, PALETTE
-from gramian.display.functions import plot_ridge_fit, plot_ridge_path
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.ridge.estimator import Ridge, RidgeCV
 
 ALPHAS = np.geomspace(1e-2, 1e3, 15)
+
+
+def fit_axes(*args, **options):
+    return PredictionBandDisplay.from_estimator(*args, **options).ax_
+
+
+def path_figure(model, **options):
+    return RidgePathDisplay.from_estimator(model, **options).figure_
 
 
 def rendered(figure):
@@ -42,7 +50,7 @@ def vertical(ax, x):
 
 def test_three_panels_show_the_path_of_a_model():
     model = RidgeCV(alphas=ALPHAS).fit(*sample())
-    figure = plot_ridge_path(model)
+    figure = path_figure(model)
     coefficients, kept, criteria, likelihood = figure.axes
     for j in range(4):
         line = line_of(coefficients, f"x{j + 1}")
@@ -62,14 +70,14 @@ def test_three_panels_show_the_path_of_a_model():
 
 def test_the_marker_of_a_criterion_is_at_its_least_value():
     model = RidgeCV(alphas=ALPHAS).fit(*sample())
-    _, _, criteria, likelihood = plot_ridge_path(model).axes
+    _, _, criteria, likelihood = path_figure(model).axes
     for ax, label in ((criteria, "leave-one-out"), (criteria, "GCV"), (likelihood, "−log likelihood (right)")):
         line = line_of(ax, label)
         assert line.get_markevery() == [int(np.argmin(line.get_ydata()))]
 
 
 def test_lines_are_told_apart_without_colour():
-    _, kept, criteria, likelihood = plot_ridge_path(RidgeCV(alphas=ALPHAS).fit(*sample())).axes
+    _, kept, criteria, likelihood = path_figure(RidgeCV(alphas=ALPHAS).fit(*sample())).axes
     lines = [line for ax in (criteria, likelihood) for line in ax.get_lines() if line.get_marker() in MARKERS]
     assert len({line.get_linestyle() for line in lines}) == len({line.get_marker() for line in lines}) == 3
     assert line_of(kept, "largest σ").get_linestyle() != line_of(kept, "smallest σ").get_linestyle()
@@ -77,7 +85,7 @@ def test_lines_are_told_apart_without_colour():
 
 def test_degrees_of_freedom_stand_above_their_penalties():
     model = RidgeCV(alphas=ALPHAS).fit(*sample())
-    figure = plot_ridge_path(model)
+    figure = path_figure(model)
     rendered(figure)
     top = figure.axes[0].child_axes[0]
     for at, text in zip(top.get_xticks(), top.get_xticklabels(), strict=True):
@@ -88,29 +96,29 @@ def test_degrees_of_freedom_stand_above_their_penalties():
 def test_unsorted_penalties_and_zero_are_put_in_order():
     X, y = sample()
     model = RidgeCV(alphas=[10.0, 1e-9, 0.1, 1.0]).fit(X, y)
-    line = line_of(plot_ridge_path(model).axes[0], "x1")
+    line = line_of(path_figure(model).axes[0], "x1")
     assert line.get_xdata().tolist() == [1e-9, 0.1, 1.0, 10.0]
     expected = [Ridge(alpha=lam).fit(X, y).coef_[0] for lam in (1e-9, 0.1, 1.0, 10.0)]
     np.testing.assert_allclose(line.get_ydata(), expected)
     path = replace(model.path_, alphas=np.array([10.0, 0.0, 0.1, 1.0]))
-    assert line_of(plot_ridge_path(path).axes[0], "x1").get_xdata().tolist() == [0.1, 1.0, 10.0]
+    assert line_of(path_figure(path).axes[0], "x1").get_xdata().tolist() == [0.1, 1.0, 10.0]
     chosen = replace(path, loo=np.array([[3.0], [1.0], [2.0], [2.0]]))
-    assert "no place" in plot_ridge_path(chosen).axes[2].get_xlabel()
+    assert "no place" in path_figure(chosen).axes[2].get_xlabel()
     with pytest.raises(ValueError, match="no λ above 0"):
-        plot_ridge_path(replace(path, alphas=np.zeros(4)))
+        path_figure(replace(path, alphas=np.zeros(4)))
 
 
 def test_a_path_alone_is_marked_by_the_criterion_asked_for():
     path = RidgeCV(alphas=ALPHAS).fit(*sample()).path_
     for criterion in ("loo", "gcv", "marginal_likelihood"):
-        figure = plot_ridge_path(path, criterion=criterion)
+        figure = path_figure(path, criterion=criterion)
         assert vertical(figure.axes[0], ALPHAS[path.best(criterion)[0]])
 
 
 def test_many_coefficients_are_grey_but_for_the_largest():
     X, y = sample(p=30)
     model = RidgeCV(alphas=ALPHAS).fit(X, y)
-    figure = plot_ridge_path(model)
+    figure = path_figure(model)
     texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert len(texts) == len(PALETTE)
     largest = np.argsort(-np.abs(model.path_.coef[:, 0]).max(axis=0))[: len(PALETTE)]
@@ -123,27 +131,27 @@ def test_names_come_from_the_frame_or_the_caller():
     pandas = pytest.importorskip("pandas")
     X, y = sample()
     model = RidgeCV(alphas=ALPHAS).fit(pandas.DataFrame(X, columns=list("abcd")), y)
-    assert line_of(plot_ridge_path(model).axes[0], "c") is not None
-    given = plot_ridge_path(model, names=["p", "q", "r", "s"]).axes[0]
+    assert line_of(path_figure(model).axes[0], "c") is not None
+    given = path_figure(model, names=["p", "q", "r", "s"]).axes[0]
     assert [text.get_text() for text in given.get_legend().get_texts()] == ["p", "q", "r", "s"]
     with pytest.raises(ValueError, match="2 entries for 4 columns"):
-        plot_ridge_path(model, names=["p", "q"])
+        path_figure(model, names=["p", "q"])
 
 
 def test_every_target_has_its_picture():
     model = RidgeCV(alphas=ALPHAS, alpha_per_target=True).fit(*sample(t=2))
     for target in (0, 1):
-        axes = plot_ridge_path(model, target=target).axes
+        axes = path_figure(model, target=target).axes
         np.testing.assert_allclose(line_of(axes[0], "x2").get_ydata(), model.path_.coef[:, target, 1])
         assert vertical(axes[0], model.alpha_[target])
     with pytest.raises(ValueError, match="from 0 to 1, got 2"):
-        plot_ridge_path(model, target=2)
+        path_figure(model, target=2)
 
 
 def test_dual_coefficients_are_left_out():
     x = np.linspace(0, 6, 30)[:, None]
     model = KernelRidgeCV(alphas=ALPHAS, gamma=1.0).fit(x, np.sin(x[:, 0]))
-    figure = plot_ridge_path(model)
+    figure = path_figure(model)
     assert [ax.get_title(loc="left") for ax in figure.axes[:2]] == ["Kept of each direction", "What chooses λ"]
     assert vertical(figure.axes[0], model.alpha_)
     assert rendered(figure)
@@ -152,16 +160,16 @@ def test_dual_coefficients_are_left_out():
 @pytest.mark.parametrize("shape", [(15, 1, 0), (0, 1, 4), (0,)])
 def test_coefficients_that_were_not_kept_are_not_drawn(shape):
     path = replace(RidgeCV(alphas=ALPHAS).fit(*sample()).path_, coef=np.empty(shape))
-    assert plot_ridge_path(path).axes[0].get_title(loc="left") == "Kept of each direction"
+    assert path_figure(path).axes[0].get_title(loc="left") == "Kept of each direction"
     with pytest.raises(ValueError, match="too large to keep its coefficients"):
-        plot_ridge_path(path, coefficients=True)
+        path_figure(path, coefficients=True)
 
 
 def test_what_has_no_path_is_said():
     with pytest.raises(ValueError, match="Ridge has no path"):
-        plot_ridge_path(Ridge().fit(*sample()))
+        path_figure(Ridge().fit(*sample()))
     with pytest.raises(ValueError, match="ndarray has no path"):
-        plot_ridge_path(np.ones(3))
+        path_figure(np.ones(3))
 
 
 @pytest.fixture
@@ -173,7 +181,7 @@ def curve():
 def test_a_fit_shows_data_prediction_and_band(curve):
     x, y = curve
     model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0).fit(x[:, None], y)
-    ax = plot_ridge_fit(model, x, y)
+    ax = fit_axes(model, x, y)
     np.testing.assert_allclose(ax.collections[0].get_offsets(), np.column_stack([x, y]))
     line = line_of(ax, "prediction")
     np.testing.assert_allclose(line.get_ydata(), model.predict(line.get_xdata()[:, None]))
@@ -186,7 +194,7 @@ def test_a_fit_shows_data_prediction_and_band(curve):
 def test_the_band_of_a_straight_line_is_its_interval(curve):
     x, y = curve
     model = Ridge(alpha=0.1).fit(x[:, None], y)
-    ax = plot_ridge_fit(model, x, y, level=0.8)
+    ax = fit_axes(model, x, y, level=0.8)
     low, high = model.predict_interval(np.linspace(0, 6, 300)[:, None], level=0.8)
     vertices = ax.collections[1].get_paths()[0].vertices
     for end in (low, high):
@@ -199,12 +207,12 @@ def test_a_certified_bound_is_drawn_where_asked_for(curve):
     x, y = curve
     model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0, solver="cg", tol=1e-2).fit(x[:, None], y)
     left, right = Figure().subplots(1, 2)
-    assert plot_ridge_fit(model, x, y, ax=left, bound=True) is left
+    assert fit_axes(model, x, y, ax=left, bound=True) is left
     at = np.linspace(0, 6, 300)
     f, bound = model.predict(at[:, None], return_bound=True)
     label = f"certified bound: ±{bound.max():.1e}"
     np.testing.assert_allclose(line_of(left, label).get_ydata(), f + bound)
-    assert len(plot_ridge_fit(model, x, y, ax=right).get_lines()) == 1
+    assert len(fit_axes(model, x, y, ax=right).get_lines()) == 1
 
 
 def test_a_model_without_intervals_is_drawn_without_them(curve):
@@ -213,7 +221,7 @@ def test_a_model_without_intervals_is_drawn_without_them(curve):
             return X[:, 0]
 
     x, y = curve
-    ax = plot_ridge_fit(Plain(), x, y)
+    ax = fit_axes(Plain(), x, y)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["data", "prediction"]
 
 
@@ -221,19 +229,19 @@ def test_wrong_shapes_are_named(curve):
     x, y = curve
     model = Ridge().fit(x[:, None], y)
     with pytest.raises(ValueError, match="one column"):
-        plot_ridge_fit(model, np.ones((4, 2)), np.ones(4))
+        fit_axes(model, np.ones((4, 2)), np.ones(4))
     with pytest.raises(ValueError, match="x has 40 points, y 39"):
-        plot_ridge_fit(model, x, y[1:])
+        fit_axes(model, x, y[1:])
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
-        plot_ridge_fit(model, x, y, level=95)
+        fit_axes(model, x, y, level=95)
     with pytest.raises(ValueError, match="target must be from 0 to 1"):
-        plot_ridge_fit(model, x, np.column_stack([y, y]), target=2)
+        fit_axes(model, x, np.column_stack([y, y]), target=2)
 
 
 def test_a_kernel_path_rises_and_is_drawn_from_the_largest():
     x = np.linspace(0, 6, 30)[:, None]
     model = KernelRidgeCV(alphas=ALPHAS, gamma=1.0).fit(x, np.sin(x[:, 0]))
-    kept = plot_ridge_path(model).axes[0]
+    kept = path_figure(model).axes[0]
     largest, smallest = (line_of(kept, f"{which} σ").get_ydata() for which in ("largest", "smallest"))
     s = model.path_.singular_values.max()
     np.testing.assert_allclose(largest, s**2 / (s**2 + ALPHAS))
@@ -241,15 +249,13 @@ def test_a_kernel_path_rises_and_is_drawn_from_the_largest():
     turned = RidgeCV(alphas=ALPHAS).fit(*sample()).path_
     turned = replace(turned, singular_values=turned.singular_values[::-1], filter_factors=turned.filter_factors[::-1])
     s = turned.singular_values.max()
-    np.testing.assert_allclose(
-        line_of(plot_ridge_path(turned).axes[1], "largest σ").get_ydata(), s**2 / (s**2 + ALPHAS)
-    )
+    np.testing.assert_allclose(line_of(path_figure(turned).axes[1], "largest σ").get_ydata(), s**2 / (s**2 + ALPHAS))
 
 
 def test_long_names_leave_room_and_nothing_lies_on_the_titles():
     X, y = sample()
     names = [f"the_pressure_in_the_upper_chamber_measured_by_sensor_{j}" for j in range(4)]
-    figure = plot_ridge_path(RidgeCV(alphas=ALPHAS).fit(X, y), names=names)
+    figure = path_figure(RidgeCV(alphas=ALPHAS).fit(X, y), names=names)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
@@ -262,13 +268,13 @@ def test_long_names_leave_room_and_nothing_lies_on_the_titles():
 
 
 def test_a_single_penalty_is_drawn_as_points():
-    axes = plot_ridge_path(RidgeCV(alphas=[1.0]).fit(*sample())).axes
+    axes = path_figure(RidgeCV(alphas=[1.0]).fit(*sample())).axes
     assert all(line.get_marker() != "None" for line in axes[1].get_lines()[:4])
     assert line_of(axes[1], "largest σ").get_marker() != line_of(axes[1], "smallest σ").get_marker()
 
 
 def test_markers_at_the_same_place_show_each_other():
-    _, _, criteria, likelihood = plot_ridge_path(RidgeCV(alphas=ALPHAS).fit(*sample())).axes
+    _, _, criteria, likelihood = path_figure(RidgeCV(alphas=ALPHAS).fit(*sample())).axes
     lines = [line for ax in (criteria, likelihood) for line in ax.get_lines() if line.get_marker() in MARKERS]
     assert [line.get_markerfacecolor() for line in lines] == ["none"] * 3
     sizes = [line.get_markersize() for line in lines]
@@ -276,7 +282,7 @@ def test_markers_at_the_same_place_show_each_other():
 
 
 def test_coefficients_have_markers_all_along_their_lines():
-    ax = plot_ridge_path(RidgeCV(alphas=ALPHAS).fit(*sample())).axes[0]
+    ax = path_figure(RidgeCV(alphas=ALPHAS).fit(*sample())).axes[0]
     lines = [line_of(ax, f"x{j}") for j in (1, 2, 3, 4)]
     assert len({line.get_marker() for line in lines}) == 4
     for line in lines:
@@ -287,5 +293,5 @@ def test_coefficients_have_markers_all_along_their_lines():
 def test_a_bound_thinner_than_the_line_is_a_number(curve):
     x, y = curve
     model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0).fit(x[:, None], y)
-    labels = [text.get_text() for text in plot_ridge_fit(model, x, y, bound=True).get_legend().get_texts()]
+    labels = [text.get_text() for text in fit_axes(model, x, y, bound=True).get_legend().get_texts()]
     assert float(labels[-1].removeprefix("certified bound: ±")) < 1e-9

@@ -22,7 +22,10 @@ FACTS = DataFacts("rows", 40, 2)
 PICTURES = {
     "scree": lambda to: display.ScreeDisplay.from_estimator(PCA(2).fit(to(X))),
     "scores": lambda to: display.ScoreDisplay.from_estimator(PCA(2).fit(to(X)), to(X)),
-    "score_plot": lambda to: display.score_plot(PCA(2).fit_transform(to(X)), PCA(2).fit(to(X))).figure,
+    "embedding": lambda to: display.EmbeddingDisplay.from_estimator(PCA(2).fit(to(X)), to(X)),
+    "uncertainty": lambda to: display.UncertaintyDisplay.from_estimator(
+        GaussianMixture(2, random_state=0).fit(to(X)), to(X)
+    ),
     "loadings": lambda to: display.LoadingsDisplay.from_estimator(PCA(2).fit(to(X))),
     "contributions": lambda to: display.ContributionsDisplay.from_estimator(PCA(2).fit(to(X)), to(X)),
     "biplot": lambda to: display.BiplotDisplay.from_estimator(PCA(2).fit(to(X)), to(X)),

@@ -27,8 +27,7 @@ from gramian.cli.reading import (
     sample_of,
 )
 from gramian.cli.running import LOG, Run, running_options
-from gramian.display import ProfileDisplay, plot_fit
-from gramian.display.base import name_axes
+from gramian.display import FitDisplay, ProfileDisplay
 from gramian.display.report import fit_report
 from gramian.likelihood import Comparison, compare
 from gramian.likelihood.estimator import MaximumLikelihood
@@ -220,13 +219,7 @@ def _pictures(model: MaximumLikelihood, name: str, level: float) -> dict[str, Ca
     if first.sample is None:
         return {}
 
-    def draw_fit() -> Any:
-        ax = plot_fit(first)
-        if ax.get_xlabel() == "value":
-            name_axes(ax, name, ax.get_ylabel())
-        return ax
-
-    drawn: dict[str, Callable[[], Any]] = {"fit": draw_fit}
+    drawn: dict[str, Callable[[], Any]] = {"fit": partial(FitDisplay.from_estimator, first, name=name)}
     if first.seen_from is not None:
         drawn["profile"] = partial(ProfileDisplay.from_estimator, first, level=level)
     return drawn

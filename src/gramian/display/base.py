@@ -73,13 +73,13 @@ def short(name: Any, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1 - half]}…{text[-half:]}"
 
 
-def as_names(names: Iterable[Any] | None, count: int, what: str, usual: str) -> list[str]:
+def as_names(names: Iterable[Any] | None, count: int, what: str, usual: str, unit: str = "") -> list[str]:
     """The names given, which must be so many; or the usual ones, as x1, x2, …"""
     if names is None:
         return [usual.format(j + 1) for j in range(count)]
     found = [str(name) for name in names]
     if len(found) != count:
-        raise ValueError(f"{what} has {len(found)} entries for {count}.")
+        raise ValueError(f"{what} has {len(found)} entries for {count}{' ' + unit if unit else ''}.")
     return found
 
 

@@ -171,7 +171,7 @@ class EmbeddingDisplay(Display):
     """
 
     def __init__(self, X: ArrayLike, scores: ArrayLike, *, labels: Any = None) -> None:
-        self.points, self.scores = np.asarray(X, dtype=float), np.asarray(scores, dtype=float)
+        self.points, self.scores = (np.asarray(convert_to_numpy(part), dtype=float) for part in (X, scores))
         if self.points.ndim != 2 or self.points.shape[1] not in (2, 3):
             raise ValueError(f"Data are drawn in two or three dimensions; X has shape {self.points.shape}.")
         if self.scores.ndim != 2 or len(self.scores) != len(self.points):

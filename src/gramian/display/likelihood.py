@@ -1,9 +1,10 @@
-"""The likelihood of one parameter, the others at their best."""
+"""Pictures of maximum likelihood: a fitted distribution over its data, and the likelihood of each parameter."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,177 +12,187 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.special import chdtri, erf
 
-from gramian.display.base import GRID, INK, PALETTE, Display, as_ticks, fitted, new_axes
+from gramian.display.base import GRID, INK, PALETTE, Display, as_ticks, fitted, name_axes
 
-__all__ = ["ProfileDisplay", "plot_fit"]
+Array = NDArray[Any]
 
-Vector = NDArray[np.float64]
 STEPS = 400  # points of a curve
 REPEATED = 1_000_000  # most observations written out to choose classes
+CLASSES = 200  # most classes of values
 FEW = 12  # values of a count that get a tick each
 MOST = 60  # values of a count that get a bar each
+NOTHING = np.empty(0)
 
 
-class FittedFamily(Protocol):
-    """What the picture reads from an estimate."""
-
-    @property
-    def family(self) -> Any:
-        """The family, with its name."""
-
-    @property
-    def sample(self) -> Any:
-        """The records it was fitted to."""
-
-    @property
-    def values(self) -> Vector:
-        """Its parameters."""
-
-    def log_density(self, x: Any, /) -> Vector:
-        """The logarithm of its density."""
-
-    def cdf(self, x: Any, /) -> Vector:
-        """Its distribution function."""
+def _estimate_of(model: Any, column: int) -> Any:
+    """An Estimate as it is; of a fitted MaximumLikelihood that of a column."""
+    if not hasattr(model, "fit"):
+        return model
+    estimates = fitted(model).estimates_
+    if not 0 <= column < len(estimates):
+        raise ValueError(f"column must be from 0 to {len(estimates) - 1}, got {column!r}.")
+    return estimates[column]
 
 
-def plot_fit(estimate: FittedFamily, bins: Any = "auto", ax: Axes | None = None) -> Axes:
-    """Draw a fitted distribution over its data.
+@dataclass(eq=False)
+class FitData:
+    """What a picture of a fitted distribution shows, whoever draws it.
 
-    Values are drawn as a histogram, classes by their density n/(N·width), counts as bars, right-censored times as the
-    product-limit estimate of survival, and other intervals as lines; the fit as a curve, or as points for counts. The
-    shares of labels are bars.
-    An open class is as wide as its neighbour and hatched.
-
-    Parameters
+    Attributes
     ----------
-    estimate : Estimate
-        What :func:`gramian.likelihood.fit` returned, for a family of numbers.
-    bins : int, sequence or str, default="auto"
-        Classes for values, as in :func:`numpy.histogram`.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; by default a new figure, reached as ``ax.figure``.
+    left, right, heights, counts : ndarray of shape (m,)
+        Bars of the data; none where data are censored or intervals.
+    is_open : ndarray of bool of shape (m,)
+        Bars of classes that are open on one side, as wide as their neighbours.
+    x, y : ndarray
+        The fit: a curve, or the probabilities of whole numbers.
+    points : bool
+        Whether the fit is drawn as points.
+    steps, censored : ndarray of shape (s, 2)
+        The product-limit estimate of survival, and where times were censored.
+    records : ndarray of shape (r, 4)
+        Ends of intervals, the depth below 0 at which their lines lie, and whether they are values.
+    x_name, y_name : str
+        Of the axes.
+    top : float or None
+        Upper end of the axis, where a density with a pole would flatten the bars.
+    """
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes drawn on.
+    y_name: str = "density"
+    x_name: str = "value"
+    left: Array = field(default_factory=lambda: NOTHING)
+    right: Array = field(default_factory=lambda: NOTHING)
+    heights: Array = field(default_factory=lambda: NOTHING)
+    counts: Array = field(default_factory=lambda: NOTHING)
+    is_open: Array = field(default_factory=lambda: NOTHING.astype(bool))
+    x: Array = field(default_factory=lambda: NOTHING)
+    y: Array = field(default_factory=lambda: NOTHING)
+    points: bool = False
+    steps: Array = field(default_factory=lambda: np.empty((0, 2)))
+    censored: Array = field(default_factory=lambda: np.empty((0, 2)))
+    records: Array = field(default_factory=lambda: np.empty((0, 4)))
+    top: float | None = None
+
+    def put_bars(self, edges: Array, counts: Array, is_open: Array | None = None) -> None:
+        """Classes by their density n/(N·width)."""
+        self.left, self.right, self.counts = edges[:-1], edges[1:], np.asarray(counts, dtype=float)
+        self.heights = self.counts / self.counts.sum() / np.diff(edges)
+        self.is_open = np.zeros(len(counts), dtype=bool) if is_open is None else is_open
+
+    def put_fit(self, estimate: Any, low: float, high: float) -> None:
+        """The fitted density from low to high and a little beyond; of counts the probability of each."""
+        if estimate.family.discrete:
+            self.x = np.arange(np.ceil(low), high + 1.0)
+            self.y, self.points = _visible_density(estimate, self.x), len(self.x) <= MOST + 1
+            return
+        margin, first, last = 0.08 * (high - low), estimate.family.low, estimate.family.high
+        if any(parameter.kind == "angle" for parameter in estimate.family.parameters):
+            inside = -np.pi <= low and high <= np.pi
+            first, last = (-np.pi, np.pi) if inside else (min(low, 0.0), max(high, 2.0 * np.pi))
+        x = np.linspace(max(low - margin, first), min(high + margin, last), STEPS)
+        y = _visible_density(estimate, x)
+        self.x, self.y = x[np.isfinite(y)], y[np.isfinite(y)]
+        if len(self.heights) and self.y.max(initial=0.0) > 3.0 * self.heights.max():
+            self.top = 3.3 * float(self.heights.max())
+
+
+def describe_fit(estimate: Any, bins: Any = "auto") -> FitData:
+    """Prepare the picture of a fitted distribution of numbers or labels.
 
     Examples
     --------
-    >>> from gramian.likelihood.fit import fit
-    >>> from gramian.display.likelihood import plot_fit
-    >>> plot_fit(fit("gamma", [1.0, 2.0, 2.5, 4.0])).get_title(loc="left")
-    'gamma: shape 4.47, rate 1.88'
+    >>> from gramian.display.likelihood import describe_fit
+    >>> from gramian.likelihood import fit
+    >>> describe_fit(fit("poisson", [0, 1, 1, 2, 4])).heights.tolist()
+    [0.2, 0.4, 0.2, 0.0, 0.2]
     """
-    if hasattr(estimate.family, "labels"):
-        return _draw_labels(new_axes(ax, (6.4, 4.0)), estimate)
+    family = estimate.family
+    data = FitData(y_name="share" if family.discrete else "density")
+    if hasattr(family, "labels"):
+        at = np.arange(len(family.labels))
+        data.left, data.right, data.heights = at - 0.4, at + 0.4, estimate.values
+        data.x_name, data.y_name, data.is_open = "label", "share", np.zeros(len(at), dtype=bool)
+        return data
     if estimate.sample is None:
-        raise ValueError(f"A {estimate.family.name} fit is no curve: only families of numbers and labels are drawn.")
-    ax = new_axes(ax, (6.4, 4.0))
+        raise ValueError(f"A {family.name} fit is no curve: only families of numbers and labels are drawn.")
     sample = estimate.sample if estimate.sample.edges is not None else estimate.sample.observed()
-    survival = None if estimate.family.discrete or sample.exact.all() else sample.survival()
     if sample.edges is not None:
-        _draw_classes(ax, estimate, *_closed(sample.edges, sample.weight))
-    elif estimate.family.discrete and sample.exact.all():
-        _draw_counts(ax, estimate, sample)
-    elif survival is not None:
-        _draw_survival(ax, estimate, sample, *survival)
+        edges, is_open = _close(sample.edges)
+        data.put_bars(edges, sample.weight, is_open)
+        data.put_fit(estimate, float(edges[0]), float(edges[-1]))
+        data.y_name = "density"
     elif sample.exact.all():
-        counts, edges = np.histogram(sample.lower, bins=_edges(bins, sample), weights=sample.weight)
-        _draw_classes(ax, estimate, edges, counts.astype(float), np.zeros(len(counts), dtype=bool))
+        _describe_values(data, estimate, sample, bins)
+    elif not family.discrete and (survival := sample.survival()) is not None:
+        _describe_survival(data, estimate, sample, *survival)
     else:
-        _draw_intervals(ax, estimate, sample)
-    ax.grid(axis="y", color=GRID)
-    pairs = [f"{name} {value:.3g}" for name, value in zip(estimate.family.names, estimate.values, strict=True)]
-    ax.set_title(f"{estimate.family.name}: {', '.join(pairs)}", loc="left")
-    ax.set_xlabel("value")
-    ax.legend(frameon=False)
-    return ax
+        _describe_intervals(data, estimate, sample)
+    return data
 
 
-def _edges(bins: Any, sample: Any) -> Any:
-    """Classes for weighted values, as numpy would choose them for each value so often as it was observed."""
-    if not isinstance(bins, str):
-        return bins
-    often = np.round(sample.weight).astype(int)
-    whole = np.all(often == sample.weight) and often.sum() <= REPEATED
-    return np.histogram_bin_edges(np.repeat(sample.lower, often) if whole else sample.lower, bins=bins)
+def _describe_values(data: FitData, estimate: Any, sample: Any, bins: Any) -> None:
+    """A bar for each of a few whole numbers, a histogram otherwise."""
+    family, low, high = estimate.family, float(sample.lower.min()), float(sample.lower.max())
+    if family.discrete and high - low <= MOST:
+        if family.high - family.low <= 1.0:
+            low, high = family.low, family.high  # a coin has two sides, seen or not
+        k = np.arange(low, high + 1.0)
+        data.counts = np.array([float(sample.weight[sample.lower == value].sum()) for value in k])
+        data.left, data.right, data.heights = k - 0.4, k + 0.4, data.counts / sample.total
+        data.is_open = np.zeros(len(k), dtype=bool)
+        data.put_fit(estimate, low, high)
+        return
+    if family.discrete:
+        bins = MOST
+    elif isinstance(bins, str):  # as NumPy would choose for each value so often as it was observed
+        often = np.round(sample.weight).astype(int)
+        whole = np.all(often == sample.weight) and often.sum() <= REPEATED
+        bins = np.histogram_bin_edges(np.repeat(sample.lower, often) if whole else sample.lower, bins=bins)
+        bins = bins if len(bins) <= CLASSES + 1 else np.linspace(bins[0], bins[-1], CLASSES + 1)
+    counts, edges = np.histogram(sample.lower, bins=bins, weights=sample.weight)
+    data.put_bars(edges, counts)
+    data.put_fit(estimate, float(edges[0]), float(edges[-1]))
+    data.y_name = "density"
 
 
-def _draw_labels(ax: Axes, estimate: FittedFamily) -> Axes:
-    """A bar for each label: the share that was observed is the estimate."""
-    labels = as_ticks(estimate.family.labels)
-    ax.bar(np.arange(len(labels)), estimate.values, 0.8, color=PALETTE[3], tick_label=labels)
-    ax.grid(axis="y", color=GRID)
-    ax.set_title(f"{estimate.family.name}: {len(labels)} labels", loc="left")
-    ax.set(xlabel="label", ylabel="share")
-    return ax
+def _describe_survival(data: FitData, estimate: Any, sample: Any, times: Array, survival: Array) -> None:
+    """The product-limit estimate of right-censored times, and the survival of the fit."""
+    begin = min(0.0, float(sample.lower.min()))
+    end = float(max(sample.lower.max(), times.max(initial=-np.inf)))
+    levels = np.concatenate([[1.0], survival])
+    data.steps = np.column_stack([np.concatenate([[begin], times, [end]]), np.append(levels, levels[-1])])
+    late = sample.lower[~sample.exact]
+    data.censored = np.column_stack([late, levels[np.searchsorted(times, late, side="right")]])
+    data.x = np.linspace(begin, end, STEPS)
+    data.y, data.y_name, data.top = 1.0 - estimate.cdf(data.x), "survival", 1.03
 
 
-def _closed(edges: Vector, counts: Vector) -> tuple[Vector, Vector, NDArray[np.bool_]]:
+def _describe_intervals(data: FitData, estimate: Any, sample: Any) -> None:
+    """The fitted density, and under it every record as a line, open ends drawn to the edge."""
+    finite = np.concatenate([side[np.isfinite(side)] for side in (sample.lower, sample.upper)])
+    low, high = float(finite.min()), float(finite.max())
+    data.put_fit(estimate, low, high)
+    order = np.lexsort([sample.upper, sample.lower])
+    depth = -0.3 * float(data.y.max(initial=0.0)) * (1.0 + np.arange(len(order))) / len(order)
+    ends = (np.clip(side[order], low, high) for side in (sample.lower, sample.upper))
+    data.records = np.column_stack([*ends, depth, sample.exact[order]])
+
+
+def _close(edges: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Edges with open ends closed by the width of the neighbour, and which classes those are."""
-    limits, was_open = np.array(edges, dtype=float), np.zeros(len(counts), dtype=bool)
-    finite = np.diff(limits)[np.isfinite(np.diff(limits))]
+    limits = np.array(edges, dtype=float)
+    is_open = ~np.isfinite(np.diff(limits))
+    finite = np.diff(limits)[~is_open]
     usual = float(np.median(finite)) if len(finite) else 1.0
     if np.isinf(limits[0]):
         width = limits[2] - limits[1] if len(limits) > 2 and np.isfinite(limits[2]) else usual
-        limits[0], was_open[0] = limits[1] - width if np.isfinite(limits[1]) else -1.0, True
+        limits[0] = limits[1] - width if np.isfinite(limits[1]) else -1.0
     if np.isinf(limits[-1]):
-        width = limits[-2] - limits[-3] if len(limits) > 2 else usual
-        limits[-1], was_open[-1] = limits[-2] + width, True
-    return limits, np.asarray(counts, dtype=float), was_open
+        limits[-1] = limits[-2] + (limits[-2] - limits[-3] if len(limits) > 2 else usual)
+    return limits, is_open
 
 
-def _draw_classes(ax: Axes, estimate: FittedFamily, edges: Vector, counts: Vector, was_open: NDArray[np.bool_]) -> None:
-    heights = counts / counts.sum() / np.diff(edges)
-    style: dict[str, Any] = {"align": "edge", "color": PALETTE[3], "edgecolor": "white"}
-    for chosen, label, hatch in ((~was_open, "data", ""), (was_open, "open class", "//")):
-        if chosen.any():
-            ax.bar(edges[:-1][chosen], heights[chosen], np.diff(edges)[chosen], label=label, hatch=hatch, **style)
-    if estimate.family.discrete:
-        _draw_masses(ax, estimate, np.arange(np.ceil(edges[0]), edges[-1] + 1.0))
-    else:
-        _draw_curve(ax, estimate, float(edges[0]), float(edges[-1]))
-    ax.set_ylabel("density")
-
-
-def _draw_counts(ax: Axes, estimate: FittedFamily, sample: Any) -> None:
-    low, high = float(sample.lower.min()), float(sample.lower.max())
-    if high - low > MOST:
-        counts, edges = np.histogram(sample.lower, bins=MOST, weights=sample.weight)
-        _draw_classes(ax, estimate, edges, counts.astype(float), np.zeros(len(counts), dtype=bool))
-        return
-    if estimate.family.high - estimate.family.low <= 1.0:
-        low, high = estimate.family.low, estimate.family.high  # a coin has two sides, seen or not
-    k = np.arange(low, high + 1.0)
-    share = [float(sample.weight[sample.lower == value].sum()) / sample.total for value in k]
-    ax.bar(k, share, 0.8, color=PALETTE[3], label="data")
-    _draw_masses(ax, estimate, k)
-    if len(k) <= FEW:
-        ax.set_xticks(k)
-    else:
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_ylabel("share")
-
-
-def _draw_masses(ax: Axes, estimate: FittedFamily, k: Vector) -> None:
-    style = "-" if len(k) > MOST else ""
-    ax.plot(k, _visible(estimate, k), marker="" if style else "o", linestyle=style, color=PALETTE[1], label="fit")
-
-
-def _draw_curve(ax: Axes, estimate: FittedFamily, low: float, high: float) -> None:
-    margin = 0.08 * (high - low)
-    first, last = estimate.family.low, estimate.family.high
-    if any(parameter.kind == "angle" for parameter in estimate.family.parameters):
-        first, last = (-np.pi, np.pi) if -np.pi <= low and high <= np.pi else (min(low, 0.0), max(high, 2.0 * np.pi))
-    ends = max(low - margin, first), min(high + margin, last)
-    x = np.linspace(*ends, STEPS)
-    y = _visible(estimate, x)
-    ax.plot(x[np.isfinite(y)], y[np.isfinite(y)], color=PALETTE[1], label="fit")
-    ax.set_ylabel("density")
-
-
-def _visible(estimate: FittedFamily, x: Vector) -> Vector:
+def _visible_density(estimate: Any, x: Array) -> Array:
     """The density of what could be seen: 0 outside the window of truncated data, and larger inside."""
     sample, family = estimate.sample, estimate.family
     y = np.exp(estimate.log_density(x))
@@ -192,43 +203,85 @@ def _visible(estimate: FittedFamily, x: Vector) -> Vector:
     return np.where((x < c[0]) | (x > d[0]), 0.0, y / np.exp(inside[0]))
 
 
-def _draw_survival(ax: Axes, estimate: FittedFamily, sample: Any, times: Vector, survival: Vector) -> None:
-    end = float(max(sample.lower.max(), times.max(initial=-np.inf)))
-    begin = min(0.0, float(sample.lower.min()))
-    steps = (
-        np.concatenate([[begin], times, [end]]),
-        np.concatenate([[1.0], survival, survival[-1:] if len(survival) else [1.0]]),
-    )
-    ax.step(*steps, where="post", color=PALETTE[0], label="data (product limit)")
-    late = sample.lower[~sample.exact]
-    at = np.concatenate([[1.0], survival])[np.searchsorted(times, late, side="right")]
-    ax.plot(late, at, linestyle="", marker="|", color=INK, label="censored")
-    x = np.linspace(begin, end, STEPS)
-    ax.plot(x, 1.0 - estimate.cdf(x), color=PALETTE[1], label="fit")
-    ax.set(ylabel="survival", ylim=(0.0, 1.03))
+class FitDisplay(Display):
+    """A fitted distribution over its data.
 
+    Values are drawn as a histogram, classes by their density n/(N·width), counts as bars, right-censored times as the
+    product-limit estimate of survival, and other intervals as lines; the fit as a curve, or as points for counts. The
+    shares of labels are bars. An open class is as wide as its neighbour and hatched.
 
-def _draw_intervals(ax: Axes, estimate: FittedFamily, sample: Any) -> None:
-    """The fitted density, and under it every record as a line, open ends drawn to the edge."""
-    finite = np.concatenate([side[np.isfinite(side)] for side in (sample.lower, sample.upper)])
-    low, high = float(finite.min()), float(finite.max())
-    if estimate.family.discrete:
-        _draw_masses(ax, estimate, np.arange(np.ceil(low), high + 1.0))
-    else:
-        _draw_curve(ax, estimate, low, high)
-    order = np.lexsort([sample.upper, sample.lower])
-    depth = -0.3 * float(ax.get_ylim()[1]) * (1.0 + np.arange(len(order))) / len(order)
-    ends = np.clip(sample.lower[order], low, high), np.clip(sample.upper[order], low, high)
-    ax.hlines(depth, *ends, color=PALETTE[0], linewidth=0.8, label="records")
-    ax.set_yticks([tick for tick in ax.get_yticks() if tick >= 0.0])
-    points = sample.exact[order]
-    ax.plot(ends[0][points], depth[points], linestyle="", marker=".", markersize=3, color=PALETTE[0])
+    Parameters
+    ----------
+    estimate : Estimate
+        What :func:`gramian.likelihood.fit` returned, for a family of numbers or labels.
+    bins : int, sequence or str, default="auto"
+        Classes for values, as in :func:`numpy.histogram`.
+    name : str, default="value"
+        Of the column.
 
+    Attributes
+    ----------
+    data_ : FitData
+        What is drawn.
 
-Array = NDArray[Any]
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> from gramian.display import FitDisplay
+    >>> FitDisplay.from_estimator(fit("gamma", [1.0, 2.0, 2.5, 4.0])).ax_.get_title(loc="left")
+    'gamma: shape 4.47, rate 1.88'
+    """
+
+    def __init__(self, estimate: Any, *, bins: Any = "auto", name: str = "value") -> None:
+        self.estimate, self.data_, self.name = estimate, describe_fit(estimate, bins), name
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, *, column: int = 0, bins: Any = "auto", name: str = "value", ax: Axes | None = None
+    ) -> FitDisplay:
+        """Draw an Estimate, or a column of a fitted MaximumLikelihood."""
+        return cls(_estimate_of(model, column), bins=bins, name=name).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> FitDisplay:
+        """Draw, on the axes given or on a new figure."""
+        ax, data, family = self._start(ax, (6.4, 4.0)), self.data_, self.estimate.family
+        edge = "none" if data.points or data.x_name == "label" else "white"
+        for some, label, hatch in ((~data.is_open, "data", ""), (data.is_open, "open class", "//")):
+            if some.any():
+                left, width = data.left[some], (data.right - data.left)[some]
+                style: dict[str, Any] = {"align": "edge", "color": PALETTE[3], "edgecolor": edge, "hatch": hatch}
+                ax.bar(left, data.heights[some], width, label=label, **style)
+        if len(data.steps):
+            ax.step(*data.steps.T, where="post", color=PALETTE[0], label="data (product limit)")
+            ax.plot(*data.censored.T, linestyle="", marker="|", color=INK, label="censored")
+        if len(data.x):
+            line = {"linestyle": "", "marker": "o"} if data.points else {"linestyle": "-"}
+            ax.plot(data.x, data.y, color=PALETTE[1], label="fit", **line)
+        if len(data.records):
+            low, high, depth, exact = data.records.T
+            ax.hlines(depth, low, high, color=PALETTE[0], linewidth=0.8, label="records")
+            ax.plot(low[exact > 0], depth[exact > 0], linestyle="", marker=".", markersize=3, color=PALETTE[0])
+            ax.set_yticks([tick for tick in ax.get_yticks() if tick >= 0.0])
+        if data.top is not None:
+            ax.set_ylim(0.0, data.top)
+        ax.grid(axis="y", color=GRID)
+        name_axes(ax, self.name if data.x_name == "value" else data.x_name, data.y_name)
+        if data.x_name == "label":
+            ax.set_xticks(range(len(family.labels)), as_ticks(family.labels))
+            ax.set_title(f"{family.name}: {len(family.labels)} labels", loc="left")
+            return self
+        if data.points and len(data.heights) == len(data.x) <= FEW:
+            ax.set_xticks(data.x)
+        elif data.points:
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        pairs = [f"{name} {value:.3g}" for name, value in zip(family.names, self.estimate.values, strict=True)]
+        ax.set_title(f"{family.name}: {', '.join(pairs)}", loc="left")
+        ax.legend(frameon=False)
+        return self
+
 
 ROOTS = np.array([0.1, 0.35, 0.7, 1.05, 1.4, 1.75, 2.1, 2.45])  # √deviance of the points of a curve
-STEPS_PROFILES = 200  # points of a curve as drawn
+PROFILE_STEPS = 200  # points of a curve as drawn
 ACROSS = 3  # panels beside each other
 
 
@@ -283,12 +336,7 @@ class ProfileDisplay(Display):
         ax: Axes | None = None,
     ) -> ProfileDisplay:
         """Draw an Estimate, or a column of a fitted MaximumLikelihood."""
-        estimate = model
-        if hasattr(model, "fit"):
-            estimates = fitted(model).estimates_
-            if not 0 <= column < len(estimates):
-                raise ValueError(f"column must be from 0 to {len(estimates) - 1}, got {column!r}.")
-            estimate = estimates[column]
+        estimate = _estimate_of(model, column)
         return cls(estimate, names=[names] if isinstance(names, str) else names, level=level).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> ProfileDisplay:
@@ -332,7 +380,7 @@ class ProfileDisplay(Display):
 def _smooth(curve: Array, at: float) -> Array:
     """More points of a curve: the root of the deviance, with a sign, is nearly a straight line in the parameter."""
     root = np.where(curve[:, 0] < at, -1.0, 1.0) * np.sqrt(curve[:, 1])
-    fine = np.unique(np.concatenate([curve[:, 0], np.linspace(curve[0, 0], curve[-1, 0], STEPS_PROFILES)]))
+    fine = np.unique(np.concatenate([curve[:, 0], np.linspace(curve[0, 0], curve[-1, 0], PROFILE_STEPS)]))
     return np.column_stack([fine, np.interp(fine, curve[:, 0], root) ** 2])
 
 

@@ -1,8 +1,9 @@
-"""Criteria of mixtures over the numbers of components, for each covariance model."""
+"""Pictures of Gaussian mixtures: densities, counts in bins, uncertain rows, and criteria that choose a model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,44 +12,24 @@ from matplotlib.legend import Legend
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.display.base import GRID, INK, MARKERS, PALETTE, Display, fitted, name_axes
+from gramian.display.base import GRID, INK, PALETTE, Display, fitted, name_axes
 from gramian.display.groups import appearance, point_style
 from gramian.inputs.devices import convert_to_numpy
-
-__all__ = [
-    "BinnedMixtureDisplay",
-    "MixtureChoiceDisplay",
-    "MixtureDisplay",
-    "checked_rows",
-    "column_name",
-    "curve_points",
-    "ellipse",
-    "legend_below",
-    "look",
-    "shown_columns",
-    "span",
-]
 
 Array = NDArray[Any]
 
 STEPS = 400  # points of a curve
+KEY = 30.0  # size of a point in a legend, whatever those drawn
 REACH = 3.5  # standard deviations drawn beyond the outermost components
 
 
-def ellipse(mean: Array, S: Array, radius: float) -> Array:
-    """Points x with (x − μ)ᵀΣ⁻¹(x − μ) = r²."""
-    angle = np.linspace(0.0, 2 * np.pi, 121)
-    circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.asarray(mean + radius * circle @ np.linalg.cholesky(S).T)
-
-
-def span(mixture: Any, j: int) -> tuple[float, float]:
+def _span(mixture: Any, j: int) -> tuple[float, float]:
     """How far components reach in a column."""
     centres, deviations = mixture.means[:, j], np.sqrt(mixture.matrices[:, j, j])
     return float(np.min(centres - REACH * deviations)), float(np.max(centres + REACH * deviations))
 
 
-def curve_points(mixture: Any, low: float, high: float) -> Array:
+def _curve_points(mixture: Any, low: float, high: float) -> Array:
     """Points from low to high, and closer ones around narrow components."""
     deviations = np.sqrt(mixture.matrices[:, 0, 0])
     near = mixture.means[:, :1] + deviations[:, None] * np.linspace(-REACH, REACH, 61)
@@ -56,17 +37,11 @@ def curve_points(mixture: Any, low: float, high: float) -> Array:
     return np.unique(line[(line >= low) & (line <= high)])
 
 
-def look(k: int) -> dict[str, Any]:
-    """Colour and marker of a component or model."""
-    return {"color": PALETTE[k % len(PALETTE)], "marker": MARKERS[k % len(MARKERS)]}
-
-
-def legend_below(ax: Axes) -> Legend:
-    """A legend below the axes."""
+def _legend_below(ax: Axes) -> Legend:
     return ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4, frameon=False, fontsize="small")
 
 
-def checked_rows(X: ArrayLike, d: int) -> Array:
+def _as_rows(X: ArrayLike, d: int) -> Array:
     """X as rows of d columns."""
     rows = np.asarray(convert_to_numpy(X), dtype=float)
     rows = rows[:, None] if rows.ndim == 1 and d == 1 else rows
@@ -75,13 +50,13 @@ def checked_rows(X: ArrayLike, d: int) -> Array:
     return rows
 
 
-def column_name(model: Any, j: int) -> str:
+def _column_name(model: Any, j: int) -> str:
     """What a column is called."""
     names = getattr(model, "feature_names_in_", None)
     return f"x{j}" if names is None else str(names[j])
 
 
-def shown_columns(model: Any, columns: Sequence[int | str] | None) -> list[int]:
+def _columns_to_draw(model: Any, columns: Sequence[int | str] | None) -> list[int]:
     """The columns to draw, by number: one or two of them."""
     check_is_fitted(model)
     if columns is None:
@@ -138,7 +113,7 @@ class MixtureDisplay(Display):
         if d not in (1, 2):
             raise ValueError(f"A mixture is drawn over one column or two; this one has {d}: take its marginal.")
         self.mixture = mixture
-        self.rows = None if rows is None else checked_rows(rows, d)
+        self.rows = None if rows is None else _as_rows(rows, d)
         self.assigned = None if assigned is None else np.asarray(assigned)
         self.names = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
 
@@ -169,11 +144,11 @@ class MixtureDisplay(Display):
         MixtureDisplay
             Drawn.
         """
-        shown = shown_columns(model, columns)
-        names = [column_name(model, j) for j in shown]
+        shown = _columns_to_draw(model, columns)
+        names = [_column_name(model, j) for j in shown]
         if X is None:
             return cls(model.marginal(shown), names=names).plot(ax=ax)
-        rows = checked_rows(X, model.means_.shape[1])
+        rows = _as_rows(X, model.means_.shape[1])
         assigned = np.argmax(model.mixture_.joint_log_density(rows), axis=1) if len(shown) == 2 else None
         return cls(model.marginal(shown), rows=rows[:, shown], assigned=assigned, names=names).plot(ax=ax)
 
@@ -190,12 +165,12 @@ class MixtureDisplay(Display):
         return self
 
     def _line(self, ax: Axes) -> None:
-        low, high = span(self.mixture, 0)
+        low, high = _span(self.mixture, 0)
         if self.rows is not None:
             seen = self.rows[np.isfinite(self.rows)]
             ax.hist(seen, bins="auto", density=True, color=PALETTE[3], alpha=0.5, edgecolor="white", linewidth=0.5)
             low, high = min(low, float(seen.min())), max(high, float(seen.max()))
-        draw_curves(ax, self.mixture, curve_points(self.mixture, low, high), 1.0)
+        _draw_curves(ax, self.mixture, _curve_points(self.mixture, low, high), 1.0)
 
     def _plane(self, ax: Axes) -> None:
         if self.rows is not None:
@@ -203,34 +178,36 @@ class MixtureDisplay(Display):
             codes = np.zeros(len(self.rows), dtype=int) if self.assigned is None else self.assigned
             for k in range(self.mixture.n_components):
                 some = self.rows[codes == k]
-                ax.scatter(some[:, 0], some[:, 1], label=f"component {k}", **look(k), **style)
-        _levels(ax, self.mixture)
+                ax.scatter(some[:, 0], some[:, 1], label=f"component {k}", **appearance(k), **style)
+        _draw_levels(ax, self.mixture)
+        angle = np.linspace(0.0, 2 * np.pi, 121)
+        circle = np.column_stack([np.cos(angle), np.sin(angle)])
         for k, (mean, S) in enumerate(zip(self.mixture.means, self.mixture.matrices, strict=True)):
-            colour = look(k)["color"]
-            for radius in ELLIPSE:
-                ring = ellipse(mean, S, radius)
+            colour = appearance(k)["color"]
+            for radius in ELLIPSE:  # (x − μ)ᵀΣ⁻¹(x − μ) = r²
+                ring = mean + radius * circle @ np.linalg.cholesky(S).T
                 ax.plot(ring[:, 0], ring[:, 1], color=colour, linewidth=1.4, linestyle=STYLES[k % 3])
             ax.plot(*mean, "+", color=colour, markersize=9, markeredgewidth=2)
         if self.rows is not None:
-            legend_below(ax)
+            _legend_below(ax)
 
 
-def _levels(ax: Axes, mixture: Any) -> None:
+def _draw_levels(ax: Axes, mixture: Any) -> None:
     """Level lines of the density."""
-    across, up = (np.linspace(*span(mixture, j), GRID_STEPS) for j in range(2))
+    across, up = (np.linspace(*_span(mixture, j), GRID_STEPS) for j in range(2))
     points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
     height = np.exp(mixture.log_density(points)).reshape(len(up), len(across))
     levels = float(height.max()) * np.geomspace(0.005, 0.9, 9)
     ax.contour(across, up, height, levels=levels, colors=INK, linewidths=0.6, alpha=0.6)
 
 
-def draw_curves(ax: Axes, mixture: Any, line: Array, factor: float) -> None:
+def _draw_curves(ax: Axes, mixture: Any, line: Array, factor: float) -> None:
     """Each component's curve and their sum, times a factor."""
     parts = factor * np.exp(mixture.joint_log_density(line[:, None]))
     for k in range(parts.shape[1]):
         ax.plot(line, parts[:, k], color=CURVES[k % len(CURVES)], linestyle=STYLES[k % 3], label=f"component {k}")
     ax.plot(line, parts.sum(axis=1), color=INK, linewidth=2, label="sum")
-    legend_below(ax)
+    _legend_below(ax)
 
 
 class BinnedMixtureDisplay(Display):
@@ -276,7 +253,7 @@ class BinnedMixtureDisplay(Display):
     ) -> BinnedMixtureDisplay:
         """Draw a mixture fitted to these counts, or to rows of one column."""
         model = fitted(model)
-        called = column_name(model, 0) if name is None else name
+        called = _column_name(model, 0) if name is None else name
         return cls(model.mixture_, convert_to_numpy(edges), convert_to_numpy(counts), name=called).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> BinnedMixtureDisplay:
@@ -291,15 +268,111 @@ class BinnedMixtureDisplay(Display):
         bars = ax.bar(left, n * usual / width, width, align="edge", color=PALETTE[3], edgecolor="white", linewidth=0.5)
         for bar, whole in zip(bars, closed, strict=True):
             bar.set_alpha(0.6 if whole else 0.3)
-        line = curve_points(self.mixture, float(left[0]), float(left[-1] + width[-1]))
-        draw_curves(ax, self.mixture, line, float(n.sum()) * usual)
+        line = _curve_points(self.mixture, float(left[0]), float(left[-1] + width[-1]))
+        _draw_curves(ax, self.mixture, line, float(n.sum()) * usual)
         name_axes(ax, self.name, "count" if np.allclose(width, usual) else f"count per {usual:.4g}")
         ax.set_title(f"{int(n.sum()):,} observations in {len(n)} bins", loc="left")
         return self
 
 
+class UncertaintyDisplay(Display):
+    """How uncertain the component of each row is, 1 − max_k P(k|x): the size of its point, or its height.
+
+    Parameters
+    ----------
+    points : array-like of shape (n, 1 or 2)
+        The columns to draw; one is drawn against the uncertainty.
+    responsibilities : array-like of shape (n, K)
+        P(k|x), of whole rows.
+    names : sequence of str, optional
+        Of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import GaussianMixture
+    >>> from gramian.display import UncertaintyDisplay
+    >>> x = np.concatenate([np.linspace(-1, 1, 30), np.linspace(4, 8, 30)])[:, None]
+    >>> UncertaintyDisplay.from_estimator(GaussianMixture(2).fit(x), x).ax_.get_ylabel()
+    '1 − max P(k|x)'
+    """
+
+    def __init__(self, points: ArrayLike, responsibilities: ArrayLike, *, names: Sequence[str] | None = None) -> None:
+        self.points, shares = np.asarray(points, dtype=float), np.asarray(responsibilities, dtype=float)
+        if self.points.ndim != 2 or self.points.shape[1] not in (1, 2) or len(shares) != len(self.points):
+            raise ValueError(f"points of shape {self.points.shape} must be one column or two of {len(shares)} rows.")
+        self.assigned, self.uncertainty = np.argmax(shares, axis=1), 1.0 - shares.max(axis=1)
+        self.n_components = shares.shape[1]
+        self.names = [f"x{j}" for j in range(self.points.shape[1])] if names is None else [str(name) for name in names]
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: ArrayLike, *, columns: Sequence[int | str] | None = None, ax: Axes | None = None
+    ) -> UncertaintyDisplay:
+        """Draw rows of a fitted mixture; one column or two of them, by number or name, the first two unless given."""
+        shown = _columns_to_draw(model, columns)
+        rows = _as_rows(X, model.means_.shape[1])
+        shares = model.mixture_.responsibilities(rows)
+        return cls(rows[:, shown], shares, names=[_column_name(model, j) for j in shown]).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> UncertaintyDisplay:
+        """Draw, on the axes given or on a new figure."""
+        ax = self._start(ax, (6.4, 4.6))
+        one = self.points.shape[1] == 1
+        up = self.uncertainty if one else self.points[:, 1]
+        size = np.full(len(up), 8.0) if one else 4.0 + 160.0 * self.uncertainty
+        for k in range(self.n_components):
+            mine = self.assigned == k
+            style: dict[str, Any] = {"alpha": 0.7, "linewidths": 0, **appearance(k)}
+            ax.scatter(self.points[mine, 0], up[mine], s=size[mine], label=f"component {k}", **style)
+        name_axes(ax, self.names[0], "1 − max P(k|x)" if one else self.names[1])
+        doubtful = np.count_nonzero(self.uncertainty > 0.1)
+        ax.set_title(f"Uncertain rows: {doubtful} of {len(up)} by more than 0.1", loc="left")
+        for handle in _legend_below(ax).legend_handles:
+            handle.set_sizes([KEY])  # type: ignore[union-attr]
+        return self
+
+
 CRITERIA = ("bic", "aic", "icl")
-STYLES_MIXTURE_CHOICES = ("-", "--", ":", "-.")
+LINES = ("-", "--", ":", "-.")
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceData:
+    """What a picture of a choice between mixtures shows, whoever draws it.
+
+    Attributes
+    ----------
+    criterion : str
+        BIC, AIC or ICL.
+    sizes, models : sequence of int, sequence of str
+        Numbers of components and covariance models.
+    values : ndarray of shape (sizes, models)
+        The criterion; NaN where a fit is not eligible.
+    """
+
+    criterion: str
+    sizes: Sequence[int]
+    models: Sequence[str]
+    values: Array
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """Size and model of the least value, by number."""
+        row, column = np.unravel_index(np.nanargmin(self.values), self.values.shape)
+        return int(row), int(column)
+
+
+def describe_choice(choice: Any, criterion: str | None = None) -> ChoiceData:
+    """Prepare the picture of a choice: of the criterion named, or of the one it chose by."""
+    name = choice.criterion if criterion is None else criterion
+    name = "bic" if name == "lrt" else name
+    if name not in CRITERIA:
+        raise ValueError(f"There is no criterion {name!r} to draw. Use one of {', '.join(CRITERIA)}.")
+    values = np.where(choice.eligible, np.asarray(getattr(choice, name), dtype=float), np.nan)
+    if np.isnan(values).all():
+        raise ValueError("No fit is eligible: there is nothing to draw. See choice.table() for the reasons.")
+    return ChoiceData(name.upper(), choice.n_components, choice.covariance_types, values)
 
 
 class MixtureChoiceDisplay(Display):
@@ -350,41 +423,24 @@ class MixtureChoiceDisplay(Display):
         MixtureChoiceDisplay
             Itself.
         """
-        choice = self.choice
-        name = choice.criterion if criterion is None else criterion
-        name = "bic" if name == "lrt" else name
-        if name not in CRITERIA:
-            raise ValueError(f"There is no criterion {name!r} to draw. Use one of {', '.join(CRITERIA)}.")
-        values = np.where(choice.eligible, np.asarray(getattr(choice, name), dtype=float), np.nan)
-        if np.isnan(values).all():
-            raise ValueError("No fit is eligible: there is nothing to draw. See choice.table() for the reasons.")
+        data = describe_choice(self.choice, criterion)
         ax = self._start(ax, (7.2, 4.6))
         ax.grid(color=GRID)
-        for j, model in enumerate(choice.covariance_types):
+        for j, model in enumerate(data.models):
             style: dict[str, Any] = {**appearance(j), "markersize": 4, "linewidth": 1.2}
-            ax.plot(
-                choice.n_components,
-                values[:, j],
-                linestyle=STYLES_MIXTURE_CHOICES[j // len(PALETTE) % 4],
-                label=model,
-                **style,
-            )
-        self._best(ax, values)
-        _frame(ax, np.asarray(choice.n_components), values)
-        ax.set(xlabel="components", ylabel=f"{name.upper()} (lower is better)", xticks=choice.n_components)
-        ax.set_title(f"{name.upper()} by components and covariance model", loc="left")
+            ax.plot(data.sizes, data.values[:, j], linestyle=LINES[j // len(PALETTE) % 4], label=model, **style)
+        row, column = data.best
+        ring: dict[str, Any] = {"marker": "o", "markersize": 13, "fillstyle": "none", "color": INK, "linestyle": ""}
+        label = f"best: {data.models[column]}, {data.sizes[row]}"
+        ax.plot(data.sizes[row], data.values[row, column], label=label, **ring)
+        _draw_frame(ax, np.asarray(data.sizes), data.values)
+        ax.set(xlabel="components", ylabel=f"{data.criterion} (lower is better)", xticks=data.sizes)
+        ax.set_title(f"{data.criterion} by components and covariance model", loc="left")
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
         return self
 
-    def _best(self, ax: Axes, values: Array) -> None:
-        row, column = (int(at) for at in np.unravel_index(np.nanargmin(values), values.shape))
-        best = f"{self.choice.covariance_types[column]}, {self.choice.n_components[row]}"
-        style: dict[str, Any] = {"markersize": 13, "fillstyle": "none", "color": INK, "linestyle": ""}
-        place = self.choice.n_components[row], values[row, column]
-        ax.plot(*place, marker="o", label=f"best: {best}", **style)
 
-
-def _frame(ax: Axes, sizes: Array, values: Array) -> None:
+def _draw_frame(ax: Axes, sizes: Array, values: Array) -> None:
     """A frame for the contest, which is at the bottom; values far above it are arrows at its upper edge."""
     low, typical = float(np.nanmin(values)), float(np.nanmedian(values))
     reach = typical - low or 1.0

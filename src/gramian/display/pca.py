@@ -1,8 +1,9 @@
-"""Images beside what models made of them."""
+"""Pictures of PCA: variances, scores, loadings, biplots, correlations, monitoring, reconstructions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,27 +45,51 @@ from gramian.display.labels import Hover, Labels, add_labels
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import biplot, correlations, describe
 
-__all__ = [
-    "BiplotDisplay",
-    "ContributionsDisplay",
-    "CorrelationCircleDisplay",
-    "LoadingsDisplay",
-    "MonitoringDisplay",
-    "ReconstructionDisplay",
-    "ScoreDisplay",
-    "ScreeDisplay",
-    "draw_image",
-    "draw_shares",
-    "feature_names",
-    "reconstructed",
-    "usual_counts",
-]
-
 Array = NDArray[Any]
 
 FEW = 12  # components whose shares are printed too
 DOTS = 40  # components that get a dot each on the line of their sums
 LINE = 0.19  # inches of a rule in the picture
+
+
+@dataclass(frozen=True, eq=False)
+class ScreeData:
+    """What a picture of variances shows, whoever draws it.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (k,)
+        λⱼ/Σλ.
+    kept : int
+        How many of them are components of the model; the others are known to a rule alone.
+    threshold : ndarray or None
+        What shares must exceed in parallel analysis.
+    votes : mapping of int to sequence of str
+        Numbers of components, and the rules that would keep so many.
+    """
+
+    shares: Array
+    kept: int
+    threshold: Array | None
+    votes: Mapping[int, Sequence[str]]
+
+
+def describe_scree(shares: ArrayLike, advice: Any = None, whole: ArrayLike | None = None) -> ScreeData:
+    """Prepare the picture of variances, with what RankAdvice says; ``whole`` has the shares of more components."""
+    values = np.asarray(shares, dtype=float)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"shares must be a number for each component, got shape {values.shape}.")
+    kept = len(values)
+    if whole is not None and np.size(whole) > kept:
+        values = np.concatenate([values, np.asarray(whole, dtype=float)[kept:]])
+    if advice is None:
+        return ScreeData(values, kept, None, {})
+    choice = advice.choices.get("parallel") or advice.choices.get("parallel-gaussian")
+    threshold = None
+    if choice is not None and len(choice.values) and choice.values[0] > 0:
+        # Its values are eigenvalues; the first one is the first share in another unit.
+        threshold = np.asarray(choice.thresholds, dtype=float)[: len(values)] * (values[0] / choice.values[0])
+    return ScreeData(values, kept, threshold, advice.votes)
 
 
 class ScreeDisplay(Display):
@@ -95,9 +120,8 @@ class ScreeDisplay(Display):
     """
 
     def __init__(self, shares: ArrayLike, *, advice: Any = None) -> None:
-        self.shares, self.advice = np.asarray(shares, dtype=float), advice
-        if self.shares.ndim != 1 or not len(self.shares):
-            raise ValueError(f"shares must be a number for each component, got shape {self.shares.shape}.")
+        self.data_, self.advice = describe_scree(shares, advice), advice
+        self.shares = self.data_.shares
 
     @classmethod
     def from_estimator(
@@ -129,33 +153,53 @@ class ScreeDisplay(Display):
     def plot(self, ax: Axes | None = None) -> ScreeDisplay:
         """Draw, on the axes given or on a new figure."""
         if self.advice is None:
-            draw_shares(self._start(ax, (6.4, 4.0)), self.shares)
+            self._draw_shares(self._start(ax, (6.4, 4.0)))
             return self
         low = LINE * len(self.advice.rules) + 0.5
         top, below = self._panels(ax, 2, 1, (6.4, 3.9 + low), sharex=True, heights=(3.4, low))
-        draw_shares(top, self.shares)
+        self._draw_shares(top)
         top.set_xlabel("")
         top.tick_params(axis="x", labelbottom=False)
-        self._threshold(top)
-        self._rules(below)
-        self._consensus(top, below)
+        self._draw_rules(below)
+        consensus = self.advice.consensus
+        if consensus is not None and consensus <= len(self.shares):
+            for panel in (top, below):
+                panel.axvline(consensus + 0.5, color=INK, linewidth=1, linestyle=(0, (5, 3)), zorder=0)
         return self
 
-    def _threshold(self, ax: Axes) -> None:
-        """What eigenvalues must exceed in parallel analysis, on the scale of the shares."""
-        choice = self.advice.choices.get("parallel") or self.advice.choices.get("parallel-gaussian")
-        if choice is None or not len(choice.values) or not choice.values[0] > 0:
-            return
-        scale = self.shares[0] / choice.values[0]
-        line = np.asarray(choice.thresholds, dtype=float)[: len(self.shares)] * scale
-        index = np.arange(1, len(line) + 1)
-        ax.plot(index, line, color="white", linewidth=4, alpha=0.85)  # so that it is seen on the bars too
-        style: dict[str, Any] = {"color": INK, "linestyle": (0, (1, 1)), "linewidth": 2}
-        ax.plot(index, line, label="threshold of parallel analysis", **style)
-        ax.set_title("Variance explained", loc="left", pad=22)  # above the legend, which is long now
-        _legend(ax, "left")
+    def _draw_shares(self, ax: Axes) -> None:
+        """Bars of shares, the line of their sums, and the threshold of parallel analysis."""
+        ratio, threshold, count = self.shares, self.data_.threshold, len(self.shares)
+        index, total = np.arange(1, count + 1), np.cumsum(ratio)
+        ax.bar(index, ratio, width=0.72, color=PALETTE[0], label="each component")
+        dot = 5.0 if count <= DOTS else 0.0
+        ax.plot(index, total, color=PALETTE[1], marker="o", markersize=dot, label="running sum")
+        if count <= FEW:  # the running sum starts on top of the first bar, where one number says both
+            sums = [(j, height, (-9, 7)) for j, height in enumerate(total, start=1)]
+            bars = [(j, share, (0, 3)) for j, share in enumerate(ratio, start=1) if j > 1]
+            for j, height, shift in sums + bars:
+                text = ax.annotate(f"{height:.1%}", (j, height), shift, textcoords="offset points", ha="center")
+                text.set(color=INK, fontsize="small", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
+        side, above = 1.0, 6.0
+        if threshold is not None:
+            ax.plot(index[: len(threshold)], threshold, color="white", linewidth=4, alpha=0.85)  # seen on bars too
+            style: dict[str, Any] = {"color": INK, "linestyle": (0, (1, 1)), "linewidth": 2}
+            ax.plot(index[: len(threshold)], threshold, label="threshold of parallel analysis", **style)
+            side, above = 0.0, 22.0  # the legend is long now, and lies below the title
+        ax.set(xlabel="component", ylabel="share of variance")
+        ax.set_title("Variance explained", loc="left", pad=above)
+        place: dict[str, Any] = {"loc": f"lower {'right' if side else 'left'}", "bbox_to_anchor": (side, 1)}
+        ax.legend(borderaxespad=0.2, ncols=3, frameon=False, fontsize="small", **place)
+        # The whole is shown where most of it is there; a few of very many components would vanish on that scale.
+        top = 1.0 if total[-1] > 0.5 or total[-1] == 0 else float(total[-1])
+        margin = max(0.6, 2.1 - count / 2)
+        ax.set(xlim=(1 - margin, count + margin), ylim=(0, 1.12 * top))
+        ticks: Locator = FixedLocator(index) if count <= FEW else MaxNLocator(integer=True, min_n_ticks=1)
+        ax.xaxis.set_major_locator(ticks)
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+        ax.grid(axis="y", color=GRID)
 
-    def _rules(self, ax: Axes) -> None:
+    def _draw_rules(self, ax: Axes) -> None:
         """A line for each rule, a dot at its number; beyond the components drawn an arrow with the number."""
         last = len(self.shares)
         for row, k in enumerate(self.advice.n_components):
@@ -177,52 +221,6 @@ class ScreeDisplay(Display):
         ax.spines["left"].set_visible(False)
         ax.set_xlabel("component")
         ax.set_title("Components to keep, by rule", loc="left", fontsize="medium")
-
-    def _consensus(self, *axes: Axes) -> None:
-        k = self.advice.consensus
-        if k is not None and k <= len(self.shares):
-            for ax in axes:
-                ax.axvline(k + 0.5, color=INK, linewidth=1, linestyle=(0, (5, 3)), zorder=0)
-
-
-def draw_shares(ax: Axes, ratio: Array) -> Axes:
-    """Bars of shares and the line of their sums."""
-    index, total = np.arange(1, ratio.size + 1), np.cumsum(ratio)
-    ax.bar(index, ratio, width=0.72, color=PALETTE[0], label="each component")
-    dot = 5.0 if ratio.size <= DOTS else 0.0
-    ax.plot(index, total, color=PALETTE[1], marker="o", markersize=dot, label="running sum")
-    if ratio.size <= FEW:
-        _annotate_shares(ax, ratio, total)
-    ax.set(xlabel="component", ylabel="share of variance")
-    ax.set_title("Variance explained", loc="left")
-    _legend(ax)
-    _share_axes(ax, ratio.size, float(total[-1]))
-    return ax
-
-
-def _legend(ax: Axes, side: str = "right") -> None:
-    place: dict[str, Any] = {"loc": f"lower {side}", "bbox_to_anchor": (float(side == "right"), 1)}
-    ax.legend(borderaxespad=0.2, ncols=3, frameon=False, fontsize="small", **place)
-
-
-def _share_axes(ax: Axes, count: int, total: float) -> None:
-    # The whole is shown where most of it is there; a few of very many components would vanish on that scale.
-    top = 1.0 if total > 0.5 or total == 0 else total
-    margin = max(0.6, 2.1 - count / 2)
-    ax.set(xlim=(1 - margin, count + margin), ylim=(0, 1.12 * top))
-    ticks: Locator = FixedLocator(range(1, count + 1)) if count <= FEW else MaxNLocator(integer=True, min_n_ticks=1)
-    ax.xaxis.set_major_locator(ticks)
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    ax.grid(axis="y", color=GRID)
-
-
-def _annotate_shares(ax: Axes, ratio: Array, total: Array) -> None:
-    # The running sum starts on top of the first bar, where one number says both.
-    sums = [(j, height, (-9, 7)) for j, height in enumerate(total, start=1)]
-    bars = [(j, share, (0, 3)) for j, share in enumerate(ratio, start=1) if j > 1]
-    for j, height, shift in sums + bars:
-        text = ax.annotate(f"{height:.1%}", (j, height), shift, textcoords="offset points", ha="center")
-        text.set(color=INK, fontsize="small", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
 
 
 ALL = 25  # rows that are all named
@@ -373,7 +371,10 @@ class ScoreDisplay(Display):
         Z = self._plane()
         groups = scatter(ax, Z, self.labels, title=legend_title)
         outlines = [] if ellipse is None else rings(ax, Z, groups, level, ellipse)
-        ax.set(xlabel=self._axis(self.components[0]), ylabel=self._axis(self.components[1]))
+        ax.set(
+            xlabel=component_name(self.components[0], self.shares),
+            ylabel=component_name(self.components[1], self.shares),
+        )
         ax.set_aspect("equal", adjustable="datalim")
         self.labels_ = []
         self._name_groups(ax, Z, groups, group_names)
@@ -388,9 +389,6 @@ class ScoreDisplay(Display):
         if self.scores.shape[1] == 1:
             raise ValueError("One score is drawn as a histogram or in strips: there are no points to name.")
         return Hover(self.ax_, self._plane(), names)
-
-    def _axis(self, j: int) -> str:
-        return component_name(j, self.shares)
 
     def _size(self) -> tuple[float, float]:
         """A figure that follows the shape of the points, and leaves them their room beside a long legend."""
@@ -412,7 +410,7 @@ class ScoreDisplay(Display):
     def _one(self, ax: Axes) -> ScoreDisplay:
         """One score: its histogram, or a strip of points for each group."""
         z = self.scores[:, 0]
-        ax.set_xlabel(self._axis(0))
+        ax.set_xlabel(component_name(0, self.shares))
         if self.labels is None or is_scale(self.labels):
             ax.hist(z, bins="auto" if len(z) > 1 else 1, color=PALETTE[0], edgecolor="white", linewidth=0.5)
             ax.set_ylabel("rows")
@@ -988,9 +986,9 @@ def _shade(value: float, norm: Normalize, name: str) -> Any:
     return colormaps[name](norm(value))
 
 
-NAMED_MONITORING = 10  # rows that are named, those farthest beyond a limit
+MOST_ALARMS = 10  # rows that are named, those farthest beyond a limit
 SPREAD = 10.0  # largest value over the limit from which a scale is logarithmic
-KINDS_MONITORING = ("chart", "plane")
+MONITORING_KINDS = ("chart", "plane")
 # What a row breaks, how it looks, and what the legend says.
 LOOKS = (
     ("within both limits", "#9aa0b5", "o"),
@@ -1044,9 +1042,7 @@ class MonitoringDisplay(Display):
         """Draw alarms that are there already."""
         return cls(alarms).plot(ax=ax, **how)
 
-    def plot(
-        self, ax: Axes | None = None, *, kind: str = "chart", most_names: int = NAMED_MONITORING
-    ) -> MonitoringDisplay:
+    def plot(self, ax: Axes | None = None, *, kind: str = "chart", most_names: int = MOST_ALARMS) -> MonitoringDisplay:
         """Draw.
 
         Parameters
@@ -1063,8 +1059,8 @@ class MonitoringDisplay(Display):
         MonitoringDisplay
             Itself.
         """
-        if kind not in KINDS_MONITORING:
-            raise ValueError(f"kind must be one of {', '.join(KINDS_MONITORING)}, got {kind!r}.")
+        if kind not in MONITORING_KINDS:
+            raise ValueError(f"kind must be one of {', '.join(MONITORING_KINDS)}, got {kind!r}.")
         self.labels_ = []
         if kind == "plane":
             return self._plane(self._start(ax, (6.0, 4.8)), most_names)

@@ -1,4 +1,4 @@
-"""What a regression leaves over: against the prediction, and against the normal distribution."""
+"""Pictures of regressions: the path of λ, errors that choose it, a curve with its band, residuals."""
 
 from __future__ import annotations
 
@@ -32,44 +32,79 @@ from gramian.display.groups import point_style
 from gramian.display.labels import Labels, add_labels
 from gramian.inputs.devices import convert_to_numpy
 
-__all__ = ["LeaveOneOutDisplay", "PredictionBandDisplay", "ResidualsDisplay", "RidgePathDisplay"]
-
 Array = NDArray[Any]
 
-NAMED = len(PALETTE)  # coefficients that get a colour and a name; the others are grey
 DIRECTIONS = 12  # of shrinkage, drawn where there are more
 LONGEST = 18  # letters of a name: more would take the room of the picture
 REPEATED = 6  # markers along a line
+RIGHT: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "frameon": False}  # of the axes
 WIDE = 30.0  # largest over smallest error from which they are drawn on a logarithmic scale
 
 
-@dataclass(frozen=True)
-class Criterion:
-    """A curve whose least value chooses λ: how it is named and drawn."""
-
-    key: str
-    label: str
-    colour: str
-    line: str
-    marker: str
-    size: float  # of the marker: where two have the same least value the smaller lies in the larger
-
-
-LOO = Criterion("loo", "leave-one-out", PALETTE[0], "-", "o", 12.0)
-GCV = Criterion("gcv", "GCV", PALETTE[1], "--", "s", 7.5)
-LIKELIHOOD = Criterion("marginal_likelihood", "−log likelihood (right)", PALETTE[2], ":", "D", 4.0)
+# Curves whose least value chooses λ: label, colour, line, marker and its size; where two have the same least value the
+# smaller marker lies in the larger.
+CRITERIA: dict[str, tuple[str, str, str, str, float]] = {
+    "loo": ("leave-one-out", PALETTE[0], "-", "o", 12.0),
+    "gcv": ("GCV", PALETTE[1], "--", "s", 7.5),
+    "marginal_likelihood": ("−log likelihood (right)", PALETTE[2], ":", "D", 4.0),
+}
+ERRORS = ("loo", "gcv")
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """One target of a path, λ > 0 rising, directions from the largest σ to the smallest, and the λ chosen."""
+class PathData:
+    """What a picture of a path of λ shows, whoever draws it.
+
+    Attributes
+    ----------
+    lam, dof : ndarray of shape (l,)
+        λ > 0, rising, and the degrees of freedom at each.
+    kept : ndarray of shape (r, l)
+        σ²/(σ²+λ) of the directions, from the largest σ to the smallest.
+    coef : ndarray of shape (l, p)
+        Coefficients of one target; no columns where they were not kept.
+    curves : dict of str to ndarray of shape (l,)
+        The criteria of one target, or their mean over all; NaN where there is none.
+    """
 
     lam: Array
     dof: Array
     kept: Array
     coef: Array
     curves: dict[str, Array]
-    chosen: float
+
+    @property
+    def ranked(self) -> NDArray[np.intp]:
+        """Numbers of the coefficients, the largest along the path first."""
+        return np.argsort(-np.max(np.abs(self.coef), axis=0), kind="stable")
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether errors are so different that their scale is logarithmic."""
+        return _is_wide(np.concatenate([self.curves[key] for key in ERRORS]))
+
+
+def _is_wide(values: Array) -> bool:
+    values = values[np.isfinite(values)]
+    return bool(len(values) and 0 < WIDE * values.min() < values.max())
+
+
+def describe_path(path: Any, target: int | None = 0) -> PathData:
+    """Prepare the picture of one target of a RidgePath; of the mean over targets, with the first one's coefficients."""
+    order = np.argsort(path.alphas)
+    order = order[path.alphas[order] > 0]
+    if not len(order):
+        raise ValueError("The path has no λ above 0 to draw.")
+    falling = np.argsort(-path.singular_values, kind="stable")
+    curves = {key: path.score(key)[order] for key in CRITERIA}
+    mine = {key: np.mean(curve, axis=1) if target is None else curve[:, target] for key, curve in curves.items()}
+    return PathData(
+        lam=path.alphas[order],
+        dof=path.dof[order],
+        kept=(path.singular_values[:, None] * path.filter_factors)[np.ix_(falling, order)],
+        coef=path.coef[order, target or 0] if path.coef.size else np.empty((len(order), 0)),
+        curves={key: np.where(np.isfinite(curve), curve, np.nan) for key, curve in mine.items()},
+    )
 
 
 class RidgePathDisplay(Display):
@@ -115,12 +150,11 @@ class RidgePathDisplay(Display):
         names: Sequence[str] | None = None,
         coefficients: bool = True,
     ) -> None:
-        self.view = _view(path, chosen, target)
-        if coefficients and not self.view.coef.size:
+        self.data_, self.chosen, self.coefficients = describe_path(path, target), chosen, coefficients
+        p = self.data_.coef.shape[1]
+        if coefficients and not p:
             raise ValueError("The path was too large to keep its coefficients: coefficients=True cannot draw them.")
-        self.coefficients = coefficients
-        p = self.view.coef.shape[1]
-        self.names = [] if not coefficients else _names(names, p)
+        self.names = as_names(names, p, "names", "x{}", "columns") if coefficients else []
 
     @classmethod
     def from_estimator(
@@ -157,7 +191,12 @@ class RidgePathDisplay(Display):
             Drawn.
         """
         model = fitted(model)
-        path = _path_of(model)
+        path: Any = getattr(model, "path_", None) if hasattr(model, "fit") else model
+        if not hasattr(path, "filter_factors"):
+            raise ValueError(
+                f"{type(model).__name__} has no path of λ to draw. Fit RidgeCV, or KernelRidgeCV with solver='eigh' or "
+                "'inducing', and hand in the model or its path_."
+            )
         if not 0 <= target < path.loo.shape[1]:
             raise ValueError(f"target must be from 0 to {path.loo.shape[1] - 1}, got {target!r}.")
         chosen = path.alphas[path.best(criterion)] if path is model else np.atleast_1d(model.alpha_)
@@ -172,121 +211,70 @@ class RidgePathDisplay(Display):
         axes = self._panels(ax, count, 1, (7.2, 2.6 * count + 0.6), sharex=True)
         axes[0].set_xscale("log")
         if self.coefficients:
-            _draw_coefficients(axes[0], self.view, self.names)
-        _draw_kept(axes[-2], self.view)
-        _draw_criteria(axes[-1], self.view)
-        _draw_penalty(axes, self.view)
+            self._draw_coefficients(axes[0])
+        self._draw_kept(axes[-2])
+        self._draw_criteria(axes[-1])
+        for panel in axes:
+            panel.grid(color=GRID)
+            if self.chosen > 0:
+                panel.axvline(self.chosen, color=INK, linewidth=1, linestyle=(0, (5, 3)))
+        text = f"λ chosen: {self.chosen:.3g}" if self.chosen > 0 else "λ chosen: 0, which has no place on this axis"
+        axes[-1].set_xlabel(f"λ  ({text})")
+        lam, top = self.data_.lam, axes[0].secondary_xaxis("top")
+        ticks = np.unique(np.linspace(0, len(lam) - 1, min(7, len(lam))).round().astype(int))
+        top.set_xticks(lam[ticks], [f"{self.data_.dof[k]:.3g}" for k in ticks])
+        top.minorticks_off()
+        top.set_xlabel("degrees of freedom")
         return self
 
+    def _draw_coefficients(self, ax: Axes) -> None:
+        """Every coefficient; the largest by name, in colours and with markers along the line, each at its places."""
+        lam, coef, ranked = self.data_.lam, self.data_.coef, self.data_.ranked
+        named = np.sort(ranked[: len(PALETTE)])
+        ax.plot(lam, coef[:, ranked[len(PALETTE) :]], color="#bbbbbb", linewidth=0.8)
+        step = max(1, len(lam) // REPEATED)
+        lines: list[Line2D] = []
+        for k, (j, colour, marker) in enumerate(zip(named, PALETTE, MARKERS, strict=False)):
+            style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "markevery": (k % step, step)}
+            lines += ax.plot(lam, coef[:, j], label=short(self.names[j], LONGEST), **style)
+        ax.axhline(0.0, color=INK, linewidth=0.8)
+        ax.set_ylabel("coefficient")
+        ax.set_title("Coefficients", loc="left")
+        key = ax.legend(lines, ["name"] * len(lines), fontsize="small", **RIGHT)
+        set_plain(key.get_texts(), [self.names[j] for j in named], LONGEST)
 
-def _path_of(model: Any) -> Any:
-    """The path of a model, or the path itself; say what it lacks."""
-    path: Any = getattr(model, "path_", None) if hasattr(model, "fit") else model
-    if not hasattr(path, "filter_factors"):
-        raise ValueError(
-            f"{type(model).__name__} has no path of λ to draw. Fit RidgeCV, or KernelRidgeCV with solver='eigh' or "
-            "'inducing', and hand in the model or its path_."
-        )
-    return path
+    def _draw_kept(self, ax: Axes) -> None:
+        """σ²/(σ²+λ) of some directions, from the largest σ, on top, to the smallest."""
+        lam, kept, r = self.data_.lam, self.data_.kept, len(self.data_.kept)
+        looks = dict.fromkeys(range(r), (None, "#999999", "-", "_", 1))
+        looks |= {r - 1: ("smallest σ", PALETTE[1], "--", "s", 2)} | {0: ("largest σ", PALETTE[0], "-", "o", 2)}
+        for j in np.unique(np.linspace(0, r - 1, min(r, DIRECTIONS)).round().astype(int)):
+            label, colour, line, marker, width = looks[int(j)]
+            style: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": width}
+            ax.plot(lam, kept[j], label=label, marker=marker if len(lam) == 1 else None, **style)
+        ax.set(ylabel="σ²/(σ²+λ)", ylim=(-0.03, 1.03))
+        ax.set_title("Kept of each direction", loc="left")
+        ax.legend(fontsize="small", **RIGHT)
 
-
-def _view(path: Any, chosen: float, target: int) -> View:
-    """One target of a path, in order."""
-    order = np.argsort(path.alphas)
-    order = order[path.alphas[order] > 0]
-    if not len(order):
-        raise ValueError("The path has no λ above 0 to draw.")
-    falling = np.argsort(-path.singular_values, kind="stable")
-    kept = (path.singular_values[:, None] * path.filter_factors)[falling]
-    return View(
-        lam=path.alphas[order],
-        dof=path.dof[order],
-        kept=kept[:, order],
-        coef=path.coef[order, target] if path.coef.size else np.empty((len(order), 0)),
-        curves={c.key: path.score(c.key)[order, target] for c in (LOO, GCV, LIKELIHOOD)},
-        chosen=chosen,
-    )
-
-
-def _names(names: Sequence[str] | None, p: int) -> list[str]:
-    if names is not None and len(names) != p:
-        raise ValueError(f"names has {len(names)} entries for {p} columns.")
-    return as_names(names, p, "names", "x{}")
-
-
-def _draw_coefficients(ax: Axes, view: View, names: list[str]) -> None:
-    """Every coefficient; the largest by name, in colours and with markers along the line, each at its own places."""
-    size = np.max(np.abs(view.coef), axis=0)
-    named = np.sort(np.argsort(-size, kind="stable")[:NAMED])
-    rest = np.setdiff1d(np.arange(len(names)), named)
-    ax.plot(view.lam, view.coef[:, rest], color="#bbbbbb", linewidth=0.8)
-    step = max(1, len(view.lam) // REPEATED)
-    lines: list[Line2D] = []
-    for k, (j, colour, marker) in enumerate(zip(named, PALETTE, MARKERS, strict=False)):
-        style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "markevery": (k % step, step)}
-        lines += ax.plot(view.lam, view.coef[:, j], label=short(names[j], LONGEST), **style)
-    ax.axhline(0.0, color=INK, linewidth=0.8)
-    ax.set_ylabel("coefficient")
-    ax.set_title("Coefficients", loc="left")
-    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "frameon": False}
-    key = ax.legend(lines, ["name"] * len(lines), fontsize="small", **beside)
-    set_plain(key.get_texts(), [names[j] for j in named], LONGEST)
-
-
-def _draw_kept(ax: Axes, view: View) -> None:
-    """σ²/(σ²+λ) of some directions, from the largest σ, on top, to the smallest."""
-    r = len(view.kept)
-    some = np.unique(np.linspace(0, r - 1, min(r, DIRECTIONS)).round().astype(int))
-    for j in some:
-        first, last = j == 0, j == r - 1 and r > 1
-        colour, line = (PALETTE[0], "-") if first else (PALETTE[1], "--") if last else ("#999999", "-")
-        label = "largest σ" if first else "smallest σ" if last else None
-        style: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 2 if label else 1}
-        if len(view.lam) == 1:  # of which there is no line
-            style["marker"] = "o" if first else "s" if last else "_"
-        ax.plot(view.lam, view.kept[j], label=label, **style)
-    ax.set(ylabel="σ²/(σ²+λ)", ylim=(-0.03, 1.03))
-    ax.set_title("Kept of each direction", loc="left")
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small")
-
-
-def _draw_criteria(ax: Axes, view: View) -> None:
-    """Errors on the left scale, the likelihood on the right one, each with a marker at its least value."""
-    right = ax.twinx()
-    right.spines["top"].set_visible(False)
-    handles = []
-    for scale, criterion in ((ax, LOO), (ax, GCV), (right, LIKELIHOOD)):
-        values = np.where(np.isfinite(view.curves[criterion.key]), view.curves[criterion.key], np.nan)
-        if np.all(np.isnan(values)):
-            continue
-        least = int(np.nanargmin(values))
-        style: dict[str, Any] = {"color": criterion.colour, "linestyle": criterion.line, "marker": criterion.marker}
-        style |= {"markersize": criterion.size, "markerfacecolor": "none", "markeredgewidth": 1.5}
-        handles += scale.plot(view.lam, values, markevery=[least], label=criterion.label, **style)
-    errors = np.concatenate([view.curves[c.key] for c in (LOO, GCV)])
-    errors = errors[np.isfinite(errors)]
-    if len(errors) and 0 < WIDE * errors.min() < errors.max():
-        ax.set_yscale("log")
-    ax.set_ylabel("mean squared error")
-    right.set_ylabel("−log marginal likelihood")
-    ax.set_title("What chooses λ", loc="left")
-    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.28), "ncols": 3}
-    ax.legend(handles=handles, frameon=False, fontsize="small", **below)
-
-
-def _draw_penalty(axes: Sequence[Axes], view: View) -> None:
-    """The axis of λ below, degrees of freedom above, and the λ chosen through all panels."""
-    for ax in axes:
-        ax.grid(color=GRID)
-        if view.chosen > 0:
-            ax.axvline(view.chosen, color=INK, linewidth=1, linestyle=(0, (5, 3)))
-    text = f"λ chosen: {view.chosen:.3g}" if view.chosen > 0 else "λ chosen: 0, which has no place on this axis"
-    axes[-1].set_xlabel(f"λ  ({text})")
-    top = axes[0].secondary_xaxis("top")
-    ticks = np.unique(np.linspace(0, len(view.lam) - 1, min(7, len(view.lam))).round().astype(int))
-    top.set_xticks(view.lam[ticks], [f"{view.dof[k]:.3g}" for k in ticks])
-    top.minorticks_off()
-    top.set_xlabel("degrees of freedom")
+    def _draw_criteria(self, ax: Axes) -> None:
+        """Errors on the left scale, the likelihood on the right one, each with a marker at its least value."""
+        right = ax.twinx()
+        right.spines["top"].set_visible(False)
+        handles: list[Line2D] = []
+        for key, (label, colour, line, marker, size) in CRITERIA.items():
+            values = self.data_.curves[key]
+            if np.isnan(values).all():
+                continue
+            style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker, "markersize": size}
+            style |= {"markerfacecolor": "none", "markeredgewidth": 1.5, "markevery": [int(np.nanargmin(values))]}
+            handles += (ax if key in ERRORS else right).plot(self.data_.lam, values, label=label, **style)
+        if self.data_.is_wide:
+            ax.set_yscale("log")
+        ax.set_ylabel("mean squared error")
+        right.set_ylabel("−log marginal likelihood")
+        ax.set_title("What chooses λ", loc="left")
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.28), "ncols": 3}
+        ax.legend(handles=handles, frameon=False, fontsize="small", **below)
 
 
 LINES = 8  # kernels drawn as lines; more are a map of colours
@@ -415,19 +403,16 @@ class LeaveOneOutDisplay(Display):
         heat = len(self.values) > LINES if kind is None else kind == "heat"
         ax = self._start(ax, (6.8, 4.4))
         if heat:
-            self._map(ax)
+            self._draw_map(ax)
         else:
-            self._lines(ax)
+            self._draw_lines(ax)
         ax.set(xscale="log", xlabel="λ")
-        set_plain([ax.set_title(self._title(), loc="left", fontsize="medium")], longest=80)
+        best = self.kernels[self.best_[0]]
+        title = f"Least at λ = {self.alphas[self.best_]:.3g}" + (f", {short(best, 40)}" if best else "")
+        set_plain([ax.set_title(title, loc="left", fontsize="medium")], longest=80)
         return self
 
-    def _title(self) -> str:
-        i = self.best_[0]
-        kernel = f", {short(self.kernels[i], 40)}" if self.kernels[i] else ""
-        return f"Least at λ = {self.alphas[self.best_]:.3g}{kernel}"
-
-    def _lines(self, ax: Axes) -> None:
+    def _draw_lines(self, ax: Axes) -> None:
         """A line for each kernel, from light to dark by γ where they have one."""
         count, lines = len(self.values), []
         for i in range(count):
@@ -437,20 +422,18 @@ class LeaveOneOutDisplay(Display):
             lines += ax.plot(self.alphas[i], self.values[i], label=f"kernel {i}", linewidth=1.4, **style)
         ax.plot(self.alphas[self.best_], self.values[self.best_], "o", color=INK, fillstyle="none", markersize=12)
         ax.grid(color=GRID)
-        low, high = np.nanmin(self.values), np.nanmax(self.values)
-        if 0 < WIDE * low < high:
+        if _is_wide(self.values):
             ax.set_yscale("log")
         ax.set_ylabel(NAMES.get(self.criterion, self.criterion))
         if any(self.kernels):
-            beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
-            key = ax.legend(handles=lines, fontsize="small", **beside)
+            key = ax.legend(handles=lines, fontsize="small", **RIGHT)
             set_plain(key.get_texts(), self.kernels, 30)
 
-    def _map(self, ax: Axes) -> None:
+    def _draw_map(self, ax: Axes) -> None:
         """A row of cells for each kernel, with the edges of its own λ."""
         up = self._rows()
         low, high = float(np.nanmin(self.values)), float(np.nanmax(self.values))
-        norm: Normalize = LogNorm(low, high) if 0 < WIDE * low < high else Normalize(low, high)
+        norm: Normalize = LogNorm(low, high) if _is_wide(self.values) else Normalize(low, high)
         order = np.argsort(self.alphas, axis=1)
         shades: Any = None
         for i, (bottom, top) in enumerate(up):
@@ -591,12 +574,19 @@ class PredictionBandDisplay(Display):
         PredictionBandDisplay
             Drawn.
         """
-        points, values = _checked(convert_to_numpy(x), convert_to_numpy(y), level, target)
+        points, values = np.asarray(convert_to_numpy(x), dtype=float), _one_target(convert_to_numpy(y), target)
+        if points.ndim not in (1, 2) or points.size != len(points):
+            raise ValueError(f"A fit is drawn over one variable: x must have one column, got shape {points.shape}.")
+        points = points.reshape(-1)
+        if len(points) != len(values):
+            raise ValueError(f"x has {len(points)} points, y {len(values)}.")
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}.")
         model = fitted(model)
         line = np.linspace(points.min(), points.max(), STEPS)
-        curve = _target(np.asarray(model.predict(line[:, None]), dtype=float), target)
+        curve = _one_target(model.predict(line[:, None]), target)
         low, high = _band(model, line, level, target)
-        width = _target(np.asarray(model.predict(line[:, None], return_bound=True)[1]), target) if bound else None
+        width = _one_target(model.predict(line[:, None], return_bound=True)[1], target) if bound else None
         options: dict[str, Any] = {"bound": width, "data": (points, values), "level": level, "names": names}
         return cls.from_predictions(line, curve, lower=low, upper=high, ax=ax, **options)
 
@@ -619,39 +609,20 @@ class PredictionBandDisplay(Display):
         if self.lower is not None and self.upper is not None:
             label = f"{100 * self.level:.4g}% of new observations"
             ax.fill_between(self.x, self.lower, self.upper, color=PALETTE[3], alpha=0.4, linewidth=0, label=label)
-        if self.bound is not None:
-            self._draw_bound(ax, self.bound)
+        if self.bound is not None:  # both sides, over the curve, and how wide it is at most
+            style = {"color": PALETTE[1], "linestyle": "--", "linewidth": 1.2, "zorder": 5}
+            ax.plot(self.x, self.prediction - self.bound, **style)
+            label = f"certified bound: ±{np.max(self.bound):.1e}"
+            ax.plot(self.x, self.prediction + self.bound, label=label, **style)
         name_axes(ax, *self.names)
         ax.set_title("Data and prediction" if self.data is not None else "Prediction", loc="left")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4, frameon=False, fontsize="small")
         return self
 
-    def _draw_bound(self, ax: Axes, distance: Array) -> None:
-        """Both sides of the bound, over the curve, and how wide it is at most."""
-        style: dict[str, Any] = {"color": PALETTE[1], "linestyle": "--", "linewidth": 1.2, "zorder": 5}
-        for side in (-1, 1):
-            label = f"certified bound: ±{np.max(distance):.1e}" if side > 0 else None
-            ax.plot(self.x, self.prediction + side * distance, label=label, **style)
 
-
-def _checked(x: ArrayLike, y: ArrayLike, level: float, target: int) -> tuple[Array, Array]:
-    """Points and their values, of the same number, and a level that is a share."""
-    points, values = _one_variable(x), _target(np.asarray(y, dtype=float), target)
-    if len(points) != len(values):
-        raise ValueError(f"x has {len(points)} points, y {len(values)}.")
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
-    return points, values
-
-
-def _one_variable(x: ArrayLike) -> Array:
-    points = np.asarray(x, dtype=float)
-    if points.ndim not in (1, 2) or points.size != len(points):
-        raise ValueError(f"A fit is drawn over one variable: x must have one column, got shape {points.shape}.")
-    return points.reshape(-1)
-
-
-def _target(values: Array, target: int) -> Array:
+def _one_target(values: Any, target: int) -> Array:
+    """Values of one target: all of a vector, a column of a table."""
+    values = np.asarray(values, dtype=float)
     if values.ndim == 1:
         return values
     if not 0 <= target < values.shape[1]:
@@ -662,19 +633,19 @@ def _target(values: Array, target: int) -> Array:
 def _band(model: Any, line: Array, level: float, target: int) -> tuple[Array | None, Array | None]:
     """Lower and upper ends of the interval of a new observation, where the model knows one."""
     if hasattr(model, "predict_interval"):
-        low, high = (np.asarray(end, dtype=float) for end in model.predict_interval(line[:, None], level=level))
+        low, high = model.predict_interval(line[:, None], level=level)
     elif "return_std" in signature(model.predict).parameters:
         f, std = (np.asarray(part, dtype=float) for part in model.predict(line[:, None], return_std=True))
         half = float(ndtri((1 + level) / 2)) * std
         low, high = f - half, f + half
     else:
         return None, None
-    return _target(low, target), _target(high, target)
+    return _one_target(low, target), _one_target(high, target)
 
 
-KINDS_RESIDUALS = ("both", "fitted", "qq")
+RESIDUAL_KINDS = ("both", "fitted", "qq")
 PIECES = 12  # groups of neighbours whose medians are joined by a line
-NAMED_RESIDUALS = 3  # rows that are named
+NAMED = 3  # rows that are named
 
 
 class ResidualsDisplay(Display):
@@ -745,15 +716,8 @@ class ResidualsDisplay(Display):
         cls, model: Any, X: Any, y: ArrayLike, *, target: int = 0, ax: Axes | None = None, **options: Any
     ) -> ResidualsDisplay:
         """Draw the residuals of a fitted regression; options as of :meth:`from_predictions`."""
-        f, observed = (
-            np.asarray(fitted(model).predict(convert_to_numpy(X)), dtype=float),
-            np.asarray(convert_to_numpy(y), dtype=float),
-        )
-        if f.ndim == 2:
-            if not 0 <= target < f.shape[1]:
-                raise ValueError(f"target must be from 0 to {f.shape[1] - 1}, got {target!r}.")
-            f = f[:, target]
-        observed = observed[:, target] if observed.ndim == 2 else observed
+        f = _one_target(fitted(model).predict(convert_to_numpy(X)), target)
+        observed = _one_target(convert_to_numpy(y), target)
         return cls.from_predictions(observed, f, ax=ax, **options)
 
     @classmethod
@@ -784,8 +748,8 @@ class ResidualsDisplay(Display):
         ResidualsDisplay
             Itself.
         """
-        if kind not in KINDS_RESIDUALS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS_RESIDUALS)}, got {kind!r}.")
+        if kind not in RESIDUAL_KINDS:
+            raise ValueError(f"kind must be one of {', '.join(RESIDUAL_KINDS)}, got {kind!r}.")
         self.labels_ = []
         if kind == "both":
             left, right = self._panels(ax, 1, 2, (8.6, 3.9))
@@ -833,7 +797,7 @@ class ResidualsDisplay(Display):
         return "residual / standard deviation" if self.standardised else "residual"
 
     def _write(self, ax: Axes, points: Array) -> None:
-        rows = np.argsort(-np.abs(self.residuals), kind="stable")[:NAMED_RESIDUALS]
+        rows = np.argsort(-np.abs(self.residuals), kind="stable")[:NAMED]
         names = [self.names[i] for i in rows]
         self.labels_.append(add_labels(ax, points[rows], names, avoid=points, fontsize="x-small"))
 

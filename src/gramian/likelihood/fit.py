@@ -45,7 +45,7 @@ class Estimate:
 
     The standard errors are from the observed information, :math:`\operatorname{Cov}\hat\theta = I^{-1}` with
     :math:`I = -\partial^2\ell/\partial\theta\,\partial\theta^T` at the maximum. AIC = 2k − 2ℓ and BIC = k ln n − 2ℓ:
-    less is better. ``gramian.display.plot_fit(estimate)`` draws it over its data.
+    less is better. ``gramian.display.FitDisplay.from_estimator(estimate)`` draws it over its data.
 
     Attributes
     ----------

@@ -9,13 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.display.pca import describe_scree
 from gramian.display.report.assemble import Common, assemble, colours, matrix, percent, unique_names
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.pca import score_panels, scree_figure
 from gramian.inputs.devices import convert_to_numpy
-
-__all__ = ["genotype_report"]
 
 Matrix = NDArray[np.float64]
 
@@ -134,6 +133,7 @@ def _samples_section(
 def _rank_section(model: Any, shares: Matrix) -> Section:
     every = getattr(model, "all_eigenvalues_", None)
     whole = shares if every is None else np.asarray(every, dtype=np.float64) / (float(model.total_variance_) or 1.0)
+    data = describe_scree(shares, whole=whole)
     table = {name: np.asarray(column)[: max(len(shares), 20)] for name, column in model.tracy_widom_.table().items()}
     text = (
         f"{model.tracy_widom_.significant()} components have a Tracy–Widom p-value below 0.05, counted up to the first "
@@ -143,7 +143,7 @@ def _rank_section(model: Any, shares: Matrix) -> Section:
         Text(text),
         Row(
             [
-                Figure("Scree", lambda: scree_figure(shares, None, whole), "Share of the total variance."),
+                Figure("Scree", lambda: scree_figure(data), "Share of the total variance."),
                 DataTable("tracy-widom", "Tracy–Widom table", table),
             ]
         ),

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import PALETTE
+from gramian.display.mixture import describe_choice
 from gramian.display.report.assemble import Common, assemble, colours, feature_names_of, matrix, percent, unique_names
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text, shown
 from gramian.display.report.cloud import Cloud, Ellipses, Panel, Points
 from gramian.display.report.drawing import bokeh_module, hover_names, legend_right, new_figure
 from gramian.inputs.devices import convert_to_numpy
-
-__all__ = ["choice_figure", "mixture_report", "uncertainty_figure"]
 
 DASHES = ("solid", "dashed", "dotted")
 CLASSES = 25
@@ -23,18 +22,17 @@ CLASSES = 25
 
 def choice_figure(choice: Any) -> Any:
     """The criterion for each number of components, a line for each covariance model."""
-    name = choice.criterion if choice.criterion != "lrt" else "bic"
-    values = np.where(choice.eligible, getattr(choice, name), np.nan)
-    figure = new_figure("components", name.upper(), height=360)
+    data = describe_choice(choice)
+    figure = new_figure("components", data.criterion, height=360)
     drawn = []
-    for j, model in enumerate(choice.covariance_types):
-        data = {"k": list(choice.n_components), "value": values[:, j], "model": [model] * len(choice.n_components)}
-        source = bokeh_module("models").ColumnDataSource(data)
+    for j, model in enumerate(data.models):
+        columns = {"k": list(data.sizes), "value": data.values[:, j], "model": [model] * len(data.sizes)}
+        source = bokeh_module("models").ColumnDataSource(columns)
         style = {"color": PALETTE[j % len(PALETTE)], "legend_label": model, "muted_alpha": 0.08}
         dash = DASHES[j // len(PALETTE) % len(DASHES)]
         figure.line("k", "value", source=source, line_width=2, line_dash=dash, **style)
         drawn.append(figure.scatter("k", "value", source=source, size=7, **style))
-    hover_names(figure, drawn, [("model", "@model"), ("components", "@k"), (name.upper(), "@value{0,0.00}")])
+    hover_names(figure, drawn, [("model", "@model"), ("components", "@k"), (data.criterion, "@value{0,0.00}")])
     figure.xaxis.ticker = bokeh_module("models").BasicTicker(min_interval=1, num_minor_ticks=0)
     legend_right(figure)
     return figure

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import PALETTE
+from gramian.display.pca import ScreeData, describe_scree
 from gramian.display.report.assemble import Common, assemble, colours, feature_names_of, matrix, percent, unique_names
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
 from gramian.display.report.cloud import Cloud, Panel, Points
@@ -16,53 +17,37 @@ from gramian.display.report.drawing import FAINT, bokeh_module, hover_names, new
 from gramian.inputs.devices import convert_to_numpy
 from gramian.results import SpectralCertificate
 
-__all__ = ["kernel_pca_report", "loadings_section", "pca_report", "score_panels", "scores_section", "scree_figure"]
-
 SHOWN = 40  # components drawn
 
 
-def scree_figure(shares: Any, advice: Any, whole: Any = None, label: str = "share of the variance") -> Any:
+def scree_figure(data: ScreeData, label: str = "share of the variance") -> Any:
     """Draw shares of the variance, those of components not kept in grey, and where each rule stops."""
-    values, noise = _spectrum(np.asarray(shares, dtype=np.float64), advice, whole)
+    models, values = bokeh_module("models"), data.shares[:SHOWN]
     number = np.arange(1, len(values) + 1)
-    kept = len(shares)
     figure = new_figure("component", label, height=340, x_range=(0.3, len(values) + 0.7))
-    source = bokeh_module("models").ColumnDataSource(
-        {
-            "k": number,
-            "share": values,
-            "colour": [PALETTE[0] if j < kept else "#c9cdd4" for j in range(len(values))],
-            "text": [f"{100 * share:.3g} %" for share in values],
-            "total": [f"{100 * total:.4g} %" for total in np.cumsum(values)],
-        }
-    )
-    bars = figure.vbar("k", width=0.75, top="share", color="colour", source=source)
-    if noise is not None:
-        figure.line(number, noise, color="#1d2733", line_dash="dashed", line_width=1.5)
-    tallest = float(max(values.max(initial=0.0), 0.0 if noise is None else np.nanmax(noise))) or 1.0
-    votes = {} if advice is None else {k: rules for k, rules in advice.votes.items() if k <= len(values)}
+    columns = {
+        "k": number,
+        "share": values,
+        "colour": [PALETTE[0] if k <= data.kept else "#c9cdd4" for k in number],
+        "text": [f"{100 * share:.3g} %" for share in values],
+        "total": [f"{100 * total:.4g} %" for total in np.cumsum(values)],
+    }
+    bars = figure.vbar("k", width=0.75, top="share", color="colour", source=models.ColumnDataSource(columns))
+    tallest = float(values.max(initial=0.0))
+    if data.threshold is not None:
+        threshold = data.threshold[: len(values)]
+        figure.line(number[: len(threshold)], threshold, color="#1d2733", line_dash="dashed", line_width=1.5)
+        tallest = float(np.nanmax([tallest, *threshold]))
+    tallest = tallest or 1.0
+    votes = {k: rules for k, rules in data.votes.items() if k <= len(values)}
     figure.y_range.start, figure.y_range.end = 0, tallest * (1.05 + 0.09 * len(votes))
     figure.yaxis.bounds = (0, 1.05 * tallest)  # no numbers where the names of the rules are
     for j, (k, rules) in enumerate(votes.items()):
         _mark(figure, k, ", ".join(rules), len(values), tallest * (1.07 + 0.09 * (len(votes) - 1 - j)))
-    figure.yaxis.formatter = bokeh_module("models").NumeralTickFormatter(format="0.[0] %")
-    figure.xaxis.ticker = bokeh_module("models").BasicTicker(min_interval=1, num_minor_ticks=0)
+    figure.yaxis.formatter = models.NumeralTickFormatter(format="0.[0] %")
+    figure.xaxis.ticker = models.BasicTicker(min_interval=1, num_minor_ticks=0)
     hover_names(figure, [bars], [("component", "@k"), ("share", "@text"), ("running sum", "@total")], "vline")
     return figure
-
-
-def _spectrum(shares: NDArray[Any], advice: Any, whole: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """All shares where a rule has seen them all, and those of noise by parallel analysis."""
-    seen = advice.choices.get("broken-stick") if advice is not None else None
-    whole = seen.values if seen is not None else whole
-    if whole is not None and len(whole) >= len(shares):
-        shares = np.concatenate([shares, whole[len(shares) :]])
-    values = shares[:SHOWN]
-    parallel = advice.choices.get("parallel") if advice is not None else None
-    if parallel is None or not len(values) or not parallel.values[0] > 0:
-        return values, None
-    # Its values are eigenvalues; the first one is the first share in another unit.
-    return values, (parallel.thresholds * (values[0] / parallel.values[0]))[: len(values)]
 
 
 def _mark(figure: Any, k: int, rules: str, most: int, height: float) -> None:
@@ -170,12 +155,8 @@ def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, c
         axes["row number"] = np.asarray(np.arange(len(Z)) if numbers is None else numbers, dtype=float)
     points = Points(axes, wordy=wordy, **colours(common, axes))
     cut = f"The first {k} of {Z.shape[1]} components can be shown here." if k < Z.shape[1] else ""
-    cloud = Cloud(points, score_panels(k), colour=_first_colour(points), name="selected-scores")
+    cloud = Cloud(points, score_panels(k), colour=next(iter(points.groups), ""), name="selected-scores")
     return Section("Scores", [cloud, *([Text(cut, "note")] if cut else [])])
-
-
-def _first_colour(points: Points) -> str:
-    return next(iter(points.groups), "")
 
 
 def score_panels(k: int) -> list[Panel]:
@@ -193,13 +174,15 @@ def score_panels(k: int) -> list[Panel]:
 
 
 def _variance_section(model: Any, names: list[str], shares: Any, advice: Any) -> Section:
+    seen = advice.choices.get("broken-stick") if advice is not None else None  # the rule that sees every share
+    data = describe_scree(shares, advice, None if seen is None else seen.values)
     note = "Share of the variance of each component."
     if advice is not None and "parallel" in advice.choices:
         note += " Dashes: the 95 % quantile of tables whose columns are independent."
     if advice is not None:
         note += " Dotted: where the rules stop."
     blocks: list[Block] = [
-        Row([Figure("Scree", lambda: scree_figure(shares, advice), note), _variance_table(model, names, shares)])
+        Row([Figure("Scree", lambda: scree_figure(data), note), _variance_table(model, names, shares)])
     ]
     if advice is not None:
         blocks += [
@@ -278,8 +261,8 @@ def kernel_pca_report(
     if isinstance(model.certificate_, SpectralCertificate):
         table["residual"] = model.certificate_.residuals
     lead = "Eigenvalues of the centred kernel matrix: the spread of the rows along each component, in feature space."
-    relative = values / (values.sum() or 1.0)
-    figure = Figure("Eigenvalues", lambda: scree_figure(relative, None, label="share"), "As shares of their sum.")
+    data = describe_scree(values / (values.sum() or 1.0))
+    figure = Figure("Eigenvalues", lambda: scree_figure(data, "share"), "As shares of their sum.")
     return assemble(
         "Kernel PCA",
         [("Kernel", repr(model.kernel_)), ("Components", str(len(names)))],

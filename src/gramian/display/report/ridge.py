@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Unpack
 
 import numpy as np
@@ -13,20 +14,14 @@ from gramian.display.report.assemble import Common, assemble, colours, feature_n
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, plain, short, shown
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.drawing import FAINT, bokeh_module, hover_names, legend_right, new_figure
+from gramian.display.ridge import CRITERIA, ERRORS, PathData, describe_path
 from gramian.inputs.devices import convert_to_numpy
 
-__all__ = ["coefficient_figure", "criteria_figure", "dof_figure", "regression_report"]
-
-WIDE = 30.0  # largest over smallest error from which they are drawn on a logarithmic scale
 DRAWN = 200  # lines of coefficients
 
 
-def _order(path: Any) -> Any:
-    order = np.argsort(path.alphas)
-    return order[path.alphas[order] > 0]
-
-
-def _penalty_axis(y_label: str, chosen: float, **options: Any) -> Any:
+def _path_figure(y_label: str, chosen: float, **options: Any) -> Any:
+    """A figure over λ, with a line at the one chosen."""
     figure = new_figure("λ", y_label, height=340, x_axis_type="log", **options)
     if chosen > 0:
         line = {"line_color": FAINT, "line_dash": "dashed", "line_width": 1.5}
@@ -34,21 +29,17 @@ def _penalty_axis(y_label: str, chosen: float, **options: Any) -> Any:
     return figure
 
 
-def criteria_figure(path: Any, chosen: float) -> Any:
-    """Leave-one-out error and generalised cross-validation for each λ, the mean over targets."""
-    order = _order(path)
-    curves = {"leave-one-out": path.loo, "GCV": path.gcv}
-    values = {name: np.mean(curve[order], axis=1) for name, curve in curves.items()}
-    finite = np.concatenate([v[np.isfinite(v)] for v in values.values()])
-    log = len(finite) and 0 < WIDE * finite.min() < finite.max()
-    figure = _penalty_axis("mean squared error", chosen, y_axis_type="log" if log else "linear")
+def criteria_figure(data: PathData, chosen: float) -> Any:
+    """Leave-one-out error and generalised cross-validation for each λ."""
+    figure = _path_figure("mean squared error", chosen, y_axis_type="log" if data.is_wide else "linear")
     drawn = []
-    for (name, curve), colour, dash in zip(values.items(), PALETTE, ("solid", "dashed"), strict=False):
-        safe = np.where(np.isfinite(curve), curve, np.nan)
-        data = {"x": path.alphas[order], "y": safe, "name": [name] * len(order), "dof": path.dof[order]}
-        source = bokeh_module("models").ColumnDataSource(data)
-        figure.line("x", "y", source=source, color=colour, line_dash=dash, line_width=2, legend_label=name)
-        drawn.append(figure.scatter("x", "y", source=source, color=colour, size=6, legend_label=name))
+    for key in ERRORS:
+        label, colour, dash, *_ = CRITERIA[key]
+        columns = {"x": data.lam, "y": data.curves[key], "name": [label] * len(data.lam), "dof": data.dof}
+        source = bokeh_module("models").ColumnDataSource(columns)
+        style = {"source": source, "color": colour, "legend_label": label}
+        figure.line("x", "y", line_dash="solid" if dash == "-" else "dashed", line_width=2, **style)
+        drawn.append(figure.scatter("x", "y", size=6, **style))
     hover_names(figure, drawn, [("", "@name"), ("λ", "@x{0.000e+0}"), ("error", "@y{0.0000a}"), ("df", "@dof{0.0}")])
     legend = figure.legend[0]
     figure.add_layout(legend, "above")
@@ -57,38 +48,26 @@ def criteria_figure(path: Any, chosen: float) -> Any:
     return figure
 
 
-def dof_figure(path: Any, chosen: float) -> Any:
+def dof_figure(data: PathData, chosen: float) -> Any:
     """Effective degrees of freedom for each λ."""
-    order = _order(path)
-    figure = _penalty_axis("effective degrees of freedom", chosen)
-    source = bokeh_module("models").ColumnDataSource({"x": path.alphas[order], "y": path.dof[order]})
+    figure = _path_figure("effective degrees of freedom", chosen)
+    source = bokeh_module("models").ColumnDataSource({"x": data.lam, "y": data.dof})
     figure.line("x", "y", source=source, color=PALETTE[0], line_width=2)
     dots = figure.scatter("x", "y", source=source, color=PALETTE[0], size=6)
     hover_names(figure, [dots], [("λ", "@x{0.000e+0}"), ("df", "@y{0.00}")])
     return figure
 
 
-def coefficient_figure(path: Any, names: list[str], chosen: float) -> Any:
+def coefficient_figure(data: PathData, names: list[str], chosen: float) -> Any:
     """Coefficients of the first target for each λ; the largest in colour and by name."""
-    order = _order(path)
-    coef = path.coef[order, 0]
-    size = np.max(np.abs(coef), axis=0)
-    ranked = np.argsort(-size, kind="stable")
-    figure = _penalty_axis("coefficient", chosen)
-    lam = path.alphas[order]
-    rest = ranked[len(PALETTE) : DRAWN]
-    drawn = []
-    if len(rest):
-        data = {"xs": [lam] * len(rest), "ys": list(coef[:, rest].T), "name": [short(names[j], 60) for j in rest]}
-        grey = bokeh_module("models").ColumnDataSource(data)
-        drawn.append(figure.multi_line("xs", "ys", source=grey, color="#c3c7cd", line_width=1))
-    for j, colour in zip(ranked, PALETTE, strict=False):
-        data = {"x": lam, "y": coef[:, j], "name": [short(names[j], 60)] * len(lam)}
-        source = bokeh_module("models").ColumnDataSource(data)
-        label = plain(short(names[j], 18))
-        drawn.append(
-            figure.line("x", "y", source=source, color=colour, line_width=2, legend_label=label, muted_alpha=0.1)
-        )
+    figure, drawn = _path_figure("coefficient", chosen), []
+    for j, colour in list(zip_longest(data.ranked[:DRAWN], PALETTE, fillvalue="#c3c7cd"))[: data.coef.shape[1]]:
+        columns = {"x": data.lam, "y": data.coef[:, j], "name": [short(names[j], 60)] * len(data.lam)}
+        source = bokeh_module("models").ColumnDataSource(columns)
+        style: dict[str, Any] = {"source": source, "color": colour, "line_width": 1, "level": "underlay"}
+        if colour in PALETTE:
+            style |= {"line_width": 2, "legend_label": plain(short(names[j], 18)), "muted_alpha": 0.1, "level": "glyph"}
+        drawn.append(figure.line("x", "y", **style))
     hover_names(figure, drawn, [("", "@name"), ("λ", "$x{0.000e+0}"), ("coefficient", "$y{0.0000}")])
     legend_right(figure)
     return figure
@@ -262,11 +241,11 @@ def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list
     path = getattr(model, "path_", None)
     if path is None or not np.any(path.alphas > 0):
         return []
-    chosen = float(np.atleast_1d(model.alpha_)[0])
+    data, chosen = describe_path(path, None), float(np.atleast_1d(model.alpha_)[0])
     figures: list[Block] = [
         Figure(
             "What chooses λ",
-            lambda: criteria_figure(path, chosen),
+            lambda: criteria_figure(data, chosen),
             "Mean squared error of rows left out, exact, and generalised cross-validation. The line is the λ chosen.",
         )
     ]
@@ -274,10 +253,10 @@ def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list
         names = feature_names_of(model, feature_names, path.coef.shape[2])
         note = "Every coefficient shrinks as λ grows; the largest are named."
         note += f" Of {targets[0]}." if len(targets) > 1 else ""
-        figures.append(Figure("Coefficients along the path", lambda: coefficient_figure(path, names, chosen), note))
+        figures.append(Figure("Coefficients along the path", lambda: coefficient_figure(data, names, chosen), note))
     else:
         note = "How many free parameters the fit amounts to."
-        figures.append(Figure("Effective degrees of freedom", lambda: dof_figure(path, chosen), note))
+        figures.append(Figure("Effective degrees of freedom", lambda: dof_figure(data, chosen), note))
     table = {PATH.get(name, name): column for name, column in path.table().items()}
     return [Section("Choice of λ", [Row(figures), DataTable("path", "Every λ that was tried", table)])]
 
