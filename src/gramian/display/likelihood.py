@@ -255,7 +255,7 @@ class FitDisplay(Display):
             ax.step(*data.steps.T, where="post", color=PALETTE[0], label="data (product limit)")
             ax.plot(*data.censored.T, linestyle="", marker="|", color=INK, label="censored")
         if len(data.x):
-            line = {"linestyle": "", "marker": "o"} if data.points else {"linestyle": "-"}
+            line: dict[str, Any] = {"linestyle": "", "marker": "o"} if data.points else {"linestyle": "-"}
             ax.plot(data.x, data.y, color=PALETTE[1], label="fit", **line)
         if len(data.records):
             low, high, depth, exact = data.records.T

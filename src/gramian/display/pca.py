@@ -194,7 +194,7 @@ class ScreeDisplay(Display):
         top = 1.0 if total[-1] > 0.5 or total[-1] == 0 else float(total[-1])
         margin = max(0.6, 2.1 - count / 2)
         ax.set(xlim=(1 - margin, count + margin), ylim=(0, 1.12 * top))
-        ticks: Locator = FixedLocator(index) if count <= FEW else MaxNLocator(integer=True, min_n_ticks=1)
+        ticks: Locator = FixedLocator(range(1, count + 1)) if count <= FEW else MaxNLocator(integer=True, min_n_ticks=1)
         ax.xaxis.set_major_locator(ticks)
         ax.yaxis.set_major_formatter(PercentFormatter(1.0))
         ax.grid(axis="y", color=GRID)

@@ -622,12 +622,12 @@ class PredictionBandDisplay(Display):
 
 def _one_target(values: Any, target: int) -> Array:
     """Values of one target: all of a vector, a column of a table."""
-    values = np.asarray(values, dtype=float)
-    if values.ndim == 1:
-        return values
-    if not 0 <= target < values.shape[1]:
-        raise ValueError(f"target must be from 0 to {values.shape[1] - 1}, got {target!r}.")
-    return np.asarray(values[:, target])
+    table = np.asarray(values, dtype=float)
+    if table.ndim == 1:
+        return table
+    if not 0 <= target < table.shape[1]:
+        raise ValueError(f"target must be from 0 to {table.shape[1] - 1}, got {target!r}.")
+    return np.asarray(table[:, target])
 
 
 def _band(model: Any, line: Array, level: float, target: int) -> tuple[Array | None, Array | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import Any, Unpack
 
 import numpy as np
@@ -61,13 +60,14 @@ def dof_figure(data: PathData, chosen: float) -> Any:
 def coefficient_figure(data: PathData, names: list[str], chosen: float) -> Any:
     """Coefficients of the first target for each λ; the largest in colour and by name."""
     figure, drawn = _path_figure("coefficient", chosen), []
-    for j, colour in list(zip_longest(data.ranked[:DRAWN], PALETTE, fillvalue="#c3c7cd"))[: data.coef.shape[1]]:
+    for rank, j in enumerate(data.ranked[:DRAWN]):
         columns = {"x": data.lam, "y": data.coef[:, j], "name": [short(names[j], 60)] * len(data.lam)}
         source = bokeh_module("models").ColumnDataSource(columns)
-        style: dict[str, Any] = {"source": source, "color": colour, "line_width": 1, "level": "underlay"}
-        if colour in PALETTE:
-            style |= {"line_width": 2, "legend_label": plain(short(names[j], 18)), "muted_alpha": 0.1, "level": "glyph"}
-        drawn.append(figure.line("x", "y", **style))
+        style: dict[str, Any] = {"color": "#c3c7cd", "line_width": 1, "level": "underlay"}
+        if rank < len(PALETTE):
+            label = plain(short(names[j], 18))
+            style = {"color": PALETTE[rank], "line_width": 2, "legend_label": label, "muted_alpha": 0.1}
+        drawn.append(figure.line("x", "y", source=source, **style))
     hover_names(figure, drawn, [("", "@name"), ("λ", "$x{0.000e+0}"), ("coefficient", "$y{0.0000}")])
     legend_right(figure)
     return figure
