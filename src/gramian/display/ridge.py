@@ -246,10 +246,9 @@ class RidgePathDisplay(Display):
     def _draw_kept(self, ax: Axes) -> None:
         """σ²/(σ²+λ) of some directions, from the largest σ, on top, to the smallest."""
         lam, kept, r = self.data_.lam, self.data_.kept, len(self.data_.kept)
-        looks = dict.fromkeys(range(r), (None, "#999999", "-", "_", 1))
-        looks |= {r - 1: ("smallest σ", PALETTE[1], "--", "s", 2)} | {0: ("largest σ", PALETTE[0], "-", "o", 2)}
+        ends = {r - 1: ("smallest σ", PALETTE[1], "--", "s", 2)} | {0: ("largest σ", PALETTE[0], "-", "o", 2)}
         for j in np.unique(np.linspace(0, r - 1, min(r, DIRECTIONS)).round().astype(int)):
-            label, colour, line, marker, width = looks[int(j)]
+            label, colour, line, marker, width = ends.get(int(j), (None, "#999999", "-", "_", 1))
             style: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": width}
             ax.plot(lam, kept[j], label=label, marker=marker if len(lam) == 1 else None, **style)
         ax.set(ylabel="σ²/(σ²+λ)", ylim=(-0.03, 1.03))
