@@ -31,6 +31,7 @@ from gramian import (
     RidgeCV,
     kernels,
 )
+from gramian.analysis import fit_incomplete
 from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import Binned, Censored, Intervals
 from gramian.likelihood.families import Binomial, Categorical
@@ -71,7 +72,7 @@ CASES: dict[str, tuple[Fit, Any]] = {
     "PCA frame": (lambda: PCA(2).fit(FRAME), FRAME[:15]),
     "PCA missing": (lambda: PCA(2).fit(MISSING), MISSING[:15]),
     "PCA missing, all": (lambda: PCA(scale=True).fit(MISSING), MISSING[:15]),
-    "PCA missing, iterative": (lambda: PCA(2).fit_incomplete(MISSING, method="regularised"), MISSING[:15]),
+    "PCA missing, iterative": (lambda: fit_incomplete(PCA(2), MISSING, method="regularised"), MISSING[:15]),
     "PCA partial": (lambda: PCA(2).partial_fit(X[:20]).partial_fit(X[20:]), X[:15]),
     "PCA array parameter": (lambda: PCA(np.int64(2), tol=np.float32(0.0), random_state=7).fit(X), X[:15]),
     **{

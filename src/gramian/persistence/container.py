@@ -19,8 +19,6 @@ from safetensors.numpy import save_file
 from gramian.persistence.encode import TENSOR_TYPES
 from gramian.sources.writing import write_whole
 
-__all__ = ["FORMAT", "Header", "ModelFileError", "Tensor", "check_sum", "read_header", "read_tensors", "write"]
-
 
 class ModelFileError(ValueError):
     """A file that is no model file, or is damaged, or was written by a newer version."""
@@ -84,26 +82,22 @@ def write(path: Path, tensors: dict[str, Array], document: dict[str, Any]) -> No
         usual = part.stat().st_mode & 0o777  # safetensors makes files for their owner alone
         save_file(tensors, part, metadata={KEY: text})
         part.chmod(usual)
-        _enter_sum(part)
+        with part.open("r+b") as file:
+            header = read_header(file, part)
+            file.seek(_checksum_offset(header))
+            file.write(_digest(file, header).encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
 
 
-def _enter_sum(path: Path) -> None:
-    with path.open("r+b") as file:
-        header = read_header(file, path)
-        file.seek(_place(header))
-        file.write(_digest(file, header).encode("ascii"))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _place(header: Header) -> int:
+def _checksum_offset(header: Header) -> int:
     """Where in the file the digits of the checksum begin."""
     return 8 + header.raw.find(BEFORE_SUM) + len(BEFORE_SUM)
 
 
 def _digest(file: BinaryIO, header: Header) -> str:
     """SHA-256 of the whole file with zeros for the digits of the checksum; leaves the file where it was."""
-    back, place = file.tell(), _place(header) - 8
+    back, place = file.tell(), _checksum_offset(header) - 8
     total = hashlib.sha256(len(header.raw).to_bytes(8, "little"))
     total.update(header.raw[:place] + NO_SUM.encode("ascii") + header.raw[place + 64 :])
     file.seek(8 + len(header.raw))
@@ -115,7 +109,7 @@ def _digest(file: BinaryIO, header: Header) -> str:
 
 def check_sum(file: BinaryIO, header: Header) -> None:
     """Read the whole file once and refuse it where it is not what was written."""
-    place = _place(header) - 8
+    place = _checksum_offset(header) - 8
     found = _digest(file, header)
     if header.raw[place : place + 64] != found.encode("ascii") or header.document["sha256"] != found:
         raise ModelFileError(
@@ -129,14 +123,10 @@ def read_tensors(header: Header) -> dict[str, Array]:
         with safe_open(header.path, framework="np") as file:
             if file.metadata() != {KEY: header.text}:
                 raise ModelFileError(f"{header.path} was replaced while it was read: load it again.")
-            return {name: _own(file.get_tensor(name)) for name in header.tensors}
+            # copies, which their owner may change, at addresses such as NumPy's own arrays have
+            return {name: np.array(file.get_tensor(name), copy=True) for name in header.tensors}
     except SafetensorError as error:
         raise ModelFileError(f"{header.path} is damaged: {error}.") from None
-
-
-def _own(tensor: Array) -> Array:
-    """An array that its owner may change, at an address such as NumPy's own arrays have."""
-    return np.array(tensor, copy=True)
 
 
 def read_header(file: BinaryIO, path: Path) -> Header:
@@ -145,7 +135,10 @@ def read_header(file: BinaryIO, path: Path) -> Header:
     file.seek(0)
     start = file.read(9)
     if len(start) < 9 or start[8:] != b"{":
-        raise ModelFileError(f"{path} is no model file of Gramian: {_foreign(start, size)}.")
+        what = "it does not begin as a safetensors file does" if size else "it is empty"
+        if start[:1] == b"\x80":
+            what = "it seems to be a pickle, which may execute anything when it is read, and is never read here"
+        raise ModelFileError(f"{path} is no model file of Gramian: {what}.")
     length = int.from_bytes(start[:8], "little")
     if length > size - 8:
         raise ModelFileError(f"{path} is damaged: it declares a header of {length} bytes and has {size} in all.")
@@ -153,19 +146,17 @@ def read_header(file: BinaryIO, path: Path) -> Header:
         raise ModelFileError(f"{path} declares a header of {length} bytes; model files have at most {MOST}.")
     file.seek(8)
     raw = file.read(length)
-    declared = _parsed(raw, path)
-    text = _text(declared.pop("__metadata__", None), path)
-    document = _document(_parsed(text.encode("utf-8"), path), path)
-    return Header(path, size, raw, text, document, _tensors(declared, size - 8 - length, path))
+    declared = _parse_json(raw, path)
+    metadata = declared.pop("__metadata__", None)
+    if not (isinstance(metadata, dict) and isinstance(metadata.get(KEY), str)):
+        raise ModelFileError(f"{path} is a safetensors file, but no model file of Gramian: it lacks the entry {KEY!r}.")
+    text = metadata[KEY]
+    document = _parse_json(text.encode("utf-8"), path)
+    _check_document(document, path)
+    return Header(path, size, raw, text, document, _check_tensors(declared, size - 8 - length, path))
 
 
-def _foreign(start: bytes, size: int) -> str:
-    if start[:1] == b"\x80":
-        return "it seems to be a pickle, which may execute anything when it is read, and is never read here"
-    return "it is empty" if not size else "it does not begin as a safetensors file does"
-
-
-def _parsed(raw: bytes, path: Path) -> dict[str, Any]:
+def _parse_json(raw: bytes, path: Path) -> dict[str, Any]:
     """JSON of an object, without repeated names and without NaN."""
 
     def no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -185,13 +176,7 @@ def _parsed(raw: bytes, path: Path) -> dict[str, Any]:
     return content
 
 
-def _text(metadata: Any, path: Path) -> str:
-    if not (isinstance(metadata, dict) and isinstance(metadata.get(KEY), str)):
-        raise ModelFileError(f"{path} is a safetensors file, but no model file of Gramian: it lacks the entry {KEY!r}.")
-    return str(metadata[KEY])
-
-
-def _document(document: dict[str, Any], path: Path) -> dict[str, Any]:
+def _check_document(document: dict[str, Any], path: Path) -> None:
     version, form = document.get("gramian"), document.get("format")
     if type(form) is int and form > FORMAT:
         raise ModelFileError(
@@ -204,12 +189,11 @@ def _document(document: dict[str, Any], path: Path) -> dict[str, Any]:
             raise ModelFileError(f"{path} is damaged: its header has no proper entry {name!r}.")
     if form != FORMAT:
         raise ModelFileError(f"{path} is damaged: there is no format {form}.")
-    return document
 
 
-def _tensors(declared: dict[str, Any], size: int, path: Path) -> dict[str, Tensor]:
+def _check_tensors(declared: dict[str, Any], size: int, path: Path) -> dict[str, Tensor]:
     """Check that the tensors lie one after another and fill the rest of the file, each as its type and shape say."""
-    found = {name: _tensor(name, entry, path) for name, entry in declared.items()}
+    found = {name: _check_tensor(name, entry, path) for name, entry in declared.items()}
     places = sorted((tensor.start, tensor.stop, name) for name, tensor in found.items())
     for (_, end, before), (start, _, after) in pairwise([(0, 0, "the header"), *places]):
         if start != end:
@@ -225,7 +209,7 @@ def _tensors(declared: dict[str, Any], size: int, path: Path) -> dict[str, Tenso
     return found
 
 
-def _tensor(name: str, entry: Any, path: Path) -> Tensor:
+def _check_tensor(name: str, entry: Any, path: Path) -> Tensor:
     try:
         dtype, shape, (start, stop) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         whole = all(type(number) is int and number >= 0 for number in (start, stop, *shape))
@@ -233,9 +217,5 @@ def _tensor(name: str, entry: Any, path: Path) -> Tensor:
             return Tensor(dtype, shape, start, stop)
     except (KeyError, TypeError, ValueError):
         pass
-    raise ModelFileError(f"{path} is damaged: tensor {name!r} is declared as {_short(entry)}, which is not possible.")
-
-
-def _short(entry: Any) -> str:
-    shown = repr(entry)
-    return shown if len(shown) < 200 else f"{shown[:200]}…"
+    shown = repr(entry) if len(repr(entry)) < 200 else f"{repr(entry)[:200]}…"
+    raise ModelFileError(f"{path} is damaged: tensor {name!r} is declared as {shown}, which is not possible.")

@@ -1,4 +1,4 @@
-"""JSON and tensors as a fitted model: every name is looked up in the closed list, and nothing is executed."""
+"""A fitted model as JSON and tensors, and back: every name is looked up in the closed list, nothing is executed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -24,24 +24,6 @@ from gramian.kernels import Callable as FunctionKernel
 from gramian.likelihood.families import Custom
 from gramian.persistence.registry import CLASSES, ESTIMATORS, FUNCTIONS, NAMES, TYPES, function_name
 from gramian.sources import DenseSource, TensorSource
-
-__all__ = [
-    "DEEPEST",
-    "TENSOR_TYPES",
-    "Decoder",
-    "Encoder",
-    "Packed",
-    "pack",
-    "pack_texts",
-    "parameters_of",
-    "read_dtype",
-    "rebuild",
-    "refuse_model",
-    "state_of",
-    "unpack",
-    "unpack_texts",
-    "unstorable",
-]
 
 Array = npt.NDArray[Any]
 Packed = tuple[Array, dict[str, Any]]
@@ -74,7 +56,9 @@ def read_dtype(code: Any) -> np.dtype[Any]:
 
 def pack(a: Array) -> Packed:
     """The array as a C-ordered tensor that safetensors knows, and the order of its axes and dtype where they differ."""
-    order = _memory_order(a)
+    order = list(range(a.ndim))
+    if not a.flags.c_contiguous and 0 not in a.strides:  # axes from the longest stride to the shortest
+        order.sort(key=lambda axis: (-abs(a.strides[axis]), axis))
     dense = np.asarray(a.transpose(order), order="C")
     tensor = np.asarray(dense, dtype=a.dtype.newbyteorder("<"))
     said: dict[str, Any] = {}
@@ -87,13 +71,6 @@ def pack(a: Array) -> Packed:
     if order != list(range(a.ndim)):
         said["axes"] = order
     return tensor, said
-
-
-def _memory_order(a: Array) -> list[int]:
-    """Axes from the one with the longest stride to the one with the shortest."""
-    if a.flags.c_contiguous or any(step == 0 for step in a.strides):
-        return list(range(a.ndim))
-    return sorted(range(a.ndim), key=lambda axis: (-abs(a.strides[axis]), axis))
 
 
 def unpack(tensor: Array, said: dict[str, Any]) -> Array:
@@ -165,11 +142,8 @@ def state_of(value: Any) -> dict[str, Any]:
         state |= {name: item for name, item in vars(value).items() if name not in state}
     else:  # __getstate__ is where estimators leave out what can be made again
         state = dict(value.__getstate__() or {})
-    return {name: item for name, item in state.items() if not _is_cache(type(value), name)}
-
-
-def _is_cache(cls: type, name: str) -> bool:
-    return isinstance(inspect.getattr_static(cls, name, None), cached_property)
+    static = {name: inspect.getattr_static(type(value), name, None) for name in state}
+    return {name: item for name, item in state.items() if not isinstance(static[name], cached_property)}
 
 
 def rebuild(cls: type, state: dict[str, Any]) -> Any:
@@ -178,7 +152,15 @@ def rebuild(cls: type, state: dict[str, Any]) -> Any:
         if not _is_data(cls, name):
             raise ValueError(f"{cls.__name__} has no attribute {name!r} that a file may set")
     if is_dataclass(cls):
-        state = {field.name: _field(cls, field, state) for field in fields(cls)}
+        for field in fields(cls):
+            if field.name in state:
+                continue
+            if field.default is not MISSING:
+                state[field.name] = field.default
+            elif field.default_factory is not MISSING:
+                state[field.name] = field.default_factory()
+            else:
+                raise ValueError(f"{cls.__name__} lacks {field.name!r}")
     elif issubclass(cls, BaseEstimator):
         state = {**{name: state.get(name, default) for name, default in parameters_of(cls).items()}, **state}
     made: Any = object.__new__(cls)
@@ -202,37 +184,26 @@ def _is_data(cls: Any, name: str) -> bool:
     return not (callable(known) or hasattr(known, "__get__"))
 
 
-def _field(cls: type, field: Field[Any], state: dict[str, Any]) -> Any:
-    if field.name in state:
-        return state[field.name]
-    if field.default is not MISSING:
-        return field.default
-    if field.default_factory is not MISSING:
-        return field.default_factory()
-    raise ValueError(f"{cls.__name__} lacks {field.name!r}")
-
-
 EXECUTE = "a model file holds nothing that can execute"
 
 
 def refuse_model(model: Any) -> None:
     """Refuse what is none of our estimators, and what is not fitted."""
     kind = type(model).__name__
-    if type(model) not in ESTIMATORS.values():
-        raise ValueError(f"{kind} cannot be saved: {_why_not(model)}")
-    check_is_fitted(model, msg=f"This {kind} is not fitted: a model file holds a fitted model. Call fit first.")
-
-
-def _why_not(model: Any) -> str:
+    if type(model) in ESTIMATORS.values():
+        check_is_fitted(model, msg=f"This {kind} is not fitted: a model file holds a fitted model. Call fit first.")
+        return
     known = f"Gramian saves {', '.join(sorted(ESTIMATORS))}"
     parents = [cls.__name__ for cls in ESTIMATORS.values() if isinstance(model, cls)]
     if parents:
-        return f"it is a class derived from {parents[0]}, whose code would not be in the file. Save a {parents[0]}."
-    if hasattr(model, "steps") or hasattr(model, "transformers") or hasattr(model, "best_estimator_"):
-        return f"save its parts, each in a file of its own (model[-1], best_estimator_, …). {known}."
-    if isinstance(model, BaseEstimator):
-        return f"it is no estimator of Gramian. {known}; see skops or ONNX for others."
-    return f"it is no estimator. {known}."
+        why = f"it is a class derived from {parents[0]}, whose code would not be in the file. Save a {parents[0]}."
+    elif hasattr(model, "steps") or hasattr(model, "transformers") or hasattr(model, "best_estimator_"):
+        why = f"save its parts, each in a file of its own (model[-1], best_estimator_, …). {known}."
+    elif isinstance(model, BaseEstimator):
+        why = f"it is no estimator of Gramian. {known}; see skops or ONNX for others."
+    else:
+        why = f"it is no estimator. {known}."
+    raise ValueError(f"{kind} cannot be saved: {why}")
 
 
 def unstorable(value: Any, where: str) -> ValueError:
@@ -253,16 +224,22 @@ def unstorable(value: Any, where: str) -> ValueError:
             f"model.set_params(device={str(value)!r}), or device=None to open the model anywhere."
         )
     if callable(value) and not isinstance(value, type):
-        return ValueError(f"{where} is a Python function ({_name(value)}): {EXECUTE}. {_instead(where)}")
+        name = getattr(value, "__qualname__", None) or kind
+        return ValueError(f"{where} is a Python function ({name}): {EXECUTE}. {_instead_of_function(where)}")
     if isinstance(value, np.ndarray):
-        return ValueError(f"{where} is {_array(value)}: a model file holds numbers, truth values, times and texts.")
+        what = f"an array of dtype {value.dtype}"
+        if type(value) not in (np.ndarray, np.memmap):
+            what = f"a {kind}"
+        elif value.dtype == object:
+            what = "an array of Python objects that are not all texts"
+        return ValueError(f"{where} is {what}: a model file holds numbers, truth values, times and texts.")
     return ValueError(
         f"{where} is a {kind} of {type(value).__module__}, which a model file cannot hold: it holds numbers, texts, "
         "arrays, scipy.sparse matrices in CSR or CSC, kernels, families and what our fits consist of."
     )
 
 
-def _instead(where: str) -> str:
+def _instead_of_function(where: str) -> str:
     name = where.partition(".")[2].partition(".")[0]
     if name in ("kernel", "kernel_", "kernels_", "_model"):
         return (
@@ -273,18 +250,6 @@ def _instead(where: str) -> str:
         return f"Remove it before saving: del model.{name}."
     return f"Set it to something else before saving: model.set_params({name}=…), which predictions do not depend on."
 
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__qualname__", None) or type(function).__name__)
-
-
-def _array(a: Any) -> str:
-    if type(a) not in (np.ndarray, np.memmap):
-        return f"a {type(a).__name__}"
-    return "an array of Python objects that are not all texts" if a.dtype == object else f"an array of dtype {a.dtype}"
-
-
-Node = Any  # what JSON can say
 
 DEEPEST = 100  # levels of objects within objects
 NUMBERS = "biufcmM"
@@ -303,17 +268,16 @@ class Encoder:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.tensors: dict[str, Array] = {}
-        self._first: dict[
-            int, tuple[Any, dict[str, Any], int]
-        ] = {}  # what was met, kept alive so that its id stays its own
+        # what was met, kept alive so that its id stays its own
+        self._first: dict[int, tuple[Any, dict[str, Any], int]] = {}
         self._inside: list[int] = []
 
-    def node(self, value: Any, path: str = "") -> Node:
+    def node(self, value: Any, path: str = "") -> Any:
         """The node of any value; arrays and objects that are met again become references to the first."""
         if type(value) in PLAIN:
             return self._plain(value, path)
         if isinstance(value, TensorSource):
-            value = DenseSource(_host(value.values, self._where(path)), value.feature_names)
+            value = DenseSource(_to_numpy(value.values, self._where(path)), value.feature_names)
         if type(value) in (list, tuple, dict):
             return self._within(value, path, self._container)
         if not (isinstance(value, np.ndarray) or is_torch_array(value) or sp.issparse(value) or type(value) in NAMES):
@@ -337,7 +301,7 @@ class Encoder:
         self._inside.pop()
         return node
 
-    def _plain(self, value: Any, path: str) -> Node:
+    def _plain(self, value: Any, path: str) -> Any:
         if type(value) is float and not math.isfinite(value):
             return {"$": "float", "value": repr(value)}
         if type(value) is str and any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -347,14 +311,14 @@ class Encoder:
     def _no_text(self, text: str, path: str) -> ValueError:
         return ValueError(f"{self._where(path)}: {text!r} has half a surrogate pair, which is no text in UTF-8.")
 
-    def _container(self, value: Any, path: str) -> Node:
+    def _container(self, value: Any, path: str) -> Any:
         if type(value) is dict:
             pairs = [[self.node(k, f"{path}.key"), self.node(v, _join(path, k))] for k, v in value.items()]
             return {"$": "dict", "items": pairs}
         items = [self.node(item, _join(path, i)) for i, item in enumerate(value)]
         return items if type(value) is list else {"$": "tuple", "items": items}
 
-    def _small(self, value: Any, path: str) -> Node:
+    def _small(self, value: Any, path: str) -> Any:
         """What has no parts: scalars of NumPy, types, distributions of scipy.stats, our own functions."""
         if isinstance(value, np.str_):
             return {"$": "scalar", "dtype": "str", "value": self.node(str(value), path)}
@@ -375,7 +339,7 @@ class Encoder:
         if sp.issparse(value):
             return self._sparse(value, path)
         if isinstance(value, np.ndarray) or is_torch_array(value):
-            return self._array(_host(value, self._where(path)), path)
+            return self._array(_to_numpy(value, self._where(path)), path)
         state = {name: self.node(item, _join(path, name)) for name, item in state_of(value).items()}
         return {"$": "object", "class": NAMES[type(value)], "state": state}
 
@@ -424,8 +388,8 @@ def _distribution(value: Any) -> str | None:
     return name if known and getattr(stats, str(name), None) is value else None
 
 
-def _host(values: Any, where: str) -> Array:
-    """An array of NumPy: tensors of torch are brought to the host."""
+def _to_numpy(values: Any, where: str) -> Array:
+    """An array of NumPy, as it is; a tensor of torch as one."""
     if isinstance(values, np.ndarray):
         return values
     try:
@@ -434,7 +398,6 @@ def _host(values: Any, where: str) -> Array:
         raise ValueError(f"{where} is a tensor of dtype {values.dtype}, which NumPy has not: {error}.") from None
 
 
-Said = dict[str, Any]
 FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 SCALARS = {np.dtype(code).name: np.dtype(code).type for code in ("b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8")}
 SCALARS |= {np.dtype(code).name: np.dtype(code).type for code in ("u1", "u2", "u4", "u8")} | {"str": np.str_}
@@ -453,18 +416,22 @@ class Decoder:
         self.tensors = tensors
         self._known: dict[int, Any] = {}
         self._depth = 0
-        self._makers: dict[str, Callable[[Said], Any]] = {
-            "array": self._array,
-            "dict": self._dict,
+        self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "array": lambda node: unpack(self.tensors.pop(node["tensor"]), node),
+            "dict": lambda node: {self.value(key): self.value(item) for key, item in node["items"]},
             "distribution": self._distribution,
             "dtype": lambda node: read_dtype(node["name"]),
             "float": lambda node: FLOATS[node["value"]],
             "object": self._object,
-            "partial": self._partial,
+            "partial": lambda node: functools.partial(
+                FUNCTIONS[node["function"]], *(self.value(item) for item in node["arguments"])
+            ),
             "ref": lambda node: self._known[node["id"]],
             "scalar": lambda node: SCALARS[node["dtype"]](self.value(node["value"])),
             "sparse": self._sparse,
-            "texts": self._texts,
+            "texts": lambda node: unpack_texts(
+                self.tensors.pop(node["tensor"]), self.tensors.pop(node["offsets"]), node
+            ),
             "tuple": lambda node: tuple(self.value(item) for item in node["items"]),
             "type": lambda node: TYPES[node["name"]],
         }
@@ -476,44 +443,31 @@ class Decoder:
         if self._depth >= DEEPEST + 20:  # nodes of scalars and functions are levels here, and none when saved
             raise ValueError(f"it is nested more than {DEEPEST} levels deep")
         self._depth += 1
-        made = [self.value(item) for item in node] if isinstance(node, list) else self._made(node)
+        if isinstance(node, list):
+            made: Any = [self.value(item) for item in node]
+        elif node["$"] in self._makers:
+            made = self._makers[node["$"]](node)
+            if "id" in node:
+                self._known[node["id"]] = made
+        else:
+            raise ValueError(f"{node['$']!r} is unknown")
         self._depth -= 1
         return made
 
-    def _made(self, node: Said) -> Any:
-        if node["$"] not in self._makers:
-            raise ValueError(f"{node['$']!r} is unknown")
-        made = self._makers[node["$"]](node)
-        if "id" in node:
-            self._known[node["id"]] = made
-        return made
-
-    def _dict(self, node: Said) -> dict[Any, Any]:
-        return {self.value(key): self.value(item) for key, item in node["items"]}
-
-    def _array(self, node: Said) -> Array:
-        return unpack(self.tensors.pop(node["tensor"]), node)
-
-    def _texts(self, node: Said) -> Array:
-        return unpack_texts(self.tensors.pop(node["tensor"]), self.tensors.pop(node["offsets"]), node)
-
-    def _sparse(self, node: Said) -> Any:
+    def _sparse(self, node: dict[str, Any]) -> Any:
         made = {"csr": (sp.csr_array, sp.csr_matrix), "csc": (sp.csc_array, sp.csc_matrix)}[node["format"]]
         parts = tuple(self.value(node[name]) for name in ("data", "indices", "indptr"))
         matrix: Any = made[node["kind"] == "matrix"](parts, shape=tuple(node["shape"]), copy=False)
         matrix.check_format(full_check=True)  # an index beyond the shape would be read from memory that is not ours
         return matrix
 
-    def _distribution(self, node: Said) -> Any:
+    def _distribution(self, node: dict[str, Any]) -> Any:
         found = getattr(stats, node["name"], None)
         if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
             raise ValueError(f"scipy.stats has no distribution {node['name']!r}")
         return found
 
-    def _partial(self, node: Said) -> Any:
-        return functools.partial(FUNCTIONS[node["function"]], *(self.value(item) for item in node["arguments"]))
-
-    def _object(self, node: Said) -> Any:
+    def _object(self, node: dict[str, Any]) -> Any:
         if node["class"] not in CLASSES:
             raise ValueError(f"{node['class']!r} is unknown")
         state = {name: self.value(item) for name, item in node["state"].items()}

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from gramian.inputs.devices import convert_to_numpy
-from gramian.persistence.container import FORMAT, Header, ModelFileError, check_sum, read_header, read_tensors, write
+from gramian.persistence.container import FORMAT, ModelFileError, check_sum, read_header, read_tensors, write
 from gramian.persistence.encode import Decoder, Encoder, refuse_model
 from gramian.persistence.registry import ESTIMATORS
 from gramian.persistence.summary import ModelFile, summary_of
-
-__all__ = ["inspect", "load", "save"]
 
 PathLike = str | os.PathLike[str]
 
@@ -64,12 +62,12 @@ def save(model: Any, path: PathLike, *, metadata: Mapping[str, Any] | None = Non
         "gramian": version("gramian"),
         "kind": kind,
         "model": encoder.node(model),
-        "metadata": _plain_metadata(metadata),
+        "metadata": _as_json(metadata),
     }
     write(Path(path), encoder.tensors, document)
 
 
-def _plain_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+def _as_json(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     try:
         made = json.loads(json.dumps(dict(metadata or {}), allow_nan=False))
         json.dumps(made, ensure_ascii=False).encode("utf-8")
@@ -113,11 +111,7 @@ def load(path: PathLike) -> Any:
         header = read_header(file, Path(path))
         check_sum(file, header)
         tensors = read_tensors(header)
-    return _model(header, Decoder(tensors))
-
-
-def _model(header: Header, decoder: Decoder) -> Any:
-    document = header.document
+    document, decoder = header.document, Decoder(tensors)
     try:
         if document["kind"] not in ESTIMATORS:
             raise ValueError(f"{document['kind']!r} is unknown")

@@ -35,8 +35,6 @@ from gramian.ridge.solve import RidgeInverse
 from gramian.sources import DenseSource
 from gramian.sources.plink import Samples, Snps
 
-__all__ = ["CLASSES", "ESTIMATORS", "FUNCTIONS", "NAMES", "TYPES", "function_name"]
-
 
 def _named(prefix: str, *classes: type) -> dict[str, type]:
     return {f"{prefix}.{cls.__name__.lstrip('_')}": cls for cls in classes}

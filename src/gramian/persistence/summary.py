@@ -13,8 +13,6 @@ from gramian.persistence.container import Header
 from gramian.persistence.encode import TENSOR_TYPES, parameters_of, read_dtype
 from gramian.persistence.registry import CLASSES
 
-__all__ = ["ModelFile", "Stored", "summary_of"]
-
 
 @dataclass(frozen=True)
 class Stored:
@@ -91,7 +89,7 @@ def summary_of(header: Header) -> ModelFile:
     """Sort the state of the model into parameters and the rest."""
     document = header.document
     reader = _Reader(header)
-    state = {name: reader.shown(node) for name, node in document["model"].get("state", {}).items()}
+    state = {name: reader.show(node) for name, node in document["model"].get("state", {}).items()}
     names = parameters_of(CLASSES[document["kind"]]) if document["kind"] in CLASSES else {}
     return ModelFile(
         header.path,
@@ -115,23 +113,25 @@ class _Reader:
             node["id"]: node for node in _nodes(header.document["model"]) if "id" in node and node["$"] != "ref"
         }
 
-    def shown(self, node: Any) -> Any:
+    def show(self, node: Any) -> Any:
         """What a summary says of a node."""
         if isinstance(node, list):
-            return [self.shown(item) for item in node]
+            return [self.show(item) for item in node]
         if not isinstance(node, dict):
             return node
-        show: dict[str, Callable[[dict[str, Any]], Any]] = {
+        shown: dict[str, Callable[[dict[str, Any]], Any]] = {
             "array": self._array,
-            "dict": lambda node: {str(self.shown(key)): self.shown(item) for key, item in node["items"]},
+            "dict": lambda node: {str(self.show(key)): self.show(item) for key, item in node["items"]},
             "float": lambda node: float(node["value"]),
-            "ref": lambda node: self.shown(self.first[node["id"]]),
-            "scalar": lambda node: self.shown(node["value"]),
+            "ref": lambda node: self.show(self.first[node["id"]]),
+            "scalar": lambda node: self.show(node["value"]),
             "sparse": lambda node: Stored(f"sparse {node['format']}", tuple(node["shape"])),
             "texts": lambda node: Stored("str", tuple(node["shape"])),
-            "tuple": lambda node: tuple(self.shown(item) for item in node["items"]),
+            "tuple": lambda node: tuple(self.show(item) for item in node["items"]),
         }
-        return show[node["$"]](node) if node["$"] in show else _other(node)
+        if node["$"] in shown:
+            return shown[node["$"]](node)
+        return Stored(str(node.get("class") or node.get("name") or node["$"]).rpartition(".")[2])
 
     def _array(self, node: dict[str, Any]) -> Stored:
         tensor = self.tensors[node["tensor"]]
@@ -139,10 +139,6 @@ class _Reader:
         shape = tensor.shape[:-1] if dtype.kind == "c" else tensor.shape
         axes = node.get("axes", list(range(len(shape))))
         return Stored(dtype.name, tuple(shape[axes.index(axis)] for axis in range(len(shape))))
-
-
-def _other(node: dict[str, Any]) -> Stored:
-    return Stored(str(node.get("class") or node.get("name") or node["$"]).rpartition(".")[2])
 
 
 def _nodes(node: Any) -> Iterator[dict[str, Any]]:
