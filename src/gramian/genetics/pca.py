@@ -38,10 +38,10 @@ from gramian.pca.tracy_widom import TracyWidomTable, tracy_widom_from_sums, trac
 from gramian.results import Spectrum
 from gramian.sources.plink import Genotypes
 from gramian.spectral import Krylov
-from gramian.spectral.auto import HOPE, Choice, Facts, choose, passes_to_go
+from gramian.spectral.auto import HOPE, Choice, Facts, choose_spectral_solver, passes_to_go
 from gramian.spectral.dense import eigen_of_gram
 from gramian.spectral.krylov import History
-from gramian.spectral.rayleigh import Triplets, epsilon, finish, orthogonality, spectrum, thin_qr
+from gramian.spectral.rayleigh import Triplets, finish, orthogonality, spectrum, thin_qr
 
 __all__ = [
     "ALPHA",
@@ -400,7 +400,7 @@ class Found:
 
 def rule(n: int, p: int, k: int) -> Choice:
     """The choice between the two: by what the Gram matrix of the samples costs in passes, and whether it fits."""
-    choice = choose(Facts(n=n, p=max(n, p), k=k, sparse=False, resident=True))  # it is n×n whatever p
+    choice = choose_spectral_solver(Facts(n=n, p=max(n, p), k=k, sparse=False, resident=True))  # it is n×n whatever p
     few = choice.solver == "exact" and p < n
     return replace(choice, reason=f"{n} samples make a small Gram matrix") if few else choice
 
@@ -486,7 +486,7 @@ def exact(problem: Problem, reason: str) -> Found:
     result.certificate.warn_unless_converged("Raise tol, or use precision='double'.")
     m = min(n - 1, p)
     noise = Noise(m, float(lam[:m].sum()), float(m * lam[:m].var()))
-    table = _tested(lam[:m], 4 * np.sqrt(n) * epsilon(A))
+    table = _tested(lam[:m], 4 * np.sqrt(n) * A.epsilon)
     return Found(result, table, noise, min(table.significant(ALPHA), k), lam)
 
 
@@ -524,7 +524,7 @@ def _triplets(A: GenotypeOperator, U: Array, values: Any, residuals: Any, proble
         flipped = finish(A.T, A.asarray(U), problem.k)
         return Triplets(flipped.values, flipped.left, flipped.right, flipped.residuals)
     V = A.rmatmat(A.asarray(U)) / A.asarray(np.where(values > 0, values, 1.0))
-    return Triplets(values, V, U, residuals + 4 * epsilon(A))
+    return Triplets(values, V, U, residuals + 4 * A.epsilon)
 
 
 def _shared_calls(A: GenotypeOperator) -> Array:

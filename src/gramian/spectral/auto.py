@@ -13,7 +13,7 @@ from gramian.spectral.dense import SVD_ENTRIES, Dense
 from gramian.spectral.krylov import History, Krylov
 from gramian.spectral.rayleigh import check_k, default_tolerance
 
-__all__ = ["HOPE", "Auto", "Choice", "Facts", "choose", "passes_to_go"]
+__all__ = ["HOPE", "Auto", "Choice", "Facts", "choose_spectral_solver", "passes_to_go"]
 
 SKINNY = 1.9  # a flop of a product with a few columns takes this many times one of a large product
 READ_FLOPS = 45  # reading a byte of a file takes as long as this many flops (2 GB/s, 90 GFLOP/s)
@@ -76,7 +76,7 @@ class Choice:
     gram: bool = False
 
 
-def choose(facts: Facts) -> Choice:
+def choose_spectral_solver(facts: Facts) -> Choice:
     """Return the documented rule's choice.
 
     1. Few entries (250,000): LAPACK's SVD.
@@ -90,10 +90,10 @@ def choose(facts: Facts) -> Choice:
 
     Examples
     --------
-    >>> from gramian.spectral.auto import Facts, choose
-    >>> choose(Facts(n=100_000, p=200, k=200, sparse=False, resident=True)).solver
+    >>> from gramian.spectral.auto import Facts, choose_spectral_solver
+    >>> choose_spectral_solver(Facts(n=100_000, p=200, k=200, sparse=False, resident=True)).solver
     'exact'
-    >>> choose(Facts(n=5_000, p=20_000, k=20, sparse=False, resident=True)).solver
+    >>> choose_spectral_solver(Facts(n=5_000, p=20_000, k=20, sparse=False, resident=True)).solver
     'krylov'
     """
     m, tall = facts.side, facts.p <= facts.n
@@ -151,12 +151,12 @@ class Auto:
 
     def choose(self, A: Operator, k: int | None = None) -> Choice:
         """Return what would be done for k components of A, and why."""
-        return choose(facts_of(A, k))
+        return choose_spectral_solver(facts_of(A, k))
 
     def __call__(self, A: Operator, k: int | None = None, choice: Choice | None = None) -> Spectrum:
         """Return the k largest triplets of A (all where k is not given)."""
         facts = facts_of(A, k)
-        choice = choose(facts) if choice is None else choice
+        choice = choose_spectral_solver(facts) if choice is None else choice
         if choice.solver == "exact":
             return Dense(left=self.left)(A, facts.k, choice.reason)
         krylov = Krylov(self.tol, max_passes=self.max_passes, seed=self.seed, left=self.left)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import is_numpy_namespace
 
-from gramian.compute.devices import device_keyword, to_numpy
+from gramian.compute.devices import like, to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
@@ -17,7 +17,6 @@ from gramian.spectral.rayleigh import (
     Triplets,
     check_k,
     default_tolerance,
-    epsilon,
     finish,
     norms,
     spectrum,
@@ -29,7 +28,7 @@ Array = Any
 
 STEEP = 2000.0  # σ₁/σ_k up to which the Gram matrix is safe: the residual ε σ₁/σ_k is then still at rounding level
 SVD_ENTRIES = 250_000  # below this LAPACK's SVD of the matrix itself takes milliseconds
-HOST_SIDE = 512  # up to this LAPACK's SVD takes no longer than a card's
+HOST_SIDE = 512  # up to this LAPACK's SVD takes no longer than a GPU's
 HOST_EIGEN = 128  # ... and its eigenvectors: of 200 columns they take 1.7 ms on an H200, 4.3 ms on its host
 LANCZOS_SIZE = 3000  # beyond this a few eigenpairs come faster from Lanczos than from tridiagonalisation
 TOLERANCE = 1e4 * 2.0**-52  # what an exact method is held to
@@ -71,60 +70,17 @@ class Dense:
 
     def __call__(self, A: Operator, k: int | None = None, reason: str = "asked for") -> Spectrum:
         """Return the k largest triplets of A (all where k is not given)."""
-        k = min(A.shape) if k is None else check_k(A, k)
-        if self.method == "svd" or (self.method == "auto" and _better_formed(A)):
-            return self._svd(A, k, reason, A.passes)
-        if self.method == "qr":
-            return self._qr(A, k, reason, None, A.passes)
-        return self._gram(A, k, reason)
-
-    def _svd(self, A: Operator, k: int, reason: str, before: int) -> Spectrum:
-        D = A.to_dense()
-        U, s, Vt = _lapack_svd(A.xp, D)
-        U, values, V = U[:, :k], to_numpy(s[:k], float), Vt[:k, :].T
-        left, right = D @ V - U * s[None, :k], D.T @ U - V * s[None, :k]
-        residuals = np.hypot(norms(A.xp, left), norms(A.xp, right)) / (values[0] or 1.0)
-        found = Triplets(values, V, U, residuals)
-        return self._done(A, found, "dense: LAPACK SVD", reason, before)
-
-    def _gram(self, A: Operator, k: int, reason: str) -> Spectrum:
-        before = A.passes
-        wide = A.shape[0] < A.shape[1]
-        G = A.cogram() if wide else A.gram()
-        values, W, residuals = eigen_of_gram(A.xp, G, k, offset=A.offset)
-        safe = values[0] <= STEEP * values[-1]
-        if self.method == "auto" and not safe:
-            why = f"{reason}; the spectrum falls too far for the Gram matrix"
-            if not wide:
-                return self._qr(A, k, why, eigen_of_gram(A.xp, G, A.shape[1])[1] if A.sparse else None, before)
-            if A.resident and not A.sparse:
-                return self._svd(A, k, why, before)
-        side, W = "AAᵀ" if wide else "AᵀA", A.xp.astype(W, A.dtype)
-        found = Triplets(values, W, None, residuals)
-        if wide:
-            found = finish(A.T, W, k)
-            found = Triplets(found.values, found.left, found.right, found.residuals)
-        elif self.left:
-            found = finish(A, W, k)
-        return self._done(A, found, f"dense: eigenvectors of {side}", reason, before)
-
-    def _qr(self, A: Operator, k: int, reason: str, basis: Array | None, before: int) -> Spectrum:
-        """A·basis = QR block by block, R = PΣZᵀ: singular values of A to ε‖A‖, and V = basis·Z."""
-        if A.shape[0] < A.shape[1]:
-            raise ValueError(f"Blockwise QR needs at least as many rows as columns; A is {A.shape}. Use method='svd'.")
-        R = A.triangle(basis)
-        P, s, Zt = _lapack_svd(A.xp, R)
-        values, Z = to_numpy(s[:k], float), Zt[:k, :].T
-        defect = np.hypot(norms(A.xp, R @ Z - P[:, :k] * s[None, :k]), norms(A.xp, R.T @ P[:, :k] - Z * s[None, :k]))
-        V = Z if basis is None else A.xp.astype(basis, A.dtype) @ Z
-        # R carries the backward error of QR, which no product with R can show
-        residuals = defect / (values[0] or 1.0) + 4 * epsilon(A)
-        found = Triplets(values, V, None, residuals)
-        if self.left:
-            return self._svd(A, k, reason, before)
-        return self._done(A, found, "dense: blockwise QR, then SVD of R", reason, before)
-
-    def _done(self, A: Operator, found: Triplets, method: str, reason: str, before: int) -> Spectrum:
+        k, before = min(A.shape) if k is None else check_k(A, k), A.passes
+        n, p = A.shape
+        # a small A is formed, and a wide file, whose Gram matrix would take many passes
+        formed = not A.sparse and (n * p <= SVD_ENTRIES or (n < p and not A.resident))
+        if self.method == "svd" or (self.method == "auto" and formed):
+            found, method = self._svd(A, k)
+        elif self.method == "qr":
+            found, method = self._qr(A, k)
+        else:
+            found, method, more = self._gram(A, k)
+            reason += more
         exact = default_tolerance(A) if A.dtype == A.xp.float32 else TOLERANCE
         passes, tolerance = A.passes - before, exact if self.tol is None else self.tol
         result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tolerance, left=self.left)
@@ -132,6 +88,49 @@ class Dense:
             "Use svd_solver='full', scale the columns, or ask for fewer components."
         )
         return result
+
+    def _svd(self, A: Operator, k: int) -> tuple[Triplets, str]:
+        D = A.to_dense()
+        U, s, Vt = _lapack_svd(A.xp, D)
+        U, values, V = U[:, :k], to_numpy(s[:k], float), Vt[:k, :].T
+        left, right = D @ V - U * s[None, :k], D.T @ U - V * s[None, :k]
+        residuals = np.hypot(norms(A.xp, left), norms(A.xp, right)) / (values[0] or 1.0)
+        return Triplets(values, V, U, residuals), "dense: LAPACK SVD"
+
+    def _gram(self, A: Operator, k: int) -> tuple[Triplets, str, str]:
+        """Eigenvectors of the smaller Gram matrix, or what is safer; and why that was taken."""
+        wide = A.shape[0] < A.shape[1]
+        G = A.cogram() if wide else A.gram()
+        values, W, residuals = eigen_of_gram(A.xp, G, k, offset=A.offset)
+        if self.method == "auto" and values[0] > STEEP * values[-1]:
+            why = "; the spectrum falls too far for the Gram matrix"
+            if not wide:
+                return *self._qr(A, k, eigen_of_gram(A.xp, G, A.shape[1])[1] if A.sparse else None), why
+            if A.resident and not A.sparse:
+                return *self._svd(A, k), why
+        W = A.xp.astype(W, A.dtype)
+        if wide:
+            found = finish(A.T, W, k).transposed
+        elif self.left:
+            found = finish(A, W, k)
+        else:
+            found = Triplets(values, W, None, residuals)
+        return found, f"dense: eigenvectors of {'AAᵀ' if wide else 'AᵀA'}", ""
+
+    def _qr(self, A: Operator, k: int, basis: Array | None = None) -> tuple[Triplets, str]:
+        """A·basis = QR block by block, R = PΣZᵀ: singular values of A to ε‖A‖, and V = basis·Z."""
+        if A.shape[0] < A.shape[1]:
+            raise ValueError(f"Blockwise QR needs at least as many rows as columns; A is {A.shape}. Use method='svd'.")
+        if self.left:
+            return self._svd(A, k)
+        R = A.triangle(basis)
+        P, s, Zt = _lapack_svd(A.xp, R)
+        values, Z = to_numpy(s[:k], float), Zt[:k, :].T
+        defect = np.hypot(norms(A.xp, R @ Z - P[:, :k] * s[None, :k]), norms(A.xp, R.T @ P[:, :k] - Z * s[None, :k]))
+        V = Z if basis is None else A.xp.astype(basis, A.dtype) @ Z
+        # R carries the backward error of QR, which no product with R can show
+        residuals = defect / (values[0] or 1.0) + 4 * A.epsilon
+        return Triplets(values, V, None, residuals), "dense: blockwise QR, then SVD of R"
 
 
 def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, Array, Any]:
@@ -141,14 +140,14 @@ def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, 
     """
     if not is_numpy_namespace(xp) and G.shape[0] <= HOST_EIGEN:
         values, W, residuals = eigen_of_gram(np, to_numpy(G, float), k, offset)
-        return values, _there(xp, W, G), residuals
+        return values, like(G, W, G.dtype), residuals
     lam, W = _top_eigen(xp, G, k)
     lam = np.maximum(lam, 0.0)
     values = np.sqrt(lam)
     eps = float(xp.finfo(G.dtype).eps)
     top = float(lam[0]) if len(lam) and lam[0] > 0 else 1.0
     sigma = np.sqrt(np.maximum(lam, eps * top))
-    defect = norms(xp, G @ W - W * xp.asarray(lam, dtype=G.dtype, **device_keyword(G))[None, :])
+    defect = norms(xp, G @ W - W * like(G, lam, G.dtype)[None, :])
     residuals = (defect + 4 * eps * (top + offset)) / (sigma * np.sqrt(top))
     return values, W, residuals
 
@@ -184,23 +183,12 @@ def _lanczos_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
 
 
 def _lapack_svd(xp: Any, D: Array) -> tuple[Array, Array, Array]:
-    """Thin SVD; NumPy's gesdd, with gesvd where that rare failure strikes. Small ones leave a card for it."""
+    """Thin SVD; NumPy's gesdd, with gesvd where that rare failure strikes. Small ones leave a GPU for it."""
     if not is_numpy_namespace(xp):
         if min(D.shape) > HOST_SIDE:
             return tuple(xp.linalg.svd(D, full_matrices=False))
-        return tuple(_there(xp, part, D) for part in _lapack_svd(np, to_numpy(D, float)))
+        return tuple(like(D, part, D.dtype) for part in _lapack_svd(np, to_numpy(D, float)))
     try:
         return tuple(np.linalg.svd(D, full_matrices=False))  # type: ignore[return-value]
     except np.linalg.LinAlgError:
         return tuple(scipy.linalg.svd(D, full_matrices=False, lapack_driver="gesvd"))  # type: ignore[return-value]
-
-
-def _there(xp: Any, x: Any, like: Array) -> Array:
-    """A NumPy array as one of the namespace, dtype and device of another."""
-    return xp.asarray(np.array(x, order="C"), dtype=like.dtype, **device_keyword(like))
-
-
-def _better_formed(A: Operator) -> bool:
-    """Whether to form A itself: it is small, or it is a wide file, whose Gram matrix would take many passes."""
-    n, p = A.shape
-    return not A.sparse and (n * p <= SVD_ENTRIES or (n < p and not A.resident))

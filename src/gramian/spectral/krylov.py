@@ -17,7 +17,6 @@ from gramian.spectral.rayleigh import (
     Triplets,
     check_k,
     default_tolerance,
-    epsilon,
     finish,
     random_block,
     spectrum,
@@ -117,7 +116,7 @@ class Krylov:
             lanczos = self._start(B, k, start)
             found, judged = self._iterate(B, lanczos, k, tol, before, abandon, waited)
         if flip:
-            found = Triplets(found.values, found.left, found.right, found.residuals)
+            found = found.transposed
         side = "AAᵀ" if flip else "AᵀA"
         method = f"block Krylov on {side} ({lanczos.block} vectors a pass)"
         passes = A.passes - before
@@ -155,7 +154,7 @@ class Krylov:
             checked = lanczos.d
             theta, S, residuals = lanczos.ritz(k)
             judged = None if waited is None else waited(theta, partial(lanczos.vectors, S), B.passes - before)
-            worst = _relative(theta[:judged], residuals[:judged], epsilon(B))
+            worst = _relative(theta[:judged], residuals[:judged], B.epsilon)
             history.append((B.passes - before, worst))
             stop = full or out_of_passes or abandon(history)
             if worst <= goal or stop:

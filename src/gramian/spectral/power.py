@@ -13,7 +13,6 @@ from gramian.spectral.rayleigh import (
     Triplets,
     check_k,
     default_tolerance,
-    epsilon,
     finish,
     norms,
     random_block,
@@ -100,7 +99,7 @@ class Power:
         for count in range(1, self.max_passes + 1):
             w = _deflated(V, A.normal(v))
             value = float((v.T @ w)[0, 0])
-            floor = max(epsilon(A) * max(top, value), tiny)
+            floor = max(A.epsilon * max(top, value), tiny)
             gap = float(norms(A.xp, w - value * v)[0])
             if gap <= tol / 2 * np.sqrt(max(value, floor) * max(top, value, floor)):
                 return v, value, count

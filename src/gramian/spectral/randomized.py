@@ -6,19 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.rayleigh import (
-    Triplets,
     check_k,
     default_tolerance,
-    epsilon,
     finish,
     norms,
-    orthonormal,
     random_block,
     spectrum,
 )
@@ -72,7 +68,7 @@ class Randomized:
             V = self._iterate(B, k, tol)
             found = finish(B, V, k)
         if flip:
-            found = Triplets(found.values, found.left, found.right, found.residuals)
+            found = found.transposed
         method = f"randomized subspace iteration ({V.shape[1]} vectors)"
         passes = A.passes - before
         result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left)
@@ -83,20 +79,17 @@ class Randomized:
 
     def _iterate(self, B: Operator, k: int, tol: float) -> Any:
         m = B.shape[1]
-        V = orthonormal(B.xp, random_block(B, m, min(m, k + self.oversampling), self.seed))
+        V = B.xp.linalg.qr(random_block(B, m, min(m, k + self.oversampling), self.seed))[0]
         for _ in range(self.max_passes):
             W = B.normal(V)
-            theta, S = np.linalg.eigh(_symmetric(to_numpy(V.T @ W, float)))
+            H = to_numpy(V.T @ W, float)
+            theta, S = np.linalg.eigh((H + H.T) / 2)
             theta, S = theta[::-1], B.asarray(S[:, ::-1].copy())
             R = W @ S - (V @ S) * B.asarray(theta)[None, :]
             top = max(float(theta[0]), np.finfo(float).tiny)
-            sigma = np.sqrt(np.maximum(theta[:k], epsilon(B) * top))
+            sigma = np.sqrt(np.maximum(theta[:k], B.epsilon * top))
             worst = np.max(norms(B.xp, R)[:k] / sigma) / np.sqrt(top)
             if worst <= tol / 2:  # half: the finishing step sees the residual once more, on A itself
                 return V @ S
-            V = orthonormal(B.xp, W)
+            V = B.xp.linalg.qr(W)[0]
         return V
-
-
-def _symmetric(T: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.asarray((T + T.T) / 2)

@@ -31,19 +31,9 @@ def check_k(A: Operator, k: int) -> int:
     return k
 
 
-def epsilon(A: Operator) -> float:
-    """Rounding unit of the operator's products."""
-    return A.epsilon
-
-
 def random_block(A: Operator, rows: int, columns: int, seed: int) -> Array:
     """Gaussian start vectors: the same bits for the same seed on every device."""
     return A.asarray(np.random.default_rng(seed).standard_normal((rows, columns)))
-
-
-def orthonormal(xp: Any, Y: Array) -> Array:
-    """Orthonormal basis of the columns of Y."""
-    return xp.linalg.qr(Y)[0]
 
 
 def thin_qr(xp: Any, Y: Array) -> tuple[Array, Array]:
@@ -78,6 +68,11 @@ class Triplets:
     right: Array
     left: Array
     residuals: Vector
+
+    @property
+    def transposed(self) -> Triplets:
+        """Those of Aᵀ: left and right vectors exchanged."""
+        return Triplets(self.values, self.left, self.right, self.residuals)
 
 
 def finish(A: Operator, V: Array, k: int) -> Triplets:
@@ -116,7 +111,7 @@ def spectrum(
     """Put the certificate on a result."""
     norm = float(found.values[0]) if len(found.values) else 0.0
     # products of numbers larger than A's own (a mean subtracted afterwards) round by as much more
-    rounding = 4 * epsilon(A) * (1.0 + ((math.sqrt(A.offset) / norm) ** 2 if norm > 0 else 0.0))
+    rounding = 4 * A.epsilon * (1.0 + ((math.sqrt(A.offset) / norm) ** 2 if norm > 0 else 0.0))
     certificate = SpectralCertificate(
         method=method,
         reason=reason,
