@@ -275,7 +275,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _keep(self, fit: PCAFit, source: Source, given: Source) -> None:
         """Give the results their scikit-learn names, as arrays of the type that the rows came in."""
-        self.components_ = like(given, source.xp.astype(like(source, fit.components), _float_dtype(source)))
+        float_dtype = source.xp.float32 if source.dtype == source.xp.float32 else source.xp.float64
+        self.components_ = like(given, source.xp.astype(like(source, fit.components), float_dtype))
         self.explained_variance_ = like(given, fit.variances)
         self.explained_variance_ratio_ = like(given, fit.ratios)
         self.singular_values_ = like(given, fit.singular_values)
@@ -307,7 +308,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if source.sparse:
                 raise
             expected = conditional_scores(convert_to_numpy(self), source_to_numpy(source))
-            Z = xp.astype(like(source, expected), _float_dtype(source))
+            Z = xp.astype(like(source, expected), xp.float32 if source.dtype == xp.float32 else xp.float64)
         if not self.whiten:
             return Z
         spread = self._deviations(Z)
@@ -509,11 +510,6 @@ def check_parameters(pca: PCA) -> None:
     check_choice("whiten", pca.whiten, (True, False))
     check_choice("scale", pca.scale, (True, False))
     check_integer("n_oversamples", pca.n_oversamples)
-
-
-def _float_dtype(source: Source) -> Any:
-    """float32 for float32 data, and float64 for all else."""
-    return source.xp.float32 if source.dtype == source.xp.float32 else source.xp.float64
 
 
 def _identity(V: Array) -> Array:

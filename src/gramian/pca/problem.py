@@ -81,7 +81,15 @@ def build_problem(
         remedy = "Ask for a few components with svd_solver='krylov', which never forms it, or use device='cpu'."
         refuse_beyond_device(32 * p * p, source.device, what, remedy)
     narrow = source.dtype == xp.float32
-    moments, unit, passes = _sum_moments(source, w, gram, WIDEST_NARROW if narrow and not exact else WIDEST)
+    widest = WIDEST_NARROW if narrow and not exact else WIDEST
+    moments, unit, passes = _sum_moments(source, w, gram), 1.0, 1
+    total = float(xp.sum(moments.diagonal))
+    if not 1 / widest <= total <= widest:  # constant, or out of range: find the size of the data, and begin again
+        refuse_non_finite(source)
+        peak, passes = _largest_entry(source, moments.mean if math.isfinite(total) else None), 3
+        if peak > 0.0:
+            unit, passes = 2.0 ** min(-math.frexp(peak)[1], 1000), 4
+            moments = _sum_moments(source, w, gram, unit)
     weight, mean, low, squares = moments.weight, moments.mean, moments.low, moments.diagonal
 
     # squared deviations no larger than the rounding of a constant's mean are 0; dense constants leave nothing at all,
@@ -111,28 +119,16 @@ def build_problem(
     return CentredProblem(A, weight, moments.rows, mean, s_own, total, unit if s is None else 1.0, passes)
 
 
-def _sum_moments(source: Source, w: Array | None, gram: bool, widest: float) -> tuple[Moments, float, int]:
-    """Moments in one pass, their unit and the passes; data out of range take a pass to find their size, and another."""
+def _sum_moments(source: Source, w: Array | None, gram: bool, unit: float = 1.0) -> Moments:
+    """Moments of the rows times ``unit``, in one pass."""
     kernels, double = kernels_for(source), like(source, np.zeros((1, 1)))
 
-    def sum_up(unit: float) -> Moments:
-        def statistic(b: Block) -> Moments:
-            part = None if w is None else w[b.start : b.stop]
-            return block_moments(kernels, b.values, part, double, full=gram, unit=unit)
+    def statistic(b: Block) -> Moments:
+        part = None if w is None else w[b.start : b.stop]
+        return block_moments(kernels, b.values, part, double, full=gram, unit=unit)
 
-        with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are looked for, and the pass repeated
-            return source.reduce(statistic, Moments.merge)
-
-    moments = sum_up(1.0)
-    total = float(source.xp.sum(moments.diagonal))
-    if 1 / widest <= total <= widest:
-        return moments, 1.0, 1
-    refuse_non_finite(source)
-    peak = _largest_entry(source, None if not math.isfinite(total) else moments.mean)
-    if peak == 0.0:
-        return moments, 1.0, 3
-    unit = 2.0 ** min(-math.frexp(peak)[1], 1000)
-    return sum_up(unit), unit, 4
+    with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are looked for, and the pass repeated
+        return source.reduce(statistic, Moments.merge)
 
 
 def _largest_entry(source: Source, mean: Array | None) -> float:

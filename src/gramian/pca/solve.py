@@ -128,16 +128,16 @@ def solve(problem: CentredProblem, k: int | None, choice: Choice, pca: Any) -> S
     """Call the solver chosen for k components, or for all."""
     A, tol, why, asked = problem.operator, pca.tol or None, choice.reason, pca.svd_solver
     k = min(A.shape) if k is None else max(1, min(k, *A.shape))
-    seed = check_seed(pca.random_state)
     cap = None if pca.iterated_power == "auto" else int(pca.iterated_power)
     # what a GPU leaves to the host is small: starting threads for it would take longer
     with quiet_blas() if A.device is not None and min(A.shape) <= ALONE else nullcontext():
-        if asked == "auto":
-            return Auto(tol, seed=seed)(A, k, choice)
         if asked == "full" and not A.sparse:
             return Dense("qr" if A.shape[0] >= A.shape[1] else "svd")(A, k, why)
         if choice.solver == "exact":
             return Dense()(A, k, why)
+        seed = check_seed(pca.random_state)
+        if asked == "auto":
+            return Auto(tol, seed=seed)(A, k, choice)
         if asked == "randomized":
             return Randomized(tol, pca.n_oversamples, 500 if cap is None else cap, seed)(A, k, why)
         if asked == "power":
@@ -181,7 +181,8 @@ def cut_spectrum(
     divisor, count = weight - 1.0, count_rows(weight, problem.rows)
     limit = min(count, p)
     every = spectrum.values
-    every = _pad(every, limit) if k is None or k > len(every) else every
+    if k is None or k > len(every):
+        every = np.append(every, np.zeros(max(0, limit - len(every))))
     if k is None and total == 0.0:
         k = 1
     elif k is None:
@@ -208,9 +209,25 @@ def cut_spectrum(
             "explained_variance_ is too large or too small for float64; components_, singular_values_ and "
             "explained_variance_ratio_ are right. Multiply the data by a constant to bring them near 1."
         )
-    _warn_of_rank(pca, k, rank, total)
+    if total == 0.0:
+        warn("All rows are equal: there is no variance to explain, and the components are arbitrary directions.")
+    elif k == 0 and isinstance(rule, str):
+        warn(
+            f"n_components={rule!r} finds nothing that stands out of the noise: no component is kept. "
+            "See gramian.rank_advice for what other rules say."
+        )
+    elif k > rank and rule is not None:
+        warn(
+            f"n_components={k} exceeds the rank of the centred data, {rank}: components from {rank} on (from 0) "
+            f"have no variance and are arbitrary directions. Ask for at most {rank}."
+        )
+    if k > rank and pca.whiten and total > 0.0:
+        warn(
+            f"{k - rank} components without variance cannot be whitened: their scores are set to 0. "
+            f"Ask for at most {rank} components."
+        )
     # directions without variance are arbitrary: their residual is the level below which they count as such
-    residuals = _pad(spectrum.certificate.residuals, k)[:k]
+    residuals = np.append(spectrum.certificate.residuals, np.zeros(k))[:k]
     certificate = spectrum.certificate.with_(
         passes=spectrum.certificate.passes + problem.passes,
         values=values / unit,
@@ -231,31 +248,6 @@ def cut_spectrum(
         rank=min(rank, k),
         certificate=certificate,
     )
-
-
-def _pad(x: Vector, size: int) -> Vector:
-    return np.concatenate([x, np.zeros(max(0, size - len(x)))])
-
-
-def _warn_of_rank(pca: Any, k: int, rank: int, total: float) -> None:
-    if total == 0.0:
-        warn("All rows are equal: there is no variance to explain, and the components are arbitrary directions.")
-        return
-    if k == 0 and isinstance(pca.n_components, str):
-        warn(
-            f"n_components={pca.n_components!r} finds nothing that stands out of the noise: no component is kept. "
-            "See gramian.rank_advice for what other rules say."
-        )
-    if pca.n_components is not None and k > rank:
-        warn(
-            f"n_components={k} exceeds the rank of the centred data, {rank}: components from {rank} on (from 0) "
-            f"have no variance and are arbitrary directions. Ask for at most {rank}."
-        )
-    if pca.whiten and k > rank:
-        warn(
-            f"{k - rank} components without variance cannot be whitened: their scores are set to 0. "
-            f"Ask for at most {rank} components."
-        )
 
 
 def complete_basis(xp: Any, V: Array, k: int) -> Array:
