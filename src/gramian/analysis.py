@@ -9,8 +9,15 @@ from gramian.mixture.choose import (
     select_mixture,
 )
 from gramian.pca.advice import RankAdvice
-from gramian.pca.asymptotic import AsymptoticErrors, EqualityTest, eigenvalue_errors, equality_test
-from gramian.pca.bootstrap import Bootstrap, Interval, bootstrap
+from gramian.pca.bootstrap import (
+    AsymptoticErrors,
+    Bootstrap,
+    EqualityTest,
+    Interval,
+    bootstrap,
+    eigenvalue_errors,
+    equality_test,
+)
 from gramian.pca.interpret import Biplot, Columns, Eigenvalues, Reading, Rows, biplot, correlations, describe, loadings
 from gramian.pca.missing import Completion, fit_incomplete, iterative_pca
 from gramian.pca.monitoring import Alarms, Contributions, Monitor, monitor, q_limit, t2_limit

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from gramian import PCA
-from gramian.pca.asymptotic import AsymptoticErrors, eigenvalue_errors, equality_test
+from gramian.pca.bootstrap import AsymptoticErrors, eigenvalue_errors, equality_test
 from gramian.results import NumericalWarning
 from oracles import Array, separated, with_spectrum
 

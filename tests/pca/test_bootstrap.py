@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_limits
 from gramian import PCA
 from gramian.analysis import fit_incomplete
 from gramian.pca import bootstrap as _replicates
-from gramian.pca.asymptotic import eigenvalue_errors
-from gramian.pca.bootstrap import Bootstrap, bootstrap, intervals, matched, refit
+from gramian.pca.bootstrap import Bootstrap, bootstrap, eigenvalue_errors, intervals, match_components, refit
 from oracles import Array, fix_signs, naive_pca, separated
 
 REPLICATES = 40
@@ -258,7 +257,7 @@ def test_a_swap_across_the_cut_is_matched() -> None:
 def test_matching_is_the_best_signed_permutation(seed: int, k: int, extra: int) -> None:
     rng = np.random.default_rng(seed)
     V, W = (np.linalg.qr(rng.normal(size=(5, 5)))[0] for _ in range(2))
-    best, order = matched(V[:k], W[: k + extra])
+    best, order = match_components(V[:k], W[: k + extra])
     assert_allclose(np.sum((best - V[:k]) ** 2), np.sum((naive_order(V[:k], W[: k + extra]) - V[:k]) ** 2), rtol=1e-10)
     assert len(set(order.tolist())) == k
 
@@ -288,10 +287,10 @@ def test_progress_is_told_and_may_end_it() -> None:
     X = gaussian(30, [3, 1])
     pca, told = PCA(1).fit(X), []
     bootstrap(pca, X, n_replicates=250, scores=False, progress=lambda *x: told.append(x))
-    assert told[-1] == (250, 250)
-    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert told[-1] == (250, 250, "replicates")
+    assert [done for done, *_ in told] == sorted({done for done, *_ in told})
 
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, total: int, message: str) -> None:
         told.append((done, total))
         raise KeyboardInterrupt
 
@@ -357,7 +356,7 @@ def test_results_read_well_and_make_frames() -> None:
     assert [line.split("  ")[1] for line in repr(found.loadings).splitlines()[2:5]] == ["a, pca0", "a, pca1", "b, pca0"]
     assert repr(found.explained_variance).splitlines()[3].split()[0] == "pca1"
     assert "  0, pca1" in repr(found.scores)
-    assert "and 88 more" in repr(found.scores)
+    assert "and 90 more" in repr(found.scores)
 
 
 def test_tensors_take_the_short_way(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,7 +250,7 @@ def test_missing_cells_are_refused_by_name(kind: str, tmp_path: Path) -> None:
 
 def test_answers_repeat_and_progress_is_told() -> None:
     X, seen = signal(40, 6, 2, 0.3), []
-    one = cross_validate_rank(PCA(), X, progress=lambda done, total: seen.append((done, total)))
+    one = cross_validate_rank(PCA(), X, progress=lambda done, total, _: seen.append((done, total)))
     assert_allclose(one.press, cross_validate_rank(PCA(), X).press, rtol=0)
     assert seen == [(i, 7) for i in range(1, 8)]
     other = cross_validate_rank(PCA(), X, random_state=3)

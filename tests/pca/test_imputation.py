@@ -97,7 +97,9 @@ def test_drawing_the_model_too_adds_variance_between_tables() -> None:
 def test_tables_can_be_had_again_and_differ_from_each_other() -> None:
     _, X = correlated(40, 1)
     seen: list[Any] = []
-    tables = multiple_imputation(PCA(1).fit(X), X, 3, random_state=4, progress=lambda done, n: seen.append((done, n)))
+    tables = multiple_imputation(
+        PCA(1).fit(X), X, 3, random_state=4, progress=lambda done, n, _: seen.append((done, n))
+    )
     first, second = list(tables), list(tables)
     assert len(tables) == 3
     assert_allclose(first, second, rtol=0)

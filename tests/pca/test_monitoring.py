@@ -351,7 +351,7 @@ def test_alarmed_rows_are_listed() -> None:
     alarms = Alarms(np.array([1.0, 9.0, 1.0]), np.array([0.0, 0.0, 5.0]), 4.0, 2.0)
     assert alarms.rows.tolist() == [1, 2]
     assert "2 of 3" in repr(alarms)
-    assert repr(alarms).splitlines()[-2:] == ["  row 1  T² 9 alarm  Q 0", "  row 2  T² 1        Q 5 alarm"]
+    assert repr(alarms).splitlines()[-2:] == ["  row 1  T² 9 alarm  Q 0", "  row 2  T² 1  Q 5 alarm"]
     many = Alarms(np.full(25, 9.0), np.zeros(25), 4.0, 2.0)
     assert repr(many).count("T² 9 alarm") == 10
     assert "and 15 more rows" in repr(many)

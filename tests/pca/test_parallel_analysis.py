@@ -128,7 +128,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_counts_every_draw() -> None:
     seen: list[tuple[int, int]] = []
     parallel_analysis(
-        PCA(), spiked(30, 4, [9.0], 0), n_draws=20, progress=lambda done, total: seen.append((done, total))
+        PCA(), spiked(30, 4, [9.0], 0), n_draws=20, progress=lambda done, total, _: seen.append((done, total))
     )
     assert seen == [(i, 20) for i in range(1, 21)]
 

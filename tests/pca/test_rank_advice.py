@@ -104,7 +104,7 @@ def test_equal_rows() -> None:
 def test_it_reads_well() -> None:
     pandas = pytest.importorskip("pandas")
     seen: list[tuple[int, int]] = []
-    advice = rank_advice(spiked(60, 6, [6.0]), progress=lambda done, total: seen.append((done, total)))
+    advice = rank_advice(spiked(60, 6, [6.0]), progress=lambda done, total, _: seen.append((done, total)))
     frame = pandas.DataFrame(advice.table())
     assert frame.columns.tolist() == ["rule", "n_components", "reason"]
     assert frame.rule.tolist() == list(RULES)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from gramian.inputs.devices import convert_to_numpy
+from gramian.inputs.progress import Progress
 from gramian.pca.estimator import PCA
 from gramian.pca.rank import (
     SPECTRUM_RULES,
@@ -27,8 +28,6 @@ from gramian.pca.rank import (
 from gramian.sources import open_source
 
 __all__ = ["RankAdvice", "rank_advice", "unequal_noise"]
-
-Progress = Callable[[int, int], None]
 
 SIZE_ONLY = ("fraction",)  # rules that do not ask whether there is anything but noise
 DRAWS, QUANTILE = 100, 0.95  # of parallel analysis
@@ -224,7 +223,7 @@ def rank_advice(
     random_state : int, RandomState, Generator or None, default=None
         Seed of draws and folds; None is a fixed seed.
     progress : callable, optional
-        Called with (rules asked, rules in all).
+        Called as ``progress(done, total, message)`` after each rule.
 
     Returns
     -------
@@ -271,7 +270,7 @@ def rank_advice(
                 raise
             reasons[name] = str(error)  # why the data do not allow the rule
         if progress is not None:
-            progress(done, len(rules))
+            progress(done, len(rules), name)
     answers = tuple(choices[name].n_components if name in choices else None for name in rules)
     return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, _describe_data(choices, whole))
 

@@ -1,4 +1,4 @@
-"""The bootstrap of a PCA: how much components, scores and variances would differ in another sample of rows."""
+"""How far to trust a PCA: bootstrap intervals, and standard errors for many Gaussian rows without resampling."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
-from scipy.special import ndtr, ndtri
+from scipy.special import chdtrc, ndtr, ndtri
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.compute.devices import to_numpy
 from gramian.compute.threads import n_threads, parallel, quiet_blas
-from gramian.inputs.checks import check_choice
+from gramian.inputs.checks import check_choice, check_seed
 from gramian.inputs.devices import convert_to_numpy
+from gramian.inputs.progress import Progress
 from gramian.pca.estimator import PCA
 from gramian.pca.interpret import (
     TrainingRows,
     component_names,
     dense_rows,
-    deviations,
     feature_names,
     float_rows,
     had_missing_cells,
@@ -36,17 +37,24 @@ from gramian.pca.interpret import (
     row_names,
 )
 from gramian.pca.missing import fit_incomplete
+from gramian.pca.solve import warn
 from gramian.results import NumericalWarning
+from gramian.results.tables import SHOWN, Tabular
 from gramian.sources import memory_budget
 
 Array = npt.NDArray[np.float64]
 
-
-SHOWN = 12  # entries of a representation
+TILE = 2**19  # numbers sorted at a time
+NARROW = 200  # columns up to which a p×p matrix per replicate is quicker than a fit
+SAFE = 1e-5  # λ_k/λ₁ down to which a Gram matrix keeps ten digits of λ_k
+DUST = 1e-13  # λ/λ₁ up to which an eigenvalue of a Gram matrix may be rounding alone
+SPARE = 3  # components beyond the k-th that one of the k may change places with
+OFTEN = 0.05  # share of replicates from which on a change of places is worth a note
+TIED = 1e-12  # variances nearer than this share of them are equal
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Interval:
+class Interval(Tabular):
     """Estimates and how far to trust them; all arrays have the shape of the estimate.
 
     Attributes
@@ -65,7 +73,7 @@ class Interval:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.pca.bootstrap import Interval
+    >>> from gramian.analysis import Interval
     >>> one = np.ones(2)
     >>> Interval(one, 0.5 * one, 2 * one, 0.3 * one, 0 * one, ("pca0", "pca1"))
     Interval
@@ -91,61 +99,41 @@ class Interval:
         names = ("estimate", "lower", "upper", "error", "bias")
         return {name: getattr(self, name).ravel() for name in names}
 
-    def __repr__(self) -> str:
-        columns: dict[str, Any] = {name: column[:SHOWN] for name, column in self.table().items()}
-        if self.rows is not None or self.columns is not None:
-            columns = {"": [self._name(i) for i in range(min(SHOWN, self.estimate.size))]} | columns
-        texts = [[name, *(x if isinstance(x, str) else f"{x:.4g}" for x in of)] for name, of in columns.items()]
-        widths = [max(map(len, text)) for text in texts]
-        # names stand at the left of their column, numbers at the right
-        padded = [[x.rjust(w) if text[0] else x.ljust(w) for x in text] for text, w in zip(texts, widths, strict=True)]
-        lines = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
-        more = self.estimate.size - SHOWN
-        return "\n  ".join(["Interval", *lines, *([f"… and {more} more"] if more > 0 else [])])
-
-    def _name(self, entry: int) -> str:
-        """Name of an entry, counted in row-major order; a number along an axis without names."""
-        place = np.unravel_index(entry, self.estimate.shape)
-        axes = zip(place, (self.rows, self.columns), strict=False)
-        return ", ".join(str(i) if names is None else names[i] for i, names in axes)
-
-
-TILE = 2**19  # numbers sorted at a time
+    def _shown(self) -> dict[str, Any]:
+        """Columns with the names of the entries, in row-major order; a number along an axis without names."""
+        shape = self.estimate.shape
+        axes = [names or range(size) for names, size in zip((self.rows, self.columns), shape, strict=False)]
+        axes += [range(size) for size in shape[len(axes) :]]
+        places = islice(np.ndindex(*shape), SHOWN)
+        names = [", ".join(str(axes[d][i]) for d, i in enumerate(place)) for place in places]
+        return {"": names} | self.table()
 
 
 def intervals(estimate: Array, replicates: Array, level: float, method: str) -> Interval:
-    """Interval, standard error and bias of every entry, from replicates along the first axis."""
-    count, shape = len(replicates), estimate.shape
-    flat, R = estimate.ravel(), replicates.reshape(count, -1)
+    """Interval, standard error and bias of every entry, from replicates along the first axis.
+
+    Bias-corrected ends are the quantiles Φ(2z₀ ± z), with Φ(z₀) the share of replicates below the estimate.
+    """
+    count, tail = len(replicates), (1 - level) / 2
+    flat, R = estimate.ravel(), replicates.reshape(len(replicates), -1)
     width = max(1, TILE // count)
-    tiles = [slice(start, start + width) for start in range(0, flat.size, width)]
     out = np.empty((4, flat.size))
 
     def work(share: Sequence[slice]) -> None:
         for tile in share:
-            out[:, tile] = _four(flat[tile], R[:, tile], level, method)
+            center, draws = flat[tile], R[:, tile]
+            low, high = np.full(len(center), tail), np.full(len(center), 1 - tail)
+            if method == "bc":
+                below = np.mean((center > draws) + 0.5 * (center == draws), axis=0)
+                z0 = ndtri(np.clip(below, 1 / (count + 1), count / (count + 1)))  # all to one side: as far as they tell
+                low, high = ndtr(2 * z0 + ndtri(tail)), ndtr(2 * z0 - ndtri(tail))
+            ordered = np.sort(draws, axis=0)
+            out[0, tile], out[1, tile] = _quantile(ordered, low), _quantile(ordered, high)
+            out[2, tile], out[3, tile] = np.std(draws - center, axis=0, ddof=1), np.mean(draws - center, axis=0)
 
-    parallel(work, tiles)
-    lower, upper, error, bias = (x.reshape(shape) for x in out)
+    parallel(work, [slice(start, start + width) for start in range(0, flat.size, width)])
+    lower, upper, error, bias = (x.reshape(estimate.shape) for x in out)
     return Interval(estimate, lower, upper, error, bias)
-
-
-def _four(estimate: Array, R: Array, level: float, method: str) -> tuple[Array, Array, Array, Array]:
-    ordered = np.sort(R, axis=0)
-    low, high = _shares(estimate, R, level, method)
-    bias = np.mean(R - estimate, axis=0)
-    return _quantile(ordered, low), _quantile(ordered, high), np.std(R - estimate, axis=0, ddof=1), bias
-
-
-def _shares(estimate: Array, R: Array, level: float, method: str) -> tuple[Array, Array]:
-    """Which quantiles are the ends; bias-corrected ones are Φ(2z₀ ± z) with Φ(z₀) the share below the estimate."""
-    tail = (1 - level) / 2
-    if method == "percentile":
-        return np.full(len(estimate), tail), np.full(len(estimate), 1 - tail)
-    count, z = len(R), ndtri(tail)
-    below = np.mean((estimate > R) + 0.5 * (estimate == R), axis=0)
-    z0 = ndtri(np.clip(below, 1 / (count + 1), count / (count + 1)))  # all to one side: as far as they can tell
-    return ndtr(2 * z0 + z), ndtr(2 * z0 - z)
 
 
 def _quantile(ordered: Array, share: Array) -> Array:
@@ -157,216 +145,8 @@ def _quantile(ordered: Array, share: Array) -> Array:
     return np.asarray(left + (position - below) * (right - left))
 
 
-Progress = Callable[[int, int], Any]
-
-NARROW = 200  # columns up to which a p×p matrix per replicate is quicker than a fit
-SAFE = 1e-5  # λ_k/λ₁ down to which a Gram matrix keeps ten digits of λ_k
-DUST = 1e-13  # λ/λ₁ up to which an eigenvalue of a Gram matrix may be rounding alone
-
-
-@dataclass(frozen=True, eq=False)
-class Draws:
-    """Frequencies of replicates: multinomial, one generator each, so that threads do not change them."""
-
-    seeds: Sequence[np.random.SeedSequence]
-    size: int
-    shares: Array
-
-    def weights(self, b: int) -> Array:
-        """Return the frequencies of replicate b."""
-        return np.random.default_rng(self.seeds[b]).multinomial(self.size, self.shares).astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """One replicate's PCA: λ, λ/Σλ, V with components as rows, x̄, s where the model scales, the rank seen."""
-
-    variances: Array
-    ratios: Array
-    components: Array
-    mean: Array
-    scale: Array | None
-    rank: int
-    converged: bool = True
-
-
-class Store:
-    """The aligned replicates, each filled in at its place by whichever thread fitted it.
-
-    ``turns`` are the k×k matrices that make aligned loadings √λV of aligned components.
-    """
-
-    def __init__(self, V: Array, deviations: Array, count: int, align: str, scaled: bool) -> None:
-        k, p = V.shape
-        self.V, self.align = V, align
-        self.loadings = deviations[:, None] * V
-        self.turns, self.converged = np.zeros((count, k, k)), np.ones(count, dtype=np.bool_)
-        self.variances, self.ratios = np.empty((count, k)), np.empty((count, k))
-        self.components, self.means = np.empty((count, k, p)), np.empty((count, p))
-        self.scales = np.empty((count, p)) if scaled else None
-        self.order = np.empty((count, k), dtype=np.intp)
-
-    def __call__(self, b: int, fit: Fit) -> None:
-        k = len(self.V)
-        if fit.rank < k:
-            raise ValueError(
-                f"Replicate {b} drew rows of rank {fit.rank}, too few for {k} components: fit fewer components, or "
-                "bring more rows."
-            )
-        nearest, self.order[b] = matched(self.V, fit.components[: fit.rank])
-        if self.align == "order":
-            self.components[b], self.turns[b] = nearest, np.diag(np.sqrt(fit.variances[self.order[b]]))
-        else:
-            W, spread = fit.components[:k], np.sqrt(fit.variances[:k])[:, None]
-            R, Q = turn(self.V, W), turn(self.loadings, spread * W)
-            self.components[b], self.turns[b] = R @ W, Q @ (spread * R.T)
-        self.converged[b] = fit.converged
-        self.variances[b], self.ratios[b], self.means[b] = fit.variances[:k], fit.ratios[:k], fit.mean
-        if self.scales is not None:
-            self.scales[b] = fit.scale
-
-
-def each_replicate(
-    pca: PCA, training: TrainingRows, draws: Draws, k: int, use: Callable[[int, Fit], None], progress: Progress
-) -> None:
-    """Call ``use(b, fit)`` with every replicate's fit of k components, and ``progress(done, total)`` in between."""
-    fit, threaded = _method(pca, training, k)
-    total = len(draws.seeds)
-    step = max(n_threads(), -(-total // 100))
-
-    def work(share: Sequence[int]) -> None:
-        for b in share:
-            use(b, _named_errors(fit, b, draws.weights(b)))
-
-    with quiet_blas(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)  # of components beyond the rank, which are told by it
-        for start in range(0, total, step):
-            chunk = range(start, min(start + step, total))
-            if threaded:
-                parallel(work, chunk)
-            else:
-                work(chunk)
-            progress(chunk.stop, total)
-
-
-def _named_errors(fit: Callable[[Array], Fit], b: int, w: Array) -> Fit:
-    try:
-        return fit(w)
-    except ValueError as error:  # a column of which no cell was drawn, say
-        raise ValueError(f"Replicate {b} could not be fitted: {error}") from error
-
-
-def _method(pca: PCA, training: TrainingRows, k: int) -> tuple[Callable[[Array], Fit], bool]:
-    """Return how to fit one replicate, and whether several may be fitted at once."""
-    source = training.source
-    n, p = source.shape
-    small = p <= NARROW and 8 * n * p * (1 + 2 * n_threads()) <= memory_budget()
-    model = clone(pca).set_params(n_components=k, whiten=False)
-    if had_missing_cells(pca):
-        how = pca._missing_method
-        return (lambda w: _fitted(fit_incomplete(clone(model), source, method=how, sample_weight=w))), False
-    if source.resident and not source.sparse and small:
-        X, scale = dense_rows(source), pca.scale_ is not None
-        return (lambda w: refit(X, w, k, scale, pca.n_components_)), True
-    return (lambda w: _fitted(clone(model).fit(source, sample_weight=w))), False
-
-
-def _fitted(model: Any) -> Fit:
-    named = (model.explained_variance_, model.explained_variance_ratio_, model.components_, model.mean_)
-    variances, ratios, components, mean = (np.asarray(x, dtype=np.float64) for x in named)
-    scale = None if model.scale_ is None else np.asarray(model.scale_, dtype=np.float64)
-    # the residuals of a complete fit are in its tolerance; an optimum may not have been reached
-    converged = not had_missing_cells(model) or model.certificate_.converged
-    return Fit(variances, ratios, components, mean, scale, model.rank_, converged)
-
-
-def refit(X: Array, w: Array, k: int, scale: bool, needed: int) -> Fit:
-    """PCA of the rows of X with frequencies w, as ``PCA(k, scale=scale).fit(X, sample_weight=w)`` finds it.
-
-    The first ``needed`` components have all their digits; the others are there to be changed places with.
-    """
-    used = w > 0
-    w, origin = w[used], X[np.argmax(used)]
-    D = X[used] - origin  # a column that is constant here becomes exactly 0
-    total = float(w.sum())
-    m = w @ D / total
-    D -= m
-    D *= np.sqrt(w)[:, None]
-    squares = np.einsum("ij,ij->j", D, D)
-    s = np.where(squares > 0, np.sqrt(squares / (total - 1)), 1.0) if scale else None
-    D = D if s is None else np.divide(D, s, out=D)
-    whole = float(np.sum(squares if s is None else squares / s**2))
-    values, V, rank = _leading(D, k, needed)
-    return Fit(values / (total - 1), values / (whole or 1.0), V, origin + m, s, rank)
-
-
-def _leading(D: Array, k: int, needed: int) -> tuple[Array, Array, int]:
-    """Squared singular values, right singular vectors as rows, and how many of them are more than rounding."""
-    n, p = D.shape
-    if n >= p:
-        values, vectors = np.linalg.eigh(D.T @ D)
-        values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
-        if values[needed - 1] > SAFE * values[0]:
-            return np.maximum(values, 0.0), vectors.T, int(np.count_nonzero(values > DUST * values[0]))
-    _, sigma, right = np.linalg.svd(D, full_matrices=False)
-    sigma, right = sigma[:k], right[:k]
-    rank = int(np.count_nonzero(sigma > 32 * 2.0**-52 * min(n, p) ** 0.5 * sigma[0]))
-    return sigma**2, right, rank
-
-
-def matched(V: Array, W: Array) -> tuple[Array, npt.NDArray[np.intp]]:
-    """Rows of W reordered and turned to lie nearest to those of V: the best signed permutation; and the order."""
-    similarity = V @ W.T
-    _, order = linear_sum_assignment(-np.abs(similarity))
-    signs = np.where(similarity[np.arange(len(V)), order] < 0, -1.0, 1.0)
-    return W[order] * signs[:, None], order
-
-
-def turn(V: Array, W: Array) -> Array:
-    """The orthogonal R for which RW is nearest to V: the orthogonal Procrustes problem."""
-    left, _, right = np.linalg.svd(V @ W.T)
-    return np.asarray(left @ right)
-
-
-def loading_intervals(pca: PCA, store: Store, level: float, method: str) -> Interval:
-    """Intervals of V√λ, variables by rows; one component at a time, as the loadings of all replicates are many."""
-    estimate = loadings(pca)
-    out = lower, upper, error, bias = [np.empty_like(estimate) for _ in range(4)]
-    for l in range(estimate.shape[1]):  # noqa: E741 - the number of a component, as in the formulas
-        replicates = np.einsum("bj,bjp->bp", store.turns[:, l], store.components)
-        part = intervals(np.ascontiguousarray(estimate[:, l]), replicates, level, method)
-        for whole, piece in zip(out, (part.lower, part.upper, part.error, part.bias), strict=True):
-            whole[:, l] = piece
-    return Interval(estimate, lower, upper, error, bias)
-
-
-def score_intervals(pca: PCA, training: TrainingRows, store: Store, level: float, method: str) -> Interval:
-    """Intervals of Aᵀ_bVᵀ_b(x − x̄_b)/s_b for each row x, a few rows at a time."""
-    source, (count, k, p) = training.source, store.components.shape
-    if store.scales is not None:
-        store.components /= store.scales[:, None, :]  # their own intervals are made by now
-    directions = store.components.reshape(count * k, p)
-    origin = np.zeros(p) if source.sparse else np.asarray(pca.mean_, dtype=np.float64)
-    offsets = np.einsum("bkp,bp->bk", store.components, store.means - origin).ravel()
-    estimate = plain_scores(pca, source)
-    out = lower, upper, error, bias = [np.empty_like(estimate) for _ in range(4)]
-    rows = max(1, memory_budget() // (64 * count * k))
-    for block in source.blocks(rows):
-        x = float_rows(source, block)
-        Z = (x @ directions.T).T if source.sparse else directions @ (x - origin).T
-        Z -= offsets[:, None]
-        part = intervals(estimate[block.start : block.stop].T, Z.reshape(count, k, -1), level, method)
-        for whole, piece in zip(out, (part.lower, part.upper, part.error, part.bias), strict=True):
-            whole[block.start : block.stop] = piece.T
-    return Interval(estimate, lower, upper, error, bias)
-
-
-SPARE = 3  # components beyond the k-th that one of the k may change places with
-OFTEN = 0.05  # share of replicates from which on a change of places is worth a note
-
-
 @dataclass(frozen=True, repr=False, eq=False)
-class Bootstrap:
+class Bootstrap(Tabular):
     """Intervals of a PCA from resampled rows.
 
     Attributes
@@ -433,14 +213,22 @@ class Bootstrap:
         k, p = self.components.estimate.shape
         return {"component": np.repeat(np.arange(k), p), "variable": list(self.names) * k}
 
-    def __repr__(self) -> str:
-        lines = [f"Bootstrap: {self.n_replicates} replicates, {self.level:.0%} {self.method} intervals, {self.align}"]
+    def _title(self) -> str:
+        return f"Bootstrap: {self.n_replicates} replicates, {self.level:.0%} {self.method} intervals, {self.align}"
+
+    def _shown(self) -> dict[str, Any]:
         v, r = self.explained_variance, self.explained_variance_ratio
-        for i, swaps in enumerate(self.swaps[:12]):
-            ratio = f"{r.estimate[i]:.1%} [{r.lower[i]:.1%}, {r.upper[i]:.1%}]"
-            variance = f"{v.estimate[i]:.4g} [{v.lower[i]:.4g}, {v.upper[i]:.4g}]"
-            lines.append(f"  component {i}  variance {variance}  ratio {ratio}  swaps {swaps:.1%}")
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        return {
+            "": [f"component {i}" for i in range(len(self.swaps))],
+            "variance": v.estimate,
+            "interval": [f"[{low:.4g}, {high:.4g}]" for low, high in zip(v.lower, v.upper, strict=True)],
+            "ratio": [f"{x:.1%}" for x in r.estimate],
+            "its interval": [f"[{low:.1%}, {high:.1%}]" for low, high in zip(r.lower, r.upper, strict=True)],
+            "swaps": [f"{x:.1%}" for x in self.swaps],
+        }
+
+    def _remarks(self) -> list[str]:
+        return [f"  note: {note}" for note in self.notes]
 
 
 def bootstrap(
@@ -493,7 +281,7 @@ def bootstrap(
     random_state : int, RandomState, Generator or None, default=None
         Seed; None is a fixed one. The result is the same for any number of threads.
     progress : callable, optional
-        Called as ``progress(done, total)`` from time to time; what it raises ends the bootstrap.
+        Called as ``progress(done, total, message)`` from time to time; what it raises ends the bootstrap.
 
     Returns
     -------
@@ -504,7 +292,7 @@ def bootstrap(
     --------
     >>> import numpy as np
     >>> from gramian import PCA
-    >>> from gramian.pca.bootstrap import bootstrap
+    >>> from gramian.analysis import bootstrap
     >>> X = np.random.default_rng(0).normal(size=(300, 3)) * [3.0, 1.0, 0.5]
     >>> found = bootstrap(PCA(n_components=2).fit(X), X, n_replicates=200)
     >>> found.explained_variance.covers([9.0, 1.0])
@@ -514,7 +302,13 @@ def bootstrap(
     """
     check_is_fitted(pca)
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
-    _check(pca, n_replicates, level, align, method)
+    check_choice("align", align, ("order", "rotation"))
+    check_choice("method", method, ("percentile", "bc"))
+    _check_level(level)
+    least = math.ceil(2 / (1 - level) - 1e-9)
+    if n_replicates < least:
+        raise ValueError(f"n_replicates={n_replicates} is too few for intervals of {level:.4g}: take {least} or more.")
+    _refuse_without_variance(pca)
     gaps = had_missing_cells(pca)
     if gaps and scores:
         raise ValueError(
@@ -522,43 +316,12 @@ def bootstrap(
             "little about them. Use scores=False."
         )
     training = open_training_rows(pca, X, sample_weight, incomplete=True)
-    _refuse_too_large(pca, training, n_replicates, scores)
-    draws = Draws(_seeds(random_state, n_replicates), max(2, round(training.total)), training.weights / training.total)
-    V = np.asarray(pca.components_, dtype=np.float64)
-    store = Store(V, deviations(pca), n_replicates, align, pca.scale_ is not None)
-    k = pca.n_components_ if gaps else min(pca.n_components_ + SPARE, *training.source.shape)
-    each_replicate(pca, training, draws, k, store, progress or _silent)
-    found = _gather(pca, training, store, scores, level, method)
-    return found if found.scores is None else replace(found, scores=replace(found.scores, rows=row_names(X)))
-
-
-def _silent(done: int, total: int) -> None:
-    """Say nothing."""
-
-
-def _check(pca: PCA, n_replicates: int, level: float, align: str, method: str) -> None:
-    check_choice("align", align, ("order", "rotation"))
-    check_choice("method", method, ("percentile", "bc"))
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
-    least = math.ceil(2 / (1 - level) - 1e-9)
-    if n_replicates < least:
-        raise ValueError(f"n_replicates={n_replicates} is too few for intervals of {level:.4g}: take {least} or more.")
-    refuse_no_components(pca)
-    if pca.n_components_ > pca.rank_:
-        raise ValueError(
-            f"The model has {pca.n_components_} components, of which {pca.rank_} have variance: directions without "
-            f"variance are arbitrary and have no intervals. Fit PCA(n_components={max(1, pca.rank_)}) or fewer."
-        )
-
-
-def _refuse_too_large(pca: PCA, training: TrainingRows, count: int, scores: bool) -> None:
     (n, p), k = training.source.shape, pca.n_components_
     remedy = "or raise sklearn.set_config(working_memory=...)."
-    if 8 * count * p * (k + 2) > memory_budget():
+    if 8 * n_replicates * p * (k + 2) > memory_budget():
         raise ValueError(
-            f"The components of {count} replicates take {8 * count * p * (k + 2) / 2**20:.0f} MiB, more than the "
-            f"working memory: ask for fewer replicates or components, {remedy}"
+            f"The components of {n_replicates} replicates take {8 * n_replicates * p * (k + 2) / 2**20:.0f} MiB, more "
+            f"than the working memory: ask for fewer replicates or components, {remedy}"
         )
     if scores and 5 * 8 * n * k > memory_budget():
         raise ValueError(
@@ -566,57 +329,456 @@ def _refuse_too_large(pca: PCA, training: TrainingRows, count: int, scores: bool
             f"use scores=False, {remedy}"
         )
 
+    # one seed for each replicate, so that threads do not change them
+    entropy = int(random_state) if isinstance(random_state, Integral) else check_seed(random_state)
+    seeds = np.random.SeedSequence(entropy).spawn(n_replicates)
+    size, shares = max(2, round(training.total)), training.weights / training.total
+    fit, threaded = _choose_refit(pca, training, k if gaps else min(k + SPARE, n, p))
+    replicates = _Replicates(pca, n_replicates, align)
 
-def _seeds(random_state: Any, count: int) -> list[np.random.SeedSequence]:
-    """One seed for each replicate."""
-    if random_state is None:
-        entropy = 0
-    elif isinstance(random_state, np.random.Generator):
-        entropy = int(random_state.integers(2**63))
-    elif isinstance(random_state, Integral):
-        entropy = int(random_state)
-    else:
-        entropy = int(check_random_state(random_state).randint(2**31 - 1))
-    return np.random.SeedSequence(entropy).spawn(count)
+    def work(share: Sequence[int]) -> None:
+        for b in share:
+            w = np.random.default_rng(seeds[b]).multinomial(size, shares).astype(np.float64)
+            try:
+                replicates.keep(b, fit(w))
+            except ValueError as error:  # a column of which no cell was drawn, say
+                raise ValueError(f"Replicate {b} could not be fitted: {error}") from error
 
+    step = max(n_threads(), -(-n_replicates // 100))
+    with quiet_blas(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)  # of components beyond the rank, which are told by it
+        for start in range(0, n_replicates, step):
+            chunk = range(start, min(start + step, n_replicates))
+            if threaded:
+                parallel(work, chunk)
+            else:
+                work(chunk)
+            if progress is not None:
+                progress(chunk.stop, n_replicates, "replicates")
 
-def _gather(pca: PCA, training: TrainingRows, store: Store, scores: bool, level: float, method: str) -> Bootstrap:
-    variance, ratio = (
-        np.asarray(x, dtype=np.float64) for x in (pca.explained_variance_, pca.explained_variance_ratio_)
-    )
-    swaps = np.mean(store.order != np.arange(len(variance)), axis=0)
-    names, variables = component_names(len(variance)), feature_names(pca)
+    names, variables = component_names(k), feature_names(pca)
+    variance, ratio = to_numpy(pca.explained_variance_, float), to_numpy(pca.explained_variance_ratio_, float)
+    entries = intervals(replicates.V, replicates.components, level, method)
+    by_row = _loading_intervals(pca, replicates, level, method)
+    by_score = None
+    if scores:  # last, as it divides the components by the scales
+        of_rows = _score_intervals(pca, training, replicates, level, method)
+        by_score = replace(of_rows, rows=row_names(X), columns=names)
+    swaps = np.mean(replicates.order != np.arange(k), axis=0)
     return Bootstrap(
-        explained_variance=replace(intervals(variance, store.variances, level, method), rows=names),
-        explained_variance_ratio=replace(intervals(ratio, store.ratios, level, method), rows=names),
-        components=replace(intervals(store.V, store.components, level, method), rows=names, columns=variables),
-        loadings=replace(loading_intervals(pca, store, level, method), rows=variables, columns=names),
-        # last, as it divides the components by the scales
-        scores=replace(score_intervals(pca, training, store, level, method), columns=names) if scores else None,
+        explained_variance=replace(intervals(variance, replicates.variances, level, method), rows=names),
+        explained_variance_ratio=replace(intervals(ratio, replicates.ratios, level, method), rows=names),
+        components=replace(entries, rows=names, columns=variables),
+        loadings=replace(by_row, rows=variables, columns=names),
+        scores=by_score,
         swaps=swaps,
-        variances=store.variances,
+        variances=replicates.variances,
         level=level,
-        align=store.align,
+        align=align,
         method=method,
         names=variables,
-        notes=_notes(store, swaps, variance),
+        notes=_find_swaps(replicates, swaps, variance),
     )
 
 
-def _notes(store: Store, swaps: Array, variance: Array) -> tuple[str, ...]:
-    notes = [_note(i, store.order[:, i], variance) for i in range(len(swaps)) if swaps[i] >= OFTEN]
-    stuck = int(np.count_nonzero(~store.converged))
+def _check_level(level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
+
+
+def _refuse_without_variance(pca: PCA) -> None:
+    refuse_no_components(pca)
+    if pca.n_components_ > pca.rank_:
+        raise ValueError(
+            f"The model has {pca.n_components_} components, of which {pca.rank_} have variance: directions without "
+            f"variance are arbitrary and have no errors. Fit PCA(n_components={max(1, pca.rank_)}) or fewer."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ReplicateFit:
+    """One replicate's PCA: λ, λ/Σλ, V with components as rows, x̄, s where the model scales, the rank seen."""
+
+    variances: Array
+    ratios: Array
+    components: Array
+    mean: Array
+    scale: Array | None
+    rank: int
+    converged: bool = True
+
+    @classmethod
+    def of(cls, pca: PCA) -> ReplicateFit:
+        """Return the arrays of a fitted model."""
+        fitted = (pca.explained_variance_, pca.explained_variance_ratio_, pca.components_, pca.mean_)
+        variances, ratios, components, mean = (to_numpy(x, float) for x in fitted)
+        scale = None if pca.scale_ is None else to_numpy(pca.scale_, float)
+        # the residuals of a complete fit are in its tolerance; an optimum may not have been reached
+        converged = not had_missing_cells(pca) or pca.certificate_.converged
+        return cls(variances, ratios, components, mean, scale, pca.rank_, converged)
+
+
+def _choose_refit(pca: PCA, training: TrainingRows, k: int) -> tuple[Callable[[Array], ReplicateFit], bool]:
+    """Return how to fit one replicate from its frequencies, and whether several may be fitted at once."""
+    source = training.source
+    n, p = source.shape
+    model = clone(pca).set_params(n_components=k, whiten=False)
+    if had_missing_cells(pca):
+        how = pca._missing_method
+        return lambda w: ReplicateFit.of(fit_incomplete(clone(model), source, method=how, sample_weight=w)), False
+    small = p <= NARROW and 8 * n * p * (1 + 2 * n_threads()) <= memory_budget()
+    if source.resident and not source.sparse and small:
+        X, scale = dense_rows(source), pca.scale_ is not None
+        return lambda w: refit(X, w, k, scale, pca.n_components_), True
+    return lambda w: ReplicateFit.of(clone(model).fit(source, sample_weight=w)), False
+
+
+def refit(X: Array, w: Array, k: int, scale: bool, needed: int) -> ReplicateFit:
+    """PCA of the rows of X with frequencies w, as ``PCA(k, scale=scale).fit(X, sample_weight=w)`` finds it.
+
+    The first ``needed`` components have all their digits; the others are there to be changed places with.
+    """
+    used = w > 0
+    w, origin = w[used], X[np.argmax(used)]
+    D = X[used] - origin  # a column that is constant here becomes exactly 0
+    total = float(w.sum())
+    m = w @ D / total
+    D -= m
+    D *= np.sqrt(w)[:, None]
+    squares = np.einsum("ij,ij->j", D, D)
+    s = np.where(squares > 0, np.sqrt(squares / (total - 1)), 1.0) if scale else None
+    D = D if s is None else np.divide(D, s, out=D)
+    whole = float(np.sum(squares if s is None else squares / s**2))
+    values, V, rank = _leading(D, k, needed)
+    return ReplicateFit(values / (total - 1), values / (whole or 1.0), V, origin + m, s, rank)
+
+
+def _leading(D: Array, k: int, needed: int) -> tuple[Array, Array, int]:
+    """Squared singular values, right singular vectors as rows, and how many of them are more than rounding."""
+    n, p = D.shape
+    if n >= p:
+        values, vectors = np.linalg.eigh(D.T @ D)
+        values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+        if values[needed - 1] > SAFE * values[0]:
+            return np.maximum(values, 0.0), vectors.T, int(np.count_nonzero(values > DUST * values[0]))
+    _, sigma, right = np.linalg.svd(D, full_matrices=False)
+    sigma, right = sigma[:k], right[:k]
+    rank = int(np.count_nonzero(sigma > 32 * 2.0**-52 * min(n, p) ** 0.5 * sigma[0]))
+    return sigma**2, right, rank
+
+
+class _Replicates:
+    """The aligned replicates, each filled in at its place by whichever thread fitted it.
+
+    ``turns`` are the k×k matrices that make aligned loadings √λV of aligned components.
+    """
+
+    def __init__(self, pca: PCA, count: int, align: str) -> None:
+        self.V, self.align = to_numpy(pca.components_, float), align
+        self.loadings = loadings(pca).T
+        k, p = self.V.shape
+        self.turns, self.converged = np.zeros((count, k, k)), np.ones(count, dtype=np.bool_)
+        self.variances, self.ratios = np.empty((count, k)), np.empty((count, k))
+        self.components, self.means = np.empty((count, k, p)), np.empty((count, p))
+        self.scales = None if pca.scale_ is None else np.empty((count, p))
+        self.order = np.empty((count, k), dtype=np.intp)
+
+    def keep(self, b: int, fit: ReplicateFit) -> None:
+        """Align the fit of replicate b with the model, and keep it."""
+        k = len(self.V)
+        if fit.rank < k:
+            raise ValueError(
+                f"its rows have rank {fit.rank}, too little for {k} components. Fit fewer components, or bring more "
+                "rows."
+            )
+        nearest, self.order[b] = match_components(self.V, fit.components[: fit.rank])
+        if self.align == "order":
+            self.components[b], self.turns[b] = nearest, np.diag(np.sqrt(fit.variances[self.order[b]]))
+        else:
+            W, spread = fit.components[:k], np.sqrt(fit.variances[:k])[:, None]
+            R, Q = _nearest_rotation(self.V, W), _nearest_rotation(self.loadings, spread * W)
+            self.components[b], self.turns[b] = R @ W, Q @ (spread * R.T)
+        self.converged[b] = fit.converged
+        self.variances[b], self.ratios[b], self.means[b] = fit.variances[:k], fit.ratios[:k], fit.mean
+        if self.scales is not None:
+            self.scales[b] = fit.scale
+
+
+def match_components(V: Array, W: Array) -> tuple[Array, npt.NDArray[np.intp]]:
+    """Rows of W reordered and turned to lie nearest to those of V: the best signed permutation; and the order."""
+    similarity = V @ W.T
+    _, order = linear_sum_assignment(-np.abs(similarity))
+    signs = np.where(similarity[np.arange(len(V)), order] < 0, -1.0, 1.0)
+    return W[order] * signs[:, None], order
+
+
+def _nearest_rotation(V: Array, W: Array) -> Array:
+    """The orthogonal R for which RW is nearest to V: the orthogonal Procrustes problem."""
+    left, _, right = np.linalg.svd(V @ W.T)
+    return np.asarray(left @ right)
+
+
+def _loading_intervals(pca: PCA, replicates: _Replicates, level: float, method: str) -> Interval:
+    """Intervals of V√λ, variables by rows; one component at a time, as the loadings of all replicates are many."""
+    estimate = loadings(pca)
+    out = np.empty((4, *estimate.shape))
+    for l in range(estimate.shape[1]):  # noqa: E741 - the number of a component, as in the formulas
+        drawn = np.einsum("bj,bjp->bp", replicates.turns[:, l], replicates.components)
+        part = intervals(np.ascontiguousarray(estimate[:, l]), drawn, level, method)
+        out[:, :, l] = part.lower, part.upper, part.error, part.bias
+    return Interval(estimate, *out)
+
+
+def _score_intervals(pca: PCA, training: TrainingRows, replicates: _Replicates, level: float, method: str) -> Interval:
+    """Intervals of Aᵀ_bVᵀ_b(x − x̄_b)/s_b for each row x, a few rows at a time."""
+    source, (count, k, p) = training.source, replicates.components.shape
+    if replicates.scales is not None:
+        replicates.components /= replicates.scales[:, None, :]  # their own intervals are made by now
+    directions = replicates.components.reshape(count * k, p)
+    origin = np.zeros(p) if source.sparse else to_numpy(pca.mean_, float)
+    offsets = np.einsum("bkp,bp->bk", replicates.components, replicates.means - origin).ravel()
+    estimate = plain_scores(pca, source)
+    out = np.empty((4, *estimate.shape))
+    for block in source.blocks(max(1, memory_budget() // (64 * count * k))):
+        x, rows = float_rows(source, block), slice(block.start, block.stop)
+        Z = (x @ directions.T).T if source.sparse else directions @ (x - origin).T
+        Z -= offsets[:, None]
+        part = intervals(estimate[rows].T, Z.reshape(count, k, -1), level, method)
+        out[:, rows] = part.lower.T, part.upper.T, part.error.T, part.bias.T
+    return Interval(estimate, *out)
+
+
+def _find_swaps(replicates: _Replicates, swaps: Array, variance: Array) -> tuple[str, ...]:
+    """Say which components the rows cannot tell apart, and how many fits did not converge."""
+    notes = []
+    for i in np.flatnonzero(swaps >= OFTEN):
+        order = replicates.order[:, i]
+        other = order[order != i]
+        j = int(np.bincount(other).argmax())  # the one it was taken for most often
+        variances = f"(variances {variance[i]:.4g} and {variance[j]:.4g})" if j < len(variance) else ""
+        notes.append(
+            f"component {i} changed places in {len(other) / len(order):.0%} of the replicates, most often with "
+            f"{f'component {j} {variances}' if variances else 'one left out'}: these rows cannot tell the two "
+            "directions apart, and intervals of their entries and scores say little."
+        )
+    stuck, count = int(np.count_nonzero(~replicates.converged)), len(replicates.converged)
     if stuck:
-        notes.append(f"{stuck} of {len(store.converged)} fits did not converge: intervals are as good as these fits.")
+        notes.append(f"{stuck} of {count} fits did not converge: intervals are as good as these fits.")
     return tuple(notes)
 
 
-def _note(i: int, order: npt.NDArray[np.intp], variance: Array) -> str:
-    """Say which component the i-th was taken for most often."""
-    other = order[order != i]
-    j = int(np.bincount(other).argmax())
-    whom = f"component {j} (variances {variance[i]:.4g} and {variance[j]:.4g})" if j < len(variance) else "one left out"
-    return (
-        f"component {i} changed places in {len(other) / len(order):.0%} of the replicates, most often with {whom}: "
-        "these rows cannot tell the two directions apart, and intervals of their entries and scores say little."
+@dataclass(frozen=True, repr=False, eq=False)
+class AsymptoticErrors(Tabular):
+    """Large-sample intervals of a PCA of Gaussian rows.
+
+    Attributes
+    ----------
+    explained_variance : Interval of shape (k,)
+        Of the variances λ.
+    components : Interval of shape (k, p)
+        Of the entries of the components; the bias is not known to this order and given as 0.
+    level : float
+        Coverage aimed at.
+    weight : float
+        n = Σw.
+    names : tuple of str
+        The variables.
+    assumptions : str
+        What must hold.
+    """
+
+    explained_variance: Interval
+    components: Interval
+    level: float
+    weight: float
+    names: tuple[str, ...]
+    assumptions: str
+
+    def table(self) -> dict[str, Any]:
+        """Return one line for each component: estimate, lower, upper, error and bias of its variance."""
+        return {"component": np.arange(len(self.explained_variance.estimate)), **self.explained_variance.table()}
+
+    def _title(self) -> str:
+        return f"AsymptoticErrors: n = {self.weight:g}, {self.level:.0%} intervals"
+
+    def _shown(self) -> dict[str, Any]:
+        names = {"": [f"component {i}" for i in range(len(self.explained_variance.estimate))]}
+        return names | self.explained_variance.table() | {"entries within ±": self.components.error.max(axis=1)}
+
+    def _remarks(self) -> list[str]:
+        return [f"  {self.assumptions}"]
+
+
+@dataclass(frozen=True)
+class EqualityTest:
+    """A test of equal variances.
+
+    Attributes
+    ----------
+    statistic : float
+        Minus twice the log-likelihood ratio.
+    freedom : float
+        Degrees of freedom of its χ² distribution.
+    p_value : float
+        How often equal variances give as large a statistic.
+    components : tuple of int
+        Which components were compared.
+    """
+
+    statistic: float
+    freedom: float
+    p_value: float
+    components: tuple[int, ...]
+
+    def table(self) -> dict[str, list[Any]]:
+        """Return one line: statistic, freedom, p_value."""
+        return {"statistic": [self.statistic], "freedom": [self.freedom], "p_value": [self.p_value]}
+
+
+def eigenvalue_errors(pca: PCA, level: float = 0.95, *, form: str = "ratio") -> AsymptoticErrors:
+    r"""Standard errors and intervals of variances and components, for many Gaussian rows with distinct variances.
+
+    .. math::
+        \sqrt{\tfrac{n-1}2}\Big(\frac{\hat\lambda_l}{\lambda_l}-1\Big)\to N(0,1),\qquad
+        \mathrm{cov}(\hat v_l) \approx
+            \frac{\lambda_l}{n-1}\sum_{m\ne l}\frac{\lambda_m}{(\lambda_m-\lambda_l)^2}\,v_mv_m^T
+
+    So the standard error of λ is λτ with τ = √(2/(n−1)), and the interval is λ/(1 + zτ) to λ/(1 − zτ), or λe^{±zτ} with
+    ``form="log"``, which is the same for many rows and exists for few. To the next order λ̂ is too high by
+    λ_l/(n−1) Σ_{m≠l} λ_m/(λ_l−λ_m), the bias given. (Girshick, Annals of Mathematical Statistics 10, 1939; Lawley,
+    Biometrika 43, 1956; Anderson, Annals of Mathematical Statistics 34, 1963.) Variances left out are taken as all
+    equal to ``noise_variance_``. Rows with heavier tails than Gaussian vary more, and the variances of a correlation
+    matrix follow other formulas: use :func:`bootstrap` for both.
+
+    Parameters
+    ----------
+    pca : PCA
+        A PCA without ``scale``, fitted to complete rows.
+    level : float, default=0.95
+        Coverage of the intervals.
+    form : {"ratio", "log"}, default="ratio"
+        Which of the two intervals of λ.
+
+    Returns
+    -------
+    AsymptoticErrors
+        Intervals of ``explained_variance_`` and ``components_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import PCA
+    >>> from gramian.analysis import eigenvalue_errors
+    >>> X = np.random.default_rng(0).normal(size=(800, 3)) * [3.0, 2.0, 1.0]
+    >>> found = eigenvalue_errors(PCA().fit(X))
+    >>> found.explained_variance.covers([9.0, 4.0, 1.0])
+    array([ True,  True,  True])
+    >>> bool(np.allclose(found.explained_variance.error, found.explained_variance.estimate * np.sqrt(2 / 799)))
+    True
+    """
+    check_is_fitted(pca)
+    pca = convert_to_numpy(pca)
+    check_choice("form", form, ("ratio", "log"))
+    _check_level(level)
+    _check_gaussian(pca)
+    lam, V, n = to_numpy(pca.explained_variance_, float), to_numpy(pca.components_, float), float(pca._weight)
+    k, left_out = len(lam), pca.n_features_in_ - len(lam)
+    z, tau = -float(ndtri((1 - level) / 2)), math.sqrt(2 / (n - 1))
+    if form == "log":
+        lower, upper = lam * math.exp(-z * tau), lam * math.exp(z * tau)
+    elif z * tau < 1:
+        lower, upper = lam / (1 + z * tau), lam / (1 - z * tau)
+    else:
+        raise ValueError("Too few rows for the interval λ/(1 ± z√(2/(n−1))) at this level: use form='log'.")
+
+    # All p variances λ_m, and the gaps λ_l − λ_m, l by row. The gap to itself is infinite, which leaves it out of sums
+    # over 1/gap; equal ones are NaN, and so are their sums.
+    everything = np.append(lam, np.full(left_out, float(pca.noise_variance_)))
+    gaps = lam[:, None] - everything
+    np.fill_diagonal(gaps, np.inf)
+    gaps = np.where(np.abs(gaps) <= TIED * lam[:, None], np.nan, gaps)
+    tied = np.flatnonzero(np.isnan(gaps).any(axis=1))
+    if len(tied):
+        warn(
+            f"The variances of components {', '.join(map(str, tied))} are equal to others: their directions are "
+            "arbitrary, and their errors not defined."
+        )
+    bias = lam * np.sum(everything / gaps, axis=1) / (n - 1)
+    # λ_l Σ_{m≠l} λ_m/(λ_m−λ_l)² v_jm²; of the directions left out only Σ v_jm² = 1 − Σ_{m≤k} v_jm² is needed
+    terms = everything / gaps**2
+    spread = terms[:, :k] @ V**2
+    if left_out:
+        spread = spread + terms[:, k : k + 1] * np.maximum(1 - np.sum(V**2, axis=0), 0.0)
+    errors = np.sqrt(lam[:, None] * spread / (n - 1))
+    rest = f"; the {left_out} variances left out taken as equal" if left_out > 1 else ""
+    names, variables = component_names(k), feature_names(pca)
+    return AsymptoticErrors(
+        explained_variance=Interval(lam, lower, upper, lam * tau, bias, names),
+        components=Interval(V, V - z * errors, V + z * errors, errors, 0.0 * V, names, variables),
+        level=level,
+        weight=n,
+        names=variables,
+        assumptions=f"for many Gaussian rows whose variances are distinct{rest}",
     )
+
+
+def equality_test(pca: PCA, components: Sequence[int]) -> EqualityTest:
+    r"""Test whether neighbouring variances are equal, so that their directions are arbitrary within a plane.
+
+    .. math::
+        -2\ln\Lambda = (n-1)\Big(q\ln\bar\lambda - \sum_l\ln\lambda_l\Big) \sim \chi^2\Big(\tfrac{(q-1)(q+2)}2\Big)
+
+    for q neighbours with mean λ̄ of many Gaussian rows (Anderson 1963).
+
+    Parameters
+    ----------
+    pca : PCA
+        A PCA without ``scale``, fitted to complete rows.
+    components : sequence of int
+        Numbers of neighbouring components, from 0; two at least.
+
+    Returns
+    -------
+    EqualityTest
+        Statistic, degrees of freedom and p-value; a small p-value speaks against equality.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import PCA
+    >>> from gramian.analysis import equality_test
+    >>> pca = PCA().fit(np.random.default_rng(0).normal(size=(500, 3)) * [5.0, 1.0, 1.0])
+    >>> bool(equality_test(pca, [0, 1]).p_value < 1e-9), bool(equality_test(pca, [1, 2]).p_value > 0.05)
+    (True, True)
+    """
+    check_is_fitted(pca)
+    pca = convert_to_numpy(pca)
+    _check_gaussian(pca)
+    chosen, k = tuple(sorted(int(i) for i in components)), pca.n_components_
+    if len(chosen) < 2 or chosen != tuple(range(chosen[0], chosen[-1] + 1)) or chosen[0] < 0 or chosen[-1] >= k:
+        raise ValueError(f"components must be two or more neighbours from 0 to {k - 1}, got {tuple(components)}.")
+    lam, q = to_numpy(pca.explained_variance_, float)[list(chosen)], len(chosen)
+    # ln(λ/λ̄), by the difference so that nearly equal variances keep their digits
+    statistic = -(float(pca._weight) - 1) * float(np.sum(np.log1p((lam - lam.mean()) / lam.mean())))
+    freedom = (q - 1) * (q + 2) / 2
+    return EqualityTest(max(statistic, 0.0), freedom, float(chdtrc(freedom, max(statistic, 0.0))), chosen)
+
+
+def _check_gaussian(pca: PCA) -> None:
+    """Refuse models that the formulas for many Gaussian rows do not hold for."""
+    if had_missing_cells(pca):
+        raise ValueError(
+            "The model was fitted where cells were missing, and missing cells make these errors too small: use "
+            "bootstrap(pca, X, scores=False), which resamples the rows as they are."
+        )
+    if pca.scale_ is not None:
+        raise ValueError(
+            "These formulas hold for a covariance matrix; this model scales its columns, and a correlation "
+            "matrix follows others. Use the bootstrap."
+        )
+    _refuse_without_variance(pca)
+    if pca._weight <= pca.n_features_in_:
+        warn(
+            f"{pca._weight:g} rows are too few for {pca.n_features_in_} variables: the formulas are for many rows, and "
+            "errors come out too small. Use the bootstrap."
+        )

@@ -14,12 +14,14 @@ from scipy.special import betainccinv, chdtri, fdtri, ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.compute.devices import to_numpy
 from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
 from gramian.pca.interpret import (
     TrainingRows,
     dense_rows,
+    deviations,
     feature_names,
     open_training_rows,
     plain_scores,
@@ -28,7 +30,7 @@ from gramian.pca.interpret import (
     row_names,
     variable_scale,
 )
-from gramian.sources import Source, memory_budget, open_source
+from gramian.sources import memory_budget, open_source
 
 Array = npt.NDArray[np.float64]
 
@@ -70,7 +72,7 @@ def t2_limit(k: int, n: float, alpha: float = 0.01, rule: str = "F") -> float:
 
     Examples
     --------
-    >>> from gramian.pca.monitoring import t2_limit
+    >>> from gramian.analysis import t2_limit
     >>> [round(t2_limit(2, 20, 0.05, rule), 3) for rule in ("F", "beta", "chi2")]
     [7.879, 5.361, 5.991]
     """
@@ -120,7 +122,7 @@ def q_limit(variances: Any, alpha: float = 0.01, rule: str = "exact") -> float:
 
     Examples
     --------
-    >>> from gramian.pca.monitoring import q_limit
+    >>> from gramian.analysis import q_limit
     >>> [round(q_limit([5, 4, 3, 2, 1], 0.01, rule), 2) for rule in ("exact", "jackson-mudholkar", "box")]
     [50.3, 51.28, 49.3]
     """
@@ -177,12 +179,8 @@ def _positive(variances: Any) -> Array:
     return np.asarray(theta[theta > 0])
 
 
-def _powers(theta: Array) -> tuple[float, float, float]:
-    return float(theta.sum()), float(np.sum(theta**2)), float(np.sum(theta**3))
-
-
 def _jackson_mudholkar(theta: Array, alpha: float) -> float:
-    t1, t2, t3 = _powers(theta)
+    t1, t2, t3 = (float(np.sum(theta**r)) for r in (1, 2, 3))
     h0 = 1 - 2 * t1 * t3 / (3 * t2**2)
     base = 1 + t2 * h0 * (h0 - 1) / t1**2 - float(ndtri(alpha)) * h0 * math.sqrt(2 * t2) / t1
     if h0 <= 0 or base <= 0:
@@ -194,7 +192,7 @@ def _jackson_mudholkar(theta: Array, alpha: float) -> float:
 
 
 def _box(theta: Array, alpha: float) -> float:
-    t1, t2, _ = _powers(theta)
+    t1, t2 = float(theta.sum()), float(np.sum(theta**2))
     return float(t2 / t1 * chdtri(t1**2 / t2, alpha))
 
 
@@ -214,7 +212,15 @@ def _tail(q: float, theta: Array) -> float:
     """P(Q > q) for weights whose largest is 1."""
     if q <= 0.0:
         return 1.0
-    c = _between_singularities(q, theta)
+
+    def slope(s: float) -> float:
+        return float(np.sum(theta / (1 - 2 * s * theta))) - q
+
+    # The saddle point, where K'(s) = Σ θ/(1 − 2sθ) is q: the largest weight alone gives K' ≥ 1/(1 − 2s), and left of 0
+    # no term exceeds −1/2s. It is kept away from the pole at 0.
+    c = float(brentq(slope, -len(theta) / (2 * q) - 1, 0.5 - 0.25 / q))
+    apart = 0.4 / math.sqrt(2 * float(np.sum(theta**2)))
+    c = c if abs(c) > apart else apart
     r = theta / (1 - 2 * c * theta)
     second, third = 2 * float(np.sum(r**2)), 8 * float(np.sum(r**3))
     width, bend = second**-0.5, third / (6 * second**1.5)
@@ -226,25 +232,13 @@ def _tail(q: float, theta: Array) -> float:
     return integral if c > 0 else 1.0 + integral  # left of the pole at 0 its residue is missing
 
 
-def _between_singularities(q: float, theta: Array) -> float:
-    """The saddle point, where K'(s) = Σ θ/(1 − 2sθ) is q; kept away from the pole at 0."""
-
-    def slope(s: float) -> float:
-        return float(np.sum(theta / (1 - 2 * s * theta))) - q
-
-    # the largest weight alone gives K' ≥ 1/(1 − 2s), and left of 0 no term exceeds −1/2s
-    saddle = float(brentq(slope, -len(theta) / (2 * q) - 1, 0.5 - 0.25 / q))
-    apart = 0.4 / math.sqrt(2 * float(np.sum(theta**2)))
-    return saddle if abs(saddle) > apart else apart
-
-
 SHOWN = 10  # rows of a representation
 TOP = 3  # variables named for each of them
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Alarms:
-    """T² and Q of rows beside their limits.
+    """T² and Q of rows, and their limits.
 
     Attributes
     ----------
@@ -258,13 +252,13 @@ class Alarms:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.pca.monitoring import Alarms
+    >>> from gramian.analysis import Alarms
     >>> Alarms(np.array([1.0, 9.0, 1.0]), np.array([0.0, 0.5, 5.0]), 4.0, 2.0, ("mon", "tue", "wed"))
     Alarms: 2 of 3 rows
       T²  limit 4  above it 1  largest 9
       Q   limit 2  above it 1  largest 5
       row 1 (tue)  T² 9 alarm  Q 0.5
-      row 2 (wed)  T² 1        Q 5 alarm
+      row 2 (wed)  T² 1  Q 5 alarm
     """
 
     t2: Array
@@ -302,26 +296,20 @@ class Alarms:
     def __repr__(self) -> str:
         lines = [f"Alarms: {len(self.rows)} of {len(self.t2)} rows"]
         for name, x, limit in (("T²", self.t2, self.t2_limit), ("Q", self.q, self.q_limit)):
-            above, most = int(np.count_nonzero(x > limit)), float(np.max(x, initial=0.0))
-            lines.append(f"  {name:<2}  limit {limit:.4g}  above it {above}  largest {most:.4g}")
+            above, largest = int(np.count_nonzero(x > limit)), float(np.max(x, initial=0.0))
+            lines.append(f"  {name:<2}  limit {limit:.4g}  above it {above}  largest {largest:.4g}")
+        for i in self.rows[:SHOWN]:
+            t2, q = _judge("T²", self.t2[i], self.t2_limit), _judge("Q", self.q[i], self.q_limit)
+            lines.append(f"  {_name_row(i, self.names)}  {t2}  {q}")
         more = len(self.rows) - SHOWN
-        return "\n".join([*lines, *self._alarmed(), *([f"  ... and {more} more rows with an alarm"] * (more > 0))])
-
-    def _alarmed(self) -> list[str]:
-        """The first rows with an alarm, and which statistic raised it."""
-        cells = [
-            (_row(i, self.names), _judged("T²", self.t2[i], self.t2_limit), _judged("Q", self.q[i], self.q_limit))
-            for i in self.rows[:SHOWN]
-        ]
-        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        return [f"  {row:<{wide[0]}}  {t2:<{wide[1]}}  {q}" for row, t2, q in cells]
+        return "\n".join([*lines, *([f"  ... and {more} more rows with an alarm"] * (more > 0))])
 
 
-def _row(i: int, names: tuple[str, ...] | None) -> str:
+def _name_row(i: int, names: tuple[str, ...] | None) -> str:
     return f"row {i}" if names is None else f"row {i} ({names[i]})"
 
 
-def _judged(name: str, value: float, limit: float) -> str:
+def _judge(name: str, value: float, limit: float) -> str:
     return f"{name} {value:.4g}{' alarm' * bool(value > limit)}"
 
 
@@ -376,14 +364,12 @@ class Contributions:
         n, p = self.t2.shape
         lines = [f"Contributions: {n} rows, {p} variables; rows farthest beyond a limit first"]
         for i in self.order[:SHOWN]:
-            lines.append(f"  {_row(i, self.row_names)}")
+            lines.append(f"  {_name_row(i, self.row_names)}")
             for name, parts, limit in (("T²", self.t2[i], self.t2_limit), ("Q", self.q[i], self.q_limit)):
-                lines.append(f"    {_judged(name, parts.sum(), limit)}: {self._largest(parts)}")
+                first = np.argsort(-parts, kind="stable")[:TOP]
+                largest = ", ".join(f"{self.names[j]} {parts[j]:.4g}" for j in first)
+                lines.append(f"    {_judge(name, parts.sum(), limit)}: {largest}")
         return "\n".join([*lines, *([f"  ... and {n - SHOWN} more rows"] * (n > SHOWN))])
-
-    def _largest(self, parts: Array) -> str:
-        first = np.argsort(-parts, kind="stable")[:TOP]
-        return ", ".join(f"{self.names[j]} {parts[j]:.4g}" for j in first)
 
 
 T2_WORDS = {
@@ -444,9 +430,9 @@ class Monitor:
             Both statistics, row by row; the index of a frame names the rows.
         """
         source = open_source(convert_to_numpy(X))
-        q = np.asarray(self._pca.reconstruction_error(source), dtype=np.float64)  # refuses rows with NaN by name
+        q = to_numpy(self._pca.reconstruction_error(source), float)  # refuses rows with NaN by name
         q = q if self.n_components < len(self.names) else 0.0 * q
-        t2 = np.sum(plain_scores(self._pca, source) ** 2 / _variances(self._pca), axis=1)
+        t2 = np.sum((plain_scores(self._pca, source) / deviations(self._pca)) ** 2, axis=1)
         return Alarms(t2, q, self.t2_limit, self.q_limit, row_names(X))
 
     __call__ = check
@@ -477,10 +463,12 @@ class Monitor:
                 f"Contributions of {n} rows and {p} variables do not fit the working memory: hand in only the rows "
                 "with an alarm, or raise sklearn.set_config(working_memory=...)."
             )
-        D, V = _deviations(self._pca, source), np.asarray(self._pca.components_, dtype=np.float64)
+        self._pca.reconstruction_error(source)  # refuses other columns, and rows with NaN by name
+        D = (dense_rows(source) - to_numpy(self._pca.mean_, float)) / variable_scale(self._pca)
+        V = to_numpy(self._pca.components_, float)
         Z = D @ V.T
         residuals = D - Z @ V if self.n_components < p else np.zeros((n, p))
-        t2 = (Z / np.sqrt(_variances(self._pca)) @ V) ** 2
+        t2 = (Z / deviations(self._pca) @ V) ** 2
         return Contributions(t2, residuals**2, residuals, self.names, self.t2_limit, self.q_limit, row_names(X))
 
     def table(self) -> dict[str, list[Any]]:
@@ -540,7 +528,7 @@ def monitor(
     --------
     >>> import numpy as np
     >>> from gramian import PCA
-    >>> from gramian.pca.monitoring import monitor
+    >>> from gramian.analysis import monitor
     >>> X = np.random.default_rng(0).normal(size=(200, 4)) * [5, 3, 1, 1]
     >>> chart = monitor(PCA(n_components=2).fit(X), X)
     >>> alarms = chart.check([[0, 0, 0, 0], [30, 0, 0, 0], [0, 0, 9, 0]])
@@ -554,13 +542,17 @@ def monitor(
     check_choice("t2", t2, T2_RULES)
     check_choice("q", q, (*Q_RULES, "moments"))
     refuse_no_components(pca)
-    _refuse_without_variance(pca)
-    training = open_training_rows(pca, X, sample_weight)
     k, n = pca.n_components_, float(pca._weight)
+    if pca.rank_ < k:
+        raise ValueError(
+            f"T² divides by the variance of each component, and of the {k} components those from {pca.rank_} on (from "
+            f"0) have none. Fit PCA(n_components={max(1, pca.rank_)}) or fewer."
+        )
+    training = open_training_rows(pca, X, sample_weight)
     whole = k == pca.n_features_in_
     return Monitor(
         t2_limit=t2_limit(k, n, alpha, t2),
-        q_limit=0.0 if whole else _limit_of_q(pca, training, alpha, q),
+        q_limit=0.0 if whole else _find_q_limit(pca, training, alpha, q),
         t2_rule=T2_WORDS[t2],
         q_rule=Q_WORDS["none" if whole else q],
         alpha=alpha,
@@ -571,43 +563,26 @@ def monitor(
     )
 
 
-def _variances(pca: PCA) -> Array:
-    return np.asarray(pca.explained_variance_, dtype=np.float64)
-
-
-def _refuse_without_variance(pca: PCA) -> None:
-    if pca.rank_ < pca.n_components_:
-        raise ValueError(
-            f"T² divides by the variance of each component, and of the {pca.n_components_} components those from "
-            f"{pca.rank_} on (from 0) have none. Fit PCA(n_components={max(1, pca.rank_)}) or fewer."
-        )
-
-
-def _limit_of_q(pca: PCA, training: TrainingRows, alpha: float, rule: str) -> float:
-    if rule != "moments":
-        left_out = _residual_variances(pca, training)
-        _refuse_no_residual(pca, float(left_out.sum()))
-        return q_limit(left_out, alpha, rule)
-    errors, w = np.asarray(pca.reconstruction_error(training.source), dtype=np.float64), training.weights
-    total = training.total
-    m = float(w @ errors) / total
-    # what rounding leaves of nothing is no residual
-    _refuse_no_residual(pca, m if pca.noise_variance_ > 1e-12 * float(_variances(pca)[0]) else 0.0)
-    s2 = float(w @ (errors - m) ** 2) / (total - 1)
-    return m if s2 < 1e-20 * m**2 else float(s2 / (2 * m) * chdtri(2 * m**2 / s2, alpha))
-
-
-def _residual_variances(pca: PCA, training: TrainingRows) -> Array:
-    """Eigenvalues beyond the k-th, from an exact fit of the same model; those beyond the rank are 0."""
+def _find_q_limit(pca: PCA, training: TrainingRows, alpha: float, rule: str) -> float:
+    if rule == "moments":
+        errors, w = to_numpy(pca.reconstruction_error(training.source), float), training.weights
+        m = float(w @ errors) / training.total
+        s2 = float(w @ (errors - m) ** 2) / (training.total - 1)
+        # what rounding leaves of nothing is no residual
+        _refuse_no_residual(pca, m if pca.noise_variance_ > 1e-12 * float(pca.explained_variance_[0]) else 0.0)
+        return m if s2 < 1e-20 * m**2 else float(s2 / (2 * m) * chdtri(2 * m**2 / s2, alpha))
     side = min(training.source.shape)
     if 8 * side**2 > memory_budget():
         raise ValueError(
             f"This limit of Q needs all {side} variances, and the matrix behind them does not fit the working memory. "
             "Use q='moments', or raise sklearn.set_config(working_memory=...)."
         )
+    # eigenvalues beyond the k-th, from an exact fit of the same model; those beyond the rank are 0
     model = clone(pca).set_params(n_components=None, svd_solver="full", whiten=False)
     full = model.fit(training.source, sample_weight=training.weights)
-    return _variances(full)[pca.n_components_ : full.rank_]
+    left_out = to_numpy(full.explained_variance_, float)[pca.n_components_ : full.rank_]
+    _refuse_no_residual(pca, float(left_out.sum()))
+    return q_limit(left_out, alpha, rule)
 
 
 def _refuse_no_residual(pca: PCA, variance: float) -> None:
@@ -616,9 +591,3 @@ def _refuse_no_residual(pca: PCA, variance: float) -> None:
             f"The {pca.n_components_} components explain all variance of the training rows, so these do not say how "
             f"far from the plane a row may lie. Fit fewer than {pca.n_components_} components."
         )
-
-
-def _deviations(pca: PCA, source: Source) -> Array:
-    """(x − x̄)/s of the rows, after the model has checked their columns and values."""
-    pca.reconstruction_error(source)
-    return (dense_rows(source) - np.asarray(pca.mean_, dtype=np.float64)) / variable_scale(pca)

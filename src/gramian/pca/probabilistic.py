@@ -26,6 +26,7 @@ from gramian.compute.devices import like, to_numpy
 from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.opening import open_input
+from gramian.inputs.progress import Progress
 from gramian.pca.factor import Factor, NothingObservedError, posterior, refuse_rows
 from gramian.pca.interpret import variable_scale
 from gramian.pca.missing import fit_incomplete
@@ -56,7 +57,6 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-Progress = Callable[[int, int], Any]
 
 SHOWN = 20  # rows of a printed table
 
@@ -439,7 +439,7 @@ class Imputations:
         for i in range(self.n):
             yield self[i]
             if self.progress is not None:
-                self.progress(i + 1, self.n)
+                self.progress(i + 1, self.n, "tables")
 
     def __getitem__(self, i: int) -> Array:
         rng = np.random.default_rng(self.seeds[i])
@@ -480,7 +480,7 @@ def multiple_imputation(
     random_state : int, RandomState, Generator or None, default=None
         Seed; None is a fixed one.
     progress : callable, optional
-        Called with (done, n) after each table.
+        Called as ``progress(done, total, message)`` after each table.
 
     Returns
     -------

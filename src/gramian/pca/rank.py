@@ -20,6 +20,7 @@ from sklearn.base import clone
 from gramian.compute.devices import to_numpy
 from gramian.compute.threads import n_threads, parallel
 from gramian.inputs.checks import check_seed, check_weights
+from gramian.inputs.progress import Progress
 from gramian.pca.tracy_widom import (
     largest_noise_eigenvalue,
     trace_ratio_critical,
@@ -726,9 +727,7 @@ def take_rows(values: Any, keep: npt.NDArray[np.bool_]) -> Vector:
 Draw = Callable[[np.random.Generator], Vector]
 
 
-def eigenvalues_of_draws(
-    draw: Draw, count: int, seed: int, numbers: int, progress: Callable[[int, int], None] | None
-) -> Vector:
+def eigenvalues_of_draws(draw: Draw, count: int, seed: int, numbers: int, progress: Progress | None) -> Vector:
     """Return the eigenvalues of each draw as a row; a draw holds that many numbers at a time.
 
     Each draw has a seed of its own, so that the answer does not depend on how many threads share them.
@@ -742,7 +741,7 @@ def eigenvalues_of_draws(
             with lock:
                 found[i] = values
                 if progress is not None:
-                    progress(len(found), count)
+                    progress(len(found), count, "draws")
 
     if 8 * numbers * n_threads() <= memory_budget():
         parallel(work, range(count))
@@ -845,7 +844,6 @@ def _descending(S: Vector) -> Vector:
 MARGIN = 1e-9  # share by which an eigenvalue must exceed its quantile: more than rounding
 CONSTANT = 1e-12  # a column with less than this share of the largest variance does not vary
 NULLS = {"permutation": "parallel", "gaussian": "parallel-gaussian"}
-Progress = Callable[[int, int], None]
 
 
 def parallel_analysis(
@@ -886,7 +884,7 @@ def parallel_analysis(
     random_state : int, RandomState, Generator or None, default=None
         Seed of the draws; None is a fixed seed.
     progress : callable, optional
-        Called with (draws made, draws in all).
+        Called as ``progress(done, total, message)`` after each draw.
 
     Returns
     -------
@@ -1030,7 +1028,7 @@ def cross_validate_rank(
     random_state : int, RandomState, Generator or None, default=None
         Seed of the folds; None is a fixed seed.
     progress : callable, optional
-        Called with (folds fitted, folds in all).
+        Called as ``progress(done, total, message)`` after each fold.
 
     Returns
     -------
@@ -1077,7 +1075,7 @@ def cross_validate_rank(
             model = clone(pca).set_params(n_components=max(int(tried), 1), whiten=False)
             models.append(PlainFit.of(model.fit(source, sample_weight=weights)))
             if progress is not None:
-                progress(f + 1, n_folds)
+                progress(f + 1, n_folds, "folds")
     rank = min(model.rank for model in models)
     # a model knows its rank up to the components it has
     tried, limit = (int(tried), limit) if rank >= tried else (rank, rank)

@@ -3,80 +3,28 @@
 from __future__ import annotations
 
 import math
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import to_numpy
+from gramian.inputs.checks import check_choice, check_integer
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
 from gramian.pca.interpret import component_scores, deviations, feature_names, loadings, ratio, refuse_no_components
-from gramian.results import NumericalWarning
-from gramian.results.tables import text_table
+from gramian.pca.solve import warn
+from gramian.results.tables import Tabular, text_table
 
 Array = npt.NDArray[np.float64]
 
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """A rotation T, the criterion there, and how nearly it is stationary."""
-
-    T: Array
-    criterion: float
-    stationarity: float
-    sweeps: int
-    converged: bool
-
-
-def orthomax(A: Array, T: Array, weight: float, tol: float, most: int) -> Found:
-    """Sweep over all planes until the criterion is stationary and no sweep raises it any more; weight is γ/p."""
-    L, T = A @ T, T.copy()
-    value, scale, residual = _criterion(L, weight), float(np.sum(np.sum(L**2, axis=1) ** 2)), math.inf
-    for sweep in range(1, most + 1):
-        for i, j in combinations(range(L.shape[1]), 2):
-            turn = _plane(L[:, i], L[:, j], weight)
-            L[:, [i, j]] = L[:, [i, j]] @ turn
-            T[:, [i, j]] = T[:, [i, j]] @ turn
-        before, value = value, _criterion(L, weight)
-        residual = _stationarity(L, weight)
-        if residual <= tol and value - before <= tol * scale:
-            return Found(T, value, residual, sweep, True)
-    return Found(T, value, residual, most, False)
-
-
-def _plane(x: Array, y: Array, weight: float) -> Array:
-    """Return the rotation of two columns that maximises the criterion: φ = atan2(…)/4 of Kaiser (1958)."""
-    u, v = x**2 - y**2, 2 * x * y
-    a, b = float(np.sum(u)), float(np.sum(v))
-    sine = float(2 * np.sum(u * v)) - 2 * weight * a * b
-    cosine = float(np.sum(u**2 - v**2)) - weight * (a**2 - b**2)
-    angle = math.atan2(sine, cosine) / 4
-    c, s = math.cos(angle), math.sin(angle)
-    return np.array([[c, -s], [s, c]])
-
-
-def _criterion(L: Array, weight: float) -> float:
-    return float(np.sum(L**4) - weight * np.sum(np.sum(L**2, axis=0) ** 2))
-
-
-def _stationarity(L: Array, weight: float) -> float:
-    """T is stationary among orthogonal matrices where ΛᵀG is symmetric."""
-    C = L.T @ (L**3 - weight * L * np.sum(L**2, axis=0))
-    size = float(np.linalg.norm(L.T @ L**3))
-    return float(np.linalg.norm(C - C.T)) / size if size else 0.0
-
-
-def random_rotation(rng: np.random.Generator, k: int) -> Array:
-    """Return an orthogonal matrix, all of them being equally likely."""
-    Q, R = np.linalg.qr(rng.standard_normal((k, k)))
-    return np.asarray(Q * np.sign(np.diag(R)))
+METHODS = ("equamax", "promax", "quartimax", "varimax")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rotation:
+class Rotation(Tabular):
     r"""Loadings after a rotation, and how well its criterion was met.
 
     Attributes
@@ -136,13 +84,21 @@ class Rotation:
         factors = {name: self.loadings[:, j] for j, name in enumerate(self.names_of_factors)}
         return {"name": list(self.names), **factors, "communality": self.communalities}
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         met = "converged" if self.converged else "NOT converged"
-        head = f"Rotation: {self.method}, {met} in {self.iterations} sweeps (stationarity {self.stationarity:.1e})"
-        parts = [head, text_table(self.table()), text_table(self._shares())]
+        return f"Rotation: {self.method}, {met} in {self.iterations} sweeps (stationarity {self.stationarity:.1e})"
+
+    def _remarks(self) -> list[str]:
+        share = self.explained_variance_ratio
+        shares = np.array([self.explained_variance, share, np.cumsum(share)])
+        parts = [self._tabulate(("SS loadings", "proportion", "cumulative"), shares)]
         if self.method == "promax":
-            parts += ["correlations of the factors:", text_table(self._named(self.names_of_factors, self.correlations))]
-        return "\n".join(parts)
+            parts += ["correlations of the factors:", self._tabulate(self.names_of_factors, self.correlations)]
+        return parts
+
+    def _tabulate(self, rows: tuple[str, ...], values: Array) -> str:
+        """Table with one column for each factor."""
+        return text_table({"": list(rows)} | dict(zip(self.names_of_factors, values.T, strict=True)))
 
     @property
     def names_of_factors(self) -> tuple[str, ...]:
@@ -153,19 +109,6 @@ class Rotation:
     def explained_variance_ratio(self) -> Array:
         """Share of the variance of all variables that each factor explains."""
         return np.asarray(self.explained_variance / self.total_variance)
-
-    def _shares(self) -> dict[str, Any]:
-        share = self.explained_variance_ratio
-        return self._named(
-            ("SS loadings", "proportion", "cumulative"), np.array([self.explained_variance, share, np.cumsum(share)])
-        )
-
-    def _named(self, rows: tuple[str, ...], values: Array) -> dict[str, Any]:
-        """Columns of a table, one for each factor."""
-        return {"": list(rows)} | {name: values[:, j] for j, name in enumerate(self.names_of_factors)}
-
-
-METHODS = ("equamax", "promax", "quartimax", "varimax")
 
 
 def rotate(
@@ -221,7 +164,7 @@ def rotate(
     --------
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.rotation import rotate
+    >>> from gramian.analysis import rotate
     >>> iris = load_iris(as_frame=True).data
     >>> rotate(PCA(2, scale=True).fit(iris))
     Rotation: varimax, converged in ... sweeps (stationarity ...)
@@ -235,23 +178,134 @@ def rotate(
       proportion    0.6749   0.2832
       cumulative    0.6749   0.9581
     """
-    names, A, total = _loadings_of(convert_to_numpy(pca), n_components)
+    names, A, total = _read_loadings(convert_to_numpy(pca), n_components)
+    check_choice("method", method, METHODS)
+    check_integer("max_iter", max_iter)
+    check_integer("n_starts", n_starts)
+    if not tol > 0 or not power >= 1:
+        raise ValueError(f"tol must be positive and power at least 1, got tol={tol}, power={power}.")
     p, k = A.shape
-    _refuse(method, A, power, tol, max_iter, n_starts)
     gamma = {"quartimax": 0.0, "equamax": k / 2}.get(method, 1.0)
-    B, unit = _prepared(A, normalize)
+    # a power of two keeps fourth powers in range; the roots of the communalities are Kaiser's normalisation
+    unit = np.float64(2.0 ** math.frexp(float(np.abs(A).max()))[1])
+    B = A / unit
+    if normalize:
+        B, unit = ratio(B, np.linalg.norm(B, axis=1)[:, None]), np.float64(1.0)
     rng = np.random.default_rng(0 if random_state is None else random_state)
-    starts = [np.eye(k), *(random_rotation(rng, k) for _ in range(n_starts - 1))]
-    best = max((orthomax(B, T, gamma / p, tol, max_iter) for T in starts), key=lambda found: found.criterion)
+    starts = [np.eye(k), *(_draw_rotation(rng, k) for _ in range(n_starts - 1))]
+    best = max((maximise_orthomax(B, T, gamma / p, tol, max_iter) for T in starts), key=lambda found: found.criterion)
     if not best.converged:
-        warnings.warn(
+        warn(
             f"{method} reached a stationarity of {best.stationarity:.1e} in {best.sweeps} sweeps, not {tol:.1e}: raise "
-            "max_iter or tol.",
-            NumericalWarning,
-            stacklevel=2,
+            "max_iter or tol."
         )
-    M = _promax(A @ best.T, power, best.T) if method == "promax" else best.T
-    return _named(method, names, A, M, replace(best, criterion=best.criterion * unit**4), tol, total)
+    oblique = method == "promax"
+    M = _fit_promax(A @ best.T, power, best.T) if oblique else best.T
+    # factors in order of variance, their largest loadings positive
+    phi = np.linalg.inv(M.T @ M) if oblique else np.eye(k)
+    L = A @ M
+    order = np.argsort(-np.sum(L * (L @ phi), axis=0), kind="stable")
+    L, M = L[:, order], M[:, order]
+    signs = np.where(L[np.abs(L).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+    L, M, phi = L * signs, M * signs, phi[np.ix_(order, order)] * np.outer(signs, signs)
+    structure = L @ phi if oblique else L
+    return Rotation(
+        method=method,
+        names=names,
+        loadings=L,
+        rotation=M,
+        structure=structure,
+        correlations=phi,
+        explained_variance=np.sum(L * structure, axis=0),
+        total_variance=total,
+        criterion=float(best.criterion * unit**4),
+        stationarity=best.stationarity,
+        tolerance=tol,
+        iterations=best.sweeps,
+        converged=best.converged,
+    )
+
+
+def _read_loadings(pca: PCA | Any, n_components: int | None) -> tuple[tuple[str, ...], Array, float]:
+    """Names of the variables, the loadings to rotate, of a model or as given, and the variance of all variables."""
+    if isinstance(pca, PCA):
+        refuse_no_components(pca)
+        A, names = loadings(pca)[:, : pca.rank_], feature_names(pca)
+        # Σλ over all components, those left out too
+        total = float(np.sum(to_numpy(pca.explained_variance_, float)))
+        total /= float(np.sum(to_numpy(pca.explained_variance_ratio_, float))) or 1.0
+    else:
+        A = np.asarray(pca, dtype=np.float64)
+        names, total = tuple(f"x{i}" for i in range(len(A))), float(len(A))
+    if A.ndim != 2 or not A.size:
+        raise ValueError(
+            f"Loadings of shape {A.shape} cannot be rotated: expected variables in rows, factors in columns."
+        )
+    k = A.shape[1] if n_components is None else n_components
+    if not 1 <= k <= A.shape[1]:
+        raise ValueError(f"n_components={k} must be between 1 and {A.shape[1]}, the components that have variance.")
+    A = A[:, :k]
+    bad = np.argwhere(~np.isfinite(A))
+    if len(bad):
+        raise ValueError(f"The loading of variable {bad[0][0]} on factor {bad[0][1]} is {A[tuple(bad[0])]}.")
+    if not A.any():
+        raise ValueError("All loadings are 0: there is nothing to rotate.")
+    return names, A, total
+
+
+class Orthomax(NamedTuple):
+    """A rotation T, the criterion there, and how nearly it is stationary."""
+
+    T: Array
+    criterion: float
+    stationarity: float
+    sweeps: int
+    converged: bool
+
+
+def maximise_orthomax(A: Array, T: Array, weight: float, tol: float, max_iter: int) -> Orthomax:
+    """Sweep over all planes until the criterion is stationary and no sweep raises it any more; weight is γ/p."""
+    L, T = A @ T, T.copy()
+    value, scale, residual = _criterion(L, weight), float(np.sum(np.sum(L**2, axis=1) ** 2)), math.inf
+    for sweep in range(1, max_iter + 1):
+        for i, j in combinations(range(L.shape[1]), 2):
+            # the rotation of two columns that maximises the criterion: φ = atan2(…)/4 of Kaiser (1958)
+            x, y = L[:, i], L[:, j]
+            u, v = x**2 - y**2, 2 * x * y
+            a, b = float(np.sum(u)), float(np.sum(v))
+            sine = float(2 * np.sum(u * v)) - 2 * weight * a * b
+            cosine = float(np.sum(u**2 - v**2)) - weight * (a**2 - b**2)
+            angle = math.atan2(sine, cosine) / 4
+            turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+            L[:, [i, j]] = L[:, [i, j]] @ turn
+            T[:, [i, j]] = T[:, [i, j]] @ turn
+        before, value = value, _criterion(L, weight)
+        # T is stationary among orthogonal matrices where ΛᵀG is symmetric
+        C = L.T @ (L**3 - weight * L * np.sum(L**2, axis=0))
+        size = float(np.linalg.norm(L.T @ L**3))
+        residual = float(np.linalg.norm(C - C.T)) / size if size else 0.0
+        if residual <= tol and value - before <= tol * scale:
+            return Orthomax(T, value, residual, sweep, True)
+    return Orthomax(T, value, residual, max_iter, False)
+
+
+def _criterion(L: Array, weight: float) -> float:
+    return float(np.sum(L**4) - weight * np.sum(np.sum(L**2, axis=0) ** 2))
+
+
+def _draw_rotation(rng: np.random.Generator, k: int) -> Array:
+    """Return an orthogonal matrix, all of them being equally likely."""
+    Q, R = np.linalg.qr(rng.standard_normal((k, k)))
+    return np.asarray(Q * np.sign(np.diag(R)))
+
+
+def _fit_promax(L: Array, power: float, T: Array) -> Array:
+    """Fit the sharpened loadings by least squares, then give the factors variance 1."""
+    target = L * (np.abs(L) / np.abs(L).max()) ** (power - 1)
+    U, _, rank, _ = np.linalg.lstsq(L, target, rcond=None)
+    if rank < L.shape[1] or np.linalg.cond(U) > 1e12:
+        raise ValueError(f"promax: the {L.shape[1]} factors are not independent. Rotate fewer with n_components.")
+    return np.asarray(T @ (U * np.sqrt(np.diag(np.linalg.inv(U.T @ U)))))
 
 
 def rotated_scores(pca: PCA, X: Any, rotation: Rotation) -> Array:
@@ -279,7 +333,7 @@ def rotated_scores(pca: PCA, X: Any, rotation: Rotation) -> Array:
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.rotation import rotate, rotated_scores
+    >>> from gramian.analysis import rotate, rotated_scores
     >>> X = load_iris().data
     >>> pca = PCA(2, scale=True).fit(X)
     >>> bool(np.allclose(np.cov(rotated_scores(pca, X, rotate(pca)).T), np.eye(2)))
@@ -288,81 +342,8 @@ def rotated_scores(pca: PCA, X: Any, rotation: Rotation) -> Array:
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     k = len(rotation.rotation)
     expected = loadings(pca)[:, :k] @ rotation.rotation
-    scale = float(np.abs(expected).max(initial=0.0))
-    if expected.shape != rotation.loadings.shape or not np.allclose(
-        expected, rotation.loadings, rtol=0, atol=1e-8 * scale
-    ):
+    near = 1e-8 * float(np.abs(expected).max(initial=0.0))
+    if expected.shape != rotation.loadings.shape or not np.allclose(expected, rotation.loadings, rtol=0, atol=near):
         raise ValueError("The rotation is not one of this model's loadings: pass what rotate(pca, ...) returned.")
     standard = ratio(1.0, deviations(pca)[:k]) * component_scores(pca, X)[:, :k]
     return np.asarray(np.linalg.solve(rotation.rotation, standard.T).T)
-
-
-def _loadings_of(pca: PCA | Any, n_components: int | None) -> tuple[tuple[str, ...], Array, float]:
-    """Names of the variables, the loadings to rotate, of a model or as given, and the variance of all variables."""
-    model = hasattr(pca, "components_")
-    if model:
-        refuse_no_components(pca)
-    A = loadings(pca)[:, : pca.rank_] if model else np.asarray(pca, dtype=np.float64)
-    if A.ndim != 2 or not A.size:
-        raise ValueError(
-            f"Loadings of shape {A.shape} cannot be rotated: expected variables in rows, factors in columns."
-        )
-    k = A.shape[1] if n_components is None else n_components
-    if not 1 <= k <= A.shape[1]:
-        raise ValueError(f"n_components={k} must be between 1 and {A.shape[1]}, the components that have variance.")
-    names = feature_names(pca) if model else tuple(f"x{i}" for i in range(len(A)))
-    return names, A[:, :k], _total_variance(pca) if model else float(len(A))
-
-
-def _total_variance(pca: PCA) -> float:
-    """Σλ over all components, those left out too."""
-    kept = float(np.sum(np.asarray(pca.explained_variance_, dtype=np.float64)))
-    return kept / (float(np.sum(np.asarray(pca.explained_variance_ratio_, dtype=np.float64))) or 1.0)
-
-
-def _refuse(method: str, A: Array, power: float, tol: float, max_iter: int, n_starts: int) -> None:
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    bad = np.argwhere(~np.isfinite(A))
-    if len(bad):
-        raise ValueError(f"The loading of variable {bad[0][0]} on factor {bad[0][1]} is {A[tuple(bad[0])]}.")
-    if not A.any():
-        raise ValueError("All loadings are 0: there is nothing to rotate.")
-    for name, value, least in (("max_iter", max_iter, 1), ("n_starts", n_starts, 1)):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}.")
-    if not tol > 0 or not power >= 1:
-        raise ValueError(f"tol must be positive and power at least 1, got tol={tol}, power={power}.")
-
-
-def _prepared(A: Array, normalize: bool) -> tuple[Array, np.float64]:
-    """Divide by a power of two, which keeps fourth powers in range, and by the roots of the communalities if asked."""
-    unit = np.float64(2.0 ** math.frexp(float(np.abs(A).max()))[1])
-    B = A / unit
-    return (ratio(B, np.linalg.norm(B, axis=1)[:, None]), np.float64(1.0)) if normalize else (B, unit)
-
-
-def _promax(L: Array, power: float, T: Array) -> Array:
-    """Fit the sharpened loadings by least squares, then give the factors variance 1."""
-    peak = np.abs(L).max()
-    target = L * (np.abs(L) / peak) ** (power - 1)
-    U, _, rank, _ = np.linalg.lstsq(L, target, rcond=None)
-    if rank < L.shape[1] or np.linalg.cond(U) > 1e12:
-        raise ValueError(f"promax: the {L.shape[1]} factors are not independent. Rotate fewer with n_components.")
-    return np.asarray(T @ (U * np.sqrt(np.diag(np.linalg.inv(U.T @ U)))))
-
-
-def _named(method: str, names: tuple[str, ...], A: Array, M: Array, found: Found, tol: float, total: float) -> Rotation:
-    """Put the factors in order of variance, make their largest loadings positive, and name everything."""
-    phi = np.linalg.inv(M.T @ M) if method == "promax" else np.eye(len(M))
-    L = A @ M
-    order = np.argsort(-np.sum(L * (L @ phi), axis=0), kind="stable")
-    L, M = L[:, order], M[:, order]
-    signs = np.where(L[np.abs(L).argmax(axis=0), np.arange(L.shape[1])] < 0, -1.0, 1.0)
-    L, M, phi = L * signs, M * signs, phi[np.ix_(order, order)] * np.outer(signs, signs)
-    structure = L @ phi if method == "promax" else L
-    variance = np.sum(L * structure, axis=0)
-    return Rotation(
-        method, names, L, M, structure, phi, variance, total, found.criterion, found.stationarity, tol, found.sweeps,
-        found.converged,
-    )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Tabular", "text_table"]
+__all__ = ["SHOWN", "Tabular", "text_table"]
 
 SHOWN = 10  # lines of a table that is printed
 
@@ -23,7 +23,7 @@ def text_table(columns: Mapping[str, Any], limit: int = SHOWN) -> str:
       a         1
       b      0.25
     """
-    size = len(next(iter(columns.values())))
+    size = max(map(len, columns.values()))
     cells = [
         [name, *(f"{float(x):.4g}" if isinstance(x, (float, np.floating)) else str(x) for x in list(values[:limit]))]
         for name, values in columns.items()
