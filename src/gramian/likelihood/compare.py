@@ -15,7 +15,7 @@ from gramian.likelihood.families import as_family
 from gramian.likelihood.families.base import Joint
 from gramian.likelihood.fit import Estimate, fit
 from gramian.likelihood.sample import as_sample
-from gramian.results.text import text_table
+from gramian.results.tables import text_table
 
 Array = npt.NDArray[np.float64]
 CRITERIA = ("aic", "bic", "loglik")
@@ -85,7 +85,14 @@ class Comparison:
         notes = [
             f"  note ({e.family.name}): {note}" for e in self.estimates for note in (*_unmet(e), *e.certificate.notes)
         ]
-        return "\n".join([head, text_table(self.table()), *notes, *(f"  not {k}: {v}" for k, v in self.failed.items())])
+        return "\n".join(
+            [
+                head,
+                text_table(self.table(), None, digits=6),
+                *notes,
+                *(f"  not {k}: {v}" for k, v in self.failed.items()),
+            ]
+        )
 
 
 def compare(

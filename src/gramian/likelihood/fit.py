@@ -27,7 +27,7 @@ from gramian.likelihood.problem import (
 )
 from gramian.likelihood.sample import Sample, as_sample, sample_like
 from gramian.results import Optimum
-from gramian.results.text import text_table
+from gramian.results.tables import text_table
 
 Array = npt.NDArray[np.float64]
 
@@ -238,7 +238,10 @@ class Estimate:
         return {"parameter": list(self.names), "estimate": self.values, "standard error": self._errors()}
 
     def __repr__(self) -> str:
-        lines = [f"Maximum likelihood: {self.family.name}, {self.n:g} observations", text_table(self.table())]
+        lines = [
+            f"Maximum likelihood: {self.family.name}, {self.n:g} observations",
+            text_table(self.table(), None, digits=6),
+        ]
         lines.append(f"  log-likelihood {self.loglik:.8g}, AIC {self.aic:.8g}, BIC {self.bic:.8g}")
         word = "converged" if self.certificate.converged else "NOT converged"
         lines.append(f"  {word}: gradient {self.certificate.gradient:.1e} standard errors")

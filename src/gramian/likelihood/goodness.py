@@ -19,7 +19,7 @@ from scipy.special import chdtrc, xlogy
 from scipy.stats import kstwo
 
 from gramian.likelihood.sample import INF, Sample, as_sample, sample_like
-from gramian.results.text import text_table
+from gramian.results.tables import text_table
 
 Array = npt.NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class Goodness:
             rows = _with(rows, name, value, str(self.df), p)
         if not np.isnan(self.ks):
             rows = _with(rows, "Kolmogorov–Smirnov D", self.ks, "", self.p_ks)
-        body = [text_table(rows)] if rows["statistic"] else []
+        body = [text_table(rows, None, digits=6)] if rows["statistic"] else []
         return "\n".join(["Goodness of fit:", *body, *(f"  note: {note}" for note in self.notes)])
 
 

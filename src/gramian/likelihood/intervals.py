@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 
 from gramian.likelihood.families.base import REAL, Unit
 from gramian.likelihood.problem import FAR, REAL_FAR, LikelihoodProblem, ascend, ascend_kinks
-from gramian.results.text import text_table
+from gramian.results.tables import text_table
 
 Array = npt.NDArray[np.float64]
 STEPS = 400  # most iterations for the other parameters
@@ -79,7 +79,7 @@ class ConfidenceIntervals:
 
     def __repr__(self) -> str:
         head = f"{100 * self.level:g}% confidence intervals, {self.method}:"
-        return "\n".join([head, text_table(self.table()), *(f"  note: {note}" for note in self.notes)])
+        return "\n".join([head, text_table(self.table(), None, digits=6), *(f"  note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True, eq=False)

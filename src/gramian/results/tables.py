@@ -12,7 +12,7 @@ __all__ = ["SHOWN", "Tabular", "text_table"]
 SHOWN = 10  # lines of a table that is printed
 
 
-def text_table(columns: Mapping[str, Any], limit: int = SHOWN) -> str:
+def text_table(columns: Mapping[str, Any], limit: int | None = SHOWN, *, digits: int = 4) -> str:
     """Return columns of a table as lines of text, the first ``limit`` of them: names at the left, numbers at the right.
 
     Examples
@@ -25,14 +25,20 @@ def text_table(columns: Mapping[str, Any], limit: int = SHOWN) -> str:
     """
     size = max(map(len, columns.values()))
     cells = [
-        [name, *(f"{float(x):.4g}" if isinstance(x, (float, np.floating)) else str(x) for x in list(values[:limit]))]
+        [
+            name,
+            *(
+                f"{float(x):.{digits}g}" if isinstance(x, (float, np.floating)) else str(x)
+                for x in list(values[:limit])
+            ),
+        ]
         for name, values in columns.items()
     ]
     widths = [max(map(len, column)) for column in cells]
     first, rest = (cells[0], widths[0]), list(zip(cells[1:], widths[1:], strict=True))
     padded = [[cell.ljust(first[1]) for cell in first[0]], *([cell.rjust(w) for cell in column] for column, w in rest)]
     lines = ["  ".join(line) for line in zip(*padded, strict=True)]
-    more = [f"... and {size - limit} more"] if size > limit else []
+    more = [f"... and {size - limit} more"] if limit is not None and size > limit else []
     return "\n".join(f"  {line}".rstrip() for line in [*lines, *more])
 
 
