@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from gramian.sources import Argument, SourceError
+from gramian.sources.errors import Argument, SourceError
 
 __all__ = [
     "BAD_DATA",
@@ -92,7 +92,7 @@ def as_option(argument: Argument) -> str:
     Examples
     --------
     >>> from gramian.cli.errors import as_option
-    >>> from gramian.sources import Argument
+    >>> from gramian.sources.errors import Argument
     >>> as_option(Argument("missing", "drop")), as_option(Argument("label"))
     ('--missing drop', '--label')
     """

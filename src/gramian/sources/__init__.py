@@ -6,7 +6,8 @@ from gramian._lazy import lazy_names
 
 if TYPE_CHECKING:
     from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
-    from gramian.sources.base import Argument, Block, Source, SourceError, memory_budget
+    from gramian.sources.base import Block, Source, memory_budget
+    from gramian.sources.errors import Argument, SourceError
     from gramian.sources.files import write_parquet
     from gramian.sources.npy import MemmapSource, NpySource
     from gramian.sources.opening import open_source
@@ -18,7 +19,8 @@ else:
         __name__,
         {
             "arrays": "DenseSource SparseSource TensorSource",
-            "base": "Argument Block Source SourceError memory_budget",
+            "base": "Block Source memory_budget",
+            "errors": "Argument SourceError",
             "files": "write_parquet",
             "npy": "MemmapSource NpySource",
             "opening": "open_source",

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gramian.sources.arrays import SparseSource
-from gramian.sources.base import Source, SourceError
+from gramian.sources.base import Source
+from gramian.sources.errors import SourceError
 from gramian.sources.files import load_anndata_io
 from gramian.sources.hdf5 import Hdf5Source, SlicedSource, choose_dataset, open_h5py
 from gramian.sources.records import distinct

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.sources.arrays import DenseSource
-from gramian.sources.base import Argument, Block, Source, SourceError, memory_budget, naming, rows_at_a_time
+from gramian.sources.base import Block, Source, memory_budget, naming, rows_at_a_time
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import load_pyarrow, suffix_of
 from gramian.sources.records import ArrowRecords, ParquetRecords, Records, as_strings, distinct, open_records
 

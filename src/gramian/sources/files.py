@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gramian.sources.base import Argument, SourceError
+from gramian.sources.errors import Argument, SourceError
 
 TEXT = (".csv", ".tsv", ".txt")
 ARROW = (".feather", ".arrow", ".ipc")

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gramian.sources.arrays import DenseSource, SparseSource
-from gramian.sources.base import Argument, Block, Source, SourceError, memory_budget, read_ahead, rows_at_a_time
+from gramian.sources.base import Block, Source, memory_budget, read_ahead, rows_at_a_time
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import load_h5py
 
 

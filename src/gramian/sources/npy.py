@@ -17,7 +17,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from gramian.sources.arrays import DenseSource, SparseSource
-from gramian.sources.base import Argument, Block, Source, SourceError, naming, read_ahead, rows_at_a_time
+from gramian.sources.base import Block, Source, naming, read_ahead, rows_at_a_time
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.hdf5 import choose_dataset
 
 

@@ -13,8 +13,9 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 
 from gramian.sources.anndata import open_h5ad
 from gramian.sources.arrays import DenseSource, SparseSource, TensorSource, frame_names, frame_to_array, is_frame
-from gramian.sources.base import Argument, Source, SourceError, naming
+from gramian.sources.base import Source, naming
 from gramian.sources.columns import open_tabular
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import TABULAR, check_content, split_dataset, spool_standard_input, suffix_of
 from gramian.sources.hdf5 import open_hdf5
 from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.sources.base import Argument, SourceError
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import ARROW, TEXT, load_pyarrow
 from gramian.sources.text import Columns, line_of_row, read_columns, read_verbatim, sniff
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gramian.sources.anndata import read_h5ad
 from gramian.sources.arrays import DenseSource
-from gramian.sources.base import Argument, Block, Source, SourceError, naming
+from gramian.sources.base import Block, Source, naming
 from gramian.sources.columns import (
     Choice,
     Feature,
@@ -26,6 +26,7 @@ from gramian.sources.columns import (
     match_features,
     numbers_of,
 )
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import TABULAR, checksum, split_dataset, spool_standard_input
 from gramian.sources.opening import check_file, open_file, refuse_dataset
 from gramian.sources.plink import Genotypes

@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gramian.sources.base import Argument, SourceError
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import load_pyarrow
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?", ".")

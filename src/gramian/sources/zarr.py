@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gramian.sources.base import Source, SourceError
+from gramian.sources.base import Source
+from gramian.sources.errors import SourceError
 from gramian.sources.files import load_zarr
 from gramian.sources.hdf5 import SlicedSource, choose_dataset
 
