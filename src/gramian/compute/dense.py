@@ -8,6 +8,8 @@ a short wide matrix Vᵀ: OpenBLAS multiplies (k×p)(p×t) 1.5 times as fast as 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -24,11 +26,18 @@ WIDE = 1000  # from this many columns on BLAS shares one DᵀD between the cores
 
 
 class _Tiles:
-    """Row tiles of D = unit·X − origin, each formed in a scratch buffer owned by one thread."""
+    """Row tiles of D = unit·X − origin, each formed in a scratch buffer owned by one thread.
 
-    def __init__(self, X: Array, dtype: npt.DTypeLike, origin: Array | None, unit: float, rows: int) -> None:
+    Their rows take 2 MiB, but are no fewer than ``least`` for wide X, where each tile updates a whole row of results.
+    """
+
+    def __init__(
+        self, X: Array, dtype: npt.DTypeLike, origin: Array | None, unit: float, least: int = 256, rows: int = 0
+    ) -> None:
         self.X, self.dtype, self.origin, self.unit = X, np.dtype(dtype), origin, unit
-        self.rows = max(1, min(rows, X.shape[0]))
+        row = self.dtype.itemsize * max(1, X.shape[1])
+        most = int(get_config()["working_memory"] * 2**16) // row
+        self.rows = max(1, min(rows or max(16, min(max(least, TILE_BYTES // row), most)), X.shape[0]))
         rows_contiguous = abs(X.strides[0]) >= abs(X.strides[1])
         self.order = "C" if rows_contiguous else "F"
         # BLAS wants unit stride along one axis; anything else is copied like a change of type.
@@ -69,28 +78,10 @@ class _Tiles:
         return scratch[: part.stop - part.start]
 
 
-def _tile_rows(X: Array, itemsize: int, least: int = 256) -> int:
-    """Rows of a tile: 2 MiB, but 256 rows for wide X, where each tile updates a whole row of results."""
-    row = itemsize * max(1, X.shape[1])
-    most = int(get_config()["working_memory"] * 2**16) // row
-    return int(max(16, min(max(least, TILE_BYTES // row), most)))
-
-
-def _long_tile(X: Array) -> int:
-    """Rows of a tile whose DᵀD is worth p² additions: up to an eighth of scikit-learn's ``working_memory``."""
-    budget = int(get_config()["working_memory"] * 2**17)
-    return int(max(32, min(X.shape[0], budget // (8 * X.shape[1]))))
-
-
-def _wide(V: Array) -> Array:
-    """Vᵀ as a C-contiguous matrix."""
-    return np.ascontiguousarray(V.T)
-
-
 def product(X: Array, V: Array, origin: Array | None = None, unit: float = 1.0) -> Array:
     """D V."""
-    tiles = _Tiles(X, V.dtype, origin, unit, _tile_rows(X, V.itemsize))
-    Vt, Yt = _wide(V), np.empty((V.shape[1], X.shape[0]), V.dtype)
+    tiles = _Tiles(X, V.dtype, origin, unit)
+    Vt, Yt = np.ascontiguousarray(V.T), np.empty((V.shape[1], X.shape[0]), V.dtype)
 
     def work(share: Sequence[slice]) -> None:
         scratch = tiles.scratch()
@@ -103,8 +94,8 @@ def product(X: Array, V: Array, origin: Array | None = None, unit: float = 1.0) 
 
 def adjoint(X: Array, U: Array, origin: Array | None = None, unit: float = 1.0) -> Array:
     """Dᵀ U."""
-    tiles = _Tiles(X, U.dtype, origin, unit, _tile_rows(X, U.itemsize))
-    Ut = _wide(U)
+    tiles = _Tiles(X, U.dtype, origin, unit)
+    Ut = np.ascontiguousarray(U.T)
 
     def work(share: Sequence[slice]) -> Array:
         scratch, Zt = tiles.scratch(), np.zeros((U.shape[1], X.shape[1]), U.dtype)
@@ -112,13 +103,13 @@ def adjoint(X: Array, U: Array, origin: Array | None = None, unit: float = 1.0) 
             Zt += Ut[:, part] @ tiles.form(part, scratch)
         return Zt
 
-    return _total(parallel(work, tiles.slices())).T
+    return reduce(iadd, parallel(work, tiles.slices())).T
 
 
 def normal(X: Array, V: Array, w: Array | None = None, origin: Array | None = None, unit: float = 1.0) -> Array:
     """Dᵀ diag(w) D V: both products while a tile is in cache, so one pass over X."""
-    tiles = _Tiles(X, V.dtype, origin, unit, _tile_rows(X, V.itemsize))
-    Vt = _wide(V)
+    tiles = _Tiles(X, V.dtype, origin, unit)
+    Vt = np.ascontiguousarray(V.T)
 
     def work(share: Sequence[slice]) -> Array:
         scratch, Zt = tiles.scratch(), np.zeros((V.shape[1], X.shape[1]), V.dtype)
@@ -130,7 +121,7 @@ def normal(X: Array, V: Array, w: Array | None = None, origin: Array | None = No
             Zt += Yt @ D
         return Zt
 
-    return _total(parallel(work, tiles.slices())).T
+    return reduce(iadd, parallel(work, tiles.slices())).T
 
 
 def conormal(X: Array, U: Array, w: Array | None = None, origin: Array | None = None, unit: float = 1.0) -> Array:
@@ -143,9 +134,11 @@ def scatter(
 ) -> tuple[Array, Array]:
     """Σ w d and Σ w d dᵀ over the rows d of D, in the dtype of ``like``."""
     p = X.shape[1]
-    tiles = _Tiles(X, like.dtype, origin, unit, SCATTER_ROWS)
+    tiles = _Tiles(X, like.dtype, origin, unit, rows=SCATTER_ROWS)
     if p >= WIDE:
-        tiles.rows = X.shape[0] if tiles.direct and w is None else _long_tile(X)
+        # a tile whose DᵀD is worth p² additions: up to an eighth of scikit-learn's ``working_memory``
+        longest = int(get_config()["working_memory"] * 2**17) // (8 * p)
+        tiles.rows = X.shape[0] if tiles.direct and w is None else max(32, min(X.shape[0], longest))
     root = None if w is None else np.sqrt(w).astype(like.dtype)
     form = tiles.form if p < WIDE else tiles.form_together
 
@@ -165,7 +158,7 @@ def scatter(
 
     parts = parallel(work, tiles.slices()) if p < WIDE else [work(tiles.slices())]
     with np.errstate(over="ignore", invalid="ignore"):
-        return _total([s for s, _ in parts]), _total([G for _, G in parts])
+        return reduce(iadd, (s for s, _ in parts)), reduce(iadd, (G for _, G in parts))
 
 
 def spread(
@@ -173,7 +166,7 @@ def spread(
 ) -> tuple[Array, Array]:
     """Σ w d and Σ w d² by column, in the dtype of ``like``."""
     p = X.shape[1]
-    tiles = _Tiles(X, like.dtype, origin, unit, _tile_rows(X, like.itemsize, least=16))
+    tiles = _Tiles(X, like.dtype, origin, unit, least=16)
 
     def work(share: Sequence[slice]) -> tuple[Array, Array]:
         scratch, s, q = tiles.scratch(), np.zeros(p, like.dtype), np.zeros(p, like.dtype)
@@ -187,7 +180,7 @@ def spread(
 
     parts = parallel(work, tiles.slices())
     with np.errstate(over="ignore", invalid="ignore"):
-        return _total([s for s, _ in parts]), _total([q for _, q in parts])
+        return reduce(iadd, (s for s, _ in parts)), reduce(iadd, (q for _, q in parts))
 
 
 def triangle(X: Array) -> Array:
@@ -203,10 +196,3 @@ def triangle(X: Array) -> Array:
 
     parts = parallel(work, range(0, X.shape[0], step))
     return np.asarray(parts[0] if len(parts) == 1 else np.linalg.qr(np.concatenate(parts), mode="r"))
-
-
-def _total(parts: list[Array]) -> Array:
-    out = parts[0]
-    for part in parts[1:]:
-        out += part
-    return out

@@ -63,35 +63,29 @@ def resolve(device: Any, like: Any = None) -> Device:
     """
     own = like.device if is_tensor(like) and like.device.type != "cpu" else None
     if own is not None and (device is None or (isinstance(device, str) and device == "auto")):
-        return _checked(own)
-    if device is None:
-        return None
-    if isinstance(device, str) and device == "cpu":
+        return _check_device(own)
+    if device is None or (isinstance(device, str) and device == "cpu"):
         return None
     if isinstance(device, str) and device == "auto":
-        return _any_gpu()
-    return _checked(device)
+        try:
+            torch = load_torch()
+        except ImportError:
+            return None
+        return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
+    return _check_device(device)
 
 
-def _any_gpu() -> Device:
-    try:
-        torch = load_torch()
-    except ImportError:
-        return None
-    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
-
-
-def _checked(device: Any) -> Device:
+def _check_device(device: Any) -> Device:
     """The device, if it is one that we know and this machine has it."""
     torch, found = load_torch(device), None
     try:
         found = torch.device(device) if isinstance(device, (str, torch.device)) else None
-        reason = _obstacle(torch, found)
+        reason = _why_not(torch, found)
         if not reason:
             torch.empty(0, device=found)
     except (RuntimeError, AssertionError) as error:
         known = str(device).partition(":")[0] in KNOWN
-        reason = str(error).splitlines()[0].rstrip(".") + "." if known else _obstacle(torch, None)
+        reason = str(error).splitlines()[0].rstrip(".") + "." if known else _why_not(torch, None)
     if reason:
         raise ValueError(
             f"device {str(device)!r} cannot be used: {reason} Use 'cpu', or 'auto' for a GPU if there is one."
@@ -99,7 +93,7 @@ def _checked(device: Any) -> Device:
     return torch.device("cuda", torch.cuda.current_device()) if found == torch.device("cuda") else found
 
 
-def _obstacle(torch: Any, found: Device) -> str:
+def _why_not(torch: Any, found: Device) -> str:
     """Why a device is not for us; nothing where it is."""
     if found is None or found.type not in KNOWN:
         return "devices are None, 'auto', 'cpu', 'cuda', 'cuda:0', 'cuda:1', … and torch.device of these."
@@ -139,7 +133,7 @@ def free_bytes(device: Device) -> int:
     return int(free + kept)
 
 
-def device_room(device: Device) -> int:
+def vector_bytes(device: Device) -> int:
     """Bytes that a solver may keep its vectors in: a quarter of ``working_memory``, or an eighth of a GPU."""
     least = int(get_config()["working_memory"] * 2**18)
     return max(least, free_bytes(device) // 8) if getattr(device, "type", "") == "cuda" else least
@@ -235,22 +229,18 @@ def like(given: Any, result: Any, dtype: Any = None) -> Any:
     device, xp = device_of(given), getattr(given, "xp", np)
     if device is None and not is_numpy_namespace(xp):  # another library of the array API
         return result if result is None else xp.asarray(result, dtype=dtype)
-    return _move(result, device) if dtype is None else to_device(result, device, dtype)
-
-
-def _move(value: Any, device: Device) -> Any:
-    if is_tensor(value):
-        return to_device(value, device)
-    if isinstance(value, np.ndarray):
-        return value if device is None or value.dtype.kind not in "fiub" else to_device(value, device)
-    if type(value) in (tuple, list):
-        parts = [_move(part, device) for part in value]
-        return value if all(a is b for a, b in zip(parts, value, strict=True)) else type(value)(parts)
-    if is_dataclass(value) and not isinstance(value, type):
-        moved = {f.name: _move(getattr(value, f.name), device) for f in fields(value) if f.init}
-        moved = {name: part for name, part in moved.items() if part is not getattr(value, name)}
-        return replace(value, **moved) if moved else value
-    return value
+    if dtype is not None or is_tensor(result):
+        return to_device(result, device, dtype)
+    if isinstance(result, np.ndarray):
+        return result if device is None or result.dtype.kind not in "fiub" else to_device(result, device)
+    if type(result) in (tuple, list):
+        parts = [like(given, part) for part in result]
+        return result if all(a is b for a, b in zip(parts, result, strict=True)) else type(result)(parts)
+    if is_dataclass(result) and not isinstance(result, type):
+        moved = {f.name: like(given, getattr(result, f.name)) for f in fields(result) if f.init}
+        moved = {name: part for name, part in moved.items() if part is not getattr(result, name)}
+        return replace(result, **moved) if moved else result
+    return result
 
 
 def to_array(x: Any) -> Any:

@@ -9,8 +9,23 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def available_memory() -> int:
-    """Return the bytes that can be had now without swapping: of the machine, or of this process's own limit."""
-    return min(_machine(), _limit())
+    """Return the bytes that can be had now without swapping: of the machine, or of this process's control group."""
+    try:
+        free = _read_number(Path("/proc/meminfo"), "MemAvailable") * 1024
+    except (OSError, StopIteration):
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**62
+    try:
+        most = (CGROUP / "memory.max").read_text("ascii").strip()
+        used = int((CGROUP / "memory.current").read_text("ascii"))
+        reclaimable = _read_number(CGROUP / "memory.stat", "inactive_file")
+    except (OSError, StopIteration):
+        return free
+    return free if most == "max" else min(free, max(0, int(most) - used + reclaimable))
+
+
+def _read_number(path: Path, name: str) -> int:
+    """The number behind a name in one of the kernel's tables."""
+    return next(int(line.split()[1]) for line in path.read_text("ascii").splitlines() if line.startswith(name))
 
 
 def gibibytes(nbytes: float) -> str:
@@ -30,26 +45,3 @@ def refuse_beyond_memory(nbytes: float, what: str, remedy: str) -> None:
     free = available_memory()
     if nbytes > free:
         raise MemoryError(f"{what} would take {gibibytes(nbytes)}, and {gibibytes(free)} are available. {remedy}")
-
-
-def _machine() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**62
-
-
-def _limit() -> int:
-    """What a control group leaves this process, where there is one."""
-    try:
-        most = (CGROUP / "memory.max").read_text("ascii").strip()
-        used = (CGROUP / "memory.current").read_text("ascii").strip()
-        reclaimable = next(
-            int(line.split()[1])
-            for line in (CGROUP / "memory.stat").read_text("ascii").splitlines()
-            if line.startswith("inactive_file")
-        )
-    except (OSError, StopIteration):
-        return 2**62
-    return 2**62 if most == "max" else max(0, int(most) - int(used) + reclaimable)

@@ -69,11 +69,6 @@ class Whitened:
             shift = np.einsum("kij,kj->ki", parts.roots, parts.centres)
             self.map = np.concatenate([parts.roots, -shift[:, :, None]], axis=2).reshape(self.k * self.d, self.d + 1)
 
-    def empty(self) -> tuple[Array, Array, Array]:
-        """Sums to add to: Σr, Σry and Σryyᵀ."""
-        k, d = self.k, self.d
-        return np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d) if self.full else (k, d))
-
     def finish(self, sums: Sums) -> Sums:
         """Back from y to d − m: with L = R⁻¹, Σr(d−m) = LΣry and Σr(d−m)(d−m)ᵀ = L(Σryyᵀ)Lᵀ."""
         roots = self.parts.roots
@@ -104,10 +99,6 @@ class Expanded:
         constant = np.maximum(parts.constants, NEVER) - 0.5 * np.sum(slope * m, axis=1)
         self.map = np.concatenate([constant[:, None], slope, -0.5 * square], axis=1)
         self.row_bytes = 8 * self.map.shape[1]
-
-    def empty(self) -> tuple[Array, Array, Array]:
-        """Sums to add to: Σrf for all monomials f, in place of the third."""
-        return np.zeros(0), np.zeros(0), np.zeros(self.map.shape)
 
     def finish(self, sums: Sums) -> Sums:
         """Sums about the origin, moved to the centres."""
@@ -146,23 +137,23 @@ def expectation(X: Array, w: Array | None, parts: Components, *, expanded: bool 
     >>> expectation(np.array([[1.0], [3.0]]), None, parts)
     Sums(counts=array([2.]), first=array([[4.]]), second=array([[10.]]), log_likelihood=-5.0)
     """
-    way: Expanded | Whitened = Expanded(parts) if expanded else Whitened(parts)
-    slices = _slices(X.shape[0], way.row_bytes)
+    way: Any = Expanded(parts) if expanded else Whitened(parts)
 
     def work(share: Sequence[slice]) -> Sums:
-        total, loop, scale = way.empty(), _tile(way), None
+        tile = (_ExpandedTile if expanded else _WhitenedTile)(way)
         log_likelihood = 0.0
         for part in share:
-            L = loop.log_densities(X[part])
+            L = tile.log_densities(X[part])
             top = _normalise(L)
             if w is not None:
-                scale = w[part]
-                L *= scale
-            log_likelihood += float(top.sum() if scale is None else scale @ top)
-            loop.add(L, total)
-        return Sums(*total, log_likelihood)
+                L *= w[part]
+            log_likelihood += float(top.sum() if w is None else w[part] @ top)
+            tile.add(L)
+        N, first, second = tile.sums
+        return Sums(N, first, second, log_likelihood)
 
-    return way.finish(_total(parallel(work, slices)))
+    sums: Sums = way.finish(_total(parallel(work, _slices(X.shape[0], way.row_bytes))))
+    return sums
 
 
 def log_densities(X: Array, parts: Components) -> Array:
@@ -171,9 +162,9 @@ def log_densities(X: Array, parts: Components) -> Array:
     out = np.empty((len(parts.constants), X.shape[0]))
 
     def work(share: Sequence[slice]) -> None:
-        loop = _WhitenedTile(way)
+        tile = _WhitenedTile(way)
         for part in share:
-            out[:, part] = loop.log_densities(X[part])
+            out[:, part] = tile.log_densities(X[part])
 
     parallel(work, _slices(X.shape[0], way.row_bytes))
     return out
@@ -197,10 +188,6 @@ def weighted_sums(X: Array, shares: Callable[[slice], Array], origin: Array, cen
     return _total(parallel(work, _slices(X.shape[0], 8 * d)))
 
 
-def _tile(way: Expanded | Whitened) -> _ExpandedTile | _WhitenedTile:
-    return _ExpandedTile(way) if isinstance(way, Expanded) else _WhitenedTile(way)
-
-
 def _slices(n: int, row_bytes: int) -> list[slice]:
     rows = max(LEAST, min(MOST, TILE_BYTES // row_bytes))
     return [slice(i, min(i + rows, n)) for i in range(0, n, rows)]
@@ -222,15 +209,8 @@ def _normalise(L: Array) -> Array:
     return np.asarray(top + np.log(total))
 
 
-def _transposed(X: Array, out: Array) -> Array:
-    """Xᵀ into the first columns of a buffer: blocks of rows are short, and BLAS likes long rows."""
-    D: Array = out[:, : X.shape[0]]
-    np.copyto(D, X.T, casting="unsafe")
-    return D
-
-
 class _WhitenedTile:
-    """One thread's buffers for :class:`Whitened`."""
+    """One thread's buffers and sums for :class:`Whitened`: Σr, Σry and Σryyᵀ, or its diagonal."""
 
     def __init__(self, way: Whitened) -> None:
         self.way = way
@@ -238,10 +218,13 @@ class _WhitenedTile:
         self.D = np.empty((way.d + 1, rows))
         self.Y = np.empty(way.k * way.d * rows)
         self.Z = np.empty(way.d * rows)
+        self.sums = np.zeros(way.k), np.zeros((way.k, way.d)), np.zeros((way.k, way.d, way.d)[: 3 if way.full else 2])
 
     def log_densities(self, X: Array) -> Array:
+        """ln π_k N_k of rows; what their sums are made of is kept."""
         way, t = self.way, len(X)
-        D = _transposed(X, self.D[:-1])
+        D: Array = self.D[:-1, :t]  # columns of rows: blocks of rows are short, and BLAS likes long rows
+        np.copyto(D, X.T, casting="unsafe")
         D -= way.parts.origin[:, None]
         self.y = self.Y[: way.k * way.d * t].reshape(way.k, way.d, t)
         if way.full:
@@ -255,8 +238,9 @@ class _WhitenedTile:
         L += way.parts.constants[:, None]
         return L
 
-    def add(self, R: Array, total: tuple[Array, Array, Array]) -> None:
-        counts, first, second = total
+    def add(self, R: Array) -> None:
+        """Add the rows of the last densities, with responsibilities R."""
+        counts, first, second = self.sums
         counts += R.sum(axis=1)
         first += np.matmul(self.y, R[:, :, None])[:, :, 0]
         if not self.way.full:
@@ -271,17 +255,20 @@ class _WhitenedTile:
 
 
 class _ExpandedTile:
-    """One thread's buffers for :class:`Expanded`."""
+    """One thread's buffers and sums for :class:`Expanded`: Σrf for all monomials f, in place of the third."""
 
     def __init__(self, way: Expanded) -> None:
         self.way = way
         rows = max(LEAST, min(MOST, TILE_BYTES // way.row_bytes))
         self.F = np.empty((way.map.shape[1], rows))
         self.F[0] = 1.0
+        self.sums = np.zeros(0), np.zeros(0), np.zeros(way.map.shape)
 
     def log_densities(self, X: Array) -> Array:
+        """ln π_k N_k of rows; their monomials are kept."""
         d, t = self.way.d, len(X)
-        D = _transposed(X, self.F[1 : d + 1])
+        D: Array = self.F[1 : d + 1, :t]
+        np.copyto(D, X.T, casting="unsafe")
         D -= self.way.parts.origin[:, None]
         F: Array = self.F[:, :t]
         if self.way.full:
@@ -294,5 +281,6 @@ class _ExpandedTile:
         self.f = F
         return np.asarray(self.way.map @ F)
 
-    def add(self, R: Array, total: tuple[Array, Array, Array]) -> None:
-        total[2][...] += R @ self.f.T
+    def add(self, R: Array) -> None:
+        """Add the rows of the last densities, with responsibilities R."""
+        self.sums[2][...] += R @ self.f.T

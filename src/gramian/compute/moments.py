@@ -83,7 +83,15 @@ def block_moments(
         zero = xp.zeros(X.shape[1], dtype=like.dtype, device=device(like))
         return Moments(0.0, 0, zero, zero, zero[:, None] * zero if full else zero)
     if hasattr(X, "indptr"):
-        return _sparse_moments(kernels, X, w, like, full, unit, weight, rows)
+        # sparse rows: the diagonal is summed without cancelling, the rest about the origin 0
+        s, q = kernels.spread(X, w, like, None, unit)
+        mean = s / weight
+        if full:
+            G = kernels.scatter(X, w, like, None, unit)[1] - weight * _square(mean, 2)
+            index = xp.arange(len(q))
+            G[index, index] = q
+            q = G
+        return Moments(weight, rows, mean, mean * 0.0, q)
     if w is not None and rows < n:  # rows without weight say nothing of where the others lie
         keep = xp.nonzero(w)[0]
         chosen = X[keep[:: max(1, rows // SAMPLE)], :]
@@ -95,26 +103,3 @@ def block_moments(
     shift = s / weight
     mean = c + shift
     return Moments(weight, rows, mean, (c - mean) + shift, M - _square(s, M.ndim) / weight)
-
-
-def _sparse_moments(
-    kernels: ModuleType,
-    X: Array,
-    w: Array | None,
-    like: Array,
-    full: bool,
-    unit: float,
-    weight: float,
-    rows: int,
-) -> Moments:
-    """Moments of sparse rows: the diagonal is summed without cancelling, the rest about the origin 0."""
-    xp = array_namespace(like)
-    s, q = kernels.spread(X, w, like, None, unit)
-    mean = s / weight
-    if full:
-        _, G = kernels.scatter(X, w, like, None, unit)
-        G = G - weight * _square(mean, 2)
-        index = xp.arange(len(q))
-        G[index, index] = q
-        q = G
-    return Moments(weight, rows, mean, mean * 0.0, q)

@@ -82,10 +82,11 @@ if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's t
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S]) -> list[T]:
+def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S], *, serial: bool = False) -> list[T]:
     """Split items into one share per thread and return ``work(share)`` for each, in a fixed order.
 
-    The split depends on the number of threads alone, so sums of the returned parts are reproducible.
+    The split depends on the number of threads alone, so sums of the returned parts are reproducible. With ``serial``
+    this thread does all of it.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S]) -> list[T]:
     >>> sum(parallel(sum, [1, 2, 3, 4, 5]))
     15
     """
-    workers = min(n_threads(), len(items))
+    workers = 1 if serial else min(n_threads(), len(items))
     if workers <= 1:
         return [work(items)]
     shares = [items[i::workers] for i in range(workers)]

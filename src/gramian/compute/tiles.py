@@ -9,9 +9,10 @@ tiles are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
+from functools import cache, reduce
+from operator import iadd
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,6 @@ import numpy.typing as npt
 from gramian.compute.threads import parallel
 
 Array = npt.NDArray[Any]
-T = TypeVar("T")
 
 TILE_BYTES = 2**19  # of a tile: with what it is made of and multiplied by, within a level-2 cache of 1 MiB
 SMALLEST = 256  # side: smaller tiles cost more in Python than they save in arithmetic
@@ -93,7 +93,7 @@ class Stored:
             for (r, c), home in share:
                 home[...] = K.fill(r, c, buffers)
 
-        _share(K, work, list(zip(wanted, homes, strict=True)))
+        parallel(work, list(zip(wanted, homes, strict=True)), serial=K.serial)
         self.tiles = {(r.start, c.start): home for (r, c), home in zip(wanted, homes, strict=True)}
 
     @staticmethod
@@ -112,7 +112,8 @@ class Stored:
 def product(K: Tiled, V: Array) -> Array:
     """K V."""
     V = np.ascontiguousarray(V, dtype=K.dtype)
-    step, k = _step(K, V), V.shape[1]
+    k = V.shape[1]
+    step = K.side or side(k, K.dtype.itemsize)
     out = np.empty((K.shape[0], k), K.dtype)
     columns = _slices(K.shape[1], step)
 
@@ -124,14 +125,15 @@ def product(K: Tiled, V: Array) -> Array:
                 _add_product(total, K.fill(rows, along, buffers), V[along], part)
             out[rows] = total
 
-    _share(K, work, _slices(K.shape[0], step))
+    parallel(work, _slices(K.shape[0], step), serial=K.serial)
     return out
 
 
 def adjoint(K: Tiled, U: Array) -> Array:
     """Kᵀ U."""
     U = np.ascontiguousarray(U, dtype=K.dtype)
-    step, k = _step(K, U), U.shape[1]
+    k = U.shape[1]
+    step = K.side or side(k, K.dtype.itemsize)
     out = np.empty((K.shape[1], k), K.dtype)
     rows = _slices(K.shape[0], step)
 
@@ -143,14 +145,15 @@ def adjoint(K: Tiled, U: Array) -> Array:
                 _add_adjoint(total, K.fill(down, columns, buffers), U[down], part)
             out[columns] = total
 
-    _share(K, work, _slices(K.shape[1], step))
+    parallel(work, _slices(K.shape[1], step), serial=K.serial)
     return out
 
 
 def symmetric_product(K: Tiled, V: Array) -> Array:
     """K V for a symmetric K: the tiles on and above the diagonal serve for all."""
     V = np.ascontiguousarray(V, dtype=K.dtype)
-    step, k = _step(K, V), V.shape[1]
+    k = V.shape[1]
+    step = K.side or side(k, K.dtype.itemsize)
     slices = _slices(K.shape[0], step)
 
     def work(share: Sequence[int]) -> Array:
@@ -166,10 +169,8 @@ def symmetric_product(K: Tiled, V: Array) -> Array:
                     _add_adjoint(total[columns], tile, mine, part)
         return total
 
-    parts = _share(K, work, range(len(slices)))
-    for more in parts[1:]:
-        parts[0] += more
-    return parts[0].astype(K.dtype, copy=False)
+    total = reduce(iadd, parallel(work, range(len(slices)), serial=K.serial))
+    return total.astype(K.dtype, copy=False)
 
 
 def dense(K: Tiled) -> Array:
@@ -192,7 +193,7 @@ def dense(K: Tiled) -> Array:
             for columns in _slices(rows.start, step):
                 out[rows, columns] = out[columns, rows].T
 
-    _share(K, work, _slices(K.shape[0], step))
+    parallel(work, _slices(K.shape[0], step), serial=K.serial)
     if K.symmetric:
         parallel(mirror, _slices(K.shape[0], step))
     return out
@@ -216,33 +217,21 @@ def packed(K: Tiled) -> Array:
     def work(share: Sequence[tuple[Array, slice, slice, int]]) -> None:
         buffers = _buffers(K, step)
         for home, rows, columns, first in share:
-            tile = K.fill(_moved(rows, first), _moved(columns, first), buffers)
+            down, along = (slice(part.start + first, part.stop + first) for part in (rows, columns))
+            tile = K.fill(down, along, buffers)
             if rows != columns:
                 home[rows, columns] = tile
             else:  # both triangles of these places are in use
                 mask = np.tri(len(tile), dtype=bool)
                 np.copyto(home[rows, columns], tile, where=mask if first else mask.T)
 
-    _share(K, work, jobs)
+    parallel(work, jobs, serial=K.serial)
     return memory
-
-
-def _moved(part: slice, by: int) -> slice:
-    return slice(part.start + by, part.stop + by)
 
 
 def _slices(n: int, step: int, start: int = 0) -> list[slice]:
     return [slice(i, min(i + step, n)) for i in range(start, n, step)]
 
 
-def _step(K: Tiled, V: Array) -> int:
-    return K.side or side(V.shape[1], K.dtype.itemsize)
-
-
 def _buffers(K: Tiled, step: int) -> list[Array]:
     return [np.empty(step * step, K.dtype) for _ in range(K.buffers)]
-
-
-def _share(K: Tiled, work: Callable[[Sequence[Any]], T], items: Sequence[Any]) -> list[T]:
-    """Run on all cores, or on this thread alone where the tiles ask for it."""
-    return [work(items)] if K.serial else parallel(work, items)

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from array_api_compat import is_numpy_namespace, is_torch_namespace
-from sklearn import get_config
 
 from gramian.compute import tiles
 from gramian.compute.devices import (
     dense_loops,
-    device_room,
     gpu,
     refuse_beyond_device,
     to_device,
     to_numpy,
     torch_dtype,
+    vector_bytes,
 )
 from gramian.compute.threads import quiet_blas
 
@@ -104,7 +103,7 @@ class Operator(ABC):
     @property
     def room(self) -> int:
         """Bytes that a solver may keep vectors in where this operator lives: a quarter of ``working_memory``."""
-        return int(get_config()["working_memory"] * 2**18) if self.device is None else device_room(self.device)
+        return vector_bytes(self.device)
 
     @property
     @abstractmethod
