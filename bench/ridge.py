@@ -52,7 +52,7 @@ WORKLOADS = {
         "KernelRidge, n = 50,000, d = 10, γ = 1/10, λ = 0.1, to 1e-6", ("gramian",), ""
     ),
     "large-200000": Workload("KernelRidge, n = 200,000, d = 10, γ = 1/10, λ = 1, to 1e-6", ("gramian",), ""),
-    "inducing-200000": Workload("KernelRidge, n = 200,000, d = 10, γ = 1/10, λ = 1, 2,000 centres", ("gramian",), ""),
+    "landmarks-200000": Workload("KernelRidge, n = 200,000, d = 10, γ = 1/10, λ = 1, 2,000 landmarks", ("gramian",), ""),
 }
 
 
@@ -101,7 +101,7 @@ def kernel(name: str, n: int, d: int, lam: float, **options: Any) -> Figures:
         model, seconds, peak = timed(lambda: gramian.KernelRidge(**params, **options), X, y)
     else:
         model, seconds, peak = timed(lambda: sklearn.kernel_ridge.KernelRidge(**params), X, y)
-    if options.get("solver") == "inducing":
+    if options.get("solver") == "landmarks":
         return Figures(seconds, peak, _test_error(model, d))
     return Figures(seconds, peak, f"residual {residual(model, X, y, 1 / d, lam):.1e}; {_how(model)}")
 
@@ -167,7 +167,7 @@ JOBS: dict[str, Callable[[str], Figures]] = {
     "large-50000": lambda s: kernel(s, 50_000, 10, 1.0),
     "large-50000-small-lambda": lambda s: kernel(s, 50_000, 10, 0.1),
     "large-200000": lambda s: kernel(s, 200_000, 10, 1.0),
-    "inducing-200000": lambda s: kernel(s, 200_000, 10, 1.0, solver="inducing", n_centres=2_000),
+    "landmarks-200000": lambda s: kernel(s, 200_000, 10, 1.0, solver="landmarks", n_landmarks=2_000),
 }
 
 

@@ -12,8 +12,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 
 from gramian.kernel_ridge import path as _kernel_path
-from gramian.kernel_ridge.path import Eigen, automatic_alphas, dense_system, eigen_bytes, eigen_system
-from gramian.kernel_ridge.problem import Task
+from gramian.kernel_ridge.path import KernelEigen, automatic_alphas, dense_system, eigen_system
+from gramian.kernel_ridge.problem import KernelProblem
+from gramian.kernel_ridge.solve import eigen_bytes
 from gramian.kernels import Callable, Gaussian, Kernel, Linear, Precomputed
 from gramian.operators import FeatureCentred, KernelOperator
 from oracles import Array
@@ -35,8 +36,8 @@ def weights(n: int, kind: str, seed: int = 1) -> tuple[Any, bool]:
     return (rng.integers(1, 4, n).astype(float), True) if kind == "counts" else (rng.uniform(0.3, 3.0, n), False)
 
 
-def found(X: Array, Y: Array, w: Any, counts: bool, intercept: bool, kernel: Kernel | None = None) -> Eigen:
-    return eigen_system(Task(kernel or Gaussian(0.4), X, Y, w, np.ones(Y.shape[1]), intercept, counts))
+def found(X: Array, Y: Array, w: Any, counts: bool, intercept: bool, kernel: Kernel | None = None) -> KernelEigen:
+    return eigen_system(KernelProblem(kernel or Gaussian(0.4), X, Y, w, np.ones(Y.shape[1]), intercept, counts))
 
 
 def naive(K: Array, Y: Array, w: Array, lam: float, intercept: bool) -> tuple[Array, Array]:
@@ -132,10 +133,10 @@ def test_solves_with_one_shift_for_each_column(intercept: bool) -> None:
     X, Y = problem()
     w, _ = weights(30, "precisions")
     system = found(X, Y, w, False, intercept)
-    B, R, lam = dense_system(system.task)[0], system.task.targets, np.array([0.3, 7.0])
+    B, R, lam = dense_system(system.problem)[0], system.problem.targets, np.array([0.3, 7.0])
     expected = np.column_stack([np.linalg.solve(B + a * np.eye(30), R[:, j]) for j, a in enumerate(lam)])
     assert_allclose(system.solve(R, lam), expected, rtol=1e-9, atol=1e-12)
-    assert_allclose(system.dual(lam), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(system.beta(lam), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["none", "counts", "precisions"])
@@ -143,7 +144,7 @@ def test_solves_with_one_shift_for_each_column(intercept: bool) -> None:
 def test_the_dense_system_is_the_operator(kind: str, intercept: bool) -> None:
     X, Y = problem(12)
     w, counts = weights(12, kind)
-    task = Task(Gaussian(0.4), X, Y, w, np.ones(2), intercept, counts)
+    task = KernelProblem(Gaussian(0.4), X, Y, w, np.ones(2), intercept, counts)
     B = FeatureCentred(KernelOperator(Gaussian(0.4), X), w, centre=intercept)
     ours, means, _ = dense_system(task)
     assert_allclose(ours, B.to_dense(), atol=1e-14)
@@ -225,8 +226,8 @@ def test_residuals_shrink_and_errors_do_not(n: int, seed: int, intercept: bool, 
     system = found(X, Y, None, True, intercept)
     lam = np.full(2, 10.0**log)
     K = Gaussian(0.4)(X)
-    alpha = system.task.dual(system.dual(lam))
-    residual = Y - K @ alpha - (system.intercepts(alpha) if intercept else 0.0)
+    alpha = system.problem.dual(system.beta(lam))
+    residual = Y - K @ alpha - (system.problem.mean - system.means @ alpha)
     assert_allclose(residual, lam * alpha, rtol=1e-6, atol=1e-9)  # K α + λα + b = y
     assert np.all(np.abs(system.errors(lam)) >= np.abs(residual) * (1 - 1e-9))
 

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.stats
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,11 +23,11 @@ from sklearn.preprocessing import StandardScaler
 import gramian
 from gramian.kernel_ridge import uncertainty as _kernel_variance
 from gramian.kernel_ridge.estimator import KernelRidge
-from gramian.kernel_ridge.solve import choose
+from gramian.kernel_ridge.solve import choose_solver
 from gramian.kernels import Gaussian, Linear, Matern
 from gramian.results import NumericalWarning
 
-SOLVERS = ("auto", "eigh", "cholesky", "cg", "inducing")
+SOLVERS = ("auto", "eigh", "cholesky", "cg", "landmarks")
 EXACT = ("eigh", "cholesky", "cg")
 
 
@@ -38,8 +40,8 @@ def data(n=120, p=3, t=1, seed=0):
 
 def model(solver="auto", n=120, **params):
     options = {"kernel": "rbf", "gamma": 0.3, "alpha": 0.1, "solver": solver, **params}
-    if solver == "inducing":
-        options.setdefault("n_centres", n)
+    if solver == "landmarks":
+        options.setdefault("n_landmarks", n)
     if solver == "cg":
         options.setdefault("tol", 1e-11)
     return KernelRidge(**options)
@@ -97,7 +99,7 @@ def test_a_precomputed_matrix_gives_the_same_as_its_kernel():
     with pytest.raises(ValueError, match="precomputed kernel does not say"):
         ours.predict(k_new, return_bound=True)
     with pytest.raises(ValueError, match="in memory already"):
-        KernelRidge(kernel="precomputed", solver="inducing").fit(K, y)
+        KernelRidge(kernel="precomputed", solver="landmarks").fit(K, y)
 
 
 def bordered(K, y, w, lam):
@@ -128,7 +130,7 @@ def test_weights_are_repetitions(solver, intercept):
     one = model(solver, n=int((w > 0).sum()), fit_intercept=intercept).fit(X, y, sample_weight=w)
     two = model(solver, n=int((w > 0).sum()), fit_intercept=intercept).fit(X[repeated], y[repeated])
     np.testing.assert_allclose(one.predict(X), two.predict(X), atol=2e-7)
-    if solver != "inducing":
+    if solver != "landmarks":
         assert one.noise_variance_ == pytest.approx(two.noise_variance_, rel=1e-6)
         np.testing.assert_allclose(one.predict(X, return_std=True)[1], two.predict(X, return_std=True)[1], rtol=1e-6)
 
@@ -163,12 +165,12 @@ def test_the_bound_is_never_violated_by_an_unfinished_solution(seed, lam, interc
     weighted=st.booleans(),
     m=st.integers(2, 60),
 )
-def test_the_bound_of_inducing_points_against_exact_kernel_ridge(seed, lam, intercept, weighted, m):
+def test_the_bound_of_landmarks_against_exact_kernel_ridge(seed, lam, intercept, weighted, m):
     X, y = data(60, seed=seed)
     w = np.random.default_rng(seed).uniform(0.1, 5.0, 60) if weighted else None
     options = {"alpha": lam, "kernel": Matern(1.5, length_scale=1.0), "fit_intercept": intercept}
     exact = KernelRidge(**options, solver="eigh").fit(X, y, sample_weight=w)
-    few = KernelRidge(**options, solver="inducing", n_centres=m, random_state=seed).fit(X, y, sample_weight=w)
+    few = KernelRidge(**options, solver="landmarks", n_landmarks=m, random_state=seed).fit(X, y, sample_weight=w)
     new = np.random.default_rng(seed + 1).standard_normal((40, 3)) * 2
     f, bound = few.predict(new, return_bound=True)
     truth, own = exact.predict(new, return_bound=True)
@@ -212,7 +214,7 @@ def test_fewer_rows_give_an_upper_bound_of_the_standard_deviation(monkeypatch, i
     bound = some.predict(X, return_std=True)[1]
     assert some.std_method() == "upper bound from 60 of the 200 rows"
     assert np.all(bound >= truth * (1 - 1e-9))
-    few = model("inducing", n_centres=50, fit_intercept=intercept).fit(X, y)
+    few = model("landmarks", n_landmarks=50, fit_intercept=intercept).fit(X, y)
     assert few.std_method() == "upper bound from 50 of the 200 rows"
 
 
@@ -255,18 +257,18 @@ def test_an_exact_solve_beyond_memory_is_refused_before_it_is_tried(monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("n", "chosen"), [(300, "cholesky"), (20_000, "cholesky"), (50_000, "cg"), (200_001, "inducing")]
+    ("n", "chosen"), [(300, "cholesky"), (20_000, "cholesky"), (50_000, "cg"), (200_001, "landmarks")]
 )
 def test_the_rule(n, chosen, monkeypatch):
     monkeypatch.setattr("gramian.kernel_ridge.solve.available_memory", lambda: 16 * 2**30)
-    assert choose(n, "auto")[0] == chosen
-    assert choose(n, "auto", whole=True)[0] == "cholesky"
-    assert choose(n, "auto", file=True)[0] == "inducing"
+    assert choose_solver(n, "auto")[0] == chosen
+    assert choose_solver(n, "auto", whole=True)[0] == "cholesky"
+    assert choose_solver(n, "auto", file=True)[0] == "landmarks"
 
 
 def test_the_rule_avoids_a_matrix_that_does_not_fit(monkeypatch):
     monkeypatch.setattr("gramian.kernel_ridge.solve.available_memory", lambda: 2**20)
-    assert choose(5000, "auto")[0] == "cg"
+    assert choose_solver(5000, "auto")[0] == "cg"
 
 
 def test_sparse_rows_frames_and_files_give_the_same(tmp_path):
@@ -276,7 +278,7 @@ def test_sparse_rows_frames_and_files_give_the_same(tmp_path):
     np.testing.assert_allclose(model().fit(sp.csr_array(X), y).predict(sp.csr_array(X[:9])), wanted, atol=1e-10)
     np.save(tmp_path / "x.npy", X)
     np.testing.assert_allclose(model().fit(str(tmp_path / "x.npy"), y).predict(X[:9]), wanted, atol=1e-10)
-    in_file = model("inducing").fit(str(tmp_path / "x.npy"), y)
+    in_file = model("landmarks").fit(str(tmp_path / "x.npy"), y)
     np.testing.assert_allclose(in_file.predict(str(tmp_path / "x.npy"))[:9], wanted, atol=1e-6)
     assert gramian.open(str(tmp_path / "x.npy")).resident is False
 
@@ -332,12 +334,12 @@ def test_scripts_for_scikit_learn_run(tmp_path):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alpha": -1.0}, "alpha must be a number, finite and not negative"),
-        ({"alpha": [1.0, 2.0, 3.0]}, "one for each of the 1 targets"),
+        ({"alpha": -1.0}, "alpha must be finite and not negative"),
+        ({"alpha": [1.0, 2.0, 3.0]}, "alpha"),
         ({"solver": "svd"}, "solver must be one of"),
         ({"tol": 0.0}, "tol must be"),
-        ({"centres": "kmeans"}, "centres must be one of"),
-        ({"n_centres": 0}, "n_centres must be"),
+        ({"landmarks": "kmeans"}, "landmarks must be one of"),
+        ({"n_landmarks": 0}, "n_landmarks must be"),
     ],
 )
 def test_wrong_parameters_are_named(params, message):
@@ -401,17 +403,17 @@ def test_single_precision_rows_are_computed_with_in_double(solver):
         np.testing.assert_allclose(one, two, rtol=1e-6, atol=1e-8)
 
 
-def test_centres_are_counted_among_all_rows():
+def test_landmarks_are_counted_among_all_rows():
     X, y = data(60)
     w = np.ones(60)
     w[:10] = 0
-    fitted = model("inducing", centres=[10, 11, 40], n_centres=None).fit(X, y, sample_weight=w)
+    fitted = model("landmarks", landmarks=[10, 11, 40], n_landmarks=None).fit(X, y, sample_weight=w)
     np.testing.assert_array_equal(fitted.X_fit_, X[[10, 11, 40]])
-    np.testing.assert_array_equal(fitted.centre_indices_, [10, 11, 40])
+    np.testing.assert_array_equal(fitted.landmarks_, [10, 11, 40])
     with pytest.raises(ValueError, match="row 3"):
-        model("inducing", centres=[3, 11], n_centres=None).fit(X, y, sample_weight=w)
-    drawn = model("inducing", n_centres=5).fit(X, y, sample_weight=w)
-    np.testing.assert_array_equal(drawn.X_fit_, X[drawn.centre_indices_])
+        model("landmarks", landmarks=[3, 11], n_landmarks=None).fit(X, y, sample_weight=w)
+    drawn = model("landmarks", n_landmarks=5).fit(X, y, sample_weight=w)
+    np.testing.assert_array_equal(drawn.X_fit_, X[drawn.landmarks_])
 
 
 @pytest.mark.parametrize(
@@ -458,8 +460,8 @@ def test_memory_is_asked_for_before_a_fallback_too(monkeypatch):
     monkeypatch.setattr("gramian.compute.memory.available_memory", lambda: 3 * 10**6)
     with pytest.raises(MemoryError, match="solver='eigh' on 500 rows"):
         KernelRidge(0, kernel="rbf").fit(X, y)
-    with pytest.raises(MemoryError, match="500 centres"):
-        KernelRidge(kernel="rbf", solver="inducing", n_centres=500).fit(X, y)
+    with pytest.raises(MemoryError, match="500 landmarks"):
+        KernelRidge(kernel="rbf", solver="landmarks", n_landmarks=500).fit(X, y)
 
 
 def test_kernels_of_gaussian_processes():
@@ -472,9 +474,9 @@ def test_kernels_of_gaussian_processes():
 
 def test_nothing_of_an_earlier_fit_is_left():
     X, y = data(60)
-    fitted = model("inducing", n_centres=5).fit(X, y)
+    fitted = model("landmarks", n_landmarks=5).fit(X, y)
     fitted.set_params(solver="cholesky").fit(X, y)
-    assert not hasattr(fitted, "centre_indices_")
+    assert not hasattr(fitted, "landmarks_")
     before = fitted.predict(X, return_std=True)[1]
     fitted.set_params(fit_intercept=True, kernel="linear")
     np.testing.assert_array_equal(fitted.predict(X, return_std=True)[1], before)
@@ -492,9 +494,9 @@ def test_weights_of_zero_in_a_file(tmp_path):
     X, y = data(80)
     w = np.arange(80) % 3
     np.save(tmp_path / "x.npy", X)
-    in_file = model("inducing", n_centres=40).fit(str(tmp_path / "x.npy"), y, sample_weight=w)
+    in_file = model("landmarks", n_landmarks=40).fit(str(tmp_path / "x.npy"), y, sample_weight=w)
     in_memory = model().fit(X, y, sample_weight=w)
-    assert np.all(w[in_file.centre_indices_] > 0)
+    assert np.all(w[in_file.landmarks_] > 0)
     f, bound = in_file.predict(X, return_bound=True)
     assert np.all(np.abs(f - in_memory.predict(X)) <= bound)
 
@@ -520,12 +522,48 @@ def test_bounds_are_not_found_row_by_row_where_there_are_many_points():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), rng.normal(size=300)
     exact = KernelRidge(kernel="rbf").fit(X, y)
-    few = KernelRidge(kernel="rbf", solver="inducing", n_centres=50).fit(X, y)
+    few = KernelRidge(kernel="rbf", solver="landmarks", n_landmarks=50).fit(X, y)
     with sklearn.config_context(working_memory=0.1):
-        blocks = [len(list(model._parts(X, model._width(False, True)))) for model in (exact, few)]
+        blocks = [len(list(model._blocks(X, False, True))) for model in (exact, few)]
         assert blocks[0] == 1  # a bound takes two products and no matrix ...
-        assert blocks[1] > 1  # ... but for centres, whose lengths are those of columns
-        assert len(list(exact._parts(X, exact._width(True, False)))) > 1
+        assert blocks[1] > 1  # ... but for landmarks, whose lengths are those of columns
+        assert len(list(exact._blocks(X, True, False))) > 1
         values, bounds = exact.predict(X, return_bound=True)
     np.testing.assert_array_equal(bounds, exact.predict(X, return_bound=True)[1])
     assert values.shape == bounds.shape
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_intervals_are_those_of_the_gaussian_process(intercept):
+    X, y = data(40)
+    Y = np.column_stack([y, 2 * y + 1])
+    new = X[:7] + 0.1
+    for fitted in (KernelRidge(0.3, kernel="rbf", fit_intercept=intercept).fit(X, t) for t in (y, Y)):
+        f, std = fitted.predict(new, return_std=True)
+        half = scipy.stats.t(40 - intercept).ppf(0.95) * std
+        lower, upper = fitted.predict_interval(new, 0.9)
+        np.testing.assert_allclose((lower, upper), (f - half, f + half), rtol=1e-12)
+        inner, outer = fitted.predict_interval(new, 0.9, kind="mean")
+        assert np.all((lower < inner) & (inner < f) & (f < outer) & (outer < upper))
+
+
+def test_intervals_hold_what_they_promise():
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(200):
+        X = rng.uniform(0, 5, (31, 1))
+        K = rbf_kernel(X, gamma=1.0)
+        y = rng.multivariate_normal(np.zeros(31), K / 0.1 + np.eye(31))
+        lower, upper = KernelRidge(0.1, kernel="rbf", gamma=1.0).fit(X[1:], y[1:]).predict_interval(X[:1], 0.8)
+        held += lower[0] <= y[0] <= upper[0]
+    assert 140 <= held <= 178  # of 200, four standard deviations about 160
+
+
+def test_intervals_that_cannot_be_are_refused():
+    X, y = data(20)
+    with pytest.raises(ValueError, match="level"):
+        KernelRidge(kernel="rbf").fit(X, y).predict_interval(X, 1.0)
+    with pytest.raises(ValueError, match="kind"):
+        KernelRidge(kernel="rbf").fit(X, y).predict_interval(X, kind="both")
+    with pytest.raises(ValueError, match="precomputed"):
+        KernelRidge(kernel="precomputed").fit(X @ X.T, y).predict_interval(X @ X.T)

@@ -42,7 +42,7 @@ def blobs(n: int = 60, seed: int = 0, spread: float = 2.0) -> tuple[Array, Array
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [
         KernelRidgeClassifier(),
-        KernelRidgeClassifier(solver="inducing"),
+        KernelRidgeClassifier(solver="landmarks"),
         KernelRidgeClassifier(gamma=[0.1, 1.0], criterion="accuracy", class_weight="balanced"),
     ]
 )
@@ -264,11 +264,11 @@ def test_the_gradient_of_the_sigmoid_vanishes(n: int, seed: int, log: float) -> 
 
 
 @pytest.mark.parametrize("criterion", ["loo", "accuracy"])
-@pytest.mark.parametrize("solver", ["cg", "inducing"])
+@pytest.mark.parametrize("solver", ["cg", "landmarks"])
 def test_other_solvers_choose_and_calibrate_alike(solver: str, criterion: str) -> None:
     X, y = blobs(150)
     new, truth = blobs(600, seed=0)
-    model = KernelRidgeClassifier(ALPHAS, gamma=[0.05, 0.2], criterion=criterion, n_centres=60)
+    model = KernelRidgeClassifier(ALPHAS, gamma=[0.05, 0.2], criterion=criterion, n_landmarks=60)
     exact, ours = clone(model).fit(X, y), clone(model).set_params(solver=solver).fit(X, y)
     assert abs(ours.best_score_ - exact.best_score_) < 0.1
     assert abs(log_loss(truth, ours.predict_proba(new)) - log_loss(truth, exact.predict_proba(new))) < 0.1
@@ -276,10 +276,10 @@ def test_other_solvers_choose_and_calibrate_alike(solver: str, criterion: str) -
     assert_array_equal(ours.classes_[ours.predict_proba(new).argmax(axis=1)], ours.predict(new))
 
 
-def test_centres_at_all_rows_leave_out_as_the_exact_path() -> None:
+def test_landmarks_at_all_rows_leave_out_as_the_exact_path() -> None:
     X, y = blobs(40)
-    model = KernelRidgeClassifier(ALPHAS, gamma=0.2, criterion="accuracy", n_centres=40, class_weight={"ant": 2})
-    exact, ours = clone(model).fit(X, y), clone(model).set_params(solver="inducing").fit(X, y)
+    model = KernelRidgeClassifier(ALPHAS, gamma=0.2, criterion="accuracy", n_landmarks=40, class_weight={"ant": 2})
+    exact, ours = clone(model).fit(X, y), clone(model).set_params(solver="landmarks").fit(X, y)
     assert_allclose(ours.scores_, exact.scores_, atol=1e-12)
     assert_allclose(
         [ours.sigmoid_.slope, ours.sigmoid_.offset], [exact.sigmoid_.slope, exact.sigmoid_.offset], rtol=1e-5
@@ -294,12 +294,12 @@ def test_each_class_is_held_out_alike() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["loo", "accuracy"])
-def test_counts_of_weighted_classes_are_repeated_rows_for_centres_too(criterion: str) -> None:
+def test_counts_of_weighted_classes_are_repeated_rows_for_landmarks_too(criterion: str) -> None:
     X, y = (part[20:] for part in load_iris(return_X_y=True))
     w = np.random.default_rng(3).integers(1, 4, len(y))
     often, class_weight = np.repeat(np.arange(len(y)), w), {0: 1, 1: 2.5, 2: 0.7}
     model = KernelRidgeClassifier(
-        np.geomspace(1e-3, 10, 5), class_weight=class_weight, criterion=criterion, solver="inducing"
+        np.geomspace(1e-3, 10, 5), class_weight=class_weight, criterion=criterion, solver="landmarks"
     )
     ours, long = clone(model).fit(X, y, w), clone(model).fit(X[often], y[often])
     exact = clone(model).set_params(solver="eigh").fit(X, y, w)

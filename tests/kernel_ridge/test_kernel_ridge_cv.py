@@ -17,9 +17,10 @@ from sklearn.model_selection import GridSearchCV, LeaveOneOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gramian import NumericalWarning
-from gramian.kernel_ridge.choose import held_out_rows, route
+from gramian.kernel_ridge.choose import held_out_rows
 from gramian.kernel_ridge.estimator import KernelRidge as OurKernelRidge
 from gramian.kernel_ridge.estimator import KernelRidgeCV
+from gramian.kernel_ridge.solve import choose_solver
 from gramian.kernels import Gaussian, Laplacian, Linear, Matern, Precomputed
 from gramian.linear.inducing import Inducing
 from oracles import Array
@@ -41,7 +42,7 @@ def problem(n: int = 50, t: int = 1, noise: float = 0.2, seed: int = 0) -> tuple
         KernelRidgeCV(),
         KernelRidgeCV(criterion="gcv"),
         KernelRidgeCV(kernel="precomputed"),
-        KernelRidgeCV(solver="inducing"),
+        KernelRidgeCV(solver="landmarks"),
         KernelRidgeCV(fit_intercept=True, gamma=[0.1, 1.0], criterion="marginal_likelihood", alpha_per_target=True),
     ]
 )
@@ -251,10 +252,10 @@ def test_wrong_parameters_are_named(params: dict[str, Any], message: str) -> Non
         KernelRidgeCV(**params).fit(*problem(10))
 
 
-def test_a_matrix_has_no_centres() -> None:
+def test_a_matrix_has_no_landmarks() -> None:
     X, y = problem(20)
-    with pytest.raises(ValueError, match="in memory already: use solver='eigh' or 'cg'"):
-        KernelRidgeCV(kernel="precomputed", solver="inducing").fit(X @ X.T, y)
+    with pytest.raises(ValueError, match="precomputed kernel matrix"):
+        KernelRidgeCV(kernel="precomputed", solver="landmarks").fit(X @ X.T, y)
 
 
 def test_too_large_a_decomposition_is_refused_before_it_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,11 +321,11 @@ def test_a_matrix_is_split_by_rows_and_columns() -> None:
 
 @pytest.mark.parametrize("criterion", ["loo", "gcv", "marginal_likelihood"])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_centres_at_all_rows_choose_as_the_exact_path(criterion: str, intercept: bool) -> None:
+def test_landmarks_at_all_rows_choose_as_the_exact_path(criterion: str, intercept: bool) -> None:
     X, Y = problem(50, t=2)
     w = np.random.default_rng(5).integers(1, 3, 50)
     common: dict[str, Any] = {"gamma": GAMMAS, "criterion": criterion, "fit_intercept": intercept}
-    ours = KernelRidgeCV(ALPHAS, solver="inducing", n_centres=50, **common).fit(X, Y, w)
+    ours = KernelRidgeCV(ALPHAS, solver="landmarks", n_landmarks=50, **common).fit(X, Y, w)
     exact = KernelRidgeCV(ALPHAS, solver="eigh", **common).fit(X, Y, w)
     assert_allclose(ours.scores_, exact.scores_, rtol=1e-5)
     assert (ours.alpha_, ours.gamma_) == (exact.alpha_, exact.gamma_)
@@ -340,54 +341,54 @@ def test_criteria_that_need_eigenvalues_are_refused_by_iteration() -> None:
 
 
 def test_the_route_follows_the_size() -> None:
-    assert [route(n, "auto")[0] for n in (10, 8_000, 8_001, 200_000, 200_001)] == ["eigh"] * 2 + ["cg"] * 2 + [
-        "inducing"
-    ]
-    assert route(10**5, "auto", whole=True)[0] == "eigh"
-    assert route(10, "auto", file=True)[0] == "inducing"
-    assert route(10, "cg") == ("cg", "solver='cg'")
+    assert [choose_solver(n, "auto", every_alpha=True)[0] for n in (10, 8_000, 8_001, 200_000, 200_001)] == [
+        "eigh"
+    ] * 2 + ["cg"] * 2 + ["landmarks"]
+    assert choose_solver(10**5, "auto", whole=True, every_alpha=True)[0] == "eigh"
+    assert choose_solver(10, "auto", file=True, every_alpha=True)[0] == "landmarks"
+    assert choose_solver(10, "cg", every_alpha=True) == ("cg", "solver='cg'")
 
 
-@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+@pytest.mark.parametrize("solver", ["eigh", "cg", "landmarks"])
 @pytest.mark.parametrize("X", [np.ones((60, 2)), np.full((60, 3), 0.1), np.zeros((60, 2))], ids=["1", "0.1", "0"])
 def test_points_that_are_all_one_predict_the_mean(X: Array, solver: str) -> None:
     y = problem(60)[1]
-    for n_centres in (None, 7):
-        ours = KernelRidgeCV(kernel="linear", fit_intercept=True, solver=solver, n_centres=n_centres).fit(X, y)
+    for n_landmarks in (None, 7):
+        ours = KernelRidgeCV(kernel="linear", fit_intercept=True, solver=solver, n_landmarks=n_landmarks).fit(X, y)
         assert_allclose(ours.predict(X[:3] + 0.0), y.mean(), rtol=1e-12)
         assert 0.1 <= ours.alphas_.min() < ours.alphas_.max() <= 10.0
     if not X.any():
         assert_allclose(KernelRidgeCV(kernel="linear", solver=solver).fit(X, y).predict(X[:3]), 0.0)
 
 
-def test_one_row_with_centres_is_as_one_row_without() -> None:
+def test_one_row_with_landmarks_is_as_one_row_without() -> None:
     row, target = [[1.0, 2.0]], [4.0]
-    alone = KernelRidgeCV([1.0], fit_intercept=True, solver="inducing").fit(row, target)
+    alone = KernelRidgeCV([1.0], fit_intercept=True, solver="landmarks").fit(row, target)
     assert_allclose(alone.predict([[7.0, 2.0]]), 4.0)
     with pytest.raises(ValueError, match="n_samples=1 are too few"):
-        KernelRidgeCV(fit_intercept=True, solver="inducing").fit(row, target)
+        KernelRidgeCV(fit_intercept=True, solver="landmarks").fit(row, target)
 
 
 def test_rows_in_float32_are_chosen_for_as_in_float64() -> None:
     X, y = problem(300)
     X = np.round(X, 2).astype(np.float32)
-    for solver in ("eigh", "inducing"):
+    for solver in ("eigh", "landmarks"):
         narrow, wide = (KernelRidgeCV(solver=solver).fit(Z, y) for Z in (X, X.astype(np.float64)))
         assert_allclose(narrow.scores_, wide.scores_, rtol=1e-6)
         assert_allclose(narrow.predict(X), wide.predict(X), rtol=1e-6)
 
 
-def test_too_many_centres_are_refused_before_they_are_decomposed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_landmarks_are_refused_before_they_are_decomposed(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("decomposed before memory was asked for")
 
     monkeypatch.setattr("gramian.compute.memory.available_memory", lambda: 2**14)
-    monkeypatch.setattr("gramian.kernel_ridge.inducing.Inducing.decompose", never)
-    with pytest.raises(MemoryError, match=r"solver='inducing' with 50 centres .* Use fewer centres"):
-        KernelRidgeCV(solver="inducing").fit(*problem())
+    monkeypatch.setattr("gramian.kernel_ridge.landmarks.Inducing.decompose", never)
+    with pytest.raises(MemoryError, match=r"solver='landmarks' with 50 landmarks .* Use fewer landmarks"):
+        KernelRidgeCV(solver="landmarks").fit(*problem())
 
 
-@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+@pytest.mark.parametrize("solver", ["eigh", "cg", "landmarks"])
 def test_kernels_of_gaussian_processes_are_kernels(solver: str) -> None:
     X, y = problem(60)
     common: dict[str, Any] = {"alphas": ALPHAS, "solver": solver, "tol": 1e-9}
@@ -400,7 +401,7 @@ def test_kernels_of_gaussian_processes_are_kernels(solver: str) -> None:
     assert_allclose(several.predict(X), ours.predict(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+@pytest.mark.parametrize("solver", ["eigh", "cg", "landmarks"])
 def test_a_large_mean_of_the_targets_costs_no_digits_but_its_own(solver: str) -> None:
     X, y = problem(60)
     model = KernelRidgeCV(gamma=0.1, fit_intercept=True, solver=solver, tol=1e-8)  # a warning would be an error
@@ -419,7 +420,7 @@ def test_lists_of_functions_compare_objects() -> None:
     def first(a: str, b: str) -> float:
         return float(a[0] == b[0])
 
-    for solver in ("eigh", "cg", "inducing"):
+    for solver in ("eigh", "cg", "landmarks"):
         model = KernelRidgeCV(kernel=[first, letters], solver=solver).fit(words, y)
         alone = KernelRidgeCV(kernel=letters, solver=solver).fit(words, y)
         assert_allclose(model.predict(["anthem", "cat"]), alone.predict(["anthem", "cat"]), rtol=1e-12)
@@ -432,7 +433,7 @@ def test_lists_of_functions_compare_objects() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-170, 1e200])
-@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+@pytest.mark.parametrize("solver", ["eigh", "cg", "landmarks"])
 def test_targets_without_squares_are_refused(scale: float, solver: str) -> None:
     X, y = problem(30)
     with pytest.raises(ValueError, match=r"y has a target of size .* Divide y by it"):
@@ -441,7 +442,7 @@ def test_targets_without_squares_are_refused(scale: float, solver: str) -> None:
     assert_allclose(zeros.predict(X)[:, 1], 0.0)
 
 
-@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+@pytest.mark.parametrize("solver", ["eigh", "cg", "landmarks"])
 def test_the_choice_is_shown(solver: str, capsys: pytest.CaptureFixture[str]) -> None:
     X, y = problem(60)
     ours = KernelRidgeCV(ALPHAS, gamma=[0.05, 0.3], solver=solver, verbose=True).fit(X, y)
@@ -455,20 +456,20 @@ def test_the_choice_is_shown(solver: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_the_model_of_the_centres_is_decomposed_once(intercept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_of_the_landmarks_is_decomposed_once(intercept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = load_iris(return_X_y=True)
 
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again, after the choice had decomposed the model")
 
     monkeypatch.setattr(Inducing, "__call__", never)
-    monkeypatch.setattr("gramian.kernel_ridge.estimator.choose_centres", never)
-    ours = KernelRidgeCV(solver="inducing", fit_intercept=intercept).fit(X, y.astype(float))
+    monkeypatch.setattr("gramian.kernel_ridge.estimator.choose_landmarks", never)
+    ours = KernelRidgeCV(solver="landmarks", fit_intercept=intercept).fit(X, y.astype(float))
     assert ours.certificate_.converged
     assert_allclose(ours.dual_coef_, ours.path_.coef[np.flatnonzero(ours.alphas_[0] == ours.alpha_)[0], 0], rtol=1e-4)
     again = OurKernelRidge(ours.alpha_, kernel=ours.kernel_, fit_intercept=intercept).fit(X, y.astype(float))
     f, bound = ours.predict(X, return_bound=True)
     assert np.all(np.abs(f - again.predict(X)) <= bound + 1e-9)
-    assert (ours.centre_indices_ == np.arange(150)).all()
+    assert (ours.landmarks_ == np.arange(150)).all()
     exact = KernelRidgeCV(solver="eigh", fit_intercept=intercept).fit(X, y.astype(float))
-    assert not hasattr(exact, "centre_indices_")
+    assert not hasattr(exact, "landmarks_")

@@ -13,15 +13,14 @@ from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
 
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
 from gramian.inputs.kernels import decomposition_bytes
-from gramian.kernel_ridge.choose import route
 from gramian.kernel_ridge.path import eigen_system
-from gramian.kernel_ridge.problem import Task
-from gramian.kernel_ridge.solve import choose
+from gramian.kernel_ridge.problem import KernelProblem
+from gramian.kernel_ridge.solve import choose_solver
 from gramian.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 from gramian.operators.base import device_factor_bytes
 from gramian.results import NumericalWarning
 
-SOLVERS = ("auto", "eigh", "cholesky", "cg", "inducing")
+SOLVERS = ("auto", "eigh", "cholesky", "cg", "landmarks")
 
 
 @pytest.fixture
@@ -56,9 +55,8 @@ class Card:
 @pytest.fixture
 def h200(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Card:
     """A card of 139 GiB, of which nothing is used."""
-    for module in ("solve", "choose"):
-        monkeypatch.setattr(f"gramian.kernel_ridge.{module}.free_bytes", lambda device: 139 * 2**30)
-        monkeypatch.setattr(f"gramian.kernel_ridge.{module}.describe", lambda device: "cuda:0 (a card)")
+    monkeypatch.setattr("gramian.kernel_ridge.solve.free_bytes", lambda device: 139 * 2**30)
+    monkeypatch.setattr("gramian.kernel_ridge.solve.describe", lambda device: "cuda:0 (a card)")
     return Card()
 
 
@@ -190,11 +188,13 @@ def test_a_fitted_model_is_copied_and_pickled(cpu: Any, torch: Any) -> None:
 def test_a_file_is_read_block_by_block(tmp_path: Any, cpu: Any) -> None:
     X, Y, _ = data()
     np.save(tmp_path / "x.npy", X)
-    here, there = (ridge("inducing", n_centres=40, device=device).fit(tmp_path / "x.npy", Y) for device in (None, cpu))
+    here, there = (
+        ridge("landmarks", n_landmarks=40, device=device).fit(tmp_path / "x.npy", Y) for device in (None, cpu)
+    )
     assert_allclose(there.predict(tmp_path / "x.npy"), here.predict(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["eigh", "cg", "inducing"])
+@pytest.mark.parametrize("solver", ["eigh", "cg", "landmarks"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_choosing_as_on_the_host(solver: str, weighted: bool, cpu: Any) -> None:
     X, Y, w = data()
@@ -220,7 +220,7 @@ def test_every_criterion_from_one_decomposition(criterion: str, intercept: bool,
 
 def test_errors_of_rows_left_out_are_those_of_fits_without_them(cpu: Any) -> None:
     X, Y, _ = data(25)
-    task = Task(Gaussian(0.3), X, Y, None, np.ones(2), False, device=cpu)
+    task = KernelProblem(Gaussian(0.3), X, Y, None, np.ones(2), False, device=cpu)
     errors = eigen_system(task).errors(np.full(2, 0.2))
     for i in range(0, 25, 6):
         rest = np.arange(25) != i
@@ -317,26 +317,30 @@ def test_what_does_not_fit_on_the_device_is_refused_with_figures(
     ("n", "solver"), [(20_000, "cholesky"), (120_000, "cholesky"), (170_000, "cg"), (200_000, "cg")]
 )
 def test_the_rule_on_a_card(n: int, solver: str, h200: Card) -> None:
-    found, reason = choose(n, "auto", device=h200)
+    found, reason = choose_solver(n, "auto", device=h200)
     assert found == solver
     assert "a card" in reason
 
 
 def test_the_rule_for_more_rows(h200: Card) -> None:
-    assert [choose(n, "auto", device=h200)[0] for n in (10**6, 3 * 10**6, 10**7)] == ["cg", "cg", "inducing"]
-    assert choose(100, "eigh", device=h200)[0] == "eigh"
-    assert [route(n, "auto", device=h200)[0] for n in (20_000, 50_000, 10**7)] == ["eigh", "cg", "inducing"]
+    assert [choose_solver(n, "auto", device=h200)[0] for n in (10**6, 3 * 10**6, 10**7)] == ["cg", "cg", "landmarks"]
+    assert choose_solver(100, "eigh", device=h200)[0] == "eigh"
+    assert [choose_solver(n, "auto", device=h200, every_alpha=True)[0] for n in (20_000, 50_000, 10**7)] == [
+        "eigh",
+        "cg",
+        "landmarks",
+    ]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_on_a_card_as_on_the_host(solver: str, card: Any, torch: Any) -> None:
     X, Y, w = data(2000)
-    here = ridge(solver, fit_intercept=True, n_centres=300).fit(X, Y, w)
-    there = ridge(solver, fit_intercept=True, n_centres=300)
+    here = ridge(solver, fit_intercept=True, n_landmarks=300).fit(X, Y, w)
+    there = ridge(solver, fit_intercept=True, n_landmarks=300)
     there.fit(*(torch.from_numpy(a).to(card) for a in (X, Y, w)))
     answer = there.predict(torch.from_numpy(X).to(card))
     assert answer.device == card
-    assert_allclose(answer.cpu().numpy(), here.predict(X), atol=1e-2 if solver == "inducing" else 1e-6)
+    assert_allclose(answer.cpu().numpy(), here.predict(X), atol=1e-2 if solver == "landmarks" else 1e-6)
     assert any("cuda:0" in note for note in there.certificate_.notes)
     chosen = KernelRidgeCV(gamma=[0.1, 0.3], device="cuda").fit(X, Y, w)
     assert chosen.alpha_ == pytest.approx(KernelRidgeCV(gamma=[0.1, 0.3]).fit(X, Y, w).alpha_, rel=1e-9)

@@ -52,12 +52,12 @@ TABLES = ("predictions", "path", "choice")
 @option("--intercept", is_flag=True, help="Add a constant that is not penalised.")
 @option(
     "--solver",
-    type=click.Choice(["auto", "eigh", "cholesky", "cg", "inducing"]),
+    type=click.Choice(["auto", "eigh", "cholesky", "cg", "landmarks"]),
     default="auto",
     show_default=True,
-    help="inducing takes a few centres for millions of rows.",
+    help="landmarks takes a few rows for millions.",
 )
-@option("--centres", type=click.IntRange(min=1), metavar="NUMBER", help="How many centres for inducing.")
+@option("--landmarks", type=click.IntRange(min=1), metavar="NUMBER", help="How many landmarks for that solver.")
 @option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="NUMBER", help="Residual to reach.")
 @reading_options(target="Column to be predicted.", missing="refuse")
 @output_options()
@@ -136,14 +136,14 @@ def _make_model(
     criterion: str,
     intercept: bool,
     solver: str,
-    centres: int | None,
+    landmarks: int | None,
     tol: float | None,
     device: str,
 ) -> KernelRidge:
     shared: dict[str, Any] = {
         "fit_intercept": intercept,
         "solver": solver,
-        "n_centres": centres,
+        "n_landmarks": landmarks,
         "tol": tol,
         "random_state": seed,
         "device": device,
@@ -151,7 +151,7 @@ def _make_model(
     if len(alpha) == 1 and alpha != ("auto",) and len(kernels) == 1:
         return KernelRidge(float(alpha[0]), kernel=kernels[0], **shared)
     if solver == "cholesky":
-        raise click.UsageError("--solver cholesky is for one λ and one kernel: eigh, cg and inducing choose")
+        raise click.UsageError("--solver cholesky is for one λ and one kernel: eigh, cg and landmarks choose")
     values = "auto" if alpha == ("auto",) else [float(value) for value in alpha]
     return KernelRidgeCV(values, kernel=kernels if len(kernels) > 1 else kernels[0], criterion=criterion, **shared)
 

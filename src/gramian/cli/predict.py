@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 import numpy as np
-from scipy.special import ndtri
 
 from gramian.cli.errors import data_errors
 from gramian.cli.kernel_ridge import predict_with_bound
@@ -101,12 +100,12 @@ def _by_kernel_ridge(model: Any, source: Source, level: float, run: Run) -> Colu
     values, bound = predict_with_bound(model, source)
     found = {"prediction": values, "bound": bound}
     try:
-        spread = np.asarray(model.predict(source, return_std=True)[1])
+        spread = model.predict(source, return_std=True)[1]
+        lower, upper = model.predict_interval(source, level)
     except ValueError as error:
         run.warn(f"there are no intervals: {error}")
         return _named(found)
-    half = float(ndtri(0.5 + level / 2)) * spread
-    return _named({**found, "std": spread, "lower": values - half, "upper": values + half})
+    return _named({**found, "std": spread, "lower": lower, "upper": upper})
 
 
 def _by_classifier(model: Any, source: Source, level: float, run: Run) -> Columns:

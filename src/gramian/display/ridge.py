@@ -195,7 +195,7 @@ class RidgePathDisplay(Display):
         if not hasattr(path, "filter_factors"):
             raise ValueError(
                 f"{type(model).__name__} has no path of λ to draw. Fit RidgeCV, or KernelRidgeCV with solver='eigh' or "
-                "'inducing', and hand in the model or its path_."
+                "'landmarks', and hand in the model or its path_."
             )
         if not 0 <= target < path.loo.shape[1]:
             raise ValueError(f"target must be from 0 to {path.loo.shape[1] - 1}, got {target!r}.")

@@ -1,4 +1,4 @@
-"""Classification by kernel ridge regression on ±1."""
+"""Classification by kernel ridge regression on ±1: the estimator, and the sigmoid of its probabilities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
@@ -17,14 +17,11 @@ from sklearn.utils.validation import _check_y, check_is_fitted
 from gramian.compute.devices import is_tensor, to_numpy
 from gramian.inputs.checks import check_choice, check_weights, has_whole_weights
 from gramian.inputs.devices import copy_with, like_input, store_like
-from gramian.kernel_ridge.choose import Choice
-from gramian.kernel_ridge.estimator import KernelRidgeCV
-from gramian.kernels import Precomputed
+from gramian.kernel_ridge.estimator import KernelRidgeCV, is_pairwise
 
 __all__ = ["KernelRidgeClassifier", "Sigmoid", "common_sigmoid", "fit_sigmoid", "probabilities"]
 
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 ITERATIONS = 100
 ENOUGH = 1e-14  # of the total weight: what a Newton step would still gain
@@ -50,12 +47,12 @@ class Sigmoid:
     slope: float
     offset: float
 
-    def __call__(self, values: npt.ArrayLike) -> Vector:
+    def __call__(self, values: npt.ArrayLike) -> Array:
         """Return the probabilities of decision values."""
         return np.asarray(expit(self.slope * np.asarray(values, dtype=np.float64) + self.offset))
 
 
-def fit_sigmoid(values: Vector, positive: npt.NDArray[np.bool_], w: Vector | None = None) -> Sigmoid:
+def fit_sigmoid(values: Array, positive: npt.NDArray[np.bool_], w: Array | None = None) -> Sigmoid:
     """Fit a sigmoid to decision values of rows that were left out.
 
     Parameters
@@ -85,27 +82,32 @@ def fit_sigmoid(values: Vector, positive: npt.NDArray[np.bool_], w: Vector | Non
     t = np.where(positive, (high + 1.0) / (high + 2.0), 1.0 / (low + 2.0))
     middle = float(w @ values / w.sum())
     spread = float(np.sqrt(w @ (values - middle) ** 2 / w.sum()))
-    flat = Sigmoid(0.0, _logit(float(w @ t / w.sum())))
+    flat = Sigmoid(0.0, float(logit(w @ t / w.sum())))
     if not spread > 0.0:
         return flat
-    a, b = _newton((values - middle) / spread, t, w, flat.offset)
+    a, b = _minimise_entropy((values - middle) / spread, t, w, flat.offset)
     return Sigmoid(a / spread, b - a * middle / spread) if a > 0.0 else flat
 
 
-def _newton(z: Vector, t: Vector, w: Vector, offset: float) -> tuple[float, float]:
-    """Minimise the cross-entropy over (a, b), from (0, the logit of the mean target)."""
+def _minimise_entropy(z: Array, t: Array, w: Array, offset: float) -> tuple[float, float]:
+    """(a, b) of the least cross-entropy −Σ w[t ln p + (1−t) ln(1−p)], by Newton's steps from (0, offset)."""
+
+    def entropy(at: Array) -> float:
+        values = Z @ at
+        return float(w @ (np.logaddexp(0.0, values) - t * values))  # without overflow
+
     Z, at = np.column_stack([z, np.ones(len(z))]), np.array([0.0, offset])
-    loss = _entropy(Z @ at, t, w)
+    loss = entropy(at)
     for _ in range(ITERATIONS):
         p = expit(Z @ at)
         gradient = Z.T @ (w * (p - t))
         curvature = Z.T @ (Z * (w * p * (1.0 - p))[:, None])
         step = np.linalg.solve(curvature + 1e-12 * np.trace(curvature) * np.eye(2), gradient)
         gain = float(gradient @ step)
-        size, new = 1.0, _entropy(Z @ (at - step), t, w)
+        size, new = 1.0, entropy(at - step)
         while new > loss - 1e-4 * size * gain and size > 1e-10:
             size /= 2
-            new = _entropy(Z @ (at - size * step), t, w)
+            new = entropy(at - size * step)
         if size > 1e-10:
             at, loss = at - size * step, new
         if gain <= ENOUGH * w.sum() or size <= 1e-10:
@@ -113,16 +115,7 @@ def _newton(z: Vector, t: Vector, w: Vector, offset: float) -> tuple[float, floa
     return float(at[0]), float(at[1])
 
 
-def _entropy(values: Vector, t: Vector, w: Vector) -> float:
-    """−Σ w[t ln p + (1−t) ln(1−p)] without overflow."""
-    return float(w @ (np.logaddexp(0.0, values) - t * values))
-
-
-def _logit(p: float) -> float:
-    return float(np.log(p) - np.log1p(-p))
-
-
-def common_sigmoid(values: Matrix, Y: Matrix, w: Vector | None = None) -> Sigmoid:
+def common_sigmoid(values: Array, Y: Array, w: Array | None = None) -> Sigmoid:
     """One sigmoid for all classes, fitted to all pairs of a row and a class: of two classes b = 0 by symmetry.
 
     With one increasing function for all, the class of highest probability is that of the largest decision value.
@@ -140,7 +133,7 @@ def common_sigmoid(values: Matrix, Y: Matrix, w: Vector | None = None) -> Sigmoi
     return fit_sigmoid(values.ravel(), Y.ravel() > 0, each)
 
 
-def probabilities(values: Matrix, sigmoid: Sigmoid) -> Matrix:
+def probabilities(values: Array, sigmoid: Sigmoid) -> Array:
     """Probabilities of the classes, to sum 1: of two from one column of values, of more from one for each.
 
     Examples
@@ -160,7 +153,7 @@ def probabilities(values: Matrix, sigmoid: Sigmoid) -> Matrix:
 CRITERIA = ("loo", "accuracy")
 SHARED = (
     *("alpha_", "alphas_", "kernel_", "kernels_", "gamma_", "path_", "dof_", "dual_coef_", "intercept_", "X_fit_"),
-    *("certificate_", "solver_", "n_iter_"),
+    *("certificate_", "solver_", "n_iter_", "n_features_in_", "feature_names_in_"),
 )
 
 
@@ -190,18 +183,18 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         left out, ties broken by the former.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, by which those of their rows are multiplied; "balanced" gives all classes the same total.
-    solver : {"auto", "eigh", "cg", "inducing"}, default="auto"
+    solver : {"auto", "eigh", "cg", "landmarks"}, default="auto"
         As in :class:`KernelRidgeCV`.
     tol : float, optional
         As in :class:`KernelRidgeCV`.
-    n_centres : int, optional
-        Centres of "inducing".
+    n_landmarks : int, optional
+        Number of landmarks.
     random_state : int, RandomState or None, default=None
         Seed; None is a fixed one.
     verbose : bool or callable, default=False
         As in :class:`KernelRidgeCV`.
     device : str, torch.device or None, default=None
-        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
     Attributes
     ----------
@@ -242,7 +235,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         class_weight: Any = None,
         solver: str = "auto",
         tol: float | None = None,
-        n_centres: int | None = None,
+        n_landmarks: int | None = None,
         random_state: Any = None,
         verbose: Any = False,
         device: Any = None,
@@ -258,7 +251,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.solver = solver
         self.tol = tol
-        self.n_centres = n_centres
+        self.n_landmarks = n_landmarks
         self.random_state = random_state
         self.verbose = verbose
         self.device = device
@@ -281,17 +274,24 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
             The estimator itself.
         """
         check_choice("criterion", self.criterion, CRITERIA)
-        labels = self._labels(to_numpy(y) if is_tensor(y) else y)
-        w, copies = self._weights(labels, sample_weight)
-        self._refuse_one_class(labels, w)
-        Y = _plus_minus(labels, len(self.classes_))
-        own = ("criterion", "class_weight")
-        shared = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
+        labels = self._check_labels(to_numpy(y) if is_tensor(y) else y)
+        w, copies = self._check_weights(labels, sample_weight)
+        present = np.unique(labels if w is None else labels[w > 0])
+        if len(present) < 2:
+            name = f": {self.classes_[present[0]]}" if len(present) else ""
+            raise ValueError(f"There is only one class among rows of positive weight{name}; two are needed.")
+        c = len(self.classes_)  # ±1: a vector for two classes, otherwise one column for each
+        Y = np.where(labels == 1 if c == 2 else labels[:, None] == np.arange(c), 1.0, -1.0)
+        shared = self.get_params(deep=False)
+        for name in ("criterion", "class_weight"):
+            del shared[name]
         self._model = KernelRidgeCV(**shared)
-        choice = self._model._fit(X, Y, w, copies=copies, labels=True, criterion=self.criterion)
+        choice = self._model._choose_and_fit(X, Y, w, criterion=self.criterion, labels=True, copies=copies)
         self._model.device = None  # it is asked where ``device`` says
-        self._take_over(float(self.criterion == "accuracy"))
-        self.sigmoid_ = _calibrated(choice)
+        self._take_over()
+        rows = slice(None) if choice.rows is None else choice.rows
+        T = choice.problem.Y[rows]
+        self.sigmoid_ = common_sigmoid(T - choice.left_out, T, choice.problem.frequencies[rows])
         store_like(self, X)
         return self
 
@@ -342,7 +342,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         """Return the share of rows whose label is predicted, weighted where weights are given; y may be a tensor."""
         return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=to_numpy(sample_weight)))
 
-    def _labels(self, y: Any) -> npt.NDArray[np.intp]:
+    def _check_labels(self, y: Any) -> npt.NDArray[np.intp]:
         """Check the labels, and return the number of each among ``classes_``."""
         if y is None:
             raise ValueError("This KernelRidgeClassifier estimator requires y to be passed, but the target y is None.")
@@ -354,61 +354,39 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         return np.asarray(labels, dtype=np.intp)
 
-    def _weights(self, labels: npt.NDArray[np.intp], sample_weight: Any) -> tuple[Vector | None, Vector | None]:
-        """Weights of rows and classes multiplied; and, where classes have any, how often each row is there."""
+    def _check_weights(self, labels: npt.NDArray[np.intp], sample_weight: Any) -> tuple[Array | None, Array | None]:
+        """Weights of rows and classes multiplied; and, where classes have any, how often each row is there.
+
+        "balanced" goes by the weights of a class's rows, so that a weight of 2 is the row twice.
+        """
         n = len(labels)
         w = None if sample_weight is None else check_weights(sample_weight, n)
         if self.class_weight is None:
             return w, None
         own = np.ones(n) if w is None else w
-        return own * self._class_weights(labels, own)[labels], own if has_whole_weights(own) else np.ones(n)
-
-    def _class_weights(self, labels: npt.NDArray[np.intp], w: Vector) -> Vector:
-        """Weight of each class; "balanced" by the weights of its rows, so that a weight of 2 is the row twice."""
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            totals = np.bincount(labels, w, len(self.classes_)).astype(np.float64)
+            totals = np.bincount(labels, own, len(self.classes_)).astype(np.float64)
             present = totals > 0
-            share = np.divide(w.sum(), present.sum() * totals, out=np.zeros_like(totals), where=present)
-            return np.asarray(share)
-        if not isinstance(self.class_weight, dict):
+            each = np.divide(own.sum(), present.sum() * totals, out=np.zeros_like(totals), where=present)
+        elif isinstance(self.class_weight, dict):
+            each = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels])
+        else:
             raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}.")
-        return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels]))
+        return own * np.asarray(each)[labels], own if has_whole_weights(own) else np.ones(n)
 
-    def _refuse_one_class(self, labels: npt.NDArray[np.intp], w: Vector | None) -> None:
-        found = np.unique(labels if w is None else labels[w > 0])
-        if len(found) < 2:
-            name = f": {self.classes_[found[0]]}" if len(found) else ""
-            raise ValueError(f"There is only one class among rows of positive weight{name}; two are needed.")
-
-    def _take_over(self, one: float) -> None:
+    def _take_over(self) -> None:
         """Name what the regression found; the accuracy is 1 less the share of errors."""
-        for name in SHARED:
-            setattr(self, name, getattr(self._model, name))
-        self.best_score_, self.scores_ = one + self._model.best_score_, one + self._model.scores_
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
+        for name in SHARED:
             if hasattr(self._model, name):
                 setattr(self, name, getattr(self._model, name))
+        one = float(self.criterion == "accuracy")
+        self.best_score_, self.scores_ = one + self._model.best_score_, one + self._model.scores_
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
         return tags
-
-
-def _plus_minus(labels: npt.NDArray[np.intp], c: int) -> Matrix:
-    """±1, as a vector for two classes, otherwise one column for each."""
-    if c == 2:
-        return np.where(labels == 1, 1.0, -1.0)
-    return np.where(labels[:, None] == np.arange(c), 1.0, -1.0)
-
-
-def _calibrated(choice: Choice) -> Sigmoid:
-    """The sigmoid of the decision values of rows left out."""
-    rows = slice(None) if choice.rows is None else choice.rows
-    Y = choice.task.Y[rows]
-    return common_sigmoid(Y - choice.left_out, Y, choice.task.frequencies[rows])

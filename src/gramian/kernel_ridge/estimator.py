@@ -1,4 +1,4 @@
-"""Kernel ridge regression that chooses its kernel and its penalty."""
+"""Kernel ridge regression, and kernel ridge regression that chooses its kernel and its penalty: the estimators."""
 
 from __future__ import annotations
 
@@ -6,53 +6,67 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
+from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
 from gramian.compute.devices import to_numpy
 from gramian.compute.memory import available_memory
-from gramian.inputs.checks import check_choice
+from gramian.inputs.checks import (
+    check_choice,
+    check_integer,
+    check_penalties,
+    check_seed,
+    check_targets,
+    check_weights,
+    has_whole_weights,
+)
 from gramian.inputs.devices import store_like
-from gramian.inputs.kernels import are_objects, is_precomputed, kernel_diagonal, multiplied, refuse_beyond
+from gramian.inputs.kernels import (
+    are_objects,
+    check_kernel_matrix,
+    checked_source,
+    chosen_points,
+    gathered,
+    is_precomputed,
+    kernel_diagonal,
+    refuse_beyond,
+)
 from gramian.inputs.opening import finish, reporter
-from gramian.kernel_ridge.certificate import Fitted, bounded, longest_squares, warn_unless_converged
+from gramian.kernel_ridge.certificate import KernelSolution, add_bounds, is_indefinite, warn_unless_converged
 from gramian.kernel_ridge.choose import (
     ENOUGH,
-    TOLERANCE,
     Choice,
     Rule,
-    alphas_of,
-    candidates,
-    choose_exact,
-    choose_held_out,
-    choose_inducing,
-    route,
+    check_alphas,
+    choose_pair,
+    try_by_eigenvectors,
+    try_held_out,
+    try_landmarks,
 )
-from gramian.kernel_ridge.inducing import Centres, choose_centres, fit_centres
-from gramian.kernel_ridge.model import KernelModel
-from gramian.kernel_ridge.path import AUTO_ALPHAS, eigen_bytes
-from gramian.kernel_ridge.problem import Task, count_points
-from gramian.kernel_ridge.solve import TOLERANCES, choose, solve
-from gramian.kernels import Gaussian, Kernel
+from gramian.kernel_ridge.landmarks import HOW, Landmarks, choose_landmarks, fit_landmarks
+from gramian.kernel_ridge.path import AUTO_ALPHAS
+from gramian.kernel_ridge.problem import KernelProblem, choose_device, count_points
+from gramian.kernel_ridge.solve import TOLERANCES, choose_solver, eigen_bytes, solve
+from gramian.kernel_ridge.uncertainty import KernelPredictions
+from gramian.kernels import Gaussian, Kernel, Precomputed, as_kernel
 from gramian.linear.inducing import InducingFit
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.sources import Source, open_source
 
-__all__ = ["KernelRidge", "KernelRidgeCV"]
+__all__ = ["KernelRidge", "KernelRidgeCV", "is_pairwise"]
 
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
-SOLVERS = ("auto", "eigh", "cholesky", "cg", "inducing")
-CENTRES = ("rpcholesky", "leverage", "uniform")
+SAMPLE = 2000  # rows of a file from which a bandwidth is found
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
+class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstimator):
     r"""Ridge regression on features φ(x) known by their inner products k(x, z) = ⟨φ(x), φ(z)⟩ alone.
 
     .. math::
@@ -73,29 +87,29 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Parameters of a kernel given by name; of a callable.
     fit_intercept : bool, default=False
         Whether to add a constant that is not penalised.
-    solver : {"auto", "eigh", "cholesky", "cg", "inducing"}, default="auto"
-        See :func:`gramian.kernel_ridge.solve.choose`.
+    solver : {"auto", "eigh", "cholesky", "cg", "landmarks"}, default="auto"
+        See :func:`gramian.kernel_ridge.solve.choose_solver`.
     tol : float, optional
-        Relative residual to reach: 1e-8 of a factorisation, 1e-6 of "cg", 1e-8 of "inducing" where None.
+        Relative residual to reach: 1e-8 of a factorisation, 1e-6 of "cg", 1e-8 of "landmarks" where None.
     max_iter : int, optional
         Most iterations of "cg".
-    n_centres : int, optional
-        Centres of "inducing"; see :func:`gramian.kernel_ridge.inducing.choose_centres`.
-    centres : {"rpcholesky", "leverage", "uniform"} or array of row numbers, default="rpcholesky"
+    n_landmarks : int, optional
+        Number of landmarks; see :func:`gramian.kernel_ridge.landmarks.choose_landmarks`.
+    landmarks : {"rpcholesky", "leverage", "uniform"} or array of row numbers, default="rpcholesky"
         How they are chosen.
     random_state : int, RandomState or None, default=None
         Seed; None is a fixed one.
     verbose : bool or callable, default=False
         Show the residual after each iteration, or call a function with (iteration, residual).
     device : str, torch.device or None, default=None
-        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n,) or (n, t)
-        α; of "inducing" one for each centre.
+        α; of "landmarks" one for each.
     X_fit_ : array
-        The training rows, or the centres.
+        The training rows, or the landmarks.
     intercept_ : float or ndarray of shape (t,)
         b; 0.0 without an intercept.
     kernel_ : Kernel
@@ -104,6 +118,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Most likely variance of the errors, for the Gaussian process whose mean this is.
     solver_ : str
         What was run.
+    landmarks_ : ndarray of shape (m,)
+        Row numbers of the landmarks; of "landmarks" only.
     n_iter_ : int
         Iterations, or steps of refinement; at least 1.
     certificate_ : Residual
@@ -133,8 +149,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         solver: str = "auto",
         tol: float | None = None,
         max_iter: int | None = None,
-        n_centres: int | None = None,
-        centres: Any = "rpcholesky",
+        n_landmarks: int | None = None,
+        landmarks: Any = "rpcholesky",
         random_state: Any = None,
         verbose: Any = False,
         device: Any = None,
@@ -149,8 +165,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.n_centres = n_centres
-        self.centres = centres
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
         self.random_state = random_state
         self.verbose = verbose
         self.device = device
@@ -173,19 +189,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
             The estimator itself.
         """
         self._check_parameters()
-        self.__dict__.pop("centre_indices_", None)
-        task, every, kept = self._opened(X, y, sample_weight, file=self._stays_in_file(X))
-        solver, reason = self._choice(task)
-        tol = TOLERANCES[solver] if self.tol is None else float(self.tol)
+        problem, every, kept = self._open(X, y, sample_weight)
+        problem = problem.with_(lam=check_penalties(self.alpha, problem.Y.shape[1]))
+        self.solver_, reason = self._choose_solver(problem, [problem.kernel])
+        tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
         report = reporter(self.verbose, type(self).__name__, tol)
-        lam = self._penalties(task.Y.shape[1])
-        task = task.with_(lam=lam, tol=tol, max_iterations=self.max_iter, report=report)
-        self.solver_ = solver
+        options: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "report": report}
         try:
-            if solver == "inducing":
-                self._fit_centres(task, reason, kept)
+            if self.solver_ == "landmarks":
+                landmarks = self._choose_landmarks(problem, kept)
+                self._keep_landmarks(problem, landmarks, fit_landmarks(problem, landmarks, reason, **options), kept)
             else:
-                self._finish(solve(task, solver, reason), task, every, kept)
+                self._keep_solution(problem, solve(problem, self.solver_, reason, **options), every, kept)
         finally:
             finish(report)
         self.n_iter_ = max(1, self.certificate_.iterations)
@@ -196,115 +211,163 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         """Return the coefficient of determination R² of the predictions for X, 1 at best; y may be a tensor."""
         return float(r2_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=to_numpy(sample_weight)))
 
-    def _choice(self, task: Task) -> tuple[str, str]:
-        whole = task.kernel.takes_objects or is_precomputed(task.kernel)
-        file = isinstance(task.points, Source)
-        solver, reason = choose(task.n, self.solver, whole=whole, file=file, device=task.device)
-        if solver == "inducing" and is_precomputed(task.kernel):
-            raise ValueError("A precomputed kernel matrix is in memory already: use solver='cholesky' or 'cg'.")
-        return solver, reason
-
-    def _finish(self, found: Fitted, task: Task, every: Any, kept: Any) -> None:
-        """Turn β into coefficients of all rows, those without weight too, and the intercept."""
-        alpha = task.dual(found.beta)
-        means = self._means(task) if task.intercept else np.zeros(task.n)
-        b = task.mean - means @ alpha
-        everywhere = np.zeros((count_points(every), alpha.shape[1])) if kept is not None else alpha
-        share = np.zeros(len(everywhere))
-        if kept is not None:
-            everywhere[kept], share[kept] = alpha, task.share
+    def _open(self, X: Any, y: Any, sample_weight: Any) -> tuple[KernelProblem, Any, Any]:
+        """Check everything that was handed in: the problem without its λ, all points, and which rows have weight."""
+        self.__dict__.pop("landmarks_", None)
+        objects = [are_objects(kernel, X) for kernel in _listed(self.kernel)]
+        if any(objects):
+            if not all(objects):
+                kernel = _listed(self.kernel)[objects.index(False)]
+                raise ValueError(f"kernel {kernel!r} takes rows of numbers, and X is a list of objects: leave it out.")
+            every: Any = list(X)
         else:
-            share = task.share
-        self._keep(task, every, everywhere, b, found.certificate)
-        self._rows, self._support, self._fit_weights = task.n, kept, task.w
-        self._subset, self._inducing = found.landmarks, None
-        self._centre = share if task.intercept else None
-        self._mean_square = float(task.share @ means)
-        self._longest = float(np.sqrt(np.max(longest_squares(task), initial=0.0)))
-        self._set_noise(np.einsum("ij,ij->j", task.targets, found.beta) * task.lam, task)
-
-    def _means(self, task: Task) -> Vector:
-        """K w̄, the inner products of the mean feature with every other."""
-        return multiplied(task.kernel_operator(), task.share[:, None])[:, 0]
-
-    def _fit_centres(self, task: Task, reason: str, kept: Any = None) -> None:
-        """Inducing points: coefficients of a few rows, by passes over all."""
-        chosen = self._chosen_centres(task, kept)
-        self._keep_centres(task, chosen, fit_centres(task, chosen, reason), kept)
-        warn_unless_converged(self.certificate_)
-
-    def _keep_centres(self, task: Task, chosen: Centres, found: InducingFit, kept: Any = None) -> None:
-        """Name what inducing points gave."""
-        certificate = found.certificate.with_(notes=(*found.certificate.notes, chosen.note))
-        self._keep(task, chosen.points, found.coef, np.atleast_1d(found.intercept), certificate)
-        self._rows, self._support, self._subset = int(np.sum(task.frequencies > 0)), None, None
-        self._fit_weights = None if task.w is None else task.w[chosen.indices]
-        self._centre, self._mean_square, self._inducing = None, 0.0, found
-        self.centre_indices_ = chosen.indices if kept is None else kept[chosen.indices]
-        own = kernel_diagonal(task.kernel, chosen.points)
-        self._longest = float(np.sqrt(np.max(own, initial=0.0)))
-        self._set_noise(found.objective, task)
-
-    def _chosen_centres(self, task: Task, kept: Any = None) -> Centres:
-        """Rows by the rule asked for, or those given, which are counted with rows of weight 0."""
-        given = not isinstance(self.centres, str)
-        how = _among(to_numpy(self.centres), kept) if given else self.centres
-        m = len(how) if given else self.n_centres
-        options = {"weights": task.w, "seed": task.seed, "device": task.device}
-        return choose_centres(task.kernel, task.points, m, how, lam=float(task.lam.min()), **options)
-
-    def _set_noise(self, objective: Vector, task: Task) -> None:
-        """Most likely noise: the smallest value of the objective over the number of observations."""
-        noise = np.maximum(objective, 0.0) / max(task.count - float(task.intercept), 1.0)
-        self.noise_variance_ = float(noise[0]) if self._vector else noise
-
-    def _penalties(self, t: int) -> Vector:
-        try:
-            lam = np.atleast_1d(to_numpy(self.alpha, float))
-        except (TypeError, ValueError):
-            lam = np.array([np.nan])
-        if isinstance(self.alpha, str):
-            lam = np.array([np.nan])
-        if lam.ndim != 1 or len(lam) not in (1, t):
-            raise ValueError(f"alpha has shape {lam.shape}; expected one number, or one for each of the {t} targets.")
-        if not np.all(np.isfinite(lam) & (lam >= 0)):
-            raise ValueError(f"alpha must be a number, finite and not negative; got {self.alpha!r}.")
-        return np.asarray(np.broadcast_to(lam, (t,)), dtype=np.float64)
+            stays = self._stays_in_file(X)
+            source = checked_source(self, X, reset=True)
+            every = source if stays and not source.resident else gathered(source)
+        n = count_points(every)
+        Y, self._vector = check_targets(y, n)
+        w, kept = None, None
+        if sample_weight is not None:
+            w = check_weights(sample_weight, n)
+            if not (isinstance(every, Source) or np.all(w > 0)):  # those of a file are left to the solver
+                kept = np.flatnonzero(w > 0)  # a row of weight 0 is no row
+        if is_pairwise(self.kernel):
+            every = check_kernel_matrix(every)
+        points, counts = every, has_whole_weights(w)
+        if kept is not None and w is not None:
+            points, Y, w = chosen_points(every, kept), Y[kept], w[kept]
+            points = points[:, kept] if is_pairwise(self.kernel) else points
+        w = None if w is None or np.all(w == 1.0) else w
+        kernels = self._resolve_kernels(points)
+        device, seed = choose_device(self.device, X, points, kernels), check_seed(self.random_state)
+        lam = np.ones(Y.shape[1])
+        return KernelProblem(kernels[0], points, Y, w, lam, bool(self.fit_intercept), counts, seed, device), every, kept
 
     def _stays_in_file(self, X: Any) -> bool:
         """Whether X is a file that is to be read in blocks: asked for, or because it does not fit."""
         if not isinstance(X, (Source, str, os.PathLike, np.memmap)):
             return False
         source = open_source(X)
-        if source.resident or self._is_pairwise():
+        if source.resident or is_pairwise(self.kernel):
             return False
         n, p = source.shape
-        return self.solver == "inducing" or (self.solver == "auto" and 8 * n * p > 0.5 * available_memory())
+        return self.solver == "landmarks" or (self.solver == "auto" and 8 * n * p > 0.5 * available_memory())
 
-    def _check_parameters(self) -> None:
-        check_choice("solver", self.solver, SOLVERS)
+    def _resolve_kernels(self, points: Any) -> list[Kernel]:
+        """The kernel, with the parameters that follow from the points."""
+        kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))
+        return [_resolve(kernel, points)]
+
+    def _choose_solver(self, problem: KernelProblem, kernels: list[Kernel], *, every_alpha: bool = False) -> Any:
+        whole, file = any(kernel.takes_objects for kernel in kernels), isinstance(problem.points, Source)
+        if is_precomputed(problem.kernel):
+            if self.solver == "landmarks":
+                raise ValueError(
+                    "A precomputed kernel matrix is in memory already: use another solver than 'landmarks'."
+                )
+            whole = True
+        options = {"whole": whole, "file": file, "device": problem.device, "every_alpha": every_alpha}
+        return choose_solver(problem.n, self.solver, **options)
+
+    def _keep_solution(self, problem: KernelProblem, found: KernelSolution, every: Any, kept: Any) -> None:
+        """Turn β into coefficients of all rows, those without weight too, and the intercept."""
+        alpha, means = problem.dual(found.beta), problem.feature_means()
+        b, share = problem.mean - means @ alpha, problem.share
+        self._mean_square = float(share @ means)
+        if kept is not None:
+            n = count_points(every)
+            whole, shares = np.zeros((n, alpha.shape[1])), np.zeros(n)
+            whole[kept], shares[kept] = alpha, share
+            alpha, share = whole, shares
+        self._rows, self._support, self._fit_weights = problem.n, kept, problem.w
+        self._subset, self._landmark_fit = found.landmarks, None
+        self._mean_weights = share if problem.intercept else None
+        self._longest = float(np.sqrt(np.max(problem.squared_lengths, initial=0.0)))
+        objective = np.einsum("ij,ij->j", problem.targets, found.beta) * problem.lam
+        self._keep(problem, every, alpha, b, objective, found.certificate)
+
+    def _choose_landmarks(self, problem: KernelProblem, kept: Any) -> Landmarks:
+        """Rows by the rule asked for, or those given, which are counted with rows of weight 0."""
+        how, m = self.landmarks, self.n_landmarks
+        if not isinstance(how, str):
+            how = to_numpy(how)
+            if kept is not None and how.dtype.kind in "iu":
+                lost = np.setdiff1d(how, kept)
+                if len(lost):
+                    raise ValueError(f"landmarks names row {lost[0]}, which has no weight or is not there.")
+                how = np.searchsorted(kept, how)
+            m = len(how)
+        options = {"weights": problem.w, "seed": problem.seed, "device": problem.device}
+        return choose_landmarks(problem.kernel, problem.points, m, how, lam=float(problem.lam.min()), **options)
+
+    def _keep_landmarks(self, problem: KernelProblem, landmarks: Landmarks, found: InducingFit, kept: Any) -> None:
+        """Name what the model of the landmarks gave."""
+        certificate = found.certificate.with_(notes=(*found.certificate.notes, landmarks.note))
+        self._rows, self._support, self._subset = int(np.sum(problem.frequencies > 0)), None, None
+        self._fit_weights = None if problem.w is None else problem.w[landmarks.indices]
+        self._mean_weights, self._mean_square, self._landmark_fit = None, 0.0, found
+        self.landmarks_ = landmarks.indices if kept is None else kept[landmarks.indices]
+        own = kernel_diagonal(problem.kernel, landmarks.points)
+        self._longest = float(np.sqrt(np.max(own, initial=0.0)))
+        self._keep(problem, landmarks.points, found.coef, np.atleast_1d(found.intercept), found.objective, certificate)
+        warn_unless_converged(certificate, iterative=certificate.iterations > 0)
+
+    def _keep(
+        self, problem: KernelProblem, points: Any, alpha: Array, b: Array, objective: Array, certificate: Any
+    ) -> None:
+        """Name what was found. ``points`` are those that α belongs to."""
+        self.__dict__.pop("_posteriors", None)
+        self.X_fit_, self.kernel_, self.certificate_ = points, problem.kernel, certificate
+        self.dual_coef_ = alpha[:, 0] if self._vector else alpha
+        self.intercept_ = (float(b[0]) if self._vector else b) if problem.intercept else 0.0
+        self._lam, self._intercept, self._count = problem.lam, problem.intercept, problem.count
+        self._semidefinite = certificate.error_bounds is not None or bool(np.all(problem.lam == 0.0))
+        self._level = float(np.max(np.abs(problem.mean), initial=0.0))
+        # most likely noise: the smallest value of the objective over the number of observations
+        noise = np.maximum(objective, 0.0) / max(problem.count - float(problem.intercept), 1.0)
+        self.noise_variance_ = float(noise[0]) if self._vector else noise
+
+    def _check_parameters(self, solvers: tuple[str, ...] = ("auto", "eigh", "cholesky", "cg", "landmarks")) -> None:
+        check_choice("solver", self.solver, solvers)
         check_choice("fit_intercept", self.fit_intercept, (True, False))
-        if isinstance(self.centres, str):
-            check_choice("centres", self.centres, CENTRES)
+        if isinstance(self.landmarks, str):
+            check_choice("landmarks", self.landmarks, HOW)
         if self.tol is not None and not (isinstance(self.tol, Real) and 0.0 < self.tol < 1.0):
             raise ValueError(f"tol must be a number between 0 and 1, or None; got {self.tol!r}.")
-        for name in ("max_iter", "n_centres"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, Integral) and int(value) >= 1):
-                raise ValueError(f"{name} must be a positive whole number or None, got {value!r}.")
+        for name in ("max_iter", "n_landmarks"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name))
+
+    def __sklearn_tags__(self) -> Any:
+        """Say what scikit-learn may expect."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        return tags
 
 
-def _among(centres: Any, kept: Any) -> Any:
-    """Row numbers among those that have weight."""
-    if kept is None or centres.dtype.kind not in "iu":
-        return centres
-    lost = np.setdiff1d(centres, kept)
-    if len(lost):
-        raise ValueError(f"centres names row {lost[0]}, which has no weight or is not there; choose others.")
-    return np.searchsorted(kept, centres)
+def is_pairwise(kernel: Any) -> bool:
+    """Whether X is to be a kernel matrix."""
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
-SOLVERS_KERNEL_RIDGE_CV = ("auto", "eigh", "cg", "inducing")
+def _listed(kernel: Any) -> list[Any]:
+    return list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+
+
+def _resolve(kernel: Kernel, points: Any) -> Kernel:
+    """The kernel with automatic parameters found: of a file from rows spread over it."""
+    if isinstance(points, list) or is_precomputed(kernel):
+        return kernel
+    if isinstance(points, Source):
+        if not kernel.automatic:
+            points = np.zeros((1, points.shape[1]))
+        else:
+            step = max(1, points.shape[0] // SAMPLE)
+            points = np.concatenate([np.array(b.values[(-b.start) % step :: step]) for b in points.blocks()])
+    return kernel.resolved(points)
+
+
 SQUARED = (1e-150, 1e150)  # sizes of targets whose squared errors can be told apart
 
 
@@ -335,22 +398,22 @@ class KernelRidgeCV(KernelRidge):
         Gaussian process whose mean f is, with the most likely noise.
     alpha_per_target : bool, default=False
         Choose λ for each target, and otherwise one for all; the kernel is one for all.
-    solver : {"auto", "eigh", "cg", "inducing"}, default="auto"
-        See :func:`gramian.kernel_ridge.choose.route`. "cg" chooses by the error on a fifth of the rows that is
+    solver : {"auto", "eigh", "cg", "landmarks"}, default="auto"
+        See :func:`gramian.kernel_ridge.solve.choose_solver`. "cg" chooses by the error on a fifth of the rows that is
         held out, with all λ and targets in one block, and then fits to all rows; it knows no other criterion. All
         copies of a row, where weights are counts, are held out together: one that is fitted would predict the others.
-        "inducing" chooses for the model of its centres.
+        "landmarks" chooses for the model of its landmarks.
     tol : float, optional
-        Relative residual of the fit: 1e-8 by "eigh" and "inducing", 1e-6 by "cg" where None.
-    n_centres : int, optional
-        Centres of "inducing".
+        Relative residual of the fit: 1e-8 by "eigh" and "landmarks", 1e-6 by "cg" where None.
+    n_landmarks : int, optional
+        Number of landmarks.
     random_state : int, RandomState or None, default=None
         Seed; None is a fixed one.
     verbose : bool or callable, default=False
         Show the best score of each kernel, and the residual after each iteration; or call a function with (iteration,
         residual), first of what "cg" fits to choose by, of one kernel after another, then of the fit.
     device : str, torch.device or None, default=None
-        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
     Attributes
     ----------
@@ -388,7 +451,7 @@ class KernelRidgeCV(KernelRidge):
     """
 
     max_iter = None
-    centres = "rpcholesky"
+    landmarks = "rpcholesky"
 
     def __init__(
         self,
@@ -404,7 +467,7 @@ class KernelRidgeCV(KernelRidge):
         alpha_per_target: bool = False,
         solver: str = "auto",
         tol: float | None = None,
-        n_centres: int | None = None,
+        n_landmarks: int | None = None,
         random_state: Any = None,
         verbose: Any = False,
         device: Any = None,
@@ -420,7 +483,7 @@ class KernelRidgeCV(KernelRidge):
         self.alpha_per_target = alpha_per_target
         self.solver = solver
         self.tol = tol
-        self.n_centres = n_centres
+        self.n_landmarks = n_landmarks
         self.random_state = random_state
         self.verbose = verbose
         self.device = device
@@ -443,112 +506,105 @@ class KernelRidgeCV(KernelRidge):
         KernelRidgeCV
             The estimator itself.
         """
-        self._fit(X, y, sample_weight)
+        self._choose_and_fit(X, y, sample_weight, criterion=self.criterion)
         store_like(self, X)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, **labels: Any) -> Choice:
-        """Fit, and return what was chosen; ``labels`` change the rule for a classifier."""
+    def _choose_and_fit(
+        self, X: Any, y: Any, sample_weight: Any, *, criterion: str, labels: bool = False, copies: Array | None = None
+    ) -> Choice:
+        """Fit, and return what was chosen; a classifier has ``labels``, and ``copies`` of rows beside their weights."""
         self._check_parameters()
-        self.__dict__.pop("centre_indices_", None)
-        task, every, kept = self._opened(X, y, sample_weight, file=self._stays_in_file(X))
-        _refuse_extreme(task.Y)
-        if labels.get("copies") is not None:
-            labels["copies"], task = labels["copies"][slice(None) if kept is None else kept], task.with_(counts=False)
-        self.solver_, reason = self._route(task)
-        tol = (self.tol and float(self.tol)) or {**TOLERANCES, "eigh": TOLERANCE}[self.solver_]
-        rule = Rule(self.alphas, self.criterion, self.alpha_per_target, reason, tol, show=self._shown())
-        choice = self._chosen(task, replace(rule, **labels))
-        self._name(choice, rule)
-        self._settle(choice, every, kept, rule)
-        return choice
+        problem, every, kept = self._open(X, y, sample_weight)
+        _refuse_extreme(problem.Y)
+        if copies is not None:
+            copies, problem = copies if kept is None else copies[kept], problem.with_(counts=False)
+        self.solver_, reason = self._choose_solver(problem, self.kernels_, every_alpha=True)
+        tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
+        rule = Rule(self.alphas, criterion, self.alpha_per_target, reason, tol, labels, copies, self._show_line())
+        choice = choose_pair(problem, self.kernels_, rule, self._trial(problem))
 
-    def _route(self, task: Task) -> tuple[str, str]:
-        whole = any(kernel.takes_objects or is_precomputed(kernel) for kernel in self.kernels_)
-        if self.solver == "inducing" and is_precomputed(self.kernels_[0]):
-            raise ValueError("A precomputed kernel matrix is in memory already: use solver='eigh' or 'cg'.")
-        file = isinstance(task.points, Source)
-        return route(task.n, self.solver, whole=whole, file=file, device=task.device)
-
-    def _shown(self) -> Callable[[str], None] | None:
-        """Return what shows a line of text, where progress is to be shown and not handed to a function."""
-        name = type(self).__name__
-        return (lambda line: _write(f"{name}: {line}\n")) if self.verbose and not callable(self.verbose) else None
-
-    def _training_points(self, X: Any, file: bool) -> tuple[Any, int]:
-        """As for one kernel; objects are taken where every kernel of a list is a function of two."""
-        if not isinstance(self.kernel, (list, tuple)) or not any(are_objects(kernel, X) for kernel in self.kernel):
-            return super()._training_points(X, file)
-        for kernel in self.kernel:
-            if not are_objects(kernel, X):
-                raise ValueError(f"kernel {kernel!r} takes rows of numbers, and X is a list of objects: leave it out.")
-        return list(X), len(X)
-
-    def _chosen(self, task: Task, rule: Rule) -> Choice:
-        """Choose by the route that suits the size."""
-        if self.solver_ == "inducing":
-            return choose_inducing(task, self.kernels_, rule, self.n_centres)
-        if self.solver_ == "cg":
-            report = reporter(self.verbose, f"{type(self).__name__}, to choose", ENOUGH)
-            return choose_held_out(task.with_(report=report), self.kernels_, rule)
-        number = AUTO_ALPHAS[2] if isinstance(self.alphas, str) else np.size(self.alphas)
-        refuse_beyond(
-            eigen_bytes(task.n, task.Y.shape[1], number, task.device),
-            task.device,
-            f"The eigendecomposition of the kernel matrix of {task.n} rows",
-            "Use solver='cg', which stores no matrix, or solver='inducing'.",
-        )
-        return choose_exact(task, self.kernels_, rule)
-
-    def _settle(self, choice: Choice, every: Any, kept: Any, rule: Rule) -> None:
-        """Fit to all rows at the pair chosen, unless the choice has done so, and say what the certificate misses."""
-        report = reporter(self.verbose, type(self).__name__, rule.tol)
-        task = choice.task.with_(tol=rule.tol, report=report)
-        if choice.model is not None:
-            chosen, system = choice.model
-            self._keep_centres(task, chosen, system.fit(task.lam, rule.tol, rule.reason), kept)
-            warn_unless_converged(self.certificate_)
-        elif choice.fitted is None:
-            self._finish(solve(task, self.solver_, rule.reason), task, every, kept)
-        else:
-            certificate = bounded(task, choice.fitted)
-            self._finish(replace(choice.fitted, certificate=certificate), task, every, kept)
-            warn_unless_converged(certificate)
+        each = self.alpha_per_target and not self._vector
+        lam, path = choice.problem.lam, choice.path
+        self.alpha_ = lam if each else float(lam[0])
+        self.best_score_ = -choice.best if each else -float(rule.joint(choice.best))
+        self.scores_, self.alphas_, self.path_ = -choice.scores, choice.alphas, path
+        self.gamma_ = _gamma(choice.problem.kernel)
+        dof = None if path is None else path.dof[choice.index]
+        self.dof_ = dof if dof is None or each else float(dof[0])
+        self._fit_chosen(choice, every, kept, rule)
         self.certificate_ = self.certificate_.with_(notes=(*self.certificate_.notes, *choice.notes))
         self.n_iter_ = max(1, self.certificate_.iterations)
+        return choice
 
-    def _name(self, choice: Choice, rule: Rule) -> None:
-        each = self.alpha_per_target and not self._vector
-        self.alpha_ = choice.task.lam if each else float(choice.task.lam[0])
-        self.best_score_ = -choice.best if each else -float(rule.joint(choice.best))
-        self.scores_, self.alphas_, self.path_ = -choice.scores, choice.alphas, choice.path
-        self.gamma_ = _gamma(choice.task.kernel)
-        dof = None if choice.path is None else choice.path.dof[choice.index]
-        self.dof_ = dof if dof is None or each else float(dof[0])
+    def _trial(self, problem: KernelProblem) -> Callable[[KernelProblem, Rule], Any]:
+        """How each kernel is tried: by the solver that suits the size."""
+        if self.solver_ == "landmarks":
+            return partial(try_landmarks, n_landmarks=self.n_landmarks)
+        if self.solver_ == "cg":
+            report = reporter(self.verbose, f"{type(self).__name__}, to choose", ENOUGH)
+            return partial(try_held_out, report=report)
+        number = AUTO_ALPHAS[2] if isinstance(self.alphas, str) else np.size(self.alphas)
+        refuse_beyond(
+            eigen_bytes(problem.n, problem.Y.shape[1], number, problem.device),
+            problem.device,
+            f"The eigendecomposition of the kernel matrix of {problem.n} rows",
+            "Use solver='cg', which stores no matrix, or solver='landmarks'.",
+        )
+        return try_by_eigenvectors
 
-    def _resolved(self, points: Any) -> Kernel:
-        self.kernels_ = candidates(self, points)
-        return self.kernels_[0]
+    def _fit_chosen(self, choice: Choice, every: Any, kept: Any, rule: Rule) -> None:
+        """Fit to all rows at the pair chosen, unless the choice has done so."""
+        problem, solution = choice.problem, choice.solution
+        if choice.model is not None:
+            landmarks, system = choice.model
+            self._keep_landmarks(problem, landmarks, system.fit(problem.lam, rule.tol, rule.reason), kept)
+        elif solution is None:
+            report = reporter(self.verbose, type(self).__name__, rule.tol)
+            self._keep_solution(
+                problem, solve(problem, self.solver_, rule.reason, tol=rule.tol, report=report), every, kept
+            )
+        else:
+            low, path = choice.lowest, choice.path
+            if low < 0.0 and path is not None:
+                size = float(np.max(path.singular_values, initial=0.0)) ** 2
+                indefinite = is_indefinite(low, max(size, -low))
+                solution = replace(solution, certificate=solution.certificate.with_(indefinite=indefinite))
+            solution = replace(solution, certificate=add_bounds(problem, solution))
+            self._keep_solution(problem, solution, every, kept)
+            warn_unless_converged(self.certificate_, iterative=False)
 
-    def _candidates(self, task: Task) -> list[Kernel]:
+    def _show_line(self) -> Callable[[str], None] | None:
+        """Return what shows a line of text, where progress is to be shown and not handed to a function."""
+        if callable(self.verbose) or not self.verbose:
+            return None
+        return lambda line: print(f"{type(self).__name__}: {line}", file=sys.stderr, flush=True)  # noqa: T201
+
+    def _resolve_kernels(self, points: Any) -> list[Kernel]:
+        """The kernels to choose from: each of ``kernel`` with each of ``gamma``."""
+        names = _listed(self.kernel)
+        gammas = list(self.gamma) if isinstance(self.gamma, (list, tuple, np.ndarray)) else [self.gamma]
+        if not names or not gammas:
+            raise ValueError("There is nothing to choose from: kernel and gamma must not be empty lists.")
+        extra = self.kernel_params or {}
+        every = [as_kernel(name, gamma, self.degree, self.coef0, **extra) for name in names for gamma in gammas]
+        if (len(every) > 1 or isinstance(self.kernel, (list, tuple))) and any(is_precomputed(k) for k in every):
+            raise ValueError("A precomputed kernel matrix is one kernel: give kernel='precomputed' and one gamma.")
+        every = [_resolve(kernel, points) for kernel in every]
+        # not all can be hashed
+        self.kernels_ = [kernel for k, kernel in enumerate(every) if kernel not in every[:k]]
         return self.kernels_
 
-    def _check_parameters(self) -> None:
-        check_choice("solver", self.solver, SOLVERS_KERNEL_RIDGE_CV)
+    def _check_parameters(self, solvers: tuple[str, ...] = ("auto", "eigh", "cg", "landmarks")) -> None:
         check_choice("criterion", self.criterion, CRITERIA)
         check_choice("alpha_per_target", self.alpha_per_target, (True, False))
-        alphas_of(self.alphas, 1.0)
-        super()._check_parameters()
+        check_alphas(self.alphas, 1.0)
+        super()._check_parameters(solvers)
 
     path_: RidgePath | None
 
 
-def _write(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
-
-
-def _refuse_extreme(Y: Matrix) -> None:
+def _refuse_extreme(Y: Array) -> None:
     """Refuse targets by whose squared errors nothing can be chosen."""
     size = np.max(np.abs(Y), axis=0, initial=0.0)
     beyond = size[(size > SQUARED[1]) | ((size > 0) & (size < SQUARED[0]))]

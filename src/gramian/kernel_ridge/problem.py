@@ -8,27 +8,27 @@ weighted means (H = I − 1w̄ᵀ), after which
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.inputs.kernels import is_precomputed
+from gramian.compute.devices import is_tensor
+from gramian.inputs.kernels import is_precomputed, kernel_diagonal, multiplied
 from gramian.kernels import Kernel
-from gramian.operators import Data, FeatureCentred, Operator, kernel_operator
+from gramian.operators import Data, FeatureCentred, Operator, kernel_device, kernel_operator
+from gramian.sources import Source
 
-__all__ = ["Task", "count_points"]
+__all__ = ["KernelProblem", "choose_device", "count_points"]
 
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What is to be solved.
+@dataclass(eq=False)
+class KernelProblem:
+    """(B + λI)β = ỹ: what is given, and what follows from it at once.
 
     Attributes
     ----------
@@ -46,94 +46,88 @@ class Task:
         Whether there is one.
     counts : bool
         Whether the weights are counts.
-    tol, max_iterations, seed : float, int or None, int
-        For the solvers.
-    report : callable or None
-        Called with the iteration and the residual.
+    seed : int
+        For landmarks and rows held out.
     device : torch.device or None
         Where the kernel is evaluated; None is NumPy on the CPU.
+    n, frequencies, mass, share : int, ndarray of shape (n,), float, ndarray of shape (n,)
+        Rows; their weights, 1 where none are given; Σw; and w̄, the weights to sum 1.
+    count : float
+        N: Σw where the weights are counts, otherwise the number of rows.
+    mean : ndarray of shape (t,)
+        ȳ, 0 without an intercept.
+    targets : ndarray of shape (n, t)
+        Ỹ: √w(y − ȳ); of a constant target exactly 0, or its rounding would be solved for.
     """
 
     kernel: Kernel
     points: Any
-    Y: Matrix
-    w: Vector | None
-    lam: Vector
+    Y: Array
+    w: Array | None
+    lam: Array
     intercept: bool
     counts: bool = True
-    tol: float = 1e-6
-    max_iterations: int | None = None
     seed: int = 0
-    report: Callable[[int, float], None] | None = None
     device: Any = None
+    n: int = field(init=False)
+    frequencies: Array = field(init=False)
+    mass: float = field(init=False)
+    share: Array = field(init=False)
+    count: float = field(init=False)
+    mean: Array = field(init=False)
+    targets: Array = field(init=False)
 
-    @property
-    def n(self) -> int:
-        """Rows."""
-        return len(self.Y)
-
-    @property
-    def frequencies(self) -> Vector:
-        """W, all ones where not given."""
-        return np.ones(self.n) if self.w is None else self.w
-
-    @property
-    def mass(self) -> float:
-        """Σw."""
-        return float(self.n if self.w is None else self.w.sum())
-
-    @property
-    def count(self) -> float:
-        """N: Σw where the weights are counts, otherwise the number of rows."""
-        return self.mass if self.counts or self.w is None else float(np.count_nonzero(self.w))
-
-    @property
-    def share(self) -> Vector:
-        """w̄: the weights, to sum 1."""
-        return np.asarray(self.frequencies / self.mass)
-
-    @property
-    def mean(self) -> Vector:
-        """ȳ, 0 without an intercept."""
-        return np.asarray(self.share @ self.Y if self.intercept else np.zeros(self.Y.shape[1]))
-
-    @property
-    def targets(self) -> Matrix:
-        """Ỹ: √w(y − ȳ); of a constant target exactly 0, or its rounding would be solved for."""
+    def __post_init__(self) -> None:
+        self.n = len(self.Y)
+        self.frequencies = np.ones(self.n) if self.w is None else self.w
+        self.mass = float(self.n if self.w is None else self.w.sum())
+        self.share = self.frequencies / self.mass
+        self.count = self.mass if self.counts or self.w is None else float(np.count_nonzero(self.w))
+        self.mean = self.share @ self.Y if self.intercept else np.zeros(self.Y.shape[1])
         centred = self.Y
         if self.intercept:
             centred = (self.Y - self.mean) * (np.ptp(self.Y, axis=0) > 0)
             centred = centred - self.share @ centred  # what the rounding of ȳ has left
-        return np.asarray(centred if self.w is None else np.sqrt(self.w)[:, None] * centred)
+        self.targets = np.asarray(centred if self.w is None else np.sqrt(self.w)[:, None] * centred)
 
     def kernel_operator(self, dtype: Any = np.float64, store: bool | str = False) -> Operator:
         """K, evaluated in tiles; in float32 on a device to 2e-6, which takes hardly longer than to 5e-4."""
         return kernel_operator(self.kernel, self.points, dtype=dtype, store=store, device=self.device)
+
+    def operator(self, dtype: Any = np.float64, store: bool | str = False) -> Operator:
+        """B = diag(√w) H K Hᵀ diag(√w); a function of two objects is evaluated once and for all."""
+        calls = self.kernel.takes_objects and not is_precomputed(self.kernel)
+        K = Data(self.matrix) if calls else self.kernel_operator(dtype, store)
+        return K if self.w is None and not self.intercept else FeatureCentred(K, self.w, centre=self.intercept)
 
     def between(self, X: Any, Z: Any = None, store: bool | str = False) -> Operator:
         """k(X, Z), or k(X, X), of other points, in float64."""
         return kernel_operator(self.kernel, X, Z, dtype=np.float64, store=store, device=self.device)
 
     @cached_property
-    def matrix(self) -> Matrix:
+    def matrix(self) -> Array:
         """K as a matrix, of a kernel that is a function of two objects: called once for each pair."""
         return np.asarray(self.points if is_precomputed(self.kernel) else self.kernel(self.points), dtype=np.float64)
 
-    def operator(self, dtype: Any = np.float64, store: bool | str = False) -> Operator:
-        """B = diag(√w) H K Hᵀ diag(√w)."""
-        return self.dressed(self.kernel_operator(dtype, store))
+    @cached_property
+    def squared_lengths(self) -> Array:
+        """k(x, x) of the training points, in float64."""
+        if is_precomputed(self.kernel):
+            return np.asarray(np.diagonal(self.points), dtype=np.float64)
+        return kernel_diagonal(self.kernel, self.points)
 
-    def dressed(self, K: Operator | Matrix) -> Operator:
-        """B from K."""
-        A = Data(K) if isinstance(K, np.ndarray) else K
-        return A if self.w is None and not self.intercept else FeatureCentred(A, self.w, centre=self.intercept)
+    def feature_means(self) -> Array:
+        """K w̄, the inner products of the mean feature with every other; 0 without an intercept."""
+        if not self.intercept:
+            return np.zeros(self.n)
+        return multiplied(self.kernel_operator(), self.share[:, None])[:, 0]
 
-    def dual(self, beta: Matrix) -> Matrix:
+    def dual(self, beta: Array) -> Array:
         """α = Hᵀ√wβ."""
         alpha = beta if self.w is None else np.sqrt(self.w)[:, None] * beta
         return np.asarray(alpha - np.outer(self.share, alpha.sum(axis=0)) if self.intercept else alpha)
 
-    def with_(self, **changes: Any) -> Task:
+    def with_(self, **changes: Any) -> KernelProblem:
         """Return a copy with some fields changed."""
         return replace(self, **changes)
 
@@ -141,3 +135,11 @@ class Task:
 def count_points(points: Any) -> int:
     """How many points there are."""
     return len(points) if isinstance(points, (list, tuple)) else int(points.shape[0])
+
+
+def choose_device(device: Any, X: Any, points: Any, kernels: list[Kernel]) -> Any:
+    """Where kernels of these points are evaluated, by ``device`` and where X lives; None is NumPy on the CPU."""
+    seen = is_tensor(X) or isinstance(X, Source) or hasattr(X, "toarray")
+    where = X if seen and not hasattr(points, "toarray") else points
+    found = [kernel_device(device, kernel, where) for kernel in kernels]
+    return None if any(one is None for one in found) else found[0]

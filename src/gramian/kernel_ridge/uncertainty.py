@@ -1,7 +1,7 @@
-r"""How uncertain a kernel ridge prediction is: the variance of the Gaussian process whose mean it is.
+r"""Predictions of a kernel ridge regression, how far each can be from the exact one, and how uncertain it is.
 
-With observations y = f(x) + b + ε, Var f = (s/λ)k, Var ε = s/w and a flat prior on the intercept b, the variance of
-f(x) + b given the rows S, in units of the noise s, is
+With observations y = f(x) + b + ε, Var f = (s/λ)k, Var ε = s/w and a flat prior on the intercept b, f̂ is the mean of
+a Gaussian process. Its variance at x given the rows S, in units of the noise s, is
 
 .. math:: \frac1\lambda\Big[k(x,x) - k_S^TA^{-1}k_S + \frac{(1-1^TA^{-1}k_S)^2}{1^TA^{-1}1}\Big],
     \qquad A=K_{SS}+\lambda W_S^{-1}
@@ -11,40 +11,234 @@ f(x) + b given the rows S, in units of the noise s, is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+from scipy.special import stdtrit
+from sklearn.utils.validation import check_is_fitted
 
-from gramian.inputs.kernels import chosen_points, kernel_diagonal
-from gramian.kernel_ridge.problem import count_points
+from gramian.compute.devices import to_numpy
+from gramian.inputs.checks import check_choice, check_seed
+from gramian.inputs.devices import like_input
+from gramian.inputs.kernels import (
+    are_objects,
+    checked_source,
+    chosen_points,
+    gathered,
+    is_precomputed,
+    kernel_diagonal,
+    multiplied,
+)
+from gramian.kernel_ridge.problem import choose_device, count_points
 from gramian.kernels import Kernel
-from gramian.operators import KernelOperator
+from gramian.linear.inducing import InducingFit
+from gramian.operators import KernelOperator, kernel_operator
+from gramian.results import Residual
+from gramian.sources import memory_budget
 from gramian.spectral.rpcholesky import rp_cholesky
 
-__all__ = ["EXACT", "SUBSET", "Given", "Posterior"]
+__all__ = ["KernelPredictions", "Posterior"]
 
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
+EPS = 2.0**-52
 EXACT = 6000  # rows up to which all of them are used: a factor of 288 MB
 SUBSET = 1000  # rows that stand for more, where the solver chose none
 
 
-@dataclass(frozen=True, eq=False)
-class Given:
-    """Which rows to condition on: all ``rows`` of the fit there were, those a solver chose, or some drawn by a seed."""
+class KernelPredictions:
+    """The methods of a fitted f(x) = Σ α_j k(x, x_j) + b."""
 
-    rows: int
-    subset: npt.NDArray[np.intp] | None
-    seed: int
+    device: Any
+    random_state: Any
 
-    def method(self, n: int) -> str:
-        """Say what a variance from n points at hand is: "exact", or an upper bound."""
-        used = n if n <= EXACT else SUBSET if self.subset is None else len(self.subset)
-        return "exact" if used == self.rows else f"upper bound from {used} of the {self.rows} rows"
+    dual_coef_: Array
+    intercept_: Any
+    X_fit_: Any
+    kernel_: Kernel
+    certificate_: Residual
+    noise_variance_: Any
+
+    _vector: bool  # whether y was a vector
+    _lam: Array  # λ of each target
+    _count: float  # N
+    _intercept: bool
+    _rows: int  # rows of the fit that have weight
+    _support: npt.NDArray[np.intp] | None  # which of X_fit_ these are, where not all
+    _fit_weights: Array | None  # their weights
+    _subset: npt.NDArray[np.intp] | None  # rows that a preconditioner chose
+    _landmark_fit: InducingFit | None
+    _mean_weights: Array | None  # w̄ where features are centred
+    _mean_square: float  # ‖φ̄‖²
+    _longest: float  # the largest √k(x, x) of the rows
+    _level: float  # the largest |ȳ|
+    _semidefinite: bool
+
+    @like_input
+    def predict(self, X: Any, return_std: bool = False, return_bound: bool = False) -> Any:
+        r"""Predict the targets of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (m, p); a kernel matrix k(X, X_fit_); objects
+            New points.
+        return_std : bool, default=False
+            Also return the standard deviation of a new observation at each point, for the Gaussian process whose mean
+            the prediction is: exact, or an upper bound; ``std_method()`` says which.
+        return_bound : bool, default=False
+            Also return a bound on :math:`|\hat f(x)-f(x)|`, the distance from the exact solution.
+
+        Returns
+        -------
+        array of shape (m,) or (m, t), or a tuple of these
+            Predictions, then standard deviations and bounds where asked for; tensors where X is one.
+        """
+        check_is_fitted(self)
+        if return_bound and self.certificate_.error_bounds is None and not is_precomputed(self.kernel_):
+            raise ValueError(f"There is no bound on predictions here: {'; '.join(self.certificate_.notes)}.")
+        if return_std or return_bound:
+            self._refuse_unknown_lengths("a bound" if return_bound else "a variance")
+        answers = self._predict(X, return_std, return_bound)
+        return answers[0] if len(answers) == 1 else answers
+
+    @like_input
+    def predict_interval(self, X: Any, level: float = 0.95, *, kind: str = "prediction") -> Any:
+        r"""Interval of a new observation at each row of X, or of the mean there, of the Gaussian process.
+
+        Its mean is the prediction, its variance that of ``return_std``, with the noise estimated by
+        ``noise_variance_``: with a prior ∝ 1/s for the noise s the posterior is Student's t with N degrees of freedom,
+        N − 1 with an intercept. Where ``std_method()`` says so, intervals are wider than they need be.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (m, p); or objects
+            New points.
+        level : float, default=0.95
+            Probability that the interval holds what it is about.
+        kind : {"prediction", "mean"}, default="prediction"
+            A new observation, or the expected one.
+
+        Returns
+        -------
+        lower, upper : array of shape (m,) or (m, t)
+            Its ends.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import KernelRidge
+        >>> x = np.linspace(0, 6, 40)[:, None]
+        >>> model = KernelRidge(alpha=0.1, kernel="rbf").fit(x, np.sin(x[:, 0]))
+        >>> lower, upper = model.predict_interval([[1.5], [20.0]])
+        >>> bool(upper[1] - lower[1] > 2 * (upper[0] - lower[0]))  # far from all rows nothing is known
+        True
+        """
+        check_is_fitted(self)
+        check_choice("kind", kind, ("prediction", "mean"))
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
+        self._refuse_unknown_lengths("a variance")
+        values, std = self._predict(X, True, False)
+        if kind == "mean":
+            std = np.sqrt(np.maximum(std**2 - np.asarray(self.noise_variance_), 0.0))
+        half = stdtrit(max(self._count - float(self._intercept), 1.0), (1.0 + level) / 2) * std
+        return values - half, values + half
+
+    def std_method(self) -> str:
+        """Say how ``predict(..., return_std=True)`` finds standard deviations: exactly, or as an upper bound."""
+        check_is_fitted(self)
+        self._refuse_unknown_lengths("a variance")
+        n = count_points(self.X_fit_ if self._support is None else self._support)
+        used = n if n <= EXACT else SUBSET if self._subset is None else len(self._subset)
+        return "exact" if used == self._rows else f"upper bound from {used} of the {self._rows} rows"
+
+    def _predict(self, X: Any, with_std: bool, with_bound: bool) -> tuple[Array, ...]:
+        """Predictions, standard deviations and bounds, a block of points at a time."""
+        device = choose_device(self.device, X, self.X_fit_, [self.kernel_])
+        parts = []
+        for points in self._blocks(X, with_std, with_bound):
+            values, bounds = self._predict_block(points, with_bound, device)
+            parts.append((values, *([self._std(points)] if with_std else []), *([bounds] if with_bound else [])))
+        every = (np.concatenate(some) for some in zip(*parts, strict=True))
+        return tuple(some[:, 0] if self._vector else some for some in every)
+
+    def _blocks(self, X: Any, with_std: bool, with_bound: bool) -> Iterator[Any]:
+        """The new points: at once, or in blocks of rows of a file and where a dense k(X, S) would be large."""
+        if are_objects(self.kernel_, X):
+            points: Any = list(X)
+        else:
+            source = checked_source(self, X, reset=False)
+            if not source.resident:
+                yield from (np.array(block.values) for block in source.blocks())
+                return
+            points = gathered(source)
+        size, width = count_points(self.X_fit_), 0
+        if with_bound and self._landmark_fit is not None:
+            width = size
+        elif with_std:
+            width = min(size, max(EXACT, 0 if self._subset is None else len(self._subset)))
+        n = count_points(points)
+        step = max(1, memory_budget() // 4 // (8 * width)) if width else max(1, n)
+        for start in range(0, n, step):
+            yield points if step >= n else points[start : start + step]
+
+    def _predict_block(self, points: Any, with_bound: bool, device: Any) -> tuple[Array, Array]:
+        r"""k(X, X_fit_) α + b; and ‖φ(x)‖(‖r‖/(2√λ)) with the rounding of a sum of n products and of the intercept."""
+        alpha = self.dual_coef_.reshape(len(self.dual_coef_), -1)
+        t, b = alpha.shape[1], np.atleast_1d(self.intercept_)
+        if is_precomputed(self.kernel_):
+            K = points.toarray() if hasattr(points, "toarray") else points
+            return np.asarray(K @ alpha, dtype=np.float64) + b, np.empty(0)
+        centred = with_bound and self._mean_weights is not None
+        columns = np.column_stack([alpha, np.asarray(self._mean_weights)]) if centred else alpha
+        A = kernel_operator(self.kernel_, points, self.X_fit_, dtype=np.float64, store=False, device=device)
+        F = multiplied(A, columns)
+        values = F[:, :t] + b
+        if not with_bound:
+            return values, np.empty(0)
+        own = kernel_diagonal(self.kernel_, points)
+        if centred:  # about the mean feature
+            norms = np.sqrt(np.maximum(own - 2 * F[:, -1] + self._mean_square, 0.0))
+        elif self._landmark_fit is not None:
+            norms = self._landmark_fit.lengths(to_numpy(A.to_dense()), own)
+        else:
+            norms = np.sqrt(own)
+        size = np.sum(np.abs(alpha), axis=0) * self._longest
+        each = max(4 * EPS * (8 + np.sqrt(len(alpha))), A.epsilon)
+        rounding = each * np.outer(np.sqrt(own) + self._longest, size) + 4 * EPS * (np.abs(b) + self._level)
+        return values, np.outer(norms, np.asarray(self.certificate_.error_bounds)) + rounding
+
+    def _std(self, points: Any) -> Array:
+        """√(s(1 + Var f/s)) of each target; NaN of one without noise. Posteriors are made when first asked for."""
+        if not self._semidefinite:
+            raise ValueError("The kernel is not positive semidefinite, so that there is no variance to speak of.")
+        if not np.any(self._lam > 0):
+            raise ValueError("At alpha=0 there is no noise, and no predictive variance. Use a positive alpha.")
+        s = np.atleast_1d(self.noise_variance_)
+        out = np.full((count_points(points), len(s)), np.nan)
+        known: dict[float, Posterior] = self.__dict__.setdefault("_posteriors", {})
+        for j in np.flatnonzero(self._lam > 0):
+            lam = float(self._lam[j])
+            if lam not in known:
+                rows = self.X_fit_ if self._support is None else chosen_points(self.X_fit_, self._support)
+                given = (self._fit_weights, lam, self._intercept, self._subset, check_seed(self.random_state))
+                known[lam] = Posterior.of(self.kernel_, rows, *given)
+            out[:, j] = np.sqrt(s[j] * (1.0 + known[lam].variance(points)))
+        return out
+
+    def _refuse_unknown_lengths(self, what: str) -> None:
+        if is_precomputed(self.kernel_):
+            raise ValueError(f"A precomputed kernel does not say k(x, x) of new rows, which {what} needs.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        state.pop("_posteriors", None)
+        return state
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,25 +254,24 @@ class Posterior:
     ones : ndarray of shape (m,) or None
         L⁻¹1, where there is an intercept.
     lam : float
-        λ.
+        λ > 0.
     """
 
     kernel: Kernel
     points: Any
-    factor: Matrix
-    ones: Vector | None
+    factor: Array
+    ones: Array | None
     lam: float
 
     @classmethod
-    def of(cls, kernel: Kernel, points: Any, w: Vector | None, lam: float, intercept: bool, given: Given) -> Posterior:
-        """Choose the rows: all, the solver's own, or some by randomly pivoted Cholesky; and factor A."""
-        if not lam > 0:
-            raise ValueError("At λ = 0 there is no noise, and no predictive variance. Use a positive alpha.")
-        n, subset = count_points(points), given.subset
-        if n > EXACT:
+    def of(
+        cls, kernel: Kernel, points: Any, w: Array | None, lam: float, intercept: bool, subset: Any, seed: int
+    ) -> Posterior:
+        """Choose the rows: all, the ``subset`` a solver chose, or some by randomly pivoted Cholesky; and factor A."""
+        if count_points(points) > EXACT:
             if subset is None:
                 K = KernelOperator(kernel, points, store=False)
-                subset = rp_cholesky(K.diagonal(), K.columns, SUBSET, seed=given.seed).indices
+                subset = rp_cholesky(K.diagonal(), K.columns, SUBSET, seed=seed).indices
             points, w = chosen_points(points, subset), None if w is None else w[subset]
         A = np.asarray(KernelOperator(kernel, points, dtype=np.float64, store=False).to_dense(), dtype=np.float64)
         A[np.diag_indices_from(A)] += lam if w is None else lam / w
@@ -92,12 +285,11 @@ class Posterior:
         ones = scipy.linalg.solve_triangular(L, np.ones(len(L)), lower=True) if intercept else None
         return cls(kernel, points, L, ones, lam)
 
-    def variance(self, X: Any) -> Vector:
+    def variance(self, X: Any) -> Array:
         """Var(f(x) + b)/s of the rows of X."""
         k = np.asarray(KernelOperator(self.kernel, X, self.points, dtype=np.float64, store=False).to_dense())
         Z = scipy.linalg.solve_triangular(self.factor, k.T, lower=True, check_finite=False)
-        left = kernel_diagonal(self.kernel, X) - np.einsum("ij,ij->j", Z, Z)
-        left = np.maximum(left, 0.0)
+        left = np.maximum(kernel_diagonal(self.kernel, X) - np.einsum("ij,ij->j", Z, Z), 0.0)
         if self.ones is not None:
             left += (1.0 - self.ones @ Z) ** 2 / (self.ones @ self.ones)
         return np.asarray(left / self.lam)

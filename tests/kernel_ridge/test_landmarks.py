@@ -15,8 +15,8 @@ from scipy import sparse
 from sklearn.kernel_ridge import KernelRidge
 
 from gramian.inputs.kernels import dense_kernel, kernel_diagonal
-from gramian.kernel_ridge import inducing as _centres
-from gramian.kernel_ridge.inducing import HOW, choose_centres, default_centres, draw, ridge_leverage
+from gramian.kernel_ridge import landmarks as _landmarks
+from gramian.kernel_ridge.landmarks import HOW, choose_landmarks, default_landmarks, draw, ridge_leverage
 from gramian.kernels import Callable, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from gramian.linear.inducing import Inducing
 from gramian.operators import KernelOperator
@@ -88,20 +88,22 @@ def test_draws_have_the_chances_of_successive_sampling() -> None:
     assert sorted(draw(p, 4, rng).tolist()) == [0, 1, 3]  # there are no more
 
 
-def test_uniform_and_cholesky_draw_a_single_centre_in_proportion_to_weight_and_length() -> None:
+def test_uniform_and_cholesky_draw_a_single_landmark_in_proportion_to_weight_and_length() -> None:
     X, w = np.array([[1.0], [2.0], [3.0], [1.0]]), np.array([1.0, 3.0, 0.0, 2.0])
     law = {"uniform": w / w.sum(), "rpcholesky": w * X[:, 0] ** 2 / (w @ X[:, 0] ** 2)}
     for how, chances in law.items():
-        drawn = [int(choose_centres(Linear(), X, 1, how, weights=w, seed=s).indices[0]) for s in range(1000)]
+        drawn = [int(choose_landmarks(Linear(), X, 1, how, weights=w, seed=s).indices[0]) for s in range(1000)]
         assert close(np.bincount(drawn, minlength=4), chances)
 
 
-def test_leverage_draws_a_single_centre_in_proportion_to_its_score() -> None:
+def test_leverage_draws_a_single_landmark_in_proportion_to_its_score() -> None:
     X, w = points(6), np.array([1.0, 2.0, 1.0, 0.0, 1.0, 0.5])
     kernel, alive = Gaussian(gamma=0.5), np.flatnonzero(w)
     exact = np.zeros(6)
     exact[alive] = scores(kernel(X[alive]), 0.4, w[alive])
-    drawn = [int(choose_centres(kernel, X, 1, "leverage", lam=0.4, weights=w, seed=s).indices[0]) for s in range(1000)]
+    drawn = [
+        int(choose_landmarks(kernel, X, 1, "leverage", lam=0.4, weights=w, seed=s).indices[0]) for s in range(1000)
+    ]
     assert close(np.bincount(drawn, minlength=6), exact / exact.sum())
 
 
@@ -118,11 +120,11 @@ def test_chosen_rows_are_distinct_have_weight_and_are_as_many_as_asked(
     rng = np.random.default_rng(seed)
     X, w = points(n, seed=seed), np.where(rng.random(n) < dead, 0.0, rng.uniform(0.5, 2, n))
     w[0] = 1.0
-    found = choose_centres(Laplacian(1.0), X, m, how, weights=w, lam=0.1, seed=seed)
+    found = choose_landmarks(Laplacian(1.0), X, m, how, weights=w, lam=0.1, seed=seed)
     assert len(set(found.indices.tolist())) == len(found.indices) == min(m, np.count_nonzero(w))
     assert np.all(w[found.indices] > 0)
     np.testing.assert_array_equal(found.points, X[found.indices])
-    again = choose_centres(Laplacian(1.0), X, m, how, weights=w, lam=0.1, seed=seed)
+    again = choose_landmarks(Laplacian(1.0), X, m, how, weights=w, lam=0.1, seed=seed)
     np.testing.assert_array_equal(found.indices, again.indices)
 
 
@@ -131,8 +133,8 @@ def test_rows_that_matter_are_found_where_an_even_draw_misses_them() -> None:
     rng = np.random.default_rng(2)
     X = np.concatenate([0.01 * rng.standard_normal((980, 2)), 100 * rng.standard_normal((20, 2))])
     for seed in range(20):  # values of the kernel are not so exact here that no remainder is a little below 0
-        assert np.sum(choose_centres(Gaussian(gamma=1.0), X, 40, seed=seed).indices >= 980) == 20
-    caught = {how: np.sum(choose_centres(Gaussian(gamma=1.0), X, 40, how, lam=0.1).indices >= 980) for how in HOW}
+        assert np.sum(choose_landmarks(Gaussian(gamma=1.0), X, 40, seed=seed).indices >= 980) == 20
+    caught = {how: np.sum(choose_landmarks(Gaussian(gamma=1.0), X, 40, how, lam=0.1).indices >= 980) for how in HOW}
     assert caught["rpcholesky"] == 20
     assert caught["leverage"] >= 15
     assert caught["uniform"] < 5
@@ -143,10 +145,10 @@ def test_a_file_gives_the_same_rows(how: str, tmp_path: Path) -> None:
     X = points(8000, p=8).astype(np.float32)
     np.save(tmp_path / "x.npy", X)
     kernel = Gaussian(gamma=0.1)
-    here = choose_centres(kernel, X, 50, how, lam=2.0, seed=3)
+    here = choose_landmarks(kernel, X, 50, how, lam=2.0, seed=3)
     with sklearn.config_context(working_memory=0.2):
         for there in (tmp_path / "x.npy", np.load(tmp_path / "x.npy", mmap_mode="r")):
-            found = choose_centres(kernel, there, 50, how, lam=2.0, seed=3)
+            found = choose_landmarks(kernel, there, 50, how, lam=2.0, seed=3)
             np.testing.assert_array_equal(found.indices, here.indices)
             np.testing.assert_array_equal(found.points, X[here.indices])
             assert type(found.points) is np.ndarray
@@ -155,28 +157,28 @@ def test_a_file_gives_the_same_rows(how: str, tmp_path: Path) -> None:
 def test_cholesky_of_a_file_is_of_a_sample_and_says_so(tmp_path: Path) -> None:
     X = points(3000)
     np.save(tmp_path / "x.npy", X)
-    found = choose_centres(Gaussian(gamma=1.0), tmp_path / "x.npy", 30)
+    found = choose_landmarks(Gaussian(gamma=1.0), tmp_path / "x.npy", 30)
     assert found.note == "by randomly pivoted Cholesky of a random sample of 600 of 3000 rows"
     np.testing.assert_array_equal(found.points, X[found.indices])
 
 
 def test_cholesky_takes_a_sample_where_its_factor_would_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     X = points(3000)
-    assert choose_centres(Gaussian(gamma=1.0), X, 30).note == "by randomly pivoted Cholesky"
-    monkeypatch.setattr(_centres, "available_memory", lambda: 4 * 8 * 30 * 500)
-    assert "a random sample of 500 of 3000 rows" in choose_centres(Gaussian(gamma=1.0), X, 30).note
+    assert choose_landmarks(Gaussian(gamma=1.0), X, 30).note == "by randomly pivoted Cholesky"
+    monkeypatch.setattr(_landmarks, "available_memory", lambda: 4 * 8 * 30 * 500)
+    assert "a random sample of 500 of 3000 rows" in choose_landmarks(Gaussian(gamma=1.0), X, 30).note
 
 
 def test_cholesky_stops_at_the_rank_and_says_so() -> None:
-    found = choose_centres(Linear(), points(100, p=3), 10)
+    found = choose_landmarks(Linear(), points(100, p=3), 10)
     assert len(found.indices) == 3
     assert found.note == "by randomly pivoted Cholesky; 3 span the features of all"
-    assert repr(found) == f"Centres(3: {found.note})"
+    assert repr(found) == f"Landmarks(3: {found.note})"
 
 
-def test_centres_given_are_taken_as_they_are() -> None:
+def test_landmarks_given_are_taken_as_they_are() -> None:
     X = points(10)
-    found = choose_centres(Gaussian(gamma=1.0), X, None, np.array([7, 2, 5]))
+    found = choose_landmarks(Gaussian(gamma=1.0), X, None, np.array([7, 2, 5]))
     assert found.indices.tolist() == [7, 2, 5]
     np.testing.assert_array_equal(found.points, X[[7, 2, 5]])
 
@@ -193,31 +195,31 @@ def test_centres_given_are_taken_as_they_are() -> None:
         ([2, 3], "names row 3, whose weight is 0"),
     ],
 )
-def test_centres_that_cannot_be_are_refused(how: Any, match: str) -> None:
+def test_landmarks_that_cannot_be_are_refused(how: Any, match: str) -> None:
     with pytest.raises(ValueError, match=match):
-        choose_centres(Gaussian(gamma=1.0), points(10), 2, how, weights=np.where(np.arange(10) == 3, 0.0, 1.0))
+        choose_landmarks(Gaussian(gamma=1.0), points(10), 2, how, weights=np.where(np.arange(10) == 3, 0.0, 1.0))
 
 
 def test_other_input_that_cannot_be_is_refused() -> None:
     X = points(10)
     with pytest.raises(ValueError, match="at least 1, got 0"):
-        choose_centres(Gaussian(gamma=1.0), X, 0)
-    with pytest.raises(ValueError, match="weights must be 10 finite numbers"):
-        choose_centres(Gaussian(gamma=1.0), X, 2, weights=np.zeros(10))
+        choose_landmarks(Gaussian(gamma=1.0), X, 0)
+    with pytest.raises(ValueError, match="weight"):
+        choose_landmarks(Gaussian(gamma=1.0), X, 2, weights=np.zeros(10))
     for how in ("rpcholesky", "leverage"):
         with pytest.raises(ValueError, match="not positive semidefinite"):
-            choose_centres(Sigmoid(gamma=1.0, coef0=-1.0), X, 2, how)
+            choose_landmarks(Sigmoid(gamma=1.0, coef0=-1.0), X, 2, how)
 
 
 def test_sparse_rows_and_objects() -> None:
     X = sparse.csr_array(np.round(points(50, p=4)))
     for how in HOW:
-        found = choose_centres(Gaussian(gamma=0.2), X, 8, how, lam=0.5)
+        found = choose_landmarks(Gaussian(gamma=0.2), X, 8, how, lam=0.5)
         np.testing.assert_array_equal(found.points.toarray(), X.toarray()[found.indices])
     words = ["".join(w) for w in product("ab", repeat=4)]
     same = Callable(lambda a, b: float(sum(x == y for x, y in zip(a, b, strict=True))))
     for how in HOW:
-        found = choose_centres(same, words, 4, how, lam=0.5)
+        found = choose_landmarks(same, words, 4, how, lam=0.5)
         assert found.points == [words[i] for i in found.indices]
 
 
@@ -228,13 +230,13 @@ def test_the_diagonal_of_a_file_takes_one_pass(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel_diagonal(Gaussian(gamma=1.0), tmp_path / "x.npy"), 1.0)
 
 
-def test_the_number_of_centres_where_none_is_given() -> None:
-    assert [default_centres(n) for n in (10, 999, 10_000, 40_000, 10**7)] == [10, 999, 1000, 2000, 10_000]
-    assert len(choose_centres(Laplacian(1.0), points(30)).indices) == 30
+def test_the_number_of_landmarks_where_none_is_given() -> None:
+    assert [default_landmarks(n) for n in (10, 999, 10_000, 40_000, 10**7)] == [10, 999, 1000, 2000, 10_000]
+    assert len(choose_landmarks(Laplacian(1.0), points(30)).indices) == 30
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_models_come_nearer_to_exact_kernel_ridge_as_centres_are_added(how: str) -> None:
+def test_models_come_nearer_to_exact_kernel_ridge_as_landmarks_are_added(how: str) -> None:
     X, new = points(300), points(50, seed=7)
     y = np.sin(2 * X[:, 0]) * X[:, 1]
     kernel = Gaussian(gamma=0.5)
@@ -243,7 +245,7 @@ def test_models_come_nearer_to_exact_kernel_ridge_as_centres_are_added(how: str)
     def error(m: int) -> float:
         found = []
         for seed in range(5):
-            _, Z = choose_centres(kernel, X, m, how, lam=0.1, seed=seed)
+            _, Z = choose_landmarks(kernel, X, m, how, lam=0.1, seed=seed)
             fit = Inducing()(KernelOperator(kernel, X, Z), kernel(Z), y, 0.1)
             found.append(np.sqrt(np.mean((kernel(new, Z) @ fit.coef[:, 0] - truth) ** 2)))
         return float(np.mean(found))
@@ -261,13 +263,13 @@ def test_points_in_float32_are_compared_in_float64() -> None:
         np.testing.assert_array_equal(kernel_diagonal(kernel, sparse.csr_array(X)), kernel_diagonal(kernel, wide))
         np.testing.assert_array_equal(dense_kernel(kernel, X), dense_kernel(kernel, wide))
         for how in HOW:
-            here, there = (choose_centres(kernel, Z, 25, how, lam=0.1).indices for Z in (X, wide))
+            here, there = (choose_landmarks(kernel, Z, 25, how, lam=0.1).indices for Z in (X, wide))
             np.testing.assert_array_equal(here, there)
     found = ridge_leverage(Gaussian(gamma=0.01), X, 1e-6, np.arange(400))
     np.testing.assert_allclose(found, ridge_leverage(Gaussian(gamma=0.01), wide, 1e-6, np.arange(400)), rtol=1e-9)
 
 
 def test_where_no_row_has_a_feature_one_stands_for_all() -> None:
-    found = choose_centres(Linear(), np.zeros((50, 2)), 10, weights=np.where(np.arange(50) == 7, 1.0, 0.5))
+    found = choose_landmarks(Linear(), np.zeros((50, 2)), 10, weights=np.where(np.arange(50) == 7, 1.0, 0.5))
     assert len(found.indices) == 1
     assert "every k(x, x) is 0" in found.note

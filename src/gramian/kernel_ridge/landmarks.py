@@ -1,4 +1,4 @@
-"""Inducing points of a kernel ridge regression: k(rows, centres) on its device, and the model of the centres."""
+"""Landmarks: the few rows whose coefficients stand for all, how they are chosen, and the model of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.devices import free_bytes
 from gramian.compute.memory import available_memory
+from gramian.inputs.checks import check_weights
 from gramian.inputs.kernels import dense, dense_kernel, gathered_rows, kernel_diagonal, opened, refuse_beyond
-from gramian.kernel_ridge.certificate import longest_squares
-from gramian.kernel_ridge.problem import Task
+from gramian.kernel_ridge.problem import KernelProblem
+from gramian.kernel_ridge.solve import Report
 from gramian.kernels import Kernel
 from gramian.linear.inducing import Decomposed, Inducing, InducingFit, choose_method, is_on_gpu, needed_bytes
 from gramian.linear.systems import dots, triangular
@@ -28,31 +29,30 @@ from gramian.spectral.rpcholesky import rp_cholesky
 
 __all__ = [
     "HOW",
-    "Centres",
-    "choose_centres",
-    "decompose_centres",
-    "default_centres",
+    "Landmarks",
+    "choose_landmarks",
+    "decompose_landmarks",
+    "default_landmarks",
     "draw",
-    "fit_centres",
-    "kernel_diagonal",
+    "fit_landmarks",
     "ridge_leverage",
 ]
 
-Vector = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
 
 HOW = ("rpcholesky", "leverage", "uniform")
-FEWEST, MOST = 1000, 10_000  # centres, where no number is given
+FEWEST, MOST = 1000, 10_000  # landmarks, where no number is given
 PER_ROOT = 10  # ... times √n in between
 PILOT_PART, PILOT_LEAST = 4, 256  # rows of the pilot set of leverage scores: m/4, and no fewer than 256
-PER_CENTRE = 20  # rows of a sample for each centre that randomly pivoted Cholesky is to choose
+PER_LANDMARK = 20  # rows of a sample for each landmark that randomly pivoted Cholesky is to choose
 MEMORY_PART = 4  # its factor may take one part in so many of the memory there is
-CARD_PART = 2  # ... and on a card, where nothing else is yet
+GPU_PART = 2  # ... and on a GPU, where nothing else is yet
 
 
 @dataclass(frozen=True, eq=False)
-class Centres:
-    """Rows chosen as centres; ``indices, points = centres`` unpacks the two that a model needs.
+class Landmarks:
+    """Rows chosen as landmarks; ``indices, points = landmarks`` unpacks the two that a model needs.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Centres:
         How they were chosen.
     """
 
-    indices: Indices
+    indices: Index
     points: Any
     note: str
 
@@ -70,24 +70,24 @@ class Centres:
         return iter((self.indices, self.points))
 
     def __repr__(self) -> str:
-        return f"Centres({len(self.indices)}: {self.note})"
+        return f"Landmarks({len(self.indices)}: {self.note})"
 
 
-def default_centres(n: int) -> int:
+def default_landmarks(n: int) -> int:
     """Return min(n, max(1000, 10√n)), but no more than 10,000, whose matrices of m×m numbers take 0.8 GB each.
 
-    Some √n·ln n centres keep the rate of the error of exact kernel ridge (Rudi, Camoriano and Rosasco, 2015).
+    Some √n·ln n landmarks keep the rate of the error of exact kernel ridge (Rudi, Camoriano and Rosasco, 2015).
 
     Examples
     --------
-    >>> from gramian.kernel_ridge.inducing import default_centres
-    >>> [default_centres(n) for n in (500, 5_000, 250_000, 10**8)]
+    >>> from gramian.kernel_ridge.landmarks import default_landmarks
+    >>> [default_landmarks(n) for n in (500, 5_000, 250_000, 10**8)]
     [500, 1000, 5000, 10000]
     """
     return min(n, MOST, max(FEWEST, ceil(PER_ROOT * sqrt(n))))
 
 
-def choose_centres(
+def choose_landmarks(
     kernel: Kernel,
     X: Any,
     m: int | None = None,
@@ -97,12 +97,12 @@ def choose_centres(
     weights: Any = None,
     seed: int = 0,
     device: Any = None,
-) -> Centres:
+) -> Landmarks:
     r"""Choose m rows of X; a row of weight 2 is the row twice, and a row of weight 0 is never chosen.
 
     * "rpcholesky": randomly pivoted Cholesky of √w K √w, each row drawn in proportion to what the rows before leave of
       its feature. Of a random sample of up to 20m where a factor of all would not fit in a quarter of free memory, or
-      half of a card's.
+      half of a GPU's.
     * "leverage": in proportion to approximate ridge leverage scores at λ (:func:`ridge_leverage`), without replacement.
     * "uniform": in proportion to the weights, without replacement: evenly where there are none.
 
@@ -113,7 +113,7 @@ def choose_centres(
     X : array, sparse matrix, list, path, memory map or Source
         Rows; of a file only those chosen, or a sample, are kept.
     m : int, optional
-        How many; :func:`default_centres` where None. All rows with weight where there are no more.
+        How many; :func:`default_landmarks` where None. All rows with weight where there are no more.
     how : {"rpcholesky", "leverage", "uniform"} or array of row numbers
         How, or the rows themselves.
     lam : float, default=1.0
@@ -127,47 +127,46 @@ def choose_centres(
 
     Returns
     -------
-    Centres
-        Indices, points, and how they were chosen.
+    Landmarks
+        Index, points, and how they were chosen.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.kernel_ridge.inducing import choose_centres
+    >>> from gramian.kernel_ridge.landmarks import choose_landmarks
     >>> from gramian.kernels import Gaussian
     >>> X = np.repeat(np.arange(3.0), 100)[:, None]  # three points, a hundred times each
-    >>> indices, points = choose_centres(Gaussian(1.0), X, 10)
+    >>> indices, points = choose_landmarks(Gaussian(1.0), X, 10)
     >>> sorted(points[:, 0].tolist())
     [0.0, 1.0, 2.0]
     """
     X, n = opened(X)
-    w = _weights(weights, n)
+    w = check_weights(weights, n)
     if not isinstance(how, str):
-        return _given(X, how, w)
-    _check(how, m)
-    alive, rng = int(np.count_nonzero(w)), np.random.default_rng(seed)
-    m = default_centres(alive) if m is None else min(int(m), alive)
-    rules = {"uniform": _evenly, "leverage": _by_leverage, "rpcholesky": _by_cholesky}
-    whole = m == alive
-    indices, note = (np.flatnonzero(w), "all rows") if whole else rules[how](kernel, X, w, m, lam, rng, device)
-    return Centres(indices, gathered_rows(X, indices), note)
-
-
-def _check(how: str, m: int | None) -> None:
+        return _check_given(X, how, w)
     if how not in HOW:
-        raise ValueError(f"centres must be one of {', '.join(HOW)}, or an array of row numbers; got {how!r}.")
+        raise ValueError(f"landmarks must be one of {', '.join(HOW)}, or an array of row numbers; got {how!r}.")
     if m is not None and m < 1:
-        raise ValueError(f"The number of centres must be at least 1, got {m}.")
+        raise ValueError(f"The number of landmarks must be at least 1, got {m}.")
+    alive, rng = int(np.count_nonzero(w)), np.random.default_rng(seed)
+    m = default_landmarks(alive) if m is None else min(int(m), alive)
+    if m < alive and how != "uniform" and not kernel.positive_semidefinite:
+        raise ValueError(f"{kernel!r} is not positive semidefinite, which landmarks={how!r} needs. Use 'uniform'.")
+    if m == alive:
+        indices, note = np.flatnonzero(w), "all rows"
+    elif how == "uniform":
+        indices, note = draw(w, m, rng), "drawn evenly"
+    elif how == "leverage":
+        s = min(alive, max(PILOT_LEAST, m // PILOT_PART))
+        pilot = draw((w > 0).astype(np.float64), s, rng)
+        indices = draw(ridge_leverage(kernel, X, lam, pilot, w, device), m, rng)
+        note = f"drawn by ridge leverage scores at λ = {lam:.3g}, from a pilot set of {s} rows"
+    else:
+        indices, note = _choose_by_cholesky(kernel, X, w, m, rng, device)
+    return Landmarks(indices, gathered_rows(X, indices), note)
 
 
-def _weights(weights: Any, n: int) -> Vector:
-    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    if w.shape != (n,) or not np.all(np.isfinite(w) & (w >= 0)) or not np.any(w > 0):
-        raise ValueError(f"weights must be {n} finite numbers, not negative and not all 0.")
-    return w
-
-
-def draw(p: Vector, m: int, rng: Generator) -> Indices:
+def draw(p: Array, m: int, rng: Generator) -> Index:
     """Draw m indices one after another in proportion to p, without replacement; never one with p = 0.
 
     Exponential variables divided by p race, and the first m to arrive are those of successive draws.
@@ -175,7 +174,7 @@ def draw(p: Vector, m: int, rng: Generator) -> Indices:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.kernel_ridge.inducing import draw
+    >>> from gramian.kernel_ridge.landmarks import draw
     >>> sorted(draw(np.array([0.2, 0.0, 3.0]), 2, np.random.default_rng(0)).tolist())
     [0, 2]
     """
@@ -186,7 +185,7 @@ def draw(p: Vector, m: int, rng: Generator) -> Indices:
     return np.asarray(first[np.argsort(times[first], kind="stable")], dtype=np.intp)
 
 
-def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any = None, device: Any = None) -> Vector:
+def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any = None, device: Any = None) -> Array:
     r"""Approximate ridge leverage scores of B = √w K √w from the rows S of a pilot set, in one pass.
 
     .. math:: \ell_i = \big(B(B+\lambda I)^{-1}\big)_{ii}\approx
@@ -198,7 +197,7 @@ def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any 
     Parameters
     ----------
     kernel, X, weights, device
-        As for :func:`choose_centres`.
+        As for :func:`choose_landmarks`.
     lam : float
         λ > 0.
     pilot : array-like of int
@@ -212,15 +211,15 @@ def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.kernel_ridge.inducing import ridge_leverage
+    >>> from gramian.kernel_ridge.landmarks import ridge_leverage
     >>> from gramian.kernels import Linear
     >>> ridge_leverage(Linear(), np.array([[1.0], [2.0]]), 1.0, [0, 1]).round(4)  # x²/(1 + λ + 4)
     array([0.1667, 0.6667])
     """
     if not lam > 0:
-        raise ValueError(f"Leverage scores need λ > 0, got {lam!r}: choose centres='rpcholesky'.")
+        raise ValueError(f"Leverage scores need λ > 0, got {lam!r}: choose landmarks='rpcholesky'.")
     X, n = opened(X)
-    w, S = _weights(weights, n), np.asarray(pilot, dtype=np.intp)
+    w, S = check_weights(weights, n), np.asarray(pilot, dtype=np.intp)
     Z = gathered_rows(X, S)
     # (√w_S K_SS √w_S + ...)⁻¹ between √w_S on both sides is (K_SS + .../w_S)⁻¹
     inner, alone = dense_kernel(kernel, Z), lam / w[S]
@@ -239,101 +238,90 @@ def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any 
     return np.asarray(np.where(w > 0, np.clip(w * left / lam, np.finfo(float).eps, 1.0), 0.0))
 
 
-def _given(X: Any, rows: Any, w: Vector) -> Centres:
+def _check_given(X: Any, rows: Any, w: Array) -> Landmarks:
     """The rows that the user names, once they are checked."""
     indices = np.asarray(rows)
     if indices.ndim != 1 or indices.dtype.kind not in "iu" or not len(indices):
-        raise ValueError("centres must be a vector of row numbers, at least one.")
+        raise ValueError("landmarks must be a vector of row numbers, at least one.")
     beyond = (indices < 0) | (indices >= len(w))
     if np.any(beyond):
-        raise ValueError(f"centres names row {indices[beyond][0]}; there are rows 0 to {len(w) - 1}.")
+        raise ValueError(f"landmarks names row {indices[beyond][0]}; there are rows 0 to {len(w) - 1}.")
     values, times = np.unique(indices, return_counts=True)
     if np.any(times > 1):
-        raise ValueError(f"centres names row {values[np.argmax(times)]} more than once.")
+        raise ValueError(f"landmarks names row {values[np.argmax(times)]} more than once.")
     if np.any(w[indices] == 0):
-        raise ValueError(f"centres names row {indices[w[indices] == 0][0]}, whose weight is 0.")
+        raise ValueError(f"landmarks names row {indices[w[indices] == 0][0]}, whose weight is 0.")
     indices = indices.astype(np.intp)
-    return Centres(indices, gathered_rows(X, indices), "given")
+    return Landmarks(indices, gathered_rows(X, indices), "given")
 
 
-def _evenly(kernel: Any, X: Any, w: Vector, m: int, lam: float, rng: Generator, device: Any) -> tuple[Indices, str]:
-    return draw(w, m, rng), "drawn evenly"
-
-
-def _by_leverage(
-    kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator, device: Any
-) -> tuple[Indices, str]:
-    _refuse_indefinite(kernel, "leverage")
-    s = min(int(np.count_nonzero(w)), max(PILOT_LEAST, m // PILOT_PART))
-    pilot = draw((w > 0).astype(np.float64), s, rng)
-    scores = ridge_leverage(kernel, X, lam, pilot, w, device)
-    return draw(scores, m, rng), f"drawn by ridge leverage scores at λ = {lam:.3g}, from a pilot set of {s} rows"
-
-
-def _by_cholesky(
-    kernel: Kernel, X: Any, w: Vector, m: int, lam: float, rng: Generator, device: Any
-) -> tuple[Indices, str]:
-    _refuse_indefinite(kernel, "rpcholesky")
+def _choose_by_cholesky(kernel: Kernel, X: Any, w: Array, m: int, rng: Generator, device: Any) -> tuple[Index, str]:
+    """Rows by randomly pivoted Cholesky, of a sample where the factor of all would not fit; and how, in words."""
     rows = np.flatnonzero(w)
-    card = getattr(device, "type", "cpu") != "cpu"
-    room = free_bytes(device) // CARD_PART if card else available_memory() // MEMORY_PART
+    gpu = getattr(device, "type", "cpu") != "cpu"
+    room = free_bytes(device) // GPU_PART if gpu else available_memory() // MEMORY_PART
     fit = max(m, int(room // (8 * m)))
     if isinstance(X, Source) or len(rows) > fit:
-        rows = np.sort(rng.choice(rows, size=min(len(rows), fit, PER_CENTRE * m), replace=False))
+        rows = np.sort(rng.choice(rows, size=min(len(rows), fit, PER_LANDMARK * m), replace=False))
     points, root = X if len(rows) == len(w) else gathered_rows(X, rows), np.sqrt(w[rows])
     K = kernel_operator(kernel, points, dtype=np.float64, store=False, device=device)
     own = root**2 * kernel_diagonal(kernel, points)
     found = rp_cholesky(own, _weighted_columns(K, root), m, seed=int(rng.integers(2**31)))
     if not len(found.indices):
         return draw(w, 1, rng), "one row drawn evenly, since every k(x, x) is 0"
-    of = f" of a random sample of {len(rows)} of {np.count_nonzero(w)} rows" if len(rows) < np.count_nonzero(w) else ""
+    alive = np.count_nonzero(w)
+    of = f" of a random sample of {len(rows)} of {alive} rows" if len(rows) < alive else ""
     fewer = f"; {len(found.indices)} span the features of all" if len(found.indices) < m else ""
     return rows[found.indices], f"by randomly pivoted Cholesky{of}{fewer}"
 
 
-def _weighted_columns(K: Any, root: Vector) -> Callable[..., Any]:
+def _weighted_columns(K: Any, root: Array) -> Callable[..., Any]:
     """Columns of √w K √w, where K lives."""
     if np.all(root == 1.0):
         return lambda j, i=None: K.columns(j, i)
     there = K.asarray(root)
 
-    def columns(j: Indices, i: Any = None) -> Any:
+    def columns(j: Index, i: Any = None) -> Any:
         left = there if i is None else K.asarray(root[i])
         return K.columns(j, i) * left[:, None] * K.asarray(root[j])[None, :]
 
     return columns
 
 
-def _refuse_indefinite(kernel: Kernel, how: str) -> None:
-    if not kernel.positive_semidefinite:
-        raise ValueError(f"{kernel!r} is not positive semidefinite, which centres={how!r} needs. Use 'uniform'.")
-
-
-def fit_centres(task: Task, chosen: Centres, reason: str) -> InducingFit:
-    """Fit the coefficients of the centres by passes over all rows; what is not converged is left to the caller."""
-    A = task.between(task.points, chosen.points)
-    way, _ = choose_method(*A.shape, task.Y.shape[1], resident=A.resident, on_gpu=is_on_gpu(A))
-    solver = Inducing(tol=task.tol, max_iterations=task.max_iterations, report=task.report)
+def fit_landmarks(
+    problem: KernelProblem,
+    landmarks: Landmarks,
+    reason: str,
+    *,
+    tol: float,
+    max_iter: int | None = None,
+    report: Report | None = None,
+) -> InducingFit:
+    """Fit the coefficients of the landmarks by passes over all rows; what is not converged is left to the caller."""
+    A = problem.between(problem.points, landmarks.points)
+    way, _ = choose_method(*A.shape, problem.Y.shape[1], resident=A.resident, on_gpu=is_on_gpu(A))
+    solver = Inducing(tol=tol, max_iterations=max_iter, report=report)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
-        return solver(A, _inner(task, chosen, way), task.Y, task.lam, reason=reason, **_known(task, chosen))
+        known = _known(problem, landmarks)
+        return solver(A, _inner(problem, landmarks, way), problem.Y, problem.lam, reason=reason, **known)
 
 
-def decompose_centres(task: Task, chosen: Centres, copies: Vector | None) -> Decomposed:
-    """Decompose the model of the centres: every λ from two passes over the rows."""
-    A = task.between(task.points, chosen.points)
-    return Inducing().decompose(A, _inner(task, chosen, "direct"), task.Y, copies=copies, **_known(task, chosen))
+def decompose_landmarks(problem: KernelProblem, landmarks: Landmarks, copies: Array | None) -> Decomposed:
+    """Decompose the model of the landmarks: every λ from two passes over the rows."""
+    A, inner = problem.between(problem.points, landmarks.points), _inner(problem, landmarks, "direct")
+    return Inducing().decompose(A, inner, problem.Y, copies=copies, **_known(problem, landmarks))
 
 
-def _inner(task: Task, chosen: Centres, way: str) -> Any:
-    """k(Z, Z) of the centres where it is evaluated, unless matrices of that size do not fit there."""
-    m = len(chosen.indices)
-    card, remedy = getattr(task.device, "type", "cpu") != "cpu", "Use fewer centres (n_centres)."
-    refuse_beyond(needed_bytes(m, way, card), task.device, f"solver='inducing' with {m} centres", remedy)
-    return dense(task.between(chosen.points))
+def _inner(problem: KernelProblem, landmarks: Landmarks, way: str) -> Any:
+    """k(Z, Z) of the landmarks where it is evaluated, unless matrices of that size do not fit there."""
+    m, gpu = len(landmarks.indices), getattr(problem.device, "type", "cpu") != "cpu"
+    what, remedy = f"solver='landmarks' with {m} landmarks", "Use fewer landmarks (n_landmarks)."
+    refuse_beyond(needed_bytes(m, way, gpu), problem.device, what, remedy)
+    return dense(problem.between(landmarks.points))
 
 
-def _known(task: Task, chosen: Centres) -> dict[str, Any]:
+def _known(problem: KernelProblem, landmarks: Landmarks) -> dict[str, Any]:
     """What the solver is to know of the rows."""
-    rows = {"weights": task.w, "counts": task.counts, "intercept": task.intercept}
-    return {**rows, "indices": chosen.indices, "diagonal": longest_squares(task)}
+    rows = {"weights": problem.w, "counts": problem.counts, "intercept": problem.intercept}
+    return {**rows, "indices": landmarks.indices, "diagonal": problem.squared_lengths}

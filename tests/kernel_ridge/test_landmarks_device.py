@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramian.kernel_ridge import inducing as _centres
-from gramian.kernel_ridge.inducing import HOW, choose_centres, ridge_leverage
+from gramian.kernel_ridge import landmarks as _landmarks
+from gramian.kernel_ridge.landmarks import HOW, choose_landmarks, ridge_leverage
 from gramian.kernels import Gaussian, Laplacian, Polynomial
 
 
@@ -24,8 +24,8 @@ def test_the_same_rows_are_drawn_on_a_device(how: str, weighted: bool, kernel: A
     X = points(400)
     w = np.random.default_rng(1).integers(0, 4, 400) * 0.7 if weighted else None
     for seed in range(3):
-        here = choose_centres(kernel, X, 30, how, lam=0.4, weights=w, seed=seed)
-        there = choose_centres(kernel, X, 30, how, lam=0.4, weights=w, seed=seed, device=torch.device("cpu"))
+        here = choose_landmarks(kernel, X, 30, how, lam=0.4, weights=w, seed=seed)
+        there = choose_landmarks(kernel, X, 30, how, lam=0.4, weights=w, seed=seed, device=torch.device("cpu"))
         np.testing.assert_array_equal(there.indices, here.indices)
         np.testing.assert_array_equal(np.asarray(there.points), here.points)
         assert there.note == here.note
@@ -45,14 +45,14 @@ def test_a_file_gives_the_same_rows_to_a_device(how: str, torch: Any, tmp_path: 
     X = points(500)
     np.save(tmp_path / "x.npy", X)
     path = tmp_path / "x.npy"
-    here, there = (choose_centres(Gaussian(1.0), path, 20, how, device=d) for d in (None, torch.device("cpu")))
+    here, there = (choose_landmarks(Gaussian(1.0), path, 20, how, device=d) for d in (None, torch.device("cpu")))
     np.testing.assert_array_equal(there.indices, here.indices)
 
 
 def test_on_a_card_half_of_its_memory_is_for_the_factor(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A card of 2·8·30·500 bytes holds a factor of 500 rows in its half."""
     card = type("Card", (), {"type": "cuda"})()
-    monkeypatch.setattr(_centres, "free_bytes", lambda device: 2 * 8 * 30 * 500)
-    plain = _centres.kernel_operator
-    monkeypatch.setattr(_centres, "kernel_operator", lambda *a, device, **k: plain(*a, **k))
-    assert "a random sample of 500 of 3000 rows" in choose_centres(Gaussian(1.0), points(3000), 30, device=card).note
+    monkeypatch.setattr(_landmarks, "free_bytes", lambda device: 2 * 8 * 30 * 500)
+    plain = _landmarks.kernel_operator
+    monkeypatch.setattr(_landmarks, "kernel_operator", lambda *a, device, **k: plain(*a, **k))
+    assert "a random sample of 500 of 3000 rows" in choose_landmarks(Gaussian(1.0), points(3000), 30, device=card).note
