@@ -29,7 +29,7 @@ from gramian.cli.genotype_reading import (
 from gramian.cli.options import NAMES, command, option, portable
 from gramian.cli.output import CHECKSUM_MOST, Output, Results, Table, as_texts, output_options, publish, without_folders
 from gramian.cli.reading import input_name
-from gramian.cli.running import LOG, Report, Run, device_option, running_options
+from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.compute.devices import resolve
 from gramian.compute.memory import gibibytes
 from gramian.compute.threads import n_threads
@@ -38,7 +38,7 @@ from gramian.display.report import DataFacts, genotype_report
 from gramian.genetics.countries import map_plane
 from gramian.genetics.files import FORMATS, result_files, write_results
 from gramian.genetics.fst import fst
-from gramian.genetics.pca import SEEN, GenotypePCA, Progress, rule
+from gramian.genetics.pca import GenotypePCA, choose_genotype_solver
 from gramian.genetics.quality import sample_quality, snp_quality
 from gramian.pca.subspaces import procrustes
 from gramian.sources import memory_budget
@@ -181,7 +181,7 @@ def genotype_pca(
             solver=solver,
             chromosomes="all",  # the filters have left out the others
             random_state=run.seed,
-            verbose=watcher(report, options["tol"], options["max_passes"]),
+            verbose=lambda done, total, message: report(done, total, f"Fitting: {message}"),
             device=device,
             **options,
         ).fit(study.source)
@@ -354,7 +354,7 @@ def _plan(
 ) -> tuple[str, int]:
     """The solver that keeps below the ceiling, and the bytes it will take; exit code 2 where none does."""
     least, most = (predicted_memory(source.shape, file_shape, k, exact, n_threads(), on_gpu) for exact in (False, True))
-    choice = rule(*source.shape, k)
+    choice = choose_genotype_solver(*source.shape, k)
     if solver == "auto" and ceiling is not None and most > ceiling:
         LOG.info("solver: krylov, as the exact way would take %s", gibibytes(most))
         solver = "krylov"
@@ -367,45 +367,6 @@ def _plan(
             f"and {source.shape[1]:,} SNPs will take.{remedy}"
         )
     return solver, max(need, least)
-
-
-# Progress
-
-USUAL, EARLY = 13.0, 0.5  # passes that a fit takes as a rule, and residuals that say nothing yet
-
-
-def watcher(report: Report, tol: float, most: int) -> Callable[[Progress], None]:
-    """Return what a fit calls with its progress: passes done of those expected, and the residual.
-
-    Where the number of passes is not known it is guessed: the digits of the residual that are won so far, per pass. The
-    bar never runs backwards.
-
-    Examples
-    --------
-    >>> from gramian.cli.genotypes import watcher
-    >>> from gramian.genetics.pca import Progress
-    >>> watcher(lambda *said: print(*said), 1e-6, 200)(Progress("iterating", 12.0, None, 1e-3))
-    500 1000 Fitting: pass 12.0 of about 24, residual 1.0e-03
-    """
-    reached = 0
-
-    def tell(progress: Progress) -> None:
-        nonlocal reached
-        stage, passes, expected, residual = progress
-        if stage == "counting":
-            return
-        about = "" if expected else "about "
-        if not expected:
-            expected = max(USUAL, passes + 1)
-            if residual is not None and tol < residual < EARLY:
-                guess = passes * math.log(tol) / math.log(residual)
-                guess = min(guess, USUAL) if passes < SEEN else guess
-                expected = float(np.clip(guess, passes + 0.5, max(most, passes + 0.5)))
-        reached = max(reached, min(round(1000 * passes / expected), 999))
-        left = "" if residual is None else f", residual {residual:.1e}"
-        report(reached, 1000, f"Fitting: pass {passes:.1f} of {about}{expected:.0f}{left}")
-
-    return tell
 
 
 # What is said of a fit

@@ -8,7 +8,7 @@ from gramian.genetics.fst import Fst, fst
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
-from gramian.genetics.pca import GenotypePCA, Progress
+from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import Projection, project, write_projection
 from gramian.genetics.quality import SampleQuality, SnpQuality, sample_quality, snp_quality
 from gramian.genetics.simulation import Simulation, simulate_genotypes
@@ -23,7 +23,6 @@ __all__ = [
     "GenotypePCA",
     "Loadings",
     "MatchReport",
-    "Progress",
     "Projection",
     "SampleQuality",
     "Simulation",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,19 +21,18 @@ from gramian.compute.devices import is_tensor, refuse_beyond_device, resolve, to
 from gramian.compute.memory import refuse_beyond_memory
 from gramian.genetics.genotypes import (
     SCALES,
-    aligned,
     as_genotypes,
-    check_parameters,
-    check_size,
     column_names,
     is_table,
-    located,
-    seed_of,
+    open_on_device,
+    select_fitted_snps,
+    select_usable_snps,
     standardise,
-    usable,
 )
+from gramian.inputs.checks import check_choice, check_integer, check_seed
 from gramian.inputs.devices import like_input, store_like
-from gramian.operators import GenotypeOperator, Operator, genotype_operator
+from gramian.inputs.progress import Progress, show_progress
+from gramian.operators import Operator, genotype_operator
 from gramian.pca.tracy_widom import TracyWidomTable, tracy_widom_from_sums, tracy_widom_quantile, tracy_widom_statistics
 from gramian.results import Spectrum
 from gramian.sources.plink import Genotypes
@@ -43,506 +42,20 @@ from gramian.spectral.dense import eigen_of_gram
 from gramian.spectral.krylov import History
 from gramian.spectral.rayleigh import Triplets, finish, orthogonality, spectrum, thin_qr
 
-__all__ = [
-    "ALPHA",
-    "Found",
-    "GenotypePCA",
-    "Noise",
-    "Probes",
-    "Problem",
-    "Progress",
-    "Tracker",
-    "exact",
-    "krylov",
-    "least_squares_vectors",
-    "rule",
-    "teller",
-    "untested",
-]
+__all__ = ["GenotypePCA", "choose_genotype_solver"]
 
-STEP = 0.02  # of a pass between two calls: one for each of thousands of blocks would cost more than it tells
-
-
-class Progress(NamedTuple):
-    """Where a fit stands: what ``verbose`` is called with.
-
-    Attributes
-    ----------
-    stage : str
-        "counting", "iterating" or "exact".
-    passes : float
-        Passes over the genotypes so far, with the part of the present one.
-    expected : float or None
-        How many there may be in all, where that can be told.
-    residual : float or None
-        The largest residual waited for.
-    """
-
-    stage: str
-    passes: float
-    expected: float | None
-    residual: float | None
-
-
-def teller(verbose: Any) -> Callable[[Progress], Any]:
-    """What to call with progress: the user's own function, a line on standard error, or nothing."""
-    if callable(verbose):
-        return verbose  # type: ignore[no-any-return]
-    return _print if verbose else lambda _: None
-
-
-class Tracker:
-    """Turns finished blocks and residuals into progress, one call at a time whichever thread has done a block.
-
-    Examples
-    --------
-    >>> from gramian.genetics.pca import Tracker
-    >>> tracker = Tracker(print, "exact", 100)
-    >>> tracker.block(50, 100)
-    Progress(stage='exact', passes=0.5, expected=3.0, residual=None)
-    """
-
-    def __init__(self, say: Callable[[Progress], Any], solver: str, p: int) -> None:
-        self.say, self.p = say, p
-        self.stage = "exact" if solver == "exact" else "iterating"
-        self.expected = 3.0 if solver == "exact" else None
-        self.residual: float | None = None
-        self._done, self._told = 0, 0.0
-        self._lock = threading.Lock()
-
-    def block(self, snps: int, _: int) -> None:
-        """A block of SNPs was multiplied."""
-        with self._lock:
-            self._done += snps
-            passes = self._done / self.p
-            if passes - self._told >= STEP:
-                self._told = passes
-                self.say(Progress(self.stage, passes, self.expected, self.residual))
-
-    def watch(self, history: History) -> None:
-        """A residual is known."""
-        self.residual = history[-1][1]
-
-
-def _print(progress: Progress) -> None:
-    residual = "" if progress.residual is None else f", residual {progress.residual:.1e}"
-    sys.stderr.write(f"\rGenotypePCA: {progress.stage}, pass {progress.passes:.1f}{residual}   ")
-    sys.stderr.flush()
-
-
-Array = Any
-
-PAIR_BYTES = 2**28  # of products of pairs of loadings that are multiplied in one pass
-SHOWN = 5  # samples named in an error
-
-
-def least_squares_vectors(
-    source: Genotypes, U: Array, singular_values: Array, components: Array, device: Any = None
-) -> tuple[Array, Array]:
-    r"""Scores that fit each sample's own genotypes best, as columns of length 1, and the lengths they had.
-
-    .. math::
-        c_i = \arg\min_c \sum_{j\ \text{seen}} (z_{ij} - v_j^Tc)^2 = (V_i^TV_i)^{-1} V^Tz_i,\qquad V^Tz_i = \Sigma u_i
-
-    with V_i the rows of V at the SNPs that sample i has. The k×k matrices are products of the table of calls with the
-    products of pairs of loadings: one pass, or more where there are so many pairs that they would fill the memory.
-    """
-    k = components.shape[0]
-    a, b = np.triu_indices(k)
-    options = {"dtype": components.dtype, "device": "cpu" if device is None else device}
-    seen = genotype_operator(source, np.zeros(source.shape[1]), **options).calls()
-    V, normal = components.T, np.empty((len(U), k, k))
-    step = max(1, PAIR_BYTES // (V.shape[0] * V.dtype.itemsize))
-    for i in range(0, len(a), step):
-        first, second = a[i : i + step], b[i : i + step]
-        sums = to_numpy(seen.matmat(seen.asarray(np.ascontiguousarray(V[:, first] * V[:, second]))))
-        normal[:, first, second] = normal[:, second, first] = sums
-    _refuse_undetermined(normal, source, float(np.finfo(components.dtype).eps))
-    scores = np.linalg.solve(normal, (U * singular_values)[:, :, None])[:, :, 0]
-    lengths = np.linalg.norm(scores, axis=0)
-    return np.asarray(scores / lengths, dtype=U.dtype), lengths
-
-
-def _refuse_undetermined(normal: Array, source: Genotypes, eps: float) -> None:
-    """Name the samples whose genotypes are too few to fit k scores to."""
-    values = np.linalg.eigvalsh(normal)
-    bad = np.flatnonzero(~(values[:, 0] > 100 * eps))  # all genotypes make each matrix the identity
-    if len(bad):
-        names = ", ".join(source.samples.take(bad[:SHOWN]).names) + (", …" if len(bad) > SHOWN else "")
-        raise ValueError(
-            f"{len(bad)} of {len(normal)} samples have too few genotypes to fit {normal.shape[1]} scores to: {names}. "
-            "Leave them out (gramian.genetics.Filters(max_sample_missing=0.5)), or use missing='mean'."
-        )
-
-
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
-
-ALPHA = 0.001  # a component that noise exceeds less often than this is waited for
-SEEN = 10  # passes after which a component below the edge of the noise is no longer waited for
-
-
-@dataclass(frozen=True, eq=False)
-class Noise:
-    """Sums over all eigenvalues of ZZᵀ that are not zero by construction.
-
-    Attributes
-    ----------
-    count : int
-        How many there are.
-    total : float
-        Σλ, exact: the sum of squares of Z.
-    deviation : float
-        Σ(λ − λ̄)².
-    error : float
-        Standard error, relative, of this sum over the eigenvalues that were not computed, and so of the effective
-        number of markers; 0 where all were.
-    spread : float
-        This sum.
-    """
-
-    count: int
-    total: float
-    deviation: float
-    error: float = 0.0
-    spread: float = 0.0
-
-    def statistic_errors(self, eigenvalues: Vector) -> Vector:
-        """Standard errors of the statistics: half the change from one error less to one more."""
-        if self.error in (0.0, np.inf):
-            return np.full(len(eigenvalues), self.error)
-        shift = min(self.error, 0.9) * self.spread
-        less, more = (replace(self, deviation=self.deviation + by).table(eigenvalues) for by in (-shift, shift))
-        return np.asarray(np.abs(more.statistics - less.statistics) / 2)
-
-    def table(self, eigenvalues: Vector) -> TracyWidomTable:
-        """Test the leading eigenvalues as far as some are left to compare with."""
-        few = eigenvalues[: self.count - 1]
-        few = few[few > 0]
-        return tracy_widom_from_sums(few, self.count, self.total, self.deviation) if len(few) else untested()
-
-
-@dataclass(frozen=True, eq=False)
-class Probes:
-    r"""Random directions Ω and ZZᵀΩ, from which the spread of the eigenvalues is estimated without bias.
-
-    For standard normal ω, :math:`E\|(ZZ^T - cI)\,\omega\|^2 = \sum_j(\lambda_j - c)^2`. With c the mean of the
-    eigenvalues this is their spread itself, not a difference of two large numbers; with the components found projected
-    out of ω and of the product, large eigenvalues, which would make it vary, are left out.
-
-    Attributes
-    ----------
-    omega, product : array of shape (n, b)
-        Ω, orthogonal to 1 as Z is, and ZZᵀΩ: in float64, where Z is multiplied.
-    count : int
-        Eigenvalues that are not zero by construction: the smaller of n − 1 and the number of SNPs.
-    total : float
-        Their sum, exact.
-    """
-
-    omega: Any
-    product: Any
-    count: int
-    total: float
-
-    @classmethod
-    def draw(cls, A: Operator, columns: int, total: float, seed: int) -> Probes:
-        """Multiply random directions, the same ones on every device: one pass."""
-        n, p = A.shape
-        drawn = np.random.default_rng(seed).standard_normal((n, columns))
-        drawn -= drawn.mean(axis=0)
-        omega = drawn if A.device is None else to_device(drawn, A.device)
-        product = A.conormal(drawn if A.device is None else A.asarray(omega))
-        return cls(omega, A.xp.asarray(product, dtype=omega.dtype), min(n - 1, p), total)
-
-    def outside(self, U: Any) -> Outside:
-        """What of the probes lies inside the span of components U (n, k), and outside."""
-        inside, moved = U.T @ self.omega, U.T @ self.product
-        omega, rest = self.omega - U @ inside, self.product - U @ moved
-        sums = (to_numpy((x * y).sum(axis=0), float) for x, y in ((rest, rest), (rest, omega), (omega, omega)))
-        return Outside(self, to_numpy(inside, float), to_numpy(moved, float), *sums)
-
-    def noise(self, eigenvalues: Vector, U: Any) -> Noise:
-        """The sums, with what lies outside the span of the components U (n, j) estimated from the probes."""
-        return self.outside(U).noise(eigenvalues)
-
-    def separated(self, eigenvalues: Vector, U: Any) -> int:
-        """How many leading components lie above the edge of the noise that remains when they are taken out."""
-        outside = self.outside(U)
-        for j in range(len(eigenvalues)):
-            if j >= self.count - 1:
-                return j
-            if not outside.statistic(eigenvalues[: j + 1]) > critical():
-                return j
-        return len(eigenvalues)
-
-    def waited(self, eigenvalues: Vector, vectors: Callable[[], Any], passes: int) -> int:
-        """All components at first; when they have had time to show, those that lie above the noise."""
-        if passes < SEEN:
-            return len(eigenvalues)
-        xp = array_namespace(self.omega)
-        return self.separated(eigenvalues, thin_qr(xp, xp.asarray(vectors(), dtype=self.omega.dtype))[0])
-
-    def resolution(self, passes: int) -> float:
-        r"""How far above the edge, relative to it, a component must lie to be found in so many passes.
-
-        From b random directions among n the Chebyshev polynomial of degree q raises a component that lies a fraction γ
-        above the rest by :math:`\tfrac12 e^{2q\sqrt\gamma}`; it leads when the square of this exceeds n/b.
-        """
-        n, b = self.omega.shape
-        return float((np.log(4 * n / b) / (4 * max(passes, 1))) ** 2)
-
-
-@dataclass(frozen=True, eq=False)
-class Outside:
-    r"""Probes apart from the components u₁ … u_k, in numbers as many as probes: large arrays are looked at once.
-
-    With fewer components taken out, the parts along the others come back, which are orthogonal to the rest:
-
-    .. math:: \|(I - U_jU_j^T)(ZZ^T - cI)\,\omega\|^2
-        = \|r - c\,\omega_\perp\|^2 + \sum_{i>j} (u_i^TZZ^T\omega - c\,u_i^T\omega)^2
-
-    Attributes
-    ----------
-    inside, moved : ndarray of shape (k, b)
-        uᵀΩ and uᵀZZᵀΩ.
-    rest, cross, omega : ndarray of shape (b,)
-        Squared lengths and products of what is left of ZZᵀΩ and of Ω.
-    """
-
-    probes: Probes
-    inside: Matrix
-    moved: Matrix
-    rest: Vector
-    cross: Vector
-    omega: Vector
-
-    def noise(self, eigenvalues: Vector) -> Noise:
-        """The sums, with what lies outside the span of the first j components estimated from the probes."""
-        probes, j = self.probes, len(eigenvalues)
-        count, total = probes.count, probes.total
-        left = count - j
-        mean = (total - eigenvalues.sum()) / left
-        back = np.sum((self.moved[j:] - mean * self.inside[j:]) ** 2, axis=0)
-        null = len(probes.omega) - 1 - count  # zero eigenvalues of fewer SNPs than samples lie c from the mean c
-        each = self.rest - 2 * mean * self.cross + mean**2 * self.omega + back - null * mean**2
-        spread, error = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
-        squares = max(spread, 0.0) + left * mean**2 + float(np.sum(eigenvalues**2))
-        deviation = squares - total**2 / count
-        return Noise(count, total, deviation, error / spread if spread > 0 else np.inf, max(spread, 0.0))
-
-    def statistic(self, eigenvalues: Vector) -> float:
-        r"""The Tracy–Widom statistic of the last of the eigenvalues, as the largest of the m that follow the others.
-
-        As :func:`tracy_widom_from_sums` has it, without the p-values, which take longer than a pass on a card:
-        with their mean c and spread S₂ = Σ(λ − c)², :math:`n' = (m + 2)mc^2/S_2`.
-        """
-        before, last = eigenvalues[:-1], float(eigenvalues[-1])
-        noise = self.noise(before)
-        m = noise.count - len(before)
-        mean = (noise.total - float(before.sum())) / m
-        if not noise.spread > 8 * np.finfo(float).eps * m * mean**2 or last <= 0:
-            return float("nan")
-        n = max((m + 2) * m * mean**2 / noise.spread, 1.0 + 1e-9)
-        a, b = np.sqrt(n - 1), np.sqrt(m)
-        return float((last / mean - (a + b) ** 2 / n) / ((a + b) / n * np.cbrt(1 / a + 1 / b)))
-
-
-def untested() -> TracyWidomTable:
-    """The table where there is but one eigenvalue, and nothing to compare it with."""
-    return TracyWidomTable(*(np.empty(0) for _ in range(4)))
-
-
-@cache
-def critical() -> float:
-    """The Tracy–Widom statistic that noise exceeds with probability ALPHA."""
-    return float(tracy_widom_quantile(ALPHA, upper=True))
-
-
-NOISE_NOTE = "{which} inside the noise (below the Tracy–Widom edge at 0.001): {they} out of the rest of the spectrum."
-UNWAITED_NOTE = (
-    " Residuals there were not waited for (the largest is {worst:.1e}): programs that stop at such residuals each find "
-    "other directions. A component more than {gap:.1%} above the edge would have shown."
-)
-PAIRWISE_NOTE = (
-    "Eigenvectors of the matrix whose entries are divided by the calls that two samples share, as PLINK does; it is "
-    "not ZZᵀ, so that the SNPs' loadings are orthogonal only nearly."
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """What is to be solved: k components of Z, to a tolerance, within some passes."""
-
-    A: GenotypeOperator
-    k: int
-    total: float
-    tol: float
-    max_passes: int
-    seed: int
-    pairwise: bool = False
-    watch: Callable[[History], None] = lambda _: None
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Triplets with their certificate, the test of the eigenvalues, and all eigenvalues of ZZᵀ where computed.
-
-    ``separated`` is how many of the triplets stand out of the noise.
-    """
-
-    spectrum: Spectrum
-    tracy_widom: TracyWidomTable
-    noise: Noise
-    separated: int
-    all_eigenvalues: npt.NDArray[np.float64] | None = None
-
-
-def rule(n: int, p: int, k: int) -> Choice:
-    """The choice between the two: by what the Gram matrix of the samples costs in passes, and whether it fits."""
-    choice = choose_spectral_solver(Facts(n=n, p=max(n, p), k=k, sparse=False, resident=True))  # it is n×n whatever p
-    few = choice.solver == "exact" and p < n
-    return replace(choice, reason=f"{n} samples make a small Gram matrix") if few else choice
-
-
-def krylov(problem: Problem, choice: Choice) -> Found:
-    """Few passes: probes first, which tell where the noise ends and are the start of the iteration."""
-    A, k = problem.A, problem.k
-    n = A.shape[0]
-    columns = min(n, max(-(-(k + 2) // 8) * 8, 8))
-    before = A.passes
-    with A.session():
-        probes = Probes.draw(A, columns, problem.total, problem.seed)
-    solver = Krylov(problem.tol, max_passes=problem.max_passes - 1, seed=problem.seed, left=True)
-    budget = n / (7.6 * columns)  # passes that the Gram matrix costs
-
-    def abandon(history: History) -> bool:
-        problem.watch(history)
-        return choice.fallback and passes_to_go(history, problem.tol) > HOPE * budget
-
-    found = solver.attempt(A, k, choice.reason, abandon, start=A.asarray(probes.product), waited=probes.waited)
-    if not found.certificate.converged and choice.fallback:
-        why = f"after {A.passes - before} passes of block Krylov the Gram matrix was the shorter way"
-        result = exact(problem, why)
-        certificate = result.spectrum.certificate.with_(passes=A.passes - before)
-        return replace(result, spectrum=replace(result.spectrum, certificate=certificate))
-    return _finished(problem, found, probes, A.passes - before)
-
-
-def _finished(problem: Problem, found: Spectrum, probes: Probes, passes: int) -> Found:
-    """Count and name the components that lie in the noise, and test the eigenvalues."""
-    U, lam, k = _double(problem.A, found.left), found.eigenvalues, problem.k
-    separated = probes.separated(lam, U)
-    noise = probes.noise(lam[:separated], U[:, :separated])
-    worst = float(found.certificate.residuals.max())
-    # stopped while all were waited for, before they had had time to show: none may be called noise
-    early = found.certificate.judged == k and not worst <= problem.tol
-    certificate = found.certificate.with_(passes=passes, judged=k if early else separated)
-    if separated < k and not early:
-        unwaited = worst if worst > problem.tol else None
-        note = _noise_note(separated, k, unwaited, probes.resolution(passes - 3))
-        certificate = certificate.with_(notes=(note, *certificate.notes))
-    remedy = f"Raise tol={problem.tol:g} or max_passes={problem.max_passes}, or use solver='exact'."
-    certificate.warn_unless_converged(remedy)
-    return Found(replace(found, certificate=certificate), noise.table(lam), noise, separated)
-
-
-def _noise_note(separated: int, k: int, unwaited: float | None, gap: float) -> str:
-    """Name the components in the noise, and say what is not known of them if the iteration ended before they did."""
-    one = k - separated == 1
-    which = f"Component {k} lies" if one else f"Components {separated + 1} to {k} lie"
-    note = NOISE_NOTE.format(which=which, they="it does not stand" if one else "they do not stand")
-    return note if unwaited is None else note + UNWAITED_NOTE.format(worst=unwaited, gap=gap)
-
-
-def exact(problem: Problem, reason: str) -> Found:
-    """Every eigenvalue, through the n×n matrix of the samples' products: one pass, n²M operations."""
-    A, k = problem.A, problem.k
-    n, p = A.shape
-    remedy = "Use solver='krylov', which needs no such matrix" + (", and missing='mean'." if problem.pairwise else ".")
-    _refuse_large(A, remedy)
-    before = A.passes
-    K = A.cogram()
-    if problem.pairwise:
-        K *= p / _shared_calls(A)
-    lam = np.maximum(_eigenvalues(A, K)[::-1], 0.0)
-    values, U, residuals = eigen_of_gram(A.xp, K, k)
-    found = _triplets(A, U, values, residuals, problem)
-    side = "ZZᵀ, each pair divided by its shared calls" if problem.pairwise else "ZZᵀ"
-    result = spectrum(
-        A,
-        found,
-        method=f"exact: eigenvectors of {side} ({str(A.dtype).removeprefix('torch.')})",
-        reason=reason,
-        passes=A.passes - before,
-        tolerance=problem.tol,
-        left=True,
-    )
-    if problem.pairwise:
-        notes = (PAIRWISE_NOTE, *result.certificate.notes)
-        result = replace(
-            result, certificate=result.certificate.with_(orthogonality=orthogonality(A.xp, U), notes=notes)
-        )
-    result.certificate.warn_unless_converged("Raise tol, or use precision='double'.")
-    m = min(n - 1, p)
-    noise = Noise(m, float(lam[:m].sum()), float(m * lam[:m].var()))
-    table = _tested(lam[:m], 4 * np.sqrt(n) * A.epsilon)
-    return Found(result, table, noise, min(table.significant(ALPHA), k), lam)
-
-
-def _tested(lam: npt.NDArray[np.float64], rounding: float) -> TracyWidomTable:
-    """Test all eigenvalues but those that are zero, as those of people who are in the data twice are."""
-    lam = lam[lam > rounding * lam[0]]
-    return tracy_widom_statistics(lam) if len(lam) > 1 else untested()
-
-
-def _refuse_large(A: GenotypeOperator, remedy: str) -> None:
-    """Four n×n matrices must be had."""
-    n = A.shape[0]
-    nbytes, what = 32.0 * n * n, f"The exact way for {n} samples"
-    if A.device is None:
-        refuse_beyond_memory(nbytes, what, remedy)
-    else:
-        refuse_beyond_device(nbytes, A.device, what, remedy)
-
-
-def _eigenvalues(A: GenotypeOperator, K: Array) -> Matrix:
-    """All eigenvalues of a symmetric matrix, ascending."""
-    if A.device is None:
-        return np.asarray(scipy.linalg.eigvalsh(K, check_finite=False))
-    return to_numpy(A.xp.linalg.eigvalsh(K), float)
-
-
-def _double(A: GenotypeOperator, x: Array) -> Array:
-    """An array of the operator's in float64."""
-    return A.xp.asarray(x, dtype=A.xp.float64)
-
-
-def _triplets(A: GenotypeOperator, U: Array, values: Any, residuals: Any, problem: Problem) -> Triplets:
-    """Both sides of the components, with the residuals of Z itself where K is ZZᵀ, else those of K."""
-    if not problem.pairwise:
-        flipped = finish(A.T, A.asarray(U), problem.k)
-        return Triplets(flipped.values, flipped.left, flipped.right, flipped.residuals)
-    V = A.rmatmat(A.asarray(U)) / A.asarray(np.where(values > 0, values, 1.0))
-    return Triplets(values, V, U, residuals + 4 * A.epsilon)
-
-
-def _shared_calls(A: GenotypeOperator) -> Array:
-    """How many genotypes each two samples both have."""
-    N = A.calls().cogram()
-    if not bool((N != 0).all()):
-        i, j = np.argwhere(to_numpy(N, float) == 0)[0]
-        names = A.source.samples.names
-        raise ValueError(
-            f"{names[i]} and {names[j]} have no genotype in common: missing='pairwise' has nothing to divide by. Use "
-            "missing='mean', or leave one of them out."
-        )
-    return N
-
+Array = npt.NDArray[np.float64]
 
 SINGLE = 1e11  # operations n²M of the exact way from which it is taken in float32: a second or two in float64
 FINE = 1e-6  # tolerance that products in float32, which round to half of it, cannot be held to
-DEVICE_FINE = 1e-5  # the same on a card, whose products in float32 have an error of up to 2e-6
+DEVICE_FINE = 1e-5  # the same on a GPU, whose products in float32 have an error of up to 2e-6
+CHOICES = {
+    "scaling": tuple(SCALES),
+    "solver": ("auto", "exact", "krylov"),
+    "missing": ("mean", "pairwise", "least-squares"),
+    "chromosomes": ("autosomes", "all"),
+    "precision": ("auto", "single", "double"),
+}
 
 
 class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -578,15 +91,15 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Passes after which ``krylov`` stops short, with a warning; two more certify what was found.
     precision : {"auto", "single", "double"}, default="auto"
         Of the multiplications; sums over blocks are in float64 always. ``auto`` is single for ``krylov``, and for the
-        exact way where it would take long, unless the tolerance is below 1e-6 (1e-5 on a card).
-    random_state : int, RandomState or None, default=0
-        Seed of the start vectors.
+        exact way where it would take long, unless the tolerance is below 1e-6 (1e-5 on a GPU).
+    random_state : int, RandomState or None, default=None
+        Seed of the start vectors; None is 0.
     verbose : bool or callable, default=False
-        Whether to show progress on standard error, or what to call with a :class:`Progress`: one call at a time, from
-        any thread.
+        Whether to show progress on standard error, or what to call as ``progress(done, total, message)``: one call at
+        a time, from any thread. The message says which pass of how many, and the largest residual waited for.
     device : str, torch.device or None, default=None
-        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one. Genotypes that do
-        not fit on a card are streamed through it.
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one. Genotypes that do
+        not fit on a GPU are streamed through it.
 
     Attributes
     ----------
@@ -653,7 +166,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tol: float = 1e-4,
         max_passes: int = 200,
         precision: str = "auto",
-        random_state: int = 0,
+        random_state: Any = None,
         verbose: Any = False,
         device: Any = None,
     ) -> None:
@@ -684,23 +197,41 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         GenotypePCA
             The estimator itself.
         """
-        check_parameters(self)
-        source, device = located(X, self.device, self.n_components)
-        teller(self.verbose)(Progress("counting", 0.0, None, None))
-        kept, mask, dropped = usable(source, self.chromosomes == "autosomes")
-        check_size(*kept.shape, self.n_components)
-        standard = standardise(kept.snp_counts(), self.scaling)
-        found = self._solve(kept, standard, device)
+        self._check_parameters()
+        source, device = open_on_device(X, self.device, self.n_components)
+        kept, mask, dropped = select_usable_snps(source, self.chromosomes == "autosomes")
+        (n, M), k = kept.shape, self.n_components
+        if n < 2:
+            raise ValueError(f"Components need at least 2 samples; there is {n}.")
+        if k > min(n - 1, M):  # the samples' mean is taken out, which leaves n − 1 directions
+            raise ValueError(f"n_components={k}: {n} samples and {M} SNPs have at most {min(n - 1, M)} components.")
+        standard = standardise(kept.snp_counts(), self.scaling)  # z = (g − 2f)/s
+        choice = self._choose_solver(n, M)
+        with show_progress(self.verbose, type(self).__name__) as report:
+            counter = PassCounter(report, choice.solver == "exact", M, self.tol, self.max_passes)
+            Z = genotype_operator(
+                kept,
+                standard.mean,
+                standard.scale,
+                dtype=self._dtype(n, M, choice, device),
+                device="cpu" if device is None else device,
+                tolerance=self.tol,
+                progress=None if report is None else counter.count,
+            )
+            if choice.solver == "exact":
+                solution = self._solve_exactly(Z, choice.reason)
+            else:
+                solution = self._iterate(Z, choice, float(standard.squares.sum()), counter)
         self.snp_mask_, self.dropped_ = mask, dropped
         self.n_samples_, self.n_features_in_ = source.shape
         self.samples_, self.snps_ = kept.samples, kept.snps
         self.mean_, self.scale_, self.allele_frequency_ = standard.mean, standard.scale, standard.frequency
-        self._name(found, kept.shape[1])
-        self._remember_columns(X)
-        if self.missing == "least-squares":
-            self._refit(kept, device)
-        if self.verbose is True:
-            sys.stderr.write("\n")
+        self._store(solution, kept, device)
+        self._of_table, names = is_table(X), column_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         store_like(self, X)
         return self
 
@@ -719,15 +250,17 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         unnamed = column_names(X) is None or not hasattr(self, "feature_names_in_")
         by_place = getattr(self, "_of_table", False) and is_table(X) and unnamed
-        source = aligned(as_genotypes(X), self.snp_mask_, self.snps_, by_place)
+        source = select_fitted_snps(as_genotypes(X), self.snp_mask_, self.snps_, by_place)
         device = resolve(self.device, X if is_tensor(X) else source.values)
-        options = {
-            "dtype": self.components_.dtype,
-            "device": "cpu" if device is None else device,
-            "tolerance": self.tol,
-        }
-        A = genotype_operator(source, self.mean_, self.scale_, **options)
-        return to_numpy(A.matmat(A.asarray(np.ascontiguousarray(self.components_.T))))
+        Z = genotype_operator(
+            source,
+            self.mean_,
+            self.scale_,
+            dtype=self.components_.dtype,
+            device="cpu" if device is None else device,
+            tolerance=self.tol,
+        )
+        return to_numpy(Z.matmat(Z.asarray(np.ascontiguousarray(self.components_.T))))
 
     @property
     def eigenvalue_scale_(self) -> str:
@@ -747,60 +280,443 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _solve(self, kept: Any, standard: Any, device: Any) -> Found:
-        (n, p), pairwise = kept.shape, self.missing == "pairwise"
-        choice = rule(n, p, self.n_components)
+    def _check_parameters(self) -> None:
+        for name, allowed in CHOICES.items():
+            check_choice(name, getattr(self, name), allowed)
+        check_integer("n_components", self.n_components)
+        check_integer("max_passes", self.max_passes)
+        if not 1e-12 <= self.tol < 1:
+            raise ValueError(f"tol={self.tol!r} must lie between 1e-12 and 1.")
+        if isinstance(self.random_state, Integral) and self.random_state < 0:
+            raise ValueError(f"random_state={self.random_state!r} must not be negative.")
+        if self.missing == "pairwise" and self.solver == "krylov":
+            raise ValueError(
+                "missing='pairwise' needs the whole matrix: use solver='exact' or 'auto', or missing='mean'."
+            )
+
+    def _choose_solver(self, n: int, M: int) -> Choice:
         if self.solver != "auto":
-            choice = Choice(self.solver, "asked for")
-        elif pairwise:
-            choice = Choice("exact", "counts of pairs need the whole matrix")
-        operations = float(n) * n * p if choice.solver == "exact" else np.inf
+            return Choice(self.solver, "asked for")
+        if self.missing == "pairwise":
+            return Choice("exact", "counts of pairs need the whole matrix")
+        return choose_genotype_solver(n, M, self.n_components)
+
+    def _dtype(self, n: int, M: int, choice: Choice, device: Any) -> Any:
+        """The precision of products: double where asked for, where it costs little, or where the tolerance needs it."""
+        little = choice.solver == "exact" and float(n) * n * M <= SINGLE
         fine = self.tol < (FINE if device is None else DEVICE_FINE)
-        double = self.precision == "double" or (self.precision == "auto" and (operations <= SINGLE or fine))
-        tracker, dtype = Tracker(teller(self.verbose), choice.solver, p), np.float64 if double else np.float32
-        problem = Problem(
-            A=_operator(kept, standard.mean, standard.scale, dtype, device, self.tol, tracker.block),
-            k=self.n_components,
-            total=float(standard.squares.sum()),
-            tol=float(self.tol),
-            max_passes=int(self.max_passes),
-            seed=seed_of(self.random_state),
-            pairwise=pairwise,
-            watch=tracker.watch,
+        double = self.precision == "double" or (self.precision == "auto" and (little or fine))
+        return np.float64 if double else np.float32
+
+    def _solve_exactly(self, Z: Any, reason: str) -> GenotypeSolution:
+        """Every eigenvalue, through the n×n matrix of the samples' products: one pass, n²M operations."""
+        k, pairwise = self.n_components, self.missing == "pairwise"
+        n, M = Z.shape
+        nbytes, what = 32.0 * n * n, f"The exact way for {n} samples"  # four n×n matrices must be had
+        remedy = "Use solver='krylov', which needs no such matrix" + (", and missing='mean'." if pairwise else ".")
+        if Z.device is None:
+            refuse_beyond_memory(nbytes, what, remedy)
+        else:
+            refuse_beyond_device(nbytes, Z.device, what, remedy)
+        before = Z.passes
+        K = Z.cogram()
+        if pairwise:
+            K *= M / _count_shared_calls(Z)
+        every = scipy.linalg.eigvalsh(K, check_finite=False) if Z.device is None else Z.xp.linalg.eigvalsh(K)
+        lam = np.maximum(to_numpy(every, float)[::-1], 0.0)
+        values, U, residuals = eigen_of_gram(Z.xp, K, k)
+        if pairwise:
+            V = Z.rmatmat(Z.asarray(U)) / Z.asarray(np.where(values > 0, values, 1.0))
+            triplets = Triplets(values, V, U, residuals + 4 * Z.epsilon)
+        else:  # residuals of Z itself
+            turned = finish(Z.T, Z.asarray(U), k)
+            triplets = Triplets(turned.values, turned.left, turned.right, turned.residuals)
+        side = "ZZᵀ, each pair divided by its shared calls" if pairwise else "ZZᵀ"
+        found = spectrum(
+            Z,
+            triplets,
+            method=f"exact: eigenvectors of {side} ({str(Z.dtype).removeprefix('torch.')})",
+            reason=reason,
+            passes=Z.passes - before,
+            tolerance=float(self.tol),
+            left=True,
+            notes=(PAIRWISE_NOTE,) if pairwise else (),
         )
-        return exact(problem, choice.reason) if choice.solver == "exact" else krylov(problem, choice)
+        if pairwise:
+            proof = found.certificate.with_(orthogonality=orthogonality(Z.xp, U))
+            found = replace(found, certificate=proof)
+        found.certificate.warn_unless_converged("Raise tol, or use precision='double'.")
+        m = min(n - 1, M)
+        noise = Noise(m, float(lam[:m].sum()), float(m * lam[:m].var()))
+        # people who are in the data twice have eigenvalues of zero, which are not tested
+        tested = lam[:m][lam[:m] > 4 * np.sqrt(n) * Z.epsilon * lam[0]]
+        table = tracy_widom_statistics(tested) if len(tested) > 1 else _untested()
+        return GenotypeSolution(found, table, noise, min(table.significant(ALPHA), k), lam)
 
-    def _name(self, found: Found, M: int) -> None:
-        """Fitted attributes from what was found."""
-        U, Vt = to_numpy(found.spectrum.left), to_numpy(found.spectrum.right).T
+    def _iterate(self, Z: Any, choice: Choice, total: float, counter: PassCounter) -> GenotypeSolution:
+        """Few passes: probes first, which tell where the noise ends and are the start of the iteration."""
+        k, n, tol, before = self.n_components, Z.shape[0], float(self.tol), Z.passes
+        state = self.random_state
+        seed = int(state) if isinstance(state, Integral) else check_seed(state)
+        columns = min(n, max(-(-(k + 2) // 8) * 8, 8))
+        with Z.session():
+            probes = Probes.draw(Z, columns, total, seed)
+        solver = Krylov(tol, max_passes=int(self.max_passes) - 1, seed=seed, left=True)
+        budget = n / (7.6 * columns)  # passes that the Gram matrix costs
+
+        def abandon(history: History) -> bool:
+            counter.residual = history[-1][1]
+            return choice.fallback and passes_to_go(history, tol) > HOPE * budget
+
+        found = solver.attempt(Z, k, choice.reason, abandon, start=Z.asarray(probes.product), waited=probes.waited)
+        passes = Z.passes - before
+        if not found.certificate.converged and choice.fallback:
+            solution = self._solve_exactly(
+                Z, f"after {passes} passes of block Krylov the Gram matrix was the shorter way"
+            )
+            proof = solution.spectrum.certificate.with_(passes=Z.passes - before)
+            return solution._replace(spectrum=replace(solution.spectrum, certificate=proof))
+        U, lam = Z.xp.asarray(found.left, dtype=Z.xp.float64), found.eigenvalues
+        separated = probes.separated(lam, U)
+        noise = probes.noise(lam[:separated], U[:, :separated])
+        worst = float(found.certificate.residuals.max())
+        # stopped while all were waited for, before they had had time to show: none may be called noise
+        early = found.certificate.judged == k and not worst <= tol
+        proof = found.certificate.with_(passes=passes, judged=k if early else separated)
+        if separated < k and not early:
+            one = k - separated == 1
+            which = f"Component {k} lies" if one else f"Components {separated + 1} to {k} lie"
+            note = NOISE_NOTE.format(which=which, they="it does not stand" if one else "they do not stand")
+            if worst > tol:
+                note += UNWAITED_NOTE.format(worst=worst, gap=probes.resolution(passes - 3))
+            proof = proof.with_(notes=(note, *proof.notes))
+        proof.warn_unless_converged(f"Raise tol={tol:g} or max_passes={self.max_passes}, or use solver='exact'.")
+        return GenotypeSolution(replace(found, certificate=proof), noise.table(lam), noise, separated, None)
+
+    def _store(self, solution: GenotypeSolution, kept: Genotypes, device: Any) -> None:
+        """Fitted attributes, with eigenvalues of ZZᵀ/M."""
+        (found, table, noise, self.n_separated_, every), M = solution, kept.shape[1]
+        U, Vt = to_numpy(found.left), to_numpy(found.right).T
         self.eigenvectors_, self.components_ = svd_flip(U, np.ascontiguousarray(Vt), u_based_decision=False)
-        self.singular_values_ = self.score_lengths_ = found.spectrum.values
-        self.eigenvalues_ = found.spectrum.eigenvalues / M
-        self.total_variance_ = found.noise.total / M
+        self.singular_values_ = self.score_lengths_ = found.values
+        self.eigenvalues_ = found.eigenvalues / M
+        self.total_variance_ = noise.total / M
         self.explained_variance_ratio_ = self.eigenvalues_ / self.total_variance_
-        self.all_eigenvalues_ = None if found.all_eigenvalues is None else found.all_eigenvalues / M
-        table = found.tracy_widom
-        self.tracy_widom_ = type(table)(table.eigenvalues / M, table.statistics, table.p_values, table.effective_n)
-        self.n_separated_ = found.separated
-        self.effective_markers_error_ = found.noise.error
-        self.statistic_errors_ = found.noise.statistic_errors(table.eigenvalues)
-        self.certificate_ = found.spectrum.certificate.with_(divisor=float(M))
-
-    def _refit(self, kept: Any, device: Any) -> None:
-        """Scores fitted to the genotypes seen, in place of those that take the mean for the others."""
-        U, V = self.eigenvectors_, self.components_
-        self.eigenvectors_, self.score_lengths_ = least_squares_vectors(kept, U, self.singular_values_, V, device)
-
-    def _remember_columns(self, X: Any) -> None:
-        """The names of a data frame's columns, as scikit-learn has them."""
-        self._of_table, names = is_table(X), column_names(X)
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.all_eigenvalues_ = None if every is None else every / M
+        self.tracy_widom_ = replace(table, eigenvalues=table.eigenvalues / M)
+        self.effective_markers_error_ = noise.error
+        self.statistic_errors_ = noise.statistic_errors(table.eigenvalues)
+        self.certificate_ = found.certificate.with_(divisor=float(M))
+        if self.missing == "least-squares":  # in place of scores that take the mean for the genotypes not seen
+            U, V = self.eigenvectors_, self.components_
+            self.eigenvectors_, self.score_lengths_ = fit_scores_to_calls(kept, U, self.singular_values_, V, device)
 
 
-def _operator(source: Any, mean: Any, scale: Any, dtype: Any, device: Any, tol: float, progress: Any = None) -> Any:
-    """Z on a device that is settled: None is NumPy, wherever the genotypes are."""
+class GenotypeSolution(NamedTuple):
+    """Triplets with their certificate, the test of the eigenvalues, how many of them stand out of the noise."""
+
+    spectrum: Spectrum
+    tracy_widom: TracyWidomTable
+    noise: Noise
+    separated: int
+    all_eigenvalues: Array | None
+
+
+def choose_genotype_solver(n: int, p: int, k: int) -> Choice:
+    """The solver for n samples: by what their Gram matrix costs in passes, and whether it fits in memory."""
+    choice = choose_spectral_solver(Facts(n=n, p=max(n, p), k=k, sparse=False, resident=True))  # it is n×n whatever p
+    few = choice.solver == "exact" and p < n
+    return replace(choice, reason=f"{n} samples make a small Gram matrix") if few else choice
+
+
+def _count_shared_calls(Z: Any) -> Any:
+    """How many genotypes each two samples both have."""
+    N = Z.calls().cogram()
+    if not bool((N != 0).all()):
+        i, j = np.argwhere(to_numpy(N, float) == 0)[0]
+        names = Z.source.samples.names
+        raise ValueError(
+            f"{names[i]} and {names[j]} have no genotype in common: missing='pairwise' has nothing to divide by. Use "
+            "missing='mean', or leave one of them out."
+        )
+    return N
+
+
+# Progress
+
+STEP = 0.02  # of a pass between two reports: one for each of thousands of blocks would cost more than it tells
+USUAL, EARLY = 13.0, 0.5  # passes that a fit takes as a rule, and residuals that say nothing yet
+SEEN = 10  # passes after which a component below the edge of the noise is no longer waited for
+
+
+class PassCounter:
+    """Turns finished blocks of SNPs and residuals into progress, one call at a time whichever thread did a block.
+
+    Where the number of passes is not known it is guessed: the digits of the residual that are won so far, per pass.
+    What is reported never runs backwards.
+
+    Examples
+    --------
+    >>> from gramian.genetics.pca import PassCounter
+    >>> counter = PassCounter(print, exact=True, n_snps=100, tol=1e-4, max_passes=200)
+    >>> counter.count(50, 100)
+    167 1000 pass 0.5 of 3
+    """
+
+    def __init__(self, report: Progress | None, exact: bool, n_snps: int, tol: float, max_passes: int) -> None:
+        self.report, self.n_snps, self.tol, self.most = report, n_snps, tol, max_passes
+        self.expected = 3.0 if exact else None
+        self.residual: float | None = None
+        self._done, self._told, self._reached = 0, 0.0, 0
+        self._lock = threading.Lock()
+
+    def count(self, snps: int, _: int) -> None:
+        """A block of SNPs was multiplied."""
+        with self._lock:
+            self._done += snps
+            passes = self._done / self.n_snps
+            if self.report is None or passes - self._told < STEP:
+                return
+            self._told, expected, residual = passes, self.expected, self.residual
+            if expected is None:
+                expected = max(USUAL, passes + 1)
+                if residual is not None and self.tol < residual < EARLY:
+                    guess = passes * np.log(self.tol) / np.log(residual)
+                    guess = min(guess, USUAL) if passes < SEEN else guess
+                    expected = float(np.clip(guess, passes + 0.5, max(self.most, passes + 0.5)))
+            self._reached = max(self._reached, min(round(1000 * passes / expected), 999))
+            about = "" if self.expected else "about "
+            waited = "" if residual is None else f", residual {residual:.1e}"
+            self.report(self._reached, 1000, f"pass {passes:.1f} of {about}{expected:.0f}{waited}")
+
+
+# Where the noise ends
+
+NOISE_NOTE = "{which} inside the noise (below the Tracy–Widom edge at 0.001): {they} out of the rest of the spectrum."
+UNWAITED_NOTE = (
+    " Residuals there were not waited for (the largest is {worst:.1e}): programs that stop at such residuals each find "
+    "other directions. A component more than {gap:.1%} above the edge would have shown."
+)
+PAIRWISE_NOTE = (
+    "Eigenvectors of the matrix whose entries are divided by the calls that two samples share, as PLINK does; it is "
+    "not ZZᵀ, so that the SNPs' loadings are orthogonal only nearly."
+)
+
+ALPHA = 0.001  # a component that noise exceeds less often than this is waited for
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Sums over all eigenvalues of ZZᵀ that are not zero by construction.
+
+    Attributes
+    ----------
+    count : int
+        How many there are.
+    total : float
+        Σλ, exact: the sum of squares of Z.
+    deviation : float
+        Σ(λ − λ̄)².
+    error : float
+        Standard error, relative, of this sum over the eigenvalues that were not computed, and so of the effective
+        number of markers; 0 where all were.
+    spread : float
+        This sum.
+    """
+
+    count: int
+    total: float
+    deviation: float
+    error: float = 0.0
+    spread: float = 0.0
+
+    def statistic_errors(self, eigenvalues: Array) -> Array:
+        """Standard errors of the statistics: half the change from one error less to one more."""
+        if self.error in (0.0, np.inf):
+            return np.full(len(eigenvalues), self.error)
+        shift = min(self.error, 0.9) * self.spread
+        less, more = (replace(self, deviation=self.deviation + by).table(eigenvalues) for by in (-shift, shift))
+        return np.asarray(np.abs(more.statistics - less.statistics) / 2)
+
+    def table(self, eigenvalues: Array) -> TracyWidomTable:
+        """Test the leading eigenvalues as far as some are left to compare with."""
+        few = eigenvalues[: self.count - 1]
+        few = few[few > 0]
+        return tracy_widom_from_sums(few, self.count, self.total, self.deviation) if len(few) else _untested()
+
+
+@dataclass(frozen=True, eq=False)
+class Probes:
+    r"""Random directions Ω and ZZᵀΩ, from which the spread of the eigenvalues is estimated without bias.
+
+    For standard normal ω, :math:`E\|(ZZ^T - cI)\,\omega\|^2 = \sum_j(\lambda_j - c)^2`. With c the mean of the
+    eigenvalues this is their spread itself, not a difference of two large numbers; with the components found projected
+    out of ω and of the product, large eigenvalues, which would make it vary, are left out.
+
+    Attributes
+    ----------
+    omega, product : array of shape (n, b)
+        Ω, orthogonal to 1 as Z is, and ZZᵀΩ: in float64, where Z is multiplied.
+    count : int
+        Eigenvalues that are not zero by construction: the smaller of n − 1 and the number of SNPs.
+    total : float
+        Their sum, exact.
+    """
+
+    omega: Any
+    product: Any
+    count: int
+    total: float
+
+    @classmethod
+    def draw(cls, A: Operator, columns: int, total: float, seed: int) -> Probes:
+        """Multiply random directions, the same ones on every device: one pass."""
+        n, p = A.shape
+        drawn = np.random.default_rng(seed).standard_normal((n, columns))
+        drawn -= drawn.mean(axis=0)
+        omega = drawn if A.device is None else to_device(drawn, A.device)
+        product = A.conormal(drawn if A.device is None else A.asarray(omega))
+        return cls(omega, A.xp.asarray(product, dtype=omega.dtype), min(n - 1, p), total)
+
+    def outside(self, U: Any) -> Outside:
+        """What of the probes lies inside the span of components U (n, k), and outside."""
+        inside, moved = U.T @ self.omega, U.T @ self.product
+        omega, rest = self.omega - U @ inside, self.product - U @ moved
+        sums = (to_numpy((x * y).sum(axis=0), float) for x, y in ((rest, rest), (rest, omega), (omega, omega)))
+        return Outside(self, to_numpy(inside, float), to_numpy(moved, float), *sums)
+
+    def noise(self, eigenvalues: Array, U: Any) -> Noise:
+        """The sums, with what lies outside the span of the components U (n, j) estimated from the probes."""
+        return self.outside(U).noise(eigenvalues)
+
+    def separated(self, eigenvalues: Array, U: Any) -> int:
+        """How many leading components lie above the edge of the noise that remains when they are taken out."""
+        outside = self.outside(U)
+        for j in range(len(eigenvalues)):
+            if j >= self.count - 1:
+                return j
+            if not outside.statistic(eigenvalues[: j + 1]) > _critical_value():
+                return j
+        return len(eigenvalues)
+
+    def waited(self, eigenvalues: Array, vectors: Callable[[], Any], passes: int) -> int:
+        """All components at first; when they have had time to show, those that lie above the noise."""
+        if passes < SEEN:
+            return len(eigenvalues)
+        xp = array_namespace(self.omega)
+        return self.separated(eigenvalues, thin_qr(xp, xp.asarray(vectors(), dtype=self.omega.dtype))[0])
+
+    def resolution(self, passes: int) -> float:
+        r"""How far above the edge, relative to it, a component must lie to be found in so many passes.
+
+        From b random directions among n the Chebyshev polynomial of degree q raises a component that lies a fraction γ
+        above the rest by :math:`\tfrac12 e^{2q\sqrt\gamma}`; it leads when the square of this exceeds n/b.
+        """
+        n, b = self.omega.shape
+        return float((np.log(4 * n / b) / (4 * max(passes, 1))) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Outside:
+    r"""Probes apart from the components u₁ … u_k, in numbers as many as probes: large arrays are looked at once.
+
+    With fewer components taken out, the parts along the others come back, which are orthogonal to the rest:
+
+    .. math:: \|(I - U_jU_j^T)(ZZ^T - cI)\,\omega\|^2
+        = \|r - c\,\omega_\perp\|^2 + \sum_{i>j} (u_i^TZZ^T\omega - c\,u_i^T\omega)^2
+
+    Attributes
+    ----------
+    inside, moved : ndarray of shape (k, b)
+        uᵀΩ and uᵀZZᵀΩ.
+    rest, cross, omega : ndarray of shape (b,)
+        Squared lengths and products of what is left of ZZᵀΩ and of Ω.
+    """
+
+    probes: Probes
+    inside: Array
+    moved: Array
+    rest: Array
+    cross: Array
+    omega: Array
+
+    def noise(self, eigenvalues: Array) -> Noise:
+        """The sums, with what lies outside the span of the first j components estimated from the probes."""
+        probes, j = self.probes, len(eigenvalues)
+        count, total = probes.count, probes.total
+        left = count - j
+        mean = (total - eigenvalues.sum()) / left
+        back = np.sum((self.moved[j:] - mean * self.inside[j:]) ** 2, axis=0)
+        null = len(probes.omega) - 1 - count  # zero eigenvalues of fewer SNPs than samples lie c from the mean c
+        each = self.rest - 2 * mean * self.cross + mean**2 * self.omega + back - null * mean**2
+        spread, error = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
+        squares = max(spread, 0.0) + left * mean**2 + float(np.sum(eigenvalues**2))
+        deviation = squares - total**2 / count
+        return Noise(count, total, deviation, error / spread if spread > 0 else np.inf, max(spread, 0.0))
+
+    def statistic(self, eigenvalues: Array) -> float:
+        r"""The Tracy–Widom statistic of the last of the eigenvalues, as the largest of the m that follow the others.
+
+        As :func:`tracy_widom_from_sums` has it, without the p-values, which take longer than a pass on a GPU:
+        with their mean c and spread S₂ = Σ(λ − c)², :math:`n' = (m + 2)mc^2/S_2`.
+        """
+        before, last = eigenvalues[:-1], float(eigenvalues[-1])
+        noise = self.noise(before)
+        m = noise.count - len(before)
+        mean = (noise.total - float(before.sum())) / m
+        if not noise.spread > 8 * np.finfo(float).eps * m * mean**2 or last <= 0:
+            return float("nan")
+        n = max((m + 2) * m * mean**2 / noise.spread, 1.0 + 1e-9)
+        a, b = np.sqrt(n - 1), np.sqrt(m)
+        return float((last / mean - (a + b) ** 2 / n) / ((a + b) / n * np.cbrt(1 / a + 1 / b)))
+
+
+def _untested() -> TracyWidomTable:
+    """The table where there is but one eigenvalue, and nothing to compare it with."""
+    return TracyWidomTable(*(np.empty(0) for _ in range(4)))
+
+
+@cache
+def _critical_value() -> float:
+    """The Tracy–Widom statistic that noise exceeds with probability ALPHA."""
+    return float(tracy_widom_quantile(ALPHA, upper=True))
+
+
+# Scores of samples with missing genotypes
+
+PAIR_BYTES = 2**28  # of products of pairs of loadings that are multiplied in one pass
+SHOWN = 5  # samples named in an error
+
+
+def fit_scores_to_calls(
+    source: Genotypes, U: Any, singular_values: Array, components: Any, device: Any = None
+) -> tuple[Any, Array]:
+    r"""Scores that fit each sample's own genotypes best, as columns of length 1, and the lengths they had.
+
+    .. math::
+        c_i = \arg\min_c \sum_{j\ \text{seen}} (z_{ij} - v_j^Tc)^2 = (V_i^TV_i)^{-1} V^Tz_i,\qquad V^Tz_i = \Sigma u_i
+
+    with V_i the rows of V at the SNPs that sample i has. The k×k matrices are products of the table of calls with the
+    products of pairs of loadings: one pass, or more where there are so many pairs that they would fill the memory.
+    """
+    k = components.shape[0]
+    a, b = np.triu_indices(k)
     where = "cpu" if device is None else device
-    return genotype_operator(source, mean, scale, dtype=dtype, device=where, tolerance=tol, progress=progress)
+    seen = genotype_operator(source, np.zeros(source.shape[1]), dtype=components.dtype, device=where).calls()
+    V, normal = components.T, np.empty((len(U), k, k))
+    step = max(1, PAIR_BYTES // (V.shape[0] * V.dtype.itemsize))
+    for i in range(0, len(a), step):
+        first, second = a[i : i + step], b[i : i + step]
+        sums = to_numpy(seen.matmat(seen.asarray(np.ascontiguousarray(V[:, first] * V[:, second]))))
+        normal[:, first, second] = normal[:, second, first] = sums
+    least = np.linalg.eigvalsh(normal)[:, 0]  # all genotypes make each matrix the identity
+    bad = np.flatnonzero(~(least > 100 * np.finfo(components.dtype).eps))
+    if len(bad):
+        names = ", ".join(source.samples.take(bad[:SHOWN]).names) + (", …" if len(bad) > SHOWN else "")
+        raise ValueError(
+            f"{len(bad)} of {len(normal)} samples have too few genotypes to fit {k} scores to: {names}. "
+            "Leave them out (gramian.genetics.Filters(max_sample_missing=0.5)), or use missing='mean'."
+        )
+    scores = np.linalg.solve(normal, (U * singular_values)[:, :, None])[:, :, 0]
+    lengths = np.linalg.norm(scores, axis=0)
+    return np.asarray(scores / lengths, dtype=U.dtype), lengths
