@@ -27,12 +27,12 @@ from gramian.cli.demo_numbers import Number, compare_numbers
 from gramian.cli.demo_pictures import CHAPTERS, QUICK
 from gramian.cli.errors import DONE, UNMET, Invocation, write_errors
 from gramian.cli.options import command, option
-from gramian.cli.output import refuse_existing, write_csv, write_json
+from gramian.cli.output import refuse_existing, write_csv
 from gramian.display import save_picture
 from gramian.display.base import render_formula, render_png
 from gramian.display.report import CertificateBlock, DataTable, Report, Section, Text, write_report
 from gramian.display.report.blocks import Block
-from gramian.sources.writing import write_whole_folder
+from gramian.sources.writing import write_json, write_whole_folder
 
 DRAWS = [draw for draws in CHAPTERS.values() for draw in draws]
 FILES = (*(f"{draw.__name__}.png" for draw in DRAWS), "certificates.json", "index.html", "numbers.csv")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 import shlex
 import sys
@@ -33,7 +32,7 @@ from gramian.display import report as reports
 from gramian.display import save_picture
 from gramian.sources.files import write_parquet
 from gramian.sources.tables import Table as InputTable
-from gramian.sources.writing import write_whole_folder
+from gramian.sources.writing import as_json, write_json, write_whole_folder
 
 Columns: TypeAlias = Mapping[str, Any]
 
@@ -429,39 +428,8 @@ def _certificate_panel(certificate: Any, name: str) -> Panel:
 def print_json(results: Results, *, before: Columns | None = None, after: Columns | None = None) -> None:
     """Print the command and its facts as one JSON object, with more of it before and after them."""
     content = {"command": results.command, **(before or {}), **results.facts, **(after or {})}
-    click.echo(json.dumps(plain(content), allow_nan=False))
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write strict JSON: NaN and infinity, which JSON does not know, become null."""
-    path.write_text(json.dumps(plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def plain(value: Any) -> Any:
-    """Return what JSON knows: numbers that it does not know become null, other objects the text that shows them.
-
-    Examples
-    --------
-    >>> from gramian.cli.output import plain
-    >>> plain({"a": (1, float("nan")), 2: {"x"}})
-    {'a': [1, None], '2': "{'x'}"}
-    """
-    if isinstance(value, Table):
-        return plain(dict(value.columns))
-    if isinstance(value, dict):
-        return {_text(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, int) else _text(value)
-
-
-def _text(value: Any) -> str:
-    """A text that can be written as UTF-8, which not every file name can."""
-    return str(value).encode("utf-8", "replace").decode("utf-8")
+    found = {key: dict(value.columns) if isinstance(value, Table) else value for key, value in content.items()}
+    click.echo(json.dumps(as_json(found), allow_nan=False))
 
 
 # ... as files
@@ -481,7 +449,7 @@ def write_files(folder: Path, output: Output, run: Run, results: Results) -> Non
     head.pop("notes")
     write_json(folder / CERTIFICATE, {**head, **proof})
     metadata = {"command": results.command, "columns": results.columns, "data": data, "seed": run.seed}
-    persistence.save(results.model, folder / MODEL, metadata=plain(metadata))
+    persistence.save(results.model, folder / MODEL, metadata=as_json(metadata))
     if not output.no_pictures:
         for name, draw in results.pictures.items():
             save_picture(draw(), folder / f"{name}.png")

@@ -4,363 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.genetics.files import FORMAT, FittedGenotypePCA, Lines, read_arrays, read_lines, score_lengths, text
+from gramian.genetics.files import FORMAT, FittedGenotypePCA, as_text, is_number, read_arrays, read_lines, score_lengths
 from gramian.genetics.genotypes import SCALES
-from gramian.genetics.matching import rows_of
+from gramian.genetics.matching import find_rows
+from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
 from gramian.sources.plink import chromosome_name, read_bim
 
-__all__ = [
-    "EIGENVALUES",
-    "FREQUENCIES",
-    "Frequencies",
-    "Loadings",
-    "Weights",
-    "companion",
-    "divisor",
-    "find",
-    "read_eigenvalues",
-    "read_frequencies",
-    "read_loadings",
-    "read_ours",
-    "read_weights",
-    "with_alleles",
-]
-
 Text = npt.NDArray[np.object_]
-Vector = npt.NDArray[np.float64]
-
-# name, counted allele, the other, its frequency, chromosomes counted
-COLUMNS = {
-    ".frq": ("SNP", "A1", "A2", "MAF", "NCHROBS"),
-    ".afreq": ("ID", "ALT", "REF", "ALT_FREQS", "OBS_CT"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Frequencies:
-    """Frequencies of an allele of each SNP, and the chromosomes in which they were counted."""
-
-    path: Path
-    id: Text
-    counted: Text
-    other: Text
-    frequency: Vector
-    chromosomes: Vector
-
-    def of(self, id: Text, effect: Text, other: Text) -> tuple[Vector, Vector]:
-        """Frequencies of the effect alleles of these SNPs, and the chromosomes counted."""
-        if len(id) and effect[0] == "":
-            raise ValueError(f"{self.path}: the loadings name no alleles: give the .bim file of the reference as snps.")
-        rows = rows_of(id, self.id, self.path, "frequencies")
-        a, b = self.counted[rows], self.other[rows]
-        same, swapped = (a == effect) & (b == other), (a == other) & (b == effect)
-        bad = np.flatnonzero(~(same | swapped))
-        if len(bad):
-            j = bad[0]
-            raise ValueError(
-                f"{self.path}: {id[j]} has the alleles {a[j]}/{b[j]}, the loadings have {effect[j]}/{other[j]} "
-                f"({len(bad)} such SNPs)."
-            )
-        f = self.frequency[rows]
-        return np.where(same, f, 1 - f), self.chromosomes[rows]
-
-
-def read_frequencies(path: Path) -> Frequencies:
-    """Read a ``.frq`` or ``.afreq`` file, told apart by its header."""
-    lines = read_lines(path, lambda fields: fields[0] in ("CHR", "#CHROM"), _number_columns)
-    for columns in COLUMNS.values():
-        places = [lines.place(name) for name in columns]
-        if None not in places:
-            name, counted, other, frequency, chromosomes = (j for j in places if j is not None)
-            numbers = lines.numbers([frequency, chromosomes])
-            return Frequencies(path, lines.text(name), lines.text(counted), lines.text(other), *numbers.T)
-    raise ValueError(
-        f"{path}: line 1 is not the header of a frequency file: "
-        f"{' or '.join(', '.join(columns) for columns in COLUMNS.values())} were expected."
-    )
-
-
-def _number_columns(fields: list[str]) -> list[int]:
-    """Where the frequencies and the chromosomes counted are."""
-    wanted = {name for columns in COLUMNS.values() for name in columns[3:]}
-    return [j for j, name in enumerate(fields) if name in wanted]
-
-
-OURS = ".loadings.npz"
-ENDINGS = (OURS, ".eigenvec.var", ".eigenvec.allele", ".snpweight", ".snpwt")
-EIGENVALUES = (".eigenval", ".eval")
-FREQUENCIES = (".afreq", ".frq")
-COMPANION = ("files", "snps", "components", "scaling", "samples", "total_variance", "score_lengths")
-# the allele whose copies are weighted, and the other
-ALLELES = (("A1", "A2"), ("NONMAJ", "MAJ"), ("ALT", "REF"))
-# axes of M SNPs, k components and n samples, and the kind of number or text
-FIELDS = dict.fromkeys(("id", "chromosome", "effect", "other"), ("M", "O")) | {
-    "position": ("M", "i"),
-    "mean": ("M", "f"),
-    "scale": ("M", "f"),
-    "loadings": ("Mk", "f"),
-    "singular_values": ("k", "f"),
-    "total_variance": ("", "f"),
-    "eigenvectors": ("nk", "f"),
-    "fid": ("n", "O"),
-    "iid": ("n", "O"),
-    "scaling": ("", "U"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """The rows of a file: SNPs, alleles and weights W of length √M.
-
-    ``stem`` is the name without the ending, and ``program`` what writes such files: "plink" or "smartpca".
-    """
-
-    path: Path
-    stem: str
-    program: str
-    scaling: str
-    id: Text
-    chromosome: Text
-    position: npt.NDArray[np.int64]
-    effect: Text
-    other: Text
-    weights: npt.NDArray[np.float64]
-
-
-def find(path: Path) -> Path:
-    """The file of loadings that a prefix, a companion or the file itself names."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name the prefix of the results in it, or a file.")
-    if path.suffix == ".json":
-        return _named_by(path)
-    if path.is_file():
-        return path
-    there = [path.with_name(path.name + ending) for ending in ENDINGS]
-    found = next((file for file in there if file.is_file()), None)
-    if found is None:
-        raise FileNotFoundError(f"{path}: no such file, and no {path.name}{{{', '.join(ENDINGS)}}} either.")
-    return found
-
-
-def _named_by(companion: Path) -> Path:
-    """The file of loadings that the companion of a result lists."""
-    try:
-        content = json.loads(companion.read_text("utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ValueError(f"{companion}: not a JSON file: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{companion}: not the companion of a genotype PCA (its format is not {FORMAT!r}).")
-    if not isinstance(content.get("files"), dict):
-        raise ValueError(f"{companion}: damaged, it lists no files; write the results again.")
-    names = [name for ending in ENDINGS for name in content["files"] if name.endswith(ending)]
-    if not names:
-        raise ValueError(f"{companion}: these results hold no loadings; write them in the format 'gramian'.")
-    return companion.with_name(names[0])
-
-
-def companion(raw: Weights) -> dict[str, Any] | None:
-    """What we wrote beside a file of weights of ours; nothing where another program wrote it."""
-    path = raw.path.with_name(f"{raw.stem}.json")
-    if not path.is_file():
-        return None
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except ValueError:
-        return None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        return None
-    lacking = [name for name in COMPANION if name not in content]
-    if lacking:
-        raise ValueError(f"{path}: damaged, it lacks {', '.join(lacking)}; write the results again.")
-    if raw.path.name not in content["files"]:
-        return None
-    return content if (content["snps"], content["components"]) == raw.weights.shape else None
-
-
-def read_ours(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a ``.loadings.npz`` file, all there, of the sizes and kinds that were written, and finite."""
-    try:
-        arrays = read_arrays(path)
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path}: not a file of loadings, or damaged: {error}. Write the results again.") from None
-    if set(arrays) != set(FIELDS):
-        lacking, more = sorted(set(FIELDS) - set(arrays)), sorted(set(arrays) - set(FIELDS))
-        what = f"it lacks {', '.join(lacking)}" if lacking else f"it also holds {', '.join(more)}"
-        raise ValueError(f"{path}: not a file of loadings: {what}.")
-    _check(path, arrays)
-    return arrays
-
-
-def _check(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
-    """Refuse arrays of other sizes or kinds than were written, and what is not finite."""
-    sizes = dict(zip("Mk", arrays["loadings"].shape, strict=False)) | {"n": len(np.atleast_1d(arrays["iid"]))}
-    for name, (axes, kind) in FIELDS.items():
-        shape, a = tuple(sizes.get(axis, -1) for axis in axes), arrays[name]
-        if a.shape != shape or a.dtype.kind != kind:
-            raise ValueError(f"{path}: damaged: {name} is {a.dtype} of shape {a.shape}, not of shape {shape}.")
-        if kind == "f" and not np.isfinite(a).all():
-            raise ValueError(f"{path}: damaged: {name} holds what is not a finite number.")
-    if str(arrays["scaling"]) not in SCALES:
-        raise ValueError(f"{path}: scaling {str(arrays['scaling'])!r} is none of {', '.join(SCALES)}.")
-
-
-def read_weights(path: Path) -> Weights:
-    """Read a file of PLINK's or smartpca's, told apart by its first line."""
-    lines = read_lines(path, _is_header, _weight_columns)
-    if lines.header is None:
-        return _without_header(lines)
-    if lines.place("A1") is not None and lines.place("ALT") is not None:
-        return _by_allele(lines)
-    return _with_header(lines)
-
-
-def _is_header(fields: list[str]) -> bool:
-    return fields[0].lstrip("#") in ("CHR", "CHROM")
-
-
-def _weight_columns(fields: list[str]) -> Sequence[int]:
-    """Which columns are numbers: PLINK's weights, or smartpca's positions and weights."""
-    if _is_header(fields):
-        return [j for j, name in enumerate(fields) if _is_component(name) or name == "POS"]
-    if _is_plink(fields):
-        return range(4, len(fields))
-    if len(fields) > 3 and _is_number(fields[2]):
-        return range(2, len(fields))
-    raise ValueError(
-        "line 1 is neither of PLINK (chromosome, name, two alleles, weights) nor of smartpca "
-        f"(name, chromosome, position, weights): {' '.join(fields[:5])}"
-    )
-
-
-def _is_plink(fields: list[str]) -> bool:
-    """Whether a line without names has alleles where smartpca has the position and the first weight."""
-    return len(fields) > 4 and not _is_number(fields[2]) and not _is_number(fields[3])
-
-
-def _stem(path: Path) -> str:
-    ending = next((ending for ending in ENDINGS if path.name.endswith(ending)), path.suffix)
-    return path.name.removesuffix(ending)
-
-
-def _chromosomes(lines: Lines, j: int) -> Text:
-    known = {code: chromosome_name(code) for code in set(lines.columns[j])}
-    return text([known[code] for code in lines.columns[j]])
-
-
-def _plink(lines: Lines, id: int, alleles: tuple[int, int], pcs: Sequence[int]) -> Weights:
-    if not pcs:
-        raise ValueError(f"{lines.path}: there is no column of weights (PC1, PC2, …).")
-    effect, other = (lines.text(j) for j in alleles)
-    pos = lines.place("POS")
-    position = np.zeros(len(effect), np.int64) if pos is None else lines.columns[pos].astype(np.int64)
-    path, W, named = lines.path, lines.numbers(pcs), (lines.text(id), _chromosomes(lines, 0))
-    return Weights(path, _stem(path), "plink", "plink", *named, position, effect, other, W)
-
-
-def _with_header(lines: Lines) -> Weights:
-    header = lines.header or []
-    id = next((j for j in (lines.place("ID"), lines.place("VAR")) if j is not None), None)
-    pairs = [(lines.place(effect), lines.place(other)) for effect, other in ALLELES]
-    alleles = next(((a, b) for a, b in pairs if a is not None and b is not None), None)
-    if id is None or alleles is None:
-        raise ValueError(
-            f"{lines.path}: line 1: columns ID (or VAR) and alleles (A1 and A2, or NONMAJ and MAJ) are needed; "
-            f"there are {', '.join(header)}. PLINK writes both from its versions of 2016 on."
-        )
-    return _plink(lines, id, alleles, [j for j, name in enumerate(header) if _is_component(name)])
-
-
-def _is_component(name: str) -> bool:
-    return name.startswith("PC") and name[2:].isdecimal()
-
-
-def _by_allele(lines: Lines) -> Weights:
-    """``.eigenvec.allele``: a row for each allele, with −½ of the weights of ``.eigenvec.var``."""
-    alt = lines.text(lines.place("ALT") or 0)
-    many = np.flatnonzero(["," in alleles for alleles in alt])
-    if len(many):
-        raise ValueError(
-            f"{lines.path}: line {lines.first + many[0]}: more than one alternative allele, {alt[many[0]]}; "
-            "SNPs with two alleles are read."
-        )
-    both = _with_header(lines)
-    rows = np.flatnonzero(lines.text(lines.place("A1") or 0) == alt)
-    return replace(
-        both,
-        id=both.id[rows],
-        chromosome=both.chromosome[rows],
-        position=both.position[rows],
-        effect=both.effect[rows],
-        other=both.other[rows],
-        weights=-2 * both.weights[rows],
-    )
-
-
-def _without_header(lines: Lines) -> Weights:
-    """PLINK 1.9 writes chromosome, name, alleles and weights; smartpca name, chromosome, position and weights."""
-    width = len(lines.columns)
-    if lines.columns[2].dtype == object:
-        return _plink(lines, 1, (2, 3), range(4, width))
-    return _smartpca(lines)
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
-def _smartpca(lines: Lines) -> Weights:
-    W = lines.numbers(range(3, len(lines.columns)))
-    position = lines.numbers([2])[:, 0].astype(np.int64)
-    unknown = text([""] * len(W))
-    named = (lines.text(0), _chromosomes(lines, 1), position, unknown, unknown)
-    return Weights(lines.path, _stem(lines.path), "smartpca", "smartpca", *named, W)
-
-
-def read_eigenvalues(path: Path, k: int) -> npt.NDArray[np.float64]:
-    """The numbers of an ``.eigenval`` or ``.eval`` file, k at least."""
-    values = read_lines(path, lambda _: False, lambda _: [0]).numbers([0])[:, 0]
-    if len(values) < k:
-        raise ValueError(f"{path}: {len(values)} eigenvalues for {k} components.")
-    return values
-
-
-def with_alleles(raw: Weights, path: Path) -> Weights:
-    """Add alleles and positions by name; the first allele is the one that is counted."""
-    id, position, first, second = _snps(path)
-    rows = rows_of(raw.id, id, path, "alleles")
-    if raw.effect[0] != "":  # PLINK names the alleles itself
-        return replace(raw, position=position[rows])
-    return replace(raw, position=position[rows], effect=first[rows], other=second[rows])
-
-
-def _snps(path: Path) -> tuple[Text, npt.NDArray[np.int64], Text, Text]:
-    """Names, positions and both alleles; a ``.snp`` file has name, chromosome, genetic and physical position first."""
-    if path.suffix != ".snp":
-        snps = read_bim(path)
-        return snps.id, snps.position, snps.a1, snps.a2
-    lines = read_lines(path, lambda _: False, lambda fields: [3] if len(fields) > 3 else [])
-    if len(lines.columns) != 6:
-        raise ValueError(f"{path}: line 1 has {len(lines.columns)} fields; six are needed, the alleles last.")
-    return lines.text(0), lines.numbers([3])[:, 0].astype(np.int64), lines.text(4), lines.text(5)
-
-
-Matrix = npt.NDArray[np.float64]
-PathLike = str | os.PathLike[str]
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -407,14 +67,14 @@ class Loadings:
     position: npt.NDArray[np.int64]
     effect: Text
     other: Text
-    loadings: Matrix
+    loadings: Array
     scaling: str
-    mean: Vector | None = None
-    scale: Vector | None = None
-    singular_values: Vector | None = None
+    mean: Array | None = None
+    scale: Array | None = None
+    singular_values: Array | None = None
     n_samples: int | None = None
     total_variance: float | None = None
-    eigenvectors: Matrix | None = None
+    eigenvectors: Array | None = None
     fid: Text | None = None
     iid: Text | None = None
     origin: str = "given"
@@ -449,12 +109,12 @@ class Loadings:
         return self.loadings.shape[0], self.loadings.shape[1]
 
     @property
-    def frequency(self) -> Vector | None:
+    def frequency(self) -> Array | None:
         """Frequency of the effect allele in the reference."""
         return None if self.mean is None else self.mean / 2
 
     @property
-    def eigenvalues(self) -> Vector | None:
+    def eigenvalues(self) -> Array | None:
         """λ = σ²/M."""
         return None if self.singular_values is None else self.singular_values**2 / len(self.loadings)
 
@@ -477,7 +137,7 @@ class Loadings:
         return f"Loadings: {M} SNPs, {k} components, {self.scaling} scaling{samples} ({self.origin})"
 
 
-def divisor(scaling: str, frequency: Vector, chromosomes: npt.ArrayLike | None = None) -> Vector:
+def divisor(scaling: str, frequency: Array, chromosomes: npt.ArrayLike | None = None) -> Array:
     r"""What centred genotypes are divided by.
 
     .. math:: \sqrt{f(1-f)}\ \text{(patterson)},\quad \sqrt{2f(1-f)}\ \text{(plink)},\quad
@@ -505,11 +165,11 @@ def divisor(scaling: str, frequency: Vector, chromosomes: npt.ArrayLike | None =
 
 
 def read_loadings(
-    path: PathLike,
+    path: str | os.PathLike[str],
     *,
-    snps: PathLike | None = None,
-    frequencies: PathLike | None = None,
-    eigenvalues: PathLike | None = None,
+    snps: str | os.PathLike[str] | None = None,
+    frequencies: str | os.PathLike[str] | None = None,
+    eigenvalues: str | os.PathLike[str] | None = None,
     scaling: str | None = None,
     total_variance: float | None = None,
 ) -> Loadings:
@@ -551,74 +211,253 @@ def read_loadings(
     >>> loadings.effect.tolist(), loadings.loadings.round(3).tolist()
     (['A', 'T'], [[0.424], [-0.919]])
     """
-    if scaling is not None and scaling not in SCALES:
-        raise ValueError(f"scaling={scaling!r} is none of {', '.join(SCALES)}.")
-    place = find(Path(path))
-    if place.name.endswith(".npz"):
-        _refuse_needless(place, snps, frequencies, eigenvalues, scaling, total_variance)
-        return _ours(place)
-    raw = read_weights(place)
+    if scaling is not None:
+        check_choice("scaling", scaling, tuple(SCALES))
+    place = _find_loadings(Path(path))
+    given = (snps, frequencies, eigenvalues, scaling, total_variance)
+    if place.name.endswith(OURS):
+        if any(value is not None for value in given):
+            raise ValueError(
+                f"{place} says itself what it holds: snps, frequencies, eigenvalues, scaling and total_variance are "
+                "for files of other programs. Loadings.with_frequencies takes other frequencies."
+            )
+        arrays = read_arrays(place, tuple(SCALES))
+        return Loadings(**arrays, n_samples=len(arrays["iid"]), origin=place.name)
+    found, program = _read_weights(place)
     if snps is not None:
-        raw = with_alleles(raw, Path(snps))
-    found = _assembled(raw, scaling, total_variance, _sibling(eigenvalues, raw, EIGENVALUES))
-    counted = _sibling(frequencies, raw, FREQUENCIES)
-    return found if counted is None else _standardised(found, read_frequencies(counted))
-
-
-def _refuse_needless(path: Path, *given: Any) -> None:
-    if any(value is not None for value in given):
-        raise ValueError(
-            f"{path} says itself what it holds: snps, frequencies, eigenvalues, scaling and total_variance are for "
-            "files of other programs. Loadings.with_frequencies takes other frequencies."
+        found = _add_alleles(found, Path(snps))
+    ending = next((ending for ending in ENDINGS if place.name.endswith(ending)), place.suffix)
+    stem = place.name.removesuffix(ending)
+    ours = _read_companion(place, stem, found.shape)
+    spectrum = _sibling(eigenvalues, place, stem, EIGENVALUES)
+    if ours is not None:
+        found = replace(
+            found,
+            scaling=ours["scaling"],
+            n_samples=ours["samples"],
+            total_variance=ours["total_variance"],
+            singular_values=np.array(ours["score_lengths"]),
         )
+    else:
+        found = replace(found, scaling=scaling or program, total_variance=total_variance)
+        if spectrum is not None:
+            found = _add_singular_values(found, program, place, spectrum)
+    counted = _sibling(frequencies, place, stem, FREQUENCIES)
+    return found if counted is None else _add_frequencies(found, counted)
 
 
-def _ours(path: Path) -> Loadings:
-    arrays: dict[str, Any] = dict(read_ours(path))
-    arrays["scaling"], arrays["total_variance"] = str(arrays["scaling"]), float(arrays["total_variance"])
-    return Loadings(**arrays, n_samples=len(arrays["iid"]), origin=path.name)
+OURS = ".loadings.npz"
+ENDINGS = (OURS, ".eigenvec.var", ".eigenvec.allele", ".snpweight", ".snpwt")
+EIGENVALUES, FREQUENCIES = (".eigenval", ".eval"), (".afreq", ".frq")
+COMPANION = ("files", "snps", "components", "scaling", "samples", "total_variance", "score_lengths")
 
 
-def _sibling(named: PathLike | None, raw: Weights, endings: tuple[str, ...]) -> Path | None:
+def _find_loadings(path: Path) -> Path:
+    """The file of loadings that a prefix, a companion or the file itself names."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name the prefix of the results in it, or a file.")
+    if path.suffix == ".json":
+        try:
+            content = json.loads(path.read_text("utf-8"))
+        except (ValueError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}: not a JSON file: {error}") from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise ValueError(f"{path}: not the companion of a genotype PCA (its format is not {FORMAT!r}).")
+        if not isinstance(content.get("files"), dict):
+            raise ValueError(f"{path}: damaged, it lists no files; write the results again.")
+        names = [name for ending in ENDINGS for name in content["files"] if name.endswith(ending)]
+        if not names:
+            raise ValueError(f"{path}: these results hold no loadings; write them in the format 'gramian'.")
+        return path.with_name(names[0])
+    if path.is_file():
+        return path
+    found = next((file for file in (path.with_name(path.name + end) for end in ENDINGS) if file.is_file()), None)
+    if found is None:
+        raise FileNotFoundError(f"{path}: no such file, and no {path.name}{{{', '.join(ENDINGS)}}} either.")
+    return found
+
+
+def _sibling(named: Any, place: Path, stem: str, endings: tuple[str, ...]) -> Path | None:
     """The file that was named, else the first that stands beside the loadings."""
     if named is not None:
         return Path(named)
-    beside = [raw.path.with_name(raw.stem + ending) for ending in endings]
+    beside = (place.with_name(stem + ending) for ending in endings)
     return next((path for path in beside if path.is_file()), None)
 
 
-def _assembled(raw: Weights, scaling: str | None, total: float | None, eigenvalues: Path | None) -> Loadings:
-    """Unit loadings, and singular values where the eigenvalues and their scale are known."""
-    M, k = raw.weights.shape
-    ours = companion(raw)
-    known: dict[str, Any] = {"total_variance": total, "origin": raw.path.name}
-    if ours is not None:
-        scaling, known["n_samples"], known["total_variance"] = ours["scaling"], ours["samples"], ours["total_variance"]
-        known["singular_values"] = np.array(ours["score_lengths"])
-    elif eigenvalues is not None:
-        known |= _singular_values(raw, total, read_eigenvalues(eigenvalues, k))
-    named = (raw.id, raw.chromosome, raw.position, raw.effect, raw.other)
-    return Loadings(*named, raw.weights / np.sqrt(M), scaling or raw.scaling, **known)
+def _read_companion(place: Path, stem: str, shape: tuple[int, int]) -> dict[str, Any] | None:
+    """What we wrote beside a file of weights of ours; None where another program wrote it."""
+    path = place.with_name(f"{stem}.json")
+    try:
+        content = json.loads(path.read_text("utf-8")) if path.is_file() else None
+    except ValueError:
+        return None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        return None
+    lacking = [name for name in COMPANION if name not in content]
+    if lacking:
+        raise ValueError(f"{path}: damaged, it lacks {', '.join(lacking)}; write the results again.")
+    ours = place.name in content["files"] and (content["snps"], content["components"]) == shape
+    return content if ours else None
 
 
-def _singular_values(raw: Weights, total: float | None, values: Vector) -> dict[str, Any]:
-    """σ = √(Mλ); smartpca has λ·(n − 1)/total in place of λ, of all n samples."""
-    M, k = raw.weights.shape
+# Files of weights √M·V
+
+
+class Layout(NamedTuple):
+    """Where a file of weights has what: numbers of columns, and the program that writes it so."""
+
+    program: str
+    id: int
+    chromosome: int
+    position: int | None
+    effect: int | None
+    other: int | None
+    weights: Sequence[int]
+
+
+def _find_layout(fields: list[str]) -> Layout:
+    """The layout of a file, told by its first line."""
+    if _is_header(fields):
+        column = {name: j for j, name in enumerate(fields)}
+        name = column.get("ID", column.get("VAR"))
+        # the allele whose copies are weighted, and the other
+        pairs = (("A1", "A2"), ("NONMAJ", "MAJ"), ("ALT", "REF"))
+        alleles = next((pair for pair in pairs if set(pair) <= set(column)), None)
+        if name is None or alleles is None:
+            raise ValueError(
+                "line 1: columns ID (or VAR) and alleles (A1 and A2, or NONMAJ and MAJ) are needed; "
+                f"there are {', '.join(fields)}. PLINK writes both from its versions of 2016 on."
+            )
+        pcs = [j for name, j in column.items() if name.startswith("PC") and name[2:].isdecimal()]
+        if not pcs:
+            raise ValueError("there is no column of weights (PC1, PC2, …).")
+        return Layout("plink", name, 0, column.get("POS"), column[alleles[0]], column[alleles[1]], pcs)
+    if len(fields) > 4 and not is_number(fields[2]) and not is_number(fields[3]):
+        return Layout("plink", 1, 0, None, 2, 3, range(4, len(fields)))
+    if len(fields) > 3 and is_number(fields[2]):
+        return Layout("smartpca", 0, 1, 2, None, None, range(3, len(fields)))
+    raise ValueError(
+        "line 1 is neither of PLINK (chromosome, name, two alleles, weights) nor of smartpca "
+        f"(name, chromosome, position, weights): {' '.join(fields[:5])}"
+    )
+
+
+def _is_header(fields: list[str]) -> bool:
+    return fields[0].lstrip("#") in ("CHR", "CHROM")
+
+
+def _read_weights(path: Path) -> tuple[Loadings, str]:
+    """Read a file of PLINK's or smartpca's, and say whose it is."""
+
+    def numeric(fields: list[str]) -> list[int]:
+        layout = _find_layout(fields)
+        return [*layout.weights, *([] if layout.position is None else [layout.position])]
+
+    lines = read_lines(path, _is_header, numeric)
+    layout, columns, header = _find_layout(lines.fields), lines.columns, lines.header or []
+    W, rows = np.stack([columns[j] for j in layout.weights], axis=1), np.arange(len(columns[0]))
+    if {"A1", "ALT"} <= set(header):  # .eigenvec.allele: a row for each allele, with −½ of the weights
+        alt = columns[header.index("ALT")]
+        many = np.flatnonzero(["," in alleles for alleles in alt])
+        if len(many):
+            raise ValueError(
+                f"{path}: line {lines.first + many[0]}: more than one alternative allele, {alt[many[0]]}; "
+                "SNPs with two alleles are read."
+            )
+        W, rows = -2 * W, np.flatnonzero(columns[header.index("A1")] == alt)
+
+    def column(j: int | None) -> Text:
+        return as_text([""] * len(rows)) if j is None else np.ascontiguousarray(columns[j][rows])
+
+    codes = columns[layout.chromosome][rows]
+    known = {code: chromosome_name(code) for code in set(codes)}
+    place = layout.position
+    position = np.zeros(len(rows), np.int64) if place is None else columns[place][rows].astype(np.int64)
+    found = Loadings(
+        id=column(layout.id),
+        chromosome=as_text([known[code] for code in codes]),
+        position=position,
+        effect=column(layout.effect),
+        other=column(layout.other),
+        loadings=W[rows] / np.sqrt(len(rows)),
+        scaling=layout.program,
+        origin=path.name,
+    )
+    return found, layout.program
+
+
+def _add_alleles(loadings: Loadings, path: Path) -> Loadings:
+    """Add alleles and positions by name from a ``.bim`` or ``.snp`` file; the first allele is the one counted."""
+    if path.suffix == ".snp":  # name, chromosome, genetic and physical position, alleles
+        lines = read_lines(path, lambda _: False, lambda fields: [3] if len(fields) > 3 else [])
+        if len(lines.columns) != 6:
+            raise ValueError(f"{path}: line 1 has {len(lines.columns)} fields; six are needed, the alleles last.")
+        id, _, _, position, first, second = lines.columns
+    else:
+        snps = read_bim(path)
+        id, position, first, second = snps.id, snps.position, snps.a1, snps.a2
+    rows = find_rows(loadings.id, id, path, "alleles")
+    found = replace(loadings, position=position[rows].astype(np.int64))
+    if loadings.effect[0] != "":  # PLINK names the alleles itself
+        return found
+    return replace(found, effect=first[rows], other=second[rows])
+
+
+def _add_singular_values(loadings: Loadings, program: str, place: Path, path: Path) -> Loadings:
+    """σ = √(Mλ) by an ``.eigenval`` or ``.eval`` file; smartpca has λ·(n − 1)/total in place of λ, of all n samples."""
+    (M, k), total = loadings.shape, loadings.total_variance
+    values = read_lines(path, lambda _: False, lambda _: [0]).columns[0]
+    if len(values) < k:
+        raise ValueError(f"{path}: {len(values)} eigenvalues for {k} components.")
     top = np.maximum(values[:k], 0)
-    if raw.program == "plink":
-        return {"singular_values": np.sqrt(M * top)}
+    if program == "plink":
+        return replace(loadings, singular_values=np.sqrt(M * top))
     n = len(values)
-    if abs(values.sum() - (n - 1)) > 1e-3 * n:
-        if total is None:
-            return {}
+    if abs(values.sum() - (n - 1)) <= 1e-3 * n:
+        sigma = None if total is None else np.sqrt(M * top * total / (n - 1))
+        return replace(loadings, n_samples=n, singular_values=sigma)
+    if total is None:
+        return loadings
+    raise ValueError(
+        f"The {n} eigenvalues beside {place} sum to {values.sum():.6g}; all n of smartpca sum to n − 1, which "
+        "tells their scale. Name a file with all of them as eigenvalues, or leave total_variance out and project "
+        "by least squares."
+    )
+
+
+# name, counted allele, the other, its frequency, chromosomes counted
+FREQUENCY_COLUMNS = {
+    ".frq": ("SNP", "A1", "A2", "MAF", "NCHROBS"),
+    ".afreq": ("ID", "ALT", "REF", "ALT_FREQS", "OBS_CT"),
+}
+
+
+def _add_frequencies(loadings: Loadings, path: Path) -> Loadings:
+    """Standardise by the frequencies in a ``.frq`` or ``.afreq`` file, told apart by its header."""
+    kinds = FREQUENCY_COLUMNS.values()
+    numeric = {name for names in kinds for name in names[3:]}
+    lines = read_lines(
+        path,
+        lambda fields: fields[0] in ("CHR", "#CHROM"),
+        lambda fields: [j for j, name in enumerate(fields) if name in numeric],
+    )
+    header = lines.header or []
+    names = next((names for names in kinds if set(names) <= set(header)), None)
+    if names is None:
+        expected = " or ".join(", ".join(names) for names in kinds)
+        raise ValueError(f"{path}: line 1 is not the header of a frequency file: {expected} were expected.")
+    id, effect, other = loadings.id, loadings.effect, loadings.other
+    if len(id) and effect[0] == "":
+        raise ValueError(f"{path}: the loadings name no alleles: give the .bim file of the reference as snps.")
+    rows = find_rows(id, lines.columns[header.index(names[0])], path, "frequencies")
+    a, b, f, chromosomes = (lines.columns[header.index(name)][rows] for name in names[1:])
+    same, swapped = (a == effect) & (b == other), (a == other) & (b == effect)
+    bad = np.flatnonzero(~(same | swapped))
+    if len(bad):
+        j = bad[0]
         raise ValueError(
-            f"The {n} eigenvalues beside {raw.path} sum to {values.sum():.6g}; all n of smartpca sum to n − 1, which "
-            "tells their scale. Name a file with all of them as eigenvalues, or leave total_variance out and project "
-            "by least squares."
+            f"{path}: {id[j]} has the alleles {a[j]}/{b[j]}, the loadings have {effect[j]}/{other[j]} "
+            f"({len(bad)} such SNPs)."
         )
-    return {"n_samples": n} | ({} if total is None else {"singular_values": np.sqrt(M * top * total / (n - 1))})
-
-
-def _standardised(loadings: Loadings, counted: Frequencies) -> Loadings:
-    frequency, chromosomes = counted.of(loadings.id, loadings.effect, loadings.other)
-    return loadings.with_frequencies(frequency, chromosomes)
+    return loadings.with_frequencies(np.where(same, f, 1 - f), chromosomes)

@@ -17,7 +17,6 @@ __all__ = [
     "join",
     "match_snps",
     "relate",
-    "rows_of",
     "told_by_frequency",
 ]
 
@@ -191,7 +190,7 @@ def _joined(a: Index, b: Index, use_a: Mask, use_b: Mask, by_id: bool) -> Pairs:
     return Pairs(left, right, np.full(len(left), by_id), crowded)
 
 
-def rows_of(wanted: npt.NDArray[np.object_], names: npt.NDArray[np.object_], path: Path, what: str) -> Index:
+def find_rows(wanted: npt.NDArray[np.object_], names: npt.NDArray[np.object_], path: Path, what: str) -> Index:
     """The row of a file for each name wanted: there must be one, and no more."""
     places = {name: j for j, name in enumerate(names)}
     absent = [name for name in wanted if name not in places]

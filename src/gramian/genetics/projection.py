@@ -15,7 +15,7 @@ from scipy import sparse
 
 from gramian.compute.genotypes import Decoder, calls, sample_counts
 from gramian.compute.threads import parallel
-from gramian.genetics.files import components, write_sample_table
+from gramian.genetics.files import component_names, write_sample_table
 from gramian.genetics.genotypes import as_genotypes, column_names, is_table
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
@@ -213,7 +213,7 @@ class Projection:
     def table(self) -> dict[str, Any]:
         """Columns by name: FID, IID, SNPS and the scores."""
         named = {"FID": self.samples.fid, "IID": self.samples.iid, "SNPS": self.snps_used}
-        return named | {name: self.scores[:, j] for j, name in enumerate(components(self.scores.shape[1]))}
+        return named | {name: self.scores[:, j] for j, name in enumerate(component_names(self.scores.shape[1]))}
 
     def __repr__(self) -> str:
         m, k = self.scores.shape
@@ -445,6 +445,6 @@ def write_projection(
     values = projection.scores if scale == "scores" or projection.eigenvectors is None else projection.eigenvectors
     file = Path(path)
     with write_whole_folder(file.parent, [file.name], overwrite=overwrite) as folder:
-        names = ["SNPS", *components(values.shape[1])]
+        names = ["SNPS", *component_names(values.shape[1])]
         write_sample_table(folder / file.name, projection.samples, names, projection.snps_used, values)
     return file

@@ -1,12 +1,17 @@
-"""Files that appear whole or not at all: written under a temporary name beside their place, then renamed."""
+"""Files that appear whole or not at all: written under a temporary name beside their place, then renamed; JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 PARTIAL = ".gramian-partial-"  # how the names of temporary folders begin
 
@@ -111,3 +116,34 @@ def _install(folder: Path, paths: Sequence[Path], overwrite: bool) -> None:
             os.replace(folder / path.name, path)
             undo.callback(os.replace, path, folder / path.name)
         undo.pop_all()
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write strict JSON: NaN and infinity, which JSON does not know, become null."""
+    text = json.dumps(as_json(content), indent=2, allow_nan=False, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def as_json(value: Any) -> Any:
+    """Return what JSON knows: numbers that it does not know become null, other objects the text that shows them.
+
+    Examples
+    --------
+    >>> from gramian.sources.writing import as_json
+    >>> as_json({"a": (1, float("nan")), 2: {"x"}})
+    {'a': [1, None], '2': "{'x'}"}
+    """
+    if isinstance(value, dict):
+        return {_as_utf8(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, int) else _as_utf8(value)
+
+
+def _as_utf8(value: Any) -> str:
+    """A text that can be written as UTF-8, which not every file name can."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")
