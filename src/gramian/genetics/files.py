@@ -292,7 +292,7 @@ FIELDS = dict.fromkeys(("id", "chromosome", "effect", "other"), ("M", "O")) | {
 
 def _write_loadings(path: Path, model: FittedGenotypePCA) -> None:
     snps, samples = model.snps_, model.samples_
-    arrays = {
+    arrays: dict[str, Any] = {
         "chromosome": snps.chromosome,
         "id": snps.id,
         "position": snps.position,
@@ -316,7 +316,7 @@ def _write_loadings(path: Path, model: FittedGenotypePCA) -> None:
                 raise ValueError(f"The name {bad!r} has a line break in it, which no file of results can hold.")
             arrays[name] = np.frombuffer(SEPARATOR.join(strings).encode("utf-8"), dtype=np.uint8)
     with path.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # the names are not those of its own arguments
+        np.savez(file, **arrays)
 
 
 def read_arrays(path: Path, scalings: Sequence[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,274 +17,15 @@ import numpy.typing as npt
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.quality import Tallies, tally, write_tsv
 from gramian.results.tables import text_table
-from gramian.sources.plink import Genotypes, Samples, Snps, chromosome_name
-
-__all__ = [
-    "SLACK",
-    "Filtered",
-    "Filters",
-    "Region",
-    "SampleId",
-    "Sieve",
-    "Step",
-    "chromosome_set",
-    "few",
-    "genome_order",
-    "numbered_lines",
-    "regions",
-    "sample_ids",
-    "samples_named",
-    "snp_ids",
-    "snps_named",
-    "snps_within",
-    "unknown_chromosomes",
-]
+from gramian.sources.plink import Genotypes, Snps, chromosome_name
 
 Mask = npt.NDArray[np.bool_]
 SampleId = str | tuple[str, str]
 
 SHOWN = 5  # examples in a note
-
-
-def numbered_lines(path: str | os.PathLike[str], argument: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text file that are not blank, with their numbers from 1."""
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(
-            f"{argument}: {file}: no such file; ids themselves are given as a list, not as a string."
-        )
-    if file.is_dir():
-        raise IsADirectoryError(f"{argument}: {file} is a folder; a text file was expected.")
-    raw = file.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{argument}: {file}: line {line} is not UTF-8 text. Save the file as UTF-8.") from error
-    for number, content in enumerate(text.split("\n"), 1):
-        if content.strip():
-            yield number, content.rstrip("\r")
-
-
-def sample_ids(given: str | os.PathLike[str] | Iterable[SampleId], argument: str) -> list[SampleId]:
-    """The samples of a list or a file: (FID, IID), or IID alone.
-
-    A file has FID and IID in its first two columns, or IID in its only one; a first line that begins with #FID or #IID
-    is a header and says which.
-    """
-    if isinstance(given, str | os.PathLike):
-        return _samples_of_file(given, argument)
-    found: list[SampleId] = []
-    for entry in given:
-        pair = (entry,) if isinstance(entry, str) else tuple(str(part) for part in entry)
-        if len(pair) not in (1, 2):
-            raise ValueError(f"{argument}: {entry!r} is not a sample: give its IID, or the pair (FID, IID).")
-        found.append(pair[0] if len(pair) == 1 else (pair[0], pair[1]))
-    return found
-
-
-def _samples_of_file(path: str | os.PathLike[str], argument: str) -> list[SampleId]:
-    rows = [(number, split_fields(line)) for number, line in numbered_lines(path, argument)]
-    header = rows.pop(0)[1][0] if rows and rows[0][1][0] in ("#FID", "#IID") else None
-    if header == "#IID":
-        return [fields[0] for _, fields in rows]
-    alone = header is None and bool(rows) and len(rows[0][1]) == 1
-    for number, fields in rows:
-        if (len(fields) == 1) is not alone:
-            expected = "1, the IID, was" if alone else "2, FID and IID, were"
-            raise ValueError(
-                f"{argument}: {path}: line {number} has {len(fields)} field{'s' * (len(fields) > 1)}; {expected} "
-                "expected as in the first line."
-            )
-    return [fields[0] if alone else (fields[0], fields[1]) for _, fields in rows]
-
-
-def split_fields(line: str) -> list[str]:
-    """Fields between tabs, which may hold spaces, or between any white space where there is no tab."""
-    return [field.strip() for field in line.strip("\r\n").split("\t")] if "\t" in line.strip() else line.split()
-
-
-def snp_ids(given: str | os.PathLike[str] | Iterable[str], argument: str) -> list[str]:
-    """The SNPs of a list, or of a file with one id in each line."""
-    if not isinstance(given, str | os.PathLike):
-        return [str(entry) for entry in given]
-    found = []
-    for number, line in numbered_lines(given, argument):
-        fields = line.split()
-        if len(fields) != 1:
-            raise ValueError(f"{argument}: {given}: line {number} has {len(fields)} fields; one SNP id was expected.")
-        found.append(fields[0])
-    return found
-
-
-def snps_named(wanted: Sequence[str], snps: Snps, argument: str) -> tuple[Mask, list[str]]:
-    """Which SNPs have one of these ids, and what is to be said of the ids."""
-    return _matched(wanted, [list(snps.id)], argument, "SNP")
-
-
-def samples_named(wanted: Sequence[SampleId], samples: Samples, argument: str) -> tuple[Mask, list[str]]:
-    """Which samples are named, by (FID, IID), by IID, or by FID:IID; and what is to be said of the names."""
-    pairs = list(zip(samples.fid, samples.iid, strict=True))
-    return _matched(wanted, [pairs, list(samples.iid), samples.names], argument, "sample")
-
-
-def _matched(
-    wanted: Sequence[Any], keys: Sequence[Sequence[Hashable]], argument: str, kind: str
-) -> tuple[Mask, list[str]]:
-    """Things of which one of the keys is wanted; with notes on ids that name none or several, or are listed twice."""
-    times = Counter(wanted)
-    mask = np.zeros(len(keys[0]), np.bool_)
-    owners: Counter[Hashable] = Counter()
-    for i, own in enumerate(zip(*keys, strict=True)):
-        hits = {key for key in own if key in times}
-        mask[i] = bool(hits)
-        owners.update(hits)
-    absent = [_shown(key) for key in times if key not in owners]
-    several = [f"{_shown(key)} ({count})" for key, count in owners.items() if count > 1]
-    twice = [_shown(key) for key, count in times.items() if count > 1]
-    notes = [
-        (absent, f"of {len(times)} {kind} ids are not in the data"),
-        (several, f"{kind} ids belong to more than one {kind}, all of which are meant"),
-        (twice, f"{kind} ids are listed more than once, and count once"),
-    ]
-    return mask, [f"{argument}: {len(found)} {text}: {few(found)}." for found, text in notes if found]
-
-
-def _shown(key: Any) -> str:
-    return key if isinstance(key, str) else " ".join(key)
-
-
-def few(items: Sequence[str]) -> str:
-    """The first few of them."""
-    return ", ".join(items[:SHOWN]) + (", …" if len(items) > SHOWN else "")
-
-
-# in PLINK's numbers 0 to 26
-ORDER = ("0", *(str(i) for i in range(1, 23)), "X", "Y", "XY", "MT")
-REGION = re.compile(r"([^:\s]+):(\d+)-(\d+)")
-
-
-@dataclass(frozen=True)
-class Region:
-    """Positions start to end of a chromosome, both included."""
-
-    chromosome: str
-    start: int
-    end: int
-
-    def __str__(self) -> str:
-        return f"{self.chromosome}:{self.start}-{self.end}"
-
-
-def chromosome_set(spec: str | Iterable[str | int]) -> frozenset[str] | None:
-    """Return the chromosomes of "1-22", "1,3,X" or a list of such; None for "all".
-
-    Examples
-    --------
-    >>> from gramian.genetics.filters import chromosome_set
-    >>> sorted(chromosome_set("1-3,X")), chromosome_set("all")
-    (['1', '2', '3', 'X'], None)
-    """
-    parts = spec.split(",") if isinstance(spec, str) else [str(part) for part in spec]
-    entries = [part.strip() for part in parts]
-    if entries == ["all"]:
-        return None
-    if not entries or "" in entries:
-        raise ValueError(f'chromosomes={spec!r} names none; write for example "1-22", "1,3,X" or "all".')
-    return frozenset(name for entry in entries for name in _expanded(entry))
-
-
-def _expanded(entry: str) -> tuple[str, ...]:
-    first, dash, last = entry.partition("-")
-    ends = chromosome_name(first.strip()), chromosome_name(last.strip())
-    if not dash or not set(ends) <= set(ORDER):
-        return (chromosome_name(entry),)
-    low, high = (ORDER.index(end) for end in ends)
-    if low > high:
-        raise ValueError(f"chromosomes: {entry!r} runs backwards; write it as {last}-{first}.")
-    return ORDER[low : high + 1]
-
-
-def genome_order(names: Iterable[str]) -> list[str]:
-    """Return names of chromosomes in their order: 1 to 22, X, Y, XY, MT, then others by name, and unplaced SNPs (0).
-
-    Examples
-    --------
-    >>> from gramian.genetics.filters import genome_order
-    >>> genome_order(["0", "X", "10", "contig", "2"])
-    ['2', '10', 'X', 'contig', '0']
-    """
-    place = {name: i for i, name in enumerate(ORDER[1:])}
-    return sorted(set(names), key=lambda name: (name == "0", place.get(name, len(place)), name))
-
-
-def unknown_chromosomes(wanted: frozenset[str], snps: Snps) -> list[str]:
-    """Names that are neither a human chromosome nor one of the file."""
-    return genome_order(wanted - set(ORDER) - set(snps.chromosome))
-
-
-def regions(given: str | os.PathLike[str] | Iterable[str], argument: str) -> tuple[Region, ...]:
-    """Return the ranges of "6:25000000-35000000", of several between commas, of a list of such, or of a file of them.
-
-    Examples
-    --------
-    >>> from gramian.genetics.filters import regions
-    >>> [str(region) for region in regions("chr6:25-35,X:1-9", "ranges")]
-    ['6:25-35', 'X:1-9']
-    """
-    if isinstance(given, str):
-        entries = [entry.strip() for entry in given.split(",")]
-        if any(REGION.fullmatch(entry) for entry in entries):
-            return tuple(_region(entry, argument) for entry in entries)
-    if isinstance(given, str | os.PathLike):
-        return _from_file(given, argument)
-    return tuple(_region(str(entry), argument) for entry in given)
-
-
-def _region(entry: str, argument: str) -> Region:
-    found = REGION.fullmatch(entry.strip())
-    if found is None:
-        raise ValueError(
-            f'{argument}: {entry!r} is not a range; write chromosome:start-end, as in "6:25000000-35000000".'
-        )
-    return _checked(found.group(1), int(found.group(2)), int(found.group(3)), f"{argument}: {entry!r}")
-
-
-def _checked(chromosome: str, start: int, end: int, where: str) -> Region:
-    if start > end:
-        raise ValueError(f"{where}: the range ends ({end}) before it starts ({start}).")
-    return Region(chromosome_name(chromosome), start, end)
-
-
-def _from_file(path: str | os.PathLike[str], argument: str) -> tuple[Region, ...]:
-    """Lines of chromosome, start and end; what follows them (a label) is not read."""
-    found = []
-    for number, line in numbered_lines(path, argument):
-        fields = line.split()
-        if number == 1 and fields[0].startswith("#"):
-            continue
-        if len(fields) < 3 or not (fields[1].isdecimal() and fields[2].isdecimal()):
-            raise ValueError(
-                f"{path}: line {number}: {line.strip()!r} is not a range: chromosome, start and end were expected."
-            )
-        found.append(_checked(fields[0], int(fields[1]), int(fields[2]), f"{path}: line {number}"))
-    return tuple(found)
-
-
-def snps_within(given: Iterable[Region], snps: Snps) -> tuple[Mask, list[str]]:
-    """Which SNPs lie in one of the regions, and the regions in which there is none."""
-    mask, void = np.zeros(len(snps), np.bool_), []
-    on: dict[str, npt.NDArray[np.intp]] = {}  # comparing names is slow, and many regions lie on few chromosomes
-    for region in given:
-        if region.chromosome not in on:
-            on[region.chromosome] = np.flatnonzero(snps.chromosome == region.chromosome)
-        here = on[region.chromosome]
-        position = snps.position[here]
-        held = here[(position >= region.start) & (position <= region.end)]
-        mask[held] = True
-        if not held.size:
-            void.append(str(region))
-    return mask, void
+SLACK = 1e-12  # a rate that equals its threshold passes, however both were rounded
+LISTS = ("ranges", "exclude_ranges", "extract", "exclude", "keep", "remove")
+LIMITS = {"maf": 0.5, "max_snp_missing": 1.0, "max_sample_missing": 1.0, "hwe": 1.0}
 
 
 @dataclass(frozen=True)
@@ -354,105 +95,6 @@ class Filtered:
         return "\n".join([head, text_table(self.table(), len(self.steps)), *(f"  {note}" for note in self.notes)])
 
 
-SLACK = 1e-12  # a rate that equals its threshold passes, however both were rounded
-
-
-@dataclass(eq=False)
-class Sieve:
-    """Genotypes on their way through filters."""
-
-    source: Genotypes
-    steps: list[Step] = field(default_factory=list)
-    left_out: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.shape = self.source.shape
-        self._tallies: Tallies | None = None
-
-    @property
-    def tallies(self) -> Tallies:
-        """Counts among the samples and SNPs left: one pass, again only after something was removed."""
-        if self._tallies is None:
-            self._tallies = tally(self.source)
-        return self._tallies
-
-    def keep_samples(self, name: str, mask: Mask, detail: str = "") -> None:
-        """Go on with the samples of the mask."""
-        self._record(name, "samples", mask, detail)
-        if not mask.all():
-            self._replace(self.source.select(samples=mask))
-
-    def keep_snps(self, *filters: tuple[str, Mask, str]) -> None:
-        """Go on with the SNPs that pass every (name, mask, detail); each is charged with what those before let pass."""
-        left = np.ones(self.source.shape[1], np.bool_)
-        for name, mask, detail in filters:
-            passed = left & mask
-            self.steps.append(_step(name, "SNPs", left, passed, detail))
-            left = passed
-            self._refuse_nothing(name, "SNPs", left)
-        if not left.all():
-            self._replace(self.source.select(snps=left))
-
-    def keep_chromosomes(self, wanted: frozenset[str] | None, detail: str) -> None:
-        """Go on with the SNPs of some chromosomes, and count the others by theirs."""
-        chromosome = self.source.snps.chromosome
-        mask = np.array([wanted is None or name in wanted for name in chromosome], dtype=np.bool_)
-        counts = Counter(chromosome[~mask])
-        self.left_out = {str(name): counts[name] for name in genome_order(counts)}
-        # the number first: of chromosome 12 and 697 SNPs, "12 697" would read as a thousand times as many
-        lost = ", ".join(f"{n} unplaced" if name == "0" else f"{n} on {name}" for name, n in self.left_out.items())
-        self.keep_snps(("chromosomes", mask, f"{detail}; left out: {lost}" if lost else detail))
-
-    def refuse_uncalled(self) -> None:
-        """Raise where a sample has no call on the SNPs that are left."""
-        calls = self.tallies.sample_asked - self.tallies.sample_missing
-        empty = np.flatnonzero(calls == 0)
-        if empty.size:
-            who = few([f"{self.source.samples.fid[i]} {self.source.samples.iid[i]}" for i in empty])
-            raise ValueError(
-                f"{empty.size} sample{'s have' if empty.size > 1 else ' has'} no call on the {self.source.shape[1]} "
-                f"SNPs that are left: {who} (FID IID). Leave them out: set max_sample_missing below 1, or name them "
-                "in remove."
-            )
-
-    def refuse_emptied(self, calls: npt.NDArray[np.int64], p: int) -> None:
-        """Do so after SNPs were removed: a pass only where more were removed than somebody had calls."""
-        if np.min(calls) <= p - self.source.shape[1]:
-            self.refuse_uncalled()
-
-    def result(self) -> Filtered:
-        """What is left, and the account."""
-        return Filtered(self.source, self.shape, tuple(self.steps), self.left_out, tuple(self.notes))
-
-    def _record(self, name: str, of: str, mask: Mask, detail: str) -> None:
-        self.steps.append(_step(name, of, np.ones_like(mask), mask, detail))
-        self._refuse_nothing(name, of, mask)
-
-    def _replace(self, source: Genotypes) -> None:
-        self.source, self._tallies = source, None
-
-    def _refuse_nothing(self, name: str, of: str, left: Mask) -> None:
-        if not left.any():
-            *before, last = self.steps
-            said = ", ".join(f"{step.name} removed {step.removed} {step.of}" for step in before if step.removed)
-            raise ValueError(
-                f"No {of} are left after the filter {name}{f' ({last.detail})' if last.detail else ''}, which removed "
-                f"the last {last.removed}.{f' Before it, {said}.' if said else ''}"
-            )
-
-
-def _step(name: str, of: str, before: Mask, after: Mask, detail: str) -> Step:
-    left = int(np.count_nonzero(after))
-    return Step(name, of, int(np.count_nonzero(before)) - left, left, detail)
-
-
-PathFilters = str | os.PathLike[str]
-
-LISTS = ("ranges", "exclude_ranges", "extract", "exclude", "keep", "remove")
-LIMITS = {"maf": 0.5, "max_snp_missing": 1.0, "max_sample_missing": 1.0, "hwe": 1.0}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Filters:
     """Filters of samples and SNPs, by lists, places and statistics.
@@ -506,12 +148,12 @@ class Filters:
     mid_p: bool = False
     heterozygosity: float | tuple[float, float] | None = None
     chromosomes: str | Iterable[str | int] = "1-22"
-    ranges: PathFilters | Iterable[str] | None = None
-    exclude_ranges: PathFilters | Iterable[str] | None = None
-    extract: PathFilters | Iterable[str] | None = None
-    exclude: PathFilters | Iterable[str] | None = None
-    keep: PathFilters | Iterable[SampleId] | None = None
-    remove: PathFilters | Iterable[SampleId] | None = None
+    ranges: str | os.PathLike[str] | Iterable[str] | None = None
+    exclude_ranges: str | os.PathLike[str] | Iterable[str] | None = None
+    extract: str | os.PathLike[str] | Iterable[str] | None = None
+    exclude: str | os.PathLike[str] | Iterable[str] | None = None
+    keep: str | os.PathLike[str] | Iterable[SampleId] | None = None
+    remove: str | os.PathLike[str] | Iterable[SampleId] | None = None
 
     def __post_init__(self) -> None:
         for name in ("chromosomes", *LISTS):  # an iterator could be read once only
@@ -523,16 +165,11 @@ class Filters:
             if value is not None and not 0 <= value <= largest:
                 raise ValueError(f"{name}={value!r} must lie between 0 and {largest:g}.")
         chromosome_set(self.chromosomes)
-        self._check_heterozygosity()
-
-    def _check_heterozygosity(self) -> None:
         given = self.heterozygosity
-        if given is None:
-            return
         if isinstance(given, int | float):
             if not given > 0:
                 raise ValueError(f"heterozygosity={given!r} must be a positive number of standard deviations.")
-        elif not (np.shape(given) == (2,) and 0 <= given[0] <= given[1] <= 1):
+        elif given is not None and not (np.shape(given) == (2,) and 0 <= given[0] <= given[1] <= 1):
             raise ValueError(f"heterozygosity={given!r} must be a range (low, high) between 0 and 1.")
 
     def apply(self, source: Genotypes) -> Filtered:
@@ -554,84 +191,87 @@ class Filters:
             Where a sample has no call on the SNPs left, by name; where nothing is left; where a list cannot be read.
         """
         sieve = Sieve(source)
-        self._by_place(sieve)
-        self._by_sample_lists(sieve)
-        self._by_sample_statistics(sieve)
+        self._filter_by_place(sieve)
+        self._filter_by_sample_lists(sieve)
+        self._filter_by_sample_statistics(sieve)
         calls, p = sieve.tallies.sample_asked - sieve.tallies.sample_missing, sieve.source.shape[1]
-        sieve.keep_snps(*self._by_snp_statistics(sieve.tallies))
-        sieve.refuse_emptied(calls, p)
-        return sieve.result()
+        sieve.keep_snps(*self._snp_statistics(sieve.tallies))
+        if np.min(calls) <= p - sieve.source.shape[1]:  # as many SNPs were removed as somebody had calls
+            sieve.refuse_uncalled()
+        return Filtered(sieve.source, source.shape, tuple(sieve.steps), sieve.left_out, tuple(sieve.notes))
 
-    def _by_place(self, sieve: Sieve) -> None:
+    def _filter_by_place(self, sieve: Sieve) -> None:
         """Chromosomes, ranges, and lists of SNPs, whose ids are looked for on all chromosomes."""
         snps = sieve.source.snps
         wanted = chromosome_set(self.chromosomes)
-        strange = unknown_chromosomes(wanted or frozenset(), snps)
-        if strange:
+        unknown = genome_order((wanted or frozenset()) - set(ORDER) - set(snps.chromosome))
+        if unknown:
             raise ValueError(
-                f"chromosomes: {few(strange)}: no such chromosome in the data, "
+                f"chromosomes: {few(unknown)}: no such chromosome in the data, "
                 f"which have {few(genome_order(snps.chromosome))}."
             )
-        chosen = []
-        for name, inside in (("ranges", True), ("exclude_ranges", False)):
-            if getattr(self, name) is not None:
-                mask, notes = self._in_ranges(sieve.source, name)
-                chosen.append((name, mask if inside else ~mask, ""))
-                _say(sieve, notes)
-        for name, inside in (("extract", True), ("exclude", False)):
-            if getattr(self, name) is not None:
-                mask, notes = snps_named(snp_ids(getattr(self, name), name), snps, name)
-                chosen.append((name, mask if inside else ~mask, ""))
-                _say(sieve, notes)
-        before = sieve.source.snp_index
-        sieve.keep_chromosomes(wanted, _text(self.chromosomes))
-        left = np.isin(before, sieve.source.snp_index, assume_unique=True)
-        sieve.keep_snps(*((name, mask[left], detail) for name, mask, detail in chosen))
+        chosen: list[tuple[str, Mask, str]] = []
+        for name in ("ranges", "exclude_ranges", "extract", "exclude"):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            if name in ("ranges", "exclude_ranges"):
+                mask, notes = _snps_within(read_regions(given, name), snps, name)
+            else:
+                mask, notes = _match_ids(read_snp_ids(given, name), [list(snps.id)], name, "SNP")
+            chosen.append((name, mask if name in ("ranges", "extract") else ~mask, ""))
+            sieve.note(notes)
+        on = np.array([wanted is None or name in wanted for name in snps.chromosome], dtype=np.bool_)
+        counts = Counter(snps.chromosome[~on])
+        sieve.left_out = {str(name): counts[name] for name in genome_order(counts)}
+        # the number first: of chromosome 12 and 697 SNPs, "12 697" would read as a thousand times as many
+        lost = ", ".join(f"{n} unplaced" if name == "0" else f"{n} on {name}" for name, n in sieve.left_out.items())
+        given = self.chromosomes
+        detail = given if isinstance(given, str) else ",".join(str(part) for part in given)
+        sieve.keep_snps(("chromosomes", on, f"{detail}; left out: {lost}" if lost else detail))
+        sieve.keep_snps(*((name, mask[on], detail) for name, mask, detail in chosen))
 
-    def _in_ranges(self, source: Genotypes, name: str) -> tuple[Mask, list[str]]:
-        given = regions(getattr(self, name), name)
-        mask, void = snps_within(given, source.snps)
-        return mask, [f"{name}: {len(void)} of {len(given)} ranges hold no SNP: {few(void)}."] if void else []
-
-    def _by_sample_lists(self, sieve: Sieve) -> None:
-        samples = sieve.source.samples
+    def _filter_by_sample_lists(self, sieve: Sieve) -> None:
+        """Those to keep, then those to remove, both looked for among all samples."""
+        samples, kept = sieve.source.samples, np.ones(len(sieve.source.samples), np.bool_)
         masks = {}
         for name in ("keep", "remove"):
             if getattr(self, name) is not None:
-                masks[name], notes = samples_named(sample_ids(getattr(self, name), name), samples, name)
-                _say(sieve, notes)
+                pairs = list(zip(samples.fid, samples.iid, strict=True))
+                keys = [pairs, list(samples.iid), samples.names]  # by (FID, IID), by IID, or by FID:IID
+                masks[name], notes = _match_ids(read_sample_ids(getattr(self, name), name), keys, name, "sample")
+                sieve.note(notes)
         if "keep" in masks:
-            sieve.keep_samples("keep", masks["keep"])
+            kept = masks["keep"]
+            sieve.keep_samples("keep", kept)
         if "remove" in masks:
-            mask = ~masks["remove"]
-            sieve.keep_samples("remove", mask[masks["keep"]] if "keep" in masks else mask)
+            sieve.keep_samples("remove", ~masks["remove"][kept])
 
-    def _by_sample_statistics(self, sieve: Sieve) -> None:
+    def _filter_by_sample_statistics(self, sieve: Sieve) -> None:
         """Missing calls, then heterozygosity of those left; both from one count, as neither changes the SNPs."""
         found = sieve.tallies
         passed = np.ones(sieve.source.shape[0], np.bool_)
         if self.max_sample_missing is not None:
             passed = ~(found.sample_missing > (self.max_sample_missing + SLACK) * found.sample_asked)
             sieve.keep_samples("max_sample_missing", passed, f"≤ {self.max_sample_missing:g}")
-        uncalled = found.sample_asked[passed] == found.sample_missing[passed]
-        if uncalled.any():
+        if (found.sample_asked[passed] == found.sample_missing[passed]).any():
             sieve.refuse_uncalled()
-        if self.heterozygosity is not None:
-            if not found.autosomal.any():
-                raise ValueError("heterozygosity is of chromosomes 1 to 22, and no SNP of theirs is left.")
-            rate = found.het[passed] / np.maximum(found.autosomal[passed], 1)
-            low, high, detail = self._range(rate)
-            sieve.keep_samples("heterozygosity", (rate >= low - SLACK) & (rate <= high + SLACK), detail)
-
-    def _range(self, rate: npt.NDArray[np.float64]) -> tuple[float, float, str]:
+        if self.heterozygosity is None:
+            return
+        if not found.autosomal.any():
+            raise ValueError("heterozygosity is of chromosomes 1 to 22, and no SNP of theirs is left.")
+        rate = found.het[passed] / np.maximum(found.autosomal[passed], 1)
         if isinstance(self.heterozygosity, int | float):
-            mean, spread = rate.mean(), rate.std(ddof=min(1, rate.size - 1))
-            low, high = mean - self.heterozygosity * spread, mean + self.heterozygosity * spread
-            return float(low), float(high), f"within {self.heterozygosity:g} SD: {low:.4g} to {high:.4g}"
-        low, high = self.heterozygosity or (0.0, 1.0)
-        return low, high, f"{low:.4g} to {high:.4g}"
+            reach = self.heterozygosity * rate.std(ddof=min(1, rate.size - 1))
+            low, high = rate.mean() - reach, rate.mean() + reach
+            detail = f"within {self.heterozygosity:g} SD: {low:.4g} to {high:.4g}"
+        else:
+            low, high = self.heterozygosity
+            detail = f"{low:.4g} to {high:.4g}"
+        sieve.keep_samples("heterozygosity", (rate >= low - SLACK) & (rate <= high + SLACK), detail)
 
-    def _by_snp_statistics(self, found: Tallies) -> list[tuple[str, Mask, str]]:
+    def _snp_statistics(self, found: Tallies) -> list[tuple[str, Mask, str]]:
+        """Name, SNPs that pass and detail of each filter by missing calls, Hardy–Weinberg test and frequency."""
         minor = np.minimum(found.a1, found.alleles - found.a1)
         chosen: list[tuple[str, Mask, str]] = [("all_missing", found.snp_missing < found.snp_asked, "")]
         if self.max_snp_missing is not None:
@@ -647,11 +287,272 @@ class Filters:
         return chosen
 
 
-def _say(sieve: Sieve, notes: list[str]) -> None:
-    sieve.notes.extend(notes)
-    for note in notes:
-        warnings.warn(note, UserWarning, stacklevel=4)
+@dataclass(eq=False)
+class Sieve:
+    """Genotypes on their way through filters, with an account of those that were removed."""
+
+    source: Genotypes
+    steps: list[Step] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    _tallies: Tallies | None = None
+
+    @property
+    def tallies(self) -> Tallies:
+        """Counts among the samples and SNPs left: one pass, again only after something was removed."""
+        if self._tallies is None:
+            self._tallies = tally(self.source)
+        return self._tallies
+
+    def keep_samples(self, name: str, mask: Mask, detail: str = "") -> None:
+        """Go on with the samples of the mask."""
+        self._record(name, "samples", len(mask), mask, detail)
+        if not mask.all():
+            self.source, self._tallies = self.source.select(samples=mask), None
+
+    def keep_snps(self, *filters: tuple[str, Mask, str]) -> None:
+        """Go on with the SNPs that pass every (name, mask, detail); each is charged with what those before let pass."""
+        left = np.ones(self.source.shape[1], np.bool_)
+        for name, mask, detail in filters:
+            before, left = int(left.sum()), left & mask
+            self._record(name, "SNPs", before, left, detail)
+        if not left.all():
+            self.source, self._tallies = self.source.select(snps=left), None
+
+    def refuse_uncalled(self) -> None:
+        """Raise where a sample has no call on the SNPs that are left."""
+        calls = self.tallies.sample_asked - self.tallies.sample_missing
+        empty = np.flatnonzero(calls == 0)
+        if empty.size:
+            who = few([f"{self.source.samples.fid[i]} {self.source.samples.iid[i]}" for i in empty])
+            raise ValueError(
+                f"{empty.size} sample{'s have' if empty.size > 1 else ' has'} no call on the {self.source.shape[1]} "
+                f"SNPs that are left: {who} (FID IID). Leave them out: set max_sample_missing below 1, or name them "
+                "in remove."
+            )
+
+    def note(self, notes: list[str]) -> None:
+        """Keep notes on a list, and warn of them."""
+        self.notes.extend(notes)
+        for note in notes:
+            warnings.warn(note, UserWarning, stacklevel=4)
+
+    def _record(self, name: str, of: str, before: int, left: Mask, detail: str) -> None:
+        """Account for a filter, and raise where it leaves nothing."""
+        kept = int(np.count_nonzero(left))
+        earlier = ", ".join(f"{step.name} removed {step.removed} {step.of}" for step in self.steps if step.removed)
+        self.steps.append(Step(name, of, before - kept, kept, detail))
+        if not kept:
+            raise ValueError(
+                f"No {of} are left after the filter {name}{f' ({detail})' if detail else ''}, which removed "
+                f"the last {before}.{f' Before it, {earlier}.' if earlier else ''}"
+            )
 
 
-def _text(given: str | Iterable[str | int]) -> str:
-    return given if isinstance(given, str) else ",".join(str(part) for part in given)
+# Lists of samples and SNPs
+
+
+def numbered_lines(path: str | os.PathLike[str], argument: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text file that are not blank, with their numbers from 1."""
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(
+            f"{argument}: {file}: no such file; ids themselves are given as a list, not as a string."
+        )
+    if file.is_dir():
+        raise IsADirectoryError(f"{argument}: {file} is a folder; a text file was expected.")
+    raw = file.read_bytes()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{argument}: {file}: line {line} is not UTF-8 text. Save the file as UTF-8.") from error
+    for number, content in enumerate(text.split("\n"), 1):
+        if content.strip():
+            yield number, content.rstrip("\r")
+
+
+def split_fields(line: str) -> list[str]:
+    """Fields between tabs, which may hold spaces, or between any white space where there is no tab."""
+    return [field.strip() for field in line.strip("\r\n").split("\t")] if "\t" in line.strip() else line.split()
+
+
+def read_sample_ids(given: str | os.PathLike[str] | Iterable[SampleId], argument: str) -> list[SampleId]:
+    """The samples of a list or a file: (FID, IID), or IID alone.
+
+    A file has FID and IID in its first two columns, or IID in its only one; a first line that begins with #FID or #IID
+    is a header and says which.
+    """
+    found: list[SampleId] = []
+    if not isinstance(given, str | os.PathLike):
+        for entry in given:
+            pair = (entry,) if isinstance(entry, str) else tuple(str(part) for part in entry)
+            if len(pair) not in (1, 2):
+                raise ValueError(f"{argument}: {entry!r} is not a sample: give its IID, or the pair (FID, IID).")
+            found.append(pair[0] if len(pair) == 1 else (pair[0], pair[1]))
+        return found
+    rows = [(number, split_fields(line)) for number, line in numbered_lines(given, argument)]
+    header = rows.pop(0)[1][0] if rows and rows[0][1][0] in ("#FID", "#IID") else None
+    alone = header is None and bool(rows) and len(rows[0][1]) == 1
+    for number, fields in rows:
+        if header != "#IID" and (len(fields) == 1) is not alone:
+            expected = "1, the IID, was" if alone else "2, FID and IID, were"
+            raise ValueError(
+                f"{argument}: {given}: line {number} has {len(fields)} field{'s' * (len(fields) > 1)}; {expected} "
+                "expected as in the first line."
+            )
+        found.append(fields[0] if alone or header == "#IID" else (fields[0], fields[1]))
+    return found
+
+
+def read_snp_ids(given: str | os.PathLike[str] | Iterable[str], argument: str) -> list[str]:
+    """The SNPs of a list, or of a file with one id in each line."""
+    if not isinstance(given, str | os.PathLike):
+        return [str(entry) for entry in given]
+    found = []
+    for number, line in numbered_lines(given, argument):
+        fields = line.split()
+        if len(fields) != 1:
+            raise ValueError(f"{argument}: {given}: line {number} has {len(fields)} fields; one SNP id was expected.")
+        found.append(fields[0])
+    return found
+
+
+def _match_ids(
+    wanted: Sequence[Any], keys: Sequence[Sequence[Hashable]], argument: str, kind: str
+) -> tuple[Mask, list[str]]:
+    """Things of which one of the keys is wanted; with notes on ids that name none or several, or are listed twice."""
+    times = Counter(wanted)
+    mask = np.zeros(len(keys[0]), np.bool_)
+    owners: Counter[Hashable] = Counter()
+    for i, own in enumerate(zip(*keys, strict=True)):
+        hits = {key for key in own if key in times}
+        mask[i] = bool(hits)
+        owners.update(hits)
+    absent = [_as_words(key) for key in times if key not in owners]
+    several = [f"{_as_words(key)} ({count})" for key, count in owners.items() if count > 1]
+    twice = [_as_words(key) for key, count in times.items() if count > 1]
+    notes = [
+        (absent, f"of {len(times)} {kind} ids are not in the data"),
+        (several, f"{kind} ids belong to more than one {kind}, all of which are meant"),
+        (twice, f"{kind} ids are listed more than once, and count once"),
+    ]
+    return mask, [f"{argument}: {len(found)} {text}: {few(found)}." for found, text in notes if found]
+
+
+def _as_words(key: Any) -> str:
+    return key if isinstance(key, str) else " ".join(key)
+
+
+def few(items: Sequence[str]) -> str:
+    """The first few of them."""
+    return ", ".join(items[:SHOWN]) + (", …" if len(items) > SHOWN else "")
+
+
+# Places on the genome
+
+ORDER = ("0", *(str(i) for i in range(1, 23)), "X", "Y", "XY", "MT")  # in PLINK's numbers 0 to 26
+REGION = re.compile(r"([^:\s]+):(\d+)-(\d+)")
+
+
+class Region(NamedTuple):
+    """Positions start to end of a chromosome, both included."""
+
+    chromosome: str
+    start: int
+    end: int
+
+
+def chromosome_set(spec: str | Iterable[str | int]) -> frozenset[str] | None:
+    """Return the chromosomes of "1-22", "1,3,X" or a list of such; None for "all".
+
+    Examples
+    --------
+    >>> from gramian.genetics.filters import chromosome_set
+    >>> sorted(chromosome_set("1-3,X")), chromosome_set("all")
+    (['1', '2', '3', 'X'], None)
+    """
+    parts = spec.split(",") if isinstance(spec, str) else [str(part) for part in spec]
+    entries = [part.strip() for part in parts]
+    if entries == ["all"]:
+        return None
+    if not entries or "" in entries:
+        raise ValueError(f'chromosomes={spec!r} names none; write for example "1-22", "1,3,X" or "all".')
+    found: set[str] = set()
+    for entry in entries:
+        first, dash, last = entry.partition("-")
+        ends = chromosome_name(first.strip()), chromosome_name(last.strip())
+        if not dash or not set(ends) <= set(ORDER):
+            found.add(chromosome_name(entry))
+            continue
+        low, high = (ORDER.index(end) for end in ends)
+        if low > high:
+            raise ValueError(f"chromosomes: {entry!r} runs backwards; write it as {last}-{first}.")
+        found.update(ORDER[low : high + 1])
+    return frozenset(found)
+
+
+def genome_order(names: Iterable[str]) -> list[str]:
+    """Return names of chromosomes in their order: 1 to 22, X, Y, XY, MT, then others by name, and unplaced SNPs (0).
+
+    Examples
+    --------
+    >>> from gramian.genetics.filters import genome_order
+    >>> genome_order(["0", "X", "10", "contig", "2"])
+    ['2', '10', 'X', 'contig', '0']
+    """
+    place = {name: i for i, name in enumerate(ORDER[1:])}
+    return sorted(set(names), key=lambda name: (name == "0", place.get(name, len(place)), name))
+
+
+def read_regions(given: str | os.PathLike[str] | Iterable[str], argument: str) -> list[Region]:
+    """Return the ranges of "6:25000000-35000000", of several between commas, of a list of such, or of a file of them.
+
+    A line of a file has chromosome, start and end; what follows them (a label) is not read.
+
+    Examples
+    --------
+    >>> from gramian.genetics.filters import read_regions
+    >>> [tuple(region) for region in read_regions("chr6:25-35,X:1-9", "ranges")]
+    [('6', 25, 35), ('X', 1, 9)]
+    """
+    entries = [entry.strip() for entry in given.split(",")] if isinstance(given, str) else []
+    parts: list[tuple[str, Sequence[str]]] = []
+    if isinstance(given, str | os.PathLike) and not any(REGION.fullmatch(entry) for entry in entries):
+        for number, line in numbered_lines(given, argument):
+            fields = line.split()
+            if number == 1 and fields[0].startswith("#"):
+                continue
+            if len(fields) < 3 or not (fields[1].isdecimal() and fields[2].isdecimal()):
+                raise ValueError(
+                    f"{given}: line {number}: {line.strip()!r} is not a range: chromosome, start and end were expected."
+                )
+            parts.append((f"{given}: line {number}", fields[:3]))
+    else:
+        for entry in entries or map(str, cast("Iterable[str]", given)):
+            match = REGION.fullmatch(entry.strip())
+            if match is None:
+                raise ValueError(
+                    f'{argument}: {entry!r} is not a range; write chromosome:start-end, as in "6:25000000-35000000".'
+                )
+            parts.append((f"{argument}: {entry!r}", match.groups()))
+    regions = [(where, Region(chromosome_name(name), int(start), int(end))) for where, (name, start, end) in parts]
+    for where, region in regions:
+        if region.start > region.end:
+            raise ValueError(f"{where}: the range ends ({region.end}) before it starts ({region.start}).")
+    return [region for _, region in regions]
+
+
+def _snps_within(given: list[Region], snps: Snps, argument: str) -> tuple[Mask, list[str]]:
+    """Which SNPs lie in one of the regions, and a note on regions in which there is none."""
+    mask, void = np.zeros(len(snps), np.bool_), []
+    on: dict[str, npt.NDArray[np.intp]] = {}  # comparing names is slow, and many regions lie on few chromosomes
+    for chromosome, start, end in given:
+        if chromosome not in on:
+            on[chromosome] = np.flatnonzero(snps.chromosome == chromosome)
+        position = snps.position[on[chromosome]]
+        held = on[chromosome][(position >= start) & (position <= end)]
+        mask[held] = True
+        if not held.size:
+            void.append(f"{chromosome}:{start}-{end}")
+    return mask, [f"{argument}: {len(void)} of {len(given)} ranges hold no SNP: {few(void)}."] if void else []
