@@ -280,7 +280,7 @@ def test_samples_with_fewer_genotypes_than_components_are_refused_by_name():
 
 def test_requests_that_cannot_be_met_are_refused():
     model = exact_model(populations(30, 300))
-    with pytest.raises(ValueError, match="method='fast' is none of oadp, least-squares, simple"):
+    with pytest.raises(ValueError, match="method"):
         project(model, populations(3, 300), "fast")
     held = Loadings.of(model)
     bare = Loadings(held.id, held.chromosome, held.position, held.effect, held.other, held.loadings, "plink")
@@ -333,7 +333,7 @@ def test_projections_are_written_like_eigenvectors(tmp_path):
         write_projection(found, path)
     write_projection(found, path, scale="scores", overwrite=True)
     assert float(path.read_text().split()[8]) == pytest.approx(found.scores[0, 0], rel=1e-5)
-    with pytest.raises(ValueError, match="scale='unit' is none of"):
+    with pytest.raises(ValueError, match="scale.*unit"):
         write_projection(found, path, scale="unit")
     assert list(found.table()) == ["FID", "IID", "SNPS", "PC1", "PC2"]
     assert repr(found).startswith("Projection: 3 samples on 2 components, oadp")

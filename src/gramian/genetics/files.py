@@ -8,7 +8,7 @@ import os
 import platform
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gramian.inputs.devices import convert_to_numpy
 from gramian.sources.files import write_parquet
 from gramian.sources.plink import Samples, Snps
-from gramian.sources.writing import write_json, write_whole_folder
+from gramian.sources.writing import write_json, write_whole, write_whole_folder
 
 Text = npt.NDArray[np.object_]
 Array = npt.NDArray[np.float64]
@@ -407,6 +407,30 @@ def write_rows(path: Path, row: str, *columns: npt.NDArray[Any], heads: Sequence
             part = [column[start : start + ROWS] for column in columns]
             fields = [line for block in part for line in (block.T.tolist() if block.ndim == 2 else [block.tolist()])]
             file.write("".join([row % values for values in zip(*fields, strict=True)]))
+
+
+def write_tsv(path: str | os.PathLike[str], columns: Mapping[str, Any], overwrite: bool) -> None:
+    r"""Write columns between tabs under their names, with all digits and NA for NaN; the file is whole or absent.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from gramian.genetics.files import write_tsv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_tsv(Path(folder, "t.tsv"), {"id": ["rs1"], "p": [0.1]}, overwrite=False)
+    ...     Path(folder, "t.tsv").read_text()
+    'id\tp\nrs1\t0.1\n'
+    """
+
+    def texts(column: Any) -> list[str]:
+        values = np.asarray(column)
+        return ["NA" if values.dtype.kind == "f" and value != value else str(value) for value in values.tolist()]
+
+    rows = zip(*map(texts, columns.values()), strict=True)
+    with write_whole(path, overwrite=overwrite) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(columns) + "\n")
+        file.writelines("\t".join(row) + "\n" for row in rows)
 
 
 def write_sample_table(path: Path, samples: Samples, titles: list[str], *columns: npt.NDArray[Any]) -> None:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from gramian.genetics.files import write_tsv
 from gramian.genetics.hardy_weinberg import hardy_weinberg
-from gramian.genetics.quality import Tallies, tally, write_tsv
+from gramian.genetics.quality import Tallies, tally
 from gramian.results.tables import text_table
 from gramian.sources.plink import Genotypes, Snps, chromosome_name
 

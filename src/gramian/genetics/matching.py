@@ -2,210 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "MatchReport",
-    "Pairs",
-    "Relation",
-    "SnpMatch",
-    "join",
-    "match_snps",
-    "relate",
-    "told_by_frequency",
-]
+from gramian.inputs.checks import check_choice
 
 Text = npt.NDArray[np.object_]
-Codes = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
-Vector = npt.NDArray[np.float64]
-
-COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
-UNSEEN = {"0", ".", ""}  # how an allele is written that nobody has
-MARGIN = 0.1  # how far from ½ both frequencies of an A/T or C/G SNP must be to tell its strand
-ERRORS = 3.0  # ... and the new one in standard errors
-
-
-@dataclass(frozen=True, eq=False)
-class Relation:
-    """For each pair of SNPs: whether A1 is the other allele, read from the other strand, and whether it fits at all.
-
-    ``ambiguous`` pairs are A/T and C/G: ``swapped`` then goes by the alleles as they are written.
-    """
-
-    swapped: Mask
-    strand: Mask
-    mismatch: Mask
-    ambiguous: Mask
-    one_allele: Mask
-
-
-def relate(effect: Text, other: Text, a1: Text, a2: Text) -> Relation:
-    """Compare effect and other allele with A1 and A2, row by row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.genetics.matching import relate
-    >>> columns = [np.array(list(c), dtype=object) for c in ("AAAAA", "GGGGT", "AGTCA", "GACGT")]
-    >>> found = relate(*columns)
-    >>> found.swapped.tolist(), found.mismatch.tolist(), found.ambiguous.tolist()
-    ([False, True, False, False, False], [False, False, False, True, False], [False, False, False, False, True])
-    """
-    (e, o, a, b), complement, unseen = _coded(effect, other, a1, a2)
-    no_a, no_b = unseen[a], unseen[b]
-
-    def fits(x: Codes, y: Codes, first: Codes, second: Codes) -> Mask:
-        return np.asarray(((x == first) | no_a) & ((y == second) | no_b))
-
-    direct, swapped = fits(a, b, e, o), fits(a, b, o, e)
-    direct_c, swapped_c = (fits(complement[a], complement[b], *pair) for pair in ((e, o), (o, e)))
-    written = direct | swapped
-    mismatch = ~(written | direct_c | swapped_c) | (no_a & no_b) | (e == o)
-    strand = ~written & ~mismatch
-    return Relation(
-        np.where(written, swapped, swapped_c), strand, mismatch, (complement[e] == o) & ~mismatch, no_a | no_b
-    )
-
-
-def _coded(*columns: Text) -> tuple[list[Codes], Codes, Mask]:
-    """Alleles as numbers; the number of each one's complement, −1 for more than a base; and which nobody has."""
-    spelt = {allele: allele.upper() for allele in set().union(*columns)}
-    names = list(dict.fromkeys([*COMPLEMENT, *spelt.values()]))
-    codes = {name: j for j, name in enumerate(names)}
-    numbers = {allele: codes[name] for allele, name in spelt.items()}
-    complement = np.array([codes.get(COMPLEMENT.get(name, "no base"), -1) for name in names], dtype=np.intp)
-    unseen = np.array([name in UNSEEN for name in names], dtype=bool)
-    coded = [np.array([numbers[allele] for allele in column], dtype=np.intp) for column in columns]
-    return coded, complement, unseen
-
-
-def told_by_frequency(relation: Relation, reference: Vector, new: Vector, chromosomes: Vector) -> Relation:
-    """Turn A/T and C/G SNPs so that the same allele is the rarer one, where both frequencies are clearly off ½.
-
-    Parameters
-    ----------
-    relation : Relation
-        By the alleles as they are written.
-    reference, new, chromosomes : ndarray
-        Frequency of the effect allele in the reference, of A1 in the new samples, and in how many chromosomes that was
-        counted.
-    """
-    error = 0.5 / np.sqrt(np.maximum(chromosomes, 1.0))
-    clear = (np.abs(reference - 0.5) > MARGIN) & (np.abs(new - 0.5) > np.maximum(MARGIN, ERRORS * error))
-    as_written = np.where(relation.swapped, 1 - new, new)
-    turn = relation.ambiguous & clear & ((as_written > 0.5) != (reference > 0.5))
-    return Relation(
-        relation.swapped ^ turn,
-        relation.strand | turn,
-        relation.mismatch,
-        relation.ambiguous & ~clear,
-        relation.one_allele,
-    )
-
-
 Index = npt.NDArray[np.intp]
-
-MOST = 16  # rows of one name or place on either side: with more, it tells nothing apart
-UNNAMED = {".", ""}
-UNPLACED = {"0", ""}
-
-
-class Pairs(NamedTuple):
-    """Rows left and right that belong together, how they were found, and left rows with too many partners to list."""
-
-    left: Index
-    right: Index
-    by_id: Mask
-    crowded: Mask
-
-
-def join(left: Any, right: Any, by: str) -> Pairs:
-    """Pair SNPs by name, by position, or by name and then by position what has no partner.
-
-    Examples
-    --------
-    >>> from gramian.genetics.matching import join
-    >>> from gramian.sources.plink import Snps
-    >>> snps = Snps.numbered(4)
-    >>> pairs = join(snps, snps.take([3, 1]), "id")
-    >>> pairs.left.tolist(), pairs.right.tolist()
-    ([1, 3], [1, 0])
-    """
-    every = np.ones(len(left.id), bool), np.ones(len(right.id), bool)
-    if by == "id":
-        return _joined(*_names(left, right), *every, True)
-    if by == "position":
-        return _joined(*_places(left, right), *every, False)
-    named = _joined(*_names(left, right), *every, True)
-    free_left, free_right = every
-    free_left[named.left] = free_right[named.right] = False
-    placed = _joined(*_places(left, right), free_left & ~named.crowded, free_right, False)
-    return Pairs(
-        np.concatenate([named.left, placed.left]),
-        np.concatenate([named.right, placed.right]),
-        np.concatenate([named.by_id, placed.by_id]),
-        named.crowded | placed.crowded,
-    )
-
-
-def _names(left: Any, right: Any) -> tuple[Index, Index]:
-    """A number for each name, −1 for none."""
-    codes = {name: j for j, name in enumerate(dict.fromkeys([*left.id, *right.id])) if name not in UNNAMED}
-    first, second = ([codes.get(name, -1) for name in side.id] for side in (left, right))
-    return np.array(first, dtype=np.intp), np.array(second, dtype=np.intp)
-
-
-def _places(left: Any, right: Any) -> tuple[Index, Index]:
-    """A number for each chromosome and position, −1 where one of them is unknown."""
-    names = dict.fromkeys([*left.chromosome, *right.chromosome])
-    codes = {name: j for j, name in enumerate(names) if name not in UNPLACED}
-    return _place(left, codes), _place(right, codes)
-
-
-def _place(side: Any, codes: dict[str, int]) -> Index:
-    chromosome = np.array([codes.get(name, -1) for name in side.chromosome], dtype=np.int64)
-    known = (chromosome >= 0) & (side.position > 0)
-    return np.asarray(np.where(known, chromosome << 40 | side.position, -1), dtype=np.intp)
-
-
-def _joined(a: Index, b: Index, use_a: Mask, use_b: Mask, by_id: bool) -> Pairs:
-    """All pairs of rows with the same key."""
-    rows_a, rows_b = np.flatnonzero(use_a & (a >= 0)), np.flatnonzero(use_b & (b >= 0))
-    order = rows_b[np.argsort(b[rows_b], kind="stable")]
-    first, last = (np.searchsorted(b[order], a[rows_a], side) for side in ("left", "right"))
-    times = last - first
-    _, inverse, rivals = np.unique(a[rows_a], return_inverse=True, return_counts=True)
-    many = (times > 0) & ((times > MOST) | (rivals[inverse] > MOST))
-    crowded = np.zeros(len(a), bool)
-    crowded[rows_a[many]] = True
-    times[many] = 0
-    within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-    left, right = np.repeat(rows_a, times), order[np.repeat(first, times) + within]
-    return Pairs(left, right, np.full(len(left), by_id), crowded)
-
-
-def find_rows(wanted: npt.NDArray[np.object_], names: npt.NDArray[np.object_], path: Path, what: str) -> Index:
-    """The row of a file for each name wanted: there must be one, and no more."""
-    places = {name: j for j, name in enumerate(names)}
-    absent = [name for name in wanted if name not in places]
-    if absent:
-        raise ValueError(f"{path}: no {what} of {len(absent)} of the {len(wanted)} SNPs, {absent[0]} first.")
-    if len(places) < len(names):
-        later = np.array([places[name] for name in names]) != np.arange(len(names))
-        repeated = set(names[later]) & set(wanted)
-        if repeated:
-            raise ValueError(f"{path}: more than one line for {len(repeated)} of the SNPs, {min(repeated)} first.")
-    return np.array([places[name] for name in wanted], dtype=np.intp)
-
+Mask = npt.NDArray[np.bool_]
 
 AMBIGUOUS = ("drop", "frequency", "keep")
 BY = ("auto", "id", "position")
+COMPLEMENT = {"A": "T", "C": "G", "G": "C", "T": "A"}
+UNSEEN = {"0", ".", ""}  # how an allele is written that nobody has
+UNNAMED, UNPLACED = {".", ""}, {"0", ""}
+MARGIN = 0.1  # how far from ½ both frequencies of an A/T or C/G SNP must be to tell its strand
+ERRORS = 3.0  # ... and the new one in standard errors
+MOST = 16  # rows of one name or place on either side: with more, it tells nothing apart
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -365,28 +183,8 @@ def match_snps(
     >>> match.snps, match.flip
     (array([0, 1, 3]), array([ True, False, False]))
     """
-    _check(loadings, by, ambiguous, min_share)
-    pairs = join(loadings, snps, by)
-    left, right = pairs.left, pairs.right
-    relation = relate(loadings.effect[left], loadings.other[left], snps.a1[right], snps.a2[right])
-    if ambiguous == "frequency":
-        relation = _told(loadings, pairs, relation, frequency, chromosomes)
-    keep, report = _judged(loadings, snps, pairs, relation, ambiguous == "keep")
-    if report.share < min_share:
-        raise ValueError(
-            f"Only {report.used} of {report.loadings} SNPs ({report.share:.1%}) can be used, fewer than min_share = "
-            f"{min_share:.0%}.\n{report!r}\nAre these genotypes of the same markers, names and genome build? A smaller "
-            "min_share lets them pass."
-        )
-    order = keep[np.argsort(right[keep], kind="stable")]
-    return SnpMatch(right[order], left[order], relation.swapped[order], report)
-
-
-def _check(loadings: Any, by: str, ambiguous: str, min_share: float) -> None:
-    if by not in BY:
-        raise ValueError(f"by={by!r} is none of {', '.join(BY)}.")
-    if ambiguous not in AMBIGUOUS:
-        raise ValueError(f"ambiguous={ambiguous!r} is none of {', '.join(AMBIGUOUS)}.")
+    check_choice("by", by, BY)
+    check_choice("ambiguous", ambiguous, AMBIGUOUS)
     if not 0 <= min_share <= 1:
         raise ValueError(f"min_share={min_share!r} is not between 0 and 1.")
     if loadings.effect[0] == "":
@@ -398,62 +196,212 @@ def _check(loadings: Any, by: str, ambiguous: str, min_share: float) -> None:
         raise ValueError(
             "The loadings have no positions: match by id, or give read_loadings the .bim file of the reference as snps."
         )
+    pairs = pair_snps(loadings, snps, by)
+    left, right = pairs.left, pairs.right
+    relation = compare_alleles(loadings.effect[left], loadings.other[left], snps.a1[right], snps.a2[right])
+    if ambiguous == "frequency":
+        if loadings.frequency is None or frequency is None or chromosomes is None:
+            raise ValueError('ambiguous="frequency" needs the frequencies of the reference and of the new samples.')
+        new, counted = np.asarray(frequency)[right], np.asarray(chromosomes)[right]
+        relation = _tell_strand_by_frequency(relation, loadings.frequency[left], new, counted)
+    keep, report = _count_fates(loadings, snps, pairs, relation, ambiguous == "keep")
+    if report.share < min_share:
+        raise ValueError(
+            f"Only {report.used} of {report.loadings} SNPs ({report.share:.1%}) can be used, fewer than min_share = "
+            f"{min_share:.0%}.\n{report!r}\nAre these genotypes of the same markers, names and genome build? A smaller "
+            "min_share lets them pass."
+        )
+    order = keep[np.argsort(right[keep], kind="stable")]
+    return SnpMatch(right[order], left[order], relation.swapped[order], report)
 
 
-def _told(loadings: Any, pairs: Pairs, relation: Relation, frequency: Any, chromosomes: Any) -> Relation:
-    if loadings.frequency is None or frequency is None or chromosomes is None:
-        raise ValueError('ambiguous="frequency" needs the frequencies of the reference and of the new samples.')
-    new, counted = np.asarray(frequency)[pairs.right], np.asarray(chromosomes)[pairs.right]
-    return told_by_frequency(relation, loadings.frequency[pairs.left], new, counted)
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Rows left and right that belong together, how they were found, and left rows with too many partners to list."""
+
+    left: Index
+    right: Index
+    by_id: Mask
+    crowded: Mask
 
 
-def _judged(loadings: Any, snps: Any, pairs: Pairs, relation: Relation, trust: bool) -> tuple[Index, MatchReport]:
+def pair_snps(left: Any, right: Any, by: str) -> Pairs:
+    """Pair SNPs by name, by position, or by name and then by position what has no partner.
+
+    Examples
+    --------
+    >>> from gramian.genetics.matching import pair_snps
+    >>> from gramian.sources.plink import Snps
+    >>> snps = Snps.numbered(4)
+    >>> pairs = pair_snps(snps, snps.take([3, 1]), "id")
+    >>> pairs.left.tolist(), pairs.right.tolist()
+    ([1, 3], [1, 0])
+    """
+    free_left, free_right = np.ones(len(left.id), bool), np.ones(len(right.id), bool)
+    found = []
+    if by != "position":
+        codes = {name: j for j, name in enumerate(dict.fromkeys([*left.id, *right.id])) if name not in UNNAMED}
+        keys = [np.array([codes.get(name, -1) for name in side.id], dtype=np.intp) for side in (left, right)]
+        named = _join(keys, (free_left, free_right), True)
+        free_left[named.left] = free_right[named.right] = False
+        free_left &= ~named.crowded
+        found.append(named)
+    if by != "id":
+        names = dict.fromkeys([*left.chromosome, *right.chromosome])
+        codes = {name: j for j, name in enumerate(names) if name not in UNPLACED}
+        keys = []
+        for side in (left, right):
+            chromosome = np.array([codes.get(name, -1) for name in side.chromosome], dtype=np.int64)
+            known = (chromosome >= 0) & (side.position > 0)
+            keys.append(np.asarray(np.where(known, chromosome << 40 | side.position, -1), dtype=np.intp))
+        found.append(_join(keys, (free_left, free_right), False))
+    return Pairs(
+        np.concatenate([pairs.left for pairs in found]),
+        np.concatenate([pairs.right for pairs in found]),
+        np.concatenate([pairs.by_id for pairs in found]),
+        np.logical_or.reduce([pairs.crowded for pairs in found]),
+    )
+
+
+def _join(keys: Sequence[Index], free: tuple[Mask, Mask], by_id: bool) -> Pairs:
+    """All pairs of free rows with the same key; −1 is none."""
+    (a, b), (use_a, use_b) = keys, free
+    rows_a, rows_b = np.flatnonzero(use_a & (a >= 0)), np.flatnonzero(use_b & (b >= 0))
+    order = rows_b[np.argsort(b[rows_b], kind="stable")]
+    first, last = (np.searchsorted(b[order], a[rows_a], side) for side in ("left", "right"))
+    times = last - first
+    _, inverse, rivals = np.unique(a[rows_a], return_inverse=True, return_counts=True)
+    many = (times > 0) & ((times > MOST) | (rivals[inverse] > MOST))
+    crowded = np.zeros(len(a), bool)
+    crowded[rows_a[many]] = True
+    times[many] = 0
+    within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+    left, right = np.repeat(rows_a, times), order[np.repeat(first, times) + within]
+    return Pairs(left, right, np.full(len(left), by_id), crowded)
+
+
+def find_rows(wanted: npt.NDArray[np.object_], names: npt.NDArray[np.object_], path: Path, what: str) -> Index:
+    """The row of a file for each name wanted: there must be one, and no more."""
+    places = {name: j for j, name in enumerate(names)}
+    absent = [name for name in wanted if name not in places]
+    if absent:
+        raise ValueError(f"{path}: no {what} of {len(absent)} of the {len(wanted)} SNPs, {absent[0]} first.")
+    if len(places) < len(names):
+        later = np.array([places[name] for name in names]) != np.arange(len(names))
+        repeated = set(names[later]) & set(wanted)
+        if repeated:
+            raise ValueError(f"{path}: more than one line for {len(repeated)} of the SNPs, {min(repeated)} first.")
+    return np.array([places[name] for name in wanted], dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class AlleleRelation:
+    """For each pair of SNPs: whether A1 is the other allele, read from the other strand, and whether it fits at all.
+
+    ``ambiguous`` pairs are A/T and C/G: ``swapped`` then goes by the alleles as they are written.
+    """
+
+    swapped: Mask
+    strand: Mask
+    mismatch: Mask
+    ambiguous: Mask
+    one_allele: Mask
+
+
+def compare_alleles(effect: Text, other: Text, a1: Text, a2: Text) -> AlleleRelation:
+    """Compare effect and other allele with A1 and A2, row by row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics.matching import compare_alleles
+    >>> columns = [np.array(list(c), dtype=object) for c in ("AAAAA", "GGGGT", "AGTCA", "GACGT")]
+    >>> found = compare_alleles(*columns)
+    >>> found.swapped.tolist(), found.mismatch.tolist(), found.ambiguous.tolist()
+    ([False, True, False, False, False], [False, False, False, True, False], [False, False, False, False, True])
+    """
+    columns = (effect, other, a1, a2)
+    spelt = {allele: allele.upper() for allele in set().union(*columns)}
+    names = list(dict.fromkeys([*COMPLEMENT, *spelt.values()]))
+    codes = {name: j for j, name in enumerate(names)}
+    e, o, a, b = (np.array([codes[spelt[allele]] for allele in column], dtype=np.intp) for column in columns)
+    # −1 for the complement of more than a base
+    complement = np.array([codes.get(COMPLEMENT.get(name, "no base"), -1) for name in names], dtype=np.intp)
+    unseen = np.array([name in UNSEEN for name in names], dtype=bool)
+    no_a, no_b = unseen[a], unseen[b]
+
+    def fits(x: Index, y: Index, first: Index, second: Index) -> Mask:
+        return np.asarray(((x == first) | no_a) & ((y == second) | no_b))
+
+    direct, swapped = fits(a, b, e, o), fits(a, b, o, e)
+    direct_c, swapped_c = (fits(complement[a], complement[b], *pair) for pair in ((e, o), (o, e)))
+    written = direct | swapped
+    mismatch = ~(written | direct_c | swapped_c) | (no_a & no_b) | (e == o)
+    return AlleleRelation(
+        swapped=np.where(written, swapped, swapped_c),
+        strand=~written & ~mismatch,
+        mismatch=mismatch,
+        ambiguous=(complement[e] == o) & ~mismatch,
+        one_allele=no_a | no_b,
+    )
+
+
+def _tell_strand_by_frequency(relation: AlleleRelation, reference: Any, new: Any, chromosomes: Any) -> AlleleRelation:
+    """Turn A/T and C/G SNPs so that the same allele is the rarer one, where both frequencies are clearly off ½.
+
+    ``reference`` is the frequency of the effect allele there, ``new`` that of A1 in the new samples, counted in so many
+    chromosomes.
+    """
+    error = 0.5 / np.sqrt(np.maximum(chromosomes, 1.0))
+    clear = (np.abs(reference - 0.5) > MARGIN) & (np.abs(new - 0.5) > np.maximum(MARGIN, ERRORS * error))
+    as_written = np.where(relation.swapped, 1 - new, new)
+    turn = relation.ambiguous & clear & ((as_written > 0.5) != (reference > 0.5))
+    return replace(
+        relation,
+        swapped=relation.swapped ^ turn,
+        strand=relation.strand | turn,
+        ambiguous=relation.ambiguous & ~clear,
+    )
+
+
+def _count_fates(
+    loadings: Any, snps: Any, pairs: Pairs, relation: AlleleRelation, trust: bool
+) -> tuple[Index, MatchReport]:
     """The pairs to use, and one fate for every SNP of the loadings."""
     left, right, M = pairs.left, pairs.right, len(loadings.id)
 
     def have(which: Mask) -> Mask:
         return np.bincount(left[which], minlength=M) > 0
 
-    here = ~_elsewhere(loadings.chromosome[left], snps.chromosome[right])
+    here = ~_differ(loadings.chromosome[left], snps.chromosome[right])
     agree = here & ~relation.mismatch
     fit = agree & (~relation.ambiguous | trust)
     rivals = np.bincount(left[fit], minlength=M)[left], np.bincount(right[fit], minlength=len(snps.id))[right]
     alone = fit & (rivals[0] == 1) & (rivals[1] == 1)
-    keep = np.flatnonzero(alone & _defined(loadings)[left])
-    steps = [pairs.crowded | have(np.ones(len(left), bool)), pairs.crowded | have(here), pairs.crowded | have(agree)]
-    steps += [pairs.crowded | have(fit), have(alone)]
-    absent, chromosome, mismatched, ambiguous, repeated = -np.diff([M, *(int(step.sum()) for step in steps)])
-    moved = pairs.by_id & _elsewhere(loadings.position[left], snps.position[right])
+    defined = np.ones(M, dtype=bool)  # z = (g − mean)/scale; where no frequencies are known it may yet be
+    if loadings.mean is not None:
+        defined = np.isfinite(loadings.mean) & np.isfinite(loadings.scale) & (loadings.scale > 0)
+    keep = np.flatnonzero(alone & defined[left])
+    steps = [pairs.crowded | have(which) for which in (np.ones(len(left), bool), here, agree, fit)]
+    lost = -np.diff([M, *(int(step.sum()) for step in steps), int(have(alone).sum())])
+    moved = pairs.by_id & _differ(loadings.position[left], snps.position[right])
+    fates = dict(zip(("absent", "chromosome", "mismatched", "ambiguous", "repeated"), map(int, lost), strict=True))
+    used = {"by_id": pairs.by_id, "by_position": ~pairs.by_id, "moved": moved}
+    used |= {name: getattr(relation, name) for name in ("swapped", "strand", "one_allele")}
     report = MatchReport(
         loadings=M,
         genotypes=len(snps.id),
         used=len(keep),
-        absent=int(absent),
-        chromosome=int(chromosome),
-        mismatched=int(mismatched),
-        ambiguous=int(ambiguous),
-        repeated=int(repeated),
         constant=int(alone.sum()) - len(keep),
-        by_id=int(pairs.by_id[keep].sum()),
-        by_position=int((~pairs.by_id[keep]).sum()),
-        swapped=int(relation.swapped[keep].sum()),
-        strand=int(relation.strand[keep].sum()),
-        one_allele=int(relation.one_allele[keep].sum()),
-        moved=int(moved[keep].sum()),
+        **fates,
+        **{name: int(mask[keep].sum()) for name, mask in used.items()},
     )
     return keep, report
 
 
-def _elsewhere(a: Any, b: Any) -> Mask:
+def _differ(a: Any, b: Any) -> Mask:
     """Whether two places differ, where both are known."""
     known = np.ones(len(a), dtype=bool)
     for unknown in (0, *UNPLACED):
         known &= (a != unknown) & (b != unknown)
     return np.asarray(known & (a != b), dtype=bool)
-
-
-def _defined(loadings: Any) -> Mask:
-    """Whether z = (g − mean)/scale is defined; where nothing is known of the frequencies, it may yet be."""
-    if loadings.mean is None:
-        return np.ones(len(loadings.id), dtype=bool)
-    return np.asarray(np.isfinite(loadings.mean) & np.isfinite(loadings.scale) & (loadings.scale > 0))

@@ -19,165 +19,19 @@ from gramian.genetics.files import component_names, write_sample_table
 from gramian.genetics.genotypes import as_genotypes, column_names, is_table
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
+from gramian.inputs.checks import check_choice
 from gramian.results import NumericalWarning
 from gramian.sources.plink import Genotypes, Samples
 from gramian.sources.writing import write_whole_folder
 
-__all__ = ["METHODS", "Projection", "Sums", "augmented_scores", "project", "solved", "summed", "write_projection"]
-
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
-
-TILE_BYTES = 2**22  # of decoded genotypes: what a core's cache holds
-FEW = 0.02  # part of a tile's genotypes that may be missing for a sparse product to be the faster one
-TOGETHER = 1 << 14  # systems solved in one call
-
-
-class Sums(NamedTuple):
-    """Of each sample: Σ z v, Σ z², genotypes seen, and the upper half of Σ v vᵀ over those missing, if asked for."""
-
-    products: Matrix
-    squares: Vector
-    seen: npt.NDArray[np.int64]
-    lost: Matrix
-
-
-def summed(genotypes: Genotypes, line: Matrix, V: Matrix, with_lost: bool) -> Sums:
-    """One pass over the genotypes: z = ag + b times the rows of V, (a, b) a row of ``line``, on all threads."""
-    k, width = V.shape[1], genotypes.width
-    step = max(1, TILE_BYTES // max(1, 4 * width * 8))
-    upper = np.triu_indices(k)
-
-    def work(share: Sequence[tuple[int, int]]) -> list[npt.NDArray[np.float64]]:
-        decode = Decoder(step, width, np.float64)
-        products, squares, missing = np.zeros((k, 4 * width)), np.zeros(4 * width), np.zeros(4 * width)
-        lost = np.zeros((genotypes.shape[0] if with_lost else 0, len(upper[0])))
-        for start, stop in share:
-            packed, v = genotypes.packed(start, stop), V[start:stop]
-            Z = decode(packed, line[start:stop])
-            products += v.T @ Z
-            squares += np.einsum("ij,ij->j", Z, Z)
-            if _has_gaps(packed):
-                missing += sample_counts(packed)[:, 3]
-                if with_lost:
-                    _add_lost(lost, calls(packed, genotypes.n_file)[:, genotypes.sample_index] < 0, v, upper)
-            genotypes.give_back()
-        return [products.T, squares, missing, lost]
-
-    parts = [sum(part) for part in zip(*parallel(work, genotypes.spans(step)), strict=True)]
-    products, squares, missing = (np.asarray(part)[genotypes.sample_index] for part in parts[:3])
-    return Sums(products, squares, genotypes.shape[1] - missing.astype(np.int64), np.asarray(parts[3]))
-
-
-def _has_gaps(packed: npt.NDArray[np.uint8]) -> bool:
-    """Whether any genotype is 01, missing."""
-    return bool((packed & ~(packed >> 1) & 0x55).any())
-
-
-def _add_lost(lost: Matrix, missing: npt.NDArray[np.bool_], v: Matrix, upper: tuple[npt.NDArray[np.intp], ...]) -> None:
-    """Add v vᵀ of every missing genotype to its sample."""
-    count = int(np.count_nonzero(missing))
-    if count == 0:
-        return
-    squares = v[:, upper[0]] * v[:, upper[1]]
-    if count > FEW * missing.size:
-        lost += missing.T.astype(np.float64) @ squares
-    else:
-        lost += np.asarray(sparse.csr_array(missing.T.astype(np.float64)) @ squares)
-
-
-def solved(sums: Sums, whole: Matrix) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-    """Least squares from the seen genotypes: (VᵀV − lost) b = products; and for whom it has no single answer."""
-    n, k = sums.products.shape
-    b, bad = np.empty((n, k)), np.zeros(n, dtype=bool)
-    upper = np.triu_indices(k)
-    for start in range(0, n, TOGETHER):
-        part = slice(start, start + TOGETHER)
-        A = np.repeat(whole[None], len(sums.products[part]), axis=0)
-        A[:, upper[0], upper[1]] -= sums.lost[part]
-        A[:, upper[1], upper[0]] = A[:, upper[0], upper[1]]
-        values, vectors = np.linalg.eigh(A)
-        bad[part] = (values[:, 0] <= 1e-8 * np.abs(values[:, -1])) | (sums.seen[part] <= k)
-        values[bad[part]] = 1.0
-        coefficients = np.einsum("nji,nj->ni", vectors, sums.products[part]) / values
-        b[part] = np.einsum("nij,nj->ni", vectors, coefficients)
-    return b, bad
-
-
-TOGETHER_OADP = 1 << 20  # numbers in the small matrices that are decomposed in one call
-
-
-def augmented_scores(projected: Matrix, residual: Vector, singular_values: Vector) -> Matrix:
-    r"""Online augmentation, decomposition and Procrustes, for each new sample on its own.
-
-    The reference is :math:`UDV^T` and a new sample z has the projection :math:`\ell = V^Tz` and a rest of length r.
-    Both together have the principal components of
-
-    .. math:: Q = \begin{pmatrix} D & \ell\\ 0 & r\end{pmatrix} = PSW^T,
-
-    k + 1 wide: the reference gets the scores :math:`U A`, :math:`A = D P_{1:k,1:k}`, the new sample
-    :math:`y = (\ell, r) P_{:,1:k}`. The similarity that takes UA to the reference's own scores UD, with
-    :math:`A^TD = L\Sigma R^T`, takes y to
-
-    .. math:: \frac{\operatorname{tr}\Sigma}{\|A\|_F^2}\; y\,L R^T.
-
-    U is orthonormal and centred, so that neither it nor a translation is needed (Zhang, Dey and Lee 2020).
-
-    Parameters
-    ----------
-    projected : ndarray of shape (m, k)
-        ℓ of each new sample.
-    residual : ndarray of shape (m,)
-        r of each.
-    singular_values : ndarray of shape (k,)
-        D, descending.
-
-    Returns
-    -------
-    ndarray of shape (m, k)
-        Scores in the axes and the scale of the reference.
-
-    References
-    ----------
-    Zhang D., Dey R., Lee S. (2020). Fast and robust ancestry prediction using principal component analysis.
-    Bioinformatics 36, 3439–3446.
-
-    Privé F., Luu K., Blum M. G. B., McGrath J. J., Vilhjálmsson B. J. (2020). Efficient toolkit implementing best
-    practices for principal component analysis of genetic data. Bioinformatics 36, 4449–4457.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.genetics.projection import augmented_scores
-    >>> augmented_scores(np.array([[3.0]]), np.array([0.0]), np.array([10.0]))     # nothing new, nothing moves
-    array([[3.]])
-    >>> augmented_scores(np.array([[3.0]]), np.array([4.0]), np.array([10.0])).round(3)
-    array([[3.508]])
-    """
-    m, k = projected.shape
-    out = np.empty((m, k))
-    step = max(1, TOGETHER_OADP // (k + 1) ** 2)
-    for start in range(0, m, step):
-        part = slice(start, start + step)
-        out[part] = _moved(projected[part], residual[part], singular_values)
-    return out
-
-
-def _moved(projected: Matrix, residual: Vector, d: Vector) -> Matrix:
-    m, k = projected.shape
-    Q = np.zeros((m, k + 1, k + 1))
-    Q[:, np.arange(k), np.arange(k)] = d
-    Q[:, :k, k], Q[:, k, k] = projected, residual
-    P = np.linalg.svd(Q)[0][:, :, :k]
-    A = d[:, None] * P[:, :k]
-    new = np.einsum("mi,mij->mj", Q[:, :, k], P)
-    L, Sigma, Rt = np.linalg.svd(A.transpose(0, 2, 1) * d)
-    scale = Sigma.sum(axis=1) / np.einsum("mij,mij->m", A, A)
-    return np.asarray(scale[:, None] * np.einsum("mi,mij,mjl->ml", new, L, Rt))
-
+Array = npt.NDArray[np.float64]
 
 METHODS = ("oadp", "least-squares", "simple")
 LITTLE = 0.95  # part of the SNPs below which a simple projection is visibly drawn to the centre
+TILE_BYTES = 2**22  # of decoded genotypes: what a core's cache holds
+FEW = 0.02  # part of a tile's genotypes that may be missing for a sparse product to be the faster one
+SYSTEMS = 1 << 14  # systems of equations solved in one call
+MATRIX_ENTRIES = 1 << 20  # numbers in the small matrices that are decomposed in one call
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,8 +57,8 @@ class Projection:
     """
 
     samples: Samples
-    scores: Matrix
-    eigenvectors: Matrix | None
+    scores: Array
+    eigenvectors: Array | None
     snps_used: npt.NDArray[np.int64]
     n_loadings: int
     method: str
@@ -274,78 +128,70 @@ def project(
     >>> bool(np.allclose(project(model, X, "simple").scores, model.transform(X)))
     True
     """
-    if method not in METHODS:
-        raise ValueError(f"method={method!r} is none of {', '.join(METHODS)}.")
-    loadings, source = _loadings(onto), as_genotypes(genotypes)
-    _refuse_other_columns(onto, genotypes, source)
-    if source.shape[0] == 0:
-        raise ValueError("There are no samples to project.")
-    if method == "oadp" and loadings.singular_values is None:
-        raise ValueError(
-            f"OADP needs the singular values of the reference, which {loadings.origin} does not tell. Give "
-            'read_loadings eigenvalues (and total_variance for smartpca), or take method="least-squares".'
-        )
-    match = _matched(loadings, source, by, ambiguous, min_share)
-    loadings, match = _standardised(loadings, source, match, by, ambiguous, min_share)
-    V = loadings.loadings[match.loadings]
-    if method != "simple":
-        V = V / _lengths(loadings.loadings)
-    sums = _sums(loadings, source, match, V, method)
-    scores = _scores(loadings, source, sums, V, method)
-    unit = _in_units(scores, loadings.singular_values)
-    return Projection(source.samples, scores, unit, sums.seen, len(loadings.id), method, match.report)
-
-
-def _in_units(scores: Matrix, sigma: npt.NDArray[np.float64] | None) -> Matrix | None:
-    """Scores/σ; NaN where an eigenvalue is 0."""
-    return None if sigma is None else np.divide(scores, sigma, out=np.full_like(scores, np.nan), where=sigma > 0)
-
-
-def _lengths(V: Matrix) -> Matrix:
-    """Lengths of the columns; 1 for one of zeros."""
-    lengths = np.linalg.norm(V, axis=0)
-    return np.where(lengths > 0, lengths, 1.0)
-
-
-def _refuse_other_columns(onto: Any, genotypes: Any, source: Genotypes) -> None:
-    """Columns without names are known by their place: another number of them says that they are not the same."""
+    check_choice("method", method, METHODS)
+    if isinstance(onto, str | os.PathLike):
+        loadings = read_loadings(onto)
+    else:
+        loadings = onto if isinstance(onto, Loadings) else Loadings.of(onto)
+    source = as_genotypes(genotypes)
     expected = getattr(onto, "n_features_in_", None)
     if is_table(genotypes) and column_names(genotypes) is None and expected not in (None, source.shape[1]):
         raise ValueError(
             f"The array has {source.shape[1]} columns and the model was fitted to {expected}: columns without names "
             "are matched by their place. Give all of them, NaN where a SNP was not typed, or a data frame or Genotypes."
         )
+    if source.shape[0] == 0:
+        raise ValueError("There are no samples to project.")
+    sigma = loadings.singular_values
+    if method == "oadp" and sigma is None:
+        raise ValueError(
+            f"OADP needs the singular values of the reference, which {loadings.origin} does not tell. Give "
+            'read_loadings eigenvalues (and total_variance for smartpca), or take method="least-squares".'
+        )
+    loadings, match = _match(loadings, source, by, ambiguous, min_share)
+    V = loadings.loadings[match.loadings]
+    if method != "simple":  # columns of length 1
+        lengths = np.linalg.norm(loadings.loadings, axis=0)
+        V = V / np.where(lengths > 0, lengths, 1.0)
+    sums = _sum_genotypes(source.select(snps=match.snps), _standardising_line(loadings, match), V, method != "simple")
+    _refuse_samples(source, sums.seen == 0, "have no genotype at the SNPs that are used")
+    M, k = loadings.shape
+    if method == "simple":
+        scores = sums.products
+        share = sums.seen / M
+        few = share < LITTLE
+        if few.any():
+            warnings.warn(
+                f"{few.sum()} of {len(share)} samples have fewer than {LITTLE:.0%} of the loadings' SNPs, "
+                f"{share.min():.1%} at the least: a simple projection takes the others for average and draws these "
+                'samples to the centre by as much. method="least-squares" does not.',
+                NumericalWarning,
+                stacklevel=2,
+            )
+    else:
+        scores, bad = _solve_least_squares(sums, V.T @ V)
+        _refuse_samples(source, bad, f"have too few genotypes at the SNPs that are used for {k} components")
+    if method == "oadp" and sigma is not None:
+        rest = np.maximum(sums.squares - np.einsum("ij,ij->i", scores, sums.products), 0.0)
+        scores = augmented_scores(scores, np.sqrt(rest * ((M - k) / (sums.seen - k))), sigma)
+    unit = None
+    if sigma is not None:  # NaN where an eigenvalue is 0
+        unit = np.divide(scores, sigma, out=np.full_like(scores, np.nan), where=sigma > 0)
+    return Projection(source.samples, scores, unit, sums.seen, len(loadings.id), method, match.report)
 
 
-def _loadings(onto: Any) -> Loadings:
-    if isinstance(onto, Loadings):
-        return onto
-    return read_loadings(onto) if isinstance(onto, str | os.PathLike) else Loadings.of(onto)
-
-
-def _matched(loadings: Loadings, source: Genotypes, by: str, ambiguous: str, min_share: float) -> SnpMatch:
-    new = _new_frequencies(source) if ambiguous == "frequency" else (None, None)
-    return match_snps(
-        loadings, source.snps, by=by, ambiguous=ambiguous, min_share=min_share, frequency=new[0], chromosomes=new[1]
-    )
-
-
-def _new_frequencies(source: Genotypes) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Frequency of A1 among the new samples, ½ where nobody has a call, and the chromosomes it was counted in."""
-    two, one, none, _ = source.snp_counts().T
-    called = 2.0 * (two + one + none)
-    return np.divide(2.0 * two + one, called, out=np.full(len(called), 0.5), where=called > 0), called
-
-
-def _standardised(
-    loadings: Loadings, source: Genotypes, match: SnpMatch, by: str, ambiguous: str, min_share: float
+def _match(
+    loadings: Loadings, source: Genotypes, by: str, ambiguous: str, min_share: float
 ) -> tuple[Loadings, SnpMatch]:
-    """Frequencies of the new samples where those of the reference are not known, and a warning that says so."""
+    """Match the SNPs; frequencies are those of the new samples where the reference's are not known, and it is said."""
+    frequency, called = _count_frequencies(source) if ambiguous == "frequency" else (None, None)
+    how: dict[str, Any] = {"by": by, "ambiguous": ambiguous}
+    match = match_snps(loadings, source.snps, **how, min_share=min_share, frequency=frequency, chromosomes=called)
     if loadings.mean is not None:
         return loadings, match
-    frequency, called = (values[match.snps] for values in _new_frequencies(source))
+    new, counted = (values[match.snps] for values in _count_frequencies(source))
     f, C = np.full(len(loadings.id), np.nan), np.zeros(len(loadings.id))
-    f[match.loadings], C[match.loadings] = np.where(match.flip, 1 - frequency, frequency), called
+    f[match.loadings], C[match.loadings] = np.where(match.flip, 1 - new, new), counted
     warnings.warn(
         f"{loadings.origin} holds no allele frequencies: means and divisors are those of the {len(source.samples)} new "
         "samples, whose scores are then centred on themselves. Name the reference's .afreq or .frq file.",
@@ -353,55 +199,156 @@ def _standardised(
         stacklevel=3,
     )
     loadings = loadings.with_frequencies(f, C)
-    match = match_snps(loadings, source.snps, by=by, ambiguous=ambiguous, min_share=0)  # without those that do not vary
+    match = match_snps(loadings, source.snps, **how, min_share=0)  # without those that do not vary
     if match.report.share < min_share:
         raise ValueError(f"Too few SNPs vary among the new samples (min_share = {min_share:.0%}).\n{match.report!r}")
     return loadings, match
 
 
-def _sums(loadings: Loadings, source: Genotypes, match: SnpMatch, V: Matrix, method: str) -> Sums:
-    """The pass over the genotypes: where A1 is the other allele, z = −(g − (2 − mean))/scale."""
+def _count_frequencies(source: Genotypes) -> tuple[Array, Array]:
+    """Frequency of A1 among the new samples, ½ where nobody has a call, and the chromosomes it was counted in."""
+    two, one, none, _ = source.snp_counts().T
+    called = 2.0 * (two + one + none)
+    return np.divide(2.0 * two + one, called, out=np.full(len(called), 0.5), where=called > 0), called
+
+
+def _standardising_line(loadings: Loadings, match: SnpMatch) -> Array:
+    """(a, b) of z = ag + b for each SNP: where A1 is the other allele, z = −(g − (2 − mean))/scale."""
     assert loadings.mean is not None
     assert loadings.scale is not None
     mean, inverse = loadings.mean[match.loadings], 1 / loadings.scale[match.loadings]
     mean, inverse = np.where(match.flip, 2 - mean, mean), np.where(match.flip, -inverse, inverse)
-    line = np.stack([inverse, -mean * inverse], axis=1)
-    sums = summed(source.select(snps=match.snps), line, V, method != "simple")
-    _refuse(source, sums.seen == 0, "have no genotype at the SNPs that are used")
-    return sums
+    return np.stack([inverse, -mean * inverse], axis=1)
 
 
-def _scores(loadings: Loadings, source: Genotypes, sums: Sums, V: Matrix, method: str) -> Matrix:
-    M, k = loadings.shape
-    if method == "simple":
-        _warn_of_gaps(sums.seen / M)
-        return sums.products
-    b, bad = solved(sums, V.T @ V)
-    _refuse(source, bad, f"have too few genotypes at the SNPs that are used for {k} components")
-    if method == "least-squares":
-        return b
-    assert loadings.singular_values is not None
-    rest = np.maximum(sums.squares - np.einsum("ij,ij->i", b, sums.products), 0.0)
-    return augmented_scores(b, np.sqrt(rest * ((M - k) / (sums.seen - k))), loadings.singular_values)
-
-
-def _refuse(source: Genotypes, bad: npt.NDArray[np.bool_], what: str) -> None:
+def _refuse_samples(source: Genotypes, bad: npt.NDArray[np.bool_], what: str) -> None:
     if bad.any():
         names = source.samples.take(bad).names
         shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         raise ValueError(f"{len(names)} samples {what}: {shown}. Leave them out.")
 
 
-def _warn_of_gaps(share: npt.NDArray[np.float64]) -> None:
-    few = share < LITTLE
-    if few.any():
-        warnings.warn(
-            f"{few.sum()} of {len(share)} samples have fewer than {LITTLE:.0%} of the loadings' SNPs, "
-            f"{share.min():.1%} at the least: a simple projection takes the others for average and draws these "
-            'samples to the centre by as much. method="least-squares" does not.',
-            NumericalWarning,
-            stacklevel=4,
-        )
+class SampleSums(NamedTuple):
+    """Of each sample: Σ z v, Σ z², genotypes seen, and the upper half of Σ v vᵀ over those missing, if asked for."""
+
+    products: Array
+    squares: Array
+    seen: npt.NDArray[np.int64]
+    lost: Array
+
+
+def _sum_genotypes(genotypes: Genotypes, line: Array, V: Array, with_lost: bool) -> SampleSums:
+    """One pass over the genotypes: z = ag + b times the rows of V, (a, b) a row of ``line``, on all threads."""
+    k, width = V.shape[1], genotypes.width
+    step = max(1, TILE_BYTES // max(1, 4 * width * 8))
+    upper = np.triu_indices(k)
+
+    def work(share: Sequence[tuple[int, int]]) -> list[Array]:
+        decode = Decoder(step, width, np.float64)
+        products, squares, missing = np.zeros((k, 4 * width)), np.zeros(4 * width), np.zeros(4 * width)
+        lost = np.zeros((genotypes.shape[0] if with_lost else 0, len(upper[0])))
+        for start, stop in share:
+            packed, v = genotypes.packed(start, stop), V[start:stop]
+            Z = decode(packed, line[start:stop])
+            products += v.T @ Z
+            squares += np.einsum("ij,ij->j", Z, Z)
+            if (packed & ~(packed >> 1) & 0x55).any():  # a genotype is 01, missing
+                missing += sample_counts(packed)[:, 3]
+                if with_lost:
+                    gaps = calls(packed, genotypes.n_file)[:, genotypes.sample_index] < 0
+                    count = int(np.count_nonzero(gaps))
+                    G = gaps.T.astype(np.float64)
+                    few = count <= FEW * gaps.size
+                    if count:  # add v vᵀ of every missing genotype to its sample
+                        lost += np.asarray((sparse.csr_array(G) if few else G) @ (v[:, upper[0]] * v[:, upper[1]]))
+            genotypes.give_back()
+        return [products.T, squares, missing, lost]
+
+    parts = [sum(part) for part in zip(*parallel(work, genotypes.spans(step)), strict=True)]
+    products, squares, missing = (np.asarray(part)[genotypes.sample_index] for part in parts[:3])
+    return SampleSums(products, squares, genotypes.shape[1] - missing.astype(np.int64), np.asarray(parts[3]))
+
+
+def _solve_least_squares(sums: SampleSums, whole: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Least squares from the seen genotypes: (VᵀV − lost) b = products; and for whom it has no single answer."""
+    n, k = sums.products.shape
+    b, bad = np.empty((n, k)), np.zeros(n, dtype=bool)
+    upper = np.triu_indices(k)
+    for start in range(0, n, SYSTEMS):
+        part = slice(start, start + SYSTEMS)
+        A = np.repeat(whole[None], len(sums.products[part]), axis=0)
+        A[:, upper[0], upper[1]] -= sums.lost[part]
+        A[:, upper[1], upper[0]] = A[:, upper[0], upper[1]]
+        values, vectors = np.linalg.eigh(A)
+        bad[part] = (values[:, 0] <= 1e-8 * np.abs(values[:, -1])) | (sums.seen[part] <= k)
+        values[bad[part]] = 1.0
+        coefficients = np.einsum("nji,nj->ni", vectors, sums.products[part]) / values
+        b[part] = np.einsum("nij,nj->ni", vectors, coefficients)
+    return b, bad
+
+
+def augmented_scores(projected: Array, residual: Array, singular_values: Array) -> Array:
+    r"""Online augmentation, decomposition and Procrustes, for each new sample on its own.
+
+    The reference is :math:`UDV^T` and a new sample z has the projection :math:`\ell = V^Tz` and a rest of length r.
+    Both together have the principal components of
+
+    .. math:: Q = \begin{pmatrix} D & \ell\\ 0 & r\end{pmatrix} = PSW^T,
+
+    k + 1 wide: the reference gets the scores :math:`U A`, :math:`A = D P_{1:k,1:k}`, the new sample
+    :math:`y = (\ell, r) P_{:,1:k}`. The similarity that takes UA to the reference's own scores UD, with
+    :math:`A^TD = L\Sigma R^T`, takes y to
+
+    .. math:: \frac{\operatorname{tr}\Sigma}{\|A\|_F^2}\; y\,L R^T.
+
+    U is orthonormal and centred, so that neither it nor a translation is needed (Zhang, Dey and Lee 2020).
+
+    Parameters
+    ----------
+    projected : ndarray of shape (m, k)
+        ℓ of each new sample.
+    residual : ndarray of shape (m,)
+        r of each.
+    singular_values : ndarray of shape (k,)
+        D, descending.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        Scores in the axes and the scale of the reference.
+
+    References
+    ----------
+    Zhang D., Dey R., Lee S. (2020). Fast and robust ancestry prediction using principal component analysis.
+    Bioinformatics 36, 3439–3446.
+
+    Privé F., Luu K., Blum M. G. B., McGrath J. J., Vilhjálmsson B. J. (2020). Efficient toolkit implementing best
+    practices for principal component analysis of genetic data. Bioinformatics 36, 4449–4457.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics.projection import augmented_scores
+    >>> augmented_scores(np.array([[3.0]]), np.array([0.0]), np.array([10.0]))     # nothing new, nothing moves
+    array([[3.]])
+    >>> augmented_scores(np.array([[3.0]]), np.array([4.0]), np.array([10.0])).round(3)
+    array([[3.508]])
+    """
+    (m, k), d = projected.shape, singular_values
+    out = np.empty((m, k))
+    step = max(1, MATRIX_ENTRIES // (k + 1) ** 2)
+    for start in range(0, m, step):
+        part = slice(start, start + step)
+        Q = np.zeros((len(projected[part]), k + 1, k + 1))
+        Q[:, np.arange(k), np.arange(k)] = d
+        Q[:, :k, k], Q[:, k, k] = projected[part], residual[part]
+        P = np.linalg.svd(Q)[0][:, :, :k]
+        A = d[:, None] * P[:, :k]
+        new = np.einsum("mi,mij->mj", Q[:, :, k], P)
+        L, Sigma, Rt = np.linalg.svd(A.transpose(0, 2, 1) * d)
+        scale = Sigma.sum(axis=1) / np.einsum("mij,mij->m", A, A)
+        out[part] = scale[:, None] * np.einsum("mi,mij,mjl->ml", new, L, Rt)
+    return out
 
 
 def write_projection(
@@ -438,8 +385,7 @@ def write_projection(
     ...     print(file.read_text().split()[:5])
     ['#FID', 'IID', 'SNPS', 'PC1', 'PC2']
     """
-    if scale not in ("auto", "eigenvectors", "scores"):
-        raise ValueError(f"scale={scale!r} is none of auto, eigenvectors, scores.")
+    check_choice("scale", scale, ("auto", "eigenvectors", "scores"))
     if scale == "eigenvectors" and projection.eigenvectors is None:
         raise ValueError("The singular values of the reference are not known: write scale='scores'.")
     values = projection.scores if scale == "scores" or projection.eigenvectors is None else projection.eigenvectors
