@@ -8,196 +8,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import to_device
 
+from gramian.compute.devices import to_numpy
+from gramian.linear.systems import check_shifts, dots, lengths, take
 from gramian.operators.base import Operator
 from gramian.results import Residual, Solution
 
-__all__ = ["CGLS", "Descent", "LeastSquares", "Measured", "norms", "small"]
+__all__ = ["CGLS"]
 
 Array = Any
 Vector = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """A solution X with what was measured for it: R = B − AX, G = AᵀR − XΛ and ‖g‖/‖Aᵀb‖ of each column."""
-
-    X: Array
-    R: Array
-    G: Array
-    residuals: Vector
-
-    def or_better(self, other: Measured, A: Operator) -> Measured:
-        """Of each column the one with the smaller residual: a gradient may rise before it falls."""
-        worse = ~(self.residuals <= other.residuals)
-        if not worse.any():
-            return self
-        old = A.xp.asarray(worse, **A.placement)[None, :]
-        pairs = ((self.X, other.X), (self.R, other.R), (self.G, other.G))
-        X, R, G = (A.xp.where(old, theirs, ours) for ours, theirs in pairs)
-        return Measured(X, R, G, np.where(worse, other.residuals, self.residuals))
-
-
-class LeastSquares:
-    """Columns B with their λ, and what is learnt of A on the way: ‖A‖² from below, and so how a step is made."""
-
-    def __init__(self, A: Operator, B: Array, lam: Vector, diagonal: Any = None) -> None:
-        self.A, self.B, self.lam = A, B, lam
-        self.eps = A.epsilon
-        self.square = 0.0
-        self.size: Vector = np.zeros(0)  # ‖Aᵀb‖, known with the first gradient
-        self.diagonal = None if diagonal is None else small(A.asarray(diagonal))
-
-    def gradient(self, X: Array | None) -> Measured:
-        """Measure at X, or at 0 where None is given: two products, or one."""
-        A = self.A
-        at = A.xp.zeros((A.shape[1], self.B.shape[1]), dtype=A.dtype, **A.placement) if X is None else X
-        R = self.B if X is None else self.B - A.matmat(at)
-        if not len(self.size):
-            return self._first(at, R)
-        G = A.rmatmat(R) - A.asarray(self.lam)[None, :] * at
-        return Measured(at, R, G, self._relative(G))
-
-    def _first(self, X: Array, R: Array) -> Measured:
-        """Measure with Aᵀb beside it; where that is 0 the solution is 0."""
-        A, t = self.A, self.B.shape[1]
-        both = A.rmatmat(self.B if R is self.B else A.xp.concat([self.B, R], axis=1))
-        self.size = norms(A, both[:, :t])
-        there = A.asarray(self.size > 0)[None, :]
-        X, R = X * there, R * there + self.B * (1.0 - there)
-        G = both[:, -t:] * there - A.asarray(self.lam)[None, :] * X
-        return Measured(X, R, G, self._relative(G))
-
-    def _relative(self, G: Array) -> Vector:
-        found = norms(self.A, G)
-        return np.divide(found, self.size, out=np.zeros_like(found), where=self.size != 0)
-
-    def learn(self, squares: Vector) -> None:
-        """‖Ap‖²/‖p‖² of some directions p: ‖A‖² is no less."""
-        self.square = max(self.square, float(np.max(squares, initial=0.0)))
-
-    @property
-    def one_pass(self) -> bool:
-        """Whether pᵀ(AᵀA + λ)p keeps half its digits when it is computed from AᵀAp."""
-        least = float(np.min(self.lam, initial=np.inf))
-        return self.square > 0 and self.square + self.A.offset <= least / self.eps**0.5
-
-    def scaling(self, columns: Index) -> Array | None:
-        """1/(diagonal + λ) for these columns, the largest being 1; all 1 where λ = 0, for a solution of least norm."""
-        if self.diagonal is None:
-            return None
-        lam = self.lam[None, columns]
-        total = np.where(lam > 0, self.diagonal[:, None] + lam, 1.0)
-        return self.A.asarray(np.min(total, axis=0, initial=np.inf) / total)
-
-
-class Descent:
-    """Some of the columns on their way down; G is the gradient carried along, ``lowest`` the X where it was least."""
-
-    def __init__(self, problem: LeastSquares, at: Measured, columns: Index) -> None:
-        self.problem, self.A, self.columns = problem, problem.A, columns
-        self.X, self.R, self.G = (_take(self.A, Y, columns) for Y in (at.X, at.R, at.G))
-        self.scale = problem.scaling(columns)
-        self.P = self._scaled(self.G)
-        self.slope = _dots(self.A, self.G, self.P)
-        self.gradients = norms(self.A, self.G)
-        self.best, self.since, self.lowest = self.gradients, np.zeros(len(columns)), self.X
-        self.broken = np.zeros(len(columns), dtype=bool)
-        self.fused = problem.one_pass
-
-    def step(self) -> None:
-        """x ← x + αp, the gradient g there, and p ← Mg + βp with M the scaling."""
-        before = self.slope
-        self.broken = ~(self._by_one_product() if self.fused else self._by_both_products())
-        self.fused = self.fused or self.problem.one_pass  # never back: the residual is then no longer carried along
-        Z = self._scaled(self.G)
-        self.slope = _dots(self.A, self.G, Z)
-        self.P = Z + self._row(_ratio(self.slope, before)) * self.P
-        self._note(norms(self.A, self.G))
-
-    def _by_one_product(self) -> Mask:
-        """One pass: AᵀAp at once, by which the gradient is updated."""
-        Q = self.A.normal(self.P) + self._lam * self.P
-        curve = _dots(self.A, self.P, Q)
-        self.problem.learn(_ratio(curve, _dots(self.A, self.P, self.P)) - self.problem.lam[self.columns])
-        alpha = self._row(_ratio(self.slope, curve))
-        self.X, self.G = self.X + alpha * self.P, self.G - alpha * Q
-        return np.asarray(curve > 0)
-
-    def _by_both_products(self) -> Mask:
-        """Two passes: Ap, by which the residual is updated, and the gradient from that."""
-        Q = self.A.matmat(self.P)
-        square, length = _dots(self.A, Q, Q), _dots(self.A, self.P, self.P)
-        self.problem.learn(_ratio(square, length))
-        curve = square + self.problem.lam[self.columns] * length
-        alpha = self._row(_ratio(self.slope, curve))
-        self.X, self.R = self.X + alpha * self.P, self.R - alpha * Q
-        self.G = self.A.rmatmat(self.R) - self._lam * self.X
-        return np.asarray(curve > 0)
-
-    def stuck(self) -> Mask:
-        """Columns that cannot go on, or have not improved for as long as conjugate gradients may take."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rate = np.sqrt(1.0 + self.problem.square / self.problem.lam[self.columns])
-        patience = 20 + np.fmin(4 * min(self.A.shape), 10 * rate)
-        return np.asarray(self.broken | (self.since > patience) | ~np.isfinite(self.gradients))
-
-    def keep(self, chosen: Mask) -> None:
-        """Go on with some of the columns."""
-        if chosen.all():
-            return
-        index = np.flatnonzero(chosen)
-        at_work = (self.X, self.R, self.G, self.P, self.lowest)
-        self.X, self.R, self.G, self.P, self.lowest = (_take(self.A, Y, index) for Y in at_work)
-        self.scale = None if self.scale is None else _take(self.A, self.scale, index)
-        self.columns, self.slope, self.gradients = self.columns[index], self.slope[index], self.gradients[index]
-        self.best, self.since = self.best[index], self.since[index]
-
-    @property
-    def _lam(self) -> Array:
-        return self._row(self.problem.lam[self.columns])
-
-    def _row(self, x: Vector) -> Array:
-        return self.A.asarray(x)[None, :]
-
-    def _scaled(self, G: Array) -> Array:
-        return G if self.scale is None else self.scale * G
-
-    def _note(self, gradients: Vector) -> None:
-        better = gradients < self.best
-        where = self.A.xp.asarray(better, **self.A.placement)[None, :]
-        self.lowest = self.X if better.all() else self.A.xp.where(where, self.X, self.lowest)
-        self.since = np.where(better, 0.0, self.since + 1.0)
-        self.best, self.gradients = np.fmin(self.best, gradients), gradients
-
-
-def small(x: Array) -> Vector:
-    """Numbers for each column as float64 NumPy, whatever the device."""
-    return np.asarray(x if isinstance(x, np.ndarray) else to_device(x, "cpu"), dtype=np.float64)
-
-
-def norms(A: Operator, Y: Array) -> Vector:
-    """Lengths of the columns; they do not vanish because their squares would."""
-    if Y.shape[0] == 0:
-        return np.zeros(Y.shape[1])
-    largest = A.xp.max(A.xp.abs(Y), axis=0)
-    unit = A.xp.where(largest > 0, largest, A.xp.ones_like(largest))
-    return small(unit) * small(A.xp.linalg.vector_norm(Y / unit[None, :], axis=0))
-
-
-def _dots(A: Operator, Y: Array, Z: Array) -> Vector:
-    return small(A.xp.sum(Y * Z, axis=0))
-
-
-def _ratio(a: Vector, b: Vector) -> Vector:
-    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
-
-
-def _take(A: Operator, Y: Array, index: Index) -> Array:
-    return A.xp.take(Y, A.xp.asarray(index, **A.placement), axis=1)
 
 
 AIM = 0.5  # of the tolerance: the gradient that is carried along differs a little from the true one
@@ -274,26 +96,47 @@ class CGLS:
             Values of shape (p, t). Where every λ > 0 the certificate bounds ‖ŵ − w‖ by ‖gradient‖/λ, the rounding of
             the products included.
         """
-        lam = _checked(A, B, shifts, start)
-        B, before = A.asarray(B), A.passes
-        lengths = _units(A, B)
-        unit = A.asarray(lengths)[None, :]
+        if B.ndim != 2 or B.shape[0] != A.shape[0]:
+            n, given = A.shape[0], tuple(B.shape)
+            raise ValueError(f"Right-hand sides of an operator of shape {A.shape} have shape ({n}, t), got {given}.")
+        if start is not None and tuple(start.shape) != (A.shape[1], B.shape[1]):
+            raise ValueError(f"start must have shape {(A.shape[1], B.shape[1])}, got {tuple(start.shape)}.")
+        lam, B, before = check_shifts(shifts, B.shape[1]), A.asarray(B), A.passes
+        # powers of two near the largest number of each column: divided by them, no square overflows
+        largest = to_numpy(A.xp.max(A.xp.abs(B), axis=0), float) if B.shape[0] else np.zeros(B.shape[1])
+        units = np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1]), 1.0)
+        unit = A.asarray(units)[None, :]
         work = LeastSquares(A, B / unit, lam, diagonal)
+        tol = (1e-5 if A.dtype == A.xp.float32 else 1e-10) if self.tol is None else self.tol
         with A.session():
-            true, iterations = self._rounds(work, work.gradient(None if start is None else A.asarray(start) / unit))
-        certificate = self._certificate(work, true, iterations, A.passes - before, reason, lengths)
+            first = work.gradient(None if start is None else A.asarray(start) / unit)
+            true, iterations = self._rounds(work, first, tol)
+        regular = bool(np.all(lam > 0))
+        square = work.square + A.offset  # of the numbers that are really multiplied
+        spread = np.sqrt(square * work.square)  # of Aᵀ times the rounding of Ax
+        noise = np.sqrt(square) * lengths(true.R) + (spread + lam) * lengths(true.X)
+        certificate = Residual(
+            method="CGLS, one pass a step" if work.one_pass else "CGLS, two passes a step",
+            reason=reason,
+            passes=A.passes - before,
+            iterations=iterations,
+            residuals=true.residuals,
+            tolerance=tol,
+            rounding=4 * work.eps * (square / work.square if work.square > 0 else 1.0) ** 0.5,
+            condition=float(np.max(1.0 + work.square / lam, initial=1.0)) if regular else None,
+            error_bounds=units * (true.residuals * work.size + 4 * work.eps * noise) / lam if regular else None,
+            bounded="‖ŵ − w‖" if regular else "",
+            device=A.device_name,
+            precision=A.precision,
+        )
         certificate.warn_unless_converged(
             "Raise the tolerance or λ, scale the columns, allow more iterations, or use an exact solver."
         )
         return Solution(true.X * unit, certificate)
 
-    def _tolerance(self, A: Operator) -> float:
-        default = 1e-5 if A.dtype == A.xp.float32 else 1e-10
-        return default if self.tol is None else self.tol
-
-    def _rounds(self, work: LeastSquares, true: Measured) -> tuple[Measured, int]:
+    def _rounds(self, work: LeastSquares, true: Measured, tol: float) -> tuple[Measured, int]:
         """Steps until the carried gradients are small, then the true ones; again while that brings them down."""
-        tol, done = self._tolerance(work.A), 0
+        done = 0
         limit = 100 + 10 * min(work.A.shape) if self.max_iterations is None else self.max_iterations
         todo = ~(true.residuals <= tol)
         while todo.any() and done < limit:
@@ -320,45 +163,159 @@ class CGLS:
             descent.keep(~leaving)
         return X, steps
 
-    def _certificate(
-        self, work: LeastSquares, true: Measured, iterations: int, passes: int, reason: str, lengths: Vector
-    ) -> Residual:
-        A, lam, regular = work.A, work.lam, bool(np.all(work.lam > 0))
-        square = work.square + A.offset  # of the numbers that are really multiplied
-        spread = np.sqrt(square * work.square)  # of Aᵀ times the rounding of Ax
-        noise = np.sqrt(square) * norms(A, true.R) + (spread + lam) * norms(A, true.X)
-        return Residual(
-            method="CGLS, one pass a step" if work.one_pass else "CGLS, two passes a step",
-            reason=reason,
-            passes=passes,
-            iterations=iterations,
-            residuals=true.residuals,
-            tolerance=self._tolerance(A),
-            rounding=4 * work.eps * (square / work.square if work.square > 0 else 1.0) ** 0.5,
-            condition=float(np.max(1.0 + work.square / lam, initial=1.0)) if regular else None,
-            error_bounds=lengths * (true.residuals * work.size + 4 * work.eps * noise) / lam if regular else None,
-            bounded="‖ŵ − w‖" if regular else "",
-            device=A.device_name,
-            precision=A.precision,
-        )
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A solution X with what was measured for it: R = B − AX, G = AᵀR − XΛ and ‖g‖/‖Aᵀb‖ of each column."""
+
+    X: Array
+    R: Array
+    G: Array
+    residuals: Vector
+
+    def or_better(self, other: Measured, A: Operator) -> Measured:
+        """Of each column the one with the smaller residual: a gradient may rise before it falls."""
+        worse = ~(self.residuals <= other.residuals)
+        if not worse.any():
+            return self
+        old = A.xp.asarray(worse, **A.placement)[None, :]
+        pairs = ((self.X, other.X), (self.R, other.R), (self.G, other.G))
+        X, R, G = (A.xp.where(old, theirs, ours) for ours, theirs in pairs)
+        return Measured(X, R, G, np.where(worse, other.residuals, self.residuals))
 
 
-def _checked(A: Operator, B: Array, shifts: Any, start: Array | None) -> Vector:
-    """Return λ of each right-hand side, or say what does not fit."""
-    if B.ndim != 2 or B.shape[0] != A.shape[0]:
-        raise ValueError(
-            f"Right-hand sides of an operator of shape {A.shape} have shape ({A.shape[0]}, t), got {tuple(B.shape)}."
-        )
-    if start is not None and tuple(start.shape) != (A.shape[1], B.shape[1]):
-        raise ValueError(f"start must have shape {(A.shape[1], B.shape[1])}, got {tuple(start.shape)}.")
-    lam = np.array(np.broadcast_to(np.asarray(shifts, dtype=np.float64), (B.shape[1],)))
-    wrong = ~(np.isfinite(lam) & (lam >= 0))
-    if wrong.any():
-        raise ValueError(f"A shift λ must be a finite number, not negative; got {float(lam[wrong][0])!r}.")
-    return lam
+class LeastSquares:
+    """Columns B with their λ, and what is learnt of A on the way: ‖A‖² from below, and so how a step is made."""
+
+    def __init__(self, A: Operator, B: Array, lam: Vector, diagonal: Any = None) -> None:
+        self.A, self.B, self.lam = A, B, lam
+        self.eps = A.epsilon
+        self.square = 0.0
+        self.size: Vector = np.zeros(0)  # ‖Aᵀb‖, known with the first gradient
+        self.diagonal = None if diagonal is None else to_numpy(A.asarray(diagonal), float)
+
+    def gradient(self, X: Array | None) -> Measured:
+        """Measure at X, or at 0 where None is given: two products, or one."""
+        A = self.A
+        at = A.xp.zeros((A.shape[1], self.B.shape[1]), dtype=A.dtype, **A.placement) if X is None else X
+        R = self.B if X is None else self.B - A.matmat(at)
+        if not len(self.size):
+            return self._first(at, R)
+        G = A.rmatmat(R) - A.asarray(self.lam)[None, :] * at
+        return Measured(at, R, G, self._relative(G))
+
+    def _first(self, X: Array, R: Array) -> Measured:
+        """Measure with Aᵀb beside it; where that is 0 the solution is 0."""
+        A, t = self.A, self.B.shape[1]
+        both = A.rmatmat(self.B if R is self.B else A.xp.concat([self.B, R], axis=1))
+        self.size = lengths(both[:, :t])
+        there = A.asarray(self.size > 0)[None, :]
+        X, R = X * there, R * there + self.B * (1.0 - there)
+        G = both[:, -t:] * there - A.asarray(self.lam)[None, :] * X
+        return Measured(X, R, G, self._relative(G))
+
+    def _relative(self, G: Array) -> Vector:
+        found = lengths(G)
+        return np.divide(found, self.size, out=np.zeros_like(found), where=self.size != 0)
+
+    def learn(self, squares: Vector) -> None:
+        """‖Ap‖²/‖p‖² of some directions p: ‖A‖² is no less."""
+        self.square = max(self.square, float(np.max(squares, initial=0.0)))
+
+    @property
+    def one_pass(self) -> bool:
+        """Whether pᵀ(AᵀA + λ)p keeps half its digits when it is computed from AᵀAp."""
+        least = float(np.min(self.lam, initial=np.inf))
+        return self.square > 0 and self.square + self.A.offset <= least / self.eps**0.5
+
+    def scaling(self, columns: Index) -> Array | None:
+        """1/(diagonal + λ) for these columns, the largest being 1; all 1 where λ = 0, for a solution of least norm."""
+        if self.diagonal is None:
+            return None
+        lam = self.lam[None, columns]
+        total = np.where(lam > 0, self.diagonal[:, None] + lam, 1.0)
+        return self.A.asarray(np.min(total, axis=0, initial=np.inf) / total)
 
 
-def _units(A: Operator, B: Array) -> Vector:
-    """Powers of two near the largest number of each column; with columns divided by them no square overflows."""
-    largest = small(A.xp.max(A.xp.abs(B), axis=0)) if B.shape[0] else np.zeros(B.shape[1])
-    return np.asarray(np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1]), 1.0))
+class Descent:
+    """Some of the columns on their way down; G is the gradient carried along, ``lowest`` the X where it was least."""
+
+    def __init__(self, problem: LeastSquares, at: Measured, columns: Index) -> None:
+        self.problem, self.A, self.columns = problem, problem.A, columns
+        self.X, self.R, self.G = (take(Y, columns) for Y in (at.X, at.R, at.G))
+        self.scale = problem.scaling(columns)
+        self.P = self._scaled(self.G)
+        self.slope = dots(self.G, self.P)
+        self.gradients = lengths(self.G)
+        self.best, self.since, self.lowest = self.gradients, np.zeros(len(columns)), self.X
+        self.broken = np.zeros(len(columns), dtype=bool)
+        self.fused = problem.one_pass
+
+    def step(self) -> None:
+        """x ← x + αp, the gradient g there, and p ← Mg + βp with M the scaling."""
+        before = self.slope
+        self.broken = ~(self._by_one_product() if self.fused else self._by_both_products())
+        self.fused = self.fused or self.problem.one_pass  # never back: the residual is then no longer carried along
+        Z = self._scaled(self.G)
+        self.slope = dots(self.G, Z)
+        self.P = Z + self._row(_ratio(self.slope, before)) * self.P
+        self._note(lengths(self.G))
+
+    def _by_one_product(self) -> Mask:
+        """One pass: AᵀAp at once, by which the gradient is updated."""
+        Q = self.A.normal(self.P) + self._lam * self.P
+        curve = dots(self.P, Q)
+        self.problem.learn(_ratio(curve, dots(self.P, self.P)) - self.problem.lam[self.columns])
+        alpha = self._row(_ratio(self.slope, curve))
+        self.X, self.G = self.X + alpha * self.P, self.G - alpha * Q
+        return np.asarray(curve > 0)
+
+    def _by_both_products(self) -> Mask:
+        """Two passes: Ap, by which the residual is updated, and the gradient from that."""
+        Q = self.A.matmat(self.P)
+        square, length = dots(Q, Q), dots(self.P, self.P)
+        self.problem.learn(_ratio(square, length))
+        curve = square + self.problem.lam[self.columns] * length
+        alpha = self._row(_ratio(self.slope, curve))
+        self.X, self.R = self.X + alpha * self.P, self.R - alpha * Q
+        self.G = self.A.rmatmat(self.R) - self._lam * self.X
+        return np.asarray(curve > 0)
+
+    def stuck(self) -> Mask:
+        """Columns that cannot go on, or have not improved for as long as conjugate gradients may take."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.sqrt(1.0 + self.problem.square / self.problem.lam[self.columns])
+        patience = 20 + np.fmin(4 * min(self.A.shape), 10 * rate)
+        return np.asarray(self.broken | (self.since > patience) | ~np.isfinite(self.gradients))
+
+    def keep(self, chosen: Mask) -> None:
+        """Go on with some of the columns."""
+        if chosen.all():
+            return
+        index = np.flatnonzero(chosen)
+        at_work = (self.X, self.R, self.G, self.P, self.lowest)
+        self.X, self.R, self.G, self.P, self.lowest = (take(Y, index) for Y in at_work)
+        self.scale = None if self.scale is None else take(self.scale, index)
+        self.columns, self.slope, self.gradients = self.columns[index], self.slope[index], self.gradients[index]
+        self.best, self.since = self.best[index], self.since[index]
+
+    @property
+    def _lam(self) -> Array:
+        return self._row(self.problem.lam[self.columns])
+
+    def _row(self, x: Vector) -> Array:
+        return self.A.asarray(x)[None, :]
+
+    def _scaled(self, G: Array) -> Array:
+        return G if self.scale is None else self.scale * G
+
+    def _note(self, gradients: Vector) -> None:
+        better = gradients < self.best
+        where = self.A.xp.asarray(better, **self.A.placement)[None, :]
+        self.lowest = self.X if better.all() else self.A.xp.where(where, self.X, self.lowest)
+        self.since = np.where(better, 0.0, self.since + 1.0)
+        self.best, self.gradients = np.fmin(self.best, gradients), gradients
+
+
+def _ratio(a: Vector, b: Vector) -> Vector:
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
