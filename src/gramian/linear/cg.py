@@ -15,7 +15,7 @@ from gramian.linear.systems import System, copy_of, dots, lengths, put, take
 from gramian.operators.base import Operator
 from gramian.results import Residual, Solution
 
-__all__ = ["ConjugateGradients", "Preconditioner", "Run", "name_of"]
+__all__ = ["ConjugateGradients"]
 
 Array = Any  # columns in NumPy, or on the device of the operator: where the system keeps its right-hand sides
 Vector = npt.NDArray[np.float64]
@@ -29,187 +29,6 @@ AIM = 0.5  # of the tolerance, for the residual that is carried along: it is a l
 USELESS = 0.5  # a cycle that leaves more than this of a residual has not earned another of its kind
 LOOK = 5  # iterations between two looks at the rate
 SLOWEST = 0.98  # rate that is believed: the residuals of conjugate gradients rise at times
-
-
-class Run:
-    """One call of the solver: x, the residuals as they are carried along, and the directions."""
-
-    def __init__(
-        self,
-        system: System,
-        tol: float,
-        limit: int,
-        report: Callable[[int, float], None] | None,
-        preconditioner: Preconditioner | None,
-    ) -> None:
-        self.system, self.tol, self.limit, self.report = system, tol, limit, report
-        self.M, self.most = preconditioner, 0
-        self.grow: Callable[[int], Array] | None = None
-        self.iterations, self.replaced, self.narrow = 0, 0, system.twin is not None
-        self.wants_more, self.stuck = False, False
-        self.costs = costs_of(system.A if system.twin is None else system.twin)
-
-    def begin(self, start: Any, grow: Callable[[int], Array] | None, most: int) -> None:
-        """x, its true residual, the first factor and the first directions."""
-        system, n = self.system, self.system.A.shape[0]
-        self.X: Array = 0.0 * system.B
-        self.R, self.true = copy_of(system.B), (system.lengths > 0).astype(np.float64)
-        if start is not None:
-            self._start_at(to_numpy(start, float))
-        self.P = 0.0 * system.B
-        self.size = self.true.copy()  # of the residuals as they are carried along
-        if grow is not None and self.M is None and np.all(system.lam > 0) and len(self._open()):
-            self.grow, self.most = grow, min(n, most)
-            rank = first_rank(n, costs=self.costs)
-            self.M = Nystrom(grow(min(rank, self.most)), system.lam, quiet=system.A.session)
-        self._restart(self._open())
-
-    def _start_at(self, X: Any) -> None:
-        X = X[:, None] if self.system.vector and X.ndim == 1 else X
-        if X.shape != tuple(self.X.shape):
-            raise ValueError(
-                f"start must have the shape of the right-hand sides, {tuple(self.X.shape)}; got {X.shape}."
-            )
-        given = self.system.lengths
-        X = like(self.X, np.where(given > 0, X, 0.0) / np.where(given > 0, given, 1.0), float)
-        R = self.system.residual(X, np.arange(X.shape[1]))
-        sizes = lengths(R)
-        better = np.flatnonzero(sizes < self.true)  # a start worse than 0 is none
-        self._keep(better, X=take(X, better), R=take(R, better))
-        self.true[better] = sizes[better]
-
-    def _keep(self, columns: Index, **parts: Array) -> None:
-        """Write columns of X, R or P."""
-        for name, values in parts.items():
-            put(getattr(self, name), columns, values)
-
-    def _open(self) -> Index:
-        return np.flatnonzero(~(self.true <= self.tol))
-
-    @property
-    def going(self) -> bool:
-        return bool(len(self._open())) and self.iterations < self.limit and not self.stuck
-
-    def _solve(self, R: Array, columns: Index) -> Array:
-        return R if self.M is None else self.M(R, columns)
-
-    def _restart(self, columns: Index) -> None:
-        """Directions of steepest descent: nothing of earlier ones is kept."""
-        if len(columns):
-            self._keep(columns, P=self._solve(take(self.R, columns), columns))
-
-    def descend(self) -> None:
-        """A cycle: steps until every column has come down to its goal, then the true residuals of all of them."""
-        columns, before, X = self._open(), self.true.copy(), copy_of(self.X)
-        drop = NARROW_DROP if self.narrow else DROP
-        goals = np.maximum(AIM * self.tol, drop * before)
-        active, since, self.wants_more = columns, self.iterations, False
-        started = self.size.copy()
-        while len(active) and self.iterations < self.limit and not self.wants_more:
-            whole = self._step(active)
-            active = active[whole & (self.size[active] > goals[active])]
-            if self.report is not None:
-                self.report(self.iterations, float(np.max(self.size[columns])))
-            if len(active) and (self.iterations - since) % LOOK == 0:
-                self._look(active, started, self.iterations - since)
-        if not self.wants_more:
-            self._measure(columns, before, X)
-
-    def _step(self, active: Index) -> Mask:
-        """x ← x + αp, r ← r − α(A+λI)p, p ← M⁻¹r + βp; False where a direction has no curvature to speak of."""
-        P, R = take(self.P, active), take(self.R, active)
-        Q = self.system.product(P, active, self.narrow)
-        curve, length = dots(P, Q), dots(P, P)
-        good = self._curved(curve, length, active)
-        self.iterations += 1
-        alpha = np.divide(dots(P, R), curve, out=np.zeros_like(curve), where=good)
-        self._keep(active, X=take(self.X, active) + like(P, alpha, float) * P)
-        R = R - like(P, alpha, float) * Q
-        Z = self._solve(R, active)
-        beta = np.divide(-dots(Z, Q), curve, out=np.zeros_like(curve), where=good)
-        self._keep(active, P=Z + like(P, beta, float) * P, R=R)
-        self.size[active] = lengths(R)
-        return good
-
-    def _curved(self, curve: Vector, length: Vector, active: Index) -> Mask:
-        """Whether pᵀ(A+λI)p is positive; an error where it is negative beyond rounding in float64."""
-        system = self.system
-        noise = 8 * system.eps * (system.norm + system.lam[active]) * length
-        negative = np.flatnonzero(curve < -noise)
-        if len(negative) and not self.narrow:
-            j = int(negative[0])
-            lam, quotient = system.lam[active[j]], curve[j] / length[j]
-            raise np.linalg.LinAlgError(
-                f"A + {lam:g} I is not positive definite: a direction of negative curvature, pᵀ(A + λI)p = "
-                f"{quotient:.3g} ‖p‖², shows that A has an eigenvalue of at most {quotient - lam:.3g}. Use a positive "
-                "semidefinite kernel, or a larger shift (alpha)."
-            )
-        return np.asarray(curve > noise)
-
-    def _measure(self, columns: Index, before: Vector, X: Array) -> None:
-        """Replace the residuals by the true ones; where a cycle did harm, undo it; where little good, go to A."""
-        R = self.system.residual(take(self.X, columns), columns)
-        sizes, gap = lengths(R), lengths(R - take(self.R, columns))
-        self.replaced += 1
-        worse = columns[sizes > before[columns]]
-        self._keep(columns, R=R)
-        self.true[columns] = sizes
-        if len(worse):
-            old = take(X, worse)
-            self._keep(worse, X=old, R=self.system.residual(old, worse))
-            self.true[worse] = before[worse]
-        self.size[columns] = self.true[columns]
-        slow = (sizes > USELESS * before[columns]) & (sizes > self.tol)
-        if slow.any() and self.iterations < self.limit:
-            self.stuck = not self.narrow and bool(np.all(slow | (sizes <= self.tol)))
-            self.narrow = False
-        self._restart(columns[(gap > USELESS * sizes) | slow])
-
-    def _look(self, active: Index, started: Vector, steps: int) -> None:
-        """Ask for a larger factor where the rate of the slowest column says that it pays."""
-        if self.grow is None or not isinstance(self.M, Nystrom) or self.M.rank >= self.most:
-            return
-        rates = np.minimum((self.size[active] / started[active]) ** (1.0 / steps), SLOWEST)
-        left = np.log(AIM * self.tol / self.size[active]) / np.log(rates)
-        slowest = int(np.argmax(left))
-        n, rate, steps_left = self.system.A.shape[0], float(rates[slowest]), float(left[slowest])
-        self.wants_more = pays_to_double(n, self.M.values, rate, steps_left, self.most, self.costs)
-
-    def enlarge(self) -> None:
-        """Twice the rank, and steepest descent from here; outside the session, with all BLAS threads."""
-        self.wants_more = False
-        if self.grow is None or not isinstance(self.M, Nystrom):
-            return
-        had, asked = self.M.rank, min(2 * self.M.rank, self.most)
-        self.M = None  # its memory first
-        F = self.grow(asked)
-        self.grow = None if F.shape[1] < asked or F.shape[1] <= had else self.grow
-        self.M = Nystrom(F, self.system.lam, quiet=self.system.A.session)
-        self._restart(self._open())
-
-    def notes(self) -> tuple[str, ...]:
-        """What the certificate says beside its figures."""
-        rank = (f"preconditioner of rank {self.M.rank}",) if isinstance(self.M, Nystrom) else ()
-        system = self.system
-        if system.twin is None:
-            return rank
-        first, last = (name_of(A) for A in (system.twin, system.A))
-        how = "" if self.narrow else f"; {first} was not enough and {last} took over"
-        return (*rank, f"residuals measured {self.replaced} times in {last}{how}")
-
-
-def name_of(A: Operator) -> str:
-    """The dtype of an operator's products in a word, NumPy's or torch's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.linear.cg import name_of
-    >>> from gramian.operators import Data
-    >>> name_of(Data(np.eye(2)))
-    'float64'
-    """
-    return str(A.xp.finfo(A.dtype).dtype)
 
 
 DEFAULT_LIMIT = 1000  # iterations
@@ -303,35 +122,186 @@ class ConjugateGradients:
         system = System(A, B, shifts, twin, on_device=True)
         limit = min(DEFAULT_LIMIT, 10 * A.shape[0]) if self.max_iterations is None else self.max_iterations
         most = largest_rank(A.shape[0], factor_bytes(A)) if self.max_rank is None else self.max_rank
-        run = Run(system, self.tol, limit, self.report, preconditioner)
-        run.begin(start, grow, most)
-        while run.going:
+        run = _Run(system, self.tol, limit, self.report, preconditioner, start, grow, most)
+        while len(run.unsolved) and run.iterations < limit and not run.stuck:
             with A.session():
                 run.descend()
             if run.wants_more:
                 run.enlarge()
-        return self._solution(run, reason)
-
-    def _solution(self, run: Run, reason: str) -> Solution:
-        system = run.system
-        narrow = "" if system.twin is None else f", products in {name_of(system.twin)}"
+        method = "conjugate gradients" if run.M is None else "preconditioned conjugate gradients"
+        notes = [f"preconditioner of rank {run.M.rank}"] if isinstance(run.M, Nystrom) else []
+        if twin is not None:
+            first, last = (str(K.xp.finfo(K.dtype).dtype) for K in (twin, A))
+            method += f", products in {first}"
+            how = "" if run.narrow else f"; {first} was not enough and {last} took over"
+            notes.append(f"residuals measured {run.replaced} times in {last}{how}")
         certificate = Residual(
-            method=f"preconditioned conjugate gradients{narrow}"
-            if run.M is not None
-            else f"conjugate gradients{narrow}",
+            method=method,
             reason=reason,
             passes=system.passes,
             iterations=run.iterations,
             residuals=run.true,
             tolerance=self.tol,
             rounding=system.rounding(run.X),
-            device=system.A.device_name,
+            device=A.device_name,
             precision=system.precision,
-            notes=run.notes(),
+            notes=tuple(notes),
         )
-        why = f"max_iterations={run.limit} was reached" if run.iterations >= run.limit else "Rounding allows no less"
+        why = f"max_iterations={limit} was reached" if run.iterations >= limit else "Rounding allows no less"
         certificate.warn_unless_converged(
             f"{why}: use a larger shift (alpha), a preconditioner of higher rank, more iterations, a larger tolerance, "
             "or a factorisation."
         )
         return Solution(system.values(run.X), certificate)
+
+
+class _Run:
+    """One call of the solver: x, the residuals as they are carried along, and the directions."""
+
+    def __init__(
+        self,
+        system: System,
+        tol: float,
+        limit: int,
+        report: Callable[[int, float], None] | None,
+        preconditioner: Preconditioner | None,
+        start: Any,
+        grow: Callable[[int], Array] | None,
+        most: int,
+    ) -> None:
+        self.system, self.tol, self.limit, self.report = system, tol, limit, report
+        self.M, self.most, self.grow = preconditioner, 0, None
+        self.iterations, self.replaced, self.narrow = 0, 0, system.twin is not None
+        self.wants_more, self.stuck = False, False
+        self.costs = costs_of(system.A if system.twin is None else system.twin)
+        self.X: Array = 0.0 * system.B
+        self.R, self.true = copy_of(system.B), (system.lengths > 0).astype(np.float64)
+        if start is not None:
+            self._start_at(to_numpy(start, float))
+        self.P = 0.0 * system.B
+        self.size = self.true.copy()  # of the residuals as they are carried along
+        if grow is not None and self.M is None and np.all(system.lam > 0) and len(self.unsolved):
+            n = system.A.shape[0]
+            self.grow, self.most = grow, min(n, most)
+            rank = first_rank(n, costs=self.costs)
+            self.M = Nystrom(grow(min(rank, self.most)), system.lam, quiet=system.A.session)
+        self._restart(self.unsolved)
+
+    def _start_at(self, X: Any) -> None:
+        X = X[:, None] if self.system.vector and X.ndim == 1 else X
+        if X.shape != tuple(self.X.shape):
+            raise ValueError(
+                f"start must have the shape of the right-hand sides, {tuple(self.X.shape)}; got {X.shape}."
+            )
+        given = self.system.lengths
+        X = like(self.X, np.where(given > 0, X, 0.0) / np.where(given > 0, given, 1.0), float)
+        R = self.system.residual(X, np.arange(X.shape[1]))
+        sizes = lengths(R)
+        better = np.flatnonzero(sizes < self.true)  # a start worse than 0 is none
+        put(self.X, better, take(X, better))
+        put(self.R, better, take(R, better))
+        self.true[better] = sizes[better]
+
+    @property
+    def unsolved(self) -> Index:
+        """Columns whose true residual does not meet the tolerance."""
+        return np.flatnonzero(~(self.true <= self.tol))
+
+    def _solve(self, R: Array, columns: Index) -> Array:
+        return R if self.M is None else self.M(R, columns)
+
+    def _restart(self, columns: Index) -> None:
+        """Directions of steepest descent: nothing of earlier ones is kept."""
+        if len(columns):
+            put(self.P, columns, self._solve(take(self.R, columns), columns))
+
+    def descend(self) -> None:
+        """A cycle: steps until every column has come down to its goal, then the true residuals of all of them."""
+        columns, before, X = self.unsolved, self.true.copy(), copy_of(self.X)
+        drop = NARROW_DROP if self.narrow else DROP
+        goals = np.maximum(AIM * self.tol, drop * before)
+        active, since, self.wants_more = columns, self.iterations, False
+        started = self.size.copy()
+        while len(active) and self.iterations < self.limit and not self.wants_more:
+            whole = self._step(active)
+            active = active[whole & (self.size[active] > goals[active])]
+            if self.report is not None:
+                self.report(self.iterations, float(np.max(self.size[columns])))
+            if len(active) and (self.iterations - since) % LOOK == 0:
+                self._look(active, started, self.iterations - since)
+        if not self.wants_more:
+            self._measure(columns, before, X)
+
+    def _step(self, active: Index) -> Mask:
+        """x ← x + αp, r ← r − α(A+λI)p, p ← M⁻¹r + βp; False where a direction has no curvature to speak of."""
+        P, R = take(self.P, active), take(self.R, active)
+        Q = self.system.product(P, active, self.narrow)
+        curve, length = dots(P, Q), dots(P, P)
+        good = self._curved(curve, length, active)
+        self.iterations += 1
+        alpha = np.divide(dots(P, R), curve, out=np.zeros_like(curve), where=good)
+        put(self.X, active, take(self.X, active) + like(P, alpha, float) * P)
+        R = R - like(P, alpha, float) * Q
+        Z = self._solve(R, active)
+        beta = np.divide(-dots(Z, Q), curve, out=np.zeros_like(curve), where=good)
+        put(self.P, active, Z + like(P, beta, float) * P)
+        put(self.R, active, R)
+        self.size[active] = lengths(R)
+        return good
+
+    def _curved(self, curve: Vector, length: Vector, active: Index) -> Mask:
+        """Whether pᵀ(A+λI)p is positive; an error where it is negative beyond rounding in float64."""
+        system = self.system
+        noise = 8 * system.eps * (system.norm + system.lam[active]) * length
+        negative = np.flatnonzero(curve < -noise)
+        if len(negative) and not self.narrow:
+            j = int(negative[0])
+            lam, quotient = system.lam[active[j]], curve[j] / length[j]
+            raise np.linalg.LinAlgError(
+                f"A + {lam:g} I is not positive definite: a direction of negative curvature, pᵀ(A + λI)p = "
+                f"{quotient:.3g} ‖p‖², shows that A has an eigenvalue of at most {quotient - lam:.3g}. Use a positive "
+                "semidefinite kernel, or a larger shift (alpha)."
+            )
+        return np.asarray(curve > noise)
+
+    def _measure(self, columns: Index, before: Vector, X: Array) -> None:
+        """Replace the residuals by the true ones; where a cycle did harm, undo it; where little good, go to A."""
+        R = self.system.residual(take(self.X, columns), columns)
+        sizes, gap = lengths(R), lengths(R - take(self.R, columns))
+        self.replaced += 1
+        worse = columns[sizes > before[columns]]
+        put(self.R, columns, R)
+        self.true[columns] = sizes
+        if len(worse):
+            old = take(X, worse)
+            put(self.X, worse, old)
+            put(self.R, worse, self.system.residual(old, worse))
+            self.true[worse] = before[worse]
+        self.size[columns] = self.true[columns]
+        slow = (sizes > USELESS * before[columns]) & (sizes > self.tol)
+        if slow.any() and self.iterations < self.limit:
+            self.stuck = not self.narrow and bool(np.all(slow | (sizes <= self.tol)))
+            self.narrow = False
+        self._restart(columns[(gap > USELESS * sizes) | slow])
+
+    def _look(self, active: Index, started: Vector, steps: int) -> None:
+        """Ask for a larger factor where the rate of the slowest column says that it pays."""
+        if self.grow is None or not isinstance(self.M, Nystrom) or self.M.rank >= self.most:
+            return
+        rates = np.minimum((self.size[active] / started[active]) ** (1.0 / steps), SLOWEST)
+        left = np.log(AIM * self.tol / self.size[active]) / np.log(rates)
+        slowest = int(np.argmax(left))
+        n, rate, steps_left = self.system.A.shape[0], float(rates[slowest]), float(left[slowest])
+        self.wants_more = pays_to_double(n, self.M.values, rate, steps_left, self.most, self.costs)
+
+    def enlarge(self) -> None:
+        """Twice the rank, and steepest descent from here; outside the session, with all BLAS threads."""
+        self.wants_more = False
+        if self.grow is None or not isinstance(self.M, Nystrom):
+            return
+        had, asked = self.M.rank, min(2 * self.M.rank, self.most)
+        self.M = None  # its memory first
+        F = self.grow(asked)
+        self.grow = None if F.shape[1] < asked or F.shape[1] <= had else self.grow
+        self.M = Nystrom(F, self.system.lam, quiet=self.system.A.session)
+        self._restart(self.unsolved)
