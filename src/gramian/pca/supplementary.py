@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from gramian.compute.devices import to_numpy
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
 from gramian.pca.interpret import (
@@ -322,8 +323,7 @@ class Coding:
         weighted = self.indicator[:, part] * w
         if sp.issparse(X):
             return np.asarray((weighted @ X).todense() - weighted.sum(axis=1)[:, None] * mean)
-        values = X.cpu() if hasattr(X, "cpu") else X
-        return np.asarray(weighted @ (np.asarray(values, dtype=np.float64) - mean))
+        return np.asarray(weighted @ (to_numpy(X, float) - mean))
 
     def by_variable(self, values: Array) -> Array:
         """Sum numbers of categories over each categorical variable."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_namespace
+from array_api_compat import array_namespace, device, is_numpy_namespace
 from scipy.linalg import solve_triangular
 
-from gramian.compute.devices import to_numpy
+from gramian.compute.devices import to_array, to_numpy
 
 __all__ = ["PivotedCholesky", "rp_cholesky"]
 
@@ -118,12 +118,12 @@ def rp_cholesky(
     >>> rp_cholesky(np.diagonal(K), lambda j, i=slice(None): K[i][:, j], 3)
     PivotedCholesky(2 landmarks of 3, 0 of the trace left)
     """
-    own = to_numpy(_array(diagonal), float)
+    own = to_numpy(diagonal, float)
     _check(own, k, dtype)
     block = max(1, min(128, k // 10)) if block is None else block
     if block < 1:
         raise ValueError(f"block must be a positive number of proposals, got {block!r}.")
-    first = _array(columns(np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)))
+    first = to_array(columns(np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)))
     F, chosen = _begun(len(own), k, start, first, dtype)
     noise = _noise(own, first, F, epsilon)
     rng = np.random.default_rng([seed, len(chosen)] if len(chosen) else seed)
@@ -198,7 +198,7 @@ def _accepted(
 ) -> tuple[Indices, Matrix]:
     """Go through the proposals as a Cholesky factorisation of their block does; keep those the dice allow."""
     S = _wide(_rows(F, proposals))
-    H = to_numpy(_wide(_array(columns(proposals, proposals))) - S @ S.T, float)
+    H = to_numpy(_wide(to_array(columns(proposals, proposals))) - S @ S.T, float)
     before, dice = left[proposals], rng.random(len(proposals))
     keep: list[int] = []
     L = np.zeros((len(proposals), len(proposals)))  # rows: proposals, columns: those accepted
@@ -215,7 +215,7 @@ def _extend(F: Array, chosen: Indices, accepted: Indices, L: Matrix, columns: Ca
     """Write the next columns of F: (K_{:,S} − F F_Sᵀ) L⁻ᵀ, which are 0 at earlier landmarks and L at S."""
     done = len(chosen)
     S = _wide(_rows(F[:, :done], accepted))
-    new = _times_inverse(_less(_wide(_array(columns(accepted))), F[:, :done], S), L)
+    new = _times_inverse(_less(_wide(to_array(columns(accepted))), F[:, :done], S), L)
     new[_index(F, chosen), :] = 0.0
     new[_index(F, accepted), :] = array_namespace(F).asarray(np.tril(L), device=device(F))
     F[:, done : done + len(accepted)] = new
@@ -235,10 +235,6 @@ def _times_inverse(G: Array, L: Matrix) -> Array:
         return solve_triangular(L, G.T, lower=True, check_finite=False).T
     upper = xp.asarray(L, dtype=G.dtype, device=device(G)).T
     return xp.linalg.solve_triangular(upper, G, upper=True, left=False)
-
-
-def _array(x: Any) -> Array:
-    return x if is_array_api_obj(x) else np.asarray(x)
 
 
 def _wide(x: Array) -> Array:

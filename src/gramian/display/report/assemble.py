@@ -8,6 +8,7 @@ from typing import Any, Required, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.compute.devices import to_numpy
 from gramian.display.report.blocks import (
     Block,
     CertificateBlock,
@@ -184,7 +185,7 @@ def colours(common: Common, axes: Mapping[str, Any], groups: Mapping[str, Any] |
 
 def matrix(values: Any, name: str) -> NDArray[np.float64]:
     """A table of numbers, from any array."""
-    found = np.asarray(values.cpu() if hasattr(values, "cpu") else values, dtype=np.float64)
+    found = to_numpy(values, float)
     found = found[:, None] if found.ndim == 1 else found
     if found.ndim != 2 or not len(found):
         raise ValueError(f"{name} must be a table with a row for each point; its shape is {np.shape(values)}.")
