@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.decomposition import KernelPCA as Theirs
 
 from gramian import KernelPCA
-from gramian.kernel_pca.solve import choose
+from gramian.kernel_pca.solve import choose_solver
 from gramian.kernels import Callable, Gaussian, Laplacian, Matern, Polynomial
 from oracles import Array
 
@@ -205,16 +205,16 @@ def test_the_rule_knows_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
     card = type("Card", (), {"type": "cuda"})()
     free = [10**11]
     monkeypatch.setattr("gramian.kernel_pca.solve.free_bytes", lambda device: free[0])
-    assert choose(1_000_000, 10, "auto")[0] == "nystrom"
-    assert choose(1_000_000, 10, "auto", card)[0] == "krylov"
-    assert choose(5_000_000, 10, "auto", card)[0] == "nystrom"
-    assert choose(2500, 10, "auto")[0] == "krylov"
-    assert choose(2500, 10, "auto", card)[0] == "krylov"
-    assert choose(1800, 10, "auto", card)[0] == "dense"
-    assert choose(20_000, 5000, "auto", card)[0] == "dense"
+    assert choose_solver(1_000_000, 10, "auto")[0] == "nystrom"
+    assert choose_solver(1_000_000, 10, "auto", card)[0] == "krylov"
+    assert choose_solver(5_000_000, 10, "auto", card)[0] == "nystrom"
+    assert choose_solver(2500, 10, "auto")[0] == "krylov"
+    assert choose_solver(2500, 10, "auto", card)[0] == "krylov"
+    assert choose_solver(1800, 10, "auto", card)[0] == "dense"
+    assert choose_solver(20_000, 5000, "auto", card)[0] == "dense"
     free[0] = 10**9
-    assert choose(20_000, 5000, "auto", card)[0] == "krylov"  # the whole matrix would not fit
-    assert choose(20_000, 5000, "dense", card)[0] == "dense"  # and is refused with the figure
+    assert choose_solver(20_000, 5000, "auto", card)[0] == "krylov"  # the whole matrix would not fit
+    assert choose_solver(20_000, 5000, "dense", card)[0] == "dense"  # and is refused with the figure
 
 
 def test_a_matrix_too_large_for_the_device_is_refused_with_the_figure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,36 +1,58 @@
-"""Kernel principal component analysis."""
+"""Kernel principal component analysis: the estimator."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.compute.devices import like
+from gramian.compute.devices import like, to_numpy
 from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.devices import convert_to_numpy, like_input, store_like
 from gramian.inputs.kernels import check_kernel_matrix, chosen_points, is_precomputed, points_of, warn_if_indefinite
-from gramian.kernel_pca.preimages import METHODS, Inverse
-from gramian.kernel_pca.scores import Novelty, signs_of
-from gramian.kernel_pca.solve import DENSE, Decomposition, Task, decompose
+from gramian.kernel_pca.preimages import METHODS, PreImages, fit_ridge_inverse, preimages, ridge_points
+from gramian.kernel_pca.solve import (
+    DENSE,
+    CentredKernel,
+    KernelComponents,
+    choose_solver,
+    solve_dense,
+    solve_krylov,
+    solve_nystrom,
+)
 from gramian.kernels import Kernel, Precomputed, as_kernel
-from gramian.operators import kernel_device
-from gramian.results import SpectralCertificate
+from gramian.operators import kernel_device, kernel_operator
+from gramian.pca.solve import fix_signs
 
-__all__ = ["KernelPCA", "Novelty"]
-
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 ACCURATE = 2e-6  # relative error of products in float32 on a device
 SOLVERS = ("auto", "dense", "krylov", "nystrom", "arpack", "randomized")
 
 
-class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class Novelty:
+    """How far rows lie from the training rows, in feature space.
+
+    Attributes
+    ----------
+    t2 : ndarray of shape (n,)
+        Σ z²/λ̄ with λ̄ the variance of each score: how far out within the components.
+    spe : ndarray of shape (n,)
+        ‖φ(x) − φ̄‖² − Σ z²: the squared distance from their span.
+    """
+
+    t2: Array
+    spe: Array
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Principal components of features φ(x) known by their inner products k(x, z) = ⟨φ(x), φ(z)⟩ alone.
 
     .. math::
@@ -53,7 +75,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     fit_inverse_transform : bool, default=False
         Learn a map back from scores to rows: what ``inverse="ridge"`` needs.
     eigen_solver : {"auto", "dense", "krylov", "nystrom", "arpack", "randomized"}, default="auto"
-        See :func:`gramian.kernel_pca.solve.choose`. "arpack" and "randomized" are "krylov" here.
+        See :func:`gramian.kernel_pca.solve.choose_solver`. "arpack" and "randomized" are "krylov" here.
     tol : float, default=0
         Residual to reach by iteration; 0 means 1e-6.
     max_iter : int, optional
@@ -71,7 +93,7 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     n_landmarks : int, optional
         Landmarks of "nystrom".
     device : str, torch.device or None, default=None
-        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
     Attributes
     ----------
@@ -168,106 +190,110 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._check_parameters()
         for name in ("dual_coef_", "X_transformed_fit_"):
             self.__dict__.pop(name, None)
-        every, n = points_of(self, X, reset=True)
-        w = None if sample_weight is None else check_weights(sample_weight, n)
-        kept = None if w is None or np.all(w > 0) else np.flatnonzero(w > 0)  # a row of weight 0 is no row
+        points, n = points_of(self, X, reset=True)
         if self._is_pairwise():
-            every = check_kernel_matrix(every)
-        points = every if kept is None else chosen_points(every, kept)
-        points = points[:, kept] if kept is not None and self._is_pairwise() else points
-        points = points.copy() if self.copy_X and kept is None and hasattr(points, "copy") else points
-        size = n if kept is None else len(kept)
-        kernel = self._resolved(points)
-        task = Task(
-            kernel,
-            points,
-            w if w is None or kept is None else w[kept],
-            size if self.n_components is None else min(size, int(self.n_components)),
-            self.eigen_solver,
-            self.tol or 1e-6,
-            self.max_iter,
-            self._seed(),
-            self.centre,
-            self.n_landmarks,
-            kernel_device(self.device, kernel, points, like=X),
-        )
-        found = decompose(task)
-        self._name(found, task, n, kept)
-        warn_if_indefinite(found.low, found.values)
+            points = check_kernel_matrix(points)
+        w = None if sample_weight is None else check_weights(sample_weight, n)
+        kept = None if w is None or np.all(w > 0) else np.flatnonzero(w > 0)
+        if w is not None and kept is not None:  # a row of weight 0 is no row
+            points, w = chosen_points(points, kept), w[kept]
+            points = points[:, kept] if self._is_pairwise() else points
+        elif self.copy_X and hasattr(points, "copy"):
+            points = points.copy()
+        kernel = self._resolve_kernel(points)
+        device = kernel_device(self.device, kernel, points, like=X)
+        problem = CentredKernel(kernel, points, w, self.centre, device)  # diag(√w) H K Hᵀ diag(√w)
+        k = problem.n if self.n_components is None else min(problem.n, int(self.n_components))
+        solver, reason = choose_solver(problem.n, k, self.eigen_solver, device)
+        tol, seed = self.tol or 1e-6, check_seed(self.random_state)
+        if solver == "nystrom":
+            found = solve_nystrom(problem, k, tol, self.n_landmarks, seed, reason)
+        elif solver == "dense":
+            found = solve_dense(problem, k, tol, reason)
+        else:
+            found = solve_krylov(problem, k, tol, self.max_iter, seed, reason)
+        self._name_results(found, problem, n, kept, tol)
+        warn_if_indefinite(found.smallest, found.values)
         if self.fit_inverse_transform:
-            self._learn_inverse(points)
+            self._fit_inverse(points)
         store_like(self, X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Matrix:
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Array:
         """Fit and return the scores of X, √λ times the eigenvectors: no product with the kernel is needed."""
         own = convert_to_numpy(self.fit(X, y, **params))
-        scores: Matrix = own._training_scores() if self._kept is None else own._scores(X)
-        return like(X, self._like(scores))  # type: ignore[no-any-return]
+        scores: Array = own._training_scores() if self._kept is None else own._scores(X)
+        return like(X, self._in_precision(scores))  # type: ignore[no-any-return]
 
     @like_input
-    def transform(self, X: Any) -> Matrix:
+    def transform(self, X: Any) -> Array:
         """Scores of the rows of X, centred with the training means."""
         check_is_fitted(self)
-        return self._like(self._scores(X))
+        return self._in_precision(self._scores(X))
 
-    def _resolved(self, points: Any) -> Kernel:
-        kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))
-        if isinstance(points, list) or is_precomputed(kernel):
-            self.gamma_ = self.gamma
-            return kernel
-        kernel = kernel.resolved(points)
-        width = getattr(kernel, "bandwidth", None)
-        gamma = getattr(kernel, "gamma", None) if width is None else tuple(0.5 / np.square(np.atleast_1d(width)))
-        gamma = gamma[0] if isinstance(gamma, tuple) and len(gamma) == 1 else gamma
-        self.gamma_ = gamma or (1 / points.shape[1] if self.gamma is None else self.gamma)
-        return kernel
+    @like_input
+    def novelty(self, X: Any) -> Novelty:
+        """T² within the components and squared distance from their span, in feature space, of the rows of X."""
+        check_is_fitted(self)
+        Z, lengths = self._scores_and_lengths(X)
+        variances = self.eigenvalues_ / max(self._weight - 1.0, 1.0)
+        t2 = np.sum(np.divide(Z**2, variances, out=np.zeros_like(Z), where=variances > 0), axis=1)
+        return Novelty(t2, np.maximum(lengths - np.sum(Z**2, axis=1), 0.0))
 
-    def _name(self, found: Decomposition, task: Task, n: int, kept: Any) -> None:
-        keep = np.ones(len(found.values), dtype=bool)
-        if self.remove_zero_eig or self.n_components is None:
-            keep = found.values > 0
-        signs = signs_of(found.vectors, task.w)[keep]
-        self.eigenvalues_ = found.values[keep]
-        self.eigenvectors_ = np.zeros((n, int(keep.sum())))
-        self.eigenvectors_[slice(None) if kept is None else kept] = found.vectors[:, keep] * signs
-        self.dual_coefficients_ = found.coefficients[:, keep] * signs
-        self.offset_ = found.offset[keep] * signs
-        self.mean_coefficients_ = found.share
-        self.X_fit_ = found.points
-        self.kernel_ = task.kernel
-        self.certificate_ = found.certificate.with_(
-            values=found.certificate.values[keep], residuals=found.certificate.residuals[keep]
-        )
-        self._mean_square = found.mean_square
-        self._means = found.means
-        self._weight = float(task.n if task.w is None else task.w.sum())
-        self._root = None if task.w is None else np.sqrt(task.w)[:, None]
-        chosen = found.landmarks
-        self._landmarks = chosen if kept is None else kept if chosen is None else kept[chosen]
-        self._kept, self._of_all = kept, found.landmarks is None
-        self._precision = np.float32 if self._narrow_enough(found, task) else np.float64
-        self._narrow = getattr(task.X, "dtype", None) == np.float32
+    def reconstruction_error(self, X: Any) -> Array:
+        """‖φ(x) − φ̄ − Σ z v‖² of each row: what the components leave of it in feature space."""
+        return self.novelty(X).spe
 
-    def _narrow_enough(self, found: Decomposition, task: Task) -> bool:
-        """Whether scores of products in float32 are as good as a residual of ``tol`` leaves the components anyway.
+    @like_input
+    def inverse_transform(self, X: Any) -> Array:
+        """Rows whose features are near those of the scores X: pre-images, by the method ``inverse``."""
+        check_is_fitted(self)
+        Z = to_numpy(X, float)
+        if Z.ndim != 2 or Z.shape[1] != len(self.eigenvalues_):
+            raise ValueError(f"Scores of shape {Z.shape} do not fit {len(self.eigenvalues_)} components.")
+        if self.inverse != "ridge":
+            return self._in_precision(self.preimages(Z).points)
+        self._refuse_without_inverse()
+        rows = ridge_points(self._score_kernel(), self.X_transformed_fit_, self.dual_coef_, Z)
+        return self._in_precision(rows)
 
-        Rounding errors of values k ≤ 1, as good as random, add up to some ε‖α‖; a score is of the size √(λ/n).
+    @like_input
+    def preimages(self, Z: Any, start: Any = None, **options: Any) -> PreImages:
+        """Pre-images of scores with the convergence of every row: :func:`preimages`.
+
+        Parameters
+        ----------
+        Z : array-like of shape (m, k)
+            Scores.
+        start : array-like of shape (m, p), optional
+            Rows to start from, such as those to be denoised.
+        **options
+            ``method`` (that of the estimator by default) and what it takes.
         """
-        if task.n <= DENSE or found.landmarks is not None or not task.kernel.normalised or task.tol < 1e-6:
-            return False
-        unit = 2.0**-23 if task.device is None else ACCURATE
-        error = 10 * unit * np.linalg.norm(found.coefficients, axis=0)
-        return bool(np.all(error <= task.tol * np.sqrt(found.values / task.frequencies.sum())))
+        check_is_fitted(self)
+        Z, start = to_numpy(Z, float), to_numpy(start)
+        method = options.pop("method", self.inverse)
+        # P = φ̄ + Σ z v = Σ γ_i φ(x_i)
+        G = Z @ self.dual_coefficients_.T + (self.mean_coefficients_ if self.centre else 0.0)
+        if method == "ridge":
+            self._refuse_without_inverse()
+            options |= {"targets": Z, "scores": self.X_transformed_fit_, "dual": self.dual_coef_}
+            return preimages(self._score_kernel(), self.X_fit_, G, method=method, **options)
+        norms, products = np.sum(Z**2, axis=1), None  # ‖P‖² = ‖φ̄‖² + 2Σ z⟨v, φ̄⟩ + Σ z², for orthonormal v
+        if self.centre:
+            norms = norms + 2 * Z @ self.offset_ + self._mean_square
+        if self._of_all:  # ⟨P, φ(x_i)⟩ of all training rows, where they are the points the components are made of
+            products = Z @ (self._training_scores() + self.offset_).T + (self._means if self.centre else 0.0)
+        known = {"norms": norms, "products": products}
+        return preimages(self.kernel_, self.X_fit_, G, method=method, start=start, **(known | options))
 
-    def _is_pairwise(self) -> bool:
-        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
-
-    def _like(self, Z: Matrix) -> Matrix:
-        return Z.astype(np.float32) if self._narrow else Z
-
-    def _seed(self) -> int:
-        return check_seed(self.random_state)
+    @like_input
+    def denoise(self, X: Any, **options: Any) -> Array:
+        """Project rows on the components and find the pre-images, starting from the rows themselves."""
+        Z = to_numpy(self.transform(X))
+        if options.get("method", self.inverse) == "ridge":
+            return self.inverse_transform(Z)
+        return self._in_precision(self.preimages(Z, to_numpy(X, float), **options).points)
 
     def _check_parameters(self) -> None:
         check_choice("eigen_solver", self.eigen_solver, SOLVERS)
@@ -280,6 +306,117 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if self.max_iter is not None and not self.max_iter >= 1:
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}.")
 
+    def _resolve_kernel(self, points: Any) -> Kernel:
+        """The kernel with every parameter found; ``gamma_`` is that of a kernel given by name."""
+        kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))
+        if isinstance(points, list) or is_precomputed(kernel):
+            self.gamma_ = self.gamma
+            return kernel
+        kernel = kernel.resolved(points)
+        width = getattr(kernel, "bandwidth", None)
+        gamma = getattr(kernel, "gamma", None) if width is None else tuple(0.5 / np.square(np.atleast_1d(width)))
+        gamma = gamma[0] if isinstance(gamma, tuple) and len(gamma) == 1 else gamma
+        self.gamma_ = gamma or (1 / points.shape[1] if self.gamma is None else self.gamma)
+        return kernel
+
+    def _name_results(self, found: KernelComponents, problem: CentredKernel, n: int, kept: Any, tol: float) -> None:
+        """Keep the components, turned so that the score largest in size is positive, and what new points need."""
+        keep = np.ones(len(found.values), dtype=bool)
+        if self.remove_zero_eig or self.n_components is None:
+            keep = found.values > 0
+        root = None if problem.weights is None else np.sqrt(problem.weights)[:, None]
+        Z = found.vectors if root is None else found.vectors / root  # the largest entry is that of the scores
+        signs = np.where(np.sum(fix_signs(np, Z) * Z, axis=0) < 0, -1.0, 1.0)[keep]
+        self.eigenvalues_ = found.values[keep]
+        self.eigenvectors_ = np.zeros((n, int(keep.sum())))
+        self.eigenvectors_[slice(None) if kept is None else kept] = found.vectors[:, keep] * signs
+        self.dual_coefficients_ = found.coefficients[:, keep] * signs
+        self.offset_ = found.offset[keep] * signs
+        self.mean_coefficients_ = found.share
+        self.X_fit_ = found.points
+        self.kernel_ = problem.kernel
+        self.certificate_ = found.certificate.with_(
+            values=found.certificate.values[keep], residuals=found.certificate.residuals[keep]
+        )
+        self._mean_square = found.mean_square
+        self._means = found.means
+        self._weight, self._root = float(problem.frequencies.sum()), root
+        chosen = found.landmarks
+        self._landmarks = chosen if kept is None else kept if chosen is None else kept[chosen]
+        self._kept, self._of_all = kept, found.landmarks is None
+        self._narrow = getattr(problem.points, "dtype", None) == np.float32
+        self._precision: Any = np.float64
+        if problem.n > DENSE and found.landmarks is None and problem.kernel.normalised and tol >= 1e-6:
+            # whether scores of products in float32 are as good as a residual of tol leaves the components anyway:
+            # rounding errors of values k ≤ 1, as good as random, add up to some ε‖α‖; a score is of the size √(λ/n)
+            unit = 2.0**-23 if problem.device is None else ACCURATE
+            error = 10 * unit * np.linalg.norm(found.coefficients, axis=0)
+            if np.all(error <= tol * np.sqrt(found.values / self._weight)):
+                self._precision = np.float32
+
+    def _fit_inverse(self, points: Any) -> None:
+        """Learn the map from scores back to rows."""
+        if is_precomputed(self.kernel_) or isinstance(points, (list, tuple)):
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel, or without rows to go back to.")
+        rows = points.toarray() if hasattr(points, "toarray") else points
+        if np.ndim(getattr(self.kernel_, "gamma", None) or 0.0) > 0 or isinstance(self.gamma_, tuple):
+            raise ValueError(
+                "A kernel with one parameter for each feature does not fit scores. Use inverse='regularised'."
+            )
+        self.X_transformed_fit_ = self._training_scores()
+        penalty = self.alpha if self._root is None else self.alpha / self._root[:, 0] ** 2
+        self.dual_coef_ = fit_ridge_inverse(self._score_kernel(), self.X_transformed_fit_, rows, penalty)
+
+    def _refuse_without_inverse(self) -> None:
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "The learned inverse was not fitted: set fit_inverse_transform=True, or inverse='fixed-point', "
+                "'regularised' or 'mds', which need no fit."
+            )
+
+    def _score_kernel(self) -> Kernel:
+        """The kernel given by name, of scores: as scikit-learn, with γ as it was for the rows."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel_
+        return as_kernel(self.kernel, self.gamma_, self.degree, self.coef0, **(self.kernel_params or {}))
+
+    def _scores(self, X: Any) -> Array:
+        points, _ = points_of(self, X, reset=False)
+        return np.asarray(self._product(X, points, self.dual_coefficients_, self._precision) - self.offset_)
+
+    def _scores_and_lengths(self, X: Any) -> tuple[Array, Array]:
+        """Scores, and ‖φ(x) − φ̄‖² = k(x, x) − 2φ(x)·φ̄ + ‖φ̄‖², from one product."""
+        points, _ = points_of(self, X, reset=False)
+        if is_precomputed(self.kernel_):
+            raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which distances need.")
+        both = self._product(X, points, np.column_stack([self.dual_coefficients_, self.mean_coefficients_]))
+        own = np.asarray(self.kernel_.diagonal(points), dtype=np.float64)
+        lengths = own - 2 * both[:, -1] + self._mean_square if self.centre else own
+        return both[:, :-1] - self.offset_, lengths
+
+    def _product(self, X: Any, points: Any, V: Array, dtype: Any = np.float64) -> Array:
+        """k(x, X_fit_) V of the points of an input X, computed where that says."""
+        if V.shape[1] == 0:
+            return np.zeros((len(points) if isinstance(points, list) else points.shape[0], 0))
+        if is_precomputed(self.kernel_):
+            K = points[:, self._landmarks] if self._landmarks is not None else points
+            return np.asarray(K @ V, dtype=np.float64)
+        where = kernel_device(self.device, self.kernel_, points, like=X)
+        A = kernel_operator(self.kernel_, points, self.X_fit_, dtype=dtype, store=False, device=where)
+        return to_numpy(A.matmat(A.asarray(V)), float)
+
+    def _training_scores(self) -> Array:
+        """√λ u, divided by √w, of the rows that have weight."""
+        Z = (self.eigenvectors_ if self._kept is None else self.eigenvectors_[self._kept]) * np.sqrt(self.eigenvalues_)
+        return Z if self._root is None else np.asarray(Z / self._root)
+
+    def _in_precision(self, Z: Array) -> Array:
+        """Numbers in float32 where the training rows were."""
+        return Z.astype(np.float32) if self._narrow else Z
+
+    def _is_pairwise(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
+
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
         tags = super().__sklearn_tags__()
@@ -291,6 +428,3 @@ class KernelPCA(Inverse, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     @property
     def _n_features_out(self) -> int:
         return int(self.eigenvalues_.shape[0])
-
-    certificate_: SpectralCertificate
-    _narrow: bool
