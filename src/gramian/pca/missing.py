@@ -31,7 +31,7 @@ from gramian.pca.factor import NO_NOISE, Factor, fit_factor, survey
 from gramian.pca.rank import apply_rule
 from gramian.pca.solve import PCAFit, check_number, complete_basis, fix_signs, refuse_too_few, warn
 from gramian.results import NumericalWarning, Optimum
-from gramian.sources import Block, Source, mapped
+from gramian.sources import Block, Source, map_source
 from gramian.sources.devices import source_to_numpy
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _fit_all_components(pca: PCA, source: Source, w: Array | None, k: int | None
             "Give n_components as a smaller number."
         )
     # constant columns have no variance to estimate, and would leave the likelihood without a maximum
-    part = source if q == p else mapped(source, lambda b: to_numpy(b.values, float)[:, varied], columns=q)
+    part = source if q == p else map_source(source, lambda b: to_numpy(b.values, float)[:, varied], columns=q)
     whole = _fit_likelihood(pca, part, w, q - 1, tol, max_iter)
     variances = np.append(whole.variances, [whole.noise, *np.zeros(p - q)])
     if k is None:
@@ -178,7 +178,7 @@ def _fit_likelihood(pca: PCA, source: Source, w: Array | None, k: int, tol: floa
         return np.asarray((to_numpy(block.values, float) - seen.mean) / scale)
 
     # start: the closed form for the rows with missing cells at their column's mean
-    filled = mapped(source, lambda b: np.nan_to_num(about_mean(b)))
+    filled = map_source(source, lambda b: np.nan_to_num(about_mean(b)))
     first = _fit_quietly(pca, filled, w, n_components=k, scale=False, whiten=False, device=None)
     variances, noise = np.asarray(first.explained_variance_), first.noise_variance_
     noise = max(noise, 1e-6 * (float(variances.sum()) + noise * (p - k)) / p) or 1.0
@@ -471,7 +471,7 @@ class _Iteration:
             return np.where(missing, guess.rows(block.start, block.stop), X), missing
 
         k, source = self.k, self.source
-        completed = mapped(source, lambda block: complete(block)[0])
+        completed = map_source(source, lambda block: complete(block)[0])
         fit = _fit_quietly(self.pca, completed, self.w, n_components=k + 1, scale=False, whiten=False)
         squares = np.asarray(fit.singular_values_, dtype=np.float64) ** 2
         V, mean = np.asarray(fit.components_[:k], dtype=np.float64), np.asarray(fit.mean_, dtype=np.float64)

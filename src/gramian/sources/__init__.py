@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gramian.sources.opening import open_source
     from gramian.sources.plink import Genotypes
     from gramian.sources.tables import Table, read_table
-    from gramian.sources.views import MappedSource, mapped
+    from gramian.sources.views import MappedSource, map_source
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -26,7 +26,7 @@ else:
             "opening": "open_source",
             "plink": "Genotypes",
             "tables": "Table read_table",
-            "views": "MappedSource mapped",
+            "views": "MappedSource map_source",
         },
     )
 
@@ -43,7 +43,7 @@ __all__ = [
     "SparseSource",
     "Table",
     "TensorSource",
-    "mapped",
+    "map_source",
     "memory_budget",
     "open_source",
     "read_table",

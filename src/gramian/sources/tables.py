@@ -31,7 +31,7 @@ from gramian.sources.files import TABULAR, checksum, split_dataset, spool_standa
 from gramian.sources.opening import check_file, open_file, refuse_dataset
 from gramian.sources.plink import Genotypes
 from gramian.sources.records import as_strings, open_records, refuse_text_options
-from gramian.sources.views import column_values, mapped, select
+from gramian.sources.views import column_values, map_source, select
 
 Texts = npt.NDArray[np.str_]
 Mask = npt.NDArray[np.bool_]
@@ -435,7 +435,7 @@ def _treat_gaps(source: Source, gaps: Gaps, rule: str, names: list[str]) -> tupl
         out.data[absent] = means[out.indices[absent]]
         return out
 
-    return mapped(source, fill, alike=True), [f"{told}, filled in by column means"]
+    return map_source(source, fill, alike=True), [f"{told}, filled in by column means"]
 
 
 def _positions(values: Any, mask: Mask) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

@@ -1,4 +1,4 @@
-"""The columns of text tables, by pyarrow, a piece of the file at a time.
+"""Text tables: how they are written, found out from their beginning, and their columns, read by pyarrow.
 
 pyarrow reads a piece with all cores; the numbers go into one array, so that the whole takes little more memory than
 they do. A piece ends with a line, and never within quotes.
@@ -11,7 +11,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -31,7 +31,7 @@ DELIMITERS = ("\t", ";", "|", ",", " ")  # where two do equally well, the earlie
 SPELLED = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
 ROW_NAMES = "row names"
 
-Rows = list[list[str]]
+Rows = list[list[str]]  # the cells of some lines
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,18 @@ def detect(head: str, whole: bool, *, delimiter: str | None, decimal: str | None
     has_header = _has_header(first, rest) if header is None else header
     body = rest if has_header else parsed.rows
     short = has_header and _begin_with_names(body, len(first) + 1)
-    mark, doubtful = _decimal(body, parsed.delimiter, decimal)
-    names = _names(first, has_header, short)
+    mark, doubtful = _find_decimal(body, parsed.delimiter, decimal)
+    if parsed.delimiter == " ":
+        padded = "  " in head or any(line != line.strip(" ") for line in head.splitlines())
+    else:
+        padded = f" {parsed.delimiter}" in head or f"{parsed.delimiter} " in head
+    if not has_header:
+        cells = [""] * len(first)
+    else:
+        cells = [ROW_NAMES, *first] if short else list(first)
+        if not cells[0].strip() and len(cells) > 1:
+            cells[0] = ROW_NAMES
+    names = tuple(cell.strip() or f"x{j + 1}" for j, cell in enumerate(cells))
     return Dialect(
         delimiter=parsed.delimiter,
         decimal=mark,
@@ -109,19 +119,10 @@ def detect(head: str, whole: bool, *, delimiter: str | None, decimal: str | None
         names=names,
         skip=parsed.skip if has_header else 0,
         row_names=has_header and len(names) > 1 and names[0] == ROW_NAMES and (short or not first[0].strip()),
-        padded=_is_padded(head, parsed.delimiter),
+        padded=padded,
         doubtful=doubtful,
         longest=max(map(len, head.splitlines()), default=0),
     )
-
-
-def _names(first: list[str], header: bool, short: bool) -> tuple[str, ...]:
-    if not header:
-        return tuple(f"x{j + 1}" for j in range(len(first)))
-    cells = [ROW_NAMES, *first] if short else list(first)
-    if not cells[0].strip():
-        cells[0] = ROW_NAMES if len(cells) > 1 else "x1"
-    return tuple(cell.strip() or f"x{j + 1}" for j, cell in enumerate(cells))
 
 
 def _split(head: str, whole: bool, delimiter: str | None) -> _Parsed:
@@ -132,22 +133,19 @@ def _split(head: str, whole: bool, delimiter: str | None) -> _Parsed:
     found = [parsed for parsed in tried if parsed is not None]
     if not found:
         raise SourceError("no row of cells in the beginning of the file.")
+    if delimiter is not None:
+        return found[0]
     several = [p for p in found if len(p.rows[0]) > 1 and (p.delimiter != " " or p.score > 0.5)]
-    if delimiter is not None or not several:
-        return found[0] if delimiter else _one_column(found)
-    return max(several, key=lambda p: (p.score, -DELIMITERS.index(p.delimiter)))
-
-
-def _one_column(found: list[_Parsed]) -> _Parsed:
-    """Return the reading in which every row is one cell, where there is one: 1,5 below a single name is 1.5."""
-    single = [p for p in found if all(len(row) == 1 for row in p.rows)]
-    order = [*(p for p in single if p.delimiter == ","), *single, *(p for p in found if p.delimiter == ","), *found]
-    return order[0]
+    if several:
+        return max(several, key=lambda p: (p.score, -DELIMITERS.index(p.delimiter)))
+    # the reading in which every row is one cell, where there is one: 1,5 below a single name is 1.5
+    single = [p for p in found if all(len(row) == 1 for row in p.rows)] or found
+    return next((p for p in single if p.delimiter == ","), single[0])
 
 
 def _parse(head: str, whole: bool, delimiter: str) -> _Parsed | None:
     """Split the beginning of a file at a delimiter; None where that cannot be done."""
-    text = tidied(head.encode(), delimiter).decode() if delimiter == " " else head
+    text = strip_blanks(head.encode(), delimiter).decode() if delimiter == " " else head
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     rows: Rows = []
     skip = 0
@@ -160,18 +158,17 @@ def _parse(head: str, whole: bool, delimiter: str) -> _Parsed | None:
         return None
     if not whole and len(rows) > 1:
         rows.pop()  # it may be cut
-    return _Parsed(delimiter, rows, skip, _score(rows)) if rows else None
-
-
-def _score(rows: Rows) -> float:
-    """How well a delimiter does: rows as long as the first (or longer by a row name), cells that are numbers."""
+    if not rows:
+        return None
+    # how well the delimiter does: rows as long as the first (or longer by a row name), cells that are numbers
     width, body = len(rows[0]), rows[1:] or rows
     agree = max(sum(len(row) == w for row in body) for w in (width, width + 1)) / len(body)
     cells = [cell for row in body for cell in row]
-    return agree * (0.6 + sum(map(_recognised, cells)) / max(1, len(cells)))
+    return _Parsed(delimiter, rows, skip, agree * (0.6 + sum(map(_is_numeral, cells)) / max(1, len(cells))))
 
 
-def _recognised(cell: str) -> bool:
+def _is_numeral(cell: str) -> bool:
+    """Whether a cell is a number, or missing."""
     return cell in MISSING or NUMBER.fullmatch(cell) is not None
 
 
@@ -180,13 +177,13 @@ def _has_header(first: list[str], rest: Rows) -> bool:
     columns = range(len(first))
     shift = 1 if _begin_with_names(rest, len(first) + 1) else 0
     body = [row for row in rest if len(row) == len(first) + shift]
-    numeric = [_mostly(_recognised, [row[j + shift] for row in body if row[j + shift] not in MISSING]) for j in columns]
-    text = [not _recognised(cell) for cell in first]
-    if any(t and n for t, n in zip(text, numeric, strict=True)):
+    below = [[row[j + shift] for row in body if row[j + shift] not in MISSING] for j in columns]
+    numeric = [bool(cells) and 2 * sum(map(_is_numeral, cells)) > len(cells) for cells in below]
+    if any(n and not _is_numeral(cell) for n, cell in zip(numeric, first, strict=True)):
         return True
     if _numbers_are_names(first, [row[shift:] for row in body]):
         return True
-    if all(_recognised(cell) for cell in first):
+    if all(_is_numeral(cell) for cell in first):
         return False
     return shift == 1 or not any(n and cell not in MISSING for n, cell in zip(numeric, first, strict=True))
 
@@ -197,11 +194,7 @@ def _begin_with_names(rows: Rows, width: int) -> bool:
         return False
     first = [row[0] for row in rows]
     counted = first == [str(i + 1) for i in range(len(first))]
-    return counted or (len(set(first)) == len(first) and not any(map(_recognised, first)))
-
-
-def _mostly(test: Callable[[str], bool], cells: list[str]) -> bool:
-    return bool(cells) and 2 * sum(map(test, cells)) > len(cells)
+    return counted or (len(set(first)) == len(first) and not any(map(_is_numeral, first)))
 
 
 def _numbers_are_names(first: list[str], body: Rows) -> bool:
@@ -210,10 +203,10 @@ def _numbers_are_names(first: list[str], body: Rows) -> bool:
     cells, below = [first[j] for j in at], [[row[j] for j in at] for row in body]
     if len(cells) > 1 and cells == [str(j) for j in range(len(cells))]:
         return any("." in cell or "," in cell for row in below for cell in row)
-    return bool(below) and _years(cells) and not any(map(_years, below))
+    return bool(below) and _are_years(cells) and not any(map(_are_years, below))
 
 
-def _years(cells: list[str]) -> bool:
+def _are_years(cells: list[str]) -> bool:
     """Whether cells are years in equal steps; two are, where one follows the other."""
     if len(cells) < 2 or not all(YEAR.fullmatch(cell) for cell in cells):
         return False
@@ -221,7 +214,7 @@ def _years(cells: list[str]) -> bool:
     return len(steps) == 1 and (steps == {1} or (len(cells) > 2 and min(steps) > 0))
 
 
-def _decimal(body: Rows, delimiter: str, given: str | None) -> tuple[str, bool]:
+def _find_decimal(body: Rows, delimiter: str, given: str | None) -> tuple[str, bool]:
     """Return the decimal mark, and whether commas might as well group thousands."""
     if given is not None:
         return given, False
@@ -234,18 +227,12 @@ def _decimal(body: Rows, delimiter: str, given: str | None) -> tuple[str, bool]:
     return ("," if sure else "."), not sure
 
 
-def _is_padded(head: str, delimiter: str) -> bool:
-    if delimiter == " ":
-        return "  " in head or any(line != line.strip(" ") for line in head.splitlines())
-    return f" {delimiter}" in head or f"{delimiter} " in head
-
-
-def tidied(data: bytes, delimiter: str) -> bytes:
+def strip_blanks(data: bytes, delimiter: str) -> bytes:
     r"""Return a text table without the blanks around its cells; what is quoted, and the lines, stay as they are.
 
     Examples
     --------
-    >>> tidied(b' 1   2 "a  b" \n', " "), tidied(b'1, NA ,"a , b"\n', ",")
+    >>> strip_blanks(b' 1   2 "a  b" \n', " "), strip_blanks(b'1, NA ,"a , b"\n', ",")
     (b'1 2 "a  b"\n', b'1,NA,"a , b"\n')
     """
     mark = re.escape(delimiter.encode())
@@ -259,7 +246,7 @@ CHUNK = 2**22
 LONGEST = 2**30  # characters in a cell, for Python's reader
 
 
-def opened(path: Path) -> IO[bytes]:
+def open_text(path: Path) -> IO[bytes]:
     """Open a text file, compressed by gzip or not."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -268,12 +255,13 @@ def opened(path: Path) -> IO[bytes]:
 
 def sniff(path: Path, *, delimiter: str | None, decimal: str | None, header: bool | None) -> Dialect:
     """Find out how a text table is written from its first 64 KiB, or more where two lines take more."""
-    with opened(path) as file:
+    with open_text(path) as file:
         head = file.read(HEAD)
         while head.strip().count(b"\n") < 2 and (more := file.read(len(head) or 1)):
             head += more
         whole = not file.read(1)
-    _refuse_other_encodings(head)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceError("the text is UTF-16 (it begins with its mark). Save it as UTF-8.")
     text = codecs.getincrementaldecoder("utf-8-sig")(errors="replace").decode(head, whole)
     if not text.strip():
         raise SourceError("the file holds nothing but blank lines.")
@@ -285,16 +273,11 @@ def sniff(path: Path, *, delimiter: str | None, decimal: str | None, header: boo
     return dialect
 
 
-def _refuse_other_encodings(head: bytes) -> None:
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SourceError("the text is UTF-16 (it begins with its mark). Save it as UTF-8.")
-
-
 def refuse_undecodable(path: Path) -> None:
     """Raise an error that names the first byte that is not UTF-8, if there is one."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     at, line, pending = 0, 1, 0
-    with opened(path) as file:
+    with open_text(path) as file:
         while True:
             data = file.read(CHUNK)
             try:
@@ -313,29 +296,24 @@ def refuse_undecodable(path: Path) -> None:
 
 def numbered_rows(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of data with the line in which each begins, by Python's own reader."""
-    with opened(path) as file:
-        raw: IO[bytes] = io.BytesIO(tidied(file.read(), dialect.delimiter)) if dialect.padded else file
+    with open_text(path) as file:
+        raw: IO[bytes] = io.BytesIO(strip_blanks(file.read(), dialect.delimiter)) if dialect.padded else file
         text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
         before = csv.field_size_limit(LONGEST)
+        line = 1
         try:
             reader = csv.reader(text, delimiter=dialect.delimiter, strict=True)
-            yield from _numbered(reader, dialect.skip)
+            for row in reader:
+                if row and reader.line_num > dialect.skip:
+                    yield line, row
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise SourceError(
+                f'line {line}: a quote (") opens here that is not closed where the cell ends ({error}). Close it, or '
+                'write it as "" within quotes.'
+            ) from error
         finally:
             csv.field_size_limit(before)
-
-
-def _numbered(reader: Any, skip: int) -> Iterator[tuple[int, list[str]]]:
-    line = 1
-    try:
-        for row in reader:
-            if row and reader.line_num > skip:
-                yield line, row
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise SourceError(
-            f'line {line}: a quote (") opens here that is not closed where the cell ends ({error}). Close it, or '
-            'write it as "" within quotes.'
-        ) from error
 
 
 def check_lines(path: Path, dialect: Dialect) -> None:
@@ -365,7 +343,7 @@ PIECE = 2**25
 BLOCK = 2**20  # what one core parses at a time
 
 
-class _OtherwiseError(Exception):
+class _NotInPiecesError(Exception):
     """The pieces do not fit together; the file must be read whole."""
 
 
@@ -404,17 +382,11 @@ class Columns:
         for i, j in enumerate(self.numeric):
             at = self.rows
             for chunk in table.column(str(j)).chunks:
-                self.values[at : at + len(chunk), i] = _floats(chunk)
+                self.values[at : at + len(chunk), i] = chunk.cast("float64", safe=False).to_numpy(zero_copy_only=False)
                 at += len(chunk)
         for j, chunks in self.others.items():
             chunks.extend(table.column(str(j)).chunks)
         self.rows += n
-
-
-def _floats(chunk: Any) -> npt.NDArray[np.float64]:
-    pa = load_pyarrow()
-    found: npt.NDArray[np.float64] = chunk.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
 
 
 def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> Columns:
@@ -432,9 +404,9 @@ def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> Columns:
     pa = load_pyarrow()
     try:
         try:
-            found = _in_pieces(pa, path, dialect, columns)
-        except _OtherwiseError:
-            found = _whole(pa, path, dialect, columns)
+            found = _read_in_pieces(pa, path, dialect, columns)
+        except _NotInPiecesError:
+            found = _read_whole(pa, path, dialect, columns)
     except (pa.ArrowInvalid, OSError, EOFError) as error:
         check_lines(path, dialect)
         raise SourceError(f"cannot be read as a table: {error}") from error
@@ -448,12 +420,10 @@ def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> Columns:
 def read_verbatim(path: Path, dialect: Dialect, column: int) -> list[str]:
     """Read one column as it is written, 'NA' and leading zeros included."""
     pa = load_pyarrow()
-    with opened(path) as file:
-        data = file.read() if not dialect.padded else tidied(file.read(), dialect.delimiter)
+    with open_text(path) as file:
+        data = file.read()
     try:
-        table = _parse_text_files(
-            pa, data, dialect, [column], {str(column): pa.string()}, skip=dialect.skip, verbatim=True
-        )
+        table = _parse_piece(data, dialect, [column], {str(column): pa.string()}, skip=dialect.skip, verbatim=True)
     except pa.ArrowInvalid as error:
         check_lines(path, dialect)
         raise SourceError(f"cannot be read as a table: {error}") from error
@@ -461,30 +431,30 @@ def read_verbatim(path: Path, dialect: Dialect, column: int) -> list[str]:
     return texts
 
 
-def _in_pieces(pa: Any, path: Path, dialect: Dialect, columns: list[int]) -> Columns:
+def _read_in_pieces(pa: Any, path: Path, dialect: Dialect, columns: list[int]) -> Columns:
     size, seen, skip = path.stat().st_size, 0, dialect.skip
     found: Columns | None = None
     types: dict[str, Any] = {}
     for piece, quotes in _pieces(path):
         try:
-            table = _parse_text_files(pa, _tidy(piece, dialect), dialect, columns, types, skip=skip)
+            table = _parse_piece(piece, dialect, columns, types, skip=skip)
         except pa.ArrowInvalid as error:
-            raise _OtherwiseError from error
+            raise _NotInPiecesError from error
         if found is None:
-            found, types = _begun(pa, table, columns)
+            found, types = _empty_store(pa, table, columns)
         seen, skip = seen + len(piece), 0
         expected = int((found.rows + table.num_rows) * max(1.0, size / seen) * 1.02) if size > seen else 0
         found.append(table, expected)
         found.quotes, found.lines = found.quotes + quotes, found.lines + piece.count(b"\n")
         found.lines += not piece.endswith(b"\n")
     if found is None:
-        raise _OtherwiseError
+        raise _NotInPiecesError
     return found
 
 
 def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:
     """Yield pieces that end with lines, and how many quotes each has; none can be made where quotes are open."""
-    with opened(path) as file:
+    with open_text(path) as file:
         rest = b""
         while data := file.read(PIECE):
             rest += data
@@ -493,13 +463,13 @@ def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:
                 piece, rest = rest[:cut], rest[cut:]
                 quotes = piece.count(b'"')
                 if quotes % 2:
-                    raise _OtherwiseError
+                    raise _NotInPiecesError
                 yield piece, quotes
         if rest:
             yield rest, rest.count(b'"')
 
 
-def _begun(pa: Any, table: Any, columns: list[int]) -> tuple[Columns, dict[str, Any]]:
+def _empty_store(pa: Any, table: Any, columns: list[int]) -> tuple[Columns, dict[str, Any]]:
     """Return an empty store for columns as the first piece has them, and their types for the pieces that follow."""
     kinds = {j: table.column(str(j)).type for j in columns}
     numeric = [j for j in columns if _is_number(pa, kinds[j])]
@@ -513,23 +483,18 @@ def _is_number(pa: Any, kind: Any) -> bool:
     return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_null(kind))
 
 
-def _whole(pa: Any, path: Path, dialect: Dialect, columns: list[int]) -> Columns:
+def _read_whole(pa: Any, path: Path, dialect: Dialect, columns: list[int]) -> Columns:
     """Read the file at once, so that what is in its last line can change what a column is."""
-    with opened(path) as file:
+    with open_text(path) as file:
         data = file.read()
-    table = _parse_text_files(pa, _tidy(data, dialect), dialect, columns, {}, skip=dialect.skip)
-    found, _ = _begun(pa, table, columns)
+    table = _parse_piece(data, dialect, columns, {}, skip=dialect.skip)
+    found, _ = _empty_store(pa, table, columns)
     found.append(table, table.num_rows)
     found.quotes, found.lines = data.count(b'"'), data.count(b"\n") + (not data.endswith(b"\n"))
     return found
 
 
-def _tidy(data: bytes, dialect: Dialect) -> bytes:
-    return tidied(data, dialect.delimiter) if dialect.padded else data
-
-
-def _parse_text_files(
-    pa: Any,
+def _parse_piece(
     data: bytes,
     dialect: Dialect,
     columns: list[int],
@@ -539,6 +504,8 @@ def _parse_text_files(
     verbatim: bool = False,
 ) -> Any:
     """Return columns of a text as a pyarrow table; they are called by their numbers, for names may be double."""
+    pa = load_pyarrow()
+    data = strip_blanks(data, dialect.delimiter) if dialect.padded else data
     names = [str(j) for j in range(len(dialect.names))]
     size = max(BLOCK, 8 * dialect.longest)
     return pa.csv.read_csv(

@@ -43,7 +43,7 @@ class MappedSource(Source):
             yield Block(block.start, block.stop, self.change(block))
 
 
-def mapped(
+def map_source(
     source: Source, change: Callable[[Block], Any], columns: int | None = None, *, alike: bool = False
 ) -> Source:
     """Return the changed source: an array where the data are in memory, else computed block by block.
@@ -53,8 +53,8 @@ def mapped(
     Examples
     --------
     >>> import numpy as np, gramian
-    >>> from gramian.sources.views import mapped
-    >>> mapped(gramian.open(np.array([[1.0, np.nan]])), lambda b: np.nan_to_num(b.values)).values
+    >>> from gramian.sources.views import map_source
+    >>> map_source(gramian.open(np.array([[1.0, np.nan]])), lambda b: np.nan_to_num(b.values)).values
     array([[1., 0.]])
     """
     view = MappedSource(source, change, columns, alike=alike)
