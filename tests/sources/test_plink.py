@@ -259,7 +259,7 @@ class TestRefusals:
 
 
 def test_names_and_calls_must_have_the_same_length() -> None:
-    with pytest.raises(ValueError, match=r"2 SNPs and 5 samples are named; the calls are 3 × 5"):
+    with pytest.raises(ValueError, match="2 SNPs and 5 samples are named"):
         Genotypes.from_calls(CALLS, snps=Snps.numbered(2))
     with pytest.raises(ValueError, match=r"table of SNPs × samples"):
         Genotypes.from_calls(CALLS[0], Samples.numbered(5))

@@ -27,7 +27,7 @@ from gramian.sources.base import Block, Source, memory_budget
 
 Array = npt.NDArray[Any]
 
-BLOCK_BYTES = 2**26  # of a block on its way: long enough for the bus, short beside any card
+BLOCK_BYTES = 2**26  # of a block on its way: long enough for the bus, short beside the memory of any GPU
 WHOLE = 0.5  # of the free memory of a device: data that take more are sent block by block, every pass anew
 KEPT = (
     "bool",

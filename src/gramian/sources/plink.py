@@ -1,4 +1,4 @@
-"""PLINK's binary files opened: a memory map of two bits a genotype, checked against the names beside it."""
+"""PLINK's binary files: genotypes of two bits as a memory map, and the samples and SNPs that they belong to."""
 
 from __future__ import annotations
 
@@ -18,22 +18,6 @@ from gramian.compute import genotypes as loops
 from gramian.compute.devices import gpu, is_tensor, to_device, to_numpy
 from gramian.compute.threads import parallel
 from gramian.sources.base import Block, Source, memory_budget
-
-__all__ = [
-    "BLOCK",
-    "COPY",
-    "HEADER",
-    "Counts",
-    "Genotypes",
-    "Samples",
-    "Snps",
-    "device_counts",
-    "host_counts",
-    "open_bed",
-    "read_bim",
-    "read_fam",
-    "read_file",
-]
 
 COPY = 2**22  # bytes that a thread copies at a time
 
@@ -172,7 +156,7 @@ class Samples(Rows):
         """What a reader should know: names that are missing or given twice."""
         absent = [f"line {i + 1}" for i, name in enumerate(self.iid) if name in ("0", "")]
         found = [f"{len(absent)} samples have no name ({_few(absent)})."] if absent else []
-        return found + _repeated(list(zip(self.fid, self.iid, strict=True)), "samples", skip=("0", ""))
+        return found + _note_repeated(list(zip(self.fid, self.iid, strict=True)), "samples", skip=("0", ""))
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +200,7 @@ class Snps(Rows):
         """What a reader should know: names that are missing or given twice."""
         absent = [f"line {j + 1}" for j, name in enumerate(self.id) if name in (".", "")]
         found = [f"{len(absent)} SNPs have no name ({_few(absent)})."] if absent else []
-        return found + _repeated([(name,) for name in self.id], "SNPs", skip=(".", ""))
+        return found + _note_repeated([(name,) for name in self.id], "SNPs", skip=(".", ""))
 
 
 def read_fam(path: Path) -> Samples:
@@ -267,9 +251,9 @@ def _columns(path: Path, names: Sequence[str]) -> list[Text]:
     try:
         table = np.loadtxt(io.StringIO(text), dtype=object, delimiter=delimiter, comments=None, ndmin=2)
     except ValueError as error:
-        raise ValueError(_ragged(path, text, delimiter, names) or f"{path}: {error}") from error
+        raise ValueError(_describe_ragged(path, text, delimiter, names) or f"{path}: {error}") from error
     if table.shape[1] != len(names):
-        raise ValueError(_ragged(path, text, delimiter, names))
+        raise ValueError(_describe_ragged(path, text, delimiter, names))
     columns = [np.ascontiguousarray(column) for column in table.T]
     if delimiter is None or not (" " in text or "\r" in text):
         return columns
@@ -293,7 +277,7 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _ragged(path: Path, text: str, delimiter: str | None, names: Sequence[str]) -> str:
+def _describe_ragged(path: Path, text: str, delimiter: str | None, names: Sequence[str]) -> str:
     """Name the first line with another number of fields; nothing where there is none."""
     for i, line in enumerate(text.split("\n")):
         found = len(line.split(delimiter))
@@ -321,10 +305,8 @@ def _text(values: Sequence[str]) -> Text:
     return out
 
 
-def _repeated(keys: list[tuple[str, ...]], what: str, skip: tuple[str, ...]) -> list[str]:
+def _note_repeated(keys: list[tuple[str, ...]], what: str, skip: tuple[str, ...]) -> list[str]:
     """A note on keys that occur more than once."""
-    if len(set(keys)) == len(keys):
-        return []
     more = [(key, times) for key, times in Counter(keys).items() if times > 1 and key[-1] not in skip]
     if not more:
         return []
@@ -339,8 +321,8 @@ def _few(items: list[str]) -> str:
 
 Index = npt.NDArray[np.intp]
 
-STRETCH = 4096  # SNPs whose products a card sums in one go
-RESIDENT = 2**31  # bytes on a card that are multiplied together: more would need more memory beside them
+STRETCH = 4096  # SNPs whose products a GPU sums in one go
+RESIDENT = 2**31  # bytes on a GPU that are multiplied together: more would need more memory beside them
 
 
 class Genotypes(Source):
@@ -403,18 +385,13 @@ class Genotypes(Source):
         calls = np.asarray(calls)
         if calls.ndim != 2:
             raise ValueError(f"Genotypes are a table of SNPs × samples, not an array of shape {calls.shape}.")
-        p, n = calls.shape
-        samples = Samples.numbered(n) if samples is None else samples
-        snps = Snps.numbered(p) if snps is None else snps
-        if (len(snps), len(samples)) != (p, n):
-            raise ValueError(f"{len(snps)} SNPs and {len(samples)} samples are named; the calls are {p} × {n}.")
-        return cls(loops.pack(calls), samples, snps)
+        return cls.from_packed(loops.pack(calls), calls.shape[1], samples, snps)
 
     @classmethod
     def from_packed(cls, packed: Any, n: int, samples: Samples | None = None, snps: Snps | None = None) -> Genotypes:
         """Take packed genotypes of n samples, SNPs × ⌈n/4⌉ bytes as in a ``.bed`` file: an array, or a tensor of torch.
 
-        Nothing is copied. A tensor on a card is counted there, and ``GenotypePCA().fit`` of it runs there.
+        Nothing is copied. A tensor on a GPU is counted there, and ``GenotypePCA().fit`` of it runs there.
 
         Examples
         --------
@@ -435,7 +412,7 @@ class Genotypes(Source):
         samples = Samples.numbered(n) if samples is None else samples
         snps = Snps.numbered(p) if snps is None else snps
         if (len(snps), len(samples)) != (p, n):
-            raise ValueError(f"{len(snps)} SNPs and {len(samples)} samples are named; the table is of {p} and {n}.")
+            raise ValueError(f"{len(snps)} SNPs and {len(samples)} samples are named; the genotypes are {p} × {n}.")
         return cls(packed, samples, snps)
 
     @property
@@ -519,7 +496,7 @@ class Genotypes(Source):
         on, here = gpu().uploads, self.values is not None and self.values.device == device
         if here and on.aligned(self.values):
             return self
-        if here:  # rows of a card's tensor that are read byte by byte are read many times as fast from a padded copy
+        if here:  # rows of a tensor on a GPU that are read byte by byte are read many times as fast from a padded copy
             bytes_ = on.padded_rows(self.values, to_device(self.snp_index, device))
         else:
             bytes_ = on.upload(self.read_into, self.shape[1], self.width, device)
@@ -635,15 +612,6 @@ def open_bed(path: str | os.PathLike[str], bim: Any = None, fam: Any = None) -> 
     if not bed.exists():
         whole = Path(f"{bed}.bed")
         raise FileNotFoundError(f"{bed}: no such file" + (f"; {whole} is there." if whole.exists() else "."))
-    _check_magic(bed)
-    samples = read_fam(bed.with_suffix(".fam") if fam is None else Path(fam))
-    snps = read_bim(bed.with_suffix(".bim") if bim is None else Path(bim))
-    _check_size(bed, len(samples), len(snps))
-    width = -(-len(samples) // 4)
-    return Genotypes(np.memmap(bed, np.uint8, "r", HEADER, (len(snps), width)), samples, snps, bed)
-
-
-def _check_magic(bed: Path) -> None:
     with bed.open("rb") as file:
         head = file.read(HEADER)
     if len(head) < HEADER or head[:2] != MAGIC:
@@ -658,17 +626,17 @@ def _check_magic(bed: Path) -> None:
         )
     if head[2] != SNP_MAJOR:
         raise ValueError(f"{bed}: the third byte is {head[2]:02x}; 01 (SNP-major) was expected.")
-
-
-def _check_size(bed: Path, n: int, p: int) -> None:
-    width, actual = -(-n // 4), bed.stat().st_size
+    samples = read_fam(bed.with_suffix(".fam") if fam is None else Path(fam))
+    snps = read_bim(bed.with_suffix(".bim") if bim is None else Path(bim))
+    n, p, actual = len(samples), len(snps), bed.stat().st_size
+    width = -(-n // 4)
     expected = HEADER + p * width
-    if actual == expected:
-        return
-    rows, rest = divmod(actual - HEADER, width)
-    what = "truncated, or its .bim or .fam belongs to another file" if actual < expected else "too long"
-    holds = f"It holds {rows} SNPs of {n} samples" + (f" and {rest} bytes." if rest else ".")
-    raise ValueError(
-        f"{bed}: {what}: {n} samples ({bed.stem}.fam) × {p} SNPs ({bed.stem}.bim) take {expected} bytes, "
-        f"the file has {actual}. {holds} Use the three files that were written together."
-    )
+    if actual != expected:
+        rows, rest = divmod(actual - HEADER, width)
+        what = "truncated, or its .bim or .fam belongs to another file" if actual < expected else "too long"
+        holds = f"It holds {rows} SNPs of {n} samples" + (f" and {rest} bytes." if rest else ".")
+        raise ValueError(
+            f"{bed}: {what}: {n} samples ({bed.stem}.fam) × {p} SNPs ({bed.stem}.bim) take {expected} bytes, "
+            f"the file has {actual}. {holds} Use the three files that were written together."
+        )
+    return Genotypes(np.memmap(bed, np.uint8, "r", HEADER, (p, width)), samples, snps, bed)
