@@ -28,15 +28,17 @@ from gramian.pca.tracy_widom import (
     tracy_widom_statistics,
 )
 from gramian.results import NumericalWarning, caller_level
+from gramian.results.tables import Tabular
 from gramian.sources import Source, open_source
 from gramian.sources.base import memory_budget
 
 if TYPE_CHECKING:
     from gramian.pca.estimator import PCA
 
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 SHOWN = 8  # rows of a representation
+NO_VARIANCE = "All rows are equal: there is no variance, and so no component."
 
 
 def count_leading(above: npt.NDArray[np.bool_]) -> int:
@@ -53,7 +55,7 @@ def count_leading(above: npt.NDArray[np.bool_]) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankChoice:
+class RankChoice(Tabular):
     """The number of components by one rule, and how it came to it.
 
     Attributes
@@ -69,22 +71,22 @@ class RankChoice:
 
     Examples
     --------
-    >>> from gramian.pca.rank import broken_stick
+    >>> from gramian.analysis import broken_stick
     >>> broken_stick([3.0, 0.6, 0.3, 0.1])
     broken-stick: 1 component
       λ2 is 15 % of the variance, and a stick broken at random has a piece 2 of 27.1 % on average.
-      component       value   threshold
-              1        0.75      0.5208  kept
-              2        0.15      0.2708
-              3       0.075      0.1458
-              4       0.025      0.0625
+      component  value  threshold  kept
+      1           0.75     0.5208   yes
+      2           0.15     0.2708
+      3          0.075     0.1458
+      4          0.025     0.0625
     """
 
     rule: str
     n_components: int
     reason: str
-    values: Vector
-    thresholds: Vector
+    values: Array
+    thresholds: Array
 
     def table(self) -> dict[str, Any]:
         """Return the columns, ready for ``pandas.DataFrame``."""
@@ -96,16 +98,14 @@ class RankChoice:
             "kept": number <= self.n_components,
         }
 
-    def __repr__(self) -> str:
-        head = [f"{self.rule}: {pluralize(self.n_components)}", f"  {self.reason}"]
-        shown = max(SHOWN, self.n_components + 2)
-        return "\n".join(head + self._lines()[: shown + 1])
+    def _title(self) -> str:
+        return f"{self.rule}: {pluralize(self.n_components)}\n  {self.reason}"
 
-    def _lines(self) -> list[str]:
-        rows = zip(self.values, self.thresholds, strict=True)
-        head = f"  {'component':>9} {'value':>11} {'threshold':>11}"
-        lines = [f"  {i:>9} {v:>11.4g} {t:>11.4g}" for i, (v, t) in enumerate(rows, start=1)]
-        return [head] + [line + "  kept" * (i < self.n_components) for i, line in enumerate(lines)]
+    def _shown(self) -> dict[str, Any]:
+        shown = max(SHOWN, self.n_components + 2)
+        columns = {name: values[:shown] for name, values in self.table().items()}
+        last, kept = columns.popitem()
+        return columns | {last: ["yes" if x else "" for x in kept]}
 
 
 def pluralize(k: int) -> str:
@@ -125,12 +125,10 @@ def say_used_up(k: int) -> str:
     return f"λ{k + 1} is 0: the {pluralize(k)} before it {'holds' if k == 1 else 'hold'} all the variance."
 
 
-ROUNDING = 64 * float(
-    np.finfo(float).eps
-)  # times √p: what an eigenvalue that is 0 may be computed as, beside the largest
+ROUNDING = 64 * 2.0**-52  # times √p and the largest: what an eigenvalue that is 0 may be computed as
 
 
-def check_spectrum(eigenvalues: npt.ArrayLike, n: float | None = None, p: int | None = None) -> Vector:
+def check_spectrum(eigenvalues: npt.ArrayLike, n: float | None = None, p: int | None = None) -> Array:
     """Return the eigenvalues as an array, rounding put to 0; raise an error where they cannot be a whole spectrum.
 
     Examples
@@ -155,19 +153,16 @@ def check_spectrum(eigenvalues: npt.ArrayLike, n: float | None = None, p: int | 
         raise ValueError(
             f"eigenvalues must descend: number {rising[0] + 1} (from 0) exceeds the one before. Sort them."
         )
-    if n is not None and p is not None:
-        _refuse_partial(len(lam), n, p)
-    return np.where(lam > level, lam, 0.0)
-
-
-def _refuse_partial(count: int, n: float, p: int) -> None:
+    if n is None or p is None:
+        return np.where(lam > level, lam, 0.0)
     if not (n >= 2 and p >= 1):
         raise ValueError(f"n={n!r} rows and p={p!r} columns have no covariance: two rows and a column are needed.")
-    if count < max_rank(n, p) or count > p:
+    if not max_rank(n, p) <= len(lam) <= p:
         raise ValueError(
-            f"{count} eigenvalues are not those of {n:g} rows and {p} columns: the rule needs all of them, from "
+            f"{len(lam)} eigenvalues are not those of {n:g} rows and {p} columns: the rule needs all of them, from "
             f"{max_rank(n, p)} to {p}. Fit with n_components=None."
         )
+    return np.where(lam > level, lam, 0.0)
 
 
 def max_rank(n: float, p: int) -> int:
@@ -175,9 +170,8 @@ def max_rank(n: float, p: int) -> int:
     return int(min(n - 1 + 1e-9, p))
 
 
-def choose_none(rule: str, lam: Vector) -> RankChoice:
-    """Return the answer where all rows are equal."""
-    reason = "All rows are equal: there is no variance, and so no component."
+def choose_none(rule: str, lam: Array, reason: str = NO_VARIANCE) -> RankChoice:
+    """Return an answer of 0 components, where all rows are equal unless another reason is given."""
     return RankChoice(rule, 0, reason, lam, np.full(len(lam), np.nan))
 
 
@@ -208,7 +202,7 @@ def gavish_donoho(eigenvalues: npt.ArrayLike, n: float, p: int, noise_variance: 
 
     Examples
     --------
-    >>> from gramian.pca.rank import gavish_donoho
+    >>> from gramian.analysis import gavish_donoho
     >>> gavish_donoho([9.0, 2.3, 1.1, 1.0, 0.9], 101, 5, noise_variance=1.0).n_components
     2
     """
@@ -221,14 +215,9 @@ def gavish_donoho(eigenvalues: npt.ArrayLike, n: float, p: int, noise_variance: 
     level = optimal_threshold(_beta(n, p)) ** 2 * max(n - 1, p) / (n - 1) * noise
     k = int(np.count_nonzero(lam > level))
     origin = "from the median eigenvalue" if noise_variance is None else "as given"
-    reason = f"{_found(k)} the optimal threshold {level:.4g}, for noise of variance {noise:.4g} {origin}."
+    which = "No eigenvalue exceeds" if k == 0 else f"λ{k} is the last above" if k > 1 else "Only λ1 is above"
+    reason = f"{which} the optimal threshold {level:.4g}, for noise of variance {noise:.4g} {origin}."
     return RankChoice("gavish-donoho", k, reason, lam, np.full(len(lam), level))
-
-
-def _found(k: int) -> str:
-    if k == 0:
-        return "No eigenvalue exceeds"
-    return f"λ{k} is the last above" if k > 1 else "Only λ1 is above"
 
 
 def _beta(n: float, p: int) -> float:
@@ -377,7 +366,7 @@ def tracy_widom_rank(
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.pca.rank import tracy_widom_rank
+    >>> from gramian.analysis import tracy_widom_rank
     >>> tracy_widom_rank([4.0, 1.2, 1.1, 1.0, 0.9, 0.8], 200, 6).n_components
     1
     """
@@ -386,10 +375,9 @@ def tracy_widom_rank(
         return choose_none("tracy-widom", lam)
     m = max_rank(n, p)
     if m == 1:
-        alone = "There is one eigenvalue, and no noise beside it to test it against."
-        return RankChoice("tracy-widom", 0, alone, lam, np.full(len(lam), np.nan))
+        return choose_none("tracy-widom", lam, "There is one eigenvalue, and no noise to test it against.")
     if effective:
-        return _patterson(lam[: min(m, int(np.count_nonzero(lam)))], alpha)
+        return _test_effectively(lam[: min(m, int(np.count_nonzero(lam)))], alpha)
     thresholds = np.full(len(lam), np.nan)
     k = 0
     while k < m - 1:
@@ -399,11 +387,18 @@ def tracy_widom_rank(
         if lam[k] <= thresholds[k]:
             break
         k += 1
-    return RankChoice("tracy-widom", k, _test_reason(lam, thresholds, k, alpha), lam, thresholds)
+    if lam[k] == 0.0:
+        reason = say_used_up(k)
+    elif np.isfinite(thresholds[k]):
+        chance = f"which noise does with probability {alpha:g}"
+        reason = f"λ{k + 1} = {lam[k]:.4g} does not exceed {thresholds[k]:.4g}, {chance}."
+    else:
+        reason = f"λ{k} exceeds what noise makes, and too few eigenvalues are left to test another."
+    return RankChoice("tracy-widom", k, reason, lam, thresholds)
 
 
-def _patterson(lam: Vector, alpha: float) -> RankChoice:
-    """Patterson's test of the positive eigenvalues, sequentially."""
+def _test_effectively(lam: Array, alpha: float) -> RankChoice:
+    """Patterson's test of the positive eigenvalues, one after the other."""
     if len(lam) < 2:
         return RankChoice("tracy-widom", len(lam), say_used_up(len(lam)), lam, np.zeros(len(lam)))
     tested = tracy_widom_statistics(lam)
@@ -417,16 +412,6 @@ def _patterson(lam: Vector, alpha: float) -> RankChoice:
             f"{tested.effective_n[k]:.4g} as effective sample size."
         )
     return RankChoice("tracy-widom", k, reason, tested.statistics, critical)
-
-
-def _test_reason(lam: Vector, thresholds: Vector, k: int, alpha: float) -> str:
-    if k < len(lam) and lam[k] == 0.0:
-        return say_used_up(k)
-    if k < len(lam) and np.isfinite(thresholds[k]):
-        return (
-            f"λ{k + 1} = {lam[k]:.4g} does not exceed {thresholds[k]:.4g}, which noise does with probability {alpha:g}."
-        )
-    return f"λ{k} exceeds what noise makes, and too few eigenvalues are left to test another."
 
 
 def noise_variance(eigenvalues: npt.ArrayLike, n: float, p: int, k: int) -> float:
@@ -496,7 +481,7 @@ def broken_stick(eigenvalues: npt.ArrayLike) -> RankChoice:
 
     Examples
     --------
-    >>> from gramian.pca.rank import broken_stick
+    >>> from gramian.analysis import broken_stick
     >>> broken_stick([3.0, 0.6, 0.3, 0.1]).n_components
     1
     """
@@ -508,14 +493,9 @@ def broken_stick(eigenvalues: npt.ArrayLike) -> RankChoice:
     share = lam / lam.sum()
     k = count_leading(share > pieces)
     # shares and pieces both sum to 1, so that some share falls short: k < m
-    reason = (
-        say_used_up(k)
-        if lam[k] == 0.0
-        else (
-            f"λ{k + 1} is {100 * share[k]:.3g} % of the variance, and a stick broken at random has a piece {k + 1} of "
-            f"{100 * pieces[k]:.3g} % on average."
-        )
-    )
+    piece = f"a stick broken at random has a piece {k + 1} of {100 * pieces[k]:.3g} % on average"
+    reason = f"λ{k + 1} is {100 * share[k]:.3g} % of the variance, and {piece}."
+    reason = say_used_up(k) if lam[k] == 0.0 else reason
     return RankChoice("broken-stick", k, reason, share, pieces)
 
 
@@ -540,7 +520,7 @@ def variance_fraction(eigenvalues: npt.ArrayLike, fraction: float = 0.9) -> Rank
 
     Examples
     --------
-    >>> from gramian.pca.rank import variance_fraction
+    >>> from gramian.analysis import variance_fraction
     >>> variance_fraction([6.0, 3.0, 0.6, 0.4], 0.95).n_components
     3
     """
@@ -555,7 +535,7 @@ def variance_fraction(eigenvalues: npt.ArrayLike, fraction: float = 0.9) -> Rank
     return RankChoice("fraction", k, reason, share, np.full(len(lam), float(fraction)))
 
 
-def minka(spectrum: Vector, n: float, p: int) -> int:
+def minka(spectrum: Array, n: float, p: int) -> int:
     r"""Minka's estimate of the dimension: the k that maximises the evidence of probabilistic PCA.
 
     .. math::
@@ -584,7 +564,7 @@ def minka(spectrum: Vector, n: float, p: int) -> int:
     return int(np.argmax([_evidence(lam, k, n, p) for k in range(1, last + 1)])) + 1 if last >= 1 else 1
 
 
-def _evidence(lam: Vector, k: int, n: float, p: int) -> float:
+def _evidence(lam: Array, k: int, n: float, p: int) -> float:
     """Minka's equation (30) in Laplace's approximation, for k components; ties floored at rounding."""
     v, eps = float(lam[k:].sum()) / (p - k), np.finfo(float).eps
     if v <= 0:
@@ -625,19 +605,15 @@ def minka_choice(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice:
     return RankChoice("mle", k, reason, lam, np.full(len(lam), np.nan))
 
 
-def _whole_stick(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice:
-    """The broken stick of as many pieces as there can be eigenvalues."""
-    return broken_stick(check_spectrum(eigenvalues, n, p)[: max_rank(n, p)])
-
-
 SPECTRUM_RULES: dict[str, Callable[[npt.ArrayLike, float, int], RankChoice]] = {
-    "broken-stick": _whole_stick,
+    # as many pieces as there can be eigenvalues
+    "broken-stick": lambda lam, n, p: broken_stick(check_spectrum(lam, n, p)[: max_rank(n, p)]),
     "gavish-donoho": gavish_donoho,
     "tracy-widom": tracy_widom_rank,
 }
 
 
-def apply_rule(rule: Any, variances: Vector, weight: float, p: int) -> tuple[int, str]:
+def apply_rule(rule: Any, variances: Array, weight: float, p: int) -> tuple[int, str]:
     """Return how many of all components a rule keeps, a fraction or a name, and why where the rule says so."""
     if rule == "mle":
         return minka(variances, int(weight * (1 + 1e-12)), p), ""
@@ -654,10 +630,10 @@ class PlainFit:
     """A fitted PCA in NumPy: Σw, means, what columns were divided by, eigenvalues, Vᵀ, and how many have variance."""
 
     n: float
-    mean: Vector
-    scale: Vector | None
-    eigenvalues: Vector
-    components: Vector
+    mean: Array
+    scale: Array | None
+    eigenvalues: Array
+    components: Array
     rank: int
 
     @classmethod
@@ -673,7 +649,7 @@ class PlainFit:
         return len(self.mean)
 
     @property
-    def variances(self) -> Vector:
+    def variances(self) -> Array:
         """Variances of the columns as decomposed: Σ λ v²."""
         return np.asarray(self.eigenvalues @ self.components**2)
 
@@ -718,22 +694,16 @@ def refuse_missing(source: Source) -> None:
         )
 
 
-def take_rows(values: Any, keep: npt.NDArray[np.bool_]) -> Vector:
-    """Return the rows of a block that are to be kept, as NumPy float64."""
-    chosen = values[np.flatnonzero(keep)] if hasattr(values, "toarray") else to_numpy(values, float)[keep]
-    return np.asarray(to_numpy(chosen, float))
+Draw = Callable[[np.random.Generator], Array]
 
 
-Draw = Callable[[np.random.Generator], Vector]
-
-
-def eigenvalues_of_draws(draw: Draw, count: int, seed: int, numbers: int, progress: Progress | None) -> Vector:
+def eigenvalues_of_draws(draw: Draw, count: int, seed: int, numbers: int, progress: Progress | None) -> Array:
     """Return the eigenvalues of each draw as a row; a draw holds that many numbers at a time.
 
     Each draw has a seed of its own, so that the answer does not depend on how many threads share them.
     """
     lock = threading.Lock()
-    found: dict[int, Vector] = {}
+    found: dict[int, Array] = {}
 
     def work(share: Sequence[int]) -> None:
         for i in share:
@@ -757,35 +727,28 @@ def gaussian_null(whole: PlainFit) -> tuple[Draw, int]:
     √χ²(ν − i) on its diagonal and standard normal below (M. Bartlett, 1933): no rows are needed; ν may be a fraction.
     """
     freedom, p = whole.n - 1, whole.p
-    spread = np.sqrt(whole.variances)
-    scaled = whole.scale is not None
-    if p <= freedom:
-        return lambda rng: _bartlett(rng, freedom, spread, scaled), 2 * p * p
+    spread, scaled = np.sqrt(whole.variances), whole.scale is not None
+
+    def draw_scatter(rng: np.random.Generator) -> Array:
+        A = np.tril(rng.standard_normal((p, p)), -1)
+        A[np.diag_indices(p)] = np.sqrt(rng.chisquare(freedom - np.arange(p)))
+        A *= (spread / (np.linalg.norm(A, axis=1) if scaled else math.sqrt(freedom)))[:, None]
+        return _eigenvalues(A @ A.T)
+
     rows = max(1, round(freedom))
-    return lambda rng: _wide(rng, rows, freedom, spread, scaled), rows * (rows + _width(rows))
+    width = max(64, 2**20 // rows)
 
+    def draw_rows(rng: np.random.Generator) -> Array:
+        """Eigenvalues of the Gram matrix of ``rows`` rows, a few columns at a time: they may be many."""
+        G = np.zeros((rows, rows))
+        for start in range(0, p, width):
+            part = spread[start : start + width]
+            A = rng.standard_normal((rows, len(part)))
+            A *= part / (np.linalg.norm(A, axis=0) if scaled else math.sqrt(freedom))
+            G += A @ A.T
+        return _eigenvalues(G)
 
-def _bartlett(rng: np.random.Generator, freedom: float, spread: Vector, scaled: bool) -> Vector:
-    p = len(spread)
-    A = np.tril(rng.standard_normal((p, p)), -1)
-    A[np.diag_indices(p)] = np.sqrt(rng.chisquare(freedom - np.arange(p)))
-    A *= (spread / (np.linalg.norm(A, axis=1) if scaled else math.sqrt(freedom)))[:, None]
-    return _descending(A @ A.T)
-
-
-def _wide(rng: np.random.Generator, rows: int, freedom: float, spread: Vector, scaled: bool) -> Vector:
-    """Gram matrix of ``rows`` rows, a few columns at a time: they may be many."""
-    G, width = np.zeros((rows, rows)), _width(rows)
-    for start in range(0, len(spread), width):
-        part = spread[start : start + width]
-        A = rng.standard_normal((rows, len(part)))
-        A *= part / (np.linalg.norm(A, axis=0) if scaled else math.sqrt(freedom))
-        G += A @ A.T
-    return _descending(G)
-
-
-def _width(rows: int) -> int:
-    return max(64, 2**20 // rows)
+    return (draw_scatter, 2 * p * p) if p <= freedom else (draw_rows, rows * (rows + width))
 
 
 def permutation_null(source: Source, whole: PlainFit, sample_weight: Any) -> tuple[Draw, int]:
@@ -798,46 +761,41 @@ def permutation_null(source: Source, whole: PlainFit, sample_weight: Any) -> tup
             f"n_components='parallel' (null='permutation') shuffles columns in memory, and {source!r} is read in "
             "blocks. Use n_components='parallel-gaussian' (null='gaussian') or 'tracy-widom', or load the data."
         )
-    index = np.repeat(np.arange(source.shape[0]), _counts(sample_weight, source.shape[0]))
-    scale = np.ones(whole.p) if whole.scale is None else whole.scale
-    if source.sparse:
-        X = sp.csc_array(source.values[index].astype(np.float64))
-        X.data /= np.repeat(scale, np.diff(X.indptr))
-        return lambda rng: _sparse_draw(rng, X, whole.mean / scale), int(min(X.shape) ** 2 + X.nnz)
-    blocks = np.concatenate([to_numpy(block.values, float) for block in source.blocks()])
-    columns = np.ascontiguousarray(((blocks - whole.mean) / scale)[index].T)
-    return lambda rng: _dense_draw(rng, columns), columns.size + min(columns.shape) ** 2
-
-
-def _counts(sample_weight: Any, n: int) -> npt.NDArray[np.int64]:
-    w = check_weights(sample_weight, n)
+    w = check_weights(sample_weight, source.shape[0])
     bad = np.flatnonzero(w != np.round(w))
     if len(bad):
         raise ValueError(
             f"n_components='parallel' (null='permutation') repeats rows by their weights, and row {bad[0]} has weight "
             f"{w[bad[0]]:g}, not a whole number. Use n_components='parallel-gaussian' (null='gaussian')."
         )
-    return np.asarray(w, dtype=np.int64)
+    index = np.repeat(np.arange(source.shape[0]), w.astype(np.int64))
+    scale, n, p = np.ones(whole.p) if whole.scale is None else whole.scale, len(index), whole.p
+    if not source.sparse:
+        blocks = np.concatenate([to_numpy(block.values, float) for block in source.blocks()])
+        columns = np.ascontiguousarray(((blocks - whole.mean) / scale)[index].T)
+
+        def draw_dense(rng: np.random.Generator) -> Array:
+            Z = rng.permuted(columns, axis=1)
+            return _eigenvalues((Z @ Z.T if p <= n else Z.T @ Z) / (n - 1))
+
+        return draw_dense, columns.size + min(columns.shape) ** 2
+    X, mean = sp.csc_array(source.values[index].astype(np.float64)), whole.mean / scale
+    X.data /= np.repeat(scale, np.diff(X.indptr))
+
+    def draw_sparse(rng: np.random.Generator) -> Array:
+        """Eigenvalues of (X − 1mᵀ)ᵀ(X − 1mᵀ), or on the side of the rows, without X − 1mᵀ."""
+        rows = [rng.choice(n, count, replace=False) for count in np.diff(X.indptr)]
+        Z = sp.csc_array((X.data, np.concatenate(rows) if rows else X.indices, X.indptr), shape=X.shape)
+        if p <= n:
+            return _eigenvalues(((Z.T @ Z).toarray() - n * np.outer(mean, mean)) / (n - 1))
+        c = Z @ mean
+        return _eigenvalues(((Z @ Z.T).toarray() - c[:, None] - c[None, :] + mean @ mean) / (n - 1))
+
+    return draw_sparse, int(min(X.shape) ** 2 + X.nnz)
 
 
-def _dense_draw(rng: np.random.Generator, columns: Vector) -> Vector:
-    Z = rng.permuted(columns, axis=1)
-    p, n = Z.shape
-    return _descending((Z @ Z.T if p <= n else Z.T @ Z) / (n - 1))
-
-
-def _sparse_draw(rng: np.random.Generator, X: Any, mean: Vector) -> Vector:
-    """(X − 1mᵀ)ᵀ(X − 1mᵀ) or its like on the side of the rows, without X − 1mᵀ."""
-    n, p = X.shape
-    rows = [rng.choice(n, count, replace=False) for count in np.diff(X.indptr)]
-    Z = sp.csc_array((X.data, np.concatenate(rows) if rows else X.indices, X.indptr), shape=X.shape)
-    if p <= n:
-        return _descending(((Z.T @ Z).toarray() - n * np.outer(mean, mean)) / (n - 1))
-    c = Z @ mean
-    return _descending(((Z @ Z.T).toarray() - c[:, None] - c[None, :] + mean @ mean) / (n - 1))
-
-
-def _descending(S: Vector) -> Vector:
+def _eigenvalues(S: Array) -> Array:
+    """Eigenvalues, descending."""
     return np.asarray(np.maximum(np.linalg.eigvalsh(S)[::-1], 0.0))
 
 
@@ -895,14 +853,20 @@ def parallel_analysis(
     --------
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.rank import parallel_analysis
+    >>> from gramian.analysis import parallel_analysis
     >>> choice = parallel_analysis(PCA(scale=True), load_iris().data)
     >>> choice.n_components, choice.values.round(3).tolist()
     (1, [2.918, 0.914, 0.147, 0.021])
     >>> bool(1.05 < choice.thresholds[1] < 1.25)
     True
     """
-    _check(null, n_draws, quantile)
+    if null not in NULLS:
+        raise ValueError(f"null={null!r} must be one of {', '.join(map(repr, NULLS))}.")
+    if not 0 < quantile < 1:
+        raise ValueError(f"quantile={quantile!r} must lie between 0 and 1, such as 0.95.")
+    if not isinstance(n_draws, Integral) or n_draws * (1 - quantile) < 1 - 1e-9:
+        least = int(np.ceil(1 / (1 - quantile) - 1e-9))
+        raise ValueError(f"n_draws={n_draws!r} must be a number of at least {least} to show the {quantile:g} quantile.")
     source = open_source(X)
     whole = fit_whole(pca, source, sample_weight)
     return parallel_analysis_of(whole, source, null, n_draws, quantile, sample_weight, random_state, progress)
@@ -927,7 +891,7 @@ def parallel_analysis_of(
     if np.count_nonzero(whole.variances > CONSTANT * whole.variances.max()) == 1:
         again = "permuted" if permuting else "drawn anew"
         reason = f"Only one column varies, and it cannot be told from itself {again}."
-        return RankChoice(NULLS[null], 0, reason, lam, np.full(len(lam), np.nan))
+        return choose_none(NULLS[null], lam, reason)
     draw, numbers = permutation_null(source, whole, sample_weight) if permuting else gaussian_null(whole)
     draws = eigenvalues_of_draws(draw, n_draws, check_seed(random_state), numbers, progress)
     limits = np.quantile(draws[:, :size], quantile, axis=0)
@@ -941,18 +905,6 @@ def parallel_analysis_of(
         reason = f"λ{k + 1} = {lam[k]:.4g} does not exceed {limits[k]:.4g}, {what}."
     return RankChoice(NULLS[null], k, reason, lam, limits)
 
-
-def _check(null: str, n_draws: int, quantile: float) -> None:
-    if null not in NULLS:
-        raise ValueError(f"null={null!r} must be one of {', '.join(map(repr, NULLS))}.")
-    if not 0 < quantile < 1:
-        raise ValueError(f"quantile={quantile!r} must lie between 0 and 1, such as 0.95.")
-    if not isinstance(n_draws, Integral) or n_draws * (1 - quantile) < 1 - 1e-9:
-        least = int(np.ceil(1 / (1 - quantile) - 1e-9))
-        raise ValueError(f"n_draws={n_draws!r} must be a number of at least {least} to show the {quantile:g} quantile.")
-
-
-Folds = npt.NDArray[np.int64]
 
 MOST = 100  # components tried where the user does not say
 ALONE = 1e-8  # 1 − h below this: a variable that is a component by itself
@@ -975,19 +927,13 @@ class CrossValidation(RankChoice):
         Whether the least is at the largest number tried, so that it may not be the least of all; ``reason`` says so.
     """
 
-    press: Vector
+    press: Array
     at_the_end: bool = False
 
     def table(self) -> dict[str, Any]:
         """Return the columns, ready for ``pandas.DataFrame``."""
         number = np.arange(len(self.press))
         return {"n_components": number, "press": self.press, "chosen": number == self.n_components}
-
-    def _lines(self) -> list[str]:
-        lines = [f"  {k:>12} {value:>11.5g}" for k, value in enumerate(self.press)]
-        return [f"  {'n_components':>12} {'PRESS':>11}"] + [
-            line + "  chosen" * (k == self.n_components) for k, line in enumerate(lines)
-        ]
 
 
 def cross_validate_rank(
@@ -1039,20 +985,24 @@ def cross_validate_rank(
     --------
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.rank import cross_validate_rank
+    >>> from gramian.analysis import cross_validate_rank
     >>> cross_validate_rank(PCA(), load_iris().data)
     cv: 2 components
       PRESS is least with 2 components, 0.1... of that of the mean, over 7 folds.
-      n_components       PRESS
-                 0      68...
-                 1      8...
-                 2      7...  chosen
-                 3      9...
+      n_components  press  chosen
+      0              68...
+      1              8...
+      2              7...     yes
+      3              9...
     """
     source = open_source(X)
     refuse_missing(source)
     w = check_weights(sample_weight, source.shape[0])
-    folds = _deal_folds(w, n_folds, check_seed(random_state))
+    rows = np.flatnonzero(w)
+    if not isinstance(n_folds, Integral) or not 2 <= n_folds <= len(rows):
+        raise ValueError(f"n_folds={n_folds!r} must be between 2 and the number of rows with a weight, {len(rows)}.")
+    folds = np.full(len(w), -1)  # rows without a weight are in none
+    folds[rows] = np.random.default_rng(check_seed(random_state)).permutation(np.arange(len(rows)) % n_folds)
     p = source.shape[1]
     training = int(np.count_nonzero(folds >= 0)) - int(np.bincount(folds[folds >= 0]).max())  # rows of the smallest set
     limit = max(0, min(p - 1, training - 1))
@@ -1084,13 +1034,13 @@ def cross_validate_rank(
         here, weights = folds[block.start : block.stop], w[block.start : block.stop]
         for f in np.unique(here[here >= 0]):
             held, model = here == f, models[f]
-            D = take_rows(block.values, held) - model.mean
+            D = to_numpy(block.values[np.flatnonzero(held)], float) - model.mean
             D = D if model.scale is None else D / model.scale
             press += press_by_components(D, weights[held], model.components[:tried])
     return _choose_by_press(press, models, source, n_folds, limit)
 
 
-def press_by_components(D: Vector, weights: Vector, V: Vector) -> Vector:
+def press_by_components(D: Array, weights: Array, V: Array) -> Array:
     """Return Σ w e²/(1 − h)² of centred rows D for 0, 1, …, K of the orthonormal rows of V; NaN once some 1 − h is 0.
 
     Examples
@@ -1110,23 +1060,11 @@ def press_by_components(D: Vector, weights: Vector, V: Vector) -> Vector:
     return np.array(press)
 
 
-def _deal_folds(w: Vector, n_folds: int, seed: int) -> Folds:
-    """Deal the rows that have a weight into folds of equal size; −1 marks the others."""
-    rows = np.flatnonzero(w)
-    if not isinstance(n_folds, Integral) or not 2 <= n_folds <= len(rows):
-        raise ValueError(f"n_folds={n_folds!r} must be between 2 and the number of rows with a weight, {len(rows)}.")
-    folds = np.full(len(w), -1)
-    folds[rows] = np.random.default_rng(seed).permutation(np.arange(len(rows)) % n_folds)
-    return folds
-
-
-def _choose_by_press(
-    press: Vector, models: list[PlainFit], source: Source, n_folds: int, limit: int
-) -> CrossValidation:
+def _choose_by_press(press: Array, models: list[PlainFit], source: Source, n_folds: int, limit: int) -> CrossValidation:
     known = np.flatnonzero(np.isfinite(press))
     k = int(np.argmax(press[known] <= press[known].min() + PRESS_ROUNDING * press[0]))
     if press[0] == 0.0:
-        reason = "All rows are equal: there is no variance, and so no component."
+        reason = NO_VARIANCE
     elif k == 0:
         reason = f"No number of components predicts held-out cells better than the mean, over {n_folds} folds."
     else:
