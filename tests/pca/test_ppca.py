@@ -11,13 +11,10 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 import gramian
-from gramian.pca import factor as cells
-from gramian.pca import factor as latent
-from gramian.pca.factor import Factor, fit_factor
+from gramian.pca.factor import Factor, expectation, fit_factor
 from oracles import Array
 
 ROUTES = ["cells", "latent"]
-MODULES: dict[str, Any] = {"cells": cells, "latent": latent}
 
 
 def factor_data(n: int, p: int, k: int, missing: float, seed: int = 0, noise: float = 1.0) -> Array:
@@ -86,7 +83,7 @@ def test_log_likelihood_is_that_of_the_observed_cells(route: str, missing: float
 
 def test_slopes_are_the_derivatives_of_the_likelihood() -> None:
     X, start = factor_data(30, 4, 2, 0.3), random_start(factor_data(30, 4, 2, 0.3), 2)
-    stats = latent.expectation(X, np.ones(30), start)
+    stats = expectation(X, np.ones(30), start)
     derivative = np.empty((4, 3))
     for j in range(4):
         for a in range(3):

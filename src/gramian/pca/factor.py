@@ -9,7 +9,7 @@ the progress.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,30 +18,13 @@ import numpy.typing as npt
 
 from gramian.compute.devices import to_numpy
 from gramian.compute.threads import quiet_blas
+from gramian.inputs.checks import check_choice
 from gramian.results import Optimum
 from gramian.sources import Block, Source, memory_budget
 
-__all__ = [
-    "Completed",
-    "Factor",
-    "Root",
-    "Statistics",
-    "Survey",
-    "complete_cells",
-    "expectation",
-    "fit_factor",
-    "gradient",
-    "gradient_cells",
-    "maximise",
-    "maximise_cells",
-    "posterior",
-    "refuse_rows",
-    "root_of",
-    "survey",
-]
-
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +41,15 @@ class Survey:
         Rows with a positive weight, and how many of their cells are missing.
     """
 
-    count: Vector
-    mean: Vector
-    scatter: Vector
+    count: Array
+    mean: Array
+    scatter: Array
     weight: float
     rows: int
     missing: int
 
     @property
-    def deviation(self) -> Vector:
+    def deviation(self) -> Array:
         """Standard deviation of the observed cells of each column; 1 for a constant one."""
         spread = np.sqrt(self.scatter / np.maximum(self.count - 1.0, np.finfo(float).tiny))
         return np.where((self.scatter > 0) & (self.count > 1.0), spread, 1.0)
@@ -87,7 +70,7 @@ class Survey:
         )
 
 
-def survey(source: Source, w: Vector | None) -> Survey:
+def survey(source: Source, w: Array | None) -> Survey:
     """Count in one pass, and refuse by name what cannot be used: infinities, empty rows, empty columns.
 
     Examples
@@ -106,39 +89,32 @@ def survey(source: Source, w: Vector | None) -> Survey:
         X = to_numpy(block.values, float)
         part = np.ones(len(X)) if w is None else w[block.start : block.stop]
         refuse_rows(X, part, block.start, source.feature_names)
-        return _of_rows(X[part > 0], part[part > 0])
+        X, part = X[part > 0], part[part > 0]
+        seen = ~np.isnan(X)
+        count = part @ seen
+        # about a value of the column's own, so that large means cost no digits
+        first = X[np.argmax(seen, axis=0), np.arange(X.shape[1])] if len(X) else 0.0 * count
+        first = np.where(seen.any(axis=0), first, 0.0)
+        D = np.where(seen, X - first, 0.0)
+        shift = np.divide(part @ D, count, out=np.zeros_like(count), where=count > 0)
+        scatter = part @ np.where(seen, D - shift, 0.0) ** 2
+        return Survey(count, first + shift, scatter, float(part.sum()), len(X), int(np.sum(~seen)))
 
     with np.errstate(over="ignore", invalid="ignore"):
-        seen = source.reduce(statistic, Survey.merge)
-    _refuse_extremes(seen)
-    empty = np.flatnonzero(seen.count == 0)
-    if len(empty):
-        raise NothingObservedError(
-            f"Column {empty[0]}{_name(source.feature_names, int(empty[0]))} has no observed value"
-            f"{'' if len(empty) == 1 else f', nor have {len(empty) - 1} others'}. Leave it out."
-        )
-    return seen
-
-
-def _of_rows(X: Matrix, w: Vector) -> Survey:
-    seen = ~np.isnan(X)
-    count = w @ seen
-    first = (
-        np.where(seen.any(axis=0), X[np.argmax(seen, axis=0), np.arange(X.shape[1])], 0.0) if len(X) else 0.0 * count
-    )
-    D = np.where(seen, X - first, 0.0)  # about a value of the column's own, so that large means cost no digits
-    shift = np.divide(w @ D, count, out=np.zeros_like(count), where=count > 0)
-    scatter = w @ np.where(seen, D - shift, 0.0) ** 2
-    return Survey(count, first + shift, scatter, float(w.sum()), len(X), int(np.sum(~seen)))
-
-
-def _refuse_extremes(seen: Survey) -> None:
-    total = float(np.sum(seen.scatter))
+        found = source.reduce(statistic, Survey.merge)
+    total = float(np.sum(found.scatter))
     if not (total == 0.0 or 1e-200 < total < 1e200):
         raise ValueError(
             f"The squares of the values sum to {total:g}, which float64 cannot work with where cells are missing. "
             "Multiply the data by a constant to bring them near 1."
         )
+    empty = np.flatnonzero(found.count == 0)
+    if len(empty):
+        raise NothingObservedError(
+            f"Column {empty[0]}{_quote_name(source.feature_names, int(empty[0]))} has no observed value"
+            f"{'' if len(empty) == 1 else f', nor have {len(empty) - 1} others'}. Leave it out."
+        )
+    return found
 
 
 class NothingObservedError(ValueError):
@@ -146,22 +122,22 @@ class NothingObservedError(ValueError):
 
 
 def refuse_rows(
-    X: Matrix, w: Vector, start: int, names: list[str] | None, remedy: str = "Leave it out or give it weight 0."
+    X: Array, w: Array, start: int, names: list[str] | None, remedy: str = "Leave it out or give it weight 0."
 ) -> None:
     """Raise an error that names the first infinity, or the first row with nothing observed, if there is one."""
     infinite = np.isinf(X) & (w[:, None] > 0)
     if infinite.any():
         i, j = np.argwhere(infinite)[0]
         raise ValueError(
-            f"Input X contains infinity (inf): the first is in row {start + i}, column {j}{_name(names, int(j))}, "
-            "counted from 0. Only NaN counts as missing; replace it."
+            f"Input X contains infinity (inf): the first is in row {start + i}, column {j}"
+            f"{_quote_name(names, int(j))}, counted from 0. Only NaN counts as missing; replace it."
         )
     empty = np.flatnonzero(np.isnan(X).all(axis=1) & (w > 0))
     if len(empty):
         raise NothingObservedError(f"Row {start + empty[0]} (from 0) has no observed value. {remedy}")
 
 
-def _name(names: list[str] | None, j: int) -> str:
+def _quote_name(names: list[str] | None, j: int) -> str:
     return f" ({names[j]!r})" if names else ""
 
 
@@ -169,23 +145,23 @@ def _name(names: list[str] | None, j: int) -> str:
 class Factor:
     """The parameters of probabilistic PCA: x ~ N(mean, loading loadingᵀ + noise I)."""
 
-    mean: Vector
-    loading: Matrix
+    mean: Array
+    loading: Array
     noise: float
 
     @property
-    def vector(self) -> Vector:
+    def vector(self) -> Array:
         """Return all parameters as one vector, the noise as its logarithm: every vector is a model."""
         return np.concatenate([self.mean, self.loading.ravel(), [math.log(self.noise)]])
 
-    def like(self, vector: Vector) -> Factor:
+    def like(self, vector: Array) -> Factor:
         """Return the model of a vector, in the shape of this one."""
         p = len(self.mean)
         return Factor(vector[:p], vector[p:-1].reshape(self.loading.shape), math.exp(float(vector[-1])))
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
+class LatentSums:
     """Sums over rows at one value of the parameters.
 
     Attributes
@@ -204,20 +180,20 @@ class Statistics:
         Of the observed cells.
     """
 
-    moments: npt.NDArray[np.float64]
-    slope: Matrix
+    moments: Array
+    slope: Array
     error: float
     cells: float
     weight: float
-    latent: Matrix
+    latent: Array
     log_likelihood: float
 
-    def merge(self, other: Statistics) -> Statistics:
+    def merge(self, other: LatentSums) -> LatentSums:
         """Return the statistics of both sets of rows together."""
-        return Statistics(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+        return LatentSums(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
-def posterior(D: Matrix, observed: npt.NDArray[np.bool_], factor: Factor) -> tuple[Matrix, Any, Vector]:
+def posterior(D: Array, observed: Mask, factor: Factor) -> tuple[Array, Any, Array]:
     """Mean of z and A⁻¹ for each row, and ln|A|; one A⁻¹ of shape (1, k, k) serves rows that are complete."""
     W, k = factor.loading, factor.loading.shape[1]
     R = np.where(observed, D - factor.mean, 0.0)
@@ -233,58 +209,43 @@ def posterior(D: Matrix, observed: npt.NDArray[np.bool_], factor: Factor) -> tup
     return np.einsum("nij,nj->ni", np.broadcast_to(inverse, (len(D), k, k)), R @ W), inverse, logdet
 
 
-def expectation(D: Matrix, w: Vector, factor: Factor) -> Statistics:
-    """Statistics of a block of rows D, of which NaN cells are missing; complete rows take the short way."""
+def expectation(D: Array, w: Array, factor: Factor) -> LatentSums:
+    """Sums over a block of rows D, of which NaN cells are missing; complete rows take the short way."""
     D, w = D[w > 0], w[w > 0]
     observed = ~np.isnan(D)
     whole = observed.all(axis=1)
-    parts = [_expectation(D[rows], observed[rows], w[rows], factor) for rows in (whole, ~whole) if rows.any()]
-    if not parts:
-        p, k = factor.loading.shape
-        return Statistics(
-            np.zeros((p, k + 1, k + 1)), np.zeros((p, k + 1)), 0.0, 0.0, 0.0, np.zeros((k + 1, k + 1)), 0.0
-        )
-    return parts[0] if len(parts) == 1 else parts[0].merge(parts[1])
+    if not whole.any() or whole.all():
+        return _expect(D, observed, w, factor)
+    parts = (_expect(D[rows], observed[rows], w[rows], factor) for rows in (whole, ~whole))
+    return next(parts).merge(next(parts))
 
 
-def _expectation(D: Matrix, observed: npt.NDArray[np.bool_], w: Vector, factor: Factor) -> Statistics:
+def _expect(D: Array, observed: Mask, w: Array, factor: Factor) -> LatentSums:
     W, noise, k = factor.loading, factor.noise, factor.loading.shape[1]
     Z, inverse, logdet = posterior(D, observed, factor)
-    E = np.where(observed, D - factor.mean - Z @ W.T, 0.0)
-    spread = _spread(observed, w, noise * inverse)
-    T = _second_moments(observed, w, Z)
+    C, Zt = noise * inverse, np.column_stack([Z, np.ones(len(Z))])
+    whole = bool(observed.all())
+    latent = (w[:, None] * Zt).T @ Zt
+    # for every column j, Σ_{i observed in j} w_i C_i and Σ_{i observed in j} w_i z̃_i z̃_iᵀ
+    spread = C * w.sum() if whole else _sum_by_column(observed, w, C)
+    T = np.repeat(latent[None], D.shape[1], axis=0)
+    if not whole:
+        T = _sum_by_column(observed, w, Zt[:, :, None] * Zt[:, None, :])
+    spread = np.broadcast_to(spread, (D.shape[1], k, k))
     T[:, :k, :k] += spread
-    slope = E.T @ (w[:, None] * np.column_stack([Z, np.ones(len(Z))]))
+    E = np.where(observed, D - factor.mean - Z @ W.T, 0.0)
+    slope = E.T @ (w[:, None] * Zt)
     slope[:, :k] -= np.einsum("pij,pj->pi", spread, W)
-    squares = np.sum(E**2, axis=1)
+    squares, count = np.sum(E**2, axis=1), observed.sum(axis=1)
     error = float(w @ squares) + float(np.einsum("pi,pij,pj->", W, spread, W))
-    count = observed.sum(axis=1)
     quadratic = squares / noise + np.sum(Z**2, axis=1)
     densities = count * math.log(2 * math.pi) + (count - k) * math.log(noise) + logdet + quadratic
-    Zt = np.column_stack([Z, np.ones(len(Z))])
-    latent = (w[:, None] * Zt).T @ Zt
     each = w if len(inverse) == len(Z) else np.array([w.sum()])
-    latent[:k, :k] += np.einsum("n,nij->ij", each, noise * inverse)
-    return Statistics(T, slope, error, float(w @ count), float(w.sum()), latent, -0.5 * float(w @ densities))
+    latent[:k, :k] += np.einsum("n,nij->ij", each, C)
+    return LatentSums(T, slope, error, float(w @ count), float(w.sum()), latent, -0.5 * float(w @ densities))
 
 
-def _spread(observed: npt.NDArray[np.bool_], w: Vector, C: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Σ_{i observed in j} w_i C_i for every column j."""
-    k, p = C.shape[1], observed.shape[1]
-    if observed.all():
-        return np.broadcast_to(C * w.sum(), (p, k, k))
-    return _by_column(observed, w, C)
-
-
-def _second_moments(observed: npt.NDArray[np.bool_], w: Vector, Z: Matrix) -> npt.NDArray[np.float64]:
-    """Σ_{i observed in j} w_i z̃_i z̃_iᵀ for every column j."""
-    Zt = np.column_stack([Z, np.ones(len(Z))])
-    if observed.all():
-        return np.repeat(((w[:, None] * Zt).T @ Zt)[None], observed.shape[1], axis=0)
-    return _by_column(observed, w, Zt[:, :, None] * Zt[:, None, :])
-
-
-def _by_column(observed: npt.NDArray[np.bool_], w: Vector, M: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _sum_by_column(observed: Mask, w: Array, M: Array) -> Array:
     """Oᵀ diag(w) M for symmetric M_i, of which only the upper triangles are multiplied."""
     k = M.shape[1]
     a, b = np.triu_indices(k)
@@ -294,12 +255,12 @@ def _by_column(observed: npt.NDArray[np.bool_], w: Vector, M: npt.NDArray[np.flo
     return out
 
 
-def _steps(stats: Statistics) -> Matrix:
+def _steps(stats: LatentSums) -> Array:
     """Change of (W_j, μ_j) for every column: T_j⁻¹g_j."""
     return np.asarray(np.linalg.solve(stats.moments, stats.slope[:, :, None])[:, :, 0])
 
 
-def gradient(theta: Factor, stats: Statistics, floor: float) -> float:
+def gradient(theta: Factor, stats: LatentSums, floor: float) -> float:
     r"""Norm of the score by complete-data information, √(gᵀI⁻¹g).
 
     The information of (W_j, μ_j) is T_j/σ², that of σ² is N/2σ⁴; noise at its floor cannot fall further.
@@ -310,7 +271,7 @@ def gradient(theta: Factor, stats: Statistics, floor: float) -> float:
     return math.sqrt(max(change, 0.0) + noise)
 
 
-def maximise(theta: Factor, stats: Statistics, floor: float) -> Factor:
+def maximise(theta: Factor, stats: LatentSums, floor: float) -> Factor:
     """Regress every column on z, then let the mean and covariance of z be absorbed by μ and W (PX-EM)."""
     k = theta.loading.shape[1]
     delta = _steps(stats)
@@ -322,24 +283,21 @@ def maximise(theta: Factor, stats: Statistics, floor: float) -> Factor:
     return Factor(mean + W @ z, W @ root, noise)
 
 
-Stack = npt.NDArray[np.float64]
-Index = npt.NDArray[np.intp]
-
 TAME = 1e7  # ratio of the largest to the smallest eigenvalue up to which P_mm keeps nine digits of ln|P_mm|
 BATCH = 2**22  # numbers in a batch of matrices G_m
 
 
 @dataclass(frozen=True, eq=False)
-class Root:
+class PrecisionRoot:
     """G with GᵀG = P = C⁻¹, ln|C|, and P itself where it can be used."""
 
-    G: Matrix
+    G: Array
     log_det: float
-    P: Matrix | None
+    P: Array | None
 
 
 @dataclass(frozen=True, eq=False)
-class Completed:
+class CellSums:
     """Sums over rows at one value of the parameters.
 
     Attributes
@@ -354,63 +312,54 @@ class Completed:
         Of the observed cells.
     """
 
-    total: Vector
-    scatter: Matrix
+    total: Array
+    scatter: Array
     weight: float
     cells: float
     log_likelihood: float
 
-    def merge(self, other: Completed) -> Completed:
+    def merge(self, other: CellSums) -> CellSums:
         """Return the sums over both sets of rows together."""
-        return Completed(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+        return CellSums(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
-def root_of(factor: Factor) -> Root:
+def take_root(factor: Factor) -> PrecisionRoot:
     """G = diag(λ^{-1/2})Vᵀ, with λ = ℓ² + σ² along W's singular vectors and σ² across them."""
     p, k = factor.loading.shape
     V, lengths, _ = np.linalg.svd(factor.loading, full_matrices=True)
     lam = factor.noise + np.append(lengths**2, np.zeros(p - k))
     G = (V / np.sqrt(lam)).T
-    return Root(G, float(np.sum(np.log(lam))), G.T @ G if lam[0] < TAME * lam[-1] else None)
+    return PrecisionRoot(G, float(np.sum(np.log(lam))), G.T @ G if lam[0] < TAME * lam[-1] else None)
 
 
-def complete_cells(X: Matrix, w: Vector, factor: Factor, root: Root) -> Completed:
+def complete_cells(X: Array, w: Array, factor: Factor, root: PrecisionRoot) -> CellSums:
     """Expected sums of a block of rows, rows that lack equally many cells together."""
     X, w = X[w > 0], w[w > 0]
     missing = np.isnan(X)
     D = np.where(missing, 0.0, X - factor.mean)
-    lacking = missing.sum(axis=1)
+    lacking, p = missing.sum(axis=1), X.shape[1]
     T = D @ (root.G.T if root.P is None else root.P)
     spread, log_dets = np.zeros(root.G.shape), np.full(len(X), root.log_det)
     with quiet_blas():
         for q in np.unique(lacking[lacking > 0]):
-            for rows in _batches(np.flatnonzero(lacking == q), X.shape[1] * int(q)):
+            every = np.flatnonzero(lacking == q)
+            step = max(1, BATCH // (p * int(q)))
+            for rows in (every[start : start + step] for start in range(0, len(every), step)):
                 index = np.nonzero(missing[rows])[1].reshape(len(rows), int(q))
                 y, inverse, log_det = (_by_qr if root.P is None else _by_cholesky)(root, index, T[rows])
                 D[rows[:, None], index], log_dets[rows] = y, root.log_det + log_det
                 covariance = w[rows, None, None] * (inverse @ inverse.transpose(0, 2, 1))
-                _add(spread, index, covariance)
+                # add the block of each row to the rows and columns it belongs to
+                flat = index[:, :, None] * p + index[:, None, :]
+                spread += np.bincount(flat.ravel(), covariance.ravel(), p * p).reshape(p, p)
     E = D @ root.G.T
-    count = X.shape[1] - lacking
+    count = p - lacking
     densities = count * math.log(2 * math.pi) + log_dets + np.einsum("ni,ni->n", E, E)
     scatter = (w[:, None] * D).T @ D + spread
-    return Completed(w @ D, scatter, float(w.sum()), float(w @ count), -0.5 * float(w @ densities))
+    return CellSums(w @ D, scatter, float(w.sum()), float(w @ count), -0.5 * float(w @ densities))
 
 
-def _batches(rows: Index, numbers: int) -> Iterator[Index]:
-    step = max(1, BATCH // numbers)
-    for start in range(0, len(rows), step):
-        yield rows[start : start + step]
-
-
-def _add(out: Matrix, index: Index, blocks: Stack) -> None:
-    """Add the block of each row to the rows and columns it belongs to."""
-    p = len(out)
-    flat = index[:, :, None] * p + index[:, None, :]
-    out += np.bincount(flat.ravel(), blocks.ravel(), p * p).reshape(p, p)
-
-
-def _by_cholesky(root: Root, index: Index, T: Matrix) -> tuple[Matrix, Stack, Vector]:
+def _by_cholesky(root: PrecisionRoot, index: Index, T: Array) -> tuple[Array, Array, Array]:
     """y = −P_mm⁻¹(PD)_m, R⁻¹ and 2 ln|R| of each row, with RᵀR = P_mm."""
     P = root.P if root.P is not None else root.G.T @ root.G
     L = np.linalg.cholesky(P[index[:, :, None], index[:, None, :]])
@@ -420,7 +369,7 @@ def _by_cholesky(root: Root, index: Index, T: Matrix) -> tuple[Matrix, Stack, Ve
     return y, inverse, 2 * np.sum(np.log(np.diagonal(L, axis1=1, axis2=2)), axis=1)
 
 
-def _by_qr(root: Root, index: Index, E: Matrix) -> tuple[Matrix, Stack, Vector]:
+def _by_qr(root: PrecisionRoot, index: Index, E: Array) -> tuple[Array, Array, Array]:
     """The same by QR of G_m, from E = GD."""
     G = root.G[:, index].transpose(1, 0, 2)
     Q, R = np.linalg.qr(G)
@@ -429,7 +378,7 @@ def _by_qr(root: Root, index: Index, E: Matrix) -> tuple[Matrix, Stack, Vector]:
     return y, inverse, 2 * np.sum(np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))), axis=1)
 
 
-def maximise_cells(factor: Factor, stats: Completed, floor: float) -> Factor:
+def maximise_cells(factor: Factor, stats: CellSums, floor: float) -> Factor:
     """Closed form for the expected covariance; W turned towards the old one, so that steps can be compared."""
     k = factor.loading.shape[1]
     step = stats.total / stats.weight
@@ -441,14 +390,14 @@ def maximise_cells(factor: Factor, stats: Completed, floor: float) -> Factor:
     return Factor(factor.mean + step, W @ (left @ right), noise)
 
 
-def gradient_cells(factor: Factor, stats: Completed, floor: float) -> float:
+def gradient_cells(factor: Factor, stats: CellSums, floor: float) -> float:
     r"""Norm of the score by the information of complete rows, √(gᵀI⁻¹g).
 
     With Δ = C^{-1/2}(S − C)C^{-1/2} for the expected S, it is ω(μ̂−μ)ᵀC⁻¹(μ̂−μ) + ω/2‖Δ‖², of which only the part
     along the model counts: beside W nothing but the mean of the noise can change, and that no more than to the floor.
     """
     p, k = factor.loading.shape
-    G = root_of(factor).G
+    G = take_root(factor).G
     step = G @ stats.total / stats.weight
     S = G @ (stats.scatter / stats.weight) @ G.T - np.eye(p)
     inside = float(np.sum(S[:k] ** 2) + np.sum(S[k:, :k] ** 2))
@@ -457,7 +406,7 @@ def gradient_cells(factor: Factor, stats: Completed, floor: float) -> float:
     return math.sqrt(stats.weight * (float(step @ step) + 0.5 * (inside + noise)))
 
 
-Rows = Callable[[Block], Matrix]
+Rows = Callable[[Block], Array]
 
 FLOOR = 1e-15  # of the total variance: noise below this is rounding, and the likelihood has no maximum
 FEW = 32  # columns for which p×p matrices cost nothing
@@ -474,7 +423,7 @@ LONGEST = 256.0  # times a step that may be extrapolated
 def fit_factor(
     source: Source,
     start: Factor,
-    w: Vector | None = None,
+    w: Array | None = None,
     *,
     rows: Rows | None = None,
     tol: float = 1e-5,
@@ -523,73 +472,78 @@ def fit_factor(
     >>> certificate.converged, bool(abs(found.noise - 0.01) < 0.002)
     (True, True)
     """
-    every = np.ones(source.shape[0]) if w is None else w
-    way: _Latent = (_Cells if _by_cells(start, route) else _Latent)(source, every, rows or _read_block)
+    every, read = np.ones(source.shape[0]) if w is None else w, rows or (lambda block: to_numpy(block.values, float))
+    em: LatentRoute = (CellsRoute if _has_cheap_cells(start, route) else LatentRoute)(source, every, read)
     floor = FLOOR * (start.noise * len(start.mean) + float(np.sum(start.loading**2)))
-    at = _look(way, Factor(start.mean, start.loading, max(start.noise, floor)), floor)
+    at = em.measure(Factor(start.mean, start.loading, max(start.noise, floor)), floor)
     trace, bound, idle = [-at.height], 1.0, 0
-    while way.passes < max_iter and at.slope > tol and idle < IDLE:
-        new, between, bound = _two_steps(way, at, floor, bound)
-        idle = 0 if _gained(at, new) or new.slope < at.slope else idle + 1  # rounding may hide what is left to gain
+    while em.passes < max_iter and at.slope > tol and idle < IDLE:
+        new, between, bound = _step_twice(em, at, floor, bound)
+        # rounding may hide what is left to gain
+        rounding = 4 * np.finfo(float).eps * (abs(at.height) + at.sums.cells)
+        idle = 0 if new.height > at.height + rounding or new.slope < at.slope else idle + 1
         if idle and new.height < at.height:
             bound = 1.0
             continue
         trace += [-min(between, new.height), -new.height]
         at = new
-        if route == "auto" and type(way) is _Latent and way.passes > PATIENCE and len(at.theta.mean) <= NARROW:
+        if route == "auto" and type(em) is LatentRoute and em.passes > PATIENCE and len(at.factor.mean) <= NARROW:
             # a component too many, or a weak one: what counts as unknown is better changed
-            way, bound = _Cells(source, every, rows or _read_block, way.passes), 1.0
-            at = _look(way, at.theta, floor)
-    return at.theta, _certificate(way, at, np.array(trace), tol, floor)
+            em, bound = CellsRoute(source, every, read, em.passes), 1.0
+            at = em.measure(at.factor, floor)
+    has_maximum = at.factor.noise > floor
+    return at.factor, Optimum(
+        f"maximum likelihood of the observed cells: {em.name}",
+        "values are missing" if at.sums.cells < at.sums.weight * len(at.factor.mean) else "asked for",
+        em.passes,
+        len(trace) - 1,
+        np.array(trace),
+        # without noise the rest is as it should be, but there is no maximum to have reached
+        at.slope if has_maximum else max(at.slope, 2 * tol),
+        has_maximum=has_maximum,
+        tolerance=tol,
+        notes=() if has_maximum else (NO_NOISE,),
+    )
+
+
+def _has_cheap_cells(start: Factor, route: str) -> bool:
+    """Whether to take the cells as unknown: many components leave little noise, which slows the other route."""
+    check_choice("route", route, ROUTES)
+    p, k = start.loading.shape
+    cells = route == "cells" or (route == "auto" and (p <= FEW or 4 * k > p))
+    needed = 8 * (5 * p**2 if cells else 4 * p * (k + 1) ** 2)
+    if needed > MOST_MEMORY:
+        raise ValueError(
+            f"Fitting {k} components to {p} columns with missing values takes {needed / 2**30:.1f} GiB for its sums. "
+            "Ask for fewer components, or leave columns out."
+        )
+    return cells
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
-    """Parameters, what the data say of them, and the steepness of the likelihood there."""
+class Place:
+    """Parameters, the sums of the data there, and the steepness of the likelihood."""
 
-    theta: Factor
-    stats: Any
+    factor: Factor
+    sums: Any
     slope: float
 
     @property
     def height(self) -> float:
-        return float(self.stats.log_likelihood)
+        """The log-likelihood."""
+        return float(self.sums.log_likelihood)
 
 
-def _look(way: _Latent, theta: Factor, floor: float) -> _Place:
-    stats = way.expect(theta)
-    return _Place(theta, stats, way.gradient(theta, stats, floor))
-
-
-def _two_steps(way: _Latent, at: _Place, floor: float, bound: float) -> tuple[_Place, float, float]:
-    """Two steps, extrapolated unless that loses; the likelihood between them; and how far to extrapolate next."""
-    one = way.maximise(at.theta, at.stats, floor)
-    first = way.expect(one)
-    between = float(first.log_likelihood)
-    two = way.maximise(one, first, floor)
-    jump, length = _extrapolate(at.theta, one, two, bound)
-    new = _look(way, jump, floor)
-    if not new.height >= between:  # too far: two plain steps do not lose
-        return _look(way, two, floor), between, 1.0
-    return new, between, min(4 * bound, LONGEST) if length >= bound else bound
-
-
-def _gained(before: _Place, after: _Place) -> bool:
-    """Whether the likelihood has risen by more than the rounding of its sum."""
-    rounding = 4 * np.finfo(float).eps * (abs(before.height) + before.stats.cells)
-    return bool(after.height > before.height + rounding)
-
-
-class _Latent:
-    """z is unknown: sums of p×k² numbers."""
+class LatentRoute:
+    """EM with z as what is unknown: sums of p×k² numbers."""
 
     name = "EM over the latent variables, accelerated"
 
-    def __init__(self, source: Source, w: Vector, rows: Rows, passes: int = 0) -> None:
+    def __init__(self, source: Source, w: Array, rows: Rows, passes: int = 0) -> None:
         self.source, self.w, self.rows, self.passes = source, w, rows, passes
 
     def expect(self, factor: Factor) -> Any:
-        """One pass of the expectation step."""
+        """Return the sums of the expectation step, in one pass."""
         self.passes += 1
         p, k = factor.loading.shape
         step = max(1, memory_budget() // 8 // (8 * (4 * p + 4 * (k + 1) ** 2)))
@@ -601,65 +555,41 @@ class _Latent:
     gradient: Callable[[Factor, Any, float], float] = staticmethod(gradient)
     maximise: Callable[[Factor, Any, float], Factor] = staticmethod(maximise)
 
+    def measure(self, factor: Factor, floor: float) -> Place:
+        """Return the likelihood and its steepness at some parameters."""
+        sums = self.expect(factor)
+        return Place(factor, sums, self.gradient(factor, sums, floor))
 
-class _Cells(_Latent):
-    """The missing cells are unknown: sums of p×p numbers."""
+
+class CellsRoute(LatentRoute):
+    """EM with the missing cells as what is unknown: sums of p×p numbers."""
 
     name = "EM over the missing cells, accelerated"
 
     def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
-        root = root_of(factor)
+        root = take_root(factor)
         return lambda b: complete_cells(self.rows(b), self.w[b.start : b.stop], factor, root)
 
     gradient = staticmethod(gradient_cells)
     maximise = staticmethod(maximise_cells)
 
 
-def _by_cells(start: Factor, route: str) -> bool:
-    """Many components leave little noise, which slows the other route; and p×p matrices are cheap for few columns."""
-    if route not in ROUTES:
-        raise ValueError(f"route must be one of {', '.join(ROUTES)}; got {route!r}.")
-    p, k = start.loading.shape
-    chosen = route == "cells" or (route == "auto" and (p <= FEW or 4 * k > p))
-    needed = 8 * (5 * p**2 if chosen else 4 * p * (k + 1) ** 2)
-    if needed > MOST_MEMORY:
-        raise ValueError(
-            f"Fitting {k} components to {p} columns with missing values takes {needed / 2**30:.1f} GiB for its sums. "
-            "Ask for fewer components, or leave columns out."
-        )
-    return chosen
+def _step_twice(em: LatentRoute, at: Place, floor: float, bound: float) -> tuple[Place, float, float]:
+    """Two steps, extrapolated unless that loses; the likelihood between them; and how far to extrapolate next.
 
-
-def _read_block(block: Block) -> Matrix:
-    return to_numpy(block.values, float)
-
-
-def _extrapolate(theta: Factor, one: Factor, two: Factor, bound: float) -> tuple[Factor, float]:
-    """θ + 2ar + a²v with r, v the first and second differences of the steps, and a = ‖r‖/‖v‖ between 1 and bound."""
-    x, y, z = theta.vector, one.vector, two.vector
+    The extrapolation is θ + 2ar + a²v with r, v the first and second differences of the steps, and a = ‖r‖/‖v‖ between
+    1 and bound.
+    """
+    one = em.maximise(at.factor, at.sums, floor)
+    first = em.expect(one)
+    between = float(first.log_likelihood)
+    two = em.maximise(one, first, floor)
+    x, y, z = at.factor.vector, one.vector, two.vector
     r, v = y - x, (z - y) - (y - x)
-    length, curve = float(np.linalg.norm(r)), float(np.linalg.norm(v))
-    if length <= ROUNDING * float(np.linalg.norm(x)) or curve == 0.0:  # extrapolating rounding errors magnifies them
-        return two, 1.0
-    a = min(max(length / curve, 1.0), bound)
-    return (two if a == 1.0 else theta.like(x + 2 * a * r + a**2 * v)), a
-
-
-def _certificate(way: _Latent, at: _Place, trace: Vector, tol: float, floor: float) -> Optimum:
-    gradient, stats = at.slope, at.stats
-    has_maximum = at.theta.noise > floor
-    if not has_maximum:
-        gradient = max(gradient, 2 * tol)  # the rest is as it should be, but there is no maximum to have reached
-    reason = "values are missing" if stats.cells < stats.weight * len(at.theta.mean) else "asked for"
-    method = f"maximum likelihood of the observed cells: {way.name}"
-    return Optimum(
-        method,
-        reason,
-        way.passes,
-        len(trace) - 1,
-        trace,
-        gradient,
-        has_maximum=has_maximum,
-        tolerance=tol,
-        notes=() if has_maximum else (NO_NOISE,),
-    )
+    length, curve, a = float(np.linalg.norm(r)), float(np.linalg.norm(v)), 1.0
+    if length > ROUNDING * float(np.linalg.norm(x)) and curve > 0.0:  # extrapolating rounding errors magnifies them
+        a = min(max(length / curve, 1.0), bound)
+    new = em.measure(two if a == 1.0 else at.factor.like(x + 2 * a * r + a**2 * v), floor)
+    if not new.height >= between:  # too far: two plain steps do not lose
+        return em.measure(two, floor), between, 1.0
+    return new, between, min(4 * bound, LONGEST) if a >= bound else bound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from gramian.pca.interpret import (
     Elements,
     as_matrix,
     component_names,
+    float_rows,
     project_rows,
     ratio,
     row_names,
@@ -28,6 +30,7 @@ from gramian.results.tables import text_table
 from gramian.sources import open_source
 
 Array = npt.NDArray[np.float64]
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,7 +110,7 @@ def supplementary_rows(pca: PCA, X: Any, *, row_labels: Sequence[Any] | None = N
     --------
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.supplementary import supplementary_rows
+    >>> from gramian.analysis import supplementary_rows
     >>> X = load_iris().data
     >>> new = supplementary_rows(PCA(2).fit(X[:100]), X[100:])
     >>> new.coordinates.shape, bool((new.cos2.sum(axis=1) <= 1).all())
@@ -150,7 +153,7 @@ def supplementary_columns(
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from gramian import PCA
-    >>> from gramian.pca.supplementary import supplementary_columns
+    >>> from gramian.analysis import supplementary_columns
     >>> X, y = load_diabetes(return_X_y=True)
     >>> supplementary_columns(PCA(3, scale=True).fit(X), X, y, names=["progression"]).correlations.round(3)
     array([[ 0.555, -0.194,  0.162]])
@@ -250,7 +253,7 @@ def supplementary_categories(pca: PCA, X: Any, labels: Any, sample_weight: Any =
     --------
     >>> from sklearn.datasets import load_iris
     >>> from gramian import PCA
-    >>> from gramian.pca.supplementary import supplementary_categories
+    >>> from gramian.analysis import supplementary_categories
     >>> iris = load_iris()
     >>> species = iris.target_names[iris.target]
     >>> supplementary_categories(PCA(2, scale=True).fit(iris.data), iris.data, species)
@@ -266,137 +269,83 @@ def supplementary_categories(pca: PCA, X: Any, labels: Any, sample_weight: Any =
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     seen = project_rows(pca, X, sample_weight)
     w = seen.weights
-    coding, D = coded(convert_to_numpy(labels), w), standardise(seen.scores, w)
-    n, n_g = float(w.sum()), coding.weights
-    means = coding.sums(w[:, None] * D.values) / n_g[:, None]  # in standard deviations of the scores
+    columns, variables, names, indicator = _read_categories(convert_to_numpy(labels), w)
+    D = standardise(seen.scores, w)
+    n, n_g = float(w.sum()), np.asarray(indicator @ w)
+    means = np.asarray(indicator @ (w[:, None] * D.values)) / n_g[:, None]  # in standard deviations of the scores
     v = ratio(1.0, np.sqrt(ratio(n - n_g, n_g * max(n - 1.0, 1.0))))[:, None] * means
     coordinates = means * D.spread + D.mean
-    distances = _barycentre_distances(pca, X, coding, w)
+    distances = _measure_distances(pca, X, indicator * w, n_g)
     cos2 = np.minimum(np.square(ratio(np.abs(coordinates), distances[:, None])), 1.0)
-    eta2 = coding.by_variable(n_g[:, None] * means**2 / n)
-    return Categories(
-        coding.variables, coding.names, coordinates, cos2, v, distances, n_g, np.minimum(eta2, 1.0), coding.columns
-    )
+    belongs = np.array([[name == column for name in variables] for column in columns], dtype=np.float64)
+    eta2 = np.minimum(belongs @ (n_g[:, None] * means**2 / n), 1.0)
+    return Categories(variables, names, coordinates, cos2, v, distances, n_g, eta2, columns)
 
 
-def _barycentre_distances(pca: PCA, X: Any, coding: Coding, w: Array) -> Array:
-    """Distance ‖(x̄_g − x̄)/s‖ of each category's mean row, from a pass over the rows."""
+def _measure_distances(pca: PCA, X: Any, weighted: Any, n_g: Array) -> Array:
+    """Distance ‖(x̄_g − x̄)/s‖ of each category's mean row, from a pass over the rows; ``weighted`` is (g, n)."""
     source = open_source(X)
-    mean, scale = np.asarray(pca.mean_, dtype=np.float64), variable_scale(pca)
-    sums = np.zeros((len(coding.weights), source.shape[1]))
+    mean, scale = to_numpy(pca.mean_, float), variable_scale(pca)
+    sums = np.zeros((len(n_g), source.shape[1]))  # Σ w(x − mean) over each category
     for block in source.blocks():
-        part = slice(block.start, block.stop)
-        sums += coding.block_sums(block.values, part, mean, w[part])
-    barycentres = sums / coding.weights[:, None] / scale
+        values, part = float_rows(source, block), weighted[:, block.start : block.stop]
+        if source.sparse:
+            sums += np.asarray((part @ values).todense() - part.sum(axis=1)[:, None] * mean)
+        else:
+            sums += part @ (values - mean)
+    barycentres = sums / n_g[:, None] / scale
     peak = float(np.abs(barycentres).max(initial=0.0)) or 1.0  # so that no square overflows
     return np.asarray(peak * np.linalg.norm(barycentres / peak, axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class Coding:
-    """Which rows belong to which categories.
+def _read_categories(labels: Any, w: Array) -> tuple[Names, Names, Names, Any]:
+    """Read the categories of each variable, sorted where they can be, less those without weight.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        The categorical variables.
-    variables, names : tuple of str
-        For each category the variable it belongs to, and its own name.
-    weights : ndarray of shape (g,)
-        Sum of the weights of the category's rows.
-    indicator : sparse array of shape (g, n)
-        1 where a row belongs to a category.
+    Returns the categorical variables; for each category the variable it belongs to, and its own name; and the sparse
+    matrix of shape (g, n) that is 1 where a row belongs to a category.
     """
-
-    columns: tuple[str, ...]
-    variables: tuple[str, ...]
-    names: tuple[str, ...]
-    weights: Array
-    indicator: Any
-
-    def sums(self, values: Array) -> Array:
-        """Sum rows over each category."""
-        return np.asarray(self.indicator @ values)
-
-    def block_sums(self, X: Any, part: slice, mean: Array, w: Array) -> Array:
-        """Sum w(x − mean) over each category, for some of the rows, dense or sparse."""
-        weighted = self.indicator[:, part] * w
-        if sp.issparse(X):
-            return np.asarray((weighted @ X).todense() - weighted.sum(axis=1)[:, None] * mean)
-        return np.asarray(weighted @ (to_numpy(X, float) - mean))
-
-    def by_variable(self, values: Array) -> Array:
-        """Sum numbers of categories over each categorical variable."""
-        rows = [[name == column for name in self.variables] for column in self.columns]
-        return np.asarray(np.array(rows, dtype=np.float64) @ values)
-
-
-def coded(labels: Any, w: Array) -> Coding:
-    """Return the categories of each variable, sorted where they can be, less those without weight."""
-    columns, table = _columns(labels)
-    if len(table) != len(w):
-        raise ValueError(f"labels has {len(table)} rows and X has {len(w)}.")
+    if hasattr(labels, "columns"):
+        columns = tuple(map(str, labels.columns))
+        table = [np.asarray(labels[name], dtype=object) for name in labels.columns]
+    else:
+        if isinstance(labels, (list, tuple)) and any(isinstance(value, tuple) for value in labels):
+            values = np.empty(len(labels), dtype=object)
+            values[:] = labels  # tuples in a list are categories, not columns
+        else:
+            values = np.asarray(labels, dtype=object)
+        if values.ndim not in (1, 2):
+            raise ValueError(f"labels has shape {values.shape}: give one category for each row, or columns of them.")
+        table = list(values.T) if values.ndim == 2 else [values]
+        own = getattr(labels, "name", None)
+        columns = (str(own),) if own else tuple(f"label{j}" for j in range(len(table)))
+    if not columns:
+        raise ValueError("labels has no columns.")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"labels has columns of the same name: {', '.join(columns)}. Give each its own.")
+    if len(table[0]) != len(w):
+        raise ValueError(f"labels has {len(table[0])} rows and X has {len(w)}.")
     variables: list[str] = []
     names: list[str] = []
-    rows: list[Any] = []
-    for j, column in enumerate(columns):
-        values = [_hashable(value, i, column) for i, value in enumerate(table[:, j])]
-        order = {category: g for g, category in enumerate(_in_order(values, w))}
-        codes = np.array([order.get(value, -1) for value in values])
-        variables += [column] * len(order)
-        names += [str(category) for category in order]
-        rows += [np.flatnonzero(codes == g) for g in range(len(order))]
-    indicator = _indicator(rows, len(w))
-    return Coding(columns, tuple(variables), tuple(names), np.asarray(indicator @ w), indicator)
+    members: list[npt.NDArray[np.intp]] = []
+    for column, values in zip(columns, table, strict=True):
+        for i, value in enumerate(values):
+            _check_category(value, i, column)
+        seen = list(dict.fromkeys(value for value, weight in zip(values, w, strict=True) if weight > 0))
+        with suppress(TypeError):  # categories of several types: in the order they come
+            seen = sorted(seen)
+        number = {category: g for g, category in enumerate(seen)}
+        codes = np.array([number.get(value, -1) for value in values])
+        variables += [column] * len(seen)
+        names += [str(category) for category in seen]
+        members += [np.flatnonzero(codes == g) for g in range(len(seen))]
+    ends = np.cumsum([0, *map(len, members)])
+    indicator = sp.csr_array((np.ones(int(ends[-1])), np.concatenate(members), ends), shape=(len(members), len(w)))
+    return columns, tuple(variables), tuple(names), indicator
 
 
-def _columns(labels: Any) -> tuple[tuple[str, ...], npt.NDArray[Any]]:
-    """Names of the categorical variables, and their values as a table of objects."""
-    if hasattr(labels, "columns"):
-        names = tuple(str(name) for name in labels.columns)
-        columns = [np.asarray(labels[name], dtype=object) for name in labels.columns]
-        table = np.stack(columns, axis=1) if columns else np.empty((len(labels), 0), dtype=object)
-    else:
-        table = _table(labels)
-        own = getattr(labels, "name", None)
-        names = (str(own),) if own else tuple(f"label{j}" for j in range(table.shape[1]))
-    if not names:
-        raise ValueError("labels has no columns.")
-    if len(set(names)) < len(names):
-        raise ValueError(f"labels has columns of the same name: {', '.join(names)}. Give each its own.")
-    return names, table
-
-
-def _table(labels: Any) -> npt.NDArray[Any]:
-    """Values of one variable, or of several in columns; tuples in a list are categories, not columns."""
-    if isinstance(labels, (list, tuple)) and any(isinstance(value, tuple) for value in labels):
-        table = np.empty((len(labels), 1), dtype=object)
-        table[:, 0] = labels
-        return table
-    table = np.asarray(labels, dtype=object)
-    if table.ndim not in (1, 2):
-        raise ValueError(f"labels has shape {table.shape}; expected one category for each row, or columns of them.")
-    return table[:, None] if table.ndim == 1 else table
-
-
-def _hashable(value: Any, row: int, column: str) -> Any:
+def _check_category(value: Any, row: int, column: str) -> None:
     """Refuse a missing category by its place (a NaN is not equal to itself, and pandas' NA refuses to say)."""
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
         raise ValueError(f"labels: row {row} of {column!r} is missing. Give missing categories a name of their own.")
     if not isinstance(value, Hashable):
         raise ValueError(f"labels: row {row} of {column!r} is a {type(value).__name__}, which names no category.")
-    return value
-
-
-def _in_order(values: list[Any], w: Array) -> list[Any]:
-    seen = list(dict.fromkeys(value for value, weight in zip(values, w, strict=True) if weight > 0))
-    try:
-        return sorted(seen)
-    except TypeError:  # categories of several types: in the order they come
-        return seen
-
-
-def _indicator(rows: list[Any], n: int) -> Any:
-    sizes = [len(members) for members in rows]
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    return sp.csr_array((np.ones(int(ends[-1])), np.concatenate(rows), ends), shape=(len(rows), n))
