@@ -1,4 +1,4 @@
-"""Dense matrices of kernels, NumPy's or on a device: multiplied by numbers on the host, decomposed where they are."""
+"""What kernel methods do with their input: open points, check kernel matrices, and compute with them where they are."""
 
 from __future__ import annotations
 
@@ -20,30 +20,11 @@ from gramian.operators import KernelOperator, Operator
 from gramian.results import NumericalWarning
 from gramian.sources import Source, open_source
 
-__all__ = [
-    "are_objects",
-    "check_kernel_matrix",
-    "checked_source",
-    "decomposition_bytes",
-    "dense",
-    "dense_kernel",
-    "eigenvectors",
-    "gathered",
-    "gathered_rows",
-    "is_precomputed",
-    "kernel_diagonal",
-    "multiplied",
-    "opened",
-    "points_of",
-    "refuse_beyond",
-    "times",
-    "warn_if_indefinite",
-]
-
-Matrix = npt.NDArray[Any]
+Array = npt.NDArray[np.float64]
 
 ASYMMETRY = 1e-8  # of the largest entry, and ten times ε: more is not rounding
 INDEFINITE = 1e-5  # of the largest eigenvalue, as scikit-learn tolerates
+ENTRY_BYTES = 40  # on a device for each entry of a matrix that is decomposed: itself, eigenvectors, room to work
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -51,15 +32,27 @@ def is_precomputed(kernel: Any) -> bool:
     return isinstance(kernel, Precomputed)
 
 
-def points_of(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int]:
+def are_objects(kernel: Any, X: Any) -> bool:
+    """Whether X is a sequence of anything but rows of numbers, which only a function of two objects can compare."""
+    if not ((callable(kernel) or isinstance(kernel, Kernel)) and as_kernel(kernel).takes_objects):
+        return False
+    if is_array_api_obj(X):
+        return bool(is_numpy_array(X) and X.dtype == object and X.ndim == 1)
+    if isinstance(X, (Source, str)) or hasattr(X, "toarray") or hasattr(X, "columns"):
+        return False
+    rows = all(isinstance(x, (list, tuple, np.ndarray)) and all(isinstance(v, Real) for v in x) for x in X)
+    return not rows or len({len(x) for x in X}) > 1
+
+
+def open_points(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int]:
     """Return the points and how many they are; objects that are no numbers are taken as they are for a callable."""
     if are_objects(estimator.kernel, X):
         return list(X), len(X)
-    source = checked_source(estimator, X, reset=reset)
-    return gathered(source), source.shape[0]
+    source = open_finite(estimator, X, reset=reset)
+    return read_all(source), source.shape[0]
 
 
-def checked_source(estimator: Any, X: Any, *, reset: bool) -> Source:
+def open_finite(estimator: Any, X: Any, *, reset: bool) -> Source:
     """Open rows of finite numbers."""
     try:
         source = open_input(estimator, X, reset=reset)
@@ -71,27 +64,7 @@ def checked_source(estimator: Any, X: Any, *, reset: bool) -> Source:
     return source
 
 
-def are_objects(kernel: Any, X: Any) -> bool:
-    """Whether X is a sequence of anything but rows of numbers, which only a function of two objects can compare."""
-    if not _calls(kernel):
-        return False
-    if is_array_api_obj(X):
-        return bool(is_numpy_array(X) and X.dtype == object and X.ndim == 1)
-    if isinstance(X, (Source, str)) or hasattr(X, "toarray") or hasattr(X, "columns"):
-        return False
-    rows = all(isinstance(x, (list, tuple, np.ndarray)) and _numbers(x) for x in X)
-    return not rows or len({len(x) for x in X}) > 1
-
-
-def _calls(kernel: Any) -> bool:
-    return as_kernel(kernel).takes_objects if callable(kernel) or isinstance(kernel, Kernel) else False
-
-
-def _numbers(x: Any) -> bool:
-    return all(isinstance(value, Real) for value in x)
-
-
-def gathered(source: Source) -> Any:
+def read_all(source: Source) -> Any:
     """All rows, in memory: a kernel compares every one with every other."""
     if source.sparse:
         return source.values
@@ -104,7 +77,34 @@ def gathered(source: Source) -> Any:
     return out
 
 
-def check_kernel_matrix(K: Any) -> Matrix:
+def read_rows(X: Any, indices: npt.NDArray[np.intp]) -> Any:
+    """Some rows, in memory and in the order asked for: of a file in one pass."""
+    if not isinstance(X, Source):
+        return take_points(X, indices)
+    order = np.argsort(indices, kind="stable")
+    ranked, out = indices[order], np.empty((len(indices), X.shape[1]), dtype=np.result_type(X.dtype, np.float32))
+    for block in X.blocks():
+        low, high = np.searchsorted(ranked, (block.start, block.stop))
+        out[order[low:high]] = block.values[ranked[low:high] - block.start]
+    return out
+
+
+def load_points(X: Any) -> tuple[Any, int]:
+    """Points in memory, or the Source of a file; and how many they are."""
+    if isinstance(X, (list, tuple)):
+        return X, len(X)
+    if isinstance(X, (Source, str, os.PathLike, np.memmap)):
+        source = open_source(X)
+        X = source.values if source.resident else source
+    return X, int(X.shape[0])
+
+
+def take_points(X: Any, index: npt.NDArray[np.intp]) -> Any:
+    """Some of the points, of an array or of a list of objects."""
+    return [X[i] for i in index] if isinstance(X, (list, tuple)) else X[index]
+
+
+def check_kernel_matrix(K: Any) -> npt.NDArray[Any]:
     """Return a precomputed kernel matrix, square and symmetric, or say which entries differ."""
     K = np.asarray(K.toarray() if hasattr(K, "toarray") else K)
     if K.shape[0] != K.shape[1]:
@@ -121,7 +121,7 @@ def check_kernel_matrix(K: Any) -> Matrix:
 
 
 def warn_if_indefinite(low: float, eigenvalues: Any) -> None:
-    """Warn where the smallest eigenvalue of the centred kernel matrix is negative beside the largest."""
+    """Warn where the smallest eigenvalue of the centred kernel matrix is negative, measured by the largest."""
     top = float(np.max(eigenvalues, initial=0.0))
     if low >= -INDEFINITE * top:
         return
@@ -138,19 +138,14 @@ def warn_if_indefinite(low: float, eigenvalues: Any) -> None:
     warnings.warn(message, NumericalWarning, stacklevel=3)
 
 
-MatrixKernelPoints = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-
-
-def dense_kernel(kernel: Kernel, Z: Any) -> MatrixKernelPoints:
+def dense_kernel(kernel: Kernel, Z: Any) -> Array:
     """k(Z, Z) as a matrix in float64, also of points in float32."""
     return np.asarray(KernelOperator(kernel, Z, dtype=np.float64, store=False).to_dense())
 
 
-def kernel_diagonal(kernel: Kernel, X: Any) -> Vector:
+def kernel_diagonal(kernel: Kernel, X: Any) -> Array:
     """k(x, x) of every row, in float64; of a file in one pass, or in none where k(x, x) = 1."""
-    X, n = opened(X)
+    X, n = load_points(X)
     if kernel.normalised:
         return np.ones(n)
     if not isinstance(X, Source):
@@ -162,73 +157,43 @@ def kernel_diagonal(kernel: Kernel, X: Any) -> Vector:
     return out
 
 
-def opened(X: Any) -> tuple[Any, int]:
-    """Points in memory, or the Source of a file; and how many they are."""
-    if isinstance(X, (list, tuple)):
-        return X, len(X)
-    if isinstance(X, (Source, str, os.PathLike, np.memmap)):
-        source = open_source(X)
-        X = source.values if source.resident else source
-    return X, int(X.shape[0])
-
-
-def gathered_rows(X: Any, indices: Indices) -> Any:
-    """Some rows, in memory and in the order asked for: of a file in one pass."""
-    if not isinstance(X, Source):
-        return chosen_points(X, indices)
-    order = np.argsort(indices, kind="stable")
-    ranked, out = indices[order], np.empty((len(indices), X.shape[1]), dtype=np.result_type(X.dtype, np.float32))
-    for block in X.blocks():
-        low, high = np.searchsorted(ranked, (block.start, block.stop))
-        out[order[low:high]] = block.values[ranked[low:high] - block.start]
-    return out
-
-
-Array = Any  # of NumPy, or a tensor on a device
-MatrixKernelMatrices = npt.NDArray[np.float64]
-
-ENTRY = 40  # bytes on a device for each entry of a matrix that is decomposed: itself, eigenvectors, room to work
-
-
-def multiplied(A: Operator, V: MatrixKernelMatrices) -> MatrixKernelMatrices:
-    """A V in float64 on the host, wherever A lives.
+def multiply(A: Operator, V: Array) -> Array:
+    """A V in float64 and in NumPy, wherever A lives.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.inputs.kernels import multiplied
+    >>> from gramian.inputs.kernels import multiply
     >>> from gramian.operators import Data
-    >>> multiplied(Data(np.eye(2)), np.ones((2, 1))).ravel()
+    >>> multiply(Data(np.eye(2)), np.ones((2, 1))).ravel()
     array([1., 1.])
     """
     return to_numpy(A.matmat(A.asarray(V)), float)
 
 
-def dense(A: Operator) -> Array:
+def dense_matrix(A: Operator) -> Any:
     """A as a matrix in float64 where it lives."""
     M = A.to_dense()
     return M if is_tensor(M) else np.asarray(M, dtype=np.float64)
 
 
-def times(M: Array, x: MatrixKernelMatrices) -> MatrixKernelMatrices:
-    """M x on the host, M where it lives."""
+def matmul(M: Any, x: Array) -> Array:
+    """M x in NumPy, M where it lives."""
     return to_numpy(M @ like(M, x, M.dtype))
 
 
-def eigenvectors(M: Array, overwrite: bool = False) -> tuple[Vector, Array]:
-    """Eigenvalues of a symmetric matrix, from the smallest, on the host; its eigenvectors where it lives."""
+def eigh(M: Any, overwrite: bool = False) -> tuple[Array, Any]:
+    """Eigenvalues of a symmetric matrix, from the smallest, in NumPy; its eigenvectors where it lives."""
     if is_tensor(M):
         values, vectors = array_namespace(M).linalg.eigh(M)
         return to_numpy(values), vectors
-    found: tuple[Vector, MatrixKernelMatrices] = scipy.linalg.eigh(
-        M, driver="evd", overwrite_a=overwrite, check_finite=False
-    )
+    found: tuple[Array, Array] = scipy.linalg.eigh(M, driver="evd", overwrite_a=overwrite, check_finite=False)
     return found
 
 
 def decomposition_bytes(n: int) -> int:
     """Bytes that the decomposition of an n×n matrix takes on a device."""
-    return ENTRY * n * n
+    return ENTRY_BYTES * n * n
 
 
 def refuse_beyond(nbytes: float, device: Any, what: str, remedy: str) -> None:
@@ -237,8 +202,3 @@ def refuse_beyond(nbytes: float, device: Any, what: str, remedy: str) -> None:
         refuse_beyond_memory(nbytes, what, remedy)
     else:
         refuse_beyond_device(nbytes, device, what, remedy)
-
-
-def chosen_points(X: Any, index: npt.NDArray[np.intp]) -> Any:
-    """Some of the points, of an array or of a list of objects."""
-    return [X[i] for i in index] if isinstance(X, (list, tuple)) else X[index]

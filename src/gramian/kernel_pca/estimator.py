@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.compute.devices import like, to_numpy
 from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.devices import convert_to_numpy, like_input, store_like
-from gramian.inputs.kernels import check_kernel_matrix, chosen_points, is_precomputed, points_of, warn_if_indefinite
+from gramian.inputs.kernels import check_kernel_matrix, is_precomputed, open_points, take_points, warn_if_indefinite
 from gramian.kernel_pca.preimages import METHODS, PreImages, fit_ridge_inverse, preimages, ridge_points
 from gramian.kernel_pca.solve import (
     DENSE,
@@ -190,13 +190,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._check_parameters()
         for name in ("dual_coef_", "X_transformed_fit_"):
             self.__dict__.pop(name, None)
-        points, n = points_of(self, X, reset=True)
+        points, n = open_points(self, X, reset=True)
         if self._is_pairwise():
             points = check_kernel_matrix(points)
         w = None if sample_weight is None else check_weights(sample_weight, n)
         kept = None if w is None or np.all(w > 0) else np.flatnonzero(w > 0)
         if w is not None and kept is not None:  # a row of weight 0 is no row
-            points, w = chosen_points(points, kept), w[kept]
+            points, w = take_points(points, kept), w[kept]
             points = points[:, kept] if self._is_pairwise() else points
         elif self.copy_X and hasattr(points, "copy"):
             points = points.copy()
@@ -381,12 +381,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return as_kernel(self.kernel, self.gamma_, self.degree, self.coef0, **(self.kernel_params or {}))
 
     def _scores(self, X: Any) -> Array:
-        points, _ = points_of(self, X, reset=False)
+        points, _ = open_points(self, X, reset=False)
         return np.asarray(self._product(X, points, self.dual_coefficients_, self._precision) - self.offset_)
 
     def _scores_and_lengths(self, X: Any) -> tuple[Array, Array]:
         """Scores, and ‖φ(x) − φ̄‖² = k(x, x) − 2φ(x)·φ̄ + ‖φ̄‖², from one product."""
-        points, _ = points_of(self, X, reset=False)
+        points, _ = open_points(self, X, reset=False)
         if is_precomputed(self.kernel_):
             raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which distances need.")
         both = self._product(X, points, np.column_stack([self.dual_coefficients_, self.mean_coefficients_]))

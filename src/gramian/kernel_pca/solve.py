@@ -20,7 +20,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from gramian.compute.devices import free_bytes, refuse_beyond_device, to_device, to_numpy
-from gramian.inputs.kernels import chosen_points
+from gramian.inputs.kernels import take_points
 from gramian.kernels import Kernel, Precomputed
 from gramian.operators import Data, FeatureCentred, Multiple, Shifted, kernel_operator
 from gramian.results import NumericalWarning, SpectralCertificate, caller_level
@@ -363,7 +363,7 @@ def solve_nystrom(
     return KernelComponents(
         values,
         U,
-        chosen_points(problem.points, chosen.indices),
+        take_points(problem.points, chosen.indices),
         both[:, :-1],
         mean @ V,
         both[:, -1],

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.devices import to_numpy
-from gramian.inputs.kernels import chosen_points, is_precomputed, multiplied
+from gramian.inputs.kernels import is_precomputed, multiply, take_points
 from gramian.kernel_ridge.certificate import KernelSolution
 from gramian.kernel_ridge.landmarks import Landmarks, choose_landmarks, decompose_landmarks
 from gramian.kernel_ridge.path import automatic_alphas, eigen_system, refine
@@ -318,7 +318,7 @@ def _held_out_errors(
 ) -> tuple[Array, Array]:
     """λ and the errors, of shape (rows held out, λs, t): all λ and targets in one block."""
     t, whole = problem.Y.shape[1], is_precomputed(problem.kernel)
-    points = problem.points[np.ix_(fit, fit)] if whole else chosen_points(problem.points, fit)
+    points = problem.points[np.ix_(fit, fit)] if whole else take_points(problem.points, fit)
     part = problem.with_(points=points, Y=problem.Y[fit], w=None if problem.w is None else problem.w[fit])
     alphas = check_alphas(rule.alphas, _largest_eigenvalue(part), partial(automatic_alphas, shares=ALPHAS))
     lam = np.repeat(alphas, t)
@@ -326,7 +326,7 @@ def _held_out_errors(
     if whole:
         across = partial(np.matmul, problem.points[np.ix_(judge, fit)])
     else:
-        across = partial(multiplied, problem.between(chosen_points(problem.points, judge), points, store="auto"))
+        across = partial(multiply, problem.between(take_points(problem.points, judge), points, store="auto"))
     means, parts = part.feature_means(), []
     for start in range(0, len(lam), COLUMNS):
         columns = np.arange(start, min(start + COLUMNS, len(lam)))

@@ -30,12 +30,12 @@ from gramian.inputs.devices import store_like
 from gramian.inputs.kernels import (
     are_objects,
     check_kernel_matrix,
-    checked_source,
-    chosen_points,
-    gathered,
     is_precomputed,
     kernel_diagonal,
+    open_finite,
+    read_all,
     refuse_beyond,
+    take_points,
 )
 from gramian.inputs.opening import finish, reporter
 from gramian.kernel_ridge.certificate import KernelSolution, add_bounds, is_indefinite, warn_unless_converged
@@ -222,8 +222,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
             every: Any = list(X)
         else:
             stays = self._stays_in_file(X)
-            source = checked_source(self, X, reset=True)
-            every = source if stays and not source.resident else gathered(source)
+            source = open_finite(self, X, reset=True)
+            every = source if stays and not source.resident else read_all(source)
         n = count_points(every)
         Y, self._vector = check_targets(y, n)
         w, kept = None, None
@@ -235,7 +235,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
             every = check_kernel_matrix(every)
         points, counts = every, has_whole_weights(w)
         if kept is not None and w is not None:
-            points, Y, w = chosen_points(every, kept), Y[kept], w[kept]
+            points, Y, w = take_points(every, kept), Y[kept], w[kept]
             points = points[:, kept] if is_pairwise(self.kernel) else points
         w = None if w is None or np.all(w == 1.0) else w
         kernels = self._resolve_kernels(points)

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian.compute.devices import free_bytes
 from gramian.compute.memory import available_memory
 from gramian.inputs.checks import check_weights
-from gramian.inputs.kernels import dense, dense_kernel, gathered_rows, kernel_diagonal, opened, refuse_beyond
+from gramian.inputs.kernels import dense_kernel, dense_matrix, kernel_diagonal, load_points, read_rows, refuse_beyond
 from gramian.kernel_ridge.problem import KernelProblem
 from gramian.kernel_ridge.solve import Report
 from gramian.kernels import Kernel
@@ -140,7 +140,7 @@ def choose_landmarks(
     >>> sorted(points[:, 0].tolist())
     [0.0, 1.0, 2.0]
     """
-    X, n = opened(X)
+    X, n = load_points(X)
     w = check_weights(weights, n)
     if not isinstance(how, str):
         return _check_given(X, how, w)
@@ -163,7 +163,7 @@ def choose_landmarks(
         note = f"drawn by ridge leverage scores at λ = {lam:.3g}, from a pilot set of {s} rows"
     else:
         indices, note = _choose_by_cholesky(kernel, X, w, m, rng, device)
-    return Landmarks(indices, gathered_rows(X, indices), note)
+    return Landmarks(indices, read_rows(X, indices), note)
 
 
 def draw(p: Array, m: int, rng: Generator) -> Index:
@@ -218,9 +218,9 @@ def ridge_leverage(kernel: Kernel, X: Any, lam: float, pilot: Any, weights: Any 
     """
     if not lam > 0:
         raise ValueError(f"Leverage scores need λ > 0, got {lam!r}: choose landmarks='rpcholesky'.")
-    X, n = opened(X)
+    X, n = load_points(X)
     w, S = check_weights(weights, n), np.asarray(pilot, dtype=np.intp)
-    Z = gathered_rows(X, S)
+    Z = read_rows(X, S)
     # (√w_S K_SS √w_S + ...)⁻¹ between √w_S on both sides is (K_SS + .../w_S)⁻¹
     inner, alone = dense_kernel(kernel, Z), lam / w[S]
     shared = alone * len(S) / np.count_nonzero(w)
@@ -252,7 +252,7 @@ def _check_given(X: Any, rows: Any, w: Array) -> Landmarks:
     if np.any(w[indices] == 0):
         raise ValueError(f"landmarks names row {indices[w[indices] == 0][0]}, whose weight is 0.")
     indices = indices.astype(np.intp)
-    return Landmarks(indices, gathered_rows(X, indices), "given")
+    return Landmarks(indices, read_rows(X, indices), "given")
 
 
 def _choose_by_cholesky(kernel: Kernel, X: Any, w: Array, m: int, rng: Generator, device: Any) -> tuple[Index, str]:
@@ -263,7 +263,7 @@ def _choose_by_cholesky(kernel: Kernel, X: Any, w: Array, m: int, rng: Generator
     fit = max(m, int(room // (8 * m)))
     if isinstance(X, Source) or len(rows) > fit:
         rows = np.sort(rng.choice(rows, size=min(len(rows), fit, PER_LANDMARK * m), replace=False))
-    points, root = X if len(rows) == len(w) else gathered_rows(X, rows), np.sqrt(w[rows])
+    points, root = X if len(rows) == len(w) else read_rows(X, rows), np.sqrt(w[rows])
     K = kernel_operator(kernel, points, dtype=np.float64, store=False, device=device)
     own = root**2 * kernel_diagonal(kernel, points)
     found = rp_cholesky(own, _weighted_columns(K, root), m, seed=int(rng.integers(2**31)))
@@ -318,7 +318,7 @@ def _inner(problem: KernelProblem, landmarks: Landmarks, way: str) -> Any:
     m, gpu = len(landmarks.indices), getattr(problem.device, "type", "cpu") != "cpu"
     what, remedy = f"solver='landmarks' with {m} landmarks", "Use fewer landmarks (n_landmarks)."
     refuse_beyond(needed_bytes(m, way, gpu), problem.device, what, remedy)
-    return dense(problem.between(landmarks.points))
+    return dense_matrix(problem.between(landmarks.points))
 
 
 def _known(problem: KernelProblem, landmarks: Landmarks) -> dict[str, Any]:

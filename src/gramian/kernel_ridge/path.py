@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import like, to_numpy
-from gramian.inputs.kernels import dense, eigenvectors, multiplied, times
+from gramian.inputs.kernels import dense_matrix, eigh, matmul, multiply
 from gramian.kernel_ridge.certificate import KernelSolution, relative_norms
 from gramian.kernel_ridge.problem import KernelProblem
 from gramian.linear.path import Filter, RidgePath
@@ -64,7 +64,7 @@ def dense_system(problem: KernelProblem) -> tuple[DeviceArray, Array, float]:
     if problem.kernel.takes_objects:
         K = np.array(problem.kernel(problem.points), dtype=np.float64)
     elif problem.device is not None:
-        K = dense(problem.kernel_operator())
+        K = dense_matrix(problem.kernel_operator())
     else:
         K = np.empty((n, n))
         for start, stop, block in problem.kernel_operator().rows():
@@ -105,7 +105,7 @@ def eigen_system(problem: KernelProblem, copies: Array | None = None) -> KernelE
         copies = problem.w
     B, means, size = dense_system(problem)
     tilted = _tilt(B, problem) if problem.intercept else 0.0
-    values, U = eigenvectors(B, overwrite=True)
+    values, U = eigh(B, overwrite=True)
     if problem.intercept:  # tilted to be the largest, so that nothing else mixes with it
         values, U = values[:-1], U[:, :-1]
     low, top = float(np.min(values, initial=0.0)), float(np.max(values, initial=0.0))
@@ -114,7 +114,7 @@ def eigen_system(problem: KernelProblem, copies: Array | None = None) -> KernelE
     squares = np.where(np.abs(values) <= rounding, np.maximum(values, 0.0), values)
     Y, c = problem.targets, np.ones(problem.n) if copies is None else copies
     logs = float(c @ np.log(problem.frequencies / c))
-    kept = Filter(squares, times(U.T, Y), np.zeros(Y.shape[1]), float(c.sum()), problem.mass, problem.intercept, logs)
+    kept = Filter(squares, matmul(U.T, Y), np.zeros(Y.shape[1]), float(c.sum()), problem.mass, problem.intercept, logs)
     return KernelEigen(problem, U, kept, means, low if low < -rounding else 0.0, copies, top if top > rounding else 0.0)
 
 
@@ -177,16 +177,16 @@ class KernelEigen:
 
     def solve(self, R: Array, lam: Array) -> Array:
         """(B + λI)⁻¹R, λ of each column its own."""
-        return times(self.vectors, times(self.vectors.T, R) * self.filter.inverse(lam))
+        return matmul(self.vectors, matmul(self.vectors.T, R) * self.filter.inverse(lam))
 
     def beta(self, lam: Array) -> Array:
         """β for one λ of each target."""
-        return times(self.vectors, self.filter.projections * self.filter.inverse(lam))
+        return matmul(self.vectors, self.filter.projections * self.filter.inverse(lam))
 
     def diagonal(self, lam: Array) -> Array:
         """d = diag (B + λI)⁻¹, without the share of an intercept, of shape (n, λs)."""
         inverse = self.filter.inverse(lam)
-        return np.concatenate([times(self.vectors[rows] ** 2, inverse) for rows in _slices(*self.vectors.shape)])
+        return np.concatenate([matmul(self.vectors[rows] ** 2, inverse) for rows in _slices(*self.vectors.shape)])
 
     def errors(self, lam: Array) -> Array:
         """Leave-one-out errors y_i − f₋ᵢ(x_i), of shape (n, t), for one λ of each target."""
@@ -200,8 +200,8 @@ class KernelEigen:
         flat = dual.reshape(len(dual), len(alphas) * dual.shape[2])
         for rows in _slices(len(self.vectors), max(self.vectors.shape[1], flat.shape[1])):
             U = self.vectors[rows]
-            beta = times(U, flat).reshape(len(U), *dual.shape[1:])
-            d = times(U**2, inverse)
+            beta = matmul(U, flat).reshape(len(U), *dual.shape[1:])
+            d = matmul(U**2, inverse)
             yield rows, beta, self._left_out(beta, d[:, :, None], alphas[:, None], rows)
 
     def left_out(self, alphas: Array) -> Iterator[tuple[slice, Array]]:
@@ -252,7 +252,7 @@ def refine(system: KernelEigen, problem: KernelProblem, reason: str, tol: float)
 
     def residual(beta: Array) -> Array:
         """Without its part along √w where there is an intercept: α = Hᵀ√wβ sees nothing of it."""
-        R = Y - (multiplied(B, beta) + lam * beta)
+        R = Y - (multiply(B, beta) + lam * beta)
         return R - np.outer(u, u @ R) if problem.intercept else R
 
     beta, passes = system.beta(lam), 2

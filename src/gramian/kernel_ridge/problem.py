@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import is_tensor
-from gramian.inputs.kernels import is_precomputed, kernel_diagonal, multiplied
+from gramian.inputs.kernels import is_precomputed, kernel_diagonal, multiply
 from gramian.kernels import Kernel
 from gramian.operators import Data, FeatureCentred, Operator, kernel_device, kernel_operator
 from gramian.sources import Source
@@ -120,7 +120,7 @@ class KernelProblem:
         """K w̄, the inner products of the mean feature with every other; 0 without an intercept."""
         if not self.intercept:
             return np.zeros(self.n)
-        return multiplied(self.kernel_operator(), self.share[:, None])[:, 0]
+        return multiply(self.kernel_operator(), self.share[:, None])[:, 0]
 
     def dual(self, beta: Array) -> Array:
         """α = Hᵀ√wβ."""

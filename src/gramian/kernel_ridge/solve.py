@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.devices import describe, free_bytes, to_numpy
 from gramian.compute.memory import available_memory
-from gramian.inputs.kernels import decomposition_bytes, dense, eigenvectors, refuse_beyond, times
+from gramian.inputs.kernels import decomposition_bytes, dense_matrix, eigh, matmul, refuse_beyond
 from gramian.kernel_ridge.certificate import (
     EPS,
     KernelSolution,
@@ -170,8 +170,8 @@ def _solve_by_eigenvectors(problem: KernelProblem, reason: str, tol: float) -> K
     n, lam = problem.n, problem.lam
     _refuse_unless_it_fits(problem, "eigh", EIGEN * n**2 if problem.device is None else decomposition_bytes(n))
     A, Y = problem.operator(), problem.targets
-    B = dense(A)
-    s, U = eigenvectors(B)
+    B = dense_matrix(A)
+    s, U = eigh(B)
     size, indefinite = float(np.max(np.abs(s), initial=0.0)), False
     if is_known_semidefinite(problem.kernel):
         s = np.maximum(s, 0.0)  # negative only by rounding
@@ -179,8 +179,8 @@ def _solve_by_eigenvectors(problem: KernelProblem, reason: str, tol: float) -> K
         indefinite = is_indefinite(float(s[0]) if len(s) else 0.0, size)
     shifted = s[:, None] + lam[None, :]
     gone = (np.abs(shifted) <= len(s) * EPS * size) & (lam == 0.0) | (shifted == 0.0)
-    beta = times(U, np.divide(times(U.T, Y), shifted, out=np.zeros_like(shifted), where=~gone))
-    R = Y - (times(B, beta) + lam * beta)
+    beta = matmul(U, np.divide(matmul(U.T, Y), shifted, out=np.zeros_like(shifted), where=~gone))
+    R = Y - (matmul(B, beta) + lam * beta)
     if np.any(gone):
         warnings.warn(
             f"At alpha=0 the kernel matrix of {n} rows has rank {int(np.sum(~np.any(gone, axis=1)))}: the smallest "
@@ -189,7 +189,7 @@ def _solve_by_eigenvectors(problem: KernelProblem, reason: str, tol: float) -> K
             stacklevel=caller_level(),
         )
         # what no β can reach is not an error of β
-        R = np.where(np.any(gone, axis=0), times(U, (~gone) * times(U.T, R)), R)
+        R = np.where(np.any(gone, axis=0), matmul(U, (~gone) * matmul(U.T, R)), R)
     kept = np.abs(shifted)[~gone]
     slips = relative_norms(np.atleast_2d(product_rounding(problem, beta, A.epsilon)), Y)
     certificate = Residual(

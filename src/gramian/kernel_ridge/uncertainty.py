@@ -26,12 +26,12 @@ from gramian.inputs.checks import check_choice, check_seed
 from gramian.inputs.devices import like_input
 from gramian.inputs.kernels import (
     are_objects,
-    checked_source,
-    chosen_points,
-    gathered,
     is_precomputed,
     kernel_diagonal,
-    multiplied,
+    multiply,
+    open_finite,
+    read_all,
+    take_points,
 )
 from gramian.kernel_ridge.problem import choose_device, count_points
 from gramian.kernels import Kernel
@@ -171,11 +171,11 @@ class KernelPredictions:
         if are_objects(self.kernel_, X):
             points: Any = list(X)
         else:
-            source = checked_source(self, X, reset=False)
+            source = open_finite(self, X, reset=False)
             if not source.resident:
                 yield from (np.array(block.values) for block in source.blocks())
                 return
-            points = gathered(source)
+            points = read_all(source)
         size, width = count_points(self.X_fit_), 0
         if with_bound and self._landmark_fit is not None:
             width = size
@@ -196,7 +196,7 @@ class KernelPredictions:
         centred = with_bound and self._mean_weights is not None
         columns = np.column_stack([alpha, np.asarray(self._mean_weights)]) if centred else alpha
         A = kernel_operator(self.kernel_, points, self.X_fit_, dtype=np.float64, store=False, device=device)
-        F = multiplied(A, columns)
+        F = multiply(A, columns)
         values = F[:, :t] + b
         if not with_bound:
             return values, np.empty(0)
@@ -224,7 +224,7 @@ class KernelPredictions:
         for j in np.flatnonzero(self._lam > 0):
             lam = float(self._lam[j])
             if lam not in known:
-                rows = self.X_fit_ if self._support is None else chosen_points(self.X_fit_, self._support)
+                rows = self.X_fit_ if self._support is None else take_points(self.X_fit_, self._support)
                 given = (self._fit_weights, lam, self._intercept, self._subset, check_seed(self.random_state))
                 known[lam] = Posterior.of(self.kernel_, rows, *given)
             out[:, j] = np.sqrt(s[j] * (1.0 + known[lam].variance(points)))
@@ -272,7 +272,7 @@ class Posterior:
             if subset is None:
                 K = KernelOperator(kernel, points, store=False)
                 subset = rp_cholesky(K.diagonal(), K.columns, SUBSET, seed=seed).indices
-            points, w = chosen_points(points, subset), None if w is None else w[subset]
+            points, w = take_points(points, subset), None if w is None else w[subset]
         A = np.asarray(KernelOperator(kernel, points, dtype=np.float64, store=False).to_dense(), dtype=np.float64)
         A[np.diag_indices_from(A)] += lam if w is None else lam / w
         try:
