@@ -17,9 +17,8 @@ from sklearn.decomposition import KernelPCA as SklearnKernelPCA
 from gramian.kernel_pca import preimages as search
 from gramian.kernel_pca.preimages import (
     METHODS,
-    Penalised,
+    choose_geometry,
     fit_ridge_inverse,
-    landscape_of,
     local_mds,
     preimages,
     regularised,
@@ -79,7 +78,7 @@ def test_of_the_linear_kernel_every_point_has_a_pre_image(rows, method):
 )
 def test_mds_places_points_of_the_neighbours_span_exactly(rows, kernel):
     new = rows[:8] + 0.3 * np.random.default_rng(2).normal(size=(8, 3))  # five neighbours in space span all of it
-    land = landscape_of(kernel, rows, "mds")
+    land = choose_geometry(kernel, rows, "mds")
     found = local_mds(land, kernel(new, rows), kernel.diagonal(new), 5)
     assert found.converged.all()
     np.testing.assert_allclose(land.outward(found.points), new, atol=1e-8)
@@ -91,7 +90,7 @@ def test_mds_in_more_dimensions_than_neighbours_gives_the_foot_in_their_span():
     inside = rng.dirichlet(np.ones(4)) @ X
     off = np.linalg.svd(X - X.mean(axis=0))[2][-1]  # orthogonal to the span
     kernel = Gaussian(0.05)
-    land = landscape_of(kernel, X, "mds")
+    land = choose_geometry(kernel, X, "mds")
     new = np.stack([inside, inside + 0.7 * off])
     found = local_mds(land, kernel(new, X), np.ones(2), 4)
     np.testing.assert_allclose(land.outward(found.points), [inside, inside], atol=1e-9)
@@ -198,20 +197,20 @@ def test_the_penalised_objective_never_rises_whatever_the_signs(seed, penalty, k
     rng = np.random.default_rng(seed)
     X, G, start = rng.normal(size=(6, 2)), rng.normal(size=(1, 6)), rng.normal(size=(1, 2))
     kernel = Gaussian(1.0) if kind == "gaussian" else Polynomial(3, 1.0, 0.5)
-    land = landscape_of(kernel, X, "regularised")
+    land = choose_geometry(kernel, X, "regularised")
     begin = land.inward(start)
     first = land.slope(begin, G)
-    problem = Penalised(land, G, begin, penalty * np.maximum(first.weight, 0.01 * first.bulk))
+    strength = penalty * float(np.maximum(first.weight, 0.01 * first.bulk)[0])
     values = [float(first.value[0])]
     for steps in range(1, 16):
         with np.errstate(all="ignore"):
             Y = regularised(land, G, begin, penalty=penalty, tol=1e-12, max_iterations=steps).points
-        values.append(float(problem.slope(Y, np.array([0])).value[0]))
+        values.append(float(land.slope(Y, G).value[0] + strength * np.sum((Y - begin) ** 2)))
     assert np.isfinite(values).all()
     assert np.max(np.diff(values)) <= 1e-14 * float(first.size[0])
     y, g, z0 = (a[0] for a in (Y, G, begin))
     plain = kernel.diagonal(land.outward(Y))[0] - 2 * kernel(land.outward(Y), X)[0] @ g
-    assert values[-1] == pytest.approx(plain + problem.strength[0] * np.sum((y - z0) ** 2), abs=1e-9)
+    assert values[-1] == pytest.approx(plain + strength * np.sum((y - z0) ** 2), abs=1e-9)
 
 
 @given(st.integers(0, 10_000))
@@ -219,7 +218,7 @@ def test_with_positive_coefficients_mikas_steps_climb_too_and_both_methods_take_
     rng = np.random.default_rng(seed)
     X, G, start = rng.normal(size=(7, 2)), rng.dirichlet(np.ones(7), size=1), rng.normal(size=(1, 2))
     kernel = Gaussian(0.7)
-    land = landscape_of(kernel, X, "fixed-point")
+    land = choose_geometry(kernel, X, "fixed-point")
     values, begin = [], land.inward(start)
     for steps in range(1, 12):
         Y = regularised(land, G, begin, penalty=0.0, tol=1e-12, max_iterations=steps).points

@@ -1,311 +1,44 @@
-"""The way back of kernel PCA: pre-images of scores."""
+"""Pre-images of kernel PCA: rows whose features are near given points of feature space."""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
+from gramian.inputs.checks import check_choice, check_integer
 from gramian.kernels import Gaussian, Kernel, Linear, Polynomial
 from gramian.kernels.base import as_points
-from gramian.results import NumericalWarning
+from gramian.results import NumericalWarning, caller_level
 
-__all__ = [
-    "METHODS",
-    "TINY",
-    "Found",
-    "GaussianLandscape",
-    "InnerLandscape",
-    "Landscape",
-    "Limits",
-    "Penalised",
-    "PreImages",
-    "Slope",
-    "as_dense",
-    "coefficients",
-    "fit_ridge_inverse",
-    "fixed_point",
-    "is_sparse",
-    "landscape_of",
-    "local_mds",
-    "preimages",
-    "regularised",
-    "ridge_points",
-    "shaped",
-]
-
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
-
-TINY = 1e-250  # sums of weights below it have lost their digits to underflow
-
-
-@dataclass(eq=False)
-class Slope:
-    r"""E and its gradient 2(Wz − Σ ωx) at some rows.
-
-    Attributes
-    ----------
-    value : ndarray of shape (b,)
-        E(z).
-    pull : ndarray of shape (b, d)
-        Σ ω_i x_i.
-    weight : ndarray of shape (b,)
-        W.
-    bulk : ndarray of shape (b,)
-        What W would be without cancellation: never less than \|W\|.
-    size : ndarray of shape (b,)
-        The sum of the absolute values of the terms of E, in units of which it is rounded.
-    """
-
-    value: Vector
-    pull: Matrix
-    weight: Vector
-    bulk: Vector
-    size: Vector
-
-    def __getitem__(self, rows: Any) -> Slope:
-        return Slope(self.value[rows], self.pull[rows], self.weight[rows], self.bulk[rows], self.size[rows])
-
-    def put(self, rows: Any, other: Slope) -> None:
-        """Write the numbers of some rows."""
-        for name in ("value", "pull", "weight", "bulk", "size"):
-            getattr(self, name)[rows] = getattr(other, name)
-
-
-class Landscape(ABC):
-    """A kernel and its training rows, in coordinates that make the kernel plain.
-
-    Attributes
-    ----------
-    X : array or CSR of shape (n, d)
-        The training rows in these coordinates.
-    squares : ndarray of shape (n,)
-        Their squared lengths.
-    unit : float
-        The length that tolerances are measured in.
-    """
-
-    def __init__(self, X: Any, scale: float | Vector, shift: float | Vector) -> None:
-        self.scale, self.shift = scale, shift
-        self.X = self.inward(X)
-        self.squares = _squares(self.X)
-        self.unit = 1.0
-
-    def inward(self, Z: Any) -> Any:
-        """Rows of the input space, in the coordinates used here."""
-        if is_sparse(Z):
-            return sp.csr_array(Z.multiply(np.broadcast_to(self.scale, Z.shape[1])), dtype=np.float64)
-        return (np.asarray(Z, dtype=np.float64) - self.shift) * self.scale
-
-    def outward(self, Y: Matrix) -> Matrix:
-        """And back."""
-        return np.asarray(Y / self.scale + self.shift)
-
-    def inner(self, Y: Any) -> Matrix:
-        """y·x_i for rows y and all training rows."""
-        return as_dense(Y @ self.X.T)
-
-    @abstractmethod
-    def kernel(self, Y: Any) -> Matrix:
-        """k(y, x_i) for rows y and all training rows."""
-
-    @abstractmethod
-    def diagonal(self, Y: Any) -> Vector:
-        """k(y, y)."""
-
-    @abstractmethod
-    def slope(self, Y: Matrix, G: Matrix) -> Slope:
-        """E and its gradient at rows y for the points with the coefficients G."""
-
-    @abstractmethod
-    def distances(self, products: Matrix, norms: Vector) -> Matrix:
-        """‖y − x_i‖² of the rows y whose features have these inner products and squared length; NaN where none can."""
-
-
-class GaussianLandscape(Landscape):
-    """k = exp(−‖y − y′‖²): E = 1 − 2S with S = Σ γ_i k_i, ω_i = 2γ_i k_i and W = 2S."""
-
-    def kernel(self, Y: Any) -> Matrix:
-        """By matrix multiplication, about the mean of the training rows, where rounding is least."""
-        t = self.inner(Y)
-        t *= 2.0
-        t -= self.squares
-        t -= _squares(Y)[:, None]
-        return np.exp(np.minimum(t, 0.0, out=t), out=t)
-
-    def diagonal(self, Y: Any) -> Vector:
-        """Ones."""
-        return np.ones(Y.shape[0])
-
-    def slope(self, Y: Matrix, G: Matrix) -> Slope:
-        """S is both the value and, twice, the weight."""
-        A = self.kernel(Y)
-        A *= G
-        A *= 2.0
-        weight, pull = A.sum(axis=1), np.asarray(A @ self.X)
-        bulk = np.abs(A, out=A).sum(axis=1)
-        return Slope(1.0 - weight, pull, weight, bulk, 1.0 + bulk)
-
-    def distances(self, products: Matrix, norms: Vector) -> Matrix:
-        """‖φ(y) − φ(x)‖² = 2 − 2k, so that ‖y − x‖² = −ln(1 − ½‖P − φ(x)‖²)."""
-        k = np.minimum(products + 0.5 * (1.0 - norms)[:, None], 1.0)
-        return np.asarray(-np.log(np.where(k > 0, k, np.nan)))
-
-
-class InnerLandscape(Landscape):
-    """k = (y·y′ + c)^q: ω_i = qγ_i(y·x_i + c)^{q−1} and W = q(y·y + c)^{q−1}."""
-
-    def __init__(self, X: Any, scale: float, degree: int, coef0: float) -> None:
-        super().__init__(X, scale, 0.0)
-        self.degree, self.coef0 = degree, coef0
-        self.unit = float(np.sqrt(self.squares.mean())) or 1.0
-
-    def kernel(self, Y: Any) -> Matrix:
-        """(y·x + c)^q."""
-        return np.asarray((self.inner(Y) + self.coef0) ** self.degree)
-
-    def diagonal(self, Y: Any) -> Vector:
-        """(y·y + c)^q."""
-        return np.asarray((_squares(Y) + self.coef0) ** self.degree)
-
-    def slope(self, Y: Matrix, G: Matrix) -> Slope:
-        """From one set of inner products."""
-        base, own, q = self.inner(Y) + self.coef0, _squares(Y) + self.coef0, self.degree
-        omega = G * base ** (q - 1)
-        terms, self_term = omega * base, own**q
-        weight = q * own ** (q - 1)
-        bulk = np.maximum(np.abs(weight), q * np.abs(omega).sum(axis=1))
-        size = np.abs(self_term) + 2 * np.abs(terms).sum(axis=1)
-        return Slope(self_term - 2 * terms.sum(axis=1), q * np.asarray(omega @ self.X), weight, bulk, size)
-
-    def distances(self, products: Matrix, norms: Vector) -> Matrix:
-        """‖y‖² − 2y·x + ‖x‖², with y·x the odd root of the product."""
-        if self.degree % 2 == 0:
-            raise ValueError(
-                f"method='mds' needs inner products, and an even power (degree {self.degree}) does not tell their "
-                "sign. Use method='regularised' or 'ridge', or an odd degree."
-            )
-        own = _root(norms, self.degree) - self.coef0
-        squares = own[:, None] - 2 * (_root(products, self.degree) - self.coef0) + self.squares
-        return np.where((own >= 0)[:, None] & (squares > -1e-9 * self.unit**2), np.maximum(squares, 0.0), np.nan)
-
-
-def landscape_of(kernel: Kernel, X: Any, method: str) -> Landscape:
-    """Return the landscape of a kernel, or say which kernels have one."""
-    if not isinstance(kernel, Gaussian | Polynomial | Linear):
-        raise ValueError(
-            f"method={method!r} finds pre-images for Gaussian, Polynomial and Linear kernels, not for {kernel!r}. "
-            "Use method='ridge', which learns the way back for any kernel."
-        )
-    X = as_points(X)
-    kernel, d = kernel.resolved(X), X.shape[1]
-    if isinstance(kernel, Gaussian):
-        shift = 0.0 if is_sparse(X) else np.mean(X, axis=0, dtype=np.float64)
-        return GaussianLandscape(X, np.sqrt(_rates(kernel, d)), shift)
-    if isinstance(kernel, Polynomial):
-        return InnerLandscape(X, float(np.sqrt(kernel.gamma or 1.0 / d)), kernel.degree, kernel.coef0)
-    return InnerLandscape(X, 1.0, 1, 0.0)
-
-
-def _rates(kernel: Gaussian, d: int) -> float | Vector:
-    """γ of exp(−γ‖x − z‖²), or one for each feature."""
-    if kernel.bandwidth is not None:
-        rates = 0.5 / np.asarray(kernel.bandwidth, dtype=np.float64) ** 2
-    else:
-        given = next((v for v in (kernel.gamma, kernel.beta) if v is not None), 1.0 / d)
-        rates = np.asarray(given, dtype=np.float64)
-    if rates.ndim and len(rates) != d:
-        raise ValueError(
-            f"The kernel has {len(rates)} bandwidths for data with {d} columns: give one, or one for each."
-        )
-    return rates if rates.ndim else float(rates)
-
-
-def _squares(Y: Any) -> Vector:
-    return np.asarray(Y.multiply(Y).sum(axis=1) if is_sparse(Y) else np.einsum("ij,ij->i", Y, Y))
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether X is a scipy.sparse matrix."""
-    return bool(sp.issparse(X))
-
-
-def as_dense(X: Any) -> Matrix:
-    """Return X as an ndarray of float64."""
-    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
-
-
-def _root(values: Any, q: int) -> Any:
-    """The odd root."""
-    return np.sign(values) * np.abs(values) ** (1.0 / q)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The numbers that steer a search."""
-
-    penalty: float
-    n_neighbors: int
-    tol: float
-    max_iterations: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.penalty < np.inf:
-            raise ValueError(f"penalty must be a number from 0 on, got {self.penalty!r}.")
-        if self.n_neighbors < 2:
-            raise ValueError(f"n_neighbors must be 2 or more for a position between them, got {self.n_neighbors!r}.")
-        if not 0 < self.tol < np.inf:
-            raise ValueError(f"tol must be a positive number, got {self.tol!r}.")
-        if self.max_iterations < 1:
-            raise ValueError(f"max_iterations must be 1 or more, got {self.max_iterations!r}.")
-
-
-def coefficients(G: Any, n: int) -> Matrix:
-    """Return Γ, one row for each point and one column for each training row."""
-    G = as_dense(G)
-    if G.ndim != 2 or G.shape[1] != n:
-        raise ValueError(f"G must have a row for each point and a column for each of the {n} rows of X; got {G.shape}.")
-    return _finite("G", G)
-
-
-def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Matrix:
-    """Return an array after a check of its shape."""
-    values = as_dense(values)
-    if values.shape != shape:
-        raise ValueError(f"{name} must have the shape {shape}, got {values.shape}.")
-    return _finite(name, values)
-
-
-def _finite(name: str, values: Matrix) -> Matrix:
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        place = tuple(bad[0].tolist())
-        raise ValueError(f"{name} has {values[place]} at {place}; every number must be finite.")
-    return values
-
-
+Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Counts = npt.NDArray[np.intp]
+Index = npt.NDArray[np.intp]
 
+METHODS = ("fixed-point", "mds", "regularised", "ridge")
+NUMBERS = 4_000_000  # in one block of kernel rows
+AFFORDABLE = 2e10  # operations that ‖P‖² may cost where no method needs it: half a second
+NAMED = 5  # rows named in a note
 SHOWN = 8  # rows that a printed result lists
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What a method returns: points, whether and after how many steps each was found, and why others were not."""
-
-    points: Matrix
-    converged: Flags
-    iterations: Counts
-    trouble: str = ""
+TINY = 1e-250  # sums of weights below it have lost their digits to underflow
+FLOOR = 1e-6  # of W relative to its terms: below it their signs, not their sizes, decide where z goes
+SAME = 1e-10  # eigenvalues of CCᵀ below this part of the largest are directions without extent
+LEAST = 0.01  # W counts as at least this part of Σ|ω|: where it has cancelled it is no curvature
+ENOUGH = 0.5  # part of c‖step‖² by which J must fall
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+FAILURES = {  # why rows did not converge, and what to do
+    "fixed-point": "the sum Σγk(z, x) in the denominator cancelled, vanished or changed sign, or the steps did not "
+    "shrink. Use method='regularised' or a wider kernel.",
+    "mds": "no point has such distances from all neighbours: P is further from them than any φ(z) can be. "
+    "Use method='regularised' or a wider kernel.",
+    "regularised": "the steps were still too long, or the kernel vanished at the start. Raise max_iterations or tol.",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,10 +76,10 @@ class PreImages:
         0        yes           7      0.07748
     """
 
-    points: Matrix
+    points: Array
     converged: Flags
-    iterations: Counts
-    objective: Vector
+    iterations: Index
+    objective: Array
     method: str
     absolute: bool = True
     notes: tuple[str, ...] = field(default=())
@@ -370,218 +103,6 @@ class PreImages:
             lines.append(f"  {i:3d}  {said:>9}  {self.iterations[i]:10d}  {self.objective[i]:{len(name)}.4g}")
         lines += [f"  ... {m - SHOWN} more"] if m > SHOWN else []
         return "\n".join([head, *lines, *(f"  note: {note}" for note in self.notes)])
-
-
-FLOOR = 1e-6  # of W relative to its terms: below it their signs, not their sizes, decide where z goes
-
-
-def fixed_point(land: Landscape, G: Matrix, start: Matrix, *, tol: float, max_iterations: int) -> Found:
-    """Iterate every row until its step is at most ``tol`` units long; all in the landscape's coordinates."""
-    refuse_repelling(land)
-    Y, best = start.copy(), start.copy()
-    lowest = np.full(len(Y), np.inf)
-    converged, iterations = np.zeros(len(Y), dtype=bool), np.zeros(len(Y), dtype=np.intp)
-    live = np.arange(len(Y))
-    for _ in range(max_iterations):
-        if not len(live):
-            break
-        at = land.slope(Y[live], G[live])
-        iterations[live] += 1
-        better = at.value < lowest[live]
-        best[live[better]], lowest[live[better]] = Y[live[better]], at.value[better]
-        sound = _sound(at)
-        live, at = live[sound], at[sound]
-        new = at.pull / at.weight[:, None]
-        near = np.linalg.norm(new - Y[live], axis=1) <= tol * land.unit
-        Y[live], converged[live[near]] = new, near[near]
-        live = live[~near]
-    best[converged] = Y[converged]
-    trouble = "the sum Σγk(z, x) in the denominator cancelled, vanished or changed sign, or the steps did not shrink"
-    return Found(best, converged, iterations, trouble)
-
-
-def _sound(at: Slope) -> npt.NDArray[np.bool_]:
-    """Whether the denominator is positive, and more than what cancellation leaves."""
-    return np.asarray((at.weight > FLOOR * at.bulk) & (at.bulk > TINY))
-
-
-def refuse_repelling(land: Landscape) -> None:
-    """Refuse powers: with P = φ(x) and z = tx the iteration is t ← t^(1−q), which moves away from 1 for q ≥ 3."""
-    if isinstance(land, InnerLandscape) and land.degree > 1:
-        raise ValueError(
-            f"method='fixed-point' does not converge for a polynomial kernel of degree {land.degree}: its fixed points "
-            "repel. Use method='regularised', which shortens the same steps until the distance falls."
-        )
-
-
-SAME = 1e-10  # eigenvalues of CCᵀ below this part of the largest are directions without extent
-
-
-def local_mds(land: Landscape, products: Matrix, norms: Vector, n_neighbors: int) -> Found:
-    """Place every row by its distances from the nearest training rows; in the landscape's coordinates."""
-    nearest = _nearest(land.diagonal(land.X) - 2 * products, n_neighbors)
-    squares = land.distances(products, norms)
-    squares = np.take_along_axis(squares, nearest, axis=1)
-    possible: npt.NDArray[np.bool_] = np.isfinite(squares)
-    points = _placed(_rows(land.X, nearest), np.where(possible, squares, 0.0), possible)
-    trouble = "no point has such distances from all neighbours: P is further from them than any φ(z) can be"
-    return Found(points, np.all(possible, axis=1), np.zeros(len(points), dtype=np.intp), trouble)
-
-
-def _placed(X: Matrix, squares: Matrix, possible: npt.NDArray[np.bool_]) -> Matrix:
-    """The point at these squared distances from the rows X[i], those that are impossible left out."""
-    count = possible.sum(axis=1)
-    # where no distance is possible, the nearest row itself is the answer
-    use = np.where((count > 0)[:, None], possible, np.arange(possible.shape[1]) == 0).astype(np.float64)
-    mean = np.einsum("mk,mkd->md", use, X) / use.sum(axis=1)[:, None]
-    C = (X - mean[:, None, :]) * use[:, :, None]
-    gram = C @ C.transpose(0, 2, 1)
-    inverse = np.linalg.pinv(gram, rcond=SAME, hermitian=True)
-    differences = use * (np.einsum("mkk->mk", gram) - squares)
-    return np.asarray(mean + 0.5 * np.einsum("mkd,mk->md", C, np.einsum("mkl,ml->mk", inverse, differences)))
-
-
-def _nearest(distances: Matrix, k: int) -> npt.NDArray[np.intp]:
-    """The k columns with the least distance, nearest first."""
-    k = min(k, distances.shape[1])
-    some = np.argpartition(distances, k - 1, axis=1)[:, :k]
-    order = np.argsort(np.take_along_axis(distances, some, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(some, order, axis=1)
-
-
-def _rows(X: Any, chosen: npt.NDArray[np.intp]) -> Matrix:
-    """X[chosen], dense, of shape (m, k, d)."""
-    return as_dense(X[chosen.ravel()]).reshape(*chosen.shape, X.shape[1]) if is_sparse(X) else np.asarray(X[chosen])
-
-
-Rows = npt.NDArray[np.intp]
-
-LEAST = 0.01  # W counts as at least this part of Σ|ω|: where it has cancelled it is no curvature
-ENOUGH = 0.5  # part of c‖step‖² by which J must fall
-ROUNDING = 16 * float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, eq=False)
-class Penalised:
-    """J as a function of the points, for points P with coefficients G, origins z₀ and strengths λ."""
-
-    land: Landscape
-    G: Matrix
-    origin: Matrix
-    strength: Vector
-
-    def slope(self, Y: Matrix, rows: Rows) -> Slope:
-        """J, up to ‖P‖², and its gradient: the penalty adds λ to W and λz₀ to Σ ωx."""
-        at, z, strength = self.land.slope(Y, self.G[rows]), self.origin[rows], self.strength[rows]
-        value = at.value + strength * np.sum((Y - z) ** 2, axis=1)
-        return Slope(value, at.pull + strength[:, None] * z, at.weight + strength, at.bulk + strength, at.size)
-
-
-def regularised(land: Landscape, G: Matrix, start: Matrix, *, penalty: float, tol: float, max_iterations: int) -> Found:
-    """Minimise J for every row from z₀ = ``start``, in the landscape's coordinates.
-
-    λ is ``penalty`` times the curvature W at z₀, so that it has the same meaning for every kernel and point.
-    """
-    at = land.slope(start, G)
-    problem = Penalised(land, G, start, penalty * _curvature(at))
-    # where all weights vanish J is flat, and no step says where P is
-    live = np.flatnonzero(at.bulk > TINY)
-    Y, at = start.copy(), problem.slope(start, np.arange(len(start)))
-    c = _curvature(at)
-    converged, iterations = np.zeros(len(Y), dtype=bool), np.ones(len(Y), dtype=np.intp)
-    for _ in range(max_iterations):
-        near = np.linalg.norm(_gradient(at[live], Y[live]), axis=1) <= tol * land.unit * _curvature(at[live])
-        converged[live[near]] = True
-        live = live[~near]
-        if not len(live):
-            break
-        new = Y[live] - _gradient(at[live], Y[live]) / c[live, None]
-        there = problem.slope(new, live)
-        fell = _fell(at[live], Y[live], there, new, c[live])
-        moved = live[fell]
-        Y[moved] = new[fell]
-        at.put(moved, there[fell])
-        c[live[~fell]] *= 2.0
-        c[moved] = np.maximum(0.5 * c[moved], _curvature(at[moved]))
-        iterations[live] += 1
-    return Found(Y, converged, iterations, "the steps were still too long, or the kernel vanished at the start")
-
-
-def _fell(old: Slope, Y: Matrix, new: Slope, Z: Matrix, c: Vector) -> Flags:
-    """Whether J fell enough; where its change is lost in rounding, whether the gradient became shorter."""
-    before, after = _gradient(old, Y), _gradient(new, Z)
-    enough = new.value <= old.value - ENOUGH * np.sum(before**2, axis=1) / c
-    lost = np.abs(new.value - old.value) <= ROUNDING * new.size
-    return np.asarray(enough | (lost & (np.linalg.norm(after, axis=1) < np.linalg.norm(before, axis=1))))
-
-
-def _gradient(at: Slope, Y: Matrix) -> Matrix:
-    """½∇J."""
-    return np.asarray(at.weight[:, None] * Y - at.pull)
-
-
-def _curvature(at: Slope) -> Vector:
-    """W, where it is a curvature."""
-    return np.maximum(at.weight, LEAST * at.bulk)
-
-
-def fit_ridge_inverse(kernel: Kernel, scores: Any, X: Any, alpha: Any = 1.0) -> Matrix:
-    """Return the dual coefficients B = (k(T, T) + αI)⁻¹X of the map from scores T to rows X.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Of the scores.
-    scores : array-like of shape (n, k)
-        T, the scores of the training rows.
-    X : array-like of shape (n, d)
-        The training rows.
-    alpha : float, default=1.0
-        α > 0 trades exactness on the training rows for smoothness; α/w for rows of weight w.
-
-    Returns
-    -------
-    ndarray of shape (n, d)
-        B, for :func:`ridge_points`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.kernel_pca.preimages import fit_ridge_inverse, ridge_points
-    >>> from gramian.kernels import Gaussian
-    >>> T, X = np.array([[0.0], [1.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> B = fit_ridge_inverse(Gaussian(1.0), T, X, alpha=1e-9)
-    >>> ridge_points(Gaussian(1.0), T, B, T).round(6)
-    array([[1., 2.],
-           [3., 4.]])
-    """
-    T, rows = np.asarray(scores, dtype=np.float64), np.asarray(X, dtype=np.float64)
-    if T.ndim != 2 or rows.ndim != 2 or len(T) != len(rows):
-        raise ValueError(f"scores of shape {T.shape} and X of shape {rows.shape} must have the same number of rows.")
-    if not np.all((np.asarray(alpha) >= 0) & np.isfinite(alpha)):
-        raise ValueError(f"alpha must be a number from 0 on, got {alpha!r}.")
-    K = np.asarray(kernel(T), dtype=np.float64)
-    K.flat[:: len(K) + 1] += alpha
-    try:
-        factor = scipy.linalg.cho_factor(K, overwrite_a=True)
-    except scipy.linalg.LinAlgError:
-        raise ValueError(
-            f"k(T, T) + αI is not positive definite for {kernel!r} and alpha={alpha!r}. Use a larger alpha, or a "
-            "positive semidefinite kernel."
-        ) from None
-    return np.asarray(scipy.linalg.cho_solve(factor, rows))
-
-
-def ridge_points(kernel: Kernel, scores: Any, dual: Any, targets: Any) -> Matrix:
-    """Return the rows k(targets, T) B for scores ``targets``; see :func:`fit_ridge_inverse`."""
-    T, new = np.asarray(scores, dtype=np.float64), np.asarray(targets, dtype=np.float64)
-    return np.asarray(kernel(new, T) @ np.asarray(dual, dtype=np.float64))
-
-
-METHODS = ("fixed-point", "mds", "regularised", "ridge")
-NUMBERS = 4_000_000  # in one block of kernel rows
-AFFORDABLE = 2e10  # operations that ‖P‖² may cost where no method needs it: half a second
-NAMED = 5  # rows named in a note
 
 
 def preimages(
@@ -664,121 +185,462 @@ def preimages(
     >>> bool(found.converged.all()), np.abs(found.points).max() < 1e-5
     (True, np.True_)
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    limits = Limits(penalty, n_neighbors, tol, max_iterations)
-    land = None if method == "ridge" else landscape_of(kernel, X, method)
+    check_choice("method", method, METHODS)
+    if not 0 <= penalty < np.inf:
+        raise ValueError(f"penalty must be a number from 0 on, got {penalty!r}.")
+    if not 0 < tol < np.inf:
+        raise ValueError(f"tol must be a positive number, got {tol!r}.")
+    check_integer("n_neighbors", n_neighbors, 2)
+    check_integer("max_iterations", max_iterations, 1)
+    geometry = None if method == "ridge" else choose_geometry(kernel, X, method)
     kernel = kernel.resolved(X)
-    task = _Task(kernel, X, coefficients(G, X.shape[0]), products, norms)
-    if land is None:
-        found = _by_ridge(kernel, scores, dual, targets, len(task.G))
+    G = _check_array("G", G)
+    if G.ndim != 2 or G.shape[1] != X.shape[0]:
+        raise ValueError(
+            f"G must have a row for each point and a column for each of the {X.shape[0]} rows of X; got {G.shape}."
+        )
+    (m, n), d = G.shape, X.shape[1]
+    products = None if products is None else _check_array("products", products, (m, n))
+    norms = None if norms is None else _check_array("norms", norms, (m,))
+    cheap = norms is None and 2.0 * n * n * (m + d) <= AFFORDABLE
+    if products is None and (method == "mds" or cheap):
+        products = np.hstack([G @ kernel(X, X[rows]) for rows in _blocks(n, n)])
+    if norms is None and products is not None:
+        norms = np.einsum("ij,ij->i", G, products)
+    if geometry is None:
+        points = _by_ridge(kernel, scores, dual, targets, m)
+        found = SearchResult(points, np.ones(m, dtype=bool), np.zeros(m, dtype=np.intp))
     else:
-        found = _searched(task, land, method, start, limits)
-    return _reported(task, found, method)
+        begin = None
+        if method != "mds":
+            begin = _check_array("start", start, (m, d)) if start is not None else _nearest_rows(kernel, X, G, products)
+            begin = np.asarray(geometry.inward(begin))
+        parts = []
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers that overflow on the way are steps not taken
+            for rows in _blocks(m, n) or [slice(0, 0)]:
+                if begin is None:
+                    parts.append(local_mds(geometry, products[rows], norms[rows], n_neighbors))
+                elif method == "fixed-point":
+                    parts.append(fixed_point(geometry, G[rows], begin[rows], tol=tol, max_iterations=max_iterations))
+                else:
+                    steps: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations}
+                    parts.append(regularised(geometry, G[rows], begin[rows], penalty=penalty, **steps))
+        found = SearchResult(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        found = found._replace(points=geometry.outward(found.points))
+    notes = []
+    if not found.converged.all():
+        lost = np.flatnonzero(~found.converged)
+        named = ", ".join(map(str, lost[:NAMED])) + (", ..." if len(lost) > NAMED else "")
+        notes.append(f"{len(lost)} of {m} pre-images did not converge (rows {named}): {FAILURES[method]}")
+        warnings.warn(notes[-1], NumericalWarning, stacklevel=caller_level())
+    objective = np.array(kernel.diagonal(found.points), dtype=np.float64)  # k(z, z) − 2Σ γ_i k(z, x_i) + ‖P‖²
+    for rows in _blocks(m, n):
+        objective[rows] -= 2 * np.einsum("ij,ij->i", G[rows], kernel(found.points[rows], X))
+    if norms is None:
+        notes.append("the objective is without ‖P‖², which would cost more than the search: give norms= to have it")
+    else:
+        objective = np.maximum(objective + norms, 0.0)
+    return PreImages(*found, objective, method, norms is not None, tuple(notes))
 
 
-@dataclass(eq=False)
-class _Task:
-    """The points P, and what is known of them."""
+class SearchResult(NamedTuple):
+    """Points, whether each was found, and after how many steps."""
 
-    kernel: Kernel
-    X: Any
-    G: Matrix
-    products: Any
-    norms: Any
-
-    def __post_init__(self) -> None:
-        m, n = self.G.shape
-        self.products = None if self.products is None else shaped("products", self.products, (m, n))
-        self.norms = None if self.norms is None else shaped("norms", self.norms, (m,))
-
-    @property
-    def cost(self) -> float:
-        """Operations that the products take."""
-        (m, n), d = self.G.shape, self.X.shape[1]
-        return float(2.0 * n * n * (m + d))
-
-    def complete(self, needed: bool) -> None:
-        """Find ΓK and ‖P‖² where they are needed, or cheap."""
-        if self.products is None and (needed or (self.norms is None and self.cost <= AFFORDABLE)):
-            n = self.G.shape[1]
-            self.products = np.hstack([self.G @ self.kernel(self.X, self.X[rows]) for rows in _blocks(n, n)])
-        if self.norms is None and self.products is not None:
-            self.norms = np.einsum("ij,ij->i", self.G, self.products)
+    points: Array
+    converged: Flags
+    iterations: Index
 
 
-def _searched(task: _Task, land: Landscape, method: str, start: Any, limits: Limits) -> Found:
-    """Run a method on blocks of rows, in the landscape's coordinates and back."""
-    task.complete(needed=method == "mds")
-    G, tol, most = task.G, limits.tol, limits.max_iterations
-    if method == "mds":
-        return _in_blocks(land, G, lambda b: local_mds(land, task.products[b], task.norms[b], limits.n_neighbors))
-    begin = np.asarray(land.inward(_start(task, start)))
-    if method == "fixed-point":
-        return _in_blocks(land, G, lambda b: fixed_point(land, G[b], begin[b], tol=tol, max_iterations=most))
-    strength = {"penalty": limits.penalty, "tol": tol}
-    return _in_blocks(land, G, lambda b: regularised(land, G[b], begin[b], max_iterations=most, **strength))
+def _check_array(name: str, given: Any, shape: tuple[int, ...] | None = None) -> Array:
+    """The values in float64, all finite, after a check of their shape."""
+    values = as_dense(given)
+    if shape is not None and values.shape != shape:
+        raise ValueError(f"{name} must have the shape {shape}, got {values.shape}.")
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        place = tuple(bad[0].tolist())
+        raise ValueError(f"{name} has {values[place]} at {place}; every number must be finite.")
+    return values
 
 
-def _in_blocks(land: Landscape, G: Matrix, search: Callable[[slice], Found]) -> Found:
-    """One search for each block of rows; numbers that overflow on the way are steps not taken."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        parts = [search(rows) for rows in _blocks(*G.shape)] or [search(slice(0, 0))]
-    points = land.outward(np.concatenate([part.points for part in parts]))
-    converged = np.concatenate([part.converged for part in parts])
-    return Found(points, converged, np.concatenate([part.iterations for part in parts]), parts[0].trouble)
+def _nearest_rows(kernel: Kernel, X: Any, G: Array, products: Array | None) -> Array:
+    """The training rows nearest to P; where that is dear, those with the largest γ."""
+    score = G if products is None else 2 * products - kernel.diagonal(X)
+    return as_dense(X[np.argmax(score, axis=1)])
 
 
-def _start(task: _Task, start: Any) -> Matrix:
-    """Return the rows given, or the training rows nearest to P; where that is dear, those with the largest γ."""
-    if start is not None:
-        return shaped("start", start, (len(task.G), task.X.shape[1]))
-    score = task.G if task.products is None else 2 * task.products - task.kernel.diagonal(task.X)
-    return as_dense(task.X[np.argmax(score, axis=1)])
+def _blocks(m: int, n: int) -> list[slice]:
+    step = max(1, NUMBERS // max(n, 1))
+    return [slice(i, min(i + step, m)) for i in range(0, m, step)]
 
 
-def _by_ridge(kernel: Kernel, scores: Any, dual: Any, targets: Any, m: int) -> Found:
+def _by_ridge(kernel: Kernel, scores: Any, dual: Any, targets: Any, m: int) -> Array:
     missing = [name for name, value in {"targets": targets, "scores": scores, "dual": dual}.items() if value is None]
     if missing:
         raise ValueError(f"method='ridge' needs {', '.join(missing)}: see fit_ridge_inverse.")
     points = ridge_points(kernel, scores, dual, targets)
     if len(points) != m:
         raise ValueError(f"targets has {len(points)} rows for {m} rows of coefficients G.")
-    return Found(points, np.ones(m, dtype=bool), np.zeros(m, dtype=np.intp))
+    return points
 
 
-def _reported(task: _Task, found: Found, method: str) -> PreImages:
-    """Measure the distances reached and say which rows failed."""
-    task.complete(needed=False)
-    notes, absolute = [], task.norms is not None
-    if not found.converged.all():
-        notes.append(_failure(found, method))
-        warnings.warn(notes[-1], NumericalWarning, stacklevel=3)
-    if not absolute:
-        notes.append("the objective is without ‖P‖², which would cost more than the search: give norms= to have it")
-    objective = _energies(task, found.points)
-    objective = np.maximum(objective + task.norms, 0.0) if absolute else objective
-    return PreImages(found.points, found.converged, found.iterations, objective, method, absolute, tuple(notes))
+def fit_ridge_inverse(kernel: Kernel, scores: Any, X: Any, alpha: Any = 1.0) -> Array:
+    """Return the dual coefficients B = (k(T, T) + αI)⁻¹X of the map from scores T to rows X.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of the scores.
+    scores : array-like of shape (n, k)
+        T, the scores of the training rows.
+    X : array-like of shape (n, d)
+        The training rows.
+    alpha : float, default=1.0
+        α > 0 trades exactness on the training rows for smoothness; α/w for rows of weight w.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        B, for :func:`ridge_points`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernel_pca.preimages import fit_ridge_inverse, ridge_points
+    >>> from gramian.kernels import Gaussian
+    >>> T, X = np.array([[0.0], [1.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> B = fit_ridge_inverse(Gaussian(1.0), T, X, alpha=1e-9)
+    >>> ridge_points(Gaussian(1.0), T, B, T).round(6)
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    T, rows = np.asarray(scores, dtype=np.float64), np.asarray(X, dtype=np.float64)
+    if T.ndim != 2 or rows.ndim != 2 or len(T) != len(rows):
+        raise ValueError(f"scores of shape {T.shape} and X of shape {rows.shape} must have the same number of rows.")
+    if not np.all((np.asarray(alpha) >= 0) & np.isfinite(alpha)):
+        raise ValueError(f"alpha must be a number from 0 on, got {alpha!r}.")
+    K = np.asarray(kernel(T), dtype=np.float64)
+    K.flat[:: len(K) + 1] += alpha
+    try:
+        factor = scipy.linalg.cho_factor(K, overwrite_a=True)
+    except scipy.linalg.LinAlgError:
+        raise ValueError(
+            f"k(T, T) + αI is not positive definite for {kernel!r} and alpha={alpha!r}. Use a larger alpha, or a "
+            "positive semidefinite kernel."
+        ) from None
+    return np.asarray(scipy.linalg.cho_solve(factor, rows))
 
 
-def _failure(found: Found, method: str) -> str:
-    """Which rows did not converge, why, and what to do."""
-    lost = np.flatnonzero(~found.converged)
-    rows = ", ".join(map(str, lost[:NAMED])) + (", ..." if len(lost) > NAMED else "")
-    remedy = (
-        "Raise max_iterations or tol." if method == "regularised" else "Use method='regularised' or a wider kernel."
-    )
-    return f"{len(lost)} of {len(found.points)} pre-images did not converge (rows {rows}): {found.trouble}. {remedy}"
+def ridge_points(kernel: Kernel, scores: Any, dual: Any, targets: Any) -> Array:
+    """Return the rows k(targets, T) B for scores ``targets``; see :func:`fit_ridge_inverse`."""
+    T, new = np.asarray(scores, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    return np.asarray(kernel(new, T) @ np.asarray(dual, dtype=np.float64))
 
 
-def _energies(task: _Task, points: Matrix) -> Vector:
-    """k(z, z) − 2Σ γ_i k(z, x_i), by the kernel itself."""
-    out = np.array(task.kernel.diagonal(points), dtype=np.float64)
-    for rows in _blocks(*task.G.shape):
-        out[rows] -= 2 * np.einsum("ij,ij->i", task.G[rows], task.kernel(points[rows], task.X))
-    return out
+def fixed_point(land: KernelGeometry, G: Array, start: Array, *, tol: float, max_iterations: int) -> SearchResult:
+    """Iterate every row until its step is at most ``tol`` units long; all in the geometry's coordinates."""
+    if isinstance(land, PowerGeometry) and land.degree > 1:
+        # with P = φ(x) and z = tx the iteration is t ← t^(1−q), which moves away from 1 for q ≥ 3
+        raise ValueError(
+            f"method='fixed-point' does not converge for a polynomial kernel of degree {land.degree}: its fixed points "
+            "repel. Use method='regularised', which shortens the same steps until the distance falls."
+        )
+    Y, best = start.copy(), start.copy()
+    lowest = np.full(len(Y), np.inf)
+    converged, iterations = np.zeros(len(Y), dtype=bool), np.zeros(len(Y), dtype=np.intp)
+    live = np.arange(len(Y))
+    for _ in range(max_iterations):
+        if not len(live):
+            break
+        at = land.slope(Y[live], G[live])
+        iterations[live] += 1
+        better = at.value < lowest[live]
+        best[live[better]], lowest[live[better]] = Y[live[better]], at.value[better]
+        sound: Flags = (at.weight > FLOOR * at.bulk) & (at.bulk > TINY)  # more than what cancellation leaves
+        live, at = live[sound], at[sound]
+        new = at.pull / at.weight[:, None]
+        near = np.linalg.norm(new - Y[live], axis=1) <= tol * land.unit
+        Y[live], converged[live[near]] = new, near[near]
+        live = live[~near]
+    best[converged] = Y[converged]
+    return SearchResult(best, converged, iterations)
 
 
-def _blocks(m: int, n: int) -> list[slice]:
-    step = max(1, NUMBERS // max(n, 1))
-    return [slice(i, min(i + step, m)) for i in range(0, m, step)]
+def local_mds(land: KernelGeometry, products: Array, norms: Array, n_neighbors: int) -> SearchResult:
+    """Place every row by its distances from the nearest training rows; in the geometry's coordinates."""
+    distances, k = land.diagonal(land.X) - 2 * products, min(n_neighbors, products.shape[1])
+    nearest = np.argpartition(distances, k - 1, axis=1)[:, :k]
+    order = np.argsort(np.take_along_axis(distances, nearest, axis=1), axis=1, kind="stable")
+    nearest = np.take_along_axis(nearest, order, axis=1)
+    squares = np.take_along_axis(land.distances(products, norms), nearest, axis=1)
+    possible: Flags = np.isfinite(squares)
+    squares = np.where(possible, squares, 0.0)
+    X = as_dense(land.X[nearest.ravel()]).reshape(*nearest.shape, land.X.shape[1])
+    # where no distance is possible, the nearest row itself is the answer
+    use = np.where(possible.any(axis=1, keepdims=True), possible, np.arange(k) == 0).astype(np.float64)
+    mean = np.einsum("mk,mkd->md", use, X) / use.sum(axis=1)[:, None]
+    C = (X - mean[:, None, :]) * use[:, :, None]
+    gram = C @ C.transpose(0, 2, 1)
+    inverse = np.linalg.pinv(gram, rcond=SAME, hermitian=True)
+    differences = use * (np.einsum("mkk->mk", gram) - squares)
+    points = mean + 0.5 * np.einsum("mkd,mk->md", C, np.einsum("mkl,ml->mk", inverse, differences))
+    return SearchResult(points, np.all(possible, axis=1), np.zeros(len(points), dtype=np.intp))
+
+
+def regularised(
+    land: KernelGeometry, G: Array, start: Array, *, penalty: float, tol: float, max_iterations: int
+) -> SearchResult:
+    """Minimise J = E + λ‖z − z₀‖² for every row from z₀ = ``start``, in the geometry's coordinates.
+
+    λ is ``penalty`` times the curvature W at z₀, so that it has the same meaning for every kernel and point.
+    """
+    first = land.slope(start, G)
+    strength = penalty * _curvature(first)
+
+    def slope(Y: Array, rows: Index) -> Slope:
+        """J, up to ‖P‖², and its gradient: the penalty adds λ to W and λz₀ to Σ ωx."""
+        at, z, lam = land.slope(Y, G[rows]), start[rows], strength[rows]
+        value = at.value + lam * np.sum((Y - z) ** 2, axis=1)
+        return Slope(value, at.pull + lam[:, None] * z, at.weight + lam, at.bulk + lam, at.size)
+
+    Y, at = start.copy(), slope(start, np.arange(len(start)))
+    # where all weights vanish J is flat, and no step says where P is
+    live, c = np.flatnonzero(first.bulk > TINY), _curvature(at)
+    converged, iterations = np.zeros(len(Y), dtype=bool), np.ones(len(Y), dtype=np.intp)
+    for _ in range(max_iterations):
+        near = np.linalg.norm(_gradient(at[live], Y[live]), axis=1) <= tol * land.unit * _curvature(at[live])
+        converged[live[near]] = True
+        live = live[~near]
+        if not len(live):
+            break
+        before = _gradient(at[live], Y[live])
+        new = Y[live] - before / c[live, None]
+        there = slope(new, live)
+        # whether J fell enough; where its change is lost in rounding, whether the gradient became shorter
+        enough = there.value <= at.value[live] - ENOUGH * np.sum(before**2, axis=1) / c[live]
+        lost = np.abs(there.value - at.value[live]) <= ROUNDING * there.size
+        shorter = np.linalg.norm(_gradient(there, new), axis=1) < np.linalg.norm(before, axis=1)
+        fell = enough | (lost & shorter)
+        moved = live[fell]
+        Y[moved] = new[fell]
+        at.put(moved, there[fell])
+        c[live[~fell]] *= 2.0
+        c[moved] = np.maximum(0.5 * c[moved], _curvature(at[moved]))
+        iterations[live] += 1
+    return SearchResult(Y, converged, iterations)
+
+
+def _gradient(at: Slope, Y: Array) -> Array:
+    """½∇J."""
+    return np.asarray(at.weight[:, None] * Y - at.pull)
+
+
+def _curvature(at: Slope) -> Array:
+    """W, where it is a curvature."""
+    return np.maximum(at.weight, LEAST * at.bulk)
+
+
+@dataclass(eq=False)
+class Slope:
+    r"""E and its gradient 2(Wz − Σ ωx) at some rows.
+
+    Attributes
+    ----------
+    value : ndarray of shape (b,)
+        E(z).
+    pull : ndarray of shape (b, d)
+        Σ ω_i x_i.
+    weight : ndarray of shape (b,)
+        W.
+    bulk : ndarray of shape (b,)
+        What W would be without cancellation: never less than \|W\|.
+    size : ndarray of shape (b,)
+        The sum of the absolute values of the terms of E, in units of which it is rounded.
+    """
+
+    value: Array
+    pull: Array
+    weight: Array
+    bulk: Array
+    size: Array
+
+    @property
+    def parts(self) -> tuple[Array, ...]:
+        """All of these arrays."""
+        return self.value, self.pull, self.weight, self.bulk, self.size
+
+    def __getitem__(self, rows: Any) -> Slope:
+        return Slope(*(part[rows] for part in self.parts))
+
+    def put(self, rows: Any, other: Slope) -> None:
+        """Write the numbers of some rows."""
+        for mine, part in zip(self.parts, other.parts, strict=True):
+            mine[rows] = part
+
+
+class KernelGeometry(ABC):
+    """A kernel and its training rows, in coordinates that make the kernel plain.
+
+    Attributes
+    ----------
+    X : array or CSR of shape (n, d)
+        The training rows in these coordinates.
+    squares : ndarray of shape (n,)
+        Their squared lengths.
+    unit : float
+        The length that tolerances are measured in.
+    """
+
+    def __init__(self, X: Any, scale: float | Array, shift: float | Array) -> None:
+        self.scale, self.shift = scale, shift
+        self.X = self.inward(X)
+        self.squares = _squares(self.X)
+        self.unit = 1.0
+
+    def inward(self, Z: Any) -> Any:
+        """Rows of the input space, in the coordinates used here."""
+        if is_sparse(Z):
+            return sp.csr_array(Z.multiply(np.broadcast_to(self.scale, Z.shape[1])), dtype=np.float64)
+        return (np.asarray(Z, dtype=np.float64) - self.shift) * self.scale
+
+    def outward(self, Y: Array) -> Array:
+        """And back."""
+        return np.asarray(Y / self.scale + self.shift)
+
+    def inner(self, Y: Any) -> Array:
+        """y·x_i for rows y and all training rows."""
+        return as_dense(Y @ self.X.T)
+
+    @abstractmethod
+    def kernel(self, Y: Any) -> Array:
+        """k(y, x_i) for rows y and all training rows."""
+
+    @abstractmethod
+    def diagonal(self, Y: Any) -> Array:
+        """k(y, y)."""
+
+    @abstractmethod
+    def slope(self, Y: Array, G: Array) -> Slope:
+        """E and its gradient at rows y for the points with the coefficients G."""
+
+    @abstractmethod
+    def distances(self, products: Array, norms: Array) -> Array:
+        """‖y − x_i‖² of the rows y whose features have these inner products and squared length; NaN where none can."""
+
+
+class GaussianGeometry(KernelGeometry):
+    """k = exp(−‖y − y′‖²): E = 1 − 2S with S = Σ γ_i k_i, ω_i = 2γ_i k_i and W = 2S."""
+
+    def kernel(self, Y: Any) -> Array:
+        """By matrix multiplication, about the mean of the training rows, where rounding is least."""
+        t = self.inner(Y)
+        t *= 2.0
+        t -= self.squares
+        t -= _squares(Y)[:, None]
+        return np.exp(np.minimum(t, 0.0, out=t), out=t)
+
+    def diagonal(self, Y: Any) -> Array:
+        """Ones."""
+        return np.ones(Y.shape[0])
+
+    def slope(self, Y: Array, G: Array) -> Slope:
+        """S is both the value and, twice, the weight."""
+        A = self.kernel(Y)
+        A *= G
+        A *= 2.0
+        weight, pull = A.sum(axis=1), np.asarray(A @ self.X)
+        bulk = np.abs(A, out=A).sum(axis=1)
+        return Slope(1.0 - weight, pull, weight, bulk, 1.0 + bulk)
+
+    def distances(self, products: Array, norms: Array) -> Array:
+        """‖φ(y) − φ(x)‖² = 2 − 2k, so that ‖y − x‖² = −ln(1 − ½‖P − φ(x)‖²)."""
+        k = np.minimum(products + 0.5 * (1.0 - norms)[:, None], 1.0)
+        return np.asarray(-np.log(np.where(k > 0, k, np.nan)))
+
+
+class PowerGeometry(KernelGeometry):
+    """k = (y·y′ + c)^q: ω_i = qγ_i(y·x_i + c)^{q−1} and W = q(y·y + c)^{q−1}."""
+
+    def __init__(self, X: Any, scale: float, degree: int, coef0: float) -> None:
+        super().__init__(X, scale, 0.0)
+        self.degree, self.coef0 = degree, coef0
+        self.unit = float(np.sqrt(self.squares.mean())) or 1.0
+
+    def kernel(self, Y: Any) -> Array:
+        """(y·x + c)^q."""
+        return np.asarray((self.inner(Y) + self.coef0) ** self.degree)
+
+    def diagonal(self, Y: Any) -> Array:
+        """(y·y + c)^q."""
+        return np.asarray((_squares(Y) + self.coef0) ** self.degree)
+
+    def slope(self, Y: Array, G: Array) -> Slope:
+        """From one set of inner products."""
+        base, own, q = self.inner(Y) + self.coef0, _squares(Y) + self.coef0, self.degree
+        omega = G * base ** (q - 1)
+        terms, self_term = omega * base, own**q
+        weight = q * own ** (q - 1)
+        bulk = np.maximum(np.abs(weight), q * np.abs(omega).sum(axis=1))
+        size = np.abs(self_term) + 2 * np.abs(terms).sum(axis=1)
+        return Slope(self_term - 2 * terms.sum(axis=1), q * np.asarray(omega @ self.X), weight, bulk, size)
+
+    def distances(self, products: Array, norms: Array) -> Array:
+        """‖y‖² − 2y·x + ‖x‖², with y·x the odd root of the product."""
+        if self.degree % 2 == 0:
+            raise ValueError(
+                f"method='mds' needs inner products, and an even power (degree {self.degree}) does not tell their "
+                "sign. Use method='regularised' or 'ridge', or an odd degree."
+            )
+        own = _root(norms, self.degree) - self.coef0
+        squares = own[:, None] - 2 * (_root(products, self.degree) - self.coef0) + self.squares
+        return np.where((own >= 0)[:, None] & (squares > -1e-9 * self.unit**2), np.maximum(squares, 0.0), np.nan)
+
+
+def choose_geometry(kernel: Kernel, X: Any, method: str) -> KernelGeometry:
+    """Return the geometry of a kernel, or say which kernels have one."""
+    if not isinstance(kernel, Gaussian | Polynomial | Linear):
+        raise ValueError(
+            f"method={method!r} finds pre-images for Gaussian, Polynomial and Linear kernels, not for {kernel!r}. "
+            "Use method='ridge', which learns the way back for any kernel."
+        )
+    X = as_points(X)
+    kernel, d = kernel.resolved(X), X.shape[1]
+    if isinstance(kernel, Gaussian):
+        shift = 0.0 if is_sparse(X) else np.mean(X, axis=0, dtype=np.float64)
+        return GaussianGeometry(X, np.sqrt(_rates(kernel, d)), shift)
+    if isinstance(kernel, Polynomial):
+        return PowerGeometry(X, float(np.sqrt(kernel.gamma or 1.0 / d)), kernel.degree, kernel.coef0)
+    return PowerGeometry(X, 1.0, 1, 0.0)
+
+
+def _rates(kernel: Gaussian, d: int) -> float | Array:
+    """γ of exp(−γ‖x − z‖²), or one for each feature."""
+    if kernel.bandwidth is not None:
+        rates = 0.5 / np.asarray(kernel.bandwidth, dtype=np.float64) ** 2
+    else:
+        given = next((v for v in (kernel.gamma, kernel.beta) if v is not None), 1.0 / d)
+        rates = np.asarray(given, dtype=np.float64)
+    if rates.ndim and len(rates) != d:
+        raise ValueError(
+            f"The kernel has {len(rates)} bandwidths for data with {d} columns: give one, or one for each."
+        )
+    return rates if rates.ndim else float(rates)
+
+
+def _squares(Y: Any) -> Array:
+    return np.asarray(Y.multiply(Y).sum(axis=1) if is_sparse(Y) else np.einsum("ij,ij->i", Y, Y))
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a scipy.sparse matrix."""
+    return bool(sp.issparse(X))
+
+
+def as_dense(X: Any) -> Array:
+    """Return X as an ndarray of float64."""
+    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+
+
+def _root(values: Any, q: int) -> Any:
+    """The odd root."""
+    return np.sign(values) * np.abs(values) ** (1.0 / q)
