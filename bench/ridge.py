@@ -52,7 +52,9 @@ WORKLOADS = {
         "KernelRidge, n = 50,000, d = 10, γ = 1/10, λ = 0.1, to 1e-6", ("gramian",), ""
     ),
     "large-200000": Workload("KernelRidge, n = 200,000, d = 10, γ = 1/10, λ = 1, to 1e-6", ("gramian",), ""),
-    "landmarks-200000": Workload("KernelRidge, n = 200,000, d = 10, γ = 1/10, λ = 1, 2,000 landmarks", ("gramian",), ""),
+    "landmarks-200000": Workload(
+        "KernelRidge, n = 200,000, d = 10, γ = 1/10, λ = 1, 2,000 landmarks", ("gramian",), ""
+    ),
 }
 
 

@@ -12,24 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = [
-    "RULES",
-    "Formula",
-    "Kernel",
-    "Pairs",
-    "as_points",
-    "freeze",
-    "is_automatic",
-    "is_sparse",
-    "known",
-    "per_feature",
-    "plain",
-    "positive",
-    "result_dtype",
-    "room",
-    "same_columns",
-]
-
 
 class Formula(NamedTuple):
     r"""k(x, z) = c f(u) with u a number made of s∘x and s∘z; or a sum or product of such.
@@ -87,11 +69,6 @@ def freeze(kernel: Any, **values: Any) -> None:
         object.__setattr__(kernel, name, value)
 
 
-def is_automatic(value: Any) -> bool:
-    """Whether the value waits for data."""
-    return isinstance(value, str)
-
-
 def known(kernel: Any) -> None:
     """Refuse a kernel whose parameters wait for data."""
     if kernel.automatic:
@@ -103,7 +80,9 @@ def plain(scale: Any) -> float | npt.NDArray[np.float64]:
     return float(scale) if np.ndim(scale) == 0 else np.asarray(scale)
 
 
-def positive(name: str, value: Any, *, rules: tuple[str, ...] = (), optional: bool = False) -> Any:
+def positive(
+    name: str, value: Any, *, rules: tuple[str, ...] = (), optional: bool = False, single: bool = False
+) -> Any:
     """Return a positive number, a tuple of them, a rule or None: what a frozen kernel can hold and compare."""
     if value is None and optional:
         return None
@@ -115,7 +94,9 @@ def positive(name: str, value: Any, *, rules: tuple[str, ...] = (), optional: bo
     numbers = np.asarray(value, dtype=np.float64)
     if numbers.ndim > 1 or not np.all(np.isfinite(numbers) & (numbers > 0)):
         raise ValueError(f"{name} must be a positive number, or one for each feature; got {value!r}.")
-    return float(numbers) if isinstance(value, Real) or numbers.ndim == 0 else tuple(numbers.tolist())
+    if numbers.ndim and single:
+        raise ValueError(f"{name} is one number here, got {value!r}. Multiply the columns of the data instead.")
+    return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
 
 
 def per_feature(name: str, value: float | tuple[float, ...], p: int) -> float | npt.NDArray[np.float64]:
@@ -226,7 +207,12 @@ class Kernel(ABC):
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         """Return the dense matrix k(X, Z), or k(X, X), which is symmetric to the last bit."""
-        return _matrix(_settled(self, X, Z).pairs(X, Z))
+        if self.automatic and Z is not None:
+            raise ValueError(
+                f"{self!r} finds a parameter from data, and was given two sets. Say from which: "
+                "kernel.resolved(X_train)(X, Z)."
+            )
+        return _matrix((self.resolved(X) if self.automatic else self).pairs(X, Z))
 
     def __add__(self, other: Any) -> Kernel:
         return combined("Sum", self, other) if isinstance(other, Kernel) else NotImplemented
@@ -239,7 +225,12 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        shown = [f"{f.name}={_plain(getattr(self, f.name))}" for f in fields(self) if not _is_default(self, f)]  # type: ignore[arg-type]
+        shown = []
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if f.default is MISSING or value != f.default:
+                many = isinstance(value, tuple) and len(value) > 4
+                shown.append(f"{f.name}=" + (f"({value[0]:.4g}, ..., {value[-1]:.4g})" if many else repr(value)))
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -258,43 +249,22 @@ def combination(cls: type) -> type:
     return cls
 
 
-def _settled(kernel: Kernel, X: Any, Z: Any) -> Kernel:
-    """Find automatic parameters from X, unless there are two sets and no saying which is meant."""
-    if not kernel.automatic:
-        return kernel
-    if Z is not None:
-        raise ValueError(
-            f"{kernel!r} finds a parameter from data, and was given two sets. Say from which: "
-            "kernel.resolved(X_train)(X, Z)."
-        )
-    return kernel.resolved(X)
-
-
 def _matrix(pairs: Pairs) -> Array:
-    """All tiles side by side; where symmetric, each is evaluated once."""
+    """All tiles side by side; where symmetric, each is evaluated once and mirrored."""
     out = np.empty(pairs.shape, pairs.dtype)
     buffers = [np.empty(SIDE * SIDE, pairs.dtype) for _ in range(pairs.buffers)]
-    for rows in _slices(pairs.shape[0]):
-        for columns in _slices(pairs.shape[1]):
+    all_rows, all_columns = ([slice(i, min(i + SIDE, n)) for i in range(0, n, SIDE)] for n in pairs.shape)
+    for rows in all_rows:
+        for columns in all_columns:
             if pairs.symmetric and columns.start < rows.start:
                 continue
-            out[rows, columns] = pairs.fill(rows, columns, buffers)
-            if pairs.symmetric:
-                _mirror(out, rows, columns)
+            tile = pairs.fill(rows, columns, buffers)
+            if pairs.symmetric and rows == columns:  # the upper triangle, in both
+                tile = np.triu(tile) + np.triu(tile, 1).T
+            out[rows, columns] = tile
+            if pairs.symmetric and rows != columns:
+                out[columns, rows] = tile.T
     return out
-
-
-def _mirror(out: Array, rows: slice, columns: slice) -> None:
-    """Write the tile's transpose; a tile on the diagonal gets its upper triangle in both."""
-    if rows == columns:
-        tile = out[rows, columns]
-        out[rows, columns] = np.triu(tile) + np.triu(tile, 1).T
-    else:
-        out[columns, rows] = out[rows, columns].T
-
-
-def _slices(n: int) -> list[slice]:
-    return [slice(i, min(i + SIDE, n)) for i in range(0, n, SIDE)]
 
 
 def room(buffer: Array, rows: slice, columns: slice) -> Array:
@@ -333,10 +303,13 @@ def _refuse_non_finite(values: Array, where: str) -> None:
     raise ValueError(f"A kernel needs finite numbers; {where.format(i, j)} is {values[i, j]}. Remove or replace it.")
 
 
-def same_columns(X: Any, Z: Any) -> None:
-    """Refuse points of different dimension."""
+def as_two_sets(X: Any, Z: Any, dtype: npt.DTypeLike | None) -> tuple[Any, Any, np.dtype[Any]]:
+    """Both sets of points, Z being X itself where None is given, and the dtype of their kernel."""
+    X = as_points(X)
+    Z = X if Z is None else as_points(Z)
     if X.shape[1] != Z.shape[1]:
         raise ValueError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}: a kernel compares points of one space.")
+    return X, Z, result_dtype(X, Z, dtype)
 
 
 def result_dtype(X: Any, Z: Any, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
@@ -345,13 +318,3 @@ def result_dtype(X: Any, Z: Any, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
         return np.dtype(dtype)
     single = X.dtype == np.float32 and (Z is None or Z.dtype == np.float32)
     return np.dtype(np.float32 if single else np.float64)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, tuple) and len(value) > 4:
-        return f"({value[0]:.4g}, ..., {value[-1]:.4g})"
-    return repr(value)
-
-
-def _is_default(kernel: Any, field: Any) -> bool:
-    return field.default is not MISSING and getattr(kernel, field.name) == field.default

@@ -79,7 +79,7 @@ class _ObjectPairs(Pairs):
 
     serial = True
 
-    def __init__(self, function: Any, X: Sequence[Any], Z: Sequence[Any] | None, dtype: npt.DTypeLike | None) -> None:
+    def __init__(self, function: Any, X: Any, Z: Any, dtype: npt.DTypeLike | None) -> None:
         self.function, self.X, self.Z = function, X, X if Z is None else Z
         self.symmetric, self.dtype = Z is None, np.dtype(np.float64 if dtype is None else dtype)
         self.shape = (len(self.X), len(self.Z))
@@ -120,11 +120,11 @@ class MatrixFunction(Kernel):
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Hand over rows in float64."""
-        return _FunctionPairs(self.function, _rows(X), None if Z is None else _rows(Z), dtype)
+        return _FunctionPairs(self.function, _dense(X, np.float64), None if Z is None else _dense(Z, np.float64), dtype)
 
     def diagonal(self, X: Any) -> Array:
         """function(x, x), of a few rows at a time."""
-        X = _rows(X)
+        X = _dense(X, np.float64)
         parts = [np.diagonal(self.function(X[i : i + 64], X[i : i + 64])) for i in range(0, len(X), 64)]
         return np.concatenate(parts) if parts else np.empty(0)
 
@@ -132,13 +132,10 @@ class MatrixFunction(Kernel):
         return f"MatrixFunction({self.function!r})"
 
 
-class _FunctionPairs(Pairs):
+class _FunctionPairs(_ObjectPairs):
     """One call for each tile."""
 
-    def __init__(self, function: Any, X: Array, Z: Array | None, dtype: npt.DTypeLike | None) -> None:
-        self.function, self.X, self.Z = function, X, X if Z is None else Z
-        self.symmetric, self.dtype = Z is None, np.dtype(np.float64 if dtype is None else dtype)
-        self.shape = (len(self.X), len(self.Z))
+    serial = False
 
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
         tile = room(buffers[0], rows, columns)
@@ -146,9 +143,9 @@ class _FunctionPairs(Pairs):
         return tile
 
 
-def _rows(X: Any) -> Array:
+def _dense(X: Any, dtype: npt.DTypeLike | None = None) -> Array:
     X = as_points(X)
-    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+    return np.asarray(X.toarray() if is_sparse(X) else X, dtype=dtype)
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,11 +164,11 @@ class Precomputed(Kernel):
         """Take the matrix as it is."""
         if Z is not None:
             raise ValueError("A precomputed kernel takes one matrix, K, and no Z.")
-        return _StoredPairs(_matrix(X), dtype)
+        return _StoredPairs(_dense(X), dtype)
 
     def diagonal(self, X: Any) -> Array:
         """The diagonal of a square K."""
-        K = _matrix(X)
+        K = _dense(X)
         if K.shape[0] != K.shape[1]:
             raise ValueError(f"A kernel matrix of shape {K.shape} has no diagonal of values k(x, x).")
         return np.array(np.diagonal(K))
@@ -187,8 +184,3 @@ class _StoredPairs(Pairs):
 
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
         return self.K[rows, columns]
-
-
-def _matrix(X: Any) -> Array:
-    K = as_points(X)
-    return np.asarray(K.toarray() if is_sparse(K) else K)

@@ -1,4 +1,4 @@
-"""The chi-squared kernels, for histograms and counts."""
+"""Kernels of a distance: Gaussian, Laplacian, Matérn, rational quadratic, and the chi-squared ones for counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
@@ -19,8 +18,8 @@ from gramian.kernels.base import (
     Kernel,
     Pairs,
     as_points,
+    as_two_sets,
     freeze,
-    is_automatic,
     is_sparse,
     known,
     per_feature,
@@ -28,9 +27,8 @@ from gramian.kernels.base import (
     positive,
     result_dtype,
     room,
-    same_columns,
 )
-from gramian.kernels.radial import RATE, Radial, Scale, at_least, exponential, lowest
+from gramian.kernels.radial import RATE, Radial, Scale, at_least, exponential, lowest, scale_columns
 
 __all__ = ["AdditiveChi2", "Chi2", "Gaussian", "Laplacian", "Matern", "RationalQuadratic"]
 
@@ -76,7 +74,7 @@ class Gaussian(Radial):
     @property
     def automatic(self) -> bool:
         """Whether γ is to be found from data."""
-        return is_automatic(self._given)
+        return isinstance(self._given, str)
 
     @property
     def _given(self) -> Any:
@@ -151,12 +149,10 @@ class Laplacian(Kernel):
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points: features multiplied by γ."""
-        X = as_points(X)
-        Z = X if Z is None else as_points(Z)
-        same_columns(X, Z)
+        X, Z, dtype = as_two_sets(X, Z, dtype)
         if is_sparse(X) != is_sparse(Z):
             raise ValueError("One of X and Z is sparse and the other is not. Convert one of them with .toarray().")
-        return _ManhattanPairs(X, Z, self._rates(X.shape[1]), result_dtype(X, Z, dtype))
+        return _ManhattanPairs(X, Z, self._rates(X.shape[1]), dtype)
 
     def formula(self, p: int) -> Formula:
         """e⁻ᵘ with s = γ."""
@@ -182,22 +178,17 @@ class _ManhattanPairs(Pairs):
         self.X = self.Z if Z is X else _multiplied(X, gamma * RATE, origin)
 
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
-        distance = manhattan_distances if is_sparse(self.X) else _cityblock
-        tile = room(buffers[0], rows, columns)
-        np.negative(distance(self.X[rows], self.Z[columns]), out=tile, casting="same_kind")
+        tile, X, Z = room(buffers[0], rows, columns), self.X[rows], self.Z[columns]
+        distances = manhattan_distances(X, Z) if is_sparse(X) else cdist(X, Z, "cityblock")
+        np.negative(distances, out=tile, casting="same_kind")
         return np.asarray(exponential(at_least(tile, lowest(self.dtype)), out=tile))
-
-
-def _cityblock(X: Array, Z: Array) -> Array:
-    return np.asarray(cdist(X, Z, "cityblock"))
 
 
 def _multiplied(X: Any, gamma: Any, origin: Any) -> Any:
     """The features about an origin times γ, in float64."""
     if not is_sparse(X):
         return (np.asarray(X, dtype=np.float64) - origin) * gamma
-    X = X.astype(np.float64)
-    return X * gamma if np.ndim(gamma) == 0 else sp.csr_array(X @ sp.diags_array(gamma))
+    return scale_columns(X.astype(np.float64), gamma)
 
 
 SMOOTHNESS = (0.5, 1.5, 2.5)
@@ -235,7 +226,7 @@ class Matern(Radial):
     @property
     def automatic(self) -> bool:
         """Whether ℓ is to be found from data."""
-        return is_automatic(self.length_scale)
+        return isinstance(self.length_scale, str)
 
     def resolved(self, X: Any) -> Matern:
         """Return the kernel with ℓ as a number."""
@@ -295,15 +286,13 @@ class RationalQuadratic(Radial):
     length_scale: Any = 1.0
 
     def __post_init__(self) -> None:
-        alpha = positive("alpha", self.alpha)
-        if isinstance(alpha, tuple):
-            raise ValueError(f"alpha is one number, got {self.alpha!r}.")
-        freeze(self, alpha=alpha, length_scale=positive("length_scale", self.length_scale, rules=("median",)))
+        length = positive("length_scale", self.length_scale, rules=("median",))
+        freeze(self, alpha=positive("alpha", self.alpha, single=True), length_scale=length)
 
     @property
     def automatic(self) -> bool:
         """Whether ℓ is to be found from data."""
-        return is_automatic(self.length_scale)
+        return isinstance(self.length_scale, str)
 
     def resolved(self, X: Any) -> RationalQuadratic:
         """Return the kernel with ℓ as a number."""
@@ -352,10 +341,7 @@ class Chi2(Kernel):
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        gamma = positive("gamma", self.gamma)
-        if isinstance(gamma, tuple):
-            raise ValueError(f"gamma is one number here, got {self.gamma!r}.")
-        freeze(self, gamma=gamma)
+        freeze(self, gamma=positive("gamma", self.gamma, single=True))
 
     @property
     def normalised(self) -> bool:
@@ -413,10 +399,8 @@ class _Chi2Pairs(Pairs):
     buffers = 3
 
     def __init__(self, X: Any, Z: Any, dtype: npt.DTypeLike | None, gamma: float, exponent: bool) -> None:
-        X = _counts(X)
-        Z = X if Z is None else _counts(Z)
-        same_columns(X, Z)
-        self.dtype, self.symmetric, self.exponent = result_dtype(X, Z, dtype), Z is X, exponent
+        X, Z, self.dtype = as_two_sets(_counts(X), None if Z is None else _counts(Z), dtype)
+        self.symmetric, self.exponent = Z is X, exponent
         self.shape = (len(X), len(Z))
         # features as rows, in memory one after another
         self.X, self.Z = (np.ascontiguousarray(A.T, dtype=self.dtype) * self.dtype.type(gamma) for A in (X, Z))

@@ -1,4 +1,4 @@
-"""The feature map of the polynomial kernels, written out."""
+"""Kernels of the inner product: linear, polynomial with its feature map, cosine, sigmoid."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from gramian.kernels.base import (
     Kernel,
     Pairs,
     as_points,
+    as_two_sets,
     freeze,
     is_sparse,
     positive,
     result_dtype,
     room,
-    same_columns,
 )
-
-__all__ = ["Cosine", "InnerPairs", "Linear", "Polynomial", "Sigmoid", "monomials", "polynomial_features", "row_squares"]
 
 Array = npt.NDArray[Any]
 Apply = Callable[[Array, Sequence[Array]], Array]
@@ -67,14 +65,10 @@ class InnerPairs(Pairs):
         buffers: int = 1,
         unit: bool = False,
     ) -> None:
-        X = as_points(X)
-        Z = None if Z is None else as_points(Z)
-        if Z is not None:
-            same_columns(X, Z)
-        self.dtype = result_dtype(X, Z, dtype)
         self.symmetric, self.apply, self.buffers = Z is None, apply, buffers
-        self.right = _prepared(X if Z is None else Z, self.dtype, 1.0, unit)
-        left = self.right if Z is None else _prepared(X, self.dtype, 1.0, unit)
+        X, Z, self.dtype = as_two_sets(X, Z, dtype)
+        self.right = _prepared(Z, self.dtype, 1.0, unit)
+        left = self.right if self.symmetric else _prepared(X, self.dtype, 1.0, unit)
         # one array for both where possible: BLAS then computes half of a symmetric tile
         self.left = left if factor == 1.0 else _prepared(left, self.dtype, factor, False)
         self.shape = (self.left.shape[0], self.right.shape[0])
@@ -84,7 +78,8 @@ class InnerPairs(Pairs):
         A, B = self.left[rows], self.right[columns]
         tile = room(buffers[0], rows, columns)
         if is_sparse(A) or is_sparse(B):
-            tile[...] = _dense(A @ B.T)
+            product = A @ B.T
+            tile[...] = product.toarray() if is_sparse(product) else product
         else:
             np.dot(A, B.T, out=tile)
         return tile if self.apply is None else self.apply(tile, buffers[1:])
@@ -97,10 +92,6 @@ def _prepared(X: Any, dtype: np.dtype[Any], factor: float, unit: bool) -> Any:
         inverse = (1.0 / np.where(norms > 0, norms, 1.0)).astype(dtype)
         X = sp.csr_array(sp.diags_array(inverse) @ X) if is_sparse(X) else X * inverse[:, None]
     return X if factor == 1.0 else X * dtype.type(factor)
-
-
-def _dense(product: Any) -> Array:
-    return np.asarray(product.toarray() if is_sparse(product) else product)
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,9 +152,7 @@ class Polynomial(Kernel):
             raise ValueError(f"degree must be a whole number from 1 on, got {self.degree!r}.")
         if not np.isfinite(self.coef0):
             raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}.")
-        gamma = positive("gamma", self.gamma, optional=True)
-        if isinstance(gamma, tuple):
-            raise ValueError(f"gamma is one number here, got {self.gamma!r}. Multiply the columns by its square roots.")
+        gamma = positive("gamma", self.gamma, optional=True, single=True)
         freeze(self, degree=int(self.degree), coef0=float(self.coef0), gamma=gamma)
 
     @property
@@ -277,9 +266,7 @@ class Sigmoid(Kernel):
     def __post_init__(self) -> None:
         if not np.isfinite(self.coef0):
             raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}.")
-        gamma = positive("gamma", self.gamma, optional=True)
-        if isinstance(gamma, tuple):
-            raise ValueError(f"gamma is one number here, got {self.gamma!r}. Multiply the columns by its square roots.")
+        gamma = positive("gamma", self.gamma, optional=True, single=True)
         freeze(self, gamma=gamma, coef0=float(self.coef0))
 
     @property

@@ -9,21 +9,6 @@ from gramian.kernels.custom import Callable, MatrixFunction, Precomputed
 from gramian.kernels.distance import AdditiveChi2, Chi2, Gaussian, Laplacian
 from gramian.kernels.inner_product import Cosine, Linear, Polynomial, Sigmoid
 
-__all__ = ["NAMES", "as_kernel"]
-
-NAMES = (
-    "additive_chi2",
-    "chi2",
-    "cosine",
-    "laplacian",
-    "linear",
-    "poly",
-    "polynomial",
-    "precomputed",
-    "rbf",
-    "sigmoid",
-)
-
 
 def as_kernel(
     kernel: Any, gamma: Any = None, degree: float | None = None, coef0: float | None = None, **kernel_params: Any
@@ -56,22 +41,20 @@ def as_kernel(
     if callable(kernel):
         return Callable(kernel, tuple(kernel_params.items()))
     coef0, degree = 1.0 if coef0 is None else coef0, 3 if degree is None else degree
-    if kernel in ("poly", "polynomial"):
-        return Polynomial(degree, coef0, gamma)  # type: ignore[arg-type]
-    if kernel == "sigmoid":
-        return Sigmoid(gamma, coef0)
-    if kernel == "chi2":
-        return Chi2(1.0 if gamma is None else gamma)
-    with_gamma: dict[str, type[Gaussian] | type[Laplacian]] = {"rbf": Gaussian, "laplacian": Laplacian}
-    plain: dict[str, Any] = {
-        "linear": Linear,
-        "cosine": Cosine,
+    named: dict[Any, Any] = {
         "additive_chi2": AdditiveChi2,
+        "chi2": lambda: Chi2(1.0 if gamma is None else gamma),
+        "cosine": Cosine,
+        "laplacian": lambda: Laplacian(gamma),
+        "linear": Linear,
+        "poly": lambda: Polynomial(degree, coef0, gamma),  # type: ignore[arg-type]
+        "polynomial": lambda: Polynomial(degree, coef0, gamma),  # type: ignore[arg-type]
         "precomputed": Precomputed,
+        "rbf": lambda: Gaussian(gamma),
+        "sigmoid": lambda: Sigmoid(gamma, coef0),
     }
-    if kernel in with_gamma:
-        return with_gamma[kernel](gamma)
-    if kernel in plain:
-        simple: Kernel = plain[kernel]()
-        return simple
-    raise ValueError(f"kernel must be one of {', '.join(NAMES)}, a Kernel, or a function of two rows; got {kernel!r}.")
+    if kernel not in named:
+        names = ", ".join(named)
+        raise ValueError(f"kernel must be one of {names}, a Kernel, or a function of two rows; got {kernel!r}.")
+    found: Kernel = named[kernel]()
+    return found

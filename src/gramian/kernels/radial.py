@@ -18,10 +18,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from gramian.kernels.base import Kernel, Pairs, as_points, is_sparse, result_dtype, room, same_columns
+from gramian.kernels.base import Kernel, Pairs, as_points, as_two_sets, is_sparse, result_dtype, room
 from gramian.kernels.inner_product import row_squares
-
-__all__ = ["RATE", "Radial", "RadialPairs", "at_least", "exponential", "lowest", "squared_distances"]
 
 try:
     from numpy.lib.introspect import opt_func_info
@@ -64,6 +62,11 @@ CHUNK = 4096  # entries computed from differences at a time
 CROWDED = 8  # a tile with more than one entry in so many to repair is computed anew as a whole
 
 
+def scale_columns(X: Any, s: Scale) -> Any:
+    """The columns of a sparse X times s."""
+    return X * s if np.ndim(s) == 0 else sp.csr_array(X @ sp.diags_array(s))
+
+
 class Radial(Kernel):
     """A kernel f(u) of one scaled squared distance, with f(0) = 1."""
 
@@ -98,11 +101,8 @@ class RadialPairs(Pairs):
     """Tiles of a radial kernel."""
 
     def __init__(self, kernel: Radial, X: Any, Z: Any, dtype: npt.DTypeLike | None) -> None:
-        X = as_points(X)
-        Z = X if Z is None else as_points(Z)
-        same_columns(X, Z)
-        self.kernel, self.X, self.Z = kernel, X, Z
-        self.dtype, self.symmetric = result_dtype(X, Z, dtype), Z is X
+        X, Z, self.dtype = as_two_sets(X, Z, dtype)
+        self.kernel, self.X, self.Z, self.symmetric = kernel, X, Z, Z is X
         self.shape, p = (X.shape[0], Z.shape[0]), X.shape[1]
         self.scale = kernel.scale(p)
         self.sparse = is_sparse(X) or is_sparse(Z)
@@ -118,7 +118,11 @@ class RadialPairs(Pairs):
     def _features(self, X: Any, left: bool) -> tuple[Any, Array]:
         """Rows (2f, −‖f‖², −1) or (g, 1, ‖g‖²), whose inner product is −u; sparse ones without the norms."""
         with np.errstate(over="ignore"):
-            F = self._displaced(X).astype(self.dtype)
+            if is_sparse(X):
+                F = scale_columns(X.astype(np.float64), self.scale)
+            else:
+                F = (np.asarray(X, dtype=np.float64) - self.origin) * self.scale
+            F = F.astype(self.dtype)
             squares = row_squares(F)
         if not squares.max(initial=0.0) < np.finfo(self.dtype).max / 8:
             raise ValueError(f"Squared distances overflow {self.dtype}: multiply the data by a small constant.")
@@ -129,13 +133,6 @@ class RadialPairs(Pairs):
         out[:, -2] = -squares if left else 1.0
         out[:, -1] = -1.0 if left else squares
         return out, squares
-
-    def _displaced(self, X: Any) -> Any:
-        """s∘(x − o) in float64."""
-        if is_sparse(X):
-            X = X.astype(np.float64)
-            return X * self.scale if np.ndim(self.scale) == 0 else sp.csr_array(X @ sp.diags_array(self.scale))
-        return (np.asarray(X, dtype=np.float64) - self.origin) * self.scale
 
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
         """−u by matrix multiplication, repaired where it must be; then f."""
@@ -185,8 +182,7 @@ class RadialPairs(Pairs):
         """u from x_i − z_j in float64: exact subtraction where the points are near each other."""
         if self.sparse:
             X, Z = (sp.csr_array(A, dtype=np.float64)[k] for A, k in ((self.X, i), (self.Z, j)))
-            D = X - Z
-            return row_squares(D * self.scale if np.ndim(self.scale) == 0 else D @ sp.diags_array(self.scale))
+            return row_squares(scale_columns(X - Z, self.scale))
         D = (self.X[i].astype(np.float64) - self.Z[j].astype(np.float64)) * self.scale
         return row_squares(D)
 

@@ -18,17 +18,12 @@ __all__ = ["Data", "kernels_for"]
 Array = Any
 
 ROWS_BYTES = 2**23  # of a block of dense rows: small enough for the allocator to use the same memory again
-CARD_ROWS_BYTES = 2**28  # of one on a card, where each block costs a wait
+ROWS_BYTES_GPU = 2**28  # of one on a GPU, where each block costs a wait
 
 
 def kernels_for(source: Source) -> ModuleType:
     """Return the module of hot loops that suits a source."""
     return sparse if source.sparse else dense_loops(source.xp)
-
-
-def product_dtype(source: Source) -> Any:
-    """Return the dtype to multiply in: float32 data stay float32, all else becomes float64."""
-    return source.dtype if source.dtype == source.xp.float32 else source.xp.float64
 
 
 class Data(Operator):
@@ -61,9 +56,14 @@ class Data(Operator):
         self.source = open_source(source)
         self.shape, self.xp = self.source.shape, self.source.xp
         self.resident, self.sparse = self.source.resident, self.source.sparse
-        self.dtype = product_dtype(self.source) if dtype is None else dtype
+        single = self.source.dtype == self.xp.float32  # float32 data stay float32, all else becomes float64
+        self.dtype = (self.source.dtype if single else self.xp.float64) if dtype is None else dtype
         self.device = self.source.device
-        self.precision = _precision(self.device, self.dtype)
+        if self.uses_torch:
+            single = self.dtype == self.xp.float32
+            mode = "accurate mode: float32 with all its digits" if single else "double mode: float64"
+            where = "on" if self.device.type == "cuda" else "by"
+            self.precision = f"products {where} {describe(self.device)} in {mode}"
         if origin is not None and self.sparse:
             raise ValueError("Sparse data take no origin: subtracting it would make them dense. Use Centred.")
         self.origin = None if origin is None else self.asarray(origin)[None, :]
@@ -121,38 +121,23 @@ class Data(Operator):
         self._passes += 1
         V = self.eye(self.shape[1]) if V is None and self.sparse else V
         width = self.shape[1] + (0 if V is None else V.shape[1])
-        step = max(1, self._rows_room() // (8 * max(1, width)))
-        like = self.eye(1)
-        for b in self.source.blocks(step):
-            if V is None:
-                yield b.start, b.stop, reference.displaced(self._own(b.values), like, self.origin, self.unit)
-            else:
-                yield b.start, b.stop, self._kernels.product(b.values, V, self.origin, self.unit)
-
-    def _rows_room(self) -> int:
-        """Bytes of a block of dense rows."""
-        if getattr(self.device, "type", "cpu") != "cpu":
-            return CARD_ROWS_BYTES
         large = self.shape[0] * self.shape[1] >= 2 * ROWS_BYTES
-        return min(2 * ROWS_BYTES if large else ROWS_BYTES, memory_budget() // 8)
+        nbytes = min(2 * ROWS_BYTES if large else ROWS_BYTES, memory_budget() // 8)
+        if self.uses_torch and self.device.type != "cpu":
+            nbytes = ROWS_BYTES_GPU
+        like = self.eye(1)
+        for b in self.source.blocks(max(1, nbytes // (8 * max(1, width)))):
+            if V is not None:
+                yield b.start, b.stop, self._kernels.product(b.values, V, self.origin, self.unit)
+                continue
+            values = b.values
+            if not self.resident:  # the buffer of a file will be used again
+                values = values.clone() if is_tensor(values) else np.array(values)
+            yield b.start, b.stop, reference.displaced(values, like, self.origin, self.unit)
 
     def _double(self) -> Array:
         """A float64 array where the data live: squares of float32 numbers are summed in float64."""
         return self.xp.astype(self.eye(1), self.xp.float64)
-
-    def _own(self, values: Array) -> Array:
-        """Copy a block of a file: its buffer will be used again."""
-        if self.resident:
-            return values
-        return values.clone() if is_tensor(values) else np.array(values)
-
-
-def _precision(device: Any, dtype: Any) -> str:
-    """What a certificate says of products of tensors."""
-    if getattr(device, "type", None) is None:
-        return ""
-    mode = "accurate mode: float32 with all its digits" if "32" in str(dtype) else "double mode: float64"
-    return f"products {'on' if device.type == 'cuda' else 'by'} {describe(device)} in {mode}"
 
 
 def _part(w: Array | None, block: Any) -> Array | None:
