@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from gramian.cli import main
-from gramian.cli.genotype_reading import as_genotype_options, read_labels
-from gramian.genetics.filters import Filters, genome_order
+from gramian.cli.genotype_reading import name_filter, read_labels
+from gramian.genetics.filters import Filters, NothingLeftError, Step, genome_order
 from gramian.genetics.simulation import simulate_genotypes
 from gramian.sources.plink import Genotypes, Snps, open_bed
 
@@ -113,10 +113,8 @@ def test_filters_that_leave_nothing_are_named_as_options(cohort):
     line = call("pca", "pops.bed", "--range", "6:5-9", "--json", code=3).stderr
     assert "No SNPs are left after the filter --range, which removed the last 200" in line
     assert "filter of removed" not in line  # the heads of a table
-    said = as_genotype_options(
-        "No SNPs are left after the filter maf, which removed the last 2. Before it, monomorphic "
-        "removed 1 SNPs, max_sample_missing removed 3 samples."
-    )
+    steps = Step("monomorphic", "SNPs", 1, 9), Step("max_sample_missing", "samples", 3, 7), Step("maf", "SNPs", 2, 0)
+    said = NothingLeftError(steps).text(name_filter)
     assert "after the filter --maf," in said
     assert "of one allele alone removed 1 SNPs, --mind removed 3 samples" in said
 

@@ -350,8 +350,8 @@ def test_arguments_that_make_no_sense(arguments: dict[str, Any], complaint: str)
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"chromosomes": "1,chrQ"}, "chrQ: no such chromosome in the data, which have 1"),
-        ({"chromosomes": "chrQ,contig9"}, "chrQ, contig9: no such"),
+        ({"chromosomes": "1,chrQ"}, "chrQ.*no such chromosome in the data, which have 1"),
+        ({"chromosomes": "chrQ,contig9"}, "chrQ, contig9.*no such"),
         ({"ranges": ["6"]}, "'6' is not a range"),
         ({"ranges": "1:9-5"}, r"the range ends \(5\) before it starts \(9\)"),
         ({"keep": [("a", "b", "c")]}, "is not a sample"),

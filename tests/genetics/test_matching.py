@@ -183,7 +183,7 @@ def test_snps_constant_in_the_reference_are_not_used():
 
 
 def test_too_few_are_refused_with_the_report():
-    with pytest.raises(ValueError, match=r"(?s)Only 1 of 5 SNPs \(20\.0%\).*min_share = 50%.*4  absent"):
+    with pytest.raises(ValueError, match=r"(?s)Only 1 of 5 SNPs \(20\.0%\).*min_share=0.5.*4  absent"):
         match_snps(loadings_of(REFERENCE), snps_of(REFERENCE[:1]))
 
 

@@ -37,6 +37,16 @@ __all__ = [
     "write_errors",
 ]
 
+# options that are not called what the arguments of Python are
+OPTIONS = {
+    "n_components": "-k",
+    "max_snp_missing": "--geno",
+    "max_sample_missing": "--mind",
+    "chromosomes": "--chr",
+    "ranges": "--range",
+    "exclude_ranges": "--exclude-range",
+}
+FLAGS = {("header", False): "--no-header", ("chromosomes", "all"): "--all-chromosomes"}
 DONE, FAILED, BAD_USAGE, BAD_DATA, UNMET, STOPPED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 
 
@@ -78,12 +88,12 @@ def data_errors(name: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        text = one_line(error).rstrip(".") or "does not fit in memory"
-        raise DataError(f"{name}: {text}. A .npy file is read in blocks, of a size that --memory sets.") from error
+        text = one_line(error) or "does not fit in memory. A .npy file is read in blocks, of a size that --memory sets."
+        raise DataError(f"{name}: {text}") from error
     except (ValueError, TypeError, ImportError, OSError) as error:
         told = error.text(as_option) if isinstance(error, SourceError) else error
         text = one_line(told).removeprefix(f"{name}: ").rstrip(".")
-        raise DataError(f"{name}: {text}.{_remedy(text)}") from error
+        raise DataError(f"{name}: {text or type(error).__name__}.") from error
 
 
 def as_option(argument: Argument) -> str:
@@ -96,20 +106,9 @@ def as_option(argument: Argument) -> str:
     >>> as_option(Argument("missing", "drop")), as_option(Argument("label"))
     ('--missing drop', '--label')
     """
-    if argument.name == "header":
-        return "--no-header"
-    return f"--{argument.name}" if argument.value is None else f"--{argument.name} {argument.value}"
-
-
-def _remedy(text: str) -> str:
-    """What the command line adds to the advice that the library gives in terms of Python."""
-    if "n_components='parallel-gaussian'" in text:
-        return " Here that is -k parallel-gaussian."
-    if "contains NaN" in text or " is nan" in text:
-        return " Here --missing drop leaves such rows out and --missing mean fills them in."
-    if "solver='svd'" in text:
-        return " Here that is --solver svd."
-    return ""
+    name, value = argument
+    option = FLAGS.get((name, value)) or OPTIONS.get(name) or f"--{name.replace('_', '-')}"
+    return option if value is None or (name, value) in FLAGS else f"{option} {value}"
 
 
 @contextmanager

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,12 +14,13 @@ import numpy.typing as npt
 from click.shell_completion import CompletionItem
 
 from gramian.cli import is_prefix
-from gramian.cli.errors import data_errors, one_line
+from gramian.cli.errors import as_option, data_errors, one_line
 from gramian.cli.options import ParamType, bundle, option
 from gramian.cli.reading import input_name
 from gramian.cli.running import LOG, Run
 from gramian.display.report import DataFacts
-from gramian.genetics.filters import Filtered, Filters, few, numbered_lines, split_fields
+from gramian.genetics.filters import Filtered, Filters, NothingLeftError, few, numbered_lines, split_fields
+from gramian.sources.errors import Argument
 from gramian.sources.plink import Genotypes, Samples, open_bed
 
 PREFIX = "pca"  # of the files whose names other programs know by their endings
@@ -235,74 +233,7 @@ def _take_places(path: Path, found: dict[str, Any]) -> npt.NDArray[np.float64] |
     return np.stack([found.pop(name) for name in names], axis=1)
 
 
-OPTION_NAMES = {
-    "max_snp_missing": "--geno",
-    "max_sample_missing": "--mind",
-    "chromosomes": "--chr",
-    "ranges": "--range",
-    "exclude_ranges": "--exclude-range",
-    **{name: f"--{name}" for name in ("maf", "hwe", "extract", "exclude", "keep", "remove")},
-}
 WORDS = {"all_missing": "without a call", "monomorphic": "of one allele alone"}
-# advice on arguments of Python as advice on options
-ADVICE = (
-    (r"\bmax_sample_missing below 1", "--mind below 1"),
-    (r"\bname them in remove\b", "name them in a file for --remove"),
-    (r" \(gramian\.genetics\.Filters\(max_sample_missing=0\.5\), or --mind 0\.5 on the command line\)", ": --mind 0.5"),
-    (r"\bchromosomes='all'", "--all-chromosomes"),
-    (r"\bn_components=(\d+)", r"-k \1"),
-    (r"\bmin_share = ", "--min-share "),
-    (r"\bA smaller min_share\b", "A smaller --min-share"),
-    (r"\b(missing|solver|method|precision)=['\"]([\w-]+)['\"]", r"--\1 \2"),
-    (r"\btol=(\S+) or max_passes=(\d+)", r"--tol \1 or --max-passes \2"),
-    (r"\b[Gg]ive read_loadings the (.*?) as snps", r"give the \1 as --snps"),
-    (
-        r"\bGive read_loadings eigenvalues \(and total_variance for smartpca\)",
-        "Give --eigenvalues (and --total-variance for smartpca)",
-    ),
-    (r"\bName the reference's \.afreq or \.frq file", "Give the reference's .afreq or .frq file as --frequencies"),
-    (r"; ids themselves are given as a list, not as a string", ""),
-)
-
-
-def as_genotype_options(text: str) -> str:
-    """Return advice on arguments of Python as advice on options.
-
-    Examples
-    --------
-    >>> from gramian.cli.genotype_reading import as_genotype_options
-    >>> as_genotype_options("Raise tol=1e-05 or max_passes=3, or use solver='exact'.")
-    'Raise --tol 1e-05 or --max-passes 3, or use --solver exact.'
-    """
-    for pattern, advice in ADVICE:
-        text = re.sub(pattern, advice, text)
-    # filters are named at the start of a complaint, and where one is said to have removed something
-    named = r"^(\w+)(?=: )|(?<=\bafter the filter )(\w+)|\b(\w+)(?= removed \d)"
-    return re.sub(named, lambda found: OPTION_NAMES.get(found[0], WORDS.get(found[0], found[0])), text)
-
-
-@contextmanager
-def genotype_errors(name: str) -> Iterator[None]:
-    """Turn what is refused into one line, the lines of a table set apart, and exit code 3."""
-    with data_errors(name):
-        try:
-            yield
-        except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
-            if isinstance(error, PermissionError):
-                raise
-            lines = [one_line(line).rstrip(".:") for line in str(error).splitlines() if line.strip()]
-            raise ValueError(as_genotype_options("; ".join(lines)) or type(error).__name__) from error
-
-
-@contextmanager
-def pass_on_warnings(run: Run) -> Iterator[None]:
-    """Pass warnings on, their advice on arguments of Python as advice on options."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        yield
-    for warning in caught:
-        run.warn(as_genotype_options(str(warning.message)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,12 +287,17 @@ class Study:
     def account(self) -> dict[str, Any]:
         """The filters as a table, under the names of the options."""
         columns = dict(self.filtered.table())
-        columns["filter"] = [WORDS.get(name, OPTION_NAMES.get(name, name)) for name in columns["filter"]]
+        columns["filter"] = [name_filter(Argument(name)) for name in columns["filter"]]
         return columns
 
 
+def name_filter(argument: Argument) -> str:
+    """The option of a filter, or what it leaves out where no option asked for it."""
+    return WORDS.get(argument.name) or as_option(argument)
+
+
 def _reason(name: str) -> str:
-    return WORDS.get(name, f"by {OPTION_NAMES.get(name, name)}")
+    return WORDS.get(name) or f"by {as_option(Argument(name))}"
 
 
 class GenotypeFacts(DataFacts):
@@ -373,18 +309,24 @@ class GenotypeFacts(DataFacts):
         return f"{self.rows:,} sample{'s' * (self.rows != 1)} × {self.columns:,} SNP{'s' * (self.columns != 1)}"
 
 
-def prepare_study(path: Path, filters: Filters, labels: tuple[Path | None, str | None], run: Run) -> Study:
+def prepare_study(path: Path, selection: Selection, labels: tuple[Path | None, str | None], run: Run) -> Study:
     """Open, filter and label; exit code 3 with one line where that cannot be."""
     name = input_name(path)
-    with run.step(f"Reading {name}"), genotype_errors(name):
+    with run.step(f"Reading {name}"), data_errors(name):
         whole = open_bed(path)
-    with run.step("Filtering"), pass_on_warnings(run), genotype_errors(name):
-        filtered = filters.apply(whole)
+    with run.step("Filtering"), data_errors(name), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of what is told below
+        try:
+            filtered = selection.filters().apply(whole)
+        except NothingLeftError as error:
+            raise ValueError(error.text(name_filter)) from error
+    for argument, remark in filtered.remarks:
+        run.warn(f"{as_option(Argument(argument))}: {remark}")
     for step in filtered.steps:
         LOG.info("%s: %d %s removed, %d left %s", step.name, step.removed, step.of, step.left, step.detail)
     file, column = labels
     found = Labels()
     if file is not None:
-        with genotype_errors(input_name(file)):
+        with data_errors(input_name(file)):
             found = read_labels(file, filtered.source.samples, column)
     return Study(path, whole, filtered, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,9 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
+from gramian.cli.errors import data_errors
 from gramian.cli.genotype_reading import (
     BED,
     PREFIX,
@@ -21,8 +24,6 @@ from gramian.cli.genotype_reading import (
     GenotypeFacts,
     Selection,
     Study,
-    genotype_errors,
-    pass_on_warnings,
     prepare_study,
     selection_options,
 )
@@ -161,7 +162,7 @@ def genotype_pca(
     tables = [*["sample_quality", "snp_quality"] * output.quality, *["fst"] * between, "tracy_widom", "filters"]
     coded = [path.name for path in result_files(PREFIX, output.formats)]
     output.check_files([*coded, *(f"{name}.tsv" for name in tables)], ["scree", "scores"])
-    study = prepare_study(file, selection.filters(), (labels, label), run)
+    study = prepare_study(file, selection, (labels, label), run)
     (n, p), known = study.source.shape, study.labels
     if known.places is not None and components > 1:
         output.check_files([], ["map"])
@@ -173,9 +174,10 @@ def genotype_pca(
     LOG.info("%s", expected)
     with (
         run.step(f"Fitting {components} components ({expected})") as report,
-        pass_on_warnings(run),
-        genotype_errors(input_name(file)),
+        data_errors(input_name(file)),
+        warnings.catch_warnings(),
     ):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # told below
         model = GenotypePCA(
             components,
             solver=solver,
@@ -186,13 +188,19 @@ def genotype_pca(
             **options,
         ).fit(study.source)
     portable(model.set_params(verbose=False))
+    proof = model.certificate_
+    if not proof.converged:
+        remedy = "raise --tol or use --solver krylov"
+        if solver != "exact":
+            remedy = f"raise --tol {options['tol']:g} or --max-passes {options['max_passes']}, or use --solver exact"
+        run.warn(f"the residual is {proof.worst:.1e} after {proof.passes} passes: {remedy}")
     # the model knows the SNPs that the filters took, so that it takes the file as it is from now on
     mask = np.zeros(study.whole.shape[1], dtype=bool)
     mask[study.source.snp_index[model.snp_mask_]] = True
     model.snp_mask_, model.n_features_in_, model.dropped_ = mask, len(mask), study.dropped()
     scores = np.asarray(model.eigenvectors_ * model.singular_values_, dtype=np.float64)
     groups = None
-    with run.step("Comparing"), genotype_errors(input_name(file)):
+    with run.step("Comparing"), data_errors(input_name(file)):
         place = _align_with_map(scores, known.places, run.seed)
         if between:
             if known.groups is None:

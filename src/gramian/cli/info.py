@@ -10,7 +10,7 @@ import numpy as np
 
 from gramian import persistence
 from gramian.cli.errors import data_errors, one_line
-from gramian.cli.genotype_reading import GenotypeFacts, genotype_errors
+from gramian.cli.genotype_reading import GenotypeFacts
 from gramian.cli.options import command, option
 from gramian.cli.output import Columns, Results, Table, json_option, print_json, print_screen
 from gramian.cli.reading import FILE, Reading, input_name, new_reading_options, read
@@ -46,7 +46,7 @@ def info(context: click.Context, /, file: Path, as_json: bool, every: bool, read
         _describe_model(file, as_json)
         return
     if file.suffix == ".bed":
-        with run.step(f"Counting {name}"), genotype_errors(name):
+        with run.step(f"Counting {name}"), data_errors(name):
             results = _describe_genotypes(file, every)
     else:
         if str(file) != "-" and suffix_of(file) in TABULAR:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gramian import persistence
 from gramian.cli.errors import data_errors
-from gramian.cli.genotype_reading import BED, PREFIX, READABLE, SCALINGS, genotype_errors, pass_on_warnings
+from gramian.cli.genotype_reading import BED, PREFIX, READABLE, SCALINGS
 from gramian.cli.options import bundle, command, option
 from gramian.cli.output import (
     MODEL,
@@ -183,9 +183,11 @@ def genotype_project(
         if reference.eigenvalues is not None:
             lacking = "smartpca's eigenvalues are relative: --total-variance beside --eigenvalues would allow oadp"
         run.warn(f"{lacking}; --method least-squares is used, whose scores shrink")
+    if loadings.mean is None:
+        run.warn("the allele frequencies of the reference are not known: give its .afreq or .frq file as --frequencies")
     if scale == "eigenvectors" and not known:
         raise click.UsageError("--scale eigenvectors needs the eigenvalues of the reference: give --eigenvalues")
-    with run.step("Projecting"), pass_on_warnings(run), genotype_errors(input_name(file)):
+    with run.step("Projecting"), data_errors(input_name(file)):
         found = project_genotypes(loadings, open_bed(file), how, **matching)
     values = None if scale == "scores" else found.eigenvectors
     scale, values = ("scores", found.scores) if values is None else ("eigenvectors", values)
@@ -214,7 +216,7 @@ def genotype_project(
 def _load_reference(model: Path, reference: Reference, run: Run) -> Loadings:
     """Loadings of a folder of results, a model file, a prefix or a file of another program."""
     name = input_name(model)
-    with run.step(f"Loading {name}"), genotype_errors(name):
+    with run.step(f"Loading {name}"), data_errors(name):
         place = _find_loadings(model)
         if place.suffix != Path(MODEL).suffix:
             return read_loadings(place, **{f.name: getattr(reference, f.name) for f in fields(reference)})

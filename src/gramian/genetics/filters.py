@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -18,6 +18,7 @@ from gramian.genetics.files import write_tsv
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.quality import Tallies, tally
 from gramian.results.tables import text_table
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes, Snps, chromosome_name
 
 Mask = npt.NDArray[np.bool_]
@@ -66,15 +67,20 @@ class Filtered:
         The filters in the order in which they were applied.
     left_out : dict of str to int
         SNPs on each chromosome that was not asked for.
-    notes : tuple of str
-        What was said of the lists: ids that name nothing, or more than one.
+    remarks : tuple of (str, str)
+        The argument, and what is said of its list: ids that name nothing, or more than one.
     """
 
     source: Genotypes
     shape: tuple[int, int]
     steps: tuple[Step, ...]
     left_out: dict[str, int]
-    notes: tuple[str, ...]
+    remarks: tuple[tuple[str, str], ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The remarks in words."""
+        return tuple(f"{argument}: {remark}" for argument, remark in self.remarks)
 
     @property
     def removed(self) -> dict[str, int]:
@@ -130,7 +136,8 @@ class Filters:
     Examples
     --------
     >>> from gramian.genetics.filters import Filters
-    >>> from gramian.sources.plink import Genotypes
+    >>> from gramian.sources.errors import Argument, SourceError
+    from gramian.sources.plink import Genotypes
     >>> calls = [[0, 1, 2, 1], [0, 0, 0, 0], [0, 1, -1, -1], [0, 0, 0, 1]]
     >>> Filters(max_snp_missing=0.25, maf=0.2).apply(Genotypes.from_calls(calls))
     Filtered: 4 samples × 4 SNPs → 4 × 1
@@ -199,7 +206,7 @@ class Filters:
         sieve.keep_snps(*self._snp_statistics(sieve.tallies))
         if np.min(calls) <= p - sieve.source.shape[1]:  # as many SNPs were removed as somebody had calls
             sieve.refuse_uncalled()
-        return Filtered(sieve.source, source.shape, tuple(sieve.steps), sieve.left_out, tuple(sieve.notes))
+        return Filtered(sieve.source, source.shape, tuple(sieve.steps), sieve.left_out, tuple(sieve.remarks))
 
     def _filter_by_place(self, sieve: Sieve) -> None:
         """Chromosomes, ranges, and lists of SNPs, whose ids are looked for on all chromosomes."""
@@ -207,9 +214,9 @@ class Filters:
         wanted = chromosome_set(self.chromosomes)
         unknown = genome_order((wanted or frozenset()) - set(ORDER) - set(snps.chromosome))
         if unknown:
-            raise ValueError(
-                f"chromosomes: {few(unknown)}: no such chromosome in the data, "
-                f"which have {few(genome_order(snps.chromosome))}."
+            known = few(genome_order(snps.chromosome))
+            raise SourceError(
+                Argument("chromosomes", few(unknown)), f": no such chromosome in the data, which have {known}."
             )
         chosen: list[tuple[str, Mask, str]] = []
         for name in ("ranges", "exclude_ranges", "extract", "exclude"):
@@ -217,11 +224,11 @@ class Filters:
             if given is None:
                 continue
             if name in ("ranges", "exclude_ranges"):
-                mask, notes = _snps_within(read_regions(given, name), snps, name)
+                mask, remarks = _snps_within(read_regions(given, name), snps)
             else:
-                mask, notes = _match_ids(read_snp_ids(given, name), [list(snps.id)], name, "SNP")
+                mask, remarks = _match_ids(read_snp_ids(given, name), [list(snps.id)], "SNP")
             chosen.append((name, mask if name in ("ranges", "extract") else ~mask, ""))
-            sieve.note(notes)
+            sieve.remark(name, remarks)
         on = np.array([wanted is None or name in wanted for name in snps.chromosome], dtype=np.bool_)
         counts = Counter(snps.chromosome[~on])
         sieve.left_out = {str(name): counts[name] for name in genome_order(counts)}
@@ -240,8 +247,8 @@ class Filters:
             if getattr(self, name) is not None:
                 pairs = list(zip(samples.fid, samples.iid, strict=True))
                 keys = [pairs, list(samples.iid), samples.names]  # by (FID, IID), by IID, or by FID:IID
-                masks[name], notes = _match_ids(read_sample_ids(getattr(self, name), name), keys, name, "sample")
-                sieve.note(notes)
+                masks[name], remarks = _match_ids(read_sample_ids(getattr(self, name), name), keys, "sample")
+                sieve.remark(name, remarks)
         if "keep" in masks:
             kept = masks["keep"]
             sieve.keep_samples("keep", kept)
@@ -288,6 +295,24 @@ class Filters:
         return chosen
 
 
+class NothingLeftError(SourceError):
+    """Filters that leave no sample or no SNP; ``steps`` are those that were applied, the last one left nothing."""
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def text(self, spell: Callable[[Argument], str] = lambda argument: argument.name) -> str:
+        """The text, in which filters are spelled by ``spell``."""
+        *before, last = self.steps
+        earlier = ", ".join(f"{spell(Argument(s.name))} removed {s.removed} {s.of}" for s in before if s.removed)
+        return (
+            f"No {last.of} are left after the filter {spell(Argument(last.name))}"
+            f"{f' ({last.detail})' if last.detail else ''}, which removed the last {last.removed}."
+            f"{f' Before it, {earlier}.' if earlier else ''}"
+        )
+
+
 @dataclass(eq=False)
 class Sieve:
     """Genotypes on their way through filters, with an account of those that were removed."""
@@ -295,7 +320,7 @@ class Sieve:
     source: Genotypes
     steps: list[Step] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    remarks: list[tuple[str, str]] = field(default_factory=list)
     _tallies: Tallies | None = None
 
     @property
@@ -326,28 +351,27 @@ class Sieve:
         empty = np.flatnonzero(calls == 0)
         if empty.size:
             who = few([f"{self.source.samples.fid[i]} {self.source.samples.iid[i]}" for i in empty])
-            raise ValueError(
+            raise SourceError(
                 f"{empty.size} sample{'s have' if empty.size > 1 else ' has'} no call on the {self.source.shape[1]} "
-                f"SNPs that are left: {who} (FID IID). Leave them out: set max_sample_missing below 1, or name them "
-                "in remove."
+                f"SNPs that are left: {who} (FID IID). Leave them out with ",
+                Argument("max_sample_missing", 0.5),
+                " or ",
+                Argument("remove"),
+                ".",
             )
 
-    def note(self, notes: list[str]) -> None:
-        """Keep notes on a list, and warn of them."""
-        self.notes.extend(notes)
-        for note in notes:
-            warnings.warn(note, UserWarning, stacklevel=4)
+    def remark(self, argument: str, remarks: list[str]) -> None:
+        """Keep remarks on the list that was given as an argument, and warn of them."""
+        for remark in remarks:
+            self.remarks.append((argument, remark))
+            warnings.warn(f"{argument}: {remark}", UserWarning, stacklevel=4)
 
     def _record(self, name: str, of: str, before: int, left: Mask, detail: str) -> None:
         """Account for a filter, and raise where it leaves nothing."""
         kept = int(np.count_nonzero(left))
-        earlier = ", ".join(f"{step.name} removed {step.removed} {step.of}" for step in self.steps if step.removed)
         self.steps.append(Step(name, of, before - kept, kept, detail))
         if not kept:
-            raise ValueError(
-                f"No {of} are left after the filter {name}{f' ({detail})' if detail else ''}, which removed "
-                f"the last {before}.{f' Before it, {earlier}.' if earlier else ''}"
-            )
+            raise NothingLeftError(tuple(self.steps))
 
 
 # Lists of samples and SNPs
@@ -357,9 +381,8 @@ def numbered_lines(path: str | os.PathLike[str], argument: str) -> Iterator[tupl
     """Yield the lines of a text file that are not blank, with their numbers from 1."""
     file = Path(path)
     if not file.exists():
-        raise FileNotFoundError(
-            f"{argument}: {file}: no such file; ids themselves are given as a list, not as a string."
-        )
+        hint = "" if argument.endswith("ranges") else "; ids themselves are given as a list, not as a string"
+        raise FileNotFoundError(f"{argument}: {file}: no such file{hint}.")
     if file.is_dir():
         raise IsADirectoryError(f"{argument}: {file} is a folder; a text file was expected.")
     raw = file.read_bytes()
@@ -419,9 +442,7 @@ def read_snp_ids(given: str | os.PathLike[str] | Iterable[str], argument: str) -
     return found
 
 
-def _match_ids(
-    wanted: Sequence[Any], keys: Sequence[Sequence[Hashable]], argument: str, kind: str
-) -> tuple[Mask, list[str]]:
+def _match_ids(wanted: Sequence[Any], keys: Sequence[Sequence[Hashable]], kind: str) -> tuple[Mask, list[str]]:
     """Things of which one of the keys is wanted; with notes on ids that name none or several, or are listed twice."""
     times = Counter(wanted)
     mask = np.zeros(len(keys[0]), np.bool_)
@@ -433,12 +454,12 @@ def _match_ids(
     absent = [_as_words(key) for key in times if key not in owners]
     several = [f"{_as_words(key)} ({count})" for key, count in owners.items() if count > 1]
     twice = [_as_words(key) for key, count in times.items() if count > 1]
-    notes = [
+    remarks = [
         (absent, f"of {len(times)} {kind} ids are not in the data"),
         (several, f"{kind} ids belong to more than one {kind}, all of which are meant"),
         (twice, f"{kind} ids are listed more than once, and count once"),
     ]
-    return mask, [f"{argument}: {len(found)} {text}: {few(found)}." for found, text in notes if found]
+    return mask, [f"{len(found)} {text}: {few(found)}." for found, text in remarks if found]
 
 
 def _as_words(key: Any) -> str:
@@ -478,7 +499,7 @@ def chromosome_set(spec: str | Iterable[str | int]) -> frozenset[str] | None:
     if entries == ["all"]:
         return None
     if not entries or "" in entries:
-        raise ValueError(f'chromosomes={spec!r} names none; write for example "1-22", "1,3,X" or "all".')
+        raise SourceError(Argument("chromosomes", spec), ' names none; write for example "1-22", "1,3,X" or "all".')
     found: set[str] = set()
     for entry in entries:
         first, dash, last = entry.partition("-")
@@ -488,7 +509,7 @@ def chromosome_set(spec: str | Iterable[str | int]) -> frozenset[str] | None:
             continue
         low, high = (ORDER.index(end) for end in ends)
         if low > high:
-            raise ValueError(f"chromosomes: {entry!r} runs backwards; write it as {last}-{first}.")
+            raise SourceError(Argument("chromosomes", entry), f" runs backwards; write it as {last}-{first}.")
         found.update(ORDER[low : high + 1])
     return frozenset(found)
 
@@ -544,7 +565,7 @@ def read_regions(given: str | os.PathLike[str] | Iterable[str], argument: str) -
     return [region for _, region in regions]
 
 
-def _snps_within(given: list[Region], snps: Snps, argument: str) -> tuple[Mask, list[str]]:
+def _snps_within(given: list[Region], snps: Snps) -> tuple[Mask, list[str]]:
     """Which SNPs lie in one of the regions, and a note on regions in which there is none."""
     mask, void = np.zeros(len(snps), np.bool_), []
     on: dict[str, npt.NDArray[np.intp]] = {}  # comparing names is slow, and many regions lie on few chromosomes
@@ -556,4 +577,4 @@ def _snps_within(given: list[Region], snps: Snps, argument: str) -> tuple[Mask, 
         mask[held] = True
         if not held.size:
             void.append(f"{chromosome}:{start}-{end}")
-    return mask, [f"{argument}: {len(void)} of {len(given)} ranges hold no SNP: {few(void)}."] if void else []
+    return mask, [f"{len(void)} of {len(given)} ranges hold no SNP: {few(void)}."] if void else []

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from gramian.compute.devices import is_tensor, resolve, to_numpy
 from gramian.operators.genotype import upload_if_room
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes, Snps, open_bed
 
 Array = npt.NDArray[np.float64]
@@ -122,8 +123,8 @@ def select_usable_snps(source: Genotypes, autosomes: bool) -> tuple[Genotypes, n
     if not np.any(by_snp[kept, :3].max(axis=1, initial=0) < calls[kept]):
         reasons = [f"{count} {why}" for why, count in dropped.items() if count]
         reasons += [f"{kept.sum()} heterozygous in all samples"] if kept.any() else []
-        remedy = " Use chromosomes='all'." if dropped["not on an autosome"] else ""
-        raise ValueError(f"No SNP is left of {len(kept)}: {', '.join(reasons)}.{remedy}")
+        remedy = (" Use ", Argument("chromosomes", "all"), ".") if dropped["not on an autosome"] else ()
+        raise SourceError(f"No SNP is left of {len(kept)}: {', '.join(reasons)}.", *remedy)
     view, lost = source if kept.all() else source.select(snps=kept), int((~kept).sum())
     calls = source.counts().by_sample[:, :3].sum(axis=1)
     if lost and calls.min() <= lost:  # only then can the SNPs left out have been all there was
@@ -132,9 +133,11 @@ def select_usable_snps(source: Genotypes, autosomes: bool) -> tuple[Genotypes, n
     if len(silent):
         names = ", ".join(view.samples.take(silent[:SHOWN]).names)
         more = f" and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
-        raise ValueError(
+        raise SourceError(
             f"{len(silent)} of {len(calls)} samples have no call at the SNPs used: {names}{more}. "
-            "Leave them out (gramian.genetics.Filters(max_sample_missing=0.5), or --mind 0.5 on the command line)."
+            "Leave them out by a filter, as ",
+            Argument("max_sample_missing", 0.5),
+            ".",
         )
     return view, kept, dropped
 

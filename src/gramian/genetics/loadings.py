@@ -17,6 +17,7 @@ from gramian.genetics.genotypes import SCALES
 from gramian.genetics.matching import find_rows
 from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import chromosome_name, read_bim
 
 Text = npt.NDArray[np.object_]
@@ -449,7 +450,8 @@ def _add_frequencies(loadings: Loadings, path: Path) -> Loadings:
         raise ValueError(f"{path}: line 1 is not the header of a frequency file: {expected} were expected.")
     id, effect, other = loadings.id, loadings.effect, loadings.other
     if len(id) and effect[0] == "":
-        raise ValueError(f"{path}: the loadings name no alleles: give the .bim file of the reference as snps.")
+        text = "the loadings name no alleles: give the .bim file of the reference as "
+        raise SourceError(text, Argument("snps"), ".", path=path)
     rows = find_rows(id, lines.columns[header.index(names[0])], path, "frequencies")
     a, b, f, chromosomes = (lines.columns[header.index(name)][rows] for name in names[1:])
     same, swapped = (a == effect) & (b == other), (a == other) & (b == effect)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.inputs.checks import check_choice
+from gramian.sources.errors import Argument, SourceError
 
 Text = npt.NDArray[np.object_]
 Index = npt.NDArray[np.intp]
@@ -188,13 +189,17 @@ def match_snps(
     if not 0 <= min_share <= 1:
         raise ValueError(f"min_share={min_share!r} is not between 0 and 1.")
     if loadings.effect[0] == "":
-        raise ValueError(
+        raise SourceError(
             "The loadings name no alleles, so that nobody can tell which one they count: "
-            "give read_loadings the .bim or .snp file of the reference as snps."
+            "read them with the .bim or .snp file of the reference as ",
+            Argument("snps"),
+            ".",
         )
     if by == "position" and not np.any(loadings.position > 0):
-        raise ValueError(
-            "The loadings have no positions: match by id, or give read_loadings the .bim file of the reference as snps."
+        raise SourceError(
+            "The loadings have no positions: match by id, or read them with the .bim file of the reference as ",
+            Argument("snps"),
+            ".",
         )
     pairs = pair_snps(loadings, snps, by)
     left, right = pairs.left, pairs.right
@@ -206,10 +211,11 @@ def match_snps(
         relation = _tell_strand_by_frequency(relation, loadings.frequency[left], new, counted)
     keep, report = _count_fates(loadings, snps, pairs, relation, ambiguous == "keep")
     if report.share < min_share:
-        raise ValueError(
-            f"Only {report.used} of {report.loadings} SNPs ({report.share:.1%}) can be used, fewer than min_share = "
-            f"{min_share:.0%}.\n{report!r}\nAre these genotypes of the same markers, names and genome build? A smaller "
-            "min_share lets them pass."
+        raise SourceError(
+            f"Only {report.used} of {report.loadings} SNPs ({report.share:.1%}) can be used, fewer than ",
+            Argument("min_share", min_share),
+            f" allows.\n{report!r}\nAre these genotypes of the same markers, names and genome build? A smaller "
+            "one lets them pass.",
         )
     order = keep[np.argsort(right[keep], kind="stable")]
     return SnpMatch(right[order], left[order], relation.swapped[order], report)

@@ -35,6 +35,7 @@ from gramian.inputs.progress import Progress, show_progress
 from gramian.operators import Operator, genotype_operator
 from gramian.pca.tracy_widom import TracyWidomTable, tracy_widom_from_sums, tracy_widom_quantile, tracy_widom_statistics
 from gramian.results import Spectrum
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes
 from gramian.spectral import Krylov
 from gramian.spectral.auto import HOPE, Choice, Facts, choose_spectral_solver, passes_to_go
@@ -435,9 +436,12 @@ def _count_shared_calls(Z: Any) -> Any:
     if not bool((N != 0).all()):
         i, j = np.argwhere(to_numpy(N, float) == 0)[0]
         names = Z.source.samples.names
-        raise ValueError(
-            f"{names[i]} and {names[j]} have no genotype in common: missing='pairwise' has nothing to divide by. Use "
-            "missing='mean', or leave one of them out."
+        raise SourceError(
+            f"{names[i]} and {names[j]} have no genotype in common: ",
+            Argument("missing", "pairwise"),
+            " has nothing to divide by. Use ",
+            Argument("missing", "mean"),
+            ", or leave one of them out.",
         )
     return N
 
@@ -713,9 +717,13 @@ def fit_scores_to_calls(
     bad = np.flatnonzero(~(least > 100 * np.finfo(components.dtype).eps))
     if len(bad):
         names = ", ".join(source.samples.take(bad[:SHOWN]).names) + (", …" if len(bad) > SHOWN else "")
-        raise ValueError(
+        raise SourceError(
             f"{len(bad)} of {len(normal)} samples have too few genotypes to fit {k} scores to: {names}. "
-            "Leave them out (gramian.genetics.Filters(max_sample_missing=0.5)), or use missing='mean'."
+            "Leave them out by a filter, as ",
+            Argument("max_sample_missing", 0.5),
+            ", or use ",
+            Argument("missing", "mean"),
+            ".",
         )
     scores = np.linalg.solve(normal, (U * singular_values)[:, :, None])[:, :, 0]
     lengths = np.linalg.norm(scores, axis=0)

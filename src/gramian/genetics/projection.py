@@ -21,6 +21,7 @@ from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
 from gramian.inputs.checks import check_choice
 from gramian.results import NumericalWarning
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes, Samples
 from gramian.sources.writing import write_whole_folder
 
@@ -144,9 +145,14 @@ def project(
         raise ValueError("There are no samples to project.")
     sigma = loadings.singular_values
     if method == "oadp" and sigma is None:
-        raise ValueError(
-            f"OADP needs the singular values of the reference, which {loadings.origin} does not tell. Give "
-            'read_loadings eigenvalues (and total_variance for smartpca), or take method="least-squares".'
+        raise SourceError(
+            f"OADP needs the singular values of the reference, which {loadings.origin} does not tell. Read it with ",
+            Argument("eigenvalues"),
+            " (and ",
+            Argument("total_variance"),
+            " for smartpca), or take ",
+            Argument("method", "least-squares"),
+            ".",
         )
     loadings, match = _match(loadings, source, by, ambiguous, min_share)
     V = loadings.loadings[match.loadings]
@@ -201,7 +207,8 @@ def _match(
     loadings = loadings.with_frequencies(f, C)
     match = match_snps(loadings, source.snps, **how, min_share=0)  # without those that do not vary
     if match.report.share < min_share:
-        raise ValueError(f"Too few SNPs vary among the new samples (min_share = {min_share:.0%}).\n{match.report!r}")
+        few = "Too few SNPs vary among the new samples for "
+        raise SourceError(few, Argument("min_share", min_share), f".\n{match.report!r}")
     return loadings, match
 
 

@@ -31,6 +31,7 @@ from gramian.results import NumericalWarning, caller_level
 from gramian.results.tables import Tabular
 from gramian.sources import Source, open_source
 from gramian.sources.base import memory_budget
+from gramian.sources.errors import Argument, SourceError
 
 if TYPE_CHECKING:
     from gramian.pca.estimator import PCA
@@ -757,9 +758,11 @@ def permutation_null(source: Source, whole: PlainFit, sample_weight: Any) -> tup
     Means and standard deviations of the columns stay as they are. Sparse columns get their entries moved to other rows.
     """
     if not source.resident:
-        raise ValueError(
-            f"n_components='parallel' (null='permutation') shuffles columns in memory, and {source!r} is read in "
-            "blocks. Use n_components='parallel-gaussian' (null='gaussian') or 'tracy-widom', or load the data."
+        raise SourceError(
+            Argument("n_components", "parallel"),
+            f" (null='permutation') shuffles columns in memory, and {source!r} is read in blocks. Use ",
+            Argument("n_components", "parallel-gaussian"),
+            " (null='gaussian') or 'tracy-widom', or load the data.",
         )
     w = check_weights(sample_weight, source.shape[0])
     bad = np.flatnonzero(w != np.round(w))
