@@ -136,8 +136,7 @@ class Filters:
     Examples
     --------
     >>> from gramian.genetics.filters import Filters
-    >>> from gramian.sources.errors import Argument, SourceError
-    from gramian.sources.plink import Genotypes
+    >>> from gramian.sources.plink import Genotypes
     >>> calls = [[0, 1, 2, 1], [0, 0, 0, 0], [0, 1, -1, -1], [0, 0, 0, 1]]
     >>> Filters(max_snp_missing=0.25, maf=0.2).apply(Genotypes.from_calls(calls))
     Filtered: 4 samples × 4 SNPs → 4 × 1
