@@ -151,7 +151,7 @@ def test_projections_come_as_near_as_bfgs_from_the_same_start(rows, method, rate
 def test_polynomial_pre_images_come_as_near_as_bfgs_in_the_explicit_features(rows, degree, coef0):
     G = np.random.default_rng(6).dirichlet(np.ones(5), size=4)
     X = rows[:5]
-    found = preimages(Polynomial(degree, coef0, 0.2), X, G, penalty=0.0, tol=1e-8, max_iterations=5000)
+    found = preimages(Polynomial(degree, coef0, 0.2), X, G, penalty=0.0, tol=1e-8, max_iter=5000)
     phi = polynomial_features(X, degree, coef0, 0.2)
     starts = X[np.argmin(cdist(G @ phi, phi), axis=1)]
 
@@ -204,7 +204,7 @@ def test_the_penalised_objective_never_rises_whatever_the_signs(seed, penalty, k
     values = [float(first.value[0])]
     for steps in range(1, 16):
         with np.errstate(all="ignore"):
-            Y = regularised(land, G, begin, penalty=penalty, tol=1e-12, max_iterations=steps).points
+            Y = regularised(land, G, begin, penalty=penalty, tol=1e-12, max_iter=steps).points
         values.append(float(land.slope(Y, G).value[0] + strength * np.sum((Y - begin) ** 2)))
     assert np.isfinite(values).all()
     assert np.max(np.diff(values)) <= 1e-14 * float(first.size[0])
@@ -221,7 +221,7 @@ def test_with_positive_coefficients_mikas_steps_climb_too_and_both_methods_take_
     land = choose_geometry(kernel, X, "fixed-point")
     values, begin = [], land.inward(start)
     for steps in range(1, 12):
-        Y = regularised(land, G, begin, penalty=0.0, tol=1e-12, max_iterations=steps).points
+        Y = regularised(land, G, begin, penalty=0.0, tol=1e-12, max_iter=steps).points
         y = begin[0]
         for _ in range(steps):
             weights = G[0] * np.exp(-cdist(y[None], land.X, "sqeuclidean")[0])
@@ -238,7 +238,7 @@ def test_points_are_finite_and_no_worse_than_their_start(seed, method):
     start = 3 * rng.normal(size=(5, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NumericalWarning)
-        found = preimages(Gaussian(2.0), X, G, method=method, start=start, penalty=0.0, max_iterations=50)
+        found = preimages(Gaussian(2.0), X, G, method=method, start=start, penalty=0.0, max_iter=50)
     assert np.isfinite(found.points).all()
     assert np.isfinite(found.objective).all()
     begun = [gaussian_distance(z, X, g, 2.0) for z, g in zip(start, G, strict=True)]
@@ -291,7 +291,7 @@ def test_too_few_iterations_are_reported(rows):
     G = projections(rows, noisy, 0.15, 5)
     for method in ITERATIONS:
         with pytest.warns(NumericalWarning, match="4 of 4"):
-            found = preimages(Gaussian(0.15), rows, G, method=method, start=noisy, max_iterations=2)
+            found = preimages(Gaussian(0.15), rows, G, method=method, start=noisy, max_iter=2)
         assert not found.converged.any()
         assert found.iterations.max() <= 3
 
@@ -414,7 +414,7 @@ def test_kernel_pca_denoises_digits_better_than_linear_pca(noise):
         ({"penalty": -1.0}, "penalty"),
         ({"n_neighbors": 1}, "n_neighbors"),
         ({"tol": 0.0}, "tol"),
-        ({"max_iterations": 0}, "max_iterations"),
+        ({"max_iter": 0}, "max_iter"),
         ({"method": "ridge"}, "needs targets, scores, dual"),
     ],
 )

@@ -16,7 +16,7 @@ from gramian.mixture.parameters import Mixture
 from gramian.mixture.rows import MixtureRows
 from gramian.sources.devices import StreamedSource
 
-HERE = torch.device("cpu")  # the loops of a card, without one
+HERE = torch.device("cpu")  # the loops of a GPU, without one
 NAMES = ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_")
 
 
@@ -185,9 +185,9 @@ def test_no_iterations_are_made_beyond_those_allowed(monkeypatch):
     assert model.lower_bound_ == pytest.approx(model.score(X), rel=1e-9)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.parametrize("kind", ["full", "diag"])
-def test_a_card_gives_the_fit_of_the_cpu(kind):
+def test_a_gpu_gives_the_fit_of_the_cpu(kind):
     X = clusters(20_000, 5).astype(np.float32)
     theirs = GaussianMixture(3, covariance_type=kind).fit(X)
     model = GaussianMixture(3, covariance_type=kind).fit(torch.tensor(X, device="cuda"))

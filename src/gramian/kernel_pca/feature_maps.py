@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import comb
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,26 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.inputs.checks import check_choice
+from gramian.inputs.checks import check_choice, check_integer
 from gramian.inputs.opening import open_input
-from gramian.kernels import Kernel, Precomputed, as_kernel, polynomial_features, scale_gamma
+from gramian.kernels import Precomputed, as_kernel, polynomial_features, scale_gamma
 from gramian.operators import Data, KernelOperator
-from gramian.sources import DenseSource, Source, SparseSource
+from gramian.sources import DenseSource
 from gramian.spectral.rpcholesky import rp_cholesky
 
-__all__ = ["Features", "Nystroem", "PolynomialMap", "RBFSampler", "check_count", "inverse_root"]
+Array = npt.NDArray[Any]
 
 
-class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Transformers of finite numbers in memory, sparse or not, that keep float32."""
 
     def _points(self, X: Any, reset: bool) -> Any:
         """Return the rows as an array or CSR matrix."""
-        values = _in_memory(open_input(self, X, reset=reset))
+        source: Any = open_input(self, X, reset=reset)
+        if source.sparse or isinstance(source, DenseSource):
+            values = source.values
+        else:
+            values = np.concatenate([np.array(block.values) for block in source.blocks()])
         assert_all_finite(values, input_name="X", estimator_name=type(self).__name__)
         return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
@@ -39,34 +42,7 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return tags
 
 
-def _in_memory(source: Source) -> Any:
-    """All values of a source, as an array or CSR matrix."""
-    if isinstance(source, (DenseSource, SparseSource)):
-        return source.values
-    if source.sparse:
-        return source.values
-    return np.concatenate([np.array(block.values) for block in source.blocks()])
-
-
-def check_count(name: str, value: Any) -> None:
-    """Refuse what is not a positive whole number."""
-    if not (isinstance(value, Integral) and int(value) >= 1):
-        raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
-
-
-def inverse_root(K: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """K^(−1/2) on the eigenvectors that are not rounding, with the signs of an indefinite K."""
-    values, Q = np.linalg.eigh(K)
-    size = np.abs(values)
-    kept = size > len(K) * np.finfo(float).eps * size.max(initial=0.0)
-    roots = np.sign(values[kept]) / np.sqrt(size[kept])
-    return np.asarray((Q[:, kept] * roots) @ Q[:, kept].T)
-
-
-Array = npt.NDArray[Any]
-
-
-class Nystroem(Features):
+class Nystroem(FeatureMap):
     r"""Nyström features φ̂(x) = K_LL^(−1/2) k(L, x) of landmarks L, with φ̂(x)·φ̂(z) ≈ k(x, z), exact on the landmarks.
 
     A drop-in for :class:`sklearn.kernel_approximation.Nystroem` that takes the kernels of :mod:`gramian.kernels` and
@@ -148,16 +124,30 @@ class Nystroem(Features):
         Nystroem
             The estimator itself.
         """
-        check_count("n_components", self.n_components)
+        check_integer("n_components", self.n_components)
         check_choice("landmarks", self.landmarks, ("uniform", "rpcholesky"))
         points = self._points(X, reset=True)
-        self.kernel_ = self._resolved(points)
+        kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))
+        if isinstance(kernel, Precomputed) and points.shape[0] != points.shape[1]:
+            raise ValueError(f"A precomputed kernel must be a square matrix to fit, got shape {points.shape}.")
+        self.kernel_ = kernel.resolved(points)
         A = KernelOperator(self.kernel_, points, dtype=np.float64, store=False)
         k = min(int(self.n_components), points.shape[0])
-        self.component_indices_, self.trace_error_ = self._choose(A, k)
+        rng = check_random_state(self.random_state)
+        if self.landmarks == "uniform":
+            self.component_indices_, self.trace_error_ = rng.permutation(A.shape[0])[:k], None
+        else:
+            if not A.kernel.positive_semidefinite:
+                raise ValueError(f"{A.kernel!r} is not positive semidefinite, which landmarks='rpcholesky' needs.")
+            chosen = rp_cholesky(A.diagonal(), A.columns, k, seed=int(rng.randint(2**31 - 1)))
+            self.component_indices_, self.trace_error_ = chosen.indices, chosen.trace
         self.components_ = points[self.component_indices_]
-        basis = A.columns(self.component_indices_, self.component_indices_)
-        self.normalization_ = inverse_root(basis).astype(points.dtype)
+        # K_LL^(−1/2) on the eigenvectors that are not rounding, with the signs of an indefinite K
+        values, Q = np.linalg.eigh(A.columns(self.component_indices_, self.component_indices_))
+        size = np.abs(values)
+        kept = size > k * np.finfo(float).eps * size.max(initial=0.0)
+        roots = np.sign(values[kept]) / np.sqrt(size[kept])
+        self.normalization_ = np.asarray((Q[:, kept] * roots) @ Q[:, kept].T).astype(points.dtype)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -168,21 +158,6 @@ class Nystroem(Features):
             return np.asarray(points[:, self.component_indices_] @ self.normalization_.T)
         A = KernelOperator(self.kernel_, points, self.components_, store=False)
         return np.asarray(A.matmat(self.normalization_.T.astype(A.dtype)))
-
-    def _resolved(self, points: Any) -> Kernel:
-        kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))
-        if isinstance(kernel, Precomputed) and points.shape[0] != points.shape[1]:
-            raise ValueError(f"A precomputed kernel must be a square matrix to fit, got shape {points.shape}.")
-        return kernel.resolved(points)
-
-    def _choose(self, A: KernelOperator, k: int) -> tuple[npt.NDArray[np.intp], float | None]:
-        rng = check_random_state(self.random_state)
-        if self.landmarks == "uniform":
-            return rng.permutation(A.shape[0])[:k], None
-        if not A.kernel.positive_semidefinite:
-            raise ValueError(f"{A.kernel!r} is not positive semidefinite, which landmarks='rpcholesky' needs.")
-        found = rp_cholesky(A.diagonal(), A.columns, k, seed=int(rng.randint(2**31 - 1)))
-        return found.indices, found.trace
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
@@ -195,7 +170,7 @@ class Nystroem(Features):
         return int(self.normalization_.shape[0])
 
 
-class RBFSampler(Features):
+class RBFSampler(FeatureMap):
     r"""Random Fourier features √(2/D) cos(Wᵀx + b), whose inner products average to exp(−γ‖x − z‖²).
 
     Columns of W are drawn from N(0, 2γI) and b from U(0, 2π) (Rahimi and Recht, 2007); the error of an inner product
@@ -248,7 +223,7 @@ class RBFSampler(Features):
         RBFSampler
             The estimator itself.
         """
-        check_count("n_components", self.n_components)
+        check_integer("n_components", self.n_components)
         points = self._points(X, reset=True)
         gamma = scale_gamma(points) if isinstance(self.gamma, str) and self.gamma == "scale" else self.gamma
         if isinstance(gamma, str) or not 0 < float(gamma) < np.inf:
@@ -274,7 +249,7 @@ class RBFSampler(Features):
         return int(self.random_weights_.shape[1])
 
 
-class PolynomialMap(Features):
+class PolynomialMap(FeatureMap):
     r"""The feature map of the polynomial kernel: φ(x)·φ(z) = (γ x·z + c)^q, exactly.
 
     Unlike plain monomials, each column carries the square root of its multinomial coefficient, so that a linear method

@@ -37,7 +37,7 @@ FAILURES = {  # why rows did not converge, and what to do
     "shrink. Use method='regularised' or a wider kernel.",
     "mds": "no point has such distances from all neighbours: P is further from them than any φ(z) can be. "
     "Use method='regularised' or a wider kernel.",
-    "regularised": "the steps were still too long, or the kernel vanished at the start. Raise max_iterations or tol.",
+    "regularised": "the steps were still too long, or the kernel vanished at the start. Raise max_iter or tol.",
 }
 
 
@@ -115,7 +115,7 @@ def preimages(
     penalty: float = 0.01,
     n_neighbors: int = 10,
     tol: float = 1e-6,
-    max_iterations: int = 1000,
+    max_iter: int = 1000,
     products: Any = None,
     norms: Any = None,
     targets: Any = None,
@@ -156,7 +156,7 @@ def preimages(
     tol : float, default=1e-6
         Length of the step at which a row is finished, in units of 1/√γ for the Gaussian, of the root mean square of ‖x‖
         for the others.
-    max_iterations : int, default=1000
+    max_iter : int, default=1000
         Most evaluations for each row.
     products : array-like of shape (m, n), optional
         ⟨P, φ(x_i)⟩ = (ΓK)_i, where it is known. It takes 2n²(m + d) operations otherwise, where it is needed.
@@ -191,7 +191,7 @@ def preimages(
     if not 0 < tol < np.inf:
         raise ValueError(f"tol must be a positive number, got {tol!r}.")
     check_integer("n_neighbors", n_neighbors, 2)
-    check_integer("max_iterations", max_iterations, 1)
+    check_integer("max_iter", max_iter, 1)
     geometry = None if method == "ridge" else choose_geometry(kernel, X, method)
     kernel = kernel.resolved(X)
     G = _check_array("G", G)
@@ -221,9 +221,9 @@ def preimages(
                 if begin is None:
                     parts.append(local_mds(geometry, products[rows], norms[rows], n_neighbors))
                 elif method == "fixed-point":
-                    parts.append(fixed_point(geometry, G[rows], begin[rows], tol=tol, max_iterations=max_iterations))
+                    parts.append(fixed_point(geometry, G[rows], begin[rows], tol=tol, max_iter=max_iter))
                 else:
-                    steps: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations}
+                    steps: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
                     parts.append(regularised(geometry, G[rows], begin[rows], penalty=penalty, **steps))
         found = SearchResult(*(np.concatenate(part) for part in zip(*parts, strict=True)))
         found = found._replace(points=geometry.outward(found.points))
@@ -337,7 +337,7 @@ def ridge_points(kernel: Kernel, scores: Any, dual: Any, targets: Any) -> Array:
     return np.asarray(kernel(new, T) @ np.asarray(dual, dtype=np.float64))
 
 
-def fixed_point(land: KernelGeometry, G: Array, start: Array, *, tol: float, max_iterations: int) -> SearchResult:
+def fixed_point(land: KernelGeometry, G: Array, start: Array, *, tol: float, max_iter: int) -> SearchResult:
     """Iterate every row until its step is at most ``tol`` units long; all in the geometry's coordinates."""
     if isinstance(land, PowerGeometry) and land.degree > 1:
         # with P = φ(x) and z = tx the iteration is t ← t^(1−q), which moves away from 1 for q ≥ 3
@@ -349,7 +349,7 @@ def fixed_point(land: KernelGeometry, G: Array, start: Array, *, tol: float, max
     lowest = np.full(len(Y), np.inf)
     converged, iterations = np.zeros(len(Y), dtype=bool), np.zeros(len(Y), dtype=np.intp)
     live = np.arange(len(Y))
-    for _ in range(max_iterations):
+    for _ in range(max_iter):
         if not len(live):
             break
         at = land.slope(Y[live], G[live])
@@ -388,7 +388,7 @@ def local_mds(land: KernelGeometry, products: Array, norms: Array, n_neighbors: 
 
 
 def regularised(
-    land: KernelGeometry, G: Array, start: Array, *, penalty: float, tol: float, max_iterations: int
+    land: KernelGeometry, G: Array, start: Array, *, penalty: float, tol: float, max_iter: int
 ) -> SearchResult:
     """Minimise J = E + λ‖z − z₀‖² for every row from z₀ = ``start``, in the geometry's coordinates.
 
@@ -407,7 +407,7 @@ def regularised(
     # where all weights vanish J is flat, and no step says where P is
     live, c = np.flatnonzero(first.bulk > TINY), _curvature(at)
     converged, iterations = np.zeros(len(Y), dtype=bool), np.ones(len(Y), dtype=np.intp)
-    for _ in range(max_iterations):
+    for _ in range(max_iter):
         near = np.linalg.norm(_gradient(at[live], Y[live]), axis=1) <= tol * land.unit * _curvature(at[live])
         converged[live[near]] = True
         live = live[~near]

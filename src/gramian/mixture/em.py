@@ -283,7 +283,9 @@ class _Climb:
             elif jumps:
                 longest = 1.0
             heights += [place.height for place in path[1:]]
-            gained = path[-1].height > at.height + max(4 * np.finfo(float).eps, self.error) * _size(at)
+            gained = path[-1].height > at.height + max(4 * np.finfo(float).eps, self.error) * (
+                abs(at.height) + at.stats.weight
+            )
             idle = 0 if gained or path[-1].slope < at.slope else idle + 1
             at = path[-1]
             if watch is not None:
@@ -298,7 +300,7 @@ class _Climb:
 
     def rises(self, old: _Iterate, new: _Iterate) -> bool:
         """Whether a step goes up, or down by no more than the rounding of sums."""
-        return bool(new.height >= old.height - max(ROUNDING, self.error) * _size(old))
+        return bool(new.height >= old.height - max(ROUNDING, self.error) * (abs(old.height) + old.stats.weight))
 
     def extrapolate(self, path: list[_Iterate], longest: float) -> float:
         """Add to two steps a third, extrapolated one, if it goes up; return how far to extrapolate next.
@@ -323,11 +325,6 @@ class _Climb:
             return 1.0 if jump is None else max(1.0, a / 4)
         path.append(new)
         return min(4 * longest, LONGEST) if far >= longest else longest
-
-
-def _size(at: _Iterate) -> float:
-    """What the rounding of a sum of log-densities is relative to."""
-    return abs(at.height) + at.stats.weight
 
 
 def _extrapolation(T0: SufficientStatistics, T1: SufficientStatistics, T2: SufficientStatistics, at: Mixture) -> float:

@@ -176,7 +176,9 @@ def rows_information(data: MixtureRows, chart: Chart) -> tuple[SufficientStatist
         blocks = []
         for j in range(k):
             Y = ((X - base.origin) - base.centres[j]) @ inverse[j].T
-            u = np.concatenate([np.full((len(X), 1), share[j]), Y, _scores(Y, chart.slopes(j))], axis=1)
+            E = chart.slopes(j)  # ½ tr E_a(yyᵀ − I) for every row and direction
+            scores = 0.5 * (np.einsum("ni,aij,nj->na", Y, E, Y, optimize=True) - np.trace(E, axis1=1, axis2=2))
+            u = np.concatenate([np.full((len(X), 1), share[j]), Y, scores], axis=1)
             blocks.append((u * (w * R[:, j])[:, None]).T @ u)
             U[:, j * width : (j + 1) * width] = u * R[:, j, None]
         return np.asarray(block_diag(*blocks) - (U * w[:, None]).T @ U)
@@ -184,12 +186,6 @@ def rows_information(data: MixtureRows, chart: Chart) -> tuple[SufficientStatist
     rows = max(1, memory_budget() // 8 // (8 * 4 * k * width))
     spread = data.source.reduce(statistic, np.add, rows)
     return data.expect(base), spread
-
-
-def _scores(Y: Array, slopes: Array) -> Array:
-    """½ tr E_a(yyᵀ − I) for every row and direction."""
-    quadratic = np.einsum("ni,aij,nj->na", Y, slopes, Y, optimize=True)
-    return np.asarray(0.5 * (quadratic - np.trace(slopes, axis1=1, axis2=2)))
 
 
 def bins_information(data: Bins, chart: Chart) -> tuple[SufficientStatistics, Array]:
@@ -345,11 +341,9 @@ def observed_information(data: MixtureRows | Bins, chart: Chart) -> Array:
     """Observed information −∂²ℓ in the coordinates of a chart, at its base."""
     mixture = chart.base
     if isinstance(data, MixtureRows) and not data.incomplete:
-        stats, spread = rows_information(data, chart)
-        return _louis(chart, stats, spread)
+        return _louis(chart, *rows_information(data, chart))
     if isinstance(data, Bins) and (mixture.diagonal or len(mixture.origin) == 1):
-        stats, spread = bins_information(data, chart)
-        return _louis(chart, stats, spread)
+        return _louis(chart, *bins_information(data, chart))
     return _differences(data, chart)
 
 
@@ -358,7 +352,10 @@ def _louis(chart: Chart, stats: SufficientStatistics, spread: Array) -> Array:
     base, (k, d) = chart.base, chart.base.centres.shape
     blocks, maps, bends = [], [], np.zeros((chart.size, chart.size))
     for j in range(k):
-        N, f, S = _whitened(chart, stats, j)
+        # counts and first and second moments of y = L⁻¹(x−μ)
+        N, L = float(stats.counts[j]), chart.frames[j]
+        half = np.linalg.solve(L, np.diag(stats.second[j]) if stats.diagonal else stats.second[j])
+        f, S = np.linalg.solve(L, stats.first[j]), np.linalg.solve(L, half.T).T
         E = chart.slopes(j)
         curved = chart.curvature(j, 0.5 * (S - N * np.eye(d)))
         WE = np.einsum("aij,jl,bli->ab", E, S, E)
@@ -376,14 +373,6 @@ def _louis(chart: Chart, stats: SufficientStatistics, spread: Array) -> Array:
     return np.asarray(J.T @ (block_diag(*blocks) - spread) @ J - bends)
 
 
-def _whitened(chart: Chart, stats: SufficientStatistics, k: int) -> tuple[float, Array, Array]:
-    """Counts and first and second moments of y = L⁻¹(x−μ) for one component."""
-    L = chart.frames[k]
-    second = np.diag(stats.second[k]) if stats.diagonal else stats.second[k]
-    half = np.linalg.solve(L, second)
-    return float(stats.counts[k]), np.linalg.solve(L, stats.first[k]), np.linalg.solve(L, half.T).T
-
-
 def _local_map(chart: Chart, j: int) -> Array:
     """From the chart's coordinates to (π, m, own covariance coordinates) of one component."""
     k, d = chart.base.centres.shape
@@ -399,18 +388,12 @@ def _differences(data: MixtureRows | Bins, chart: Chart) -> Array:
     """−∂g by differences of fourth order of the gradient g."""
     out = np.empty((chart.size, chart.size))
     for a in range(chart.size):
-        unit = np.zeros(chart.size)
-        unit[a] = _room(chart, a)
+        unit, weights = np.zeros(chart.size), chart.base.weights
+        unit[a] = STEP_ERRORS * (min(weights[a], weights[-1]) if a < len(weights) - 1 else 1.0)  # weights stay positive
         near = _gradient(data, chart, unit) - _gradient(data, chart, -unit)
         far = _gradient(data, chart, 2 * unit) - _gradient(data, chart, -2 * unit)
         out[a] = -(8 * near - far) / (12 * unit[a])
     return np.asarray(0.5 * (out + out.T))
-
-
-def _room(chart: Chart, a: int) -> float:
-    """A step that keeps weights positive."""
-    weights = chart.base.weights
-    return STEP_ERRORS * min(weights[a], weights[-1]) if a < len(weights) - 1 else STEP_ERRORS
 
 
 def _gradient(data: MixtureRows | Bins, chart: Chart, v: Array) -> Array:
