@@ -53,7 +53,7 @@ class Data(Operator):
     """
 
     def __init__(self, source: Any, *, origin: Array | None = None, unit: float = 1.0, dtype: Any = None) -> None:
-        self.source = open_source(source)
+        self.source = source if isinstance(source, Source) else open_source(source)
         self.shape, self.xp = self.source.shape, self.source.xp
         self.resident, self.sparse = self.source.resident, self.source.sparse
         single = self.source.dtype == self.xp.float32  # float32 data stay float32, all else becomes float64

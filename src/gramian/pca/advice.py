@@ -27,8 +27,6 @@ from gramian.pca.rank import (
 )
 from gramian.sources import open_source
 
-__all__ = ["RankAdvice", "rank_advice", "unequal_noise"]
-
 SIZE_ONLY = ("fraction",)  # rules that do not ask whether there is anything but noise
 DRAWS, QUANTILE = 100, 0.95  # of parallel analysis
 UNEQUAL = 2.0  # ratio of the largest noise variance to the smallest that is worth a note

@@ -38,8 +38,6 @@ from gramian.results import Optimum, SpectralCertificate
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device, source_to_numpy
 
-__all__ = ["PCA", "RULES", "SOLVERS"]
-
 Array = Any
 
 SOLVERS = ("auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power")
@@ -208,7 +206,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, given: Source, sample_weight: Any) -> Source:
         """Fit to rows; return them where they were worked on."""
-        source = source_to_device(given, self.device)
+        source = given if self.device is None else source_to_device(given, self.device)
         n, p = source.shape
         w = None if sample_weight is None else like(source, check_weights(sample_weight, n))
         weight = float(n if w is None else source.xp.sum(w))

@@ -37,7 +37,6 @@ from gramian.sources.devices import source_to_numpy
 if TYPE_CHECKING:
     from gramian.pca.estimator import PCA
 
-__all__ = ["LIKELIHOOD", "Completion", "LowRank", "fit_incomplete", "fit_missing", "iterative_pca"]
 
 Array = npt.NDArray[np.float64]
 

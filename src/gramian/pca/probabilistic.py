@@ -30,6 +30,7 @@ from gramian.inputs.progress import Progress
 from gramian.pca.factor import Factor, NothingObservedError, posterior, refuse_rows
 from gramian.pca.interpret import variable_scale
 from gramian.pca.missing import fit_incomplete
+from gramian.results.tables import Tabular
 from gramian.sources import Source
 from gramian.sources.devices import source_to_numpy
 from gramian.sources.writing import write_whole
@@ -37,28 +38,9 @@ from gramian.sources.writing import write_whole
 if TYPE_CHECKING:
     from gramian.pca.estimator import PCA
 
-__all__ = [
-    "Conditional",
-    "Imputations",
-    "Latent",
-    "Pooled",
-    "condition",
-    "conditional_scores",
-    "draw_rows",
-    "gaussian_model",
-    "impute",
-    "impute_to",
-    "latent",
-    "log_densities",
-    "multiple_imputation",
-    "open_dense",
-    "pool",
-]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-
-SHOWN = 20  # rows of a printed table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -339,7 +321,7 @@ def _whole(D: Array, observed: Mask, factor: Factor) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pooled:
+class Pooled(Tabular):
     """Estimates from several completed tables, pooled by Rubin's rules.
 
     Attributes
@@ -376,14 +358,8 @@ class Pooled:
             "missing_information": self.missing_information,
         }
 
-    def __repr__(self) -> str:
-        lines = ["     estimate        error        lower        upper  missing information"]
-        for i, row in enumerate(zip(*self.table().values(), strict=True)):
-            if i == SHOWN:
-                lines.append(f"  … {len(self.estimate) - SHOWN} more")
-                break
-            lines.append("".join(f"{x:13.5g}" for x in row[:4]) + f"{row[4]:21.1%}")
-        return "\n".join(lines)
+    def _shown(self) -> dict[str, Any]:
+        return {"": list(range(len(self.estimate)))} | self.table()
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the ends of the t-interval."""

@@ -15,8 +15,6 @@ from gramian.operators import Centred, Data, Known, Operator, RowWeighted, Scale
 from gramian.operators.data import kernels_for
 from gramian.sources import Block, Source
 
-__all__ = ["CentredProblem", "build_problem", "centred_data", "scores", "scores_and_errors"]
-
 Array = Any
 
 EPS = 2.0**-52

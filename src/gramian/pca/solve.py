@@ -22,20 +22,6 @@ from gramian.sources import Source
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
 from gramian.spectral.auto import Facts, choose_spectral_solver
 
-__all__ = [
-    "PCAFit",
-    "check_number",
-    "choose_solver",
-    "complete_basis",
-    "count_rows",
-    "cut_spectrum",
-    "fix_signs",
-    "refuse_too_few",
-    "solve",
-    "solve_constant",
-    "warn",
-]
-
 Array = Any
 Vector = npt.NDArray[np.float64]
 
@@ -189,7 +175,7 @@ def cut_spectrum(
         k, reason = apply_rule(rule, every**2 / divisor, weight, p)
     values = every[:k]
 
-    # Rounding errors of size ε in an n×p matrix of unit variance have singular values up to ε(√n + √p), beside a
+    # Rounding errors of size ε in an n×p matrix of unit variance have singular values up to ε(√n + √p), where the
     # largest one of at least √max(n, p): a share ε√min(n, p) of it at most, up to a small factor.
     root = limit**0.5
     single = 4 * 2.0**-23 * root

@@ -17,8 +17,6 @@ from gramian.results import Spectrum
 from gramian.sources import DenseSource, Source, TensorSource, memory_budget
 from gramian.spectral import Dense
 
-__all__ = ["absorb_rows", "empty_copy", "solve_stream"]
-
 Array = Any
 
 

@@ -28,10 +28,10 @@ import numpy.typing as npt
 from scipy.linalg import orth
 from scipy.special import gammainc, gammaincc
 
-from gramian.inputs.checks import check_weights
+from gramian.inputs.checks import check_choice, check_weights
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import as_matrix
-from gramian.results.tables import text_table
+from gramian.results.tables import Tabular
 
 Array = npt.NDArray[np.float64]
 
@@ -41,7 +41,7 @@ BATCH = 2**20  # numbers of permuted rows held at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Procrustes:
+class Procrustes(Tabular):
     """How one configuration is moved onto another: B ≈ scale · A R + 1tᵀ.
 
     Attributes
@@ -83,10 +83,10 @@ class Procrustes:
         both = np.vstack([self.rotation, self.translation])
         return {"name": names} | {f"axis{j}": both[:, j] for j in range(k)}
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         head = f"Procrustes: scale {self.scale:.4g}, residual {self.residual:.4g}, R² {self.r_squared:.4g}"
         test = "" if math.isnan(self.p_value) else f" (p = {self.p_value:.3g})"
-        return f"{head}, correlation {self.correlation:.4g}{test}\n{text_table(self.table())}"
+        return f"{head}, correlation {self.correlation:.4g}{test}"
 
 
 def principal_angles(A: Any, B: Any) -> Array:
@@ -111,13 +111,13 @@ def principal_angles(A: Any, B: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.pca.subspaces import principal_angles
+    >>> from gramian.analysis import principal_angles
     >>> plane = np.eye(3)[:, :2]
     >>> tilted = np.array([[1, 0], [0, np.cos(1e-9)], [0, np.sin(1e-9)]])
     >>> principal_angles(plane, tilted)
     array([0.e+00, 1.e-09])
     """
-    U, W = _basis(A, "A"), _basis(B, "B")
+    U, W = _read_basis(A, "A"), _read_basis(B, "B")
     if len(U) != len(W):
         raise ValueError(f"A lies in {len(U)} dimensions and B in {len(W)}.")
     W, U = sorted((orth(U), orth(W)), key=lambda Q: int(Q.shape[1]))  # the smaller one is projected on the larger
@@ -154,13 +154,12 @@ def subspace_distance(A: Any, B: Any, metric: str = "chordal") -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.pca.subspaces import subspace_distance
+    >>> from gramian.analysis import subspace_distance
     >>> subspace_distance(np.eye(3)[:, :2], np.eye(3)[:, 1:])
     1.0
     """
-    if metric not in METRICS:
-        raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
-    k, m = (int(np.linalg.matrix_rank(_basis(each, name))) for each, name in ((A, "A"), (B, "B")))
+    check_choice("metric", metric, METRICS)
+    k, m = (int(np.linalg.matrix_rank(_read_basis(each, name))) for each, name in ((A, "A"), (B, "B")))
     if k != m:
         raise ValueError(f"A has dimension {k} and B {m}: distances are between subspaces of the same dimension.")
     angles = principal_angles(A, B)
@@ -213,7 +212,7 @@ def procrustes(
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.pca.subspaces import procrustes
+    >>> from gramian.analysis import procrustes
     >>> A = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     >>> B = 3 * A @ np.array([[0.0, 1.0], [-1.0, 0.0]]) + [5.0, 7.0]
     >>> fit = procrustes(A, B)
@@ -232,7 +231,7 @@ def procrustes(
     a, b = centre @ left, centre @ right
     root = np.sqrt(w)[:, None]
     A0, B0 = root * (left - a), root * (right - b)
-    R, gain = _orthogonal(A0.T @ B0, reflect)
+    R, gain = _best_rotation(A0.T @ B0, reflect)
     size, total = float(np.sum(A0**2)), float(np.sum(B0**2))
     if size == 0.0:
         raise ValueError("All rows of A are the same point: there is nothing to rotate.")
@@ -240,11 +239,11 @@ def procrustes(
     residual = float(np.sum((s * A0 @ R - B0) ** 2))
     r_squared = 1.0 - residual / total if total else float(residual == 0.0)
     t0 = min(max(gain, 0.0) / math.sqrt(size * total), 1.0) if total else 0.0
-    p_value = _permuted(A0, B0, gain, reflect, n_permutations, random_state) if n_permutations else math.nan
+    p_value = _count_better(A0, B0, gain, reflect, n_permutations, random_state) if n_permutations else math.nan
     return Procrustes(R, s, b - s * a @ R, residual, r_squared, t0, p_value)
 
 
-def _permuted(A0: Array, B0: Array, gain: float, reflect: bool, count: int, seed: int | None) -> float:
+def _count_better(A0: Array, B0: Array, gain: float, reflect: bool, count: int, seed: int | None) -> float:
     """Share of permutations of A's rows, the identity being one more, that gain as much."""
     rng, (n, k) = np.random.default_rng(0 if seed is None else seed), A0.shape
     together = max(1, BATCH // (n * k))
@@ -259,7 +258,7 @@ def _permuted(A0: Array, B0: Array, gain: float, reflect: bool, count: int, seed
     return (1 + larger) / (1 + count)
 
 
-def _orthogonal(C: Array, reflect: bool) -> tuple[Array, float]:
+def _best_rotation(C: Array, reflect: bool) -> tuple[Array, float]:
     """Return the orthogonal R of largest tr RᵀC, and that trace; a rotation where no mirror is allowed."""
     P, sigma, Qt = np.linalg.svd(C)
     turn = np.ones(len(sigma))
@@ -268,7 +267,7 @@ def _orthogonal(C: Array, reflect: bool) -> tuple[Array, float]:
     return np.asarray((P * turn) @ Qt), math.fsum(sigma * turn)
 
 
-def _basis(A: Any, name: str) -> Array:
+def _read_basis(A: Any, name: str) -> Array:
     """Columns that span the subspace."""
     A = convert_to_numpy(A)
     columns = np.asarray(A.components_, dtype=np.float64).T if hasattr(A, "components_") else as_matrix(A, name)[0]
@@ -286,7 +285,7 @@ NOT_ZERO = {(2, 1, 2), (2, 2, 0), (3, 1, 3), (3, 2, 2), (3, 2, 1), (3, 2, 0), (3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RV:
+class RV(Tabular):
     """The RV coefficient of two tables, and its distribution when rows of one are permuted at random.
 
     Attributes
@@ -318,12 +317,10 @@ class RV:
 
     def table(self) -> dict[str, Any]:
         """Return one line, ready for ``pandas.DataFrame``."""
-        names = ("rv", "adjusted", "mean", "variance", "skewness", "standardized", "p_value", "method")
-        return {name: [getattr(self, name)] for name in names}
+        return {name: [value] for name, value in vars(self).items()}
 
-    def __repr__(self) -> str:
-        lines = {name: values[0] for name, values in self.table().items()}
-        return f"RV\n{text_table({'name': list(lines), 'value': list(lines.values())})}"
+    def _shown(self) -> dict[str, Any]:
+        return {"name": list(vars(self)), "value": list(vars(self).values())}
 
 
 def rv_coefficient(
@@ -364,7 +361,7 @@ def rv_coefficient(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from gramian.pca.subspaces import rv_coefficient
+    >>> from gramian.analysis import rv_coefficient
     >>> X = load_iris().data
     >>> found = rv_coefficient(X[:, :2], X[:, 2:])
     >>> round(found.rv, 4), round(found.mean, 4), found.p_value < 1e-20
@@ -376,7 +373,7 @@ def rv_coefficient(
     if n_permutations < 0 or (n_permutations and sample_weight is not None):
         raise ValueError("n_permutations must not be negative, and needs rows without sample_weight.")
     w = check_weights(sample_weight, len(left))
-    A, B = _prepared(left, w, centre, "X"), _prepared(right, w, centre, "Y")
+    A, B = _normalise(left, w, centre, "X"), _normalise(right, w, centre, "Y")
     rv = float(np.sum((A.T @ B) ** 2))
     mean, variance, skewness = _moments(A, B) if centre and sample_weight is None else (math.nan,) * 3
     standardized = (rv - mean) / math.sqrt(variance) if variance > 0 else math.nan
@@ -385,7 +382,7 @@ def rv_coefficient(
     return RV(rv, adjusted, mean, variance, skewness, standardized, p_value, method)
 
 
-def _prepared(X: Array, w: Array, centre: bool, name: str) -> Array:
+def _normalise(X: Array, w: Array, centre: bool, name: str) -> Array:
     """Weighted, centred rows with ‖XᵀX‖ = 1, so that RV = ‖XᵀY‖²."""
     X = X / (float(np.abs(X).max()) or 1.0)
     D = np.sqrt(w)[:, None] * (X - w @ X / w.sum() if centre else X)
@@ -401,7 +398,7 @@ def _test(
     n = len(A)
     if exchangeable and (n <= FEW or count):
         every = n <= FEW or math.factorial(min(n, 20)) <= count
-        orders = _orders(n, count, seed, every)
+        orders = _draw_orders(n, count, seed, every)
         found = [float(np.sum((A[order].T @ B) ** 2)) >= rv * (1 - 1e-12) for order in orders]
         if every:
             return sum(found) / len(found), f"all {len(found)} permutations"
@@ -411,7 +408,7 @@ def _test(
     return _pearson_three(z, skewness), "Pearson type III from the exact moments"
 
 
-def _orders(n: int, count: int, seed: int | None, every: bool) -> Iterator[Any]:
+def _draw_orders(n: int, count: int, seed: int | None, every: bool) -> Iterator[Any]:
     if every:
         return (np.array(order) for order in permutations(range(n)))
     rng = np.random.default_rng(0 if seed is None else seed)

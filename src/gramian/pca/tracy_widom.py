@@ -12,18 +12,9 @@ from numpy.polynomial import Chebyshev
 from scipy.optimize import brentq
 from scipy.special import airy
 
-__all__ = [
-    "TracyWidomTable",
-    "largest_noise_eigenvalue",
-    "trace_ratio_critical",
-    "tracy_widom_cdf",
-    "tracy_widom_from_sums",
-    "tracy_widom_quantile",
-    "tracy_widom_sf",
-    "tracy_widom_statistics",
-]
+from gramian.results.tables import Tabular
 
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 NODES = 48  # from 40 on the determinant has settled to rounding for every s between BOTTOM and TOP
 DECAY = 63.0  # (2/3)·63 = 42: the interval ends where Ai has fallen by e⁻⁴², below rounding
@@ -51,11 +42,11 @@ def tracy_widom_cdf(s: npt.ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from gramian.pca.tracy_widom import tracy_widom_cdf
+    >>> from gramian.analysis import tracy_widom_cdf
     >>> round(float(tracy_widom_cdf(0.9793)), 4)
     0.95
     """
-    return _shaped(s, lambda log_f: np.exp(log_f))
+    return _evaluate(s, lambda log_f: np.exp(log_f))
 
 
 def tracy_widom_sf(s: npt.ArrayLike) -> Any:
@@ -76,11 +67,11 @@ def tracy_widom_sf(s: npt.ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from gramian.pca.tracy_widom import tracy_widom_sf
+    >>> from gramian.analysis import tracy_widom_sf
     >>> f"{tracy_widom_sf(3.2724):.4f} {tracy_widom_sf(30):.3e}"
     '0.0010 2.916e-50'
     """
-    return _shaped(s, lambda log_f: 0.0 - np.expm1(log_f))
+    return _evaluate(s, lambda log_f: 0.0 - np.expm1(log_f))
 
 
 def tracy_widom_quantile(q: npt.ArrayLike, *, upper: bool = False) -> Any:
@@ -100,7 +91,7 @@ def tracy_widom_quantile(q: npt.ArrayLike, *, upper: bool = False) -> Any:
 
     Examples
     --------
-    >>> from gramian.pca.tracy_widom import tracy_widom_quantile
+    >>> from gramian.analysis import tracy_widom_quantile
     >>> [round(float(tracy_widom_quantile(q, upper=True)), 4) for q in (0.05, 0.01, 0.001)]
     [0.9793, 2.0234, 3.2722]
     """
@@ -109,8 +100,8 @@ def tracy_widom_quantile(q: npt.ArrayLike, *, upper: bool = False) -> Any:
     return np.reshape(found, given.shape)[()]
 
 
-def _shaped(s: npt.ArrayLike, value: Any) -> Any:
-    """Value(ln F₁) at each s, in the shape of s; NaN where s is NaN."""
+def _evaluate(s: npt.ArrayLike, value: Any) -> Any:
+    """``value`` of ln F₁ at each s, in the shape of s; NaN where s is NaN."""
     given = np.asarray(s, dtype=np.float64)
     flat = given.ravel()
     log_f = np.where(np.isnan(flat), np.nan, np.where(flat > TOP, 0.0, -np.inf))
@@ -121,7 +112,7 @@ def _shaped(s: npt.ArrayLike, value: Any) -> Any:
     return value(log_f).reshape(given.shape)[()]
 
 
-def _log_determinant(s: Vector) -> Vector:
+def _log_determinant(s: Array) -> Array:
     """ln det(I − K) = Σ ln(1 − μ) for each s: with the eigenvalues small, their sum keeps its relative accuracy."""
     x, w = np.polynomial.legendre.leggauss(NODES)
     length = 2 * ((np.maximum(s, 0.0) ** 1.5 + DECAY) ** (2 / 3) - s)
@@ -247,7 +238,7 @@ def _log_tail(alpha: float) -> tuple[Chebyshev, Chebyshev, Chebyshev]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TracyWidomTable:
+class TracyWidomTable(Tabular):
     """Patterson's table: each eigenvalue tested as the largest of those from it on.
 
     Attributes
@@ -260,10 +251,10 @@ class TracyWidomTable:
         Rows of independent columns that would make remaining eigenvalues as unequal as these.
     """
 
-    eigenvalues: Vector
-    statistics: Vector
-    p_values: Vector
-    effective_n: Vector
+    eigenvalues: Array
+    statistics: Array
+    p_values: Array
+    effective_n: Array
 
     def significant(self, alpha: float = 0.05) -> int:
         """Return how many leading eigenvalues have p-values below alpha, up to the first that has not."""
@@ -280,15 +271,8 @@ class TracyWidomTable:
             "effective_n": self.effective_n,
         }
 
-    def __repr__(self) -> str:
-        shown = min(10, len(self.eigenvalues))
-        rows = zip(self.eigenvalues, self.statistics, self.p_values, self.effective_n, strict=True)
-        head = f"{'':>4} {'eigenvalue':>12} {'statistic':>10} {'p-value':>10} {'effective n':>12}"
-        lines = [f"{i + 1:>4} {e:>12.6g} {x:>10.3f} {q:>10.3g} {n:>12.3f}" for i, (e, x, q, n) in enumerate(rows)]
-        more = [] if shown == len(lines) else [f"… and {len(lines) - shown} more"]
-        return "\n".join(
-            [f"Tracy–Widom statistics: {self.significant()} significant at 0.05", head, *lines[:shown], *more]
-        )
+    def _title(self) -> str:
+        return f"Tracy–Widom statistics: {self.significant()} significant at 0.05"
 
 
 def tracy_widom_statistics(eigenvalues: npt.ArrayLike) -> TracyWidomTable:
@@ -318,18 +302,18 @@ def tracy_widom_statistics(eigenvalues: npt.ArrayLike) -> TracyWidomTable:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.pca.tracy_widom import tracy_widom_statistics
+    >>> from gramian.analysis import tracy_widom_statistics
     >>> noise = np.random.default_rng(0).standard_normal((60, 2000))
     >>> values = np.linalg.eigvalsh(noise @ noise.T)[::-1]
     >>> values[0] *= 2
     >>> tracy_widom_statistics(values).significant()
     1
     """
-    given = _checked(eigenvalues)
+    given = _check_positive(eigenvalues, 2)
     lam = given / given[0]  # squares of very large or small ones would leave float64
     m = np.arange(len(lam), 1, -1, dtype=np.float64)
     s1, s2 = (np.cumsum(x[::-1])[::-1][:-1] for x in (lam, lam**2))
-    return _patterson(given[:-1], lam[:-1], m, s1, s2)
+    return _test_largest(given[:-1], lam[:-1], m, s1, s2)
 
 
 def tracy_widom_from_sums(eigenvalues: npt.ArrayLike, count: int, total: float, deviation: float) -> TracyWidomTable:
@@ -359,7 +343,7 @@ def tracy_widom_from_sums(eigenvalues: npt.ArrayLike, count: int, total: float, 
     >>> np.allclose(few.statistics, tracy_widom_statistics(lam).statistics[:2])
     True
     """
-    given = _checked_few(eigenvalues)
+    given = _check_positive(eigenvalues, 1)
     if count <= len(given):
         raise ValueError(f"count={count}: there must be more eigenvalues in all than the {len(given)} given.")
     lam, unit = given / given[0], given[0]
@@ -368,38 +352,27 @@ def tracy_widom_from_sums(eigenvalues: npt.ArrayLike, count: int, total: float, 
     m = count - np.arange(len(lam), dtype=np.float64)
     s1 = total / unit - before
     s2 = deviation / unit**2 + (total / unit) ** 2 / count - squares
-    return _patterson(given, lam, m, s1, s2)
+    return _test_largest(given, lam, m, s1, s2)
 
 
-def _patterson(given: Vector, lam: Vector, m: Vector, s1: Vector, s2: Vector) -> TracyWidomTable:
+def _test_largest(given: Array, lam: Array, m: Array, s1: Array, s2: Array) -> TracyWidomTable:
     """The table of eigenvalues that are each the largest of m, with their sum and sum of squares."""
     spread = m * s2 - s1**2  # m² times the variance of the eigenvalues left
     equal = spread <= 8 * np.finfo(float).eps * m * s2
     n = np.divide((m + 2) * s1**2, spread, out=np.full_like(m, np.inf), where=~equal)
-    x = np.full_like(m, np.nan)
-    x[~equal] = _standardised(m * lam / s1, n, m, ~equal)
+    # (L − μ)/σ; n′ of fewer than two rows would have no spread of its own
+    rows = np.where(equal, 2.0, np.maximum(n, 1.0 + 1e-9))
+    a, b = np.sqrt(rows - 1), np.sqrt(m)
+    x = (m * lam / s1 - (a + b) ** 2 / rows) / ((a + b) / rows * np.cbrt(1 / a + 1 / b))
     p_values = np.where(equal, 1.0, tracy_widom_sf(np.where(equal, 0.0, x)))
-    return TracyWidomTable(given, x, p_values, n)
+    return TracyWidomTable(given, np.where(equal, np.nan, x), p_values, n)
 
 
-def _standardised(ratio: Vector, n: Vector, m: Vector, keep: npt.NDArray[np.bool_]) -> Vector:
-    """(L − μ)/σ of the eigenvalues kept; n′ of fewer than two rows would have no spread of its own."""
-    ratio, n, m = ratio[keep], np.maximum(n[keep], 1.0 + 1e-9), m[keep]
-    a, b = np.sqrt(n - 1), np.sqrt(m)
-    return np.asarray((ratio - (a + b) ** 2 / n) / ((a + b) / n * np.cbrt(1 / a + 1 / b)))
-
-
-def _checked(eigenvalues: npt.ArrayLike) -> Vector:
+def _check_positive(eigenvalues: npt.ArrayLike, least: int) -> Array:
+    """Return eigenvalues, ``least`` or more, all positive and descending."""
     lam = np.asarray(eigenvalues, dtype=np.float64)
-    if lam.ndim != 1 or len(lam) < 2:
-        raise ValueError(f"eigenvalues must be a list of at least 2 numbers, got shape {lam.shape}.")
-    return _checked_few(lam)
-
-
-def _checked_few(eigenvalues: npt.ArrayLike) -> Vector:
-    lam = np.asarray(eigenvalues, dtype=np.float64)
-    if lam.ndim != 1 or not len(lam):
-        raise ValueError(f"eigenvalues must be a list of numbers, got shape {lam.shape}.")
+    if lam.ndim != 1 or len(lam) < least:
+        raise ValueError(f"eigenvalues must be a list of at least {least} numbers, got shape {lam.shape}.")
     bad = np.flatnonzero(~(np.isfinite(lam) & (lam > 0)))
     if len(bad):
         raise ValueError(
