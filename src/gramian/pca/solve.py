@@ -176,7 +176,7 @@ def cut_spectrum(
     values = every[:k]
 
     # Rounding errors of size ε in an n×p matrix of unit variance have singular values up to ε(√n + √p), where the
-    # largest one of at least √max(n, p): a share ε√min(n, p) of it at most, up to a small factor.
+    # largest one is at least √max(n, p): a share ε√min(n, p) of it at most, up to a small factor.
     root = limit**0.5
     single = 4 * 2.0**-23 * root
     computed = single if right.dtype == xp.float32 else 32 * 2.0**-52 * root
