@@ -296,10 +296,11 @@ def test_objects_that_are_no_numbers():
 def test_progress_is_reported():
     seen = []
     X, y = data()
-    fitted = model("cg", tol=1e-8, verbose=lambda i, residual: seen.append((i, residual))).fit(X, y)
+    fitted = model("cg", tol=1e-8, verbose=lambda *report: seen.append(report)).fit(X, y)
     assert len(seen) >= 1
     assert fitted.n_iter_ >= 1
-    assert seen[-1][1] <= 1e-6
+    assert all(done <= total for done, total, _ in seen)
+    assert "residual" in seen[-1][2]
 
 
 def test_verbose_writes_to_standard_error(capsys):
@@ -307,7 +308,7 @@ def test_verbose_writes_to_standard_error(capsys):
     model("cg", tol=1e-8, verbose=True).fit(X, y)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "KernelRidge: iteration" in err
+    assert "KernelRidge: " in err
 
 
 def test_too_few_iterations_warn():

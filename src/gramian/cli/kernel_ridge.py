@@ -24,7 +24,7 @@ from gramian.cli.ridge import (
     prediction_columns,
     regression_pictures,
 )
-from gramian.cli.running import LOG, Run, convergence, device_option, running_options
+from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.display.report import regression_report
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernels import Kernel
@@ -90,7 +90,7 @@ def kernel_ridge(
     with run.step("Fitting") as report, data_errors(input_name(file)):
         y = numeric_target(table, str(reading.target))
         model = _make_model(alpha, kernel.resolved(table.source), run.seed, **options)
-        model.set_params(verbose=convergence(report, options["tol"] or 1e-6)).fit(table.source, y)
+        model.set_params(verbose=report).fit(table.source, y)
         model.set_params(verbose=False)
         fitted, bound = predict_with_bound(model, table.source)
         portable(model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sys
 import time
 import warnings
@@ -30,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from gramian.cli.errors import Invocation, one_line
 from gramian.cli.options import SIZE, bundle, checked_device, option
 
-__all__ = ["LOG", "Report", "Run", "convergence", "device_option", "running_options"]
+__all__ = ["LOG", "Report", "Run", "device_option", "running_options"]
 
 LOG = logging.getLogger("gramian")
 SECTION = "Running"
@@ -155,23 +154,6 @@ def _progress(text: str) -> Iterator[Report]:
             bars.update(task, completed=done, total=total, description=one_line(new or text))
 
         yield report
-
-
-def convergence(report: Callable[[int, int], None], tol: float) -> Callable[[int, float], None]:
-    """Return what a solver calls with (iteration, residual), which reports the digits won of those that are wanted.
-
-    Examples
-    --------
-    >>> from gramian.cli.running import convergence
-    >>> convergence(lambda done, total: print(f"{done} of {total}"), 1e-6)(7, 1e-3)
-    500 of 1000
-    """
-
-    def tell(iteration: int, residual: float) -> None:
-        won = math.log(min(max(residual, tol), 1.0)) / math.log(tol)
-        report(round(1000 * won), 1000)
-
-    return tell
 
 
 def _debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -1,10 +1,8 @@
-"""Progress of a fit that iterates, for people who wait for it."""
+"""The input of every estimator as a Source, its columns recorded or checked, its missing and infinite cells named."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,18 +14,6 @@ from gramian.compute.devices import to_numpy
 from gramian.sources import DenseSource, Source, SparseSource, open_source
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame
 
-__all__ = [
-    "Lines",
-    "MissingValuesError",
-    "finish",
-    "has_missing",
-    "open_input",
-    "refuse_non_finite",
-    "reporter",
-]
-
-Array = Any
-
 
 class MissingValuesError(ValueError):
     """There are NaN cells in data that were to be complete."""
@@ -35,7 +21,7 @@ class MissingValuesError(ValueError):
 
 def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
     """Return the Source of X; with ``reset`` record its columns on the estimator, otherwise check them."""
-    if _has_own_source(X):
+    if isinstance(X, (Source, str, os.PathLike, np.memmap)) or (is_array_api_obj(X) and not is_numpy_array(X)):
         source = open_source(X)
         _check_columns(estimator, source, reset)
     elif is_frame(X):
@@ -49,12 +35,6 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
     if source.shape[0] == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape={source.shape}) while a minimum of 1 is required.")
     return source
-
-
-def _has_own_source(X: Any) -> bool:
-    if isinstance(X, (Source, str, os.PathLike, np.memmap)):
-        return True
-    return is_array_api_obj(X) and not is_numpy_array(X)
 
 
 def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
@@ -123,44 +103,3 @@ def _first_non_finite(source: Source, values: Any) -> tuple[int, int, float] | N
     finite = to_numpy(finite)
     i, j = np.unravel_index(int(np.argmin(finite)), finite.shape)
     return int(i), int(j), float(values[int(i), int(j)])
-
-
-class Lines:
-    """One line on standard error that is written over, ended by :meth:`end`."""
-
-    def __init__(self, name: str, tol: float) -> None:
-        self.name, self.tol, self.open = name, tol, False
-
-    def __call__(self, iteration: int, residual: float) -> None:
-        """Show where the iteration stands."""
-        sys.stderr.write(f"\r{self.name}: iteration {iteration}, residual {residual:.1e} of {self.tol:.0e} ")
-        sys.stderr.flush()
-        self.open = True
-
-    def end(self) -> None:
-        """Go to the next line, if anything was written."""
-        if self.open:
-            sys.stderr.write("\n")
-        self.open = False
-
-
-def reporter(verbose: Any, name: str, tol: float) -> Callable[[int, float], None] | None:
-    """Return what a solver calls after each iteration: nothing, the user's own function, or a line on standard error.
-
-    Examples
-    --------
-    >>> from gramian.inputs.opening import reporter
-    >>> seen = []
-    >>> reporter(lambda i, residual: seen.append((i, residual)), "KernelRidge", 1e-6)(3, 0.5)
-    >>> seen
-    [(3, 0.5)]
-    """
-    if callable(verbose):
-        return lambda iteration, residual: verbose(iteration, residual)
-    return Lines(name, tol) if verbose else None
-
-
-def finish(report: Any) -> None:
-    """End the line that a fit has shown."""
-    if isinstance(report, Lines):
-        report.end()

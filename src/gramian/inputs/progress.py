@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,25 @@ class Progress(Protocol):
 
     def __call__(self, done: int, total: int, message: str, /) -> Any:
         """``done`` of ``total`` parts are finished; ``message`` says of what, or how it stands, and may be empty."""
+
+
+class ProgressLine:
+    """A line on standard error that every report writes over."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.open = name, False
+
+    def __call__(self, done: int, total: int, message: str, /) -> None:
+        """Write what is done, and the message."""
+        sys.stderr.write(f"\r{self.name}: {done} of {total}{', ' if message else ''}{message} ")
+        sys.stderr.flush()
+        self.open = True
+
+    def end(self) -> None:
+        """Go to the next line, if anything was written."""
+        if self.open:
+            sys.stderr.write("\n")
+        self.open = False
 
 
 @contextmanager
@@ -33,16 +53,42 @@ def show_progress(verbose: Any, name: str) -> Iterator[Progress | None]:
     if callable(verbose) or not verbose:
         yield verbose or None
         return
-    shown = False
-
-    def write(done: int, total: int, message: str) -> None:
-        nonlocal shown
-        shown = True
-        sys.stderr.write(f"\r{name}: {done} of {total}{', ' if message else ''}{message} ")
-        sys.stderr.flush()
-
+    line = ProgressLine(name)
     try:
-        yield write
+        yield line
     finally:
-        if shown:
-            sys.stderr.write("\n")
+        line.end()
+
+
+class ResidualReport:
+    """What a solver calls with (iteration, residual): progress in thousandths of the digits that are wanted."""
+
+    def __init__(self, progress: Progress, tol: float) -> None:
+        self.progress, self.tol = progress, tol
+
+    def __call__(self, iteration: int, residual: float) -> None:
+        """Report the digits won so far."""
+        tol = min(self.tol, 0.1)
+        won = math.log(min(max(residual, tol), 1.0)) / math.log(tol)
+        message = f"iteration {iteration}, residual {residual:.1e} of {self.tol:.0e}"
+        self.progress(round(1000 * won), 1000, message)
+
+
+def reporter(verbose: Any, name: str, tol: float) -> ResidualReport | None:
+    """What a solver calls after each iteration: nothing, or what tells the user's own function, or a line.
+
+    Examples
+    --------
+    >>> from gramian.inputs.progress import reporter
+    >>> reporter(lambda done, total, message: print(done, total, message), "KernelRidge", 1e-6)(3, 1e-3)
+    500 1000 iteration 3, residual 1.0e-03 of 1e-06
+    """
+    if not verbose:
+        return None
+    return ResidualReport(verbose if callable(verbose) else ProgressLine(name), tol)
+
+
+def finish(report: ResidualReport | None) -> None:
+    """End the line that a fit has shown."""
+    if report is not None and isinstance(report.progress, ProgressLine):
+        report.progress.end()

@@ -37,7 +37,7 @@ from gramian.inputs.kernels import (
     refuse_beyond,
     take_points,
 )
-from gramian.inputs.opening import finish, reporter
+from gramian.inputs.progress import finish, reporter
 from gramian.kernel_ridge.certificate import KernelSolution, add_bounds, is_indefinite, warn_unless_converged
 from gramian.kernel_ridge.choose import (
     ENOUGH,
@@ -100,7 +100,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
     random_state : int, RandomState or None, default=None
         Seed; None is a fixed one.
     verbose : bool or callable, default=False
-        Show the residual after each iteration, or call a function with (iteration, residual).
+        Show the residual after each iteration, or call a function with (done, total, message).
     device : str, torch.device or None, default=None
         Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
@@ -410,8 +410,8 @@ class KernelRidgeCV(KernelRidge):
     random_state : int, RandomState or None, default=None
         Seed; None is a fixed one.
     verbose : bool or callable, default=False
-        Show the best score of each kernel, and the residual after each iteration; or call a function with (iteration,
-        residual), first of what "cg" fits to choose by, of one kernel after another, then of the fit.
+        Show the best score of each kernel, and the residual after each iteration; or call a function with (done, total,
+        message), first of what "cg" fits to choose by, of one kernel after another, then of the fit.
     device : str, torch.device or None, default=None
         Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
