@@ -17,20 +17,20 @@ from pretend import pretend_gpu
     "device", ["gpu", "CUDA", "", "mps", "auto:1", 3, True, b"cpu", ["cuda"], torch.device("meta")]
 )
 def test_what_is_no_device_of_ours_is_told_what_is(device: Any) -> None:
-    with pytest.raises(ValueError, match=r"cannot be used: devices are None, 'auto', 'cpu', 'cuda', .* Use 'cpu'") as e:
+    with pytest.raises(ValueError, match=r"auto.*cpu") as e:
         resolve(device)
     assert str(device) in str(e.value)
-    with pretend_gpu(), pytest.raises(ValueError, match="cannot be used: devices are"):
+    with pretend_gpu(), pytest.raises(ValueError, match="auto"):
         resolve(device)
 
 
 def test_the_gpus_there_are_are_named(monkeypatch: Any) -> None:
     with pretend_gpu() as there:
         assert resolve("cuda") == resolve("cuda:0") == resolve("auto") == there
-        with pytest.raises(ValueError, match=r"'cuda:7' cannot be used: there is one GPU, 'cuda:0'\."):
+        with pytest.raises(ValueError, match=r"cuda:7.*cuda:0"):
             resolve("cuda:7")
         monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-        with pytest.raises(ValueError, match=r"'cuda:7' cannot be used: the last GPU is 'cuda:3'\."):
+        with pytest.raises(ValueError, match=r"cuda:7.*cuda:3"):
             resolve("cuda:7")
 
 
@@ -39,7 +39,7 @@ def test_why_there_is_no_gpu(built: Any, reason: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", built)
     monkeypatch.setattr(torch.version, "hip", None)
-    with pytest.raises(ValueError, match=f"device 'cuda' cannot be used: torch .* {reason}"):
+    with pytest.raises(ValueError, match=f"'cuda'.*torch.*{reason}"):
         resolve("cuda")
     assert resolve("auto") is None
 
@@ -47,7 +47,7 @@ def test_why_there_is_no_gpu(built: Any, reason: str, monkeypatch: Any) -> None:
 def test_tensors_elsewhere_are_refused_where_they_would_be_worked_on() -> None:
     X = torch.empty(3, 2, device="meta")
     for device in (None, "auto"):
-        with pytest.raises(ValueError, match="device 'meta' cannot be used"):
+        with pytest.raises(ValueError, match="meta"):
             resolve(device, X)
     assert resolve("cpu", X) is None
 

@@ -98,6 +98,13 @@ def test_results_go_where_the_input_lives(place: Any, kind: Any) -> None:
         assert like(given, other) is other
 
 
+def test_columns_of_a_frame_are_no_devices() -> None:
+    frame = pytest.importorskip("pandas").DataFrame({"xp": [1.0, 2.0], "device": [3.0, 4.0], "values": [5.0, 6.0]})
+    result = np.ones(2)
+    assert device_of(frame) is None
+    assert like(frame, result) is result
+
+
 def test_what_is_there_already_is_not_touched() -> None:
     array, tensor, pair = np.ones(2), torch.ones(2), Pair(np.ones(1), 2, parts=["a"])
     assert like(array, array) is array
@@ -180,7 +187,7 @@ def test_sources_go_where_device_says() -> None:
         for name in ("cuda", "auto", device):
             assert source_to_device(array, name).device == device
         assert source_to_device(sparse, "auto") is sparse
-        with pytest.raises(ValueError, match="Sparse data are fitted on the CPU"):
+        with pytest.raises(ValueError, match=r"[Ss]parse"):
             source_to_device(sparse, "cuda")
 
 
@@ -188,7 +195,7 @@ def test_sources_go_where_device_says() -> None:
 def test_auto_without_a_gpu_is_the_cpu() -> None:
     source = gramian.open(np.ones((3, 2)))
     assert source_to_device(source, "auto") is source
-    with pytest.raises(ValueError, match=r"device 'cuda' cannot be used: .* Use 'cpu', or 'auto'"):
+    with pytest.raises(ValueError, match=r"cuda.*'auto'"):
         source_to_device(source, "cuda")
 
 

@@ -227,7 +227,7 @@ def like(given: Any, result: Any, dtype: Any = None) -> Any:
     (tensor([1., 1.], dtype=torch.float64), 'two')
     """
     device, xp = device_of(given), getattr(given, "xp", np)
-    if device is None and not is_numpy_namespace(xp):  # another library of the array API
+    if device is None and isinstance(xp, ModuleType) and not is_numpy_namespace(xp):  # another library
         return result if result is None else xp.asarray(result, dtype=dtype)
     if dtype is not None or is_tensor(result):
         return to_device(result, device, dtype)

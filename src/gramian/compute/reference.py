@@ -13,7 +13,7 @@ from array_api_compat import array_namespace, device
 Array = Any
 
 
-def displaced(X: Array, like: Array, origin: Array | None, unit: float) -> Array:
+def displace(X: Array, like: Array, origin: Array | None, unit: float) -> Array:
     """D = unit·X − origin in the dtype of ``like``."""
     xp = array_namespace(like)
     D = xp.astype(X, like.dtype, copy=False)
@@ -23,24 +23,24 @@ def displaced(X: Array, like: Array, origin: Array | None, unit: float) -> Array
 
 def product(X: Array, V: Array, origin: Array | None = None, unit: float = 1.0) -> Array:
     """D V."""
-    return displaced(X, V, origin, unit) @ V
+    return displace(X, V, origin, unit) @ V
 
 
 def adjoint(X: Array, U: Array, origin: Array | None = None, unit: float = 1.0) -> Array:
     """Dᵀ U."""
-    return displaced(X, U, origin, unit).T @ U
+    return displace(X, U, origin, unit).T @ U
 
 
 def normal(X: Array, V: Array, w: Array | None = None, origin: Array | None = None, unit: float = 1.0) -> Array:
     """Dᵀ diag(w) D V."""
-    D = displaced(X, V, origin, unit)
+    D = displace(X, V, origin, unit)
     Y = D @ V
     return D.T @ (Y if w is None else w[:, None] * Y)
 
 
 def conormal(X: Array, U: Array, w: Array | None = None, origin: Array | None = None, unit: float = 1.0) -> Array:
     """D diag(w) Dᵀ U."""
-    D = displaced(X, U, origin, unit)
+    D = displace(X, U, origin, unit)
     Y = D.T @ U
     return D @ (Y if w is None else w[:, None] * Y)
 
@@ -49,7 +49,7 @@ def scatter(
     X: Array, w: Array | None, like: Array, origin: Array | None = None, unit: float = 1.0
 ) -> tuple[Array, Array]:
     """Σ w d and Σ w d dᵀ over the rows d of D, in the dtype of ``like``."""
-    D = displaced(X, like, origin, unit)
+    D = displace(X, like, origin, unit)
     WD = D if w is None else w[:, None] * D
     return array_namespace(like).sum(WD, axis=0), WD.T @ D
 
@@ -64,6 +64,6 @@ def spread(
 ) -> tuple[Array, Array]:
     """Σ w d and Σ w d² by column, in the dtype of ``like``."""
     xp = array_namespace(like)
-    D = displaced(X, like, origin, unit)
+    D = displace(X, like, origin, unit)
     w = xp.ones(D.shape[0], dtype=like.dtype, device=device(like)) if w is None else w
     return w @ D, w @ D**2

@@ -30,7 +30,7 @@ def _rows(X: Sparse, part: slice, unit: float) -> Sparse:
     return rows
 
 
-def _transposed(rows: Sparse) -> Sparse:
+def _transpose(rows: Sparse) -> Sparse:
     """The transposed matrix in the same memory; ``rows.T`` would copy views once more."""
     columns = sp.csc_array(rows.shape[::-1], dtype=rows.dtype)
     columns.data, columns.indices, columns.indptr = rows.data, rows.indices, rows.indptr
@@ -62,7 +62,7 @@ def adjoint(X: Sparse, U: Array, origin: None = None, unit: float = 1.0) -> Arra
     U = np.ascontiguousarray(U)
 
     def work(share: Sequence[slice]) -> list[Array]:
-        return [_transposed(_rows(X, part, unit)) @ U[part] for part in share]
+        return [_transpose(_rows(X, part, unit)) @ U[part] for part in share]
 
     return _sum(parallel(work, _shares(X)), (X.shape[1], U.shape[1]), U.dtype)
 
@@ -76,7 +76,7 @@ def normal(X: Sparse, V: Array, w: Array | None = None, origin: None = None, uni
         for part in share:
             rows = _rows(X, part, unit)
             Y = rows @ V
-            out.append(_transposed(rows) @ (Y if w is None else w[part, None] * Y))
+            out.append(_transpose(rows) @ (Y if w is None else w[part, None] * Y))
         return out
 
     return _sum(parallel(work, _shares(X)), V.shape, V.dtype)
@@ -116,7 +116,7 @@ def spread(X: Sparse, w: Array | None, like: Array, origin: None = None, unit: f
 
 def _deviations(rows: Sparse, w: Array, m: Array) -> Array:
     """Σ w and Σ w (x − m)² over the stored values of each column."""
-    columns = _transposed(rows)
+    columns = _transpose(rows)
     columns.data = np.ones(rows.nnz, m.dtype)
     stored = columns @ w
     with np.errstate(over="ignore", invalid="ignore"):

@@ -133,7 +133,7 @@ class Data(Operator):
             values = b.values
             if not self.resident:  # the buffer of a file will be used again
                 values = values.clone() if is_tensor(values) else np.array(values)
-            yield b.start, b.stop, reference.displaced(values, like, self.origin, self.unit)
+            yield b.start, b.stop, reference.displace(values, like, self.origin, self.unit)
 
     def _double(self) -> Array:
         """A float64 array where the data live: squares of float32 numbers are summed in float64."""

@@ -358,7 +358,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
     @property
     def precision(self) -> str:  # type: ignore[override]
         """The device, the mode and its error."""
-        tensor = self.mode == "double" or self.loops.triton_for(self.line)
+        tensor = self.mode == "double" or self.loops.uses_triton(self.line)
         words = f"{self.mode} mode: {WORDS[self.mode if tensor else 'plain']}"
         kept = "" if self.resident else ", genotypes streamed through it"
         return f"products on {describe(self.device)} in {words}{kept}"
@@ -440,7 +440,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
         """
         mean = U.mean(axis=0)
         leaning = mean.abs() * self.shape[0] ** 0.5 > LEANING * self.xp.linalg.vector_norm(U, axis=0)
-        leans = self.mode != "double" and self.loops.triton_for(self.line) and bool(leaning.any())
+        leans = self.mode != "double" and self.loops.uses_triton(self.line) and bool(leaning.any())
         sums = self._ones() if leans else None
         U = U - mean if leans else U
         factors = [self.loops.prepare_columns(self._padded(V), self.source.width, self.mode) for V in self._levels(U)]
@@ -455,7 +455,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
 
     def _levels(self, U: Array) -> list[Array]:
         """U as a sum: entries up to PEAK root mean squares of their column, what is beyond up to PEAK times that, …"""
-        if self.mode != "accurate" or not self.loops.triton_for(self.line):
+        if self.mode != "accurate" or not self.loops.uses_triton(self.line):
             return [U]
         most = PEAK * self.xp.linalg.vector_norm(U, axis=0) / self.shape[0] ** 0.5
         levels = []

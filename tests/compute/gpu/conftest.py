@@ -44,9 +44,9 @@ def interpreter() -> Iterator[None]:
         pytest.skip("triton is not installed (gramian[gpu])")
     if torch.cuda.is_available():
         pytest.skip("the kernels are compiled for the GPU here")
-    from gramian.compute.gpu.launch import interpreted
+    from gramian.compute.gpu.launch import interpret_kernels
 
-    with interpreted():
+    with interpret_kernels():
         yield
 
 

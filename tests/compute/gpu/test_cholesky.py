@@ -97,9 +97,7 @@ def test_the_size_of_blocks_grows_with_the_matrix() -> None:
 @pytest.mark.parametrize("at", [0, 7, 8, 19])
 def test_the_leading_minor_that_is_not_positive_is_named(at: int) -> None:
     A = np.diag(np.where(np.arange(20) == at, -3.0, 2.0))
-    with pytest.raises(
-        NotDefinite, match=f"leading minor of order {at + 1}, in the block of rows {at // 8 * 8} to"
-    ) as e:
+    with pytest.raises(NotDefinite, match=f"order {at + 1}.*rows {at // 8 * 8} to") as e:
         factor(A, 0.5, 8)
     assert e.value.minor == at + 1
     assert e.value.size == 2.5
@@ -109,7 +107,7 @@ def test_the_leading_minor_that_is_not_positive_is_named(at: int) -> None:
 def test_what_is_not_finite_is_refused() -> None:
     A = definite(20)
     A[13, 2] = A[2, 13] = np.nan
-    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
         factor(A, 1.0, 8)
 
 

@@ -39,7 +39,7 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def way(name: str) -> Any:
-    return launch.interpreted() if name == "triton" else nullcontext()
+    return launch.interpret_kernels() if name == "triton" else nullcontext()
 
 
 def table(p: int, n: int, missing: float, seed: int = 0) -> np.ndarray:
@@ -98,7 +98,7 @@ def test_any_number_of_columns(columns: int) -> None:
     line, Z = standard(G)
     rng = np.random.default_rng(2)
     U, W = rng.standard_normal((40, columns)), rng.standard_normal((17, columns))
-    with launch.interpreted():
+    with launch.interpret_kernels():
         left = loops.adjoint(packed(G), torch.from_numpy(line), torch.from_numpy(U).float())
         right = loops.product(packed(G), torch.from_numpy(line), torch.from_numpy(W).float())
     assert relative(left, Z @ U) < 2e-6
@@ -172,7 +172,7 @@ def test_columns_of_any_size_keep_their_digits(size: float) -> None:
     line, Z = standard(G)
     U = size * np.random.default_rng(4).standard_normal((60, 3)) ** 5
     U[:, 1] = 0.0
-    with launch.interpreted():
+    with launch.interpret_kernels():
         left = loops.adjoint(packed(G), torch.from_numpy(line), torch.from_numpy(U).float())
     assert np.all(np.asarray(left)[:, 1] == 0)
     assert relative(np.asarray(left)[:, [0, 2]], (Z @ U)[:, [0, 2]]) < 2e-6
@@ -184,7 +184,7 @@ def test_a_common_part_takes_no_digits_from_the_rest() -> None:
     G = table(40, 400, 0.0)
     line, Z = standard(G)
     U = 1 + 1e-2 * np.random.default_rng(5).standard_normal((400, 2))
-    with launch.interpreted():
+    with launch.interpret_kernels():
         left = loops.adjoint(packed(G), torch.from_numpy(line), torch.from_numpy(U).float(), missing=False)
     given = U.astype(np.float32)
     # of what is multiplied: at most half of the second grid, 2⁻²² of entries that are all alike, and float32's own sums
@@ -197,7 +197,7 @@ def test_the_operator_takes_the_common_part_out_first() -> None:
     A = DeviceGenotypeOperator(source, device=torch.device("cpu"))
     U = 1 + 1e-3 * torch.from_numpy(np.random.default_rng(6).standard_normal((200, 2))).float()
     want = GenotypeOperator(source, dtype=np.float64).rmatmat(U.double().numpy())
-    with launch.interpreted():
+    with launch.interpret_kernels():
         found = A.rmatmat(U)
         twice = A.conormal(U)
         assert "fp16 tensor cores, two parts" in A.precision
@@ -211,7 +211,7 @@ def test_what_is_not_finite_is_not_hidden() -> None:
     line, _ = standard(G)
     U = torch.ones((9, 1))
     U[3] = torch.inf
-    with launch.interpreted() if INTERPRETED else nullcontext(), np.errstate(invalid="ignore"):
+    with launch.interpret_kernels() if INTERPRETED else nullcontext(), np.errstate(invalid="ignore"):
         found = loops.adjoint(packed(G), torch.from_numpy(line), U)
     assert not torch.isfinite(found).all()
 

@@ -144,7 +144,7 @@ def test_symmetric_tiles_serve_twice(
     kernel: Kernel, mode: str, implementation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks wrapped around, for odd and even numbers of them, with sums that are flushed often."""
-    if _launch.triton_for(torch.zeros(1, device=implementation)):
+    if _launch.uses_triton(torch.zeros(1, device=implementation)):
         from gramian.compute.gpu import triton_tiles as _triton_tiles
 
         monkeypatch.setattr(_triton_tiles, "SMALL", 0)
@@ -193,7 +193,7 @@ def test_points_that_do_not_fit_are_refused_with_the_figure(
 ) -> None:
     monkeypatch.setattr(tiles, "LARGE", 0)
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 1000)
-    with pytest.raises(MemoryError, match=r"Points prepared for products .* would take .* where 0\.0 MiB are free"):
+    with pytest.raises(MemoryError, match=r"0\.0 MiB are free"):
         Prepared(Gaussian(0.3), points(300), None, "accurate", implementation)
 
 
@@ -301,7 +301,7 @@ def test_triton_keeps_its_promise_for_all_widths(seed: int, d: int, width: float
     """Heavy tails and wide and narrow kernels: whichever way is chosen, its error is what it says."""
     pytest.importorskip("triton", reason="triton is not installed (gramian[gpu])")
     X = np.random.default_rng(seed).standard_t(tail, (90, d))
-    with _launch.interpreted():
+    with _launch.interpret_kernels():
         for mode in ("fast", "accurate"):
             P = Prepared(Gaussian(bandwidth=10.0**width * np.sqrt(d)), X, None, mode, torch.device("cpu"))
             assert P.error(tiles.product, columns(90, 8)) <= P.pairs.error
@@ -335,11 +335,11 @@ def test_the_error_of_one_part_is_predicted(gamma: float, discrete: bool) -> Non
     rng = np.random.default_rng(1)
     X = rng.choice([-1.0, 1.0], (400, 20)) if discrete else rng.standard_normal((400, 20))
     T = torch.from_numpy(X)
-    frame, _ = _precision.frame_of(Gaussian(gamma).formula(20), T, None, True)
-    F = frame.turned(T)
+    frame, _ = _precision.find_frame(Gaussian(gamma).formula(20), T, None, True)
+    F = frame.rotate(T)
     K, rounded = (torch.exp2(-torch.cdist(A, A).square() / 2) for A in (F, F.half().double()))
     measured = float(torch.linalg.norm(rounded - K) / torch.linalg.norm(K))
-    predicted = 2**-12.27 * _precision._sampled(Gaussian(gamma).formula(20), frame, T, T).rough
+    predicted = 2**-12.27 * _precision._take_sample(Gaussian(gamma).formula(20), frame, T, T).rough
     assert measured / 1.5 < predicted < 1.5 * measured
 
 

@@ -107,10 +107,10 @@ def _chunks(
     for i in range(0, n, rows):
         part = slice(i, min(i + rows, n))
         shift = minus if minus is None or minus.shape[0] == 1 else minus[part]
-        yield part, _displaced(X[part], dtype, shift, unit)
+        yield part, _displace(X[part], dtype, shift, unit)
 
 
-def _displaced(X: Array, dtype: torch.dtype, minus: Array | None, unit: float) -> Array:
+def _displace(X: Array, dtype: torch.dtype, minus: Array | None, unit: float) -> Array:
     """Unit·X − origin in ``dtype``: one kernel, which reads X as it is stored."""
     X = X if torch.promote_types(X.dtype, dtype) == dtype else X.to(dtype)
     if minus is not None:

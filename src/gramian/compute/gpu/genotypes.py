@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gramian.compute.gpu.dense import every_digit
-from gramian.compute.gpu.launch import triton_for
+from gramian.compute.gpu.launch import uses_triton
 
 TILE_BYTES = 2**26  # of genotypes decoded together
 SAMPLES = 512  # bytes of a SNP decoded together: sums over more than four times as many samples are in float64
@@ -48,7 +48,7 @@ def choose_mode(dtype: torch.dtype, tolerance: float | None = None) -> str:
 
 def prepare_columns(U: Tensor, width: int, mode: str) -> Tensor | list[Factor]:
     """Prepare columns U (4·width or fewer rows) for products with many blocks of SNPs: see :func:`adjoint`."""
-    if mode == "double" or not triton_for(U):
+    if mode == "double" or not uses_triton(U):
         return U
     return [samples_factor(part, width, mode) for part in torch.split(U, COLUMNS, dim=1)]
 
@@ -111,7 +111,7 @@ def product(
     """
     if out is None:
         out = torch.zeros((4 * packed.shape[1], W.shape[1]), dtype=torch.float64, device=packed.device)
-    if mode == "double" or not triton_for(packed):
+    if mode == "double" or not uses_triton(packed):
         for snps, samples, Z in _decoded_tiles(packed, line, W.dtype):
             out[samples] += multiply(Z.T, W[snps])
         return out
@@ -252,7 +252,7 @@ def samples_factor(U: Tensor, width: int, mode: str) -> Factor:
     return Factor(parts, scale, sums)
 
 
-def _joined(sums: Tensor, scale: Tensor) -> Tensor:
+def _join_parts(sums: Tensor, scale: Tensor) -> Tensor:
     """Sums of parts as sums of columns, in float64."""
     c = len(scale)
     total = sums[:, :c].double()
@@ -318,10 +318,10 @@ def _tensor_adjoint(packed: Tensor, line: Tensor, U: Factor, missing: bool) -> T
     # what rounding μ has taken off too much or too little of every sample
     flat = _constant(line) + levels[:, 0] * (rounded[:, 2] - levels[:, 2])
     flat = flat[:, None] * U.sums.sum(dim=0, dtype=torch.float64)
-    return _joined(out.sum(dim=0, dtype=torch.float64) + flat, U.scale)
+    return _join_parts(out.sum(dim=0, dtype=torch.float64) + flat, U.scale)
 
 
-def _parted(p: int, width: int, tiles: Tiles) -> tuple[int, int]:
+def _split_snps(p: int, width: int, tiles: Tiles) -> tuple[int, int]:
     """How many sums p SNPs are shared out to, and the SNPs of each."""
     programs = 2 * -(-width // tiles.bytes)
     parts = max(-(-p // PART_SNPS), min(-(-p // PROGRAMS), -(-PROGRAMS // programs)))
@@ -338,7 +338,7 @@ def _tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing:
     scale = _scale(A.abs().amax(dim=0), B.abs().amax(dim=0))
     C = _padded_columns(PARTS[mode] * W.shape[1])
     tiles = PRODUCT[C]
-    parts, part = _parted(p, width, tiles)
+    parts, part = _split_snps(p, width, tiles)
     a = _halves(A, parts * part, mode, scale)
     b = _halves(B, parts * part, mode, scale) if missing else a
     mu = torch.nn.functional.pad(levels[:, 2], (0, parts * part - p))
@@ -367,8 +367,8 @@ def _tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing:
             num_warps=tiles.warps,
         )
     for sums_of_part in found:
-        out += _joined(sums_of_part, scale)
-    out += _joined((rounded - sums).sum(dim=0)[None, :], scale) + _constant(line) @ W.double()
+        out += _join_parts(sums_of_part, scale)
+    out += _join_parts((rounded - sums).sum(dim=0)[None, :], scale) + _constant(line) @ W.double()
 
 
 STEPS = 63  # sums of four bits that a byte holds
@@ -389,7 +389,7 @@ def snp_counts(packed: Tensor, kept: Tensor | None, n: int) -> Tensor:
         kept = torch.arange(4 * width, device=packed.device) < n
     places = torch.tensor([1, 4, 16, 64], dtype=torch.uint8, device=packed.device)
     mask = (kept.view(width, 4).to(torch.uint8) * places).sum(dim=1, dtype=torch.uint8)
-    found = (_tensor_snp_counts if triton_for(packed) else _plain_snp_counts)(packed, mask).long()
+    found = (_tensor_snp_counts if uses_triton(packed) else _plain_snp_counts)(packed, mask).long()
     missing, one, none = found.unbind(dim=1)
     return torch.stack([n - missing - one - none, one, none, missing], dim=1)
 
@@ -442,7 +442,7 @@ def sample_counts(packed: Tensor) -> Tensor:
     [[1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]
     """
     p = packed.shape[0]
-    found = (_tensor_sample_counts if triton_for(packed) else _plain_sample_counts)(packed).long()
+    found = (_tensor_sample_counts if uses_triton(packed) else _plain_sample_counts)(packed).long()
     missing, one, none = found
     return torch.stack([p - missing - one - none, one, none, missing], dim=1)
 

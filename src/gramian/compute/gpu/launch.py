@@ -18,13 +18,13 @@ def _installed() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def triton_for(x: torch.Tensor) -> bool:
-    """Whether the kernels written in Triton serve a tensor: on a GPU, or on the CPU inside :func:`interpreted`."""
+def uses_triton(x: torch.Tensor) -> bool:
+    """Whether Triton's kernels serve a tensor: on a GPU, or on the CPU inside :func:`interpret_kernels`."""
     return _installed() and (x.is_cuda or (_interpreting and x.device.type == "cpu"))
 
 
 @contextmanager
-def interpreted() -> Iterator[None]:
+def interpret_kernels() -> Iterator[None]:
     """Run Triton's kernels on CPU tensors in its interpreter: slow, and the same arithmetic; for tests.
 
     ``TRITON_INTERPRET=1`` must be set before the kernels are first imported.

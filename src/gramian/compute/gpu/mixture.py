@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 
 from gramian.compute.devices import refuse_beyond_device
-from gramian.compute.gpu.launch import triton_for
+from gramian.compute.gpu.launch import uses_triton
 from gramian.compute.mixture import Components, Expanded, Sums, Whitened
 
 Array = npt.NDArray[np.float64]
@@ -117,7 +117,7 @@ def expectation(
     Sums(counts=array([2.]), first=array([[4.]]), second=array([[10.]]), log_likelihood=-5.0)
     """
     T = torch.float32 if _may_be_single(X, tolerance) else torch.float64
-    if triton_for(X) and X.shape[0] > 0:
+    if uses_triton(X) and X.shape[0] > 0:
         w = None if w is None else w.contiguous()
         tile = _tile(X.device, parts) if expanded else None
         with torch.cuda.device_of(X):  # Triton launches on the current GPU
@@ -227,7 +227,7 @@ def _row_chunks(
 
 
 def _may_be_single(X: torch.Tensor, tolerance: float | None) -> bool:
-    return X.dtype == torch.float32 and tolerance is not None and tolerance >= ACCURATE and triton_for(X)
+    return X.dtype == torch.float32 and tolerance is not None and tolerance >= ACCURATE and uses_triton(X)
 
 
 def _quick_double(X: torch.Tensor) -> bool:

@@ -157,22 +157,22 @@ class Frame:
     rotation: Tensor | None = None
     gain: float = 1.0
 
-    def near(self, X: Tensor) -> Tensor:
+    def displace(self, X: Tensor) -> Tensor:
         """The points for differences, in float64."""
         return (X.double() - self.origin) * self.scale
 
-    def turned(self, X: Tensor) -> Tensor:
+    def rotate(self, X: Tensor) -> Tensor:
         """The points for matrix products, in float64."""
-        F = self.near(X)
+        F = self.displace(X)
         F = F if self.rotation is None else F @ self.rotation
         return F * (math.sqrt(2.0) if self.radial else self.gain)
 
     def by_features(self, X: Tensor, dtype: Any) -> Tensor:
         """The points for differences, one feature after another, padded with zeros."""
         n, p = X.shape
-        out = torch.zeros((_whole(p, UNROLL), _whole(n, PAD)), dtype=dtype, device=X.device)
+        out = torch.zeros((_round_up(p, UNROLL), _round_up(n, PAD)), dtype=dtype, device=X.device)
         for rows in _chunks(n, p):
-            out[:p, rows] = self.near(X[rows]).T
+            out[:p, rows] = self.displace(X[rows]).T
         return out
 
     def by_rows(self, X: Tensor, parts: int, left: bool) -> Tensor:
@@ -180,9 +180,9 @@ class Frame:
         n, p = X.shape
         width, per, total = layout(p, parts, self.radial)
         dtype = torch.float16 if parts else torch.float64
-        out = torch.zeros((_whole(n, PAD), total), dtype=dtype, device=X.device)
+        out = torch.zeros((_round_up(n, PAD), total), dtype=dtype, device=X.device)
         for rows in _chunks(n, p):
-            F = self.turned(X[rows])
+            F = self.rotate(X[rows])
             for i, j in enumerate(range(0, p, per)):
                 columns = _columns(F[:, j : j + per], parts, left, self.radial)
                 out[rows, i * width : i * width + columns.shape[1]] = columns
@@ -227,7 +227,7 @@ def _columns(F: Tensor, parts: int, left: bool, radial: bool) -> Tensor:
     return torch.cat([*points, *pieces, *ones] if left else [*points, *ones, *pieces], dim=1)
 
 
-def frame_of(formula: Any, X: Tensor, Z: Tensor | None, turn: bool) -> tuple[Frame, Spread]:
+def find_frame(formula: Any, X: Tensor, Z: Tensor | None, turn: bool) -> tuple[Frame, Spread]:
     """Find origin and scale of two sets of points, and how far they lie from that origin."""
     right = X if Z is None else Z
     unit = stretch(formula.geometry, formula.profile)
@@ -250,7 +250,7 @@ def _spread(frame: Frame, sets: tuple[Tensor, ...]) -> Spread:
     sums, peaks = np.zeros(2), np.zeros(3)
     for X in sets:
         for rows in _chunks(len(X), p):
-            F = frame.turned(X[rows])
+            F = frame.rotate(X[rows])
             squares = F * F
             norms, quartics = squares.sum(dim=1), (squares * squares).sum(dim=1)
             found = torch.stack([norms.sum(), quartics.sum(), norms.max(), quartics.max(), squares.max()]).cpu().numpy()
@@ -266,7 +266,7 @@ def _rotation(p: int, device: Any) -> Tensor:
     return torch.linalg.qr(G.to(device))[0]
 
 
-def _whole(n: int, step: int) -> int:
+def _round_up(n: int, step: int) -> int:
     return max(step, -(-n // step) * step)
 
 

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from gramian.compute.gpu.points import Frame, Spread, arguments, frame_of, slopes, values
+from gramian.compute.gpu.points import Frame, Spread, arguments, find_frame, slopes, values
 
 Tensor = Any
 
@@ -89,13 +89,13 @@ def choose_arithmetic(
     formula: Any, X: Tensor, Z: Tensor | None, dtype: Any, tolerance: float | None, triton: bool
 ) -> Arithmetic:
     """Return the cheapest arithmetic that keeps the promise that follows from dtype and tolerance."""
-    frame, spread = frame_of(formula, X, Z, triton)
+    frame, spread = find_frame(formula, X, Z, triton)
     fast = triton and tolerance is not None and tolerance >= ERRORS["fast"]
     mode = "double" if dtype == torch.float64 else "fast" if fast else "accurate"
-    sample = _sampled(formula, frame, X, X if Z is None else Z)
-    parts = _parts(formula, mode, spread, sample) if triton else 0
+    sample = _take_sample(formula, frame, X, X if Z is None else Z)
+    parts = _count_parts(formula, mode, spread, sample) if triton else 0
     near = Z is None and formula.geometry != "inner"  # the largest value is there, on the diagonal
-    wide = mode == "double" or (not parts and _differences(formula, spread, sample, near) > BUDGETS["accurate"])
+    wide = mode == "double" or (not parts and _difference_error(formula, spread, sample, near) > BUDGETS["accurate"])
     if not parts and mode == "fast":
         mode = "accurate"
     bound = _bound(formula, spread)
@@ -105,7 +105,7 @@ def choose_arithmetic(
     return Arithmetic(mode, parts, pieces, torch.float64 if wide else torch.float32, bound, error, frame)
 
 
-def _parts(formula: Any, mode: str, spread: Spread, sample: _Sample) -> int:
+def _count_parts(formula: Any, mode: str, spread: Spread, sample: _Sample) -> int:
     """How many parts of the points give t well enough in matrix products; 0 if no number does."""
     if formula.profile not in STEEPEST or formula.geometry not in ("squared", "inner") or not spread.width:
         return 0
@@ -120,7 +120,7 @@ def _parts(formula: Any, mode: str, spread: Spread, sample: _Sample) -> int:
     return 0
 
 
-def _differences(formula: Any, spread: Spread, sample: _Sample, near: bool) -> float:
+def _difference_error(formula: Any, spread: Spread, sample: _Sample, near: bool) -> float:
     """Predicted error of differences, or of inner products feature by feature, in float32."""
     if not spread.peak < 1e30:
         return math.inf
@@ -152,15 +152,15 @@ class _Sample(NamedTuple):
     far: float = 0.0
 
 
-def _sampled(formula: Any, frame: Frame, X: Tensor, Z: Tensor) -> _Sample:
+def _take_sample(formula: Any, frame: Frame, X: Tensor, Z: Tensor) -> _Sample:
     if not (len(X) and len(Z) and X.shape[1]):
         return _Sample()
-    x, z = _drawn(X, 0), _drawn(Z, 1)
-    kernel, near = (formula.profile, formula.parameters), (frame.near(x), frame.near(z))
+    x, z = _draw_rows(X, 0), _draw_rows(Z, 1)
+    kernel, near = (formula.profile, formula.parameters), (frame.displace(x), frame.displace(z))
     size, u = _rms(values(formula.geometry, *kernel, *near)), arguments(formula.geometry, *near)
     if formula.profile == "identity":
         return _Sample(size)
-    A, B = frame.turned(x) / frame.gain, frame.turned(z) / frame.gain
+    A, B = frame.rotate(x) / frame.gain, frame.rotate(z) / frame.gain
     a, b = (A * A).sum(dim=1)[:, None], (B * B).sum(dim=1)
     if formula.geometry == "inner":
         errors = (a * b).sqrt(), ((A * A) @ (B * B).T * 2).sqrt(), u
@@ -180,7 +180,7 @@ def _rms(values: Tensor) -> float:
     return float(values.square().mean().sqrt())
 
 
-def _drawn(X: Tensor, seed: int) -> Tensor:
+def _draw_rows(X: Tensor, seed: int) -> Tensor:
     """Some rows."""
     rows = torch.randint(len(X), (SAMPLE,), generator=torch.Generator().manual_seed(seed))
     return X[rows.to(X.device)]

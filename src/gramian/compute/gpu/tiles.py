@@ -22,7 +22,7 @@ import torch
 
 from gramian.compute.devices import describe, refuse_beyond_device, to_device, torch_dtype
 from gramian.compute.gpu import points as _profiles
-from gramian.compute.gpu.launch import triton_for
+from gramian.compute.gpu.launch import uses_triton
 from gramian.compute.gpu.points import layout
 from gramian.compute.gpu.precision import ERRORS, Arithmetic, choose_arithmetic
 
@@ -85,7 +85,7 @@ def _pairs_for(formula: Any, X: Tensor, Z: Tensor | None, dtype: Any, tolerance:
         return (SumPairs if formula.geometry == "sum" else ProductPairs)(formula.factor, parts)
     if formula.profile == "identity" and formula.geometry in ("inner", "cosine"):
         return LowRankPairs(formula, X, Z, dtype)
-    triton = triton_for(X) and min(X.shape) > 0 and (Z is None or len(Z) > 0)
+    triton = uses_triton(X) and min(X.shape) > 0 and (Z is None or len(Z) > 0)
     # what prepared points take: both sides, as rows of fp16 parts or of float64 numbers for the kernels
     n, p, wide = (
         len(X) + (len(X if Z is None else Z) if triton or Z is not None else 0),
@@ -253,7 +253,7 @@ class KernelPairs(ABC):
         sizes, V, total = self._scaled(V, self.shape[0])
         for rows in slices(self.shape[0], self._height()):
             for columns in slices(self.shape[1], COLUMNS):
-                total[rows] += multiplied(self.block(rows, columns), V[columns])
+                total[rows] += multiply_wide(self.block(rows, columns), V[columns])
         return (total * sizes).to(self.dtype)
 
     def transposed_times(self, U: Tensor) -> Tensor:
@@ -261,7 +261,7 @@ class KernelPairs(ABC):
         sizes, U, total = self._scaled(U, self.shape[1])
         for rows in slices(self.shape[0], self._height()):
             for columns in slices(self.shape[1], COLUMNS):
-                total[columns] += multiplied(self.block(rows, columns).T, U[rows])
+                total[columns] += multiply_wide(self.block(rows, columns).T, U[rows])
         return (total * sizes).to(self.dtype)
 
     def symmetric_times(self, V: Tensor) -> Tensor:
@@ -270,22 +270,22 @@ class KernelPairs(ABC):
         for rows in slices(self.shape[0], self._height()):
             for columns in slices(self.shape[0], COLUMNS, rows.start):
                 tile = self.block(rows, columns)
-                total[rows] += multiplied(tile, V[columns])
+                total[rows] += multiply_wide(tile, V[columns])
                 below = slice(max(columns.start, rows.stop), columns.stop)
                 if below.start < below.stop:
                     mirrored = tile[:, below.start - columns.start :].T
-                    total[below] += multiplied(mirrored, V[rows])
+                    total[below] += multiply_wide(mirrored, V[rows])
         return (total * sizes).to(self.dtype)
 
     def normal_times(self, V: Tensor, w: Tensor | None) -> Tensor:
         """Kᵀ diag(w) K V, each chunk of rows evaluated once where it fits."""
         if self.two_products or self.shape[1] > most_entries(self.device) // 64:
-            return self.transposed_times(weighted(self.times(V), w))
+            return self.transposed_times(weigh_rows(self.times(V), w))
         sizes, V, total = self._scaled(V, self.shape[1])
         for rows in slices(self.shape[0], self._height(self.shape[1])):
             tile = self.block(rows, slice(0, self.shape[1]))
-            U = weighted(multiplied(tile, V), None if w is None else w[rows])
-            total += multiplied(tile.T, U.to(tile.dtype))
+            U = weigh_rows(multiply_wide(tile, V), None if w is None else w[rows])
+            total += multiply_wide(tile.T, U.to(tile.dtype))
         return (total * sizes).to(self.dtype)
 
     @abstractmethod
@@ -294,7 +294,7 @@ class KernelPairs(ABC):
 
     def _scaled(self, V: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
         """Powers of two, the columns divided by them, and zeros for their sums."""
-        sizes = powers(V)
+        sizes = column_powers(V)
         zeros = torch.zeros((n, V.shape[1]), dtype=torch.float64, device=self.device)
         return sizes, (V.double() / sizes).to(self.dtype), zeros
 
@@ -308,8 +308,8 @@ class PlainPairs(KernelPairs):
     def __init__(self, formula: Any, chosen: Arithmetic, X: Tensor, Z: Tensor | None, dtype: Any) -> None:
         super().__init__(X, Z, dtype, chosen.mode, chosen.error, (chosen.words,))
         self.formula = formula
-        self.left = chosen.frame.near(X).to(chosen.dtype)
-        self.right = self.left if Z is None else chosen.frame.near(Z).to(chosen.dtype)
+        self.left = chosen.frame.displace(X).to(chosen.dtype)
+        self.right = self.left if Z is None else chosen.frame.displace(Z).to(chosen.dtype)
 
     def block(self, rows: Part, columns: Part) -> Tensor:
         """k(X[rows], Z[columns]) from differences, some rows at a time."""
@@ -422,20 +422,20 @@ class ProductPairs(CombinedPairs):
         return total if self.factor == 1.0 else total.mul_(self.factor)
 
 
-def multiplied(A: Tensor, B: Tensor) -> Tensor:
+def multiply_wide(A: Tensor, B: Tensor) -> Tensor:
     """A B in float64; on a GPU float32 factors too, which it may be set to multiply with ten bits."""
     if A.is_cuda:
         return A.double() @ B.double()
     return (A @ B.to(A.dtype)).double()
 
 
-def powers(V: Tensor) -> Tensor:
+def column_powers(V: Tensor) -> Tensor:
     """The power of two next above each column of V, and 1 for columns of zeros: dividing by it loses nothing."""
     sizes = V.abs().amax(dim=0).double() if len(V) else torch.zeros(V.shape[1], dtype=torch.float64, device=V.device)
     return torch.where(sizes > 0, torch.exp2(torch.frexp(sizes)[1].double()), 1.0)
 
 
-def weighted(U: Tensor, w: Tensor | None) -> Tensor:
+def weigh_rows(U: Tensor, w: Tensor | None) -> Tensor:
     """diag(w) U."""
     return U if w is None else U * w[:, None]
 

@@ -14,13 +14,13 @@ import triton.language as tl
 from gramian.compute.gpu.dense import every_digit
 from gramian.compute.gpu.points import BLOCK, BLOCK64, PAD, UNROLL
 from gramian.compute.gpu.precision import Arithmetic
-from gramian.compute.gpu.tiles import KernelPairs, count, powers
+from gramian.compute.gpu.tiles import KernelPairs, column_powers, count
 
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 
 
 @triton.jit
-def together(X, Z, x, rows, columns, one, KD: tl.constexpr, BK: tl.constexpr):
+def dot_points(X, Z, x, rows, columns, one, KD: tl.constexpr, BK: tl.constexpr):
     """t = x·z of prepared rows by matrix multiplication; x has the rows if they fit, else both are read in blocks."""
     k = tl.arange(0, BK)
     there = Z + columns.to(tl.int64)[None, :] * KD + k[:, None]
@@ -38,7 +38,7 @@ def together(X, Z, x, rows, columns, one, KD: tl.constexpr, BK: tl.constexpr):
 
 
 @triton.jit
-def apart(
+def compare_points(
     X, Z, rows, columns, ldx, ldz, D,
     GEOMETRY: tl.constexpr, UNROLL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
@@ -160,9 +160,9 @@ def _tile(
 ):  # fmt: skip
     """f for the pairs of some rows and columns."""
     if GEOMETRY == "dot":
-        t = together(X, Z, x, rows, columns, one, KD, BK)
+        t = dot_points(X, Z, x, rows, columns, one, KD, BK)
     else:
-        t = apart(X, Z, rows, columns, ldx, ldz, D, GEOMETRY, UNROLL, BM, BN)
+        t = compare_points(X, Z, rows, columns, ldx, ldz, D, GEOMETRY, UNROLL, BM, BN)
     return profile(t, a, b, PROFILE, DEGREE)
 
 
@@ -273,7 +273,7 @@ def fill(
     columns = tl.program_id(0) % across * BN + tl.arange(0, BN)
     factor, a, b = tl.load(parameters), tl.load(parameters + 1), tl.load(parameters + 2)
     # what lies beyond the last row or column is read again and not written
-    t = apart(X, Z, tl.minimum(rows, n - 1), tl.minimum(columns, m - 1), ldx, ldz, D, GEOMETRY, UNROLL, BM, BN)
+    t = compare_points(X, Z, tl.minimum(rows, n - 1), tl.minimum(columns, m - 1), ldx, ldz, D, GEOMETRY, UNROLL, BM, BN)
     p = factor * profile(t, a, b, PROFILE, DEGREE)
     places = out + rows.to(tl.int64)[:, None] * ldo + columns[None, :]
     tl.store(places, p.to(out.dtype.element_ty), mask=(rows[:, None] < n) & (columns[None, :] < m))
@@ -290,7 +290,7 @@ def write(
     rows = tl.program_id(0) // across * BM + tl.arange(0, BM)
     columns = tl.program_id(0) % across * BN + tl.arange(0, BN)
     a, b, one = tl.load(parameters + 1), tl.load(parameters + 2), tl.load(parameters + 3)
-    p = profile(together(X, Z, 0, rows, columns, one, KD, BK), a, b, PROFILE, DEGREE)
+    p = profile(dot_points(X, Z, 0, rows, columns, one, KD, BK), a, b, PROFILE, DEGREE)
     places = out + rows.to(tl.int64)[:, None] * ldo + columns[None, :]
     tl.store(places, p, mask=(rows[:, None] < n) & (columns[None, :] < m))
 
@@ -347,7 +347,7 @@ class TritonPairs(KernelPairs):
         most = GROUPS[self.chosen.pieces]
         for first in range(0, V.shape[1], most):
             part = V[:, first : first + most].double()
-            sizes = powers(part)
+            sizes = column_powers(part)
             with _on(V.device):
                 total = multiply(part / sizes, part.shape[1])
             out[:, first : first + most] = total * (sizes * self.formula.factor)
