@@ -268,7 +268,7 @@ def test_rows_that_are_drawn_and_filled_in_are_where_the_fit_and_the_rows_are(pl
         lambda device: Ridge(device=device),
         lambda device: RidgeCV(device=device),
         lambda device: KernelRidge(kernel="rbf", device=device),
-        lambda device: KernelRidge(kernel="rbf", solver="inducing", n_centres=9, device=device),
+        lambda device: KernelRidge(kernel="rbf", solver="landmarks", n_landmarks=9, device=device),
         lambda device: KernelRidgeClassifier(gamma=[0.1, 1.0], device=device),
         lambda device: GaussianMixture(2, random_state=0, device=device),
     ],

@@ -316,7 +316,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
         self, problem: KernelProblem, points: Any, alpha: Array, b: Array, objective: Array, certificate: Any
     ) -> None:
         """Name what was found. ``points`` are those that α belongs to."""
-        self.__dict__.pop("_posteriors", None)
+        self._posteriors: dict[float, Any] = {}
         self.X_fit_, self.kernel_, self.certificate_ = points, problem.kernel, certificate
         self.dual_coef_ = alpha[:, 0] if self._vector else alpha
         self.intercept_ = (float(b[0]) if self._vector else b) if problem.intercept else 0.0
