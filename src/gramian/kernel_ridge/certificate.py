@@ -22,21 +22,17 @@ from gramian.kernel_ridge.problem import KernelProblem
 from gramian.kernels import Kernel
 from gramian.results import NumericalWarning, Residual, caller_level
 
-__all__ = [
-    "KernelSolution",
-    "add_bounds",
-    "is_indefinite",
-    "is_known_semidefinite",
-    "product_rounding",
-    "relative_norms",
-    "warn_unless_converged",
-]
-
 Array = npt.NDArray[np.float64]
 
 BOUNDED = "|f̂(x) − f(x)|/‖φ(x)‖"
 EPS = 2.0**-52
 INDEFINITE = 1e-8  # of the largest: a negative eigenvalue below this is rounding
+# what to change where the tolerance was missed, and the kind of the warning: of iterations, and of factors
+ITERATED = ("Use more iterations (max_iter), a larger alpha, or a larger tolerance (tol).", ConvergenceWarning)
+FACTORED = (
+    "Use a larger alpha, columns that are centred and scaled, or a larger tolerance (tol).",
+    NumericalWarning,
+)
 TRIED = 20_000  # rows up to which a matrix is factored to learn whether it is positive semidefinite
 
 
@@ -48,16 +44,6 @@ class KernelSolution:
     certificate: Residual
     landmarks: npt.NDArray[np.intp] | None = None
     epsilon: float = EPS
-
-
-def warn_unless_converged(certificate: Residual, *, iterative: bool) -> None:
-    """Say by how much the tolerance was missed, and what to change."""
-    if iterative:
-        remedy = "Use more iterations (max_iter), a larger alpha, or a larger tolerance (tol)."
-        certificate.warn_unless_converged(remedy, ConvergenceWarning)
-    else:
-        remedy = "Use a larger alpha, columns that are centred and scaled, or a larger tolerance (tol)."
-        certificate.warn_unless_converged(remedy, NumericalWarning)
 
 
 def is_known_semidefinite(kernel: Kernel) -> bool:

@@ -23,17 +23,6 @@ from gramian.kernels import Kernel
 from gramian.linear.inducing import Decomposed
 from gramian.linear.path import RidgePath
 
-__all__ = [
-    "Choice",
-    "Rule",
-    "check_alphas",
-    "choose_pair",
-    "held_out_rows",
-    "try_by_eigenvectors",
-    "try_held_out",
-    "try_landmarks",
-]
-
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
 

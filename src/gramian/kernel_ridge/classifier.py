@@ -19,8 +19,6 @@ from gramian.inputs.checks import check_choice, check_weights, has_whole_weights
 from gramian.inputs.devices import copy_with, like_input, store_like
 from gramian.kernel_ridge.estimator import KernelRidgeCV, is_pairwise
 
-__all__ = ["KernelRidgeClassifier", "Sigmoid", "common_sigmoid", "fit_sigmoid", "probabilities"]
-
 Array = npt.NDArray[np.float64]
 
 ITERATIONS = 100

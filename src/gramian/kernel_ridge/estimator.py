@@ -38,7 +38,7 @@ from gramian.inputs.kernels import (
     take_points,
 )
 from gramian.inputs.progress import finish, reporter
-from gramian.kernel_ridge.certificate import KernelSolution, add_bounds, is_indefinite, warn_unless_converged
+from gramian.kernel_ridge.certificate import FACTORED, ITERATED, KernelSolution, add_bounds, is_indefinite
 from gramian.kernel_ridge.choose import (
     ENOUGH,
     Choice,
@@ -58,8 +58,6 @@ from gramian.kernels import Gaussian, Kernel, Precomputed, as_kernel
 from gramian.linear.inducing import InducingFit
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.sources import Source, open_source
-
-__all__ = ["KernelRidge", "KernelRidgeCV", "is_pairwise"]
 
 Array = npt.NDArray[np.float64]
 
@@ -189,11 +187,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
             The estimator itself.
         """
         self._check_parameters()
-        problem, every, kept = self._open(X, y, sample_weight)
-        problem = problem.with_(lam=check_penalties(self.alpha, problem.Y.shape[1]))
+        problem, every, kept = self._open(X, y, sample_weight, self.alpha)
         self.solver_, reason = self._choose_solver(problem, [problem.kernel])
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
-        report = reporter(self.verbose, type(self).__name__, tol)
+        report = reporter(self.verbose, type(self).__name__, tol) if self.verbose else None
         options: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "report": report}
         try:
             if self.solver_ == "landmarks":
@@ -202,7 +199,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
             else:
                 self._keep_solution(problem, solve(problem, self.solver_, reason, **options), every, kept)
         finally:
-            finish(report)
+            if report is not None:
+                finish(report)
         self.n_iter_ = max(1, self.certificate_.iterations)
         store_like(self, X)
         return self
@@ -211,20 +209,21 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
         """Return the coefficient of determination R² of the predictions for X, 1 at best; y may be a tensor."""
         return float(r2_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=to_numpy(sample_weight)))
 
-    def _open(self, X: Any, y: Any, sample_weight: Any) -> tuple[KernelProblem, Any, Any]:
-        """Check everything that was handed in: the problem without its λ, all points, and which rows have weight."""
+    def _open(self, X: Any, y: Any, sample_weight: Any, alpha: Any = 1.0) -> tuple[KernelProblem, Any, Any]:
+        """Check everything that was handed in: the problem, all points, and which rows have weight."""
         self.__dict__.pop("landmarks_", None)
-        objects = [are_objects(kernel, X) for kernel in _listed(self.kernel)]
+        names = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        objects = [are_objects(name, X) for name in names]
         if any(objects):
             if not all(objects):
-                kernel = _listed(self.kernel)[objects.index(False)]
-                raise ValueError(f"kernel {kernel!r} takes rows of numbers, and X is a list of objects: leave it out.")
+                name = names[objects.index(False)]
+                raise ValueError(f"kernel {name!r} takes rows of numbers, and X is a list of objects: leave it out.")
             every: Any = list(X)
+            n = len(every)
         else:
             stays = self._stays_in_file(X)
             source = open_finite(self, X, reset=True)
-            every = source if stays and not source.resident else read_all(source)
-        n = count_points(every)
+            every, n = source if stays and not source.resident else read_all(source), source.shape[0]
         Y, self._vector = check_targets(y, n)
         w, kept = None, None
         if sample_weight is not None:
@@ -233,14 +232,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
                 kept = np.flatnonzero(w > 0)  # a row of weight 0 is no row
         if is_pairwise(self.kernel):
             every = check_kernel_matrix(every)
-        points, counts = every, has_whole_weights(w)
+        points, counts = every, w is None or has_whole_weights(w)
         if kept is not None and w is not None:
             points, Y, w = take_points(every, kept), Y[kept], w[kept]
             points = points[:, kept] if is_pairwise(self.kernel) else points
         w = None if w is None or np.all(w == 1.0) else w
         kernels = self._resolve_kernels(points)
         device, seed = choose_device(self.device, X, points, kernels), check_seed(self.random_state)
-        lam = np.ones(Y.shape[1])
+        lam = check_penalties(alpha, Y.shape[1])
         return KernelProblem(kernels[0], points, Y, w, lam, bool(self.fit_intercept), counts, seed, device), every, kept
 
     def _stays_in_file(self, X: Any) -> bool:
@@ -271,9 +270,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
 
     def _keep_solution(self, problem: KernelProblem, found: KernelSolution, every: Any, kept: Any) -> None:
         """Turn β into coefficients of all rows, those without weight too, and the intercept."""
-        alpha, means = problem.dual(found.beta), problem.feature_means()
-        b, share = problem.mean - means @ alpha, problem.share
-        self._mean_square = float(share @ means)
+        alpha, b, share = problem.dual(found.beta), problem.mean, problem.share
+        self._mean_square = 0.0
+        if problem.intercept:
+            means = problem.feature_means()
+            b, self._mean_square = b - means @ alpha, float(share @ means)
         if kept is not None:
             n = count_points(every)
             whole, shares = np.zeros((n, alpha.shape[1])), np.zeros(n)
@@ -310,7 +311,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
         own = kernel_diagonal(problem.kernel, landmarks.points)
         self._longest = float(np.sqrt(np.max(own, initial=0.0)))
         self._keep(problem, landmarks.points, found.coef, np.atleast_1d(found.intercept), found.objective, certificate)
-        warn_unless_converged(certificate, iterative=certificate.iterations > 0)
+        certificate.warn_unless_converged(*(ITERATED if certificate.iterations else FACTORED))
 
     def _keep(
         self, problem: KernelProblem, points: Any, alpha: Array, b: Array, objective: Array, certificate: Any
@@ -349,10 +350,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
 def is_pairwise(kernel: Any) -> bool:
     """Whether X is to be a kernel matrix."""
     return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
-
-
-def _listed(kernel: Any) -> list[Any]:
-    return list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
 
 
 def _resolve(kernel: Kernel, points: Any) -> Kernel:
@@ -572,7 +569,7 @@ class KernelRidgeCV(KernelRidge):
                 solution = replace(solution, certificate=solution.certificate.with_(indefinite=indefinite))
             solution = replace(solution, certificate=add_bounds(problem, solution))
             self._keep_solution(problem, solution, every, kept)
-            warn_unless_converged(self.certificate_, iterative=False)
+            self.certificate_.warn_unless_converged(*FACTORED)
 
     def _show_line(self) -> Callable[[str], None] | None:
         """Return what shows a line of text, where progress is to be shown and not handed to a function."""
@@ -582,7 +579,7 @@ class KernelRidgeCV(KernelRidge):
 
     def _resolve_kernels(self, points: Any) -> list[Kernel]:
         """The kernels to choose from: each of ``kernel`` with each of ``gamma``."""
-        names = _listed(self.kernel)
+        names = list(self.kernel) if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         gammas = list(self.gamma) if isinstance(self.gamma, (list, tuple, np.ndarray)) else [self.gamma]
         if not names or not gammas:
             raise ValueError("There is nothing to choose from: kernel and gamma must not be empty lists.")

@@ -27,17 +27,6 @@ from gramian.operators import kernel_operator
 from gramian.sources import Source
 from gramian.spectral.rpcholesky import rp_cholesky
 
-__all__ = [
-    "HOW",
-    "Landmarks",
-    "choose_landmarks",
-    "decompose_landmarks",
-    "default_landmarks",
-    "draw",
-    "fit_landmarks",
-    "ridge_leverage",
-]
-
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
 

@@ -26,8 +26,6 @@ from gramian.kernel_ridge.problem import KernelProblem
 from gramian.linear.path import Filter, RidgePath
 from gramian.results import Residual
 
-__all__ = ["AUTO_ALPHAS", "KernelEigen", "automatic_alphas", "dense_system", "eigen_system", "refine"]
-
 Array = npt.NDArray[np.float64]
 DeviceArray = Any  # of NumPy, or a tensor on a device
 

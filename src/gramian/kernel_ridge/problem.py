@@ -21,8 +21,6 @@ from gramian.kernels import Kernel
 from gramian.operators import Data, FeatureCentred, Operator, kernel_device, kernel_operator
 from gramian.sources import Source
 
-__all__ = ["KernelProblem", "choose_device", "count_points"]
-
 Array = npt.NDArray[np.float64]
 
 
@@ -114,7 +112,7 @@ class KernelProblem:
         """k(x, x) of the training points, in float64."""
         if is_precomputed(self.kernel):
             return np.asarray(np.diagonal(self.points), dtype=np.float64)
-        return kernel_diagonal(self.kernel, self.points)
+        return np.ones(self.n) if self.kernel.normalised else kernel_diagonal(self.kernel, self.points)
 
     def feature_means(self) -> Array:
         """K w̄, the inner products of the mean feature with every other; 0 without an intercept."""

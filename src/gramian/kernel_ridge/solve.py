@@ -16,13 +16,14 @@ from gramian.compute.memory import available_memory
 from gramian.inputs.kernels import decomposition_bytes, dense_matrix, eigh, matmul, refuse_beyond
 from gramian.kernel_ridge.certificate import (
     EPS,
+    FACTORED,
+    ITERATED,
     KernelSolution,
     add_bounds,
     is_indefinite,
     is_known_semidefinite,
     product_rounding,
     relative_norms,
-    warn_unless_converged,
 )
 from gramian.kernel_ridge.problem import KernelProblem
 from gramian.linear.cg import ConjugateGradients
@@ -31,8 +32,6 @@ from gramian.linear.preconditioners import scale_factor
 from gramian.operators.base import device_factor_bytes
 from gramian.results import NumericalWarning, Residual, caller_level
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
-
-__all__ = ["TOLERANCES", "PivotedFactors", "Report", "choose_solver", "eigen_bytes", "solve"]
 
 Array = npt.NDArray[np.float64]
 Report = Callable[[int, float], None]  # called with the iteration and the residual
@@ -47,6 +46,7 @@ SMALL = 3_000  # rows up to which a factor in float64 costs nothing worth saving
 TOLERANCES = {"eigh": 1e-8, "cholesky": 1e-8, "cg": 1e-6, "landmarks": 1e-8}
 SHARPER = 1e-2  # times the tolerance: what refinement aims at, since another step costs little
 EIGEN = 20  # bytes for each entry of a matrix that is decomposed: the matrix, its eigenvectors, and room to work
+SMALLER = "Use solver='cg', which stores no matrix, or solver='landmarks'; solver='auto' chooses between them."
 WIDEST = 1e30  # values of a kernel beyond which their products may overflow in float32
 
 
@@ -125,13 +125,8 @@ def solve(
         else:
             found = _solve_by_cholesky(problem, reason, tol)
     certificate = add_bounds(problem, found).with_(tolerance=tol)
-    warn_unless_converged(certificate, iterative=solver == "cg")
+    certificate.warn_unless_converged(*(ITERATED if solver == "cg" else FACTORED))
     return replace(found, certificate=certificate)
-
-
-def _refuse_unless_it_fits(problem: KernelProblem, solver: str, nbytes: float) -> None:
-    what, remedy = f"solver={solver!r} on {problem.n} rows", "Use solver='cg', which stores no matrix, or "
-    refuse_beyond(nbytes, problem.device, what, f"{remedy}solver='landmarks'; solver='auto' chooses between them.")
 
 
 def _solve_by_cholesky(problem: KernelProblem, reason: str, tol: float) -> KernelSolution:
@@ -139,7 +134,7 @@ def _solve_by_cholesky(problem: KernelProblem, reason: str, tol: float) -> Kerne
     if np.any(problem.lam == 0.0):
         return _solve_by_eigenvectors(problem, f"{reason}; at λ = 0 eigenvectors tell the rank", tol)
     nbytes = Cholesky.memory(problem.n) if problem.device is None else device_factor_bytes(problem.n)
-    _refuse_unless_it_fits(problem, "cholesky", nbytes)
+    refuse_beyond(nbytes, problem.device, f"solver='cholesky' on {problem.n} rows", SMALLER)
     cholesky = Cholesky(SHARPER * tol, "float64" if problem.n <= SMALL else "auto")
     B, Y = problem.operator(), problem.targets
     beta, residuals, certificates = np.empty_like(Y), np.empty(len(problem.lam)), []
@@ -168,7 +163,8 @@ def _solve_by_cholesky(problem: KernelProblem, reason: str, tol: float) -> Kerne
 def _solve_by_eigenvectors(problem: KernelProblem, reason: str, tol: float) -> KernelSolution:
     """β = U (Uᵀỹ)/(s + λ) from B = U diag(s) Uᵀ; at λ = 0 the pseudo-inverse."""
     n, lam = problem.n, problem.lam
-    _refuse_unless_it_fits(problem, "eigh", EIGEN * n**2 if problem.device is None else decomposition_bytes(n))
+    nbytes = EIGEN * n**2 if problem.device is None else decomposition_bytes(n)
+    refuse_beyond(nbytes, problem.device, f"solver='eigh' on {n} rows", SMALLER)
     A, Y = problem.operator(), problem.targets
     B = dense_matrix(A)
     s, U = eigh(B)

@@ -41,8 +41,6 @@ from gramian.results import Residual
 from gramian.sources import memory_budget
 from gramian.spectral.rpcholesky import rp_cholesky
 
-__all__ = ["KernelPredictions", "Posterior"]
-
 Array = npt.NDArray[np.float64]
 
 EPS = 2.0**-52

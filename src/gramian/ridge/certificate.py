@@ -13,8 +13,6 @@ from gramian.results import Residual
 from gramian.ridge.path import SAFE
 from gramian.ridge.problem import RidgeProblem
 
-__all__ = ["RidgeFactor", "certify", "column_norms"]
-
 Array = npt.NDArray[np.float64]
 
 EPS = 2.0**-52

@@ -44,8 +44,6 @@ from gramian.ridge.solve import (
 from gramian.sources import Source, memory_budget
 from gramian.sources.devices import source_to_device
 
-__all__ = ["Ridge", "RidgeCV"]
-
 Array = npt.NDArray[np.float64]
 
 

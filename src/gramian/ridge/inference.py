@@ -30,8 +30,6 @@ from gramian.ridge.solve import KEEP, RidgeInverse, RidgeSolution
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device
 
-__all__ = ["ARRAYS", "PRIVATE", "LinearPredictions"]
-
 Array = Any
 
 EPS = 2.0**-52

@@ -16,8 +16,6 @@ from gramian.ridge.certificate import Gradient, RidgeFactor, column_norms
 from gramian.ridge.path import augmented_triangle, decompose_wide
 from gramian.ridge.problem import RidgeProblem
 
-__all__ = ["SMALL", "LeastSquaresFactor"]
-
 Array = npt.NDArray[np.float64]
 
 EPS = 2.0**-52

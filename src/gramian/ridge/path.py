@@ -24,8 +24,6 @@ from gramian.compute.threads import n_threads, parallel
 from gramian.linear.path import Filter, RidgePath
 from gramian.ridge.problem import RidgeProblem
 
-__all__ = ["Decomposition", "LeftOut", "automatic_grid", "decompose", "leave_out", "path_in_own_units", "ridge_path"]
-
 Array = npt.NDArray[np.float64]
 
 EPS = 2.0**-52

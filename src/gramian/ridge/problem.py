@@ -24,8 +24,6 @@ from gramian.operators import Centred, Data, Operator, RowWeighted
 from gramian.operators.data import kernels_for
 from gramian.sources import Block, Source, memory_budget, open_source
 
-__all__ = ["RidgeProblem", "RowWeights", "open_regression", "row_weights"]
-
 Array = npt.NDArray[np.float64]
 
 EPS = 2.0**-52

@@ -23,20 +23,6 @@ from gramian.ridge.path import CONTRACTION, SAFE, Decomposition, decompose
 from gramian.ridge.problem import RidgeProblem
 from gramian.sources import Source
 
-__all__ = [
-    "ITERATIVE",
-    "KEEP",
-    "SOLVERS",
-    "RidgeInverse",
-    "RidgeSolution",
-    "choose_solver",
-    "factor_of",
-    "quiet_if_small",
-    "solve_by_factors",
-    "solve_by_gradients",
-    "solve_directly",
-]
-
 Array = npt.NDArray[np.float64]
 
 ITERATIVE = ("cg", "lsqr", "sparse_cg", "sag", "saga")  # scikit-learn's names, all of them our block CGLS
