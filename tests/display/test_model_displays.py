@@ -321,7 +321,7 @@ def test_a_model_that_was_not_fitted_is_refused(draw, table):
     [
         (lambda: LeaveOneOutDisplay([1.0, 2.0], [[1.0]]), "must be alike"),
         (lambda: LeaveOneOutDisplay([1.0], [np.nan]), "nothing to draw"),
-        (lambda: LeaveOneOutDisplay([1.0], [1.0]).plot(kind="pie"), "one of lines, heat"),
+        (lambda: LeaveOneOutDisplay([1.0], [1.0]).plot(kind="pie"), "lines, heat"),
         (lambda: ResidualsDisplay([1.0, np.nan], [1.0, 1.0]), r"Row 1 has no finite residual: .* \(1 of them\)"),
         (lambda: ResidualsDisplay([1.0, 2.0], [1.0, 1.0], std=[0.0, 1.0]), "Row 0 has no finite residual"),
         (lambda: LeaveOneOutDisplay([0.0, 1.0], [1.0, 2.0]), "λ = 0 has no place on a logarithmic axis"),

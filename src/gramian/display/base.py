@@ -7,8 +7,9 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Self, cast
 
 import matplotlib as mpl
 import numpy as np
@@ -19,28 +20,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.inputs.devices import convert_to_numpy
-
-__all__ = [
-    "GRID",
-    "INK",
-    "MARKERS",
-    "PALETTE",
-    "Display",
-    "FittedPCA",
-    "as_names",
-    "as_ticks",
-    "clean",
-    "component_name",
-    "fitted",
-    "name_axes",
-    "natural",
-    "new_axes",
-    "new_panels",
-    "save_picture",
-    "set_plain",
-    "shares_of",
-    "short",
-]
 
 AXIS = 60  # letters of the name of an axis
 LONGEST = 24  # letters of a name: more would take the room of the picture
@@ -126,35 +105,10 @@ def natural(name: str) -> list[tuple[int, int, str]]:
 # The nine colours of Paul Tol's "muted" scheme, which colour-blind readers can tell apart, and a grey; ordered so
 # that neighbours differ in lightness too. The marker repeats what the colour says.
 PALETTE = (
-    "#332288",
-    "#cc6677",
-    "#117733",
-    "#88ccee",
-    "#882255",
-    "#ddcc77",
-    "#44aa99",
-    "#aa4499",
-    "#999933",
-    "#777777",
-)
+    "#332288", "#cc6677", "#117733", "#88ccee", "#882255", "#ddcc77", "#44aa99", "#aa4499", "#999933", "#777777",
+)  # fmt: skip
 MARKERS = "osD^vP<X>p"
 INK, GRID = "#333333", "#e6e6e6"
-
-
-class FittedPCA(Protocol):
-    """What the pictures read from a fitted PCA."""
-
-    @property
-    def components_(self) -> NDArray[Any]:
-        """The principal axes v as rows."""
-
-    @property
-    def explained_variance_ratio_(self) -> NDArray[Any]:
-        """The share of variance of each."""
-
-    @property
-    def mean_(self) -> NDArray[Any]:
-        """The mean of each column."""
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -167,27 +121,22 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def new_panels(
-    ax: Axes | None,
-    rows: int,
-    columns: int,
-    size: tuple[float, float],
-    *,
-    heights: Sequence[float] | None = None,
-    **options: Any,
+    ax: Axes | None, rows: int, columns: int, size: tuple[float, float], heights: Any = None, **options: Any
 ) -> list[Axes]:
     """Return a grid of axes row by row: on a new figure, or in the place of the axes given, which then hold nothing."""
     if ax is None:
         figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights, **options)
-        return [new_axes(panel, size) for panel in grid.ravel()]
-    ax.set_axis_off()
-    place = ax.get_subplotspec()
-    if place is None:  # axes at a place of their own, in no grid
-        w, h = 1.0 / columns, 1.0 / rows
-        boxes = [(j * w, 1 - (i + 1) * h, 0.82 * w, 0.78 * h) for i in range(rows) for j in range(columns)]
-        return [new_axes(ax.inset_axes(box), size) for box in boxes]
-    grid = place.subgridspec(rows, columns, height_ratios=heights).subplots(squeeze=False, **options)
-    return [new_axes(panel, size) for panel in grid.ravel()]
+        grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights, **options).ravel()
+    else:
+        ax.set_axis_off()
+        place = ax.get_subplotspec()
+        if place is not None:
+            grid = place.subgridspec(rows, columns, height_ratios=heights).subplots(squeeze=False, **options).ravel()
+        else:  # axes at a place of their own, in no grid
+            w, h = 1.0 / columns, 1.0 / rows
+            boxes = [(j * w, 1 - (i + 1) * h, 0.82 * w, 0.78 * h) for i in range(rows) for j in range(columns)]
+            grid = [ax.inset_axes(box) for box in boxes]
+    return [new_axes(panel, size) for panel in grid]
 
 
 # What a file format writes about itself: without versions and dates inside, equal pictures are equal bytes.
@@ -229,7 +178,7 @@ def save_picture(picture: Any, path: str | os.PathLike[str], *, dpi: float = 150
 def _figure_of(picture: Any) -> Figure:
     figure = getattr(picture, "figure_", picture).get_figure(root=True)
     if not isinstance(figure, Figure):
-        raise ValueError("these axes belong to no figure any more")
+        raise ValueError("These axes belong to no figure any more: give others as ax.")
     return figure
 
 
@@ -281,6 +230,13 @@ class Display:
     axes_: list[Axes]
     figure_: Figure
 
+    @classmethod
+    def from_predictions(cls, *values: Any, **options: Any) -> Self:
+        """Draw numbers that are there already: those the class takes, with its options and those of ``plot``."""
+        how = {name: options.pop(name) for name in signature(cls.plot).parameters if name in options}
+        make: Any = cls
+        return cast(Self, make(*values, **options).plot(**how))
+
     def plot(self, ax: Axes | None = None) -> Display:
         """Draw, on the axes given or on a new figure."""
         raise TypeError(f"{type(self).__name__} is no picture by itself: use one of the classes made from it.")
@@ -300,21 +256,15 @@ class Display:
 
     def _start(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
         """Take the axes given, or those of a new figure."""
-        return self._keep([new_axes(ax, size)])
+        return self._keep([new_axes(ax, size)])[0]
 
-    def _panels(
-        self, ax: Axes | None, rows: int, columns: int, size: tuple[float, float], **options: Any
-    ) -> list[Axes]:
+    def _panels(self, ax: Axes | None, rows: int, columns: int, size: tuple[float, float], **how: Any) -> list[Axes]:
         """Take a grid of axes in the place of the axes given, or on a new figure."""
-        self._keep(new_panels(ax, rows, columns, size, **options))
-        return self.axes_
+        return self._keep(new_panels(ax, rows, columns, size, **how))
 
-    def _keep(self, axes: list[Axes]) -> Axes:
-        figure = axes[0].get_figure(root=True)
-        if figure is None:
-            raise ValueError("These axes belong to no figure any more: give others as ax.")
-        self.axes_, self.ax_, self.figure_ = axes, axes[0], figure
-        return axes[0]
+    def _keep(self, axes: list[Axes]) -> list[Axes]:
+        self.axes_, self.ax_, self.figure_ = axes, axes[0], _figure_of(axes[0])
+        return axes
 
 
 def fitted(model: Any) -> Any:
@@ -338,3 +288,11 @@ def component_name(j: int, shares: Array | None) -> str:
     """PC1 (72.9% of the variance): the name of an axis."""
     known = shares is not None and j < len(shares) and np.isfinite(shares[j])
     return f"PC{j + 1} ({shares[j]:.1%} of the variance)" if shares is not None and known else f"PC{j + 1}"
+
+
+def names_of_columns(model: Any, count: int, names: Iterable[Any] | None = None) -> list[str]:
+    """The names of columns given, those the model was fitted with, those of its SNPs, or x1, x2, …"""
+    found = names if names is not None else getattr(model, "feature_names_in_", None)
+    if found is None and hasattr(model, "snps_"):
+        found = model.snps_.id
+    return as_names(found, count, "names", "x{}", "columns")

@@ -14,8 +14,6 @@ from gramian.display.base import GRID, INK, PALETTE, Display, as_names, name_axe
 from gramian.display.groups import Groups, along, appearance, groups_of, point_style, writing
 from gramian.display.labels import Labels, add_labels
 
-__all__ = ["MapDisplay"]
-
 Array = NDArray[Any]
 
 ARROWS = 400  # rows without groups that get an arrow each
@@ -95,13 +93,6 @@ class MapDisplay(Display):
         """Draw scores moved by an alignment: what ``procrustes(scores, places)`` returned."""
         Z = np.asarray(scores, dtype=float)
         return cls.from_predictions(alignment.apply(Z), places, ax=ax, **options)
-
-    @classmethod
-    def from_predictions(
-        cls, found: ArrayLike, places: ArrayLike, *, ax: Axes | None = None, **options: Any
-    ) -> MapDisplay:
-        """Draw places that are there already; options as of the class."""
-        return cls(found, places, **options).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> MapDisplay:
         """Draw, on the axes given or on a new figure."""

@@ -16,28 +16,6 @@ from numpy.typing import NDArray
 
 from gramian.display.base import MARKERS, PALETTE, natural, set_plain
 
-__all__ = [
-    "CROWD",
-    "MISSING",
-    "MOST",
-    "RASTER",
-    "Groups",
-    "along",
-    "appearance",
-    "ellipse_of",
-    "extremes",
-    "groups_of",
-    "is_scale",
-    "key",
-    "legend",
-    "legend_width",
-    "point_style",
-    "rings",
-    "scatter",
-    "sides",
-    "writing",
-]
-
 Array = NDArray[Any]
 
 MOST = 40  # groups with a look of their own; the rarest beyond are put together
@@ -236,13 +214,7 @@ def point_style(rows: int) -> dict[str, Any]:
 
 
 def scatter(
-    ax: Axes,
-    Z: Array,
-    labels: Any = None,
-    *,
-    title: str | None = None,
-    plain: bool = False,
-    edges: str | None = None,
+    ax: Axes, Z: Array, labels: Any = None, *, title: str | None = None, plain: bool = False, edges: str | None = None
 ) -> Groups | None:
     """Draw points by their labels, with the legend or the colour bar that belongs to it; return the groups.
 

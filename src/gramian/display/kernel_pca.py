@@ -114,13 +114,6 @@ class KernelFieldDisplay(Display):
         field = Z[:, component].reshape(len(up), len(across))
         return cls(across, up, field, points=points, labels=labels, component=component).plot(ax=ax)
 
-    @classmethod
-    def from_predictions(
-        cls, across: ArrayLike, up: ArrayLike, field: ArrayLike, *, ax: Axes | None = None, **options: Any
-    ) -> KernelFieldDisplay:
-        """Draw values on a grid that are there already; options as of the class."""
-        return cls(across, up, field, **options).plot(ax=ax)
-
     def plot(self, ax: Axes | None = None) -> KernelFieldDisplay:
         """Draw, on the axes given or on a new figure."""
         across, up, field = self.across, self.up, self.field
@@ -185,13 +178,6 @@ class EmbeddingDisplay(Display):
         """Draw rows beside the scores that a fitted model gives them."""
         points = convert_to_numpy(X)
         return cls.from_predictions(points, fitted(model).transform(points), labels=labels, ax=ax)
-
-    @classmethod
-    def from_predictions(
-        cls, X: ArrayLike, scores: ArrayLike, *, labels: Any = None, ax: Axes | None = None
-    ) -> EmbeddingDisplay:
-        """Draw scores that are there already."""
-        return cls(X, scores, labels=labels).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> EmbeddingDisplay:
         """Draw, in the place of the axes given or on a new figure."""

@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.display.base import INK, set_plain, short
 
-__all__ = ["Hover", "Labels", "add_labels"]
-
 Array = NDArray[Any]
 
 NEAR = 8.0  # points (1/72 inch) within which the pointer is on a point

@@ -23,6 +23,7 @@ from gramian.display.base import (
     as_ticks,
     component_name,
     fitted,
+    names_of_columns,
     set_plain,
     shares_of,
 )
@@ -42,6 +43,7 @@ from gramian.display.groups import (
     writing,
 )
 from gramian.display.labels import Hover, Labels, add_labels
+from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import biplot, correlations, describe
 
@@ -454,14 +456,6 @@ PRINTED = 240  # cells of a map that have their numbers printed
 KINDS = ("lines", "heat")
 
 
-def feature_names(model: Any, count: int, names: Sequence[Any] | None = None) -> list[str]:
-    """The names given, those the model was fitted with, those of its SNPs, or x1, x2, …"""
-    found = names if names is not None else getattr(model, "feature_names_in_", None)
-    if found is None and hasattr(model, "snps_"):
-        found = model.snps_.id
-    return as_names(found, count, "names", "x{}")
-
-
 class LoadingsDisplay(Display):
     """Loadings V√λ of the variables: lines from 0, a panel for each component, or a map of colours.
 
@@ -511,21 +505,12 @@ class LoadingsDisplay(Display):
         self.shares = None if shares is None else np.asarray(shares, dtype=float)
 
     @classmethod
-    def from_estimator(
-        cls,
-        model: Any,
-        *,
-        names: Sequence[Any] | None = None,
-        components: Sequence[int] | None = None,
-        intervals: Any = None,
-        ax: Axes | None = None,
-        **how: Any,
-    ) -> LoadingsDisplay:
-        """Draw the loadings of a fitted PCA, or its unit axes V where it has none; ``how`` are options of ``plot``."""
+    def from_estimator(cls, model: Any, *, names: Sequence[Any] | None = None, **options: Any) -> LoadingsDisplay:
+        """Draw the loadings of a fitted PCA, or its unit axes V where it has none; options as of class and ``plot``."""
         model = fitted(model)
         values = model.loadings() if hasattr(model, "loadings") else np.asarray(model.components_).T
-        shares, found = shares_of(model), feature_names(model, len(values), names)
-        return cls(values, names=found, components=components, shares=shares, intervals=intervals).plot(ax=ax, **how)
+        found = names_of_columns(model, len(values), names)
+        return cls.from_predictions(values, names=found, shares=shares_of(model), **options)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "lines", most: int = SHOWN) -> LoadingsDisplay:
         """Draw.
@@ -544,35 +529,34 @@ class LoadingsDisplay(Display):
         LoadingsDisplay
             Itself.
         """
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
-        shown = self._shown(most)
+        check_choice("kind", kind, KINDS)
+        part = self.loadings[:, list(self.components)]
+        largest = np.argsort(-np.abs(part).max(axis=1), kind="stable")[:most]
+        shown = largest[np.argsort(-np.abs(part[largest, 0]), kind="stable")]  # in the order of the first component
         count = len(self.components)
         if kind == "heat":
-            size = (2.6 + 0.62 * count, 1.1 + 0.26 * len(shown))
-            _heat(self._start(ax, size), self.loadings[shown][:, list(self.components)], self.components)
+            self._draw_map(self._start(ax, (2.6 + 0.62 * count, 1.1 + 0.26 * len(shown))), part[shown])
         else:
-            size = (2.4 + 2.2 * count, 1.2 + 0.22 * len(shown))
-            for panel, j in zip(self._panels(ax, 1, count, size, sharey=True), self.components, strict=True):
-                self._lines(panel, shown, j)
-        self._name(shown)
+            panels = self._panels(ax, 1, count, (2.4 + 2.2 * count, 1.2 + 0.22 * len(shown)), sharey=True)
+            for panel, j in zip(panels, self.components, strict=True):
+                self._draw_lines(panel, shown, j)
+        _name_bars(self.ax_, [self.names[i] for i in shown])
+        for panel in self.axes_:
+            panel.tick_params(axis="y", length=0, labelsize="small")
+        if len(shown) < len(self.names):
+            self.ax_.set_ylabel(f"the largest {len(shown)} of {len(self.names):,} variables", fontsize="small")
         return self
 
-    def _shown(self, most: int) -> NDArray[np.intp]:
-        """The variables to draw: the largest, in the order of the first component drawn."""
-        part = self.loadings[:, list(self.components)]
-        kept = np.argsort(-np.abs(part).max(axis=1), kind="stable")[:most]
-        return kept[np.argsort(-np.abs(part[kept, 0]), kind="stable")]
-
-    def _lines(self, ax: Axes, shown: NDArray[np.intp], j: int) -> None:
+    def _draw_lines(self, ax: Axes, shown: NDArray[np.intp], j: int) -> None:
         """A line and a dot for each variable: circles to the right, squares to the left."""
         values, rows = self.loadings[shown, j], np.arange(len(shown))
-        for positive, colour, marker in ((True, PALETTE[0], "o"), (False, PALETTE[1], "s")):
-            some = (values >= 0) == positive
+        for some, colour, marker in ((values >= 0, PALETTE[0], "o"), (values < 0, PALETTE[1], "s")):
             ax.hlines(rows[some], 0, values[some], color=colour, linewidth=1.6)
             ax.plot(values[some], rows[some], linestyle="", marker=marker, color=colour, markersize=5)
         if self.intervals is not None:
-            low, high = (np.asarray(end, dtype=float)[shown, j] for end in _ends(self.intervals))
+            ends = self.intervals
+            ends = (ends.lower, ends.upper) if hasattr(ends, "lower") else ends
+            low, high = (np.asarray(end, dtype=float)[shown, j] for end in ends)
             ax.hlines(rows, low, high, color=INK, linewidth=0.8)
             ax.plot(np.concatenate([low, high]), np.tile(rows, 2), "|", color=INK, markersize=5, linestyle="")
         ax.axvline(0, color=INK, linewidth=0.8)
@@ -580,38 +564,27 @@ class LoadingsDisplay(Display):
         ax.set_title(component_name(j, self.shares).replace(" of the variance", ""), loc="left", fontsize="medium")
         ax.set_xlabel("loading")
         ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.set_ylim(len(shown) - 0.4, -0.6)
 
-    def _name(self, shown: NDArray[np.intp]) -> None:
-        self.ax_.set_yticks(range(len(shown)), as_ticks(self.names[i] for i in shown))
-        for ax in self.axes_:
-            ax.tick_params(axis="y", length=0, labelsize="small")
-        if len(shown) < len(self.names):
-            self.ax_.set_ylabel(f"the largest {len(shown)} of {len(self.names):,} variables", fontsize="small")
-
-
-def _ends(intervals: Any) -> tuple[Any, Any]:
-    return (intervals.lower, intervals.upper) if hasattr(intervals, "lower") else tuple(intervals)
-
-
-def _heat(ax: Axes, values: Array, components: Sequence[int]) -> None:
-    """A map of colours, blue below 0 and red above, numbers printed where there is room."""
-    image = ax.imshow(values, cmap="RdBu_r", norm=CenteredNorm(), aspect="auto")
-    ax.figure.colorbar(image, ax=ax, label="loading")
-    ax.set_xticks(range(len(components)), [f"PC{j + 1}" for j in components])
-    ax.tick_params(axis="x", length=0)
-    ax.spines[:].set_visible(False)
-    ax.set_title("Loadings", loc="left")
-    if values.size <= PRINTED:
+    def _draw_map(self, ax: Axes, values: Array) -> None:
+        """A map of colours, blue below 0 and red above, numbers printed where there is room."""
+        image = ax.imshow(values, cmap="RdBu_r", norm=CenteredNorm(), aspect="auto")
+        ax.figure.colorbar(image, ax=ax, label="loading")
+        ax.set_xticks(range(len(self.components)), [f"PC{j + 1}" for j in self.components])
+        ax.tick_params(axis="x", length=0)
+        ax.spines[:].set_visible(False)
+        ax.set_title("Loadings", loc="left")
         top = float(np.abs(values).max()) or 1.0
-        for (i, j), value in np.ndenumerate(values):
+        for (i, j), value in np.ndenumerate(values) if values.size <= PRINTED else ():
+            text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")  # with a true minus and no −0
             colour = "white" if abs(value) > 0.6 * top else INK
-            ax.text(j, i, _number(value), ha="center", va="center", color=colour, fontsize="x-small")
+            ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="x-small")
 
 
-def _number(value: float) -> str:
-    """Two digits, with a true minus and no −0."""
-    return f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
+def _name_bars(ax: Axes, names: Sequence[str]) -> None:
+    """Names of horizontal bars, the first on top."""
+    ax.set_yticks(range(len(names)), as_ticks(names))
+    ax.tick_params(axis="y", length=0, labelsize="small")
+    ax.set_ylim(len(names) - 0.4, -0.6)
 
 
 class ContributionsDisplay(Display):
@@ -666,26 +639,19 @@ class ContributionsDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        model: Any,
-        X: Any = None,
-        *,
-        components: int | Sequence[int] = 0,
-        names: Sequence[Any] | None = None,
-        ax: Axes | None = None,
-        **how: Any,
+        cls, model: Any, X: Any = None, *, names: Sequence[Any] | None = None, **options: Any
     ) -> ContributionsDisplay:
         """Draw the contributions of the variables of a fitted PCA; with X, those of its rows."""
         model = fitted(model)
         weights = getattr(model, "explained_variance_", getattr(model, "eigenvalues_", None))
         if X is None:
             values = 100.0 * np.asarray(model.components_, dtype=float).T ** 2
-            found: Any = feature_names(model, len(values), names)
+            found: Any = names_of_columns(model, len(values), names)
         else:
             rows = describe(model, X).rows
             values, found = rows.contributions, rows.names if names is None else names
         what = "variables" if X is None else "rows"
-        return cls(values, names=found, components=components, weights=weights, what=what).plot(ax=ax, **how)
+        return cls.from_predictions(values, names=found, weights=weights, what=what, **options)
 
     def plot(self, ax: Axes | None = None, *, most: int = 15) -> ContributionsDisplay:
         """Draw the largest ``most`` contributions, on the axes given or on a new figure."""
@@ -695,20 +661,16 @@ class ContributionsDisplay(Display):
         colours = [PALETTE[0] if self.values[i] > average else "#b9b9c9" for i in shown]
         ax.barh(range(len(shown)), self.values[shown], color=colours, height=0.72)
         ax.axvline(average, color=PALETTE[1], linestyle="--", linewidth=1.4, label=f"average ({average:.3g}%)")
-        ax.set_yticks(range(len(shown)), as_ticks(self.names[i] for i in shown))
-        ax.tick_params(axis="y", length=0, labelsize="small")
-        ax.set_ylim(len(shown) - 0.4, -0.6)
+        _name_bars(ax, [self.names[i] for i in shown])
         ax.grid(axis="x", color=GRID)
         ax.set_xlabel("contribution (%)")
-        ax.set_title(f"{self.what.capitalize()} that make {self._which()}", loc="left")
+        which = " and ".join(f"PC{j + 1}" for j in self.components)
+        ax.set_title(f"{self.what.capitalize()} that make {which}", loc="left")
         ax.legend(loc="lower right", frameon=False, fontsize="small")
         if len(shown) < len(self.values):
             share = self.values[shown].sum()
             ax.set_ylabel(f"{len(shown)} of {len(self.values):,}, {share:.0f}% together", fontsize="small")
         return self
-
-    def _which(self) -> str:
-        return " and ".join(f"PC{j + 1}" for j in self.components)
 
 
 NAMED = 15  # arrows that are named, the longest; others are paler
@@ -760,20 +722,10 @@ class BiplotDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        model: Any,
-        X: Any,
-        *,
-        alpha: float | str = 1.0,
-        components: Sequence[int] = (0, 1),
-        labels: Any = None,
-        names: Sequence[Any] | None = None,
-        ax: Axes | None = None,
-        **how: Any,
+        cls, model: Any, X: Any, *, alpha: float | str = 1.0, components: Sequence[int] = (0, 1), **options: Any
     ) -> BiplotDisplay:
-        """Draw the biplot of a fitted PCA and rows; ``alpha`` as in :meth:`gramian.PCA.biplot`."""
-        found = biplot(fitted(model), X, alpha, components)
-        return cls(found, labels=labels, names=names).plot(ax=ax, **how)
+        """Draw the biplot of a fitted PCA and rows; ``alpha`` as in :func:`gramian.analysis.biplot`."""
+        return cls.from_predictions(biplot(fitted(model), X, alpha, components), **options)
 
     def plot(
         self,
@@ -806,42 +758,34 @@ class BiplotDisplay(Display):
             Itself.
         """
         Z, V = np.asarray(self.biplot.rows, dtype=float), np.asarray(self.biplot.columns, dtype=float)
-        ax = self._start(ax, self._size(Z))
+        labelled = self.labels is not None and not is_scale(self.labels)
+        width = 5.4 + legend_width(groups_of(self.labels, len(Z)).names) if labelled else 6.0
+        ax = self._start(ax, (width, 5.4))
         ax.grid(color=GRID)
         groups = scatter(ax, Z, self.labels, title=legend_title)
         outlines = [] if ellipse is None else rings(ax, Z, groups, level, ellipse)
         self.factor_ = _factor(Z, V)
         heads, order = self.factor_ * V, np.argsort(-np.hypot(*V.T), kind="stable")
         _arrows(ax, heads, order, most_arrows)
-        first, second = self.biplot.components
-        shares = dict(zip(self.biplot.components, self.biplot.explained, strict=True))
-        ax.set_xlabel(f"PC{first + 1} ({shares[first]:.1%} of the variance)\n{self._note()}")
-        ax.set_ylabel(f"PC{second + 1} ({shares[second]:.1%} of the variance)")
+        across, up = (
+            f"PC{j + 1} ({share:.1%} of the variance)"
+            for j, share in zip(self.biplot.components, self.biplot.explained, strict=True)
+        )
+        scaling = str(self.biplot.scaling).partition(":")[0]
+        ax.set(xlabel=f"{across}\n{scaling}, arrows × {self.factor_:g}", ylabel=up)
         ax.set_title("Biplot", loc="left")
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.1)
-        self._write(ax, Z, heads, order[:most_arrows], most_names, outlines)
-        return self
-
-    def _note(self) -> str:
-        kind = str(self.biplot.scaling).partition(":")[0]
-        return f"{kind}, arrows × {self.factor_:g}"
-
-    def _size(self, Z: Array) -> tuple[float, float]:
-        if self.labels is None or is_scale(self.labels):
-            return (6.0, 5.4)
-        return (5.4 + legend_width(groups_of(self.labels, len(Z)).names), 5.4)
-
-    def _write(self, ax: Axes, Z: Array, heads: Array, order: Array, most_names: int, outlines: list[Array]) -> None:
-        """Names of the variables first, then those of rows."""
-        avoid = np.concatenate([Z, along(np.zeros_like(heads), heads), *outlines])
-        names = [self.biplot.names[i] for i in order]
+        # names of the variables first, then those of rows
+        avoid, named = np.concatenate([Z, along(np.zeros_like(heads), heads), *outlines]), order[:most_arrows]
+        names = [self.biplot.names[i] for i in named]
         style: dict[str, Any] = {"fontweight": "bold", "color": "#7a1f1f"}
-        self.labels_ = [add_labels(ax, heads[order], names, avoid=avoid, outward=heads[order], **style)]
+        self.labels_ = [add_labels(ax, heads[named], names, avoid=avoid, outward=heads[named], **style)]
         if self.names is not None and most_names:
             rows = extremes(Z, most_names)
             written = [self.names[i] for i in rows]
             self.labels_.append(add_labels(ax, Z[rows], written, avoid=avoid, fontsize="x-small"))
+        return self
 
 
 def _factor(Z: Array, V: Array) -> float:
@@ -919,20 +863,11 @@ class CorrelationCircleDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        model: Any,
-        X: Any = None,
-        *,
-        names: Sequence[Any] | None = None,
-        components: tuple[int, int] = (0, 1),
-        supplementary: Any = None,
-        ax: Axes | None = None,
-        **how: Any,
+        cls, model: Any, X: Any = None, *, names: Sequence[Any] | None = None, **options: Any
     ) -> CorrelationCircleDisplay:
         """Draw a fitted PCA; X, its rows, is needed where it neither scaled nor kept all components."""
         R = correlations(fitted(model), X)
-        options: dict[str, Any] = {"components": components, "supplementary": supplementary}
-        return cls(R, names=feature_names(model, len(R), names), shares=shares_of(model), **options).plot(ax, **how)
+        return cls.from_predictions(R, names=names_of_columns(model, len(R), names), shares=shares_of(model), **options)
 
     def plot(self, ax: Axes | None = None, *, most: int = 20) -> CorrelationCircleDisplay:
         """Draw the ``most`` variables the plane shows best by name, others pale; on the axes given or a new figure."""
@@ -941,49 +876,32 @@ class CorrelationCircleDisplay(Display):
             ax.add_patch(Circle((0, 0), radius, fill=False, color="#888888", linestyle=style, linewidth=0.9))
         ax.axhline(0, color=GRID, linewidth=1, zorder=0)
         ax.axvline(0, color=GRID, linewidth=1, zorder=0)
-        heads, names, own = self._all()
+        columns = list(self.components)
+        heads, names, more = self.correlations[:, columns], list(self.names), np.empty((0, 2))
+        if self.supplementary is not None:
+            more = np.asarray(self.supplementary.correlations, dtype=float)[:, columns]
+            names += map(str, self.supplementary.names)
+        heads, n_own = np.vstack([heads, more]), len(heads)
         cos2 = np.sum(heads**2, axis=1)
         order = np.argsort(-cos2, kind="stable")
-        self._draw(ax, heads, cos2, order[:most], own)
-        rest = heads[order[most:]]
+        norm, shades = Normalize(0.0, 1.0), colormaps["viridis_r"]  # how much of a variable the plane shows
+        for i in order[:most]:
+            look: dict[str, Any] = {"color": shades(norm(float(cos2[i])))}
+            look = look if i < n_own else {"color": PALETTE[1], "linestyle": "--"}
+            ax.annotate("", heads[i], (0.0, 0.0), arrowprops={**ARROW, **look, "linewidth": 1.3}, zorder=3)
+        scale = ax.scatter([], [], c=[], cmap=shades, norm=norm)
+        ax.figure.colorbar(scale, ax=ax, label="cos²: share of the variable in this plane", shrink=0.7)
+        if len(more):
+            ax.plot([], [], "--", color=PALETTE[1], label="not in the fit")
+            ax.legend(loc="lower left", frameon=False, fontsize="small")
+        rest, shown = heads[order[most:]], heads[order[:most]]
         ax.scatter(rest[:, 0], rest[:, 1], s=5, color="#bbbbbb", zorder=2)
-        ax.set(xlim=(-1.13, 1.13), ylim=(-1.13, 1.13), aspect="equal")
-        ax.set(xlabel=component_name(self.components[0], self.shares))
-        ax.set(ylabel=component_name(self.components[1], self.shares))
+        across, up = (component_name(j, self.shares) for j in self.components)
+        ax.set(xlim=(-1.13, 1.13), ylim=(-1.13, 1.13), aspect="equal", xlabel=across, ylabel=up)
         ax.set_title("Correlations of variables and components", loc="left")
-        shown = heads[order[:most]]
         avoid = along(np.zeros_like(shown), shown)
         self.labels_ = add_labels(ax, shown, [names[i] for i in order[:most]], avoid=avoid, outward=shown)
         return self
-
-    def _all(self) -> tuple[Array, list[str], NDArray[np.bool_]]:
-        """Heads of all arrows, their names, and which belong to the model."""
-        columns = list(self.components)
-        heads, names = self.correlations[:, columns], list(self.names)
-        own = np.ones(len(heads), dtype=bool)
-        if self.supplementary is not None:
-            more = np.asarray(self.supplementary.correlations, dtype=float)[:, columns]
-            heads, names = np.vstack([heads, more]), [*names, *map(str, self.supplementary.names)]
-            own = np.concatenate([own, np.zeros(len(more), dtype=bool)])
-        return heads, names, own
-
-    def _draw(self, ax: Axes, heads: Array, cos2: Array, order: Array, own: NDArray[np.bool_]) -> None:
-        """Arrows in the colour of how much of a variable the plane shows."""
-        norm, maps = Normalize(0.0, 1.0), "viridis_r"
-        for i in order:
-            colour = _shade(float(cos2[i]), norm, maps) if own[i] else PALETTE[1]
-            style: dict[str, Any] = {**ARROW, "color": colour, "linewidth": 1.3}
-            style |= {} if own[i] else {"linestyle": "--"}
-            ax.annotate("", heads[i], (0.0, 0.0), arrowprops=style, zorder=3)
-        shades = ax.scatter([], [], c=[], cmap=maps, norm=norm)
-        ax.figure.colorbar(shades, ax=ax, label="cos²: share of the variable in this plane", shrink=0.7)
-        if not own.all():
-            ax.plot([], [], "--", color=PALETTE[1], label="not in the fit")
-            ax.legend(loc="lower left", frameon=False, fontsize="small")
-
-
-def _shade(value: float, norm: Normalize, name: str) -> Any:
-    return colormaps[name](norm(value))
 
 
 MOST_ALARMS = 10  # rows that are named, those farthest beyond a limit
@@ -1037,11 +955,6 @@ class MonitoringDisplay(Display):
             )
         return cls.from_predictions(monitor.check(X), ax=ax, **how)
 
-    @classmethod
-    def from_predictions(cls, alarms: Any, *, ax: Axes | None = None, **how: Any) -> MonitoringDisplay:
-        """Draw alarms that are there already."""
-        return cls(alarms).plot(ax=ax, **how)
-
     def plot(self, ax: Axes | None = None, *, kind: str = "chart", most_names: int = MOST_ALARMS) -> MonitoringDisplay:
         """Draw.
 
@@ -1059,24 +972,21 @@ class MonitoringDisplay(Display):
         MonitoringDisplay
             Itself.
         """
-        if kind not in MONITORING_KINDS:
-            raise ValueError(f"kind must be one of {', '.join(MONITORING_KINDS)}, got {kind!r}.")
+        check_choice("kind", kind, MONITORING_KINDS)
         self.labels_ = []
-        if kind == "plane":
-            return self._plane(self._start(ax, (6.0, 4.8)), most_names)
         a = self.alarms
-        above, below = self._panels(ax, 2, 1, (7.2, 5.0), sharex=True)
-        rows = np.arange(len(a.t2), dtype=float)
-        for panel, name, values, limit in ((above, "T²", a.t2, a.t2_limit), (below, "Q", a.q, a.q_limit)):
-            self._sequence(panel, name, np.column_stack([rows, values]), limit, most_names)
-        below.set_xlabel("row")
-        above.set_title(self._title(), loc="left")
+        if kind == "plane":
+            self._draw_plane(self._start(ax, (6.0, 4.8)), most_names)
+        else:
+            above, below = self._panels(ax, 2, 1, (7.2, 5.0), sharex=True)
+            rows = np.arange(len(a.t2), dtype=float)
+            for panel, name, values, limit in ((above, "T²", a.t2, a.t2_limit), (below, "Q", a.q, a.q_limit)):
+                self._draw_sequence(panel, name, np.column_stack([rows, values]), limit, most_names)
+            below.set_xlabel("row")
+        self.ax_.set_title(f"{len(a.rows):,} of {len(a.t2):,} rows beyond a limit", loc="left")
         return self
 
-    def _title(self) -> str:
-        return f"{len(self.alarms.rows):,} of {len(self.alarms.t2):,} rows beyond a limit"
-
-    def _sequence(self, ax: Axes, name: str, points: Array, limit: float, most: int) -> None:
+    def _draw_sequence(self, ax: Axes, name: str, points: Array, limit: float, most: int) -> None:
         """One statistic in the order of the rows."""
         values = points[:, 1]
         out = values > limit
@@ -1096,7 +1006,7 @@ class MonitoringDisplay(Display):
         line = along(np.array([[0.0, limit]]), np.array([[len(points) - 1.0, limit]]), 400)
         self._write(ax, points, worst, line)
 
-    def _plane(self, ax: Axes, most: int) -> MonitoringDisplay:
+    def _draw_plane(self, ax: Axes, most: int) -> None:
         """Q against T²: four fields, by which limit is broken."""
         a = self.alarms
         points = np.column_stack([a.t2, a.q]).astype(float)
@@ -1110,13 +1020,11 @@ class MonitoringDisplay(Display):
         ax.axhline(a.q_limit, color=INK, linestyle="--", linewidth=1.2)
         ax.grid(color=GRID)
         ax.set(xlabel="T², distance within the plane", ylabel="Q, squared distance from it")
-        ax.set_title(self._title(), loc="left")
         _scale(ax, "x", a.t2, a.t2_limit)
         _scale(ax, "y", a.q, a.q_limit)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, fontsize="small")
         excess = np.maximum(_over(a.t2, a.t2_limit), _over(a.q, a.q_limit))
         self._write(ax, points, np.argsort(-excess, kind="stable")[: min(most, len(a.rows))])
-        return self
 
     def _write(self, ax: Axes, points: Array, rows: NDArray[np.intp], line: Array | None = None) -> None:
         avoid = points if line is None else np.vstack([points, line])
@@ -1205,19 +1113,6 @@ class ReconstructionDisplay(Display):
         ks = usual_counts(len(model.components_)) if counts is None else counts
         parts = {f"k = {k}": reconstructed(model, images, k) for k in ks}
         return cls.from_predictions(images, parts, image_shape=image_shape, mean=model.mean_, ax=ax)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        images: ArrayLike,
-        reconstructions: Mapping[str, ArrayLike],
-        *,
-        image_shape: tuple[int, int],
-        mean: ArrayLike | None = None,
-        ax: Axes | None = None,
-    ) -> ReconstructionDisplay:
-        """Draw images beside reconstructions by any method, as pre-images of kernel PCA."""
-        return cls(images, reconstructions, image_shape=image_shape, mean=mean).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> ReconstructionDisplay:
         """Draw, in the place of the axes given or on a new figure."""

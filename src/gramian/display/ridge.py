@@ -30,6 +30,7 @@ from gramian.display.base import (
 )
 from gramian.display.groups import point_style
 from gramian.display.labels import Labels, add_labels
+from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
 
 Array = NDArray[Any]
@@ -397,8 +398,7 @@ class LeaveOneOutDisplay(Display):
         LeaveOneOutDisplay
             Itself.
         """
-        if kind not in (None, *KINDS):
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+        check_choice("kind", kind, (None, *KINDS))
         heat = len(self.values) > LINES if kind is None else kind == "heat"
         ax = self._start(ax, (6.8, 4.4))
         if heat:
@@ -589,13 +589,6 @@ class PredictionBandDisplay(Display):
         options: dict[str, Any] = {"bound": width, "data": (points, values), "level": level, "names": names}
         return cls.from_predictions(line, curve, lower=low, upper=high, ax=ax, **options)
 
-    @classmethod
-    def from_predictions(
-        cls, x: ArrayLike, prediction: ArrayLike, *, ax: Axes | None = None, **options: Any
-    ) -> PredictionBandDisplay:
-        """Draw predictions that are there already; options as of the class."""
-        return cls(x, prediction, **options).plot(ax=ax)
-
     def plot(self, ax: Axes | None = None) -> PredictionBandDisplay:
         """Draw, on the axes given or on a new figure."""
         ax = self._start(ax, (6.4, 4.2))
@@ -719,19 +712,6 @@ class ResidualsDisplay(Display):
         observed = _one_target(convert_to_numpy(y), target)
         return cls.from_predictions(observed, f, ax=ax, **options)
 
-    @classmethod
-    def from_predictions(
-        cls,
-        y: ArrayLike,
-        prediction: ArrayLike,
-        *,
-        kind: str = "both",
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> ResidualsDisplay:
-        """Draw predictions that are there already; options as of the class, ``kind`` as of :meth:`plot`."""
-        return cls(y, prediction, **options).plot(ax=ax, kind=kind)
-
     def plot(self, ax: Axes | None = None, *, kind: str = "both") -> ResidualsDisplay:
         """Draw.
 
@@ -747,8 +727,7 @@ class ResidualsDisplay(Display):
         ResidualsDisplay
             Itself.
         """
-        if kind not in RESIDUAL_KINDS:
-            raise ValueError(f"kind must be one of {', '.join(RESIDUAL_KINDS)}, got {kind!r}.")
+        check_choice("kind", kind, RESIDUAL_KINDS)
         self.labels_ = []
         if kind == "both":
             left, right = self._panels(ax, 1, 2, (8.6, 3.9))

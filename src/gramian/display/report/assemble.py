@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Required, TypedDict
 
 import numpy as np
@@ -22,12 +23,9 @@ from gramian.display.report.blocks import (
     Text,
     short,
     shown,
-    verdict,
     versions,
 )
 from gramian.display.report.cloud import is_text
-
-__all__ = ["Common", "assemble", "colours", "feature_names_of", "matrix", "unique_names"]
 
 CERTIFICATES = 20  # shown one by one
 
@@ -82,7 +80,7 @@ def assemble(
         subtitle=data.size if given is None else f"{method} of {data.name}, {data.size}",
         sections=[_what(data, run, method, fitted, parameters), *_trust(proofs), *sections, _again(data, run)],
         tiles=tiles,
-        met=verdict(list(proofs.values())) if proofs else None,
+        met=all(proof.converged for proof in proofs.values()) if proofs else None,
     )
 
 
@@ -97,23 +95,22 @@ def _what(
     blocks: list[Block] = [Text(f"Warning: {text}", "warning") for text in run.warnings]
     blocks.append(Facts(rows))
     if parameters:
-        table = {"parameter": list(parameters), "value": [short(_written(v), 200) for v in parameters.values()]}
-        blocks.append(_Folded("All parameters", DataTable("parameters", "Parameters", table)))
+        texts = [f"array of shape {v.shape}" if isinstance(v, np.ndarray) else repr(v) for v in parameters.values()]
+        table = {"parameter": list(parameters), "value": [short(text, 200) for text in texts]}
+        blocks.append(Folded("All parameters", DataTable("parameters", "Parameters", table)))
     return Section("What was fitted", blocks)
 
 
-class _Folded:
+@dataclass(frozen=True, eq=False)
+class Folded:
     """A block that is opened by a click."""
 
-    def __init__(self, title: str, block: Block) -> None:
-        self.title, self.block = title, block
+    title: str
+    block: Block
 
     def html(self, page: Any) -> str:
+        """The block behind its title."""
         return f"<details><summary>{self.title}</summary>{self.block.html(page)}</details>"
-
-
-def _written(value: Any) -> str:
-    return f"array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def _trust(proofs: Mapping[str, Proof]) -> list[Section]:
@@ -139,15 +136,6 @@ def _again(data: DataFacts, run: Run) -> Section:
     )
 
 
-def feature_names_of(model: Any, names: Sequence[str] | None, p: int) -> list[str]:
-    """Names of the columns: those given, the model's own, or x1, x2, …"""
-    found = names if names is not None else getattr(model, "feature_names_in_", None)
-    listed = [f"x{j + 1}" for j in range(p)] if found is None else [str(name) for name in found]
-    if len(listed) != p:
-        raise ValueError(f"feature_names has {len(listed)} entries for {p} columns.")
-    return listed
-
-
 def unique_names(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
     """Names that differ from each other and from those taken, by a number where they must.
 
@@ -167,6 +155,12 @@ def unique_names(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
     return found
 
 
+def with_free_names(columns: Mapping[str, Any] | None, taken: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns under names that none of those taken has."""
+    given = dict(columns or {})
+    return dict(zip(unique_names(list(given), list(taken)), given.values(), strict=True))
+
+
 def colours(common: Common, axes: Mapping[str, Any], groups: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What points are coloured by, as keywords of Points: labels among the groups, other columns under free names."""
     labels, columns = common.get("labels"), dict(common.get("columns") or {})
@@ -175,8 +169,7 @@ def colours(common: Common, axes: Mapping[str, Any], groups: Mapping[str, Any] |
         (name,) = unique_names([common.get("label_name") or "label"], [*axes, *own])
         own = {name: labels, **own}
         columns.pop(name, None)
-    names = unique_names(list(columns), [*axes, *own])
-    free = {new: columns[old] for new, old in zip(names, columns, strict=True)}
+    free = with_free_names(columns, {**axes, **own})
     # Few groups tell more than many numbers, and come first.
     order = sorted(free, key=lambda name: not is_text(free[name]))
     found = {"names": common.get("ids"), "groups": own, "columns": {name: free[name] for name in order}}

@@ -1,4 +1,4 @@
-"""The vocabulary of a page: text, facts, tables, figures and clouds of points, in sections."""
+"""What a page is made of: text, facts, tables, certificates and Bokeh figures, in sections."""
 
 from __future__ import annotations
 
@@ -15,35 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gramian.display.base import GRID, INK
 from gramian.results import Optimum, Residual, SpectralCertificate
-
-__all__ = [
-    "Block",
-    "CertificateBlock",
-    "DataFacts",
-    "DataTable",
-    "Facts",
-    "Figure",
-    "Page",
-    "Proof",
-    "Report",
-    "Row",
-    "Run",
-    "Section",
-    "Text",
-    "as_json",
-    "count",
-    "exact",
-    "guarded",
-    "in_words",
-    "is_missing",
-    "isolated",
-    "plain",
-    "short",
-    "shown",
-    "verdict",
-    "versions",
-]
 
 PACKAGES = ("gramian", "numpy", "scipy", "scikit-learn", "bokeh")
 
@@ -130,11 +103,6 @@ ARITHMETIC = (
 )
 
 
-def verdict(proofs: Sequence[Proof]) -> bool:
-    """Whether every tolerance was met."""
-    return all(proof.converged for proof in proofs)
-
-
 def in_words(proof: Proof) -> str:
     """Say what a certificate certifies.
 
@@ -146,24 +114,18 @@ def in_words(proof: Proof) -> str:
     >>> in_words(Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), tolerance=1e-10)).split(".")[0]
     'The equations were solved by Cholesky in 1 pass over the data'
     """
+    passes = f"{proof.passes} pass{'es' * (proof.passes != 1)} over the data"
+    asked = f"{_power(proof.tolerance)} was asked for, so the tolerance is "
+    asked += "met" if proof.converged else "NOT met, and the numbers on this page are to be used with care"
     if isinstance(proof, SpectralCertificate):
-        return _spectrum(proof)
-    return _optimum(proof) if isinstance(proof, Optimum) else _system(proof)
-
-
-def _passes(passes: int) -> str:
-    return f"{passes} pass{'es' * (passes != 1)} over the data"
-
-
-def _steps(steps: int) -> str:
-    return f"{steps} step{'s' * (steps != 1)}"
-
-
-def _met(proof: Proof) -> str:
-    asked = f"{_power(proof.tolerance)} was asked for"
-    if proof.converged:
-        return f"{asked}, so the tolerance is met"
-    return f"{asked}, so the tolerance is NOT met, and the numbers on this page are to be used with care"
+        return f"{_spectrum(proof, passes, asked)} {ARITHMETIC}"
+    if isinstance(proof, Optimum):
+        return _optimum(proof, passes, asked)
+    bound = "" if proof.error_bounds is None else f" {_bound(proof)}"
+    return (
+        f"The equations were solved by {proof.method} in {passes}. Put back into the equations, the solution misses "
+        f"their right-hand side by {_power(proof.worst)} of its size; {asked}.{bound} {ARITHMETIC}"
+    )
 
 
 def _power(value: float) -> str:
@@ -180,58 +142,37 @@ def _power(value: float) -> str:
     return f"{digits}·10{str(int(power)).translate(RAISED)}"
 
 
-def _digits(relative: float) -> str:
-    """How many leading digits a relative error leaves."""
-    return "15 or more" if relative < 1e-15 else str(max(0, int(np.floor(-np.log10(relative)))))
-
-
-def _spectrum(proof: SpectralCertificate) -> str:
-    k = len(proof.values)
-    if proof.judged == 0:
-        return f"{k} components were computed by {proof.method}; none of them stands out of the noise. {ARITHMETIC}"
+def _spectrum(proof: SpectralCertificate, passes: str, asked: str) -> str:
+    k, judged = len(proof.values), proof.judged
+    if judged == 0:
+        return f"{k} components were computed by {proof.method}; none of them stands out of the noise."
     if not k:
-        return f"No component was computed ({proof.method}). {ARITHMETIC}"
-    bound = float(np.max(proof.value_bounds[: proof.judged], initial=0.0))
+        return f"No component was computed ({proof.method})."
+    bound = float(np.max(proof.value_bounds[:judged], initial=0.0))
     relative = bound / proof.norm if proof.norm > 0 else 0.0
-    how = f"computed by {proof.method} in {_passes(proof.passes)}"
+    digits = "15 or more" if relative < 1e-15 else str(max(0, int(np.floor(-np.log10(relative)))))
+    which = f"each of the first {judged} singular values, those that stand out of the noise,"
+    which = "every singular value" if judged in (None, k) else which
     return (
-        f"{k} component{'s were' if k != 1 else ' was'} {how}, and each was then put back into the data to see by how "
-        f"much it misses being a component. The largest miss is {_power(proof.worst)} of the largest singular value; "
-        f"{_met(proof)}. It follows that {_certified(proof)} is within {_power(bound)} of an exact one, which is "
-        f"{_digits(relative)} correct digits of the largest. {ARITHMETIC}"
+        f"{k} component{'s were' if k != 1 else ' was'} computed by {proof.method} in {passes}, and each was then put "
+        f"back into the data to see by how much it misses being a component. The largest miss is {_power(proof.worst)} "
+        f"of the largest singular value; {asked}. It follows that {which} is within {_power(bound)} of an exact one, "
+        f"which is {digits} correct digits of the largest."
     )
 
 
-def _certified(proof: SpectralCertificate) -> str:
-    """Which singular values the bound is for."""
-    if proof.judged is None or proof.judged == len(proof.values):
-        return "every singular value"
-    return f"each of the first {proof.judged} singular values, those that stand out of the noise,"
-
-
-def _optimum(proof: Optimum) -> str:
+def _optimum(proof: Optimum, passes: str, asked: str) -> str:
+    steps = f"{proof.iterations} step{'s' * (proof.iterations != 1)}"
+    text = f"The best fit was found by {proof.method} in {passes}"
     if proof.iterations:
-        how = f"The fit was improved step by step ({proof.method}): {_steps(proof.iterations)}, {_passes(proof.passes)}"
-    else:
-        how = f"The best fit was found by {proof.method} in {_passes(proof.passes)}"
-    text = (
-        f"{how}. Where it ended, one more step would move the estimates by {_power(proof.gradient)} of their own "
-        f"standard errors; {_met(proof)}."
-    )
+        text = f"The fit was improved step by step ({proof.method}): {steps}, {passes}"
+    text += f". Where it ended, one more step would move the estimates by {_power(proof.gradient)} of their own "
+    text += f"standard errors; {asked}."
     if proof.converged:
         text += " What is left to gain is far smaller than the uncertainty that the data themselves leave."
     if proof.iterations:
         text += " Where there are several maxima, no certificate can say that this one is the highest."
     return text
-
-
-def _system(proof: Residual) -> str:
-    bound = "" if proof.error_bounds is None else f" {_bound(proof)}"
-    return (
-        f"The equations were solved by {proof.method} in {_passes(proof.passes)}. Put back into the equations, the "
-        f"solution misses their right-hand side by {_power(proof.worst)} of its size; {_met(proof)}."
-        f"{bound} {ARITHMETIC}"
-    )
 
 
 def _bound(proof: Residual) -> str:
@@ -324,17 +265,6 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def count(number: float) -> str:
-    """A whole number with its thousands apart.
-
-    Examples
-    --------
-    >>> count(1234567)
-    '1,234,567'
-    """
-    return f"{number:,.0f}"
-
-
 def shown(value: Any, percent: bool = False) -> str:
     """A value for readers: five digits, powers of ten where there would be many noughts.
 
@@ -347,8 +277,6 @@ def shown(value: Any, percent: bool = False) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return str(value)
     if not isinstance(value, float):
         return str(value)
     if percent:
@@ -472,11 +400,20 @@ class DataTable:
 
     def html(self, page: Page) -> str:
         """The table in a frame that scrolls."""
-        lists = {name: _plain_list(values) for name, values in self.columns.items()}
+        lists = {
+            name: [value.item() if isinstance(value, np.generic) else value for value in values]
+            for name, values in self.columns.items()
+        }
         largest = {name: max((abs(v) for v in lists[name] if _is_size(v)), default=0.0) for name in self.shaded}
-        head = "".join(self._head(name, values) for name, values in lists.items())
-        rows = (dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
-        body = "".join(f"<tr>{self._cells(row, largest)}</tr>" for row in rows)
+        head = body = ""
+        for name, values in lists.items():
+            number = all(is_missing(value) or isinstance(value, (int, float)) for value in values)
+            side, text = ' class="num"' if number else "", isolated(guarded(short(name)))
+            head += f'<th scope="col"{side} aria-sort="none"><button type="button">{text}</button></th>'
+        for row in zip(*lists.values(), strict=True):
+            pairs = zip(lists, row, strict=True)
+            cells = (self._cell(name, value, largest, first=j == 0) for j, (name, value) in enumerate(pairs))
+            body += f"<tr>{''.join(cells)}</tr>"
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
         caption = escape(self.caption)
         return (
@@ -486,14 +423,6 @@ class DataTable:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
         )
 
-    def _head(self, name: str, values: list[Any]) -> str:
-        side = ' class="num"' if _are_numbers(values) else ""
-        text = isolated(guarded(short(name)))
-        return f'<th scope="col"{side} aria-sort="none"><button type="button">{text}</button></th>'
-
-    def _cells(self, row: dict[str, Any], largest: dict[str, float]) -> str:
-        return "".join(self._cell(name, value, largest, first=j == 0) for j, (name, value) in enumerate(row.items()))
-
     def _cell(self, name: str, value: Any, largest: dict[str, float], first: bool) -> str:
         if isinstance(value, str):
             text = isolated(guarded(short(value, 300)))
@@ -502,17 +431,8 @@ class DataTable:
         return f'<td class="num" data-v="{escape(exact(value))}"{style}>{shown(value, name in self.percent)}</td>'
 
 
-def _plain_list(values: Any) -> list[Any]:
-    found = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    return [value.item() if isinstance(value, np.generic) else value for value in found]
-
-
 def _is_size(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-def _are_numbers(values: list[Any]) -> bool:
-    return all(is_missing(value) or isinstance(value, (int, float)) for value in values)
 
 
 def _shade(value: Any, largest: float) -> str:
@@ -610,3 +530,62 @@ class Report:
     sections: Sequence[Section]
     tiles: Sequence[tuple[str, str]] = ()
     met: bool | None = None
+
+
+FAINT = "#5b6875"
+FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
+
+
+def bokeh_module(name: str) -> Any:
+    """Load a module of Bokeh, or say what to install."""
+    try:
+        import bokeh.document
+        import bokeh.models
+        import bokeh.plotting
+        import bokeh.resources
+    except ImportError as error:
+        raise ImportError('A report needs Bokeh: pip install "gramian[report]".') from error
+    return getattr(bokeh, name)
+
+
+def new_figure(
+    x_label: str, y_label: str, *, height: int = 360, tools: str = "pan,box_zoom,wheel_zoom,reset,save", **options: Any
+) -> Any:
+    """A figure in the style of the page: as wide as its place, quiet grid, no idle lines."""
+    plotting, models = bokeh_module("plotting"), bokeh_module("models")
+    options = {"sizing_mode": "stretch_width", "min_width": 240, "toolbar_location": "above", **options}
+    figure = plotting.figure(height=height, tools=tools, **options)
+    figure.toolbar.logo = None
+    figure.toolbar.active_scroll = None
+    figure.xaxis.axis_label = models.PlainText(text=x_label)
+    figure.yaxis.axis_label = models.PlainText(text=y_label)
+    figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
+    figure.grid.grid_line_color = GRID
+    for axis in figure.axis:
+        axis.axis_label_text_font_style = "normal"
+        axis.axis_label_text_font = axis.major_label_text_font = FONT
+        axis.axis_label_text_color = INK
+        axis.major_label_text_color = FAINT
+        axis.axis_line_color = axis.major_tick_line_color = "#b9c0c8"
+        axis.minor_tick_line_color = None
+    return figure
+
+
+def hover_names(figure: Any, renderers: Any, rows: list[tuple[str, str]], mode: str = "mouse") -> None:
+    """Show values of the columns named ``@column`` where the pointer is."""
+    models = bokeh_module("models")
+    figure.add_tools(models.HoverTool(renderers=list(renderers), tooltips=rows, mode=mode, visible=False))
+
+
+def legend_right(figure: Any) -> None:
+    """Move the legend out of the data, and let a click on it hide a line."""
+    if not figure.legend:
+        return
+    legend = figure.legend[0]
+    figure.add_layout(legend, "right")
+    legend.click_policy = "mute"
+    legend.border_line_color = legend.background_fill_color = None
+    legend.label_text_font = FONT
+    legend.label_text_font_size = "12px"
+    legend.label_text_color = INK
+    legend.padding = legend.margin = 4

@@ -12,10 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import INK
-from gramian.display.report.blocks import Page, plain, short
-from gramian.display.report.drawing import bokeh_module, new_figure
-
-__all__ = ["MOST_POINTS", "WEBGL", "Cloud", "Ellipses", "Panel", "Points", "encode", "is_text"]
+from gramian.display.report.blocks import Page, bokeh_module, new_figure, plain, short
 
 Array = NDArray[Any]
 
@@ -226,7 +223,7 @@ def _packed(values: Array) -> str:
     return b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
 
 
-WEBGL = 3000  # points from which the graphics card draws them
+WEBGL = 3000  # points from which the GPU draws them
 TOOLS = "pan,box_zoom,wheel_zoom,box_select,lasso_select,tap,reset,save,hover"
 HINT = (
     "Drag over the points to select them in every plot; the tools above each plot zoom, pan and draw a lasso. "
@@ -309,22 +306,20 @@ class Cloud:
                 for panel in self.panels
             ],
         }
-        source = _source(key)
-        plots = [
-            page.plot(_panel(key, j, panel, source, spec["n"]), self._label(panel))
-            for j, panel in enumerate(self.panels)
-        ]
-        panels = "".join(_frame(panel, plot, j) for j, (panel, plot) in enumerate(zip(self.panels, plots, strict=True)))
+        # The page fills it; the column says which kind of array it is to make.
+        empty = {"colour": np.zeros(0, dtype=np.uint32)}
+        source = bokeh_module("models").ColumnDataSource(data=empty, name=f"{key}-points")
+        what, panels = f"Scatter plot of {self.points.n:,} {self.points.title}s", ""
+        for j, panel in enumerate(self.panels):
+            plot = page.plot(_panel(key, j, panel, source, spec["n"]), f"{what}: {panel.y} against {panel.x}")
+            panels += _frame(panel, plot, j)
         told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
         wide = " one" if len(self.panels) == 1 else ""
         return (
-            f'<div class="cloud" id="{key}">{_controls()}<div class="row{wide}">{panels}</div>'
+            f'<div class="cloud" id="{key}">{CONTROLS}<div class="row{wide}">{panels}</div>'
             f'<div class="legend" role="group" aria-label="Legend"></div>{told}<p class="note hint">{HINT}</p>'
             '<div class="chosen" hidden></div></div>'
         )
-
-    def _label(self, panel: Panel) -> str:
-        return f"Scatter plot of {self.points.n:,} {self.points.title}s: {panel.y} against {panel.x}"
 
     def _known(self, names: list[str]) -> dict[str, Any] | None:
         e = self.ellipses
@@ -338,14 +333,13 @@ class Cloud:
         }
 
 
-def _controls() -> str:
-    return (
-        '<div class="bar controls"><label>Colour by <select class="colour"></select></label>'
-        '<label>Find <input type="search" class="find" placeholder="part of a name" autocomplete="off"></label>'
-        '<span class="count" role="status" aria-live="polite"></span>'
-        '<button type="button" class="clear" disabled>Clear</button>'
-        '<button type="button" class="save" disabled>Download selection</button></div>'
-    )
+CONTROLS = (
+    '<div class="bar controls"><label>Colour by <select class="colour"></select></label>'
+    '<label>Find <input type="search" class="find" placeholder="part of a name" autocomplete="off"></label>'
+    '<span class="count" role="status" aria-live="polite"></span>'
+    '<button type="button" class="clear" disabled>Clear</button>'
+    '<button type="button" class="save" disabled>Download selection</button></div>'
+)
 
 
 def _frame(panel: Panel, plot: str, j: int) -> str:
@@ -356,13 +350,6 @@ def _frame(panel: Panel, plot: str, j: int) -> str:
     )
     chosen = f'<div class="axes">{pickers}</div>' if panel.choose else ""
     return f'<figure class="panel"><figcaption>{title}{chosen}</figcaption>{plot}</figure>'
-
-
-def _source(key: str) -> Any:
-    models = bokeh_module("models")
-    # The page fills it; the two columns say which kinds of array it is to make.
-    data = {"colour": np.zeros(0, dtype=np.uint32)}
-    return models.ColumnDataSource(data=data, name=f"{key}-points")
 
 
 def _panel(key: str, j: int, panel: Panel, source: Any, n: int) -> Any:
@@ -380,7 +367,8 @@ def _panel(key: str, j: int, panel: Panel, source: Any, n: int) -> Any:
     )
     lines = models.ColumnDataSource(data={"xs": [], "ys": [], "colour": []}, name=f"{key}-{j}-lines")
     figure.multi_line("xs", "ys", line_color="colour", line_width=1.5, line_alpha=0.9, source=lines)
-    size, alpha = _size(n)
+    smaller = ((400, 9, 0.85), (3000, 7, 0.75), (20_000, 5, 0.6), (np.inf, 3.5, 0.4))  # and fainter, of more points
+    size, alpha = next((size, alpha) for most, size, alpha in smaller if n <= most)
     dots = figure.scatter(
         f"x{j}",
         f"y{j}",
@@ -398,24 +386,10 @@ def _panel(key: str, j: int, panel: Panel, source: Any, n: int) -> Any:
     texts = models.ColumnDataSource(
         data={"x": [], "y": [], "text": [], "align": [], "offset": []}, name=f"{key}-{j}-texts"
     )
-    style = {
-        "text_font_size": "12px",
-        "text_color": INK,
-        "x_offset": "offset",
-        "text_align": "align",
-        "text_baseline": "middle",
-    }
-    figure.text("x", "y", text="text", source=texts, **style)
+    style = {"text_font_size": "12px", "text_color": INK, "text_align": "align", "text_baseline": "middle"}
+    figure.text("x", "y", text="text", x_offset="offset", source=texts, **style)
     figure.hover.renderers = [dots]
     figure.hover.name = f"{key}-{j}-hover"
     figure.hover.limit = 4
     figure.hover.visible = False
     return figure
-
-
-def _size(n: int) -> tuple[float, float]:
-    """Smaller and fainter points where there are more of them."""
-    for most, size, alpha in ((400, 9, 0.85), (3000, 7, 0.75), (20_000, 5, 0.6)):
-        if n <= most:
-            return size, alpha
-    return 3.5, 0.4

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.pca import describe_scree
-from gramian.display.report.assemble import Common, assemble, colours, matrix, percent, unique_names
+from gramian.display.report.assemble import Common, assemble, colours, matrix, percent, with_free_names
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
 from gramian.display.report.cloud import Cloud, Panel, Points
-from gramian.display.report.pca import score_panels, scree_figure
+from gramian.display.report.pca import COMPONENTS, score_axes, score_panels, scree_figure
 from gramian.inputs.devices import convert_to_numpy
 
 Matrix = NDArray[np.float64]
 
-COMPONENTS = 10  # that can be put on an axis
 DRAWN = 4000  # SNPs along the genome
 LARGEST = 200  # SNPs in the table
 EAST, NORTH = "longitude", "latitude"
@@ -102,11 +101,8 @@ def _samples_section(
     Z: Matrix, shares: Matrix, coordinates: Any, procrustes: Any, measures: Mapping[str, Any] | None, common: Common
 ) -> Section:
     k = min(Z.shape[1], COMPONENTS)
-    axes: dict[str, Any] = {f"PC{j + 1}": Z[:, j] for j in range(k)}
-    wordy = {name: f"{name} ({percent(share)})" for name, share in zip(axes, shares, strict=False)}
+    axes, wordy = score_axes(Z, shares)
     panels = score_panels(k)
-    if k == 1:
-        axes["row number"] = np.arange(len(Z), dtype=float)
     if coordinates is not None:
         place = matrix(coordinates, "coordinates")
         axes |= {EAST: place[:, 0], NORTH: place[:, 1]}
@@ -122,8 +118,7 @@ def _samples_section(
         )
         lead += f"{procrustes.correlation:.3f}"
         lead += "." if np.isnan(procrustes.p_value) else f" (permutation p = {procrustes.p_value:.2g})."
-    more = dict(measures or {})
-    axes |= dict(zip(unique_names(list(more), list(axes)), more.values(), strict=True))
+    axes |= with_free_names(measures, axes)
     points = Points(axes, wordy=wordy, title="sample", **colours(common, axes))
     return Section(
         "Samples", [Cloud(points, panels, colour=next(iter(points.groups), ""), name="selected-samples")], lead

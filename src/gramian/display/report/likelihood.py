@@ -12,6 +12,7 @@ from gramian.display.base import INK, PALETTE
 from gramian.display.likelihood import describe_fit
 from gramian.display.report.assemble import Common, assemble
 from gramian.display.report.blocks import (
+    FAINT,
     Block,
     DataFacts,
     DataTable,
@@ -22,9 +23,12 @@ from gramian.display.report.blocks import (
     Run,
     Section,
     Text,
+    bokeh_module,
+    hover_names,
+    new_figure,
     shown,
 )
-from gramian.display.report.drawing import FAINT, bokeh_module, hover_names, new_figure
+from gramian.likelihood.compare import Comparison
 
 DRAWN = 2000  # quantiles
 GRID_POINTS = 6000  # between which the fitted distribution function is interpolated
@@ -126,13 +130,9 @@ def fit_report(
     by_name = dict(fits) if isinstance(fits, Mapping) else {"": fits}
     if not by_name:
         raise ValueError("fits is empty: there is nothing to report.")
-    best = {name: _best(found) for name, found in by_name.items()}
-    lines = _lines(best, intervals, level)
-    sections = [_estimates(best, lines, level)]
-    for name, found in list(by_name.items())[:PICTURES]:
-        sections.append(_one(name, found, best[name]))
-    if len(by_name) > PICTURES:
-        sections[0] = _with(sections[0], Text(f"The first {PICTURES} of {len(by_name)} columns are drawn.", "note"))
+    best = {name: found.best if isinstance(found, Comparison) else found for name, found in by_name.items()}
+    sections = [_estimates_section(best, intervals, level)]
+    sections += [_column_section(name, found, best[name]) for name, found in list(by_name.items())[:PICTURES]]
     proofs: dict[str, Proof] = {name or "": estimate.certificate for name, estimate in best.items()}
     families = list(dict.fromkeys(estimate.family.name for estimate in best.values()))
     first = next(iter(best.values()))
@@ -142,15 +142,6 @@ def fit_report(
     common: Common = {"data": data, "run": run or Run(), "title": title}
     facts = [("Families", ", ".join(families)), ("Observations", f"{first.n:,.6g}")]
     return assemble("Maximum likelihood", facts, proofs, sections, tiles, {}, common)
-
-
-def _best(found: Any) -> Any:
-    """The estimate, or the best of several."""
-    return found.best if hasattr(found, "best") else found
-
-
-def _with(section: Section, block: Block) -> Section:
-    return Section(section.title, [*section.blocks, block], section.lead)
 
 
 def _ends(estimate: Any, profile: bool, level: float) -> tuple[dict[str, tuple[float, float]], str]:
@@ -167,22 +158,15 @@ def _ends(estimate: Any, profile: bool, level: float) -> tuple[dict[str, tuple[f
     return {name: found[name] for name in found.names}, "Wald"
 
 
-def _lines(best: Mapping[str, Any], profile: bool, level: float) -> dict[str, list[Any]]:
+def _estimates_section(best: Mapping[str, Any], profile: bool, level: float) -> Section:
     heads = ("column", "family", "parameter", "estimate", "standard error", "lower", "upper", "interval by")
-    lines: dict[str, list[Any]] = {head: [] for head in heads}
+    rows = []
     for name, estimate in best.items():
         ends, method = _ends(estimate, profile, level)
         for key, value in estimate.estimates.items():
-            low, high = ends.get(key, (np.nan, np.nan))
-            row = (name, estimate.family.name, key, value, estimate.standard_errors[key], low, high, method)
-            for head, cell in zip(heads, row, strict=True):
-                lines[head].append(float(cell) if isinstance(cell, np.floating) else cell)
-    return lines
-
-
-def _estimates(best: Mapping[str, Any], lines: dict[str, list[Any]], level: float) -> Section:
-    if set(best) == {""}:
-        lines = {head: column for head, column in lines.items() if head != "column"}
+            interval = ends.get(key, (np.nan, np.nan))
+            rows.append((name, estimate.family.name, key, value, estimate.standard_errors[key], *interval, method))
+    lines: dict[str, Any] = dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
     criteria: dict[str, Any] = {
         "column": list(best),
         "family": [estimate.family.name for estimate in best.values()],
@@ -191,47 +175,35 @@ def _estimates(best: Mapping[str, Any], lines: dict[str, list[Any]], level: floa
         "AIC": [float(estimate.aic) for estimate in best.values()],
         "BIC": [float(estimate.bic) for estimate in best.values()],
     }
+    if set(best) == {""}:
+        del lines["column"], criteria["column"]
     often = f"{100 * level:.6g} times in 100"
     lead = f"Estimates with intervals that hold the true value {often}, in large samples, if the family is right."
-    blocks = [
-        DataTable("estimates", "Estimates", lines),
-        DataTable("criteria", "Likelihoods", criteria if set(best) != {""} else _without(criteria, "column")),
-    ]
+    blocks: list[Block] = [DataTable("estimates", "Estimates", lines), DataTable("criteria", "Likelihoods", criteria)]
+    if len(best) > PICTURES:
+        blocks.append(Text(f"The first {PICTURES} of {len(best)} columns are drawn.", "note"))
     return Section("Estimates", blocks, lead)
 
 
-def _without(table: dict[str, Any], name: str) -> dict[str, Any]:
-    return {head: column for head, column in table.items() if head != name}
-
-
-def _one(name: str, found: Any, estimate: Any) -> Section:
+def _column_section(name: str, found: Any, estimate: Any) -> Section:
+    """What was fitted to one column: the ranking of families, the fit over its data, and how well it fits."""
     blocks: list[Block] = []
-    figures: list[Block] = []
-    if _is_drawn(estimate):
-        note = "Data and the fitted distribution."
-        figures.append(Figure("Fit", lambda: fit_figure(estimate), note))
-        if _has_quantiles(estimate):
+    if isinstance(found, Comparison):
+        table = found.table()
+        blocks.append(DataTable(f"families-{name}" if name else "families", "Families, the best first", table))
+    sample = estimate.sample
+    if sample is not None and hasattr(estimate.family, "log_interval"):
+        figures: list[Block] = [Figure("Fit", lambda: fit_figure(estimate), "Data and the fitted distribution.")]
+        if sample.edges is None and sample.plain and not estimate.family.discrete and len(sample.lower) > 1:
             note = "Points on the line are where the fit puts them."
             figures.append(Figure("Quantiles", lambda: quantile_figure(estimate), note))
-        blocks.append(Row(figures) if len(figures) > 1 else figures[0])
-        blocks += _goodness(estimate)
-    if hasattr(found, "estimates") and hasattr(found, "best"):
-        ranking = DataTable(f"families-{name}" if name else "families", "Families, the best first", found.table())
-        blocks = [ranking, *blocks]
+        blocks += [Row(figures) if len(figures) > 1 else figures[0], *_goodness(estimate)]
+    if isinstance(found, Comparison) and found.failed:
         failed = [f"{family} could not be fitted: {reason}" for family, reason in found.failed.items()]
-        blocks += [Text(failed, "note")] if failed else []
+        blocks.append(Text(failed, "note"))
     if not blocks:
         blocks.append(Text("A distribution of rows or labels has no curve to draw."))
     return Section(f"{name}: {estimate.family.name}" if name else estimate.family.name, blocks)
-
-
-def _is_drawn(estimate: Any) -> bool:
-    return estimate.sample is not None and hasattr(estimate.family, "log_interval")
-
-
-def _has_quantiles(estimate: Any) -> bool:
-    sample = estimate.sample
-    return bool(sample.edges is None and sample.plain and not estimate.family.discrete and len(sample.lower) > 1)
 
 
 def _goodness(estimate: Any) -> list[Block]:

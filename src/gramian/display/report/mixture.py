@@ -8,12 +8,24 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import PALETTE
+from gramian.display.base import PALETTE, names_of_columns
 from gramian.display.mixture import describe_choice
-from gramian.display.report.assemble import Common, assemble, colours, feature_names_of, matrix, percent, unique_names
-from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text, shown
+from gramian.display.report.assemble import Common, assemble, colours, matrix, percent, unique_names
+from gramian.display.report.blocks import (
+    Block,
+    DataTable,
+    Figure,
+    Report,
+    Row,
+    Section,
+    Text,
+    bokeh_module,
+    hover_names,
+    legend_right,
+    new_figure,
+    shown,
+)
 from gramian.display.report.cloud import Cloud, Ellipses, Panel, Points
-from gramian.display.report.drawing import bokeh_module, hover_names, legend_right, new_figure
 from gramian.inputs.devices import convert_to_numpy
 
 DASHES = ("solid", "dashed", "dotted")
@@ -67,7 +79,7 @@ Matrix = NDArray[np.float64]
 
 AXES = 12  # columns that can be put on an axis
 WIDE = 40  # columns in the table of means
-CLASSES_MIXTURE = 60  # labels that are counted against components
+MOST_LABELS = 60  # that are counted against components
 
 
 def mixture_report(
@@ -114,7 +126,7 @@ def mixture_report(
     rows, model = matrix(X, "X"), convert_to_numpy(model)
     R = matrix(model.predict_proba(rows) if responsibilities is None else responsibilities, "responsibilities")
     mixture = model.mixture_
-    names = feature_names_of(model, feature_names, rows.shape[1])
+    names = names_of_columns(model, rows.shape[1], feature_names)
     bic = -2.0 * model.log_likelihood_ + model.n_parameters_ * np.log(len(rows))
     fitted = [
         ("Components", str(mixture.n_components)),
@@ -197,7 +209,7 @@ def _against(R: Matrix, common: Common) -> list[DataTable]:
     if labels is None:
         return []
     different, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
-    if len(different) > CLASSES_MIXTURE:
+    if len(different) > MOST_LABELS:
         return []
     counts = np.zeros((len(different), R.shape[1]), dtype=int)
     np.add.at(counts, (codes, np.argmax(R, axis=1)), 1)

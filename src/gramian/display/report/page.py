@@ -9,12 +9,9 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from gramian.display.report.blocks import Report, as_json, short
+from gramian.display.report.blocks import Report, as_json, bokeh_module, short
 from gramian.display.report.cloud import WEBGL
-from gramian.display.report.drawing import bokeh_module
 from gramian.sources.writing import write_whole
-
-__all__ = ["render", "write_report"]
 
 # Bokeh writes style elements and attributes of its own; scripts run by their checksums alone, and nothing is evaluated.
 POLICY = (

@@ -8,12 +8,23 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import PALETTE
+from gramian.display.base import PALETTE, names_of_columns
 from gramian.display.pca import ScreeData, describe_scree
-from gramian.display.report.assemble import Common, assemble, colours, feature_names_of, matrix, percent, unique_names
-from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
+from gramian.display.report.assemble import Common, assemble, colours, matrix, percent, with_free_names
+from gramian.display.report.blocks import (
+    FAINT,
+    Block,
+    DataTable,
+    Figure,
+    Report,
+    Row,
+    Section,
+    Text,
+    bokeh_module,
+    hover_names,
+    new_figure,
+)
 from gramian.display.report.cloud import Cloud, Panel, Points
-from gramian.display.report.drawing import FAINT, bokeh_module, hover_names, new_figure
 from gramian.inputs.devices import convert_to_numpy
 from gramian.results import SpectralCertificate
 
@@ -116,7 +127,7 @@ def pca_report(
     components = matrix(model.components_, "components_")
     shares = np.asarray(model.explained_variance_ratio_, dtype=np.float64)
     names = [f"PC{j + 1}" for j in range(Z.shape[1])]
-    features = feature_names_of(model, feature_names, components.shape[1])
+    features = names_of_columns(model, components.shape[1], feature_names)
     fitted = [("Components", f"{len(names)}, holding {percent(shares.sum())} of the variance")]
     fitted.append(("Columns were", "centred and divided by their standard deviations" if model.scale else "centred"))
     return assemble(
@@ -145,18 +156,22 @@ def _tiles(names: list[str], shares: Any, advice: Any) -> list[tuple[str, str]]:
 
 def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, common: Common) -> Section:
     """Scores in linked plots; components named with their share of the variance, where it is known."""
-    k = min(Z.shape[1], COMPONENTS)
-    axes: dict[str, Any] = {f"PC{j + 1}": Z[:, j] for j in range(k)}
-    wordy = {name: f"{name} ({percent(share)})" for name, share in zip(axes, shares, strict=False)}
-    given = dict(measures or {})
-    axes |= dict(zip(unique_names(list(given), list(axes)), given.values(), strict=True))
-    if k == 1:
-        numbers = common.get("rows")
-        axes["row number"] = np.asarray(np.arange(len(Z)) if numbers is None else numbers, dtype=float)
+    axes, wordy = score_axes(Z, shares, common.get("rows"))
+    axes |= with_free_names(measures, axes)
     points = Points(axes, wordy=wordy, **colours(common, axes))
+    k = min(Z.shape[1], COMPONENTS)
     cut = f"The first {k} of {Z.shape[1]} components can be shown here." if k < Z.shape[1] else ""
     cloud = Cloud(points, score_panels(k), colour=next(iter(points.groups), ""), name="selected-scores")
     return Section("Scores", [cloud, *([Text(cut, "note")] if cut else [])])
+
+
+def score_axes(Z: Matrix, shares: Any, numbers: Any = None) -> tuple[dict[str, Any], dict[str, str]]:
+    """The first components as axes, a single one beside the numbers of the rows; and what stands beside each axis."""
+    axes: dict[str, Any] = {f"PC{j + 1}": z for j, z in enumerate(Z.T[:COMPONENTS])}
+    wordy = {name: f"{name} ({percent(share)})" for name, share in zip(axes, shares, strict=False)}
+    if len(axes) == 1:
+        axes["row number"] = np.asarray(np.arange(len(Z)) if numbers is None else numbers, dtype=float)
+    return axes, wordy
 
 
 def score_panels(k: int) -> list[Panel]:

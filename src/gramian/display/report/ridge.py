@@ -8,11 +8,25 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import PALETTE
-from gramian.display.report.assemble import Common, assemble, colours, feature_names_of, matrix, unique_names
-from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, plain, short, shown
+from gramian.display.base import PALETTE, names_of_columns
+from gramian.display.report.assemble import Common, assemble, colours, matrix, unique_names, with_free_names
+from gramian.display.report.blocks import (
+    FAINT,
+    Block,
+    DataTable,
+    Figure,
+    Report,
+    Row,
+    Section,
+    bokeh_module,
+    hover_names,
+    legend_right,
+    new_figure,
+    plain,
+    short,
+    shown,
+)
 from gramian.display.report.cloud import Cloud, Panel, Points
-from gramian.display.report.drawing import FAINT, bokeh_module, hover_names, legend_right, new_figure
 from gramian.display.ridge import CRITERIA, ERRORS, PathData, describe_path
 from gramian.inputs.devices import convert_to_numpy
 
@@ -223,8 +237,7 @@ def _fit_section(
         new = unique_names([f"fitted{tail}", f"observed{tail}", f"residual{tail}"], list(axes))
         axes |= dict(zip(new, (F[:, j], Y[:, j], Y[:, j] - F[:, j]), strict=True))
     first = list(axes)[:3]
-    given = dict(measures or {})
-    axes |= dict(zip(unique_names(list(given), list(axes)), given.values(), strict=True))
+    axes |= with_free_names(measures, axes)
     points = Points(axes, **colours(common, axes))
     panels = [
         Panel(first[0], first[1], "Observed against fitted", line="diagonal"),
@@ -250,7 +263,7 @@ def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list
         )
     ]
     if path.coef.size and not hasattr(model, "dual_coef_"):
-        names = feature_names_of(model, feature_names, path.coef.shape[2])
+        names = names_of_columns(model, path.coef.shape[2], feature_names)
         note = "Every coefficient shrinks as λ grows; the largest are named."
         note += f" Of {targets[0]}." if len(targets) > 1 else ""
         figures.append(Figure("Coefficients along the path", lambda: coefficient_figure(data, names, chosen), note))
@@ -265,7 +278,7 @@ def _coefficients(model: Any, feature_names: Sequence[str] | None, targets: list
     if not hasattr(model, "coef_") or hasattr(model, "dual_coef_"):
         return []
     W = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
-    names = feature_names_of(model, feature_names, W.shape[1])
+    names = names_of_columns(model, W.shape[1], feature_names)
     shown_targets = targets[:TARGETS]
     order = np.argsort(-np.max(np.abs(W[: len(shown_targets)]), axis=0), kind="stable")[:LARGEST]
     heads = ["coefficient"] if len(targets) == 1 else unique_names(shown_targets, ["column"])
