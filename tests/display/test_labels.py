@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from display.drawing import drawn, legend_names, overlapping, rendered
-from gramian.display.base import as_names, as_ticks, clean, natural, short
-from gramian.display.groups import appearance, groups_of, is_scale, legend
+from gramian.display.base import as_names, as_ticks, clean_name, natural_key, shorten
+from gramian.display.groups import appearance, draw_legend, groups_of, is_scale
 from gramian.display.labels import add_labels
 
 HOSTILE = [
@@ -108,16 +108,16 @@ def test_hostile_names_are_letters_only():
 def test_a_legend_shows_names_that_matplotlib_would_hide():
     ax = Figure(layout="constrained").subplots()
     handles = [ax.scatter([0], [0]) for _ in HOSTILE]
-    legend(ax, handles, HOSTILE)
-    assert legend_names(ax) == [short(name) for name in HOSTILE]
+    draw_legend(ax, handles, HOSTILE)
+    assert legend_names(ax) == [shorten(name) for name in HOSTILE]
     assert rendered(ax.figure)
 
 
 def test_names_are_cut_in_the_middle_and_cleaned():
-    assert short("abcdefghij", 5) == "ab…ij"
-    assert clean("a\r\nb\u202e\u200bc") == "a  bc"
+    assert shorten("abcdefghij", 5) == "ab…ij"
+    assert clean_name("a\r\nb\u202e\u200bc") == "a  bc"
     assert as_ticks(["$a$"]) == [r"\$a\$"]
-    assert sorted(["x10", "x9", "y", "x"], key=natural) == ["x", "x9", "x10", "y"]
+    assert sorted(["x10", "x9", "y", "x"], key=natural_key) == ["x", "x9", "x10", "y"]
     with pytest.raises(ValueError, match="names has 2 entries for 3"):
         as_names(["a", "b"], 3, "names", "x{}")
 

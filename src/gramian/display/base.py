@@ -25,29 +25,29 @@ AXIS = 60  # letters of the name of an axis
 LONGEST = 24  # letters of a name: more would take the room of the picture
 
 
-def clean(name: Any) -> str:
+def clean_name(name: Any) -> str:
     r"""A name on one line, without control characters and marks that reverse the direction of text.
 
     Examples
     --------
-    >>> from gramian.display.base import clean
-    >>> clean("two\nlines\x00")
+    >>> from gramian.display.base import clean_name
+    >>> clean_name("two\nlines\x00")
     'two lines'
     """
     text = "".join(" " if c in "\n\r\t\v\f\u2028\u2029" else c for c in str(name))
     return "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn")).strip()
 
 
-def short(name: Any, longest: int = LONGEST) -> str:
+def shorten(name: Any, longest: int = LONGEST) -> str:
     """A long name without its middle: its ends tell it from others.
 
     Examples
     --------
-    >>> from gramian.display.base import short
-    >>> short("the pressure in the upper chamber", 16)
+    >>> from gramian.display.base import shorten
+    >>> shorten("the pressure in the upper chamber", 16)
     'the pres…chamber'
     """
-    text = clean(name)
+    text = clean_name(name)
     half = (longest - 1) // 2
     return text if len(text) <= longest else f"{text[: longest - 1 - half]}…{text[-half:]}"
 
@@ -67,7 +67,7 @@ def set_plain(texts: Iterable[Text], names: Sequence[Any] | None = None, longest
     drawn = list(texts)
     for text, name in zip(drawn, [text.get_text() for text in drawn] if names is None else names, strict=True):
         text.set_parse_math(False)
-        text.set_text(short(name, longest))
+        text.set_text(shorten(name, longest))
 
 
 def name_axes(ax: Axes, x: Any, y: Any) -> None:
@@ -86,16 +86,16 @@ def as_ticks(names: Iterable[Any], longest: int = LONGEST) -> list[str]:
     >>> as_ticks(["price in $"])
     ['price in \\$']
     """
-    return [short(name, longest).replace("$", r"\$") for name in names]
+    return [shorten(name, longest).replace("$", r"\$") for name in names]
 
 
-def natural(name: str) -> list[tuple[int, int, str]]:
+def natural_key(name: str) -> list[tuple[int, int, str]]:
     """A key by which "group 2" comes before "group 10".
 
     Examples
     --------
-    >>> from gramian.display.base import natural
-    >>> sorted(["b10", "b2", "a"], key=natural)
+    >>> from gramian.display.base import natural_key
+    >>> sorted(["b10", "b2", "a"], key=natural_key)
     ['a', 'b2', 'b10']
     """
     parts = re.findall(r"[0-9]+|[^0-9]+", name)
@@ -243,13 +243,13 @@ class Display:
 
     def save(self, path: str | os.PathLike[str], *, dpi: float = 150) -> None:
         """Write the picture, as the end of the name says: .png, .pdf or .svg."""
-        save_picture(self._drawn(), path, dpi=dpi)
+        save_picture(self._draw_once(), path, dpi=dpi)
 
     def _repr_png_(self) -> bytes:
         """The picture for a notebook."""
-        return render_png(self._drawn())
+        return render_png(self._draw_once())
 
-    def _drawn(self) -> Figure:
+    def _draw_once(self) -> Figure:
         if not hasattr(self, "figure_"):
             self.plot()
         return self.figure_
@@ -267,7 +267,7 @@ class Display:
         return axes
 
 
-def fitted(model: Any) -> Any:
+def check_fitted(model: Any) -> Any:
     """The model, if it was fitted, with its arrays in NumPy; scikit-learn's NotFittedError otherwise."""
     if not hasattr(model, "fit"):
         return model

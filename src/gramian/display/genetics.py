@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.display.base import GRID, INK, PALETTE, Display, as_names, name_axes
-from gramian.display.groups import Groups, along, appearance, groups_of, point_style, writing
+from gramian.display.groups import Groups, appearance, groups_of, point_style, points_along, text_colour
 from gramian.display.labels import Labels, add_labels
 
 Array = NDArray[Any]
@@ -101,12 +101,12 @@ class MapDisplay(Display):
         style = {**point_style(len(self.found)), "alpha": 0.45}
         if self.groups is None:
             ax.scatter(self.found[:, 0], self.found[:, 1], color=PALETTE[0], **style)
-            self._row_arrows(ax)
+            self._draw_row_arrows(ax)
         else:
             for k in self.groups.present:
                 some = self.found[self.groups.rows(k)]
                 ax.scatter(some[:, 0], some[:, 1], **appearance(k), **style)
-            self._group_arrows(ax, self.groups)
+            self._draw_group_arrows(ax, self.groups)
         name_axes(ax, *self.names)
         ax.set_aspect(self._aspect())
         ax.set_title(f"Places found from the data, R² = {self.r_squared_:.3f}", loc="left")
@@ -124,7 +124,7 @@ class MapDisplay(Display):
         across, up = np.maximum(np.ptp(both, axis=0), 1e-12)
         return 7.0, float(np.clip(6.2 * self._aspect() * up / across + 0.8, 3.4, 8.0))
 
-    def _row_arrows(self, ax: Axes) -> None:
+    def _draw_row_arrows(self, ax: Axes) -> None:
         """A line from the true place of each row, where there are not too many."""
         if len(self.found) <= ARROWS:
             lines = np.stack([self.places, self.found], axis=1)
@@ -140,14 +140,14 @@ class MapDisplay(Display):
         )
         ax.legend(loc="lower left", frameon=False, fontsize="small")
 
-    def _group_arrows(self, ax: Axes, groups: Groups) -> None:
+    def _draw_group_arrows(self, ax: Axes, groups: Groups) -> None:
         """An arrow for each group, from its true place to the middle of its rows, and its name."""
         sizes = np.bincount(groups.codes[groups.codes >= 0], minlength=len(groups.names))
         order = [int(k) for k in np.argsort(-sizes, kind="stable")]
         start = np.array([self.places[groups.rows(k)].mean(axis=0) for k in order])
         stop = np.array([np.median(self.found[groups.rows(k)], axis=0) for k in order])
         for k, true, middle in zip(order, start, stop, strict=True):
-            ax.annotate("", middle, true, arrowprops={**ARROW, "color": writing(k), "linewidth": 1.3}, zorder=4)
+            ax.annotate("", middle, true, arrowprops={**ARROW, "color": text_colour(k), "linewidth": 1.3}, zorder=4)
         ax.scatter(
             start[:, 0],
             start[:, 1],
@@ -159,8 +159,8 @@ class MapDisplay(Display):
             label="true place",
         )
         ax.update_datalim(np.vstack([start, stop]))
-        colours = [writing(k) for k in order]
-        names, avoid = [groups.names[k] for k in order], np.vstack([along(start, stop, 20), start])
+        colours = [text_colour(k) for k in order]
+        names, avoid = [groups.names[k] for k in order], np.vstack([points_along(start, stop, 20), start])
         style: dict[str, Any] = {"fontweight": "bold", "fontsize": "small" if len(order) <= 20 else "x-small"}
         self.labels_ = [add_labels(ax, start, names, avoid=avoid, outward=start - stop, colors=colours, **style)]
         ax.legend(loc="lower left", frameon=True, framealpha=0.8, edgecolor="none", fontsize="small")

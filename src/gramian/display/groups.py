@@ -14,7 +14,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from gramian.display.base import MARKERS, PALETTE, natural, set_plain
+from gramian.display.base import MARKERS, PALETTE, natural_key, set_plain
 
 Array = NDArray[Any]
 
@@ -67,7 +67,7 @@ def appearance(k: int) -> dict[str, Any]:
     return {"color": PALETTE[k % len(PALETTE)], "marker": MARKERS[(k + k // len(PALETTE)) % len(MARKERS)]}
 
 
-def writing(k: int) -> tuple[float, ...]:
+def text_colour(k: int) -> tuple[float, ...]:
     """The colour of a group, darkened so that it can be read as text."""
     return tuple(0.6 * part for part in to_rgb(appearance(k)["color"]))
 
@@ -105,29 +105,29 @@ def groups_of(labels: Any, n: int, most: int = MOST) -> Groups:
     (('a', 'b'), [1, -1, 0, 1])
     """
     order = getattr(getattr(labels, "dtype", None), "categories", None)
-    values = _values(labels)
+    values = _label_array(labels)
     if values.shape != (n,):
         raise ValueError(f"labels of shape {values.shape} do not belong to {n} rows: give one label for each row.")
-    known = ~_missing(values)
-    texts = np.array([_written(value) for value in values.tolist()], dtype=object)
-    names = _ordered(values[known], texts[known], order)
+    known = ~_find_missing(values)
+    texts = np.array([_label_text(value) for value in values.tolist()], dtype=object)
+    names = _order_names(values[known], texts[known], order)
     place = {name: k for k, name in enumerate(names)}
     codes = np.array([place[text] if ok else -1 for text, ok in zip(texts, known, strict=True)], dtype=np.intp)
-    return _fewer(names, codes, most)
+    return _merge_rarest(names, codes, most)
 
 
-def key(k: int, **changes: Any) -> Line2D:
+def legend_key(k: int, **changes: Any) -> Line2D:
     """The entry of a group in a legend."""
     look = appearance(k)
     style: dict[str, Any] = {"linestyle": "", "markersize": 6, "markeredgewidth": 0, **look, **changes}
     return Line2D([], [], **style)
 
 
-def legend(ax: Axes, handles: Sequence[Artist], names: Sequence[Any], *, title: str | None = None) -> Legend:
+def draw_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[Any], *, title: str | None = None) -> Legend:
     """A legend beside the axes where the figure makes room for it, on them otherwise; in columns where it is long."""
     figure = ax.get_figure(root=True)
     roomy = figure is not None and figure.get_layout_engine() is not None
-    style: dict[str, Any] = {"ncols": _columns(len(names)), "columnspacing": 1.0, "handletextpad": 0.4}
+    style: dict[str, Any] = {"ncols": _legend_columns(len(names)), "columnspacing": 1.0, "handletextpad": 0.4}
     style |= {"fontsize": "small" if len(names) > TALL // 2 else "medium"}
     if roomy or len(names) > INSIDE:
         style |= {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
@@ -144,25 +144,25 @@ def legend(ax: Axes, handles: Sequence[Artist], names: Sequence[Any], *, title: 
 def legend_width(names: Sequence[str]) -> float:
     """Inches a legend beside the axes takes, about."""
     longest = min(max((len(name) for name in names), default=0), 24)
-    return _columns(len(names)) * (0.35 + 0.075 * longest) if names else 0.0
+    return _legend_columns(len(names)) * (0.35 + 0.075 * longest) if names else 0.0
 
 
-def _columns(count: int) -> int:
+def _legend_columns(count: int) -> int:
     return max(1, -(-count // TALL))
 
 
-def _values(labels: Any) -> Array:
+def _label_array(labels: Any) -> Array:
     """Labels as an array; of a list in which NaN is among texts, NumPy would make a text of it."""
     values = np.asarray(labels)
     return np.array(labels, dtype=object) if values.dtype.kind in "US" and not hasattr(labels, "dtype") else values
 
 
-def _written(value: Any) -> str:
+def _label_text(value: Any) -> str:
     """A label as text: 3 for 3.0, which is what a missing neighbour makes of a 3."""
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _missing(values: Array) -> NDArray[np.bool_]:
+def _find_missing(values: Array) -> NDArray[np.bool_]:
     if values.dtype.kind in "f":
         return np.asarray(np.isnan(values))
     if values.dtype.kind == "O":
@@ -180,17 +180,17 @@ def _is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def _ordered(values: Array, texts: Array, order: Any) -> list[str]:
+def _order_names(values: Array, texts: Array, order: Any) -> list[str]:
     """Names in the order of their categories, of their numbers, or of the alphabet."""
     if order is not None:
         seen = set(texts.tolist())
-        return [_written(name) for name in order if _written(name) in seen]
+        return [_label_text(name) for name in order if _label_text(name) in seen]
     if values.dtype.kind in "fiub":
-        return list(dict.fromkeys(_written(value) for value in np.unique(values).tolist()))
-    return sorted(set(texts.tolist()), key=natural)
+        return list(dict.fromkeys(_label_text(value) for value in np.unique(values).tolist()))
+    return sorted(set(texts.tolist()), key=natural_key)
 
 
-def _fewer(names: list[str], codes: NDArray[np.intp], most: int) -> Groups:
+def _merge_rarest(names: list[str], codes: NDArray[np.intp], most: int) -> Groups:
     if len(names) <= most:
         return Groups(tuple(names), codes)
     counts = np.bincount(codes[codes >= 0], minlength=len(names))
@@ -240,13 +240,13 @@ def scatter(
     """
     style = point_style(len(Z)) | ({} if edges is None else {"linewidths": 0.5, "edgecolors": edges})
     if labels is None and len(Z) > CROWD:
-        _density(ax, Z, plain)
+        _draw_density(ax, Z, plain)
         return None
     if labels is None:
         ax.scatter(Z[:, 0], Z[:, 1], color=PALETTE[0], **style)
         return None
     if is_scale(labels):
-        _scale(ax, Z, np.asarray(labels, dtype=float), style, title, plain)
+        _draw_scale(ax, Z, np.asarray(labels, dtype=float), style, title, plain)
         return None
     groups = groups_of(labels, len(Z))
     for k in groups.present:
@@ -254,13 +254,13 @@ def scatter(
         ax.scatter(Z[rows, 0], Z[rows, 1], **appearance(k), **style)
     if not plain:
         shown = [*(k for k in groups.present if k >= 0), *(k for k in groups.present if k < 0)]
-        legend(ax, [key(k) for k in shown], [groups.name(k) for k in shown], title=title)
+        draw_legend(ax, [legend_key(k) for k in shown], [groups.name(k) for k in shown], title=title)
     return groups
 
 
-def _density(ax: Axes, Z: Array, plain: bool) -> None:
+def _draw_density(ax: Axes, Z: Array, plain: bool) -> None:
     """How many points lie in each cell, of cells that are regular on equal axes."""
-    across, up = sides(Z)
+    across, up = side_lengths(Z)
     if across >= up:
         cells = (CELLS, int(np.clip(CELLS * up / across / np.sqrt(3), 4, CELLS)))
     else:
@@ -271,7 +271,7 @@ def _density(ax: Axes, Z: Array, plain: bool) -> None:
         ax.figure.colorbar(found, ax=ax, label="rows", fraction=0.05)
 
 
-def _scale(ax: Axes, Z: Array, values: Array, style: dict[str, Any], title: str | None, plain: bool) -> None:
+def _draw_scale(ax: Axes, Z: Array, values: Array, style: dict[str, Any], title: str | None, plain: bool) -> None:
     known = np.isfinite(values)
     if not known.all():
         ax.scatter(Z[~known, 0], Z[~known, 1], **appearance(-1), **style)
@@ -282,20 +282,20 @@ def _scale(ax: Axes, Z: Array, values: Array, style: dict[str, Any], title: str 
         bar.solids.set(alpha=1)  # type: ignore[union-attr]
 
 
-def sides(Z: Array) -> tuple[float, float]:
+def side_lengths(Z: Array) -> tuple[float, float]:
     """Width and height of the points; one of nothing is taken as a millionth of the other."""
     across, up = (float(side) for side in np.ptp(Z, axis=0))
     least = 1e-6 * max(across, up) or 1.0
     return max(across, least), max(up, least)
 
 
-def along(start: Array, stop: Array, steps: int = 40) -> Array:
+def points_along(start: Array, stop: Array, steps: int = 40) -> Array:
     """Points along lines from start to stop: what names beside them should not hide."""
     t = np.linspace(0.0, 1.0, steps)[:, None, None]
     return np.asarray((1 - t) * np.asarray(start)[None] + t * np.asarray(stop)[None]).reshape(-1, 2)
 
 
-def extremes(Z: Array, most: int) -> NDArray[np.intp]:
+def find_extremes(Z: Array, most: int) -> NDArray[np.intp]:
     """Numbers of the points farthest from the middle, the farthest first, by Σ z²/s²."""
     spread = Z.std(axis=0)
     distance = np.sum(((Z - Z.mean(axis=0)) / np.where(spread > 0, spread, 1.0)) ** 2, axis=1)
@@ -332,7 +332,7 @@ def ellipse_of(Z: Array, level: float, of: str = "rows") -> Array | None:
     return np.asarray(Z.mean(axis=0) + radius * (circle * np.sqrt(values)) @ vectors.T)
 
 
-def rings(ax: Axes, Z: Array, groups: Groups | None, level: float, of: str) -> list[Array]:
+def draw_ellipses(ax: Axes, Z: Array, groups: Groups | None, level: float, of: str) -> list[Array]:
     """Draw the ellipse of each group, or of all points; return points along their outlines."""
     parts = [(0, np.arange(len(Z)))] if groups is None else [(k, groups.rows(k)) for k in range(len(groups.names))]
     found = []
@@ -342,5 +342,5 @@ def rings(ax: Axes, Z: Array, groups: Groups | None, level: float, of: str) -> l
             colour = appearance(k)["color"]
             ax.plot(ring[:, 0], ring[:, 1], color=colour, linewidth=1.2, zorder=3)
             ax.fill(ring[:, 0], ring[:, 1], color=colour, alpha=0.06, linewidth=0, zorder=1)
-            found.append(along(ring[:-1], ring[1:], 8))
+            found.append(points_along(ring[:-1], ring[1:], 8))
     return found

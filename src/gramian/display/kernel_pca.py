@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.display.base import GRID, INK, Display, fitted, name_axes
+from gramian.display.base import GRID, INK, Display, check_fitted, name_axes
 from gramian.display.groups import appearance, groups_of, is_scale, point_style, scatter
 from gramian.inputs.devices import convert_to_numpy
 
@@ -108,7 +108,7 @@ class KernelFieldDisplay(Display):
             raise ValueError(f"A field is drawn over the plane: X must have 2 columns, got shape {points.shape}.")
         across, up = (_grid_line(points[:, j], steps) for j in range(2))
         grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
-        Z = np.asarray(fitted(model).transform(grid), dtype=float)
+        Z = np.asarray(check_fitted(model).transform(grid), dtype=float)
         if not 0 <= component < Z.shape[1]:
             raise ValueError(f"component must be from 0 to {Z.shape[1] - 1}, got {component!r}.")
         field = Z[:, component].reshape(len(up), len(across))
@@ -177,13 +177,13 @@ class EmbeddingDisplay(Display):
     ) -> EmbeddingDisplay:
         """Draw rows beside the scores that a fitted model gives them."""
         points = convert_to_numpy(X)
-        return cls.from_predictions(points, fitted(model).transform(points), labels=labels, ax=ax)
+        return cls.from_predictions(points, check_fitted(model).transform(points), labels=labels, ax=ax)
 
     def plot(self, ax: Axes | None = None) -> EmbeddingDisplay:
         """Draw, in the place of the axes given or on a new figure."""
         left, right = self._panels(ax, 1, 2, (10.0, 4.6))
         if self.points.shape[1] == 3:
-            left = self.ax_ = self.axes_[0] = self._in_space(left)
+            left = self.ax_ = self.axes_[0] = self._draw_space(left)
         else:
             scatter(left, self.points, self.labels, plain=True)  # the legend of the scores serves both
             left.set(xlabel="x₁", ylabel="x₂", aspect="equal")
@@ -199,7 +199,7 @@ class EmbeddingDisplay(Display):
         right.set_title("Scores", loc="left")
         return self
 
-    def _in_space(self, flat: Axes) -> Any:
+    def _draw_space(self, flat: Axes) -> Any:
         """Points in space in the place of flat axes, coloured as the scores beside them."""
         place = flat.get_subplotspec()
         flat.remove()

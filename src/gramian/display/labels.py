@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox, IdentityTransform
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.display.base import INK, set_plain, short
+from gramian.display.base import INK, set_plain, shorten
 
 Array = NDArray[Any]
 
@@ -54,7 +54,7 @@ class Hover:
         shown = self.note.get_visible()
         if row is not None:
             self.note.xy = tuple(self.points[row])
-            self.note.set_text(short(self.names[row], 40))
+            self.note.set_text(shorten(self.names[row], 40))
         self.note.set_visible(row is not None)
         if shown or row is not None:
             self._canvas.draw_idle()
@@ -102,9 +102,9 @@ class Labels(Artist):
         super().__init__()
         self.xy, self.avoid, self.outward, self.centred = xy, avoid, outward, centred
         self.taken: list[Array] = []
-        self.texts = [_text(ax, **style) for _ in names]
+        self.texts = [_new_text(ax, **style) for _ in names]
         set_plain(self.texts, names)
-        self.leaders = [_leader(ax, text) for text in self.texts]
+        self.leaders = [_new_leader(ax, text) for text in self.texts]
         self.set_in_layout(False)
         self.set_zorder(6)
         self.set_figure(ax.figure)
@@ -133,23 +133,23 @@ class Labels(Artist):
         points = self.axes.transData.transform(self.xy)
         hidden = _Counts(frame, self.axes.transData.transform(self.avoid) if len(self.avoid) else self.avoid)
         unit = float(np.asarray(renderer.points_to_pixels(1.0)))
-        taken = [box for other in self._earlier() for box in other.taken]
+        taken = [box for other in self._earlier_labels() for box in other.taken]
         before = len(taken)
         for i, text in enumerate(self.texts):
             text.set_visible(True)
             size = text.get_window_extent(renderer)
             outward = None if self.outward is None else self.outward[i]
-            spots = _places(points[i], np.array([size.width, size.height]), outward, unit, self.centred)
-            box = _best(spots, points[i], frame, hidden, taken)
+            spots = _list_places(points[i], np.array([size.width, size.height]), outward, unit, self.centred)
+            box = _choose_place(spots, points[i], frame, hidden, taken)
             text.set_visible(box is not None)
             self.leaders[i].set_visible(False)
             if box is not None:
                 taken.append(box)
                 text.set_position(((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
-                _lead(self.leaders[i], points[i], box, unit)
+                _draw_leader(self.leaders[i], points[i], box, unit)
         self.taken = taken[before:]
 
-    def _earlier(self) -> list[Labels]:
+    def _earlier_labels(self) -> list[Labels]:
         """Names that were added to the same axes before, and have their places."""
         every = [artist for artist in self.axes.artists if isinstance(artist, Labels)] if self.axes is not None else []
         return every[: every.index(self)] if self in every else []
@@ -203,7 +203,7 @@ def add_labels(
     return labels
 
 
-def _text(ax: Axes, **style: Any) -> Text:
+def _new_text(ax: Axes, **style: Any) -> Text:
     usual: dict[str, Any] = {"fontsize": "small", "color": INK}
     text = Text(0, 0, "", ha="center", va="center", **{**usual, **style})
     text.set_bbox({"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5})
@@ -213,7 +213,7 @@ def _text(ax: Axes, **style: Any) -> Text:
     return text
 
 
-def _leader(ax: Axes, text: Text) -> Line2D:
+def _new_leader(ax: Axes, text: Text) -> Line2D:
     line = Line2D([], [], color=text.get_color(), linewidth=0.6, alpha=0.7)
     line.set_transform(IdentityTransform())
     line.set_figure(ax.figure)
@@ -222,7 +222,7 @@ def _leader(ax: Axes, text: Text) -> Line2D:
     return line
 
 
-def _lead(line: Line2D, point: Array, box: Array, unit: float) -> None:
+def _draw_leader(line: Line2D, point: Array, box: Array, unit: float) -> None:
     """A line from the point to the nearest of its name, where that is not beside it."""
     near = np.clip(point, box[:2], box[2:])
     if np.hypot(*(near - point)) > LEADER * unit:
@@ -230,7 +230,9 @@ def _lead(line: Line2D, point: Array, box: Array, unit: float) -> None:
         line.set_visible(True)
 
 
-def _best(spots: tuple[Array, Array], point: Array, frame: Bbox, hidden: _Counts, taken: list[Array]) -> Array | None:
+def _choose_place(
+    spots: tuple[Array, Array], point: Array, frame: Bbox, hidden: _Counts, taken: list[Array]
+) -> Array | None:
     """The place that hides the least, or None where all overlap other names or the frame."""
     boxes, cost = spots
     inside = (boxes[:, :2] >= frame.min).all(axis=1) & (boxes[:, 2:] <= frame.max).all(axis=1)
@@ -242,7 +244,7 @@ def _best(spots: tuple[Array, Array], point: Array, frame: Bbox, hidden: _Counts
     return np.asarray(boxes[int(np.argmin(np.where(free, cost + hidden.inside(boxes), np.inf)))])
 
 
-def _places(point: Array, size: Array, outward: Array | None, unit: float, centred: bool) -> tuple[Array, Array]:
+def _list_places(point: Array, size: Array, outward: Array | None, unit: float, centred: bool) -> tuple[Array, Array]:
     """Boxes around a point, and what each costs: farther is worse, and so is a wrong direction."""
     angle = 2 * np.pi * np.arange(TURNS) / TURNS
     ways = np.column_stack([np.cos(angle), np.sin(angle)])

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.special import chdtri, erf
 
-from gramian.display.base import GRID, INK, PALETTE, Display, as_ticks, fitted, name_axes
+from gramian.display.base import GRID, INK, PALETTE, Display, as_ticks, check_fitted, name_axes
 
 Array = NDArray[Any]
 
@@ -28,7 +28,7 @@ def _estimate_of(model: Any, column: int) -> Any:
     """An Estimate as it is; of a fitted MaximumLikelihood that of a column."""
     if not hasattr(model, "fit"):
         return model
-    estimates = fitted(model).estimates_
+    estimates = check_fitted(model).estimates_
     if not 0 <= column < len(estimates):
         raise ValueError(f"column must be from 0 to {len(estimates) - 1}, got {column!r}.")
     return estimates[column]
@@ -117,7 +117,7 @@ def describe_fit(estimate: Any, bins: Any = "auto") -> FitData:
         raise ValueError(f"A {family.name} fit is no curve: only families of numbers and labels are drawn.")
     sample = estimate.sample if estimate.sample.edges is not None else estimate.sample.observed()
     if sample.edges is not None:
-        edges, is_open = _close(sample.edges)
+        edges, is_open = _close_edges(sample.edges)
         data.put_bars(edges, sample.weight, is_open)
         data.put_fit(estimate, float(edges[0]), float(edges[-1]))
         data.y_name = "density"
@@ -178,7 +178,7 @@ def _describe_intervals(data: FitData, estimate: Any, sample: Any) -> None:
     data.records = np.column_stack([*ends, depth, sample.exact[order]])
 
 
-def _close(edges: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _close_edges(edges: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Edges with open ends closed by the width of the neighbour, and which classes those are."""
     limits = np.array(edges, dtype=float)
     is_open = ~np.isfinite(np.diff(limits))
@@ -323,7 +323,7 @@ class ProfileDisplay(Display):
         chosen = [name for name in estimate.names if name not in estimate.fixed][:6] if names is None else list(names)
         self.estimate, self.level, self.names = estimate, level, chosen
         self.intervals_ = estimate.profile(level, chosen)
-        self.curves_ = {name: _curve(estimate, name) for name in chosen}
+        self.curves_ = {name: _profile_curve(estimate, name) for name in chosen}
 
     @classmethod
     def from_estimator(
@@ -349,14 +349,14 @@ class ProfileDisplay(Display):
         else:
             axes = self._panels(ax, down, across, (3.3 * across, 3.2 * down), sharey=True)
         for panel, name in zip(axes, self.names, strict=False):
-            self._draw(panel, name)
+            self._draw_profile(panel, name)
         for j in range(0, count, across):
             axes[j].set_ylabel("deviance  2(ℓ̂ − ℓ)")
         for spare in axes[count:]:
             spare.set_axis_off()
         return self
 
-    def _draw(self, ax: Axes, name: str) -> None:
+    def _draw_profile(self, ax: Axes, name: str) -> None:
         curve, (low, high) = self.curves_[name], self.intervals_[name]
         at, error = self.estimate[name], self.estimate.standard_errors[name]
         limit = float(chdtri(1.0, 1.0 - self.level))
@@ -364,7 +364,7 @@ class ProfileDisplay(Display):
         if np.isfinite(error) and error > 0:
             t = np.linspace(-np.sqrt(top), np.sqrt(top), 101)
             ax.plot(at + error * t, t**2, color="#888888", linestyle="--", linewidth=1, label="± standard errors")
-        ax.plot(*_smooth(curve, at).T, color=PALETTE[0], linewidth=2, label="profile")
+        ax.plot(*_refine_curve(curve, at).T, color=PALETTE[0], linewidth=2, label="profile")
         ax.axhline(limit, color=INK, linewidth=0.8, linestyle=":")
         ends = [end for end in (low, high) if np.isfinite(end)]
         ax.vlines(ends, 0, limit, color=PALETTE[1], linewidth=1.4)
@@ -377,14 +377,14 @@ class ProfileDisplay(Display):
             ax.legend(loc="upper center", frameon=True, framealpha=0.9, edgecolor="none", fontsize="x-small")
 
 
-def _smooth(curve: Array, at: float) -> Array:
+def _refine_curve(curve: Array, at: float) -> Array:
     """More points of a curve: the root of the deviance, with a sign, is nearly a straight line in the parameter."""
     root = np.where(curve[:, 0] < at, -1.0, 1.0) * np.sqrt(curve[:, 1])
     fine = np.unique(np.concatenate([curve[:, 0], np.linspace(curve[0, 0], curve[-1, 0], PROFILE_STEPS)]))
     return np.column_stack([fine, np.interp(fine, curve[:, 0], root) ** 2])
 
 
-def _curve(estimate: Any, name: str) -> Array:
+def _profile_curve(estimate: Any, name: str) -> Array:
     """Where the profile has lost so much, on both sides, from left to right; an open side is left out."""
     points = [(float(estimate[name]), 0.0)]
     for root in ROOTS:

@@ -12,7 +12,7 @@ from matplotlib.legend import Legend
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.display.base import GRID, INK, PALETTE, Display, fitted, name_axes
+from gramian.display.base import GRID, INK, PALETTE, Display, check_fitted, name_axes
 from gramian.display.groups import appearance, point_style
 from gramian.inputs.devices import convert_to_numpy
 
@@ -157,14 +157,14 @@ class MixtureDisplay(Display):
         one = len(self.names) == 1
         ax = self._start(ax, (6.4, 4.2) if one else (6.4, 4.8))
         if one:
-            self._line(ax)
+            self._draw_line(ax)
         else:
-            self._plane(ax)
+            self._draw_plane(ax)
         name_axes(ax, self.names[0], "density" if one else self.names[1])
         ax.set_title("Density and components", loc="left")
         return self
 
-    def _line(self, ax: Axes) -> None:
+    def _draw_line(self, ax: Axes) -> None:
         low, high = _span(self.mixture, 0)
         if self.rows is not None:
             seen = self.rows[np.isfinite(self.rows)]
@@ -172,7 +172,7 @@ class MixtureDisplay(Display):
             low, high = min(low, float(seen.min())), max(high, float(seen.max()))
         _draw_curves(ax, self.mixture, _curve_points(self.mixture, low, high), 1.0)
 
-    def _plane(self, ax: Axes) -> None:
+    def _draw_plane(self, ax: Axes) -> None:
         if self.rows is not None:
             style = point_style(len(self.rows))
             codes = np.zeros(len(self.rows), dtype=int) if self.assigned is None else self.assigned
@@ -252,7 +252,7 @@ class BinnedMixtureDisplay(Display):
         cls, model: Any, edges: ArrayLike, counts: ArrayLike, *, name: str | None = None, ax: Axes | None = None
     ) -> BinnedMixtureDisplay:
         """Draw a mixture fitted to these counts, or to rows of one column."""
-        model = fitted(model)
+        model = check_fitted(model)
         called = _column_name(model, 0) if name is None else name
         return cls(model.mixture_, convert_to_numpy(edges), convert_to_numpy(counts), name=called).plot(ax=ax)
 

@@ -21,8 +21,8 @@ from gramian.display.base import (
     Display,
     as_names,
     as_ticks,
+    check_fitted,
     component_name,
-    fitted,
     names_of_columns,
     set_plain,
     shares_of,
@@ -30,17 +30,17 @@ from gramian.display.base import (
 from gramian.display.groups import (
     RASTER,
     Groups,
-    along,
     appearance,
-    extremes,
+    draw_ellipses,
+    find_extremes,
     groups_of,
     is_scale,
     legend_width,
     point_style,
-    rings,
+    points_along,
     scatter,
-    sides,
-    writing,
+    side_lengths,
+    text_colour,
 )
 from gramian.display.labels import Hover, Labels, add_labels
 from gramian.inputs.checks import check_choice
@@ -147,7 +147,7 @@ class ScreeDisplay(Display):
         ScreeDisplay
             Drawn.
         """
-        shares = shares_of(fitted(model))
+        shares = shares_of(check_fitted(model))
         if shares is None:
             raise ValueError(f"{type(model).__name__} does not know the shares of its components in the variance.")
         return cls(shares[:most], advice=advice).plot(ax=ax)
@@ -292,7 +292,7 @@ class ScoreDisplay(Display):
     @classmethod
     def from_estimator(cls, model: Any, X: Any, *, ax: Axes | None = None, **options: Any) -> ScoreDisplay:
         """Draw the scores ``model.transform(X)``; options as of :meth:`from_predictions`."""
-        return cls.from_predictions(fitted(model).transform(convert_to_numpy(X)), model=model, ax=ax, **options)
+        return cls.from_predictions(check_fitted(model).transform(convert_to_numpy(X)), model=model, ax=ax, **options)
 
     @classmethod
     def from_predictions(
@@ -369,10 +369,10 @@ class ScoreDisplay(Display):
         ax.grid(color=GRID)
         ax.set_title("Scores", loc="left")
         if self.scores.shape[1] == 1:
-            return self._one(ax)
+            return self._draw_one_score(ax)
         Z = self._plane()
         groups = scatter(ax, Z, self.labels, title=legend_title)
-        outlines = [] if ellipse is None else rings(ax, Z, groups, level, ellipse)
+        outlines = [] if ellipse is None else draw_ellipses(ax, Z, groups, level, ellipse)
         ax.set(
             xlabel=component_name(self.components[0], self.shares),
             ylabel=component_name(self.components[1], self.shares),
@@ -394,7 +394,7 @@ class ScoreDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         """A figure that follows the shape of the points, and leaves them their room beside a long legend."""
-        across, up = sides(self._plane()) if self.scores.shape[1] > 1 else (1.0, 0.8)
+        across, up = side_lengths(self._plane()) if self.scores.shape[1] > 1 else (1.0, 0.8)
         height = float(np.clip(4.6 * up / across + 0.8, 3.4, 6.0))
         if self.labels is None or is_scale(self.labels):
             return (6.0, height)
@@ -409,7 +409,7 @@ class ScoreDisplay(Display):
             raise ValueError(f"components={self.components!r}: two from 0 to {k - 1} can be drawn.")
         return np.asarray(self.scores[:, list(self.components)])
 
-    def _one(self, ax: Axes) -> ScoreDisplay:
+    def _draw_one_score(self, ax: Axes) -> ScoreDisplay:
         """One score: its histogram, or a strip of points for each group."""
         z = self.scores[:, 0]
         ax.set_xlabel(component_name(0, self.shares))
@@ -417,7 +417,7 @@ class ScoreDisplay(Display):
             ax.hist(z, bins="auto" if len(z) > 1 else 1, color=PALETTE[0], edgecolor="white", linewidth=0.5)
             ax.set_ylabel("rows")
             return self
-        _strips(ax, z, groups_of(self.labels, len(z)))
+        _draw_strips(ax, z, groups_of(self.labels, len(z)))
         return self
 
     def _name_groups(self, ax: Axes, Z: Array, groups: Groups | None, wanted: bool | None) -> None:
@@ -427,19 +427,19 @@ class ScoreDisplay(Display):
         middles = np.array([np.median(Z[groups.rows(int(k))], axis=0) for k in order])
         names = [groups.names[int(k)] for k in order]
         style: dict[str, Any] = {"fontweight": "bold", "fontsize": "small" if len(names) <= 2 * DIRECT else "x-small"}
-        colours = [writing(int(k)) for k in order]
+        colours = [text_colour(int(k)) for k in order]
         self.labels_.append(add_labels(ax, middles, names, centred=True, colors=colours, **style))
 
     def _name_rows(self, ax: Axes, Z: Array, most: int | None, outlines: list[Array]) -> None:
         if self.names is None:
             return
         count = (len(Z) if len(Z) <= ALL else SOME) if most is None else most
-        rows = extremes(Z, count)
+        rows = find_extremes(Z, count)
         avoid = np.concatenate([Z, *outlines])
         self.labels_.append(add_labels(ax, Z[rows], [self.names[i] for i in rows], avoid=avoid, fontsize="x-small"))
 
 
-def _strips(ax: Axes, z: Array, groups: Groups) -> None:
+def _draw_strips(ax: Axes, z: Array, groups: Groups) -> None:
     """A row of points for each group, spread a little so that they do not hide each other."""
     shift = np.random.default_rng(0).uniform(-0.3, 0.3, len(z))
     for place, k in enumerate(groups.present):
@@ -507,7 +507,7 @@ class LoadingsDisplay(Display):
     @classmethod
     def from_estimator(cls, model: Any, *, names: Sequence[Any] | None = None, **options: Any) -> LoadingsDisplay:
         """Draw the loadings of a fitted PCA, or its unit axes V where it has none; options as of class and ``plot``."""
-        model = fitted(model)
+        model = check_fitted(model)
         values = model.loadings() if hasattr(model, "loadings") else np.asarray(model.components_).T
         found = names_of_columns(model, len(values), names)
         return cls.from_predictions(values, names=found, shares=shares_of(model), **options)
@@ -642,7 +642,7 @@ class ContributionsDisplay(Display):
         cls, model: Any, X: Any = None, *, names: Sequence[Any] | None = None, **options: Any
     ) -> ContributionsDisplay:
         """Draw the contributions of the variables of a fitted PCA; with X, those of its rows."""
-        model = fitted(model)
+        model = check_fitted(model)
         weights = getattr(model, "explained_variance_", getattr(model, "eigenvalues_", None))
         if X is None:
             values = 100.0 * np.asarray(model.components_, dtype=float).T ** 2
@@ -725,7 +725,7 @@ class BiplotDisplay(Display):
         cls, model: Any, X: Any, *, alpha: float | str = 1.0, components: Sequence[int] = (0, 1), **options: Any
     ) -> BiplotDisplay:
         """Draw the biplot of a fitted PCA and rows; ``alpha`` as in :func:`gramian.analysis.biplot`."""
-        return cls.from_predictions(biplot(fitted(model), X, alpha, components), **options)
+        return cls.from_predictions(biplot(check_fitted(model), X, alpha, components), **options)
 
     def plot(
         self,
@@ -763,10 +763,10 @@ class BiplotDisplay(Display):
         ax = self._start(ax, (width, 5.4))
         ax.grid(color=GRID)
         groups = scatter(ax, Z, self.labels, title=legend_title)
-        outlines = [] if ellipse is None else rings(ax, Z, groups, level, ellipse)
-        self.factor_ = _factor(Z, V)
+        outlines = [] if ellipse is None else draw_ellipses(ax, Z, groups, level, ellipse)
+        self.factor_ = _arrow_factor(Z, V)
         heads, order = self.factor_ * V, np.argsort(-np.hypot(*V.T), kind="stable")
-        _arrows(ax, heads, order, most_arrows)
+        _draw_arrows(ax, heads, order, most_arrows)
         across, up = (
             f"PC{j + 1} ({share:.1%} of the variance)"
             for j, share in zip(self.biplot.components, self.biplot.explained, strict=True)
@@ -777,18 +777,18 @@ class BiplotDisplay(Display):
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.1)
         # names of the variables first, then those of rows
-        avoid, named = np.concatenate([Z, along(np.zeros_like(heads), heads), *outlines]), order[:most_arrows]
+        avoid, named = np.concatenate([Z, points_along(np.zeros_like(heads), heads), *outlines]), order[:most_arrows]
         names = [self.biplot.names[i] for i in named]
         style: dict[str, Any] = {"fontweight": "bold", "color": "#7a1f1f"}
         self.labels_ = [add_labels(ax, heads[named], names, avoid=avoid, outward=heads[named], **style)]
         if self.names is not None and most_names:
-            rows = extremes(Z, most_names)
+            rows = find_extremes(Z, most_names)
             written = [self.names[i] for i in rows]
             self.labels_.append(add_labels(ax, Z[rows], written, avoid=avoid, fontsize="x-small"))
         return self
 
 
-def _factor(Z: Array, V: Array) -> float:
+def _arrow_factor(Z: Array, V: Array) -> float:
     """One number for all arrows, of one digit, that makes the longest reach nearly as far as the rows."""
     rows, arrows = float(np.max(np.hypot(*Z.T), initial=0.0)), float(np.max(np.hypot(*V.T), initial=0.0))
     if not rows > 0 or not arrows > 0:
@@ -798,7 +798,7 @@ def _factor(Z: Array, V: Array) -> float:
     return float(f"{np.floor(exact / unit) * unit:.1g}")
 
 
-def _arrows(ax: Axes, heads: Array, order: Array, strong: int) -> None:
+def _draw_arrows(ax: Axes, heads: Array, order: Array, strong: int) -> None:
     """Arrows from the origin: the first ones strong, the others pale; dots at the heads of more than a few."""
     few = len(order) <= PALE
     if not few:
@@ -866,7 +866,7 @@ class CorrelationCircleDisplay(Display):
         cls, model: Any, X: Any = None, *, names: Sequence[Any] | None = None, **options: Any
     ) -> CorrelationCircleDisplay:
         """Draw a fitted PCA; X, its rows, is needed where it neither scaled nor kept all components."""
-        R = correlations(fitted(model), X)
+        R = correlations(check_fitted(model), X)
         return cls.from_predictions(R, names=names_of_columns(model, len(R), names), shares=shares_of(model), **options)
 
     def plot(self, ax: Axes | None = None, *, most: int = 20) -> CorrelationCircleDisplay:
@@ -899,7 +899,7 @@ class CorrelationCircleDisplay(Display):
         across, up = (component_name(j, self.shares) for j in self.components)
         ax.set(xlim=(-1.13, 1.13), ylim=(-1.13, 1.13), aspect="equal", xlabel=across, ylabel=up)
         ax.set_title("Correlations of variables and components", loc="left")
-        avoid = along(np.zeros_like(shown), shown)
+        avoid = points_along(np.zeros_like(shown), shown)
         self.labels_ = add_labels(ax, shown, [names[i] for i in order[:most]], avoid=avoid, outward=shown)
         return self
 
@@ -1001,10 +1001,10 @@ class MonitoringDisplay(Display):
         )  # fmt: skip
         ax.set_ylabel(name)
         ax.grid(axis="y", color=GRID)
-        _scale(ax, "y", values, limit)
+        _set_scale(ax, "y", values, limit)
         worst = np.flatnonzero(out)[np.argsort(-values[out], kind="stable")][:most]
-        line = along(np.array([[0.0, limit]]), np.array([[len(points) - 1.0, limit]]), 400)
-        self._write(ax, points, worst, line)
+        line = points_along(np.array([[0.0, limit]]), np.array([[len(points) - 1.0, limit]]), 400)
+        self._name_alarms(ax, points, worst, line)
 
     def _draw_plane(self, ax: Axes, most: int) -> None:
         """Q against T²: four fields, by which limit is broken."""
@@ -1020,23 +1020,23 @@ class MonitoringDisplay(Display):
         ax.axhline(a.q_limit, color=INK, linestyle="--", linewidth=1.2)
         ax.grid(color=GRID)
         ax.set(xlabel="T², distance within the plane", ylabel="Q, squared distance from it")
-        _scale(ax, "x", a.t2, a.t2_limit)
-        _scale(ax, "y", a.q, a.q_limit)
+        _set_scale(ax, "x", a.t2, a.t2_limit)
+        _set_scale(ax, "y", a.q, a.q_limit)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, fontsize="small")
-        excess = np.maximum(_over(a.t2, a.t2_limit), _over(a.q, a.q_limit))
-        self._write(ax, points, np.argsort(-excess, kind="stable")[: min(most, len(a.rows))])
+        excess = np.maximum(_excess(a.t2, a.t2_limit), _excess(a.q, a.q_limit))
+        self._name_alarms(ax, points, np.argsort(-excess, kind="stable")[: min(most, len(a.rows))])
 
-    def _write(self, ax: Axes, points: Array, rows: NDArray[np.intp], line: Array | None = None) -> None:
+    def _name_alarms(self, ax: Axes, points: Array, rows: NDArray[np.intp], line: Array | None = None) -> None:
         avoid = points if line is None else np.vstack([points, line])
         names = [str(i) if self.alarms.names is None else self.alarms.names[i] for i in rows]
         self.labels_.append(add_labels(ax, points[rows], names, avoid=avoid, fontsize="x-small"))
 
 
-def _over(values: Array, limit: float) -> Array:
+def _excess(values: Array, limit: float) -> Array:
     return np.asarray(values / limit if limit > 0 else np.where(values > 0, np.inf, 0.0))
 
 
-def _scale(ax: Axes, axis: str, values: Array, limit: float) -> None:
+def _set_scale(ax: Axes, axis: str, values: Array, limit: float) -> None:
     """From 0; logarithmic where a few rows are so far out that the others could not be seen."""
     top = float(np.max(values, initial=0.0))
     if 0 < SPREAD * limit < top and float(np.min(values)) > 0:
@@ -1109,9 +1109,9 @@ class ReconstructionDisplay(Display):
         ax: Axes | None = None,
     ) -> ReconstructionDisplay:
         """Draw images with the first k components of a fitted PCA, for several k."""
-        images, model = np.atleast_2d(np.asarray(convert_to_numpy(X), dtype=float)), fitted(model)
-        ks = usual_counts(len(model.components_)) if counts is None else counts
-        parts = {f"k = {k}": reconstructed(model, images, k) for k in ks}
+        images, model = np.atleast_2d(np.asarray(convert_to_numpy(X), dtype=float)), check_fitted(model)
+        ks = choose_counts(len(model.components_)) if counts is None else counts
+        parts = {f"k = {k}": reconstruct(model, images, k) for k in ks}
         return cls.from_predictions(images, parts, image_shape=image_shape, mean=model.mean_, ax=ax)
 
     def plot(self, ax: Axes | None = None) -> ReconstructionDisplay:
@@ -1129,12 +1129,12 @@ class ReconstructionDisplay(Display):
         return self
 
 
-def usual_counts(most: int) -> list[int]:
+def choose_counts(most: int) -> list[int]:
     """Four numbers of components, doubling up to all of them."""
     return sorted({max(1, most >> shift) for shift in range(4)})
 
 
-def reconstructed(pca: Any, X: Array, k: int) -> Array:
+def reconstruct(pca: Any, X: Array, k: int) -> Array:
     """x̄ + Σⱼ₌₁ᵏ zⱼvⱼ, scaled back where the model scales."""
     scale = getattr(pca, "scale_", None)
     # A constant column has scale zero and is already its mean.

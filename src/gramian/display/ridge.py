@@ -23,10 +23,10 @@ from gramian.display.base import (
     Display,
     as_names,
     as_ticks,
-    fitted,
+    check_fitted,
     name_axes,
     set_plain,
-    short,
+    shorten,
 )
 from gramian.display.groups import point_style
 from gramian.display.labels import Labels, add_labels
@@ -191,7 +191,7 @@ class RidgePathDisplay(Display):
         RidgePathDisplay
             Drawn.
         """
-        model = fitted(model)
+        model = check_fitted(model)
         path: Any = getattr(model, "path_", None) if hasattr(model, "fit") else model
         if not hasattr(path, "filter_factors"):
             raise ValueError(
@@ -237,7 +237,7 @@ class RidgePathDisplay(Display):
         lines: list[Line2D] = []
         for k, (j, colour, marker) in enumerate(zip(named, PALETTE, MARKERS, strict=False)):
             style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "markevery": (k % step, step)}
-            lines += ax.plot(lam, coef[:, j], label=short(self.names[j], LONGEST), **style)
+            lines += ax.plot(lam, coef[:, j], label=shorten(self.names[j], LONGEST), **style)
         ax.axhline(0.0, color=INK, linewidth=0.8)
         ax.set_ylabel("coefficient")
         ax.set_title("Coefficients", loc="left")
@@ -367,9 +367,9 @@ class LeaveOneOutDisplay(Display):
         LeaveOneOutDisplay
             Drawn.
         """
-        model = fitted(model)
+        model = check_fitted(model)
         if hasattr(model, "scores_") and hasattr(model, "kernels_"):
-            names, gammas = _kernels(model.kernels_)
+            names, gammas = _name_kernels(model.kernels_)
             values = float(model.criterion == "accuracy") - model.scores_
             found = cls(model.alphas_, values, kernels=names, gammas=gammas, criterion=model.criterion)
             return found.plot(ax=ax, **how)
@@ -407,7 +407,7 @@ class LeaveOneOutDisplay(Display):
             self._draw_lines(ax)
         ax.set(xscale="log", xlabel="λ")
         best = self.kernels[self.best_[0]]
-        title = f"Least at λ = {self.alphas[self.best_]:.3g}" + (f", {short(best, 40)}" if best else "")
+        title = f"Least at λ = {self.alphas[self.best_]:.3g}" + (f", {shorten(best, 40)}" if best else "")
         set_plain([ax.set_title(title, loc="left", fontsize="medium")], longest=80)
         return self
 
@@ -430,7 +430,7 @@ class LeaveOneOutDisplay(Display):
 
     def _draw_map(self, ax: Axes) -> None:
         """A row of cells for each kernel, with the edges of its own λ."""
-        up = self._rows()
+        up = self._row_edges()
         low, high = float(np.nanmin(self.values)), float(np.nanmax(self.values))
         norm: Normalize = LogNorm(low, high) if _is_wide(self.values) else Normalize(low, high)
         order = np.argsort(self.alphas, axis=1)
@@ -438,7 +438,7 @@ class LeaveOneOutDisplay(Display):
         for i, (bottom, top) in enumerate(up):
             lam, values = self.alphas[i, order[i]], self.values[i, order[i]]
             cells: dict[str, Any] = {"cmap": "viridis_r", "norm": norm, "rasterized": True}
-            shades = ax.pcolormesh(_edges(lam), [bottom, top], values[None, :], **cells)
+            shades = ax.pcolormesh(_cell_edges(lam), [bottom, top], values[None, :], **cells)
         ax.figure.colorbar(shades, ax=ax, label=NAMES.get(self.criterion, self.criterion))
         i, _ = self.best_
         middle = np.sqrt(up[i][0] * up[i][1]) if self.gammas is not None else sum(up[i]) / 2
@@ -449,17 +449,17 @@ class LeaveOneOutDisplay(Display):
         else:
             ax.set_yticks(range(len(up)), as_ticks(self.kernels, 30))
 
-    def _rows(self) -> list[tuple[float, float]]:
+    def _row_edges(self) -> list[tuple[float, float]]:
         """Lower and upper edge of the row of each kernel."""
         if self.gammas is None:
             return [(i - 0.5, i + 0.5) for i in range(len(self.values))]
         order = np.argsort(self.gammas)
-        edges = _edges(self.gammas[order])
+        edges = _cell_edges(self.gammas[order])
         place = {int(i): k for k, i in enumerate(order)}
         return [(float(edges[place[i]]), float(edges[place[i] + 1])) for i in range(len(self.gammas))]
 
 
-def _edges(values: Array) -> Array:
+def _cell_edges(values: Array) -> Array:
     """Edges of cells around rising positive numbers, half way in their logarithms."""
     logs = np.log(values)
     if len(logs) == 1:
@@ -469,7 +469,7 @@ def _edges(values: Array) -> Array:
     return np.asarray(np.exp(ends))
 
 
-def _kernels(kernels: Sequence[Any]) -> tuple[list[str], Array | None]:
+def _name_kernels(kernels: Sequence[Any]) -> tuple[list[str], Array | None]:
     """Names of kernels; of one family that differs in γ alone, γ, and that as a number."""
     gammas = [getattr(kernel, "gamma", None) for kernel in kernels]
     alike = len({type(kernel) for kernel in kernels}) == 1 and len(kernels) > 1
@@ -581,10 +581,10 @@ class PredictionBandDisplay(Display):
             raise ValueError(f"x has {len(points)} points, y {len(values)}.")
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level!r}.")
-        model = fitted(model)
+        model = check_fitted(model)
         line = np.linspace(points.min(), points.max(), STEPS)
         curve = _one_target(model.predict(line[:, None]), target)
-        low, high = _band(model, line, level, target)
+        low, high = _find_band(model, line, level, target)
         width = _one_target(model.predict(line[:, None], return_bound=True)[1], target) if bound else None
         options: dict[str, Any] = {"bound": width, "data": (points, values), "level": level, "names": names}
         return cls.from_predictions(line, curve, lower=low, upper=high, ax=ax, **options)
@@ -622,7 +622,7 @@ def _one_target(values: Any, target: int) -> Array:
     return np.asarray(table[:, target])
 
 
-def _band(model: Any, line: Array, level: float, target: int) -> tuple[Array | None, Array | None]:
+def _find_band(model: Any, line: Array, level: float, target: int) -> tuple[Array | None, Array | None]:
     """Lower and upper ends of the interval of a new observation, where the model knows one."""
     if hasattr(model, "predict_interval"):
         low, high = model.predict_interval(line[:, None], level=level)
@@ -708,7 +708,7 @@ class ResidualsDisplay(Display):
         cls, model: Any, X: Any, y: ArrayLike, *, target: int = 0, ax: Axes | None = None, **options: Any
     ) -> ResidualsDisplay:
         """Draw the residuals of a fitted regression; options as of :meth:`from_predictions`."""
-        f = _one_target(fitted(model).predict(convert_to_numpy(X)), target)
+        f = _one_target(check_fitted(model).predict(convert_to_numpy(X)), target)
         observed = _one_target(convert_to_numpy(y), target)
         return cls.from_predictions(observed, f, ax=ax, **options)
 
@@ -734,12 +734,12 @@ class ResidualsDisplay(Display):
         else:
             left = right = self._start(ax, (5.0, 3.9))
         if kind != "qq":
-            self._against(left)
+            self._draw_against_prediction(left)
         if kind != "fitted":
-            self._quantiles(right)
+            self._draw_quantiles(right)
         return self
 
-    def _against(self, ax: Axes) -> None:
+    def _draw_against_prediction(self, ax: Axes) -> None:
         points = np.column_stack([self.prediction, self.residuals])
         ax.scatter(*points.T, color=PALETTE[0], **point_style(len(points)))
         ax.axhline(0, color=INK, linewidth=1)
@@ -747,12 +747,12 @@ class ResidualsDisplay(Display):
         if len(trend) > 2:
             ax.plot(*trend.T, color=PALETTE[1], linewidth=1.8, label="median of neighbours")
             ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), frameon=False, fontsize="small")
-        ax.set(xlabel="prediction", ylabel=self._called())
+        ax.set(xlabel="prediction", ylabel=self._residual_name())
         ax.set_title("Residuals", loc="left")
         ax.grid(color=GRID)
-        self._write(ax, points)
+        self._name_largest(ax, points)
 
-    def _quantiles(self, ax: Axes) -> None:
+    def _draw_quantiles(self, ax: Axes) -> None:
         n = len(self.residuals)
         order, i = np.argsort(self.residuals, kind="stable"), np.arange(1, n + 1)
         normal = ndtri((i - 0.5) / n)
@@ -765,16 +765,16 @@ class ResidualsDisplay(Display):
         points = np.empty((n, 2))
         points[order] = np.column_stack([normal, self.residuals[order]])
         ax.scatter(*points.T, color=PALETTE[0], zorder=3, **point_style(n))
-        ax.set(xlabel="normal quantile", ylabel=self._called())
+        ax.set(xlabel="normal quantile", ylabel=self._residual_name())
         ax.set_title("Normal quantiles", loc="left")
         ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), frameon=False, fontsize="small")
         ax.grid(color=GRID)
-        self._write(ax, points)
+        self._name_largest(ax, points)
 
-    def _called(self) -> str:
+    def _residual_name(self) -> str:
         return "residual / standard deviation" if self.standardised else "residual"
 
-    def _write(self, ax: Axes, points: Array) -> None:
+    def _name_largest(self, ax: Axes, points: Array) -> None:
         rows = np.argsort(-np.abs(self.residuals), kind="stable")[:NAMED]
         names = [self.names[i] for i in rows]
         self.labels_.append(add_labels(ax, points[rows], names, avoid=points, fontsize="x-small"))

@@ -182,7 +182,7 @@ def test_bokeh_is_loaded_by_the_page_alone():
 
 def test_a_script_that_would_end_its_element_is_refused():
     with pytest.raises(ValueError, match="end its own element"):
-        module._unbroken("x = '</SCRIPT>'")
+        module._check_script("x = '</SCRIPT>'")
 
 
 def test_tables_hold_every_digit_and_guard_their_text():

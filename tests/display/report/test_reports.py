@@ -23,7 +23,7 @@ from gramian.display.report import (
     regression_report,
     render,
 )
-from gramian.display.report.blocks import in_words
+from gramian.display.report.blocks import explain_certificate
 from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import Binned, Censored, compare, fit
 from gramian.mixture.choose import select_mixture
@@ -264,7 +264,7 @@ def test_a_missed_tolerance_is_the_first_thing_seen():
     ids=["spectrum", "optimum", "closed form", "system", "unmet"],
 )
 def test_certificates_in_plain_words(proof, words):
-    text = in_words(proof)
+    text = explain_certificate(proof)
     assert [word for word in words if word not in text] == []
     assert text in CertificateBlock(proof).html(None).replace("&#x27;", "'")
 

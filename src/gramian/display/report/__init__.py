@@ -11,7 +11,7 @@ from gramian.display.report.blocks import (
     Run,
     Section,
     Text,
-    guarded,
+    guard_cell,
 )
 from gramian.display.report.cloud import Cloud, Ellipses, Panel, Points
 from gramian.display.report.genetics import genotype_report
@@ -38,7 +38,7 @@ __all__ = [
     "Text",
     "fit_report",
     "genotype_report",
-    "guarded",
+    "guard_cell",
     "kernel_pca_report",
     "mixture_report",
     "pca_report",

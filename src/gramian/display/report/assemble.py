@@ -21,8 +21,8 @@ from gramian.display.report.blocks import (
     Run,
     Section,
     Text,
-    short,
-    shown,
+    format_value,
+    shorten,
     versions,
 )
 from gramian.display.report.cloud import is_text
@@ -76,15 +76,20 @@ def assemble(
     data, run = common["data"], common.get("run") or Run()
     given, file = common.get("title"), data.name.rstrip("/").rsplit("/", 1)[-1] or data.name
     return Report(
-        title=given or f"{method} of {short(file, 80)}",
+        title=given or f"{method} of {shorten(file, 80)}",
         subtitle=data.size if given is None else f"{method} of {data.name}, {data.size}",
-        sections=[_what(data, run, method, fitted, parameters), *_trust(proofs), *sections, _again(data, run)],
+        sections=[
+            _model_section(data, run, method, fitted, parameters),
+            *_certificate_sections(proofs),
+            *sections,
+            _reproduction_section(data, run),
+        ],
         tiles=tiles,
         met=all(proof.converged for proof in proofs.values()) if proofs else None,
     )
 
 
-def _what(
+def _model_section(
     data: DataFacts, run: Run, method: str, fitted: Sequence[tuple[str, str]], parameters: Mapping[str, Any]
 ) -> Section:
     rows = [("Data", f"{data.name}: {data.size}"), ("Method", method), *fitted]
@@ -96,7 +101,7 @@ def _what(
     blocks.append(Facts(rows))
     if parameters:
         texts = [f"array of shape {v.shape}" if isinstance(v, np.ndarray) else repr(v) for v in parameters.values()]
-        table = {"parameter": list(parameters), "value": [short(text, 200) for text in texts]}
+        table = {"parameter": list(parameters), "value": [shorten(text, 200) for text in texts]}
         blocks.append(Folded("All parameters", DataTable("parameters", "Parameters", table)))
     return Section("What was fitted", blocks)
 
@@ -113,7 +118,7 @@ class Folded:
         return f"<details><summary>{self.title}</summary>{self.block.html(page)}</details>"
 
 
-def _trust(proofs: Mapping[str, Proof]) -> list[Section]:
+def _certificate_sections(proofs: Mapping[str, Proof]) -> list[Section]:
     if not proofs:
         return []
     # Those that missed their tolerance come first: they are what a reader must see.
@@ -124,11 +129,11 @@ def _trust(proofs: Mapping[str, Proof]) -> list[Section]:
     return [Section("How far to trust the numbers", blocks)]
 
 
-def _again(data: DataFacts, run: Run) -> Section:
+def _reproduction_section(data: DataFacts, run: Run) -> Section:
     rows = [("Command", run.command)] if run.command else []
     rows.append(("Seed", "none was set" if run.seed is None else str(run.seed)))
     if data.checksum:
-        rows.append((f"SHA-256 of {short(data.name, 60)}", data.checksum))
+        rows.append((f"SHA-256 of {shorten(data.name, 60)}", data.checksum))
     rows += [("Versions", ", ".join(f"{name} {number}" for name, number in versions().items()))]
     lead = "The same command with the same versions on the same input gives the same numbers."
     return Section(
@@ -161,7 +166,7 @@ def with_free_names(columns: Mapping[str, Any] | None, taken: Mapping[str, Any])
     return dict(zip(unique_names(list(given), list(taken)), given.values(), strict=True))
 
 
-def colours(common: Common, axes: Mapping[str, Any], groups: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def colour_options(common: Common, axes: Mapping[str, Any], groups: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What points are coloured by, as keywords of Points: labels among the groups, other columns under free names."""
     labels, columns = common.get("labels"), dict(common.get("columns") or {})
     own = dict(groups or {})
@@ -187,4 +192,4 @@ def matrix(values: Any, name: str) -> NDArray[np.float64]:
 
 def percent(share: float) -> str:
     """A share as text."""
-    return shown(float(share), percent=True)
+    return format_value(float(share), percent=True)

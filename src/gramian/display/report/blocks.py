@@ -103,15 +103,15 @@ ARITHMETIC = (
 )
 
 
-def in_words(proof: Proof) -> str:
+def explain_certificate(proof: Proof) -> str:
     """Say what a certificate certifies.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.display.report.blocks import in_words
+    >>> from gramian.display.report.blocks import explain_certificate
     >>> from gramian.results import Residual
-    >>> in_words(Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), tolerance=1e-10)).split(".")[0]
+    >>> explain_certificate(Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), tolerance=1e-10)).split(".")[0]
     'The equations were solved by Cholesky in 1 pass over the data'
     """
     passes = f"{proof.passes} pass{'es' * (proof.passes != 1)} over the data"
@@ -196,7 +196,7 @@ MATHS = re.compile(r"\$(?=\$)|\\(?=[()\[\]])")
 JOINER = "\N{WORD JOINER}"
 
 
-def guarded(text: str) -> str:
+def guard_cell(text: str) -> str:
     r"""A cell as text: what a spreadsheet would take for a formula gets an apostrophe in front.
 
     Cells that begin with ``=``, ``+``, ``-`` or ``@``, after blanks or not, or with a tab or a line end, are guarded
@@ -214,8 +214,8 @@ def guarded(text: str) -> str:
 
     Examples
     --------
-    >>> from gramian.display.report import guarded
-    >>> guarded("=1+1"), guarded("-2.5e3"), guarded("@name"), guarded("wine")
+    >>> from gramian.display.report import guard_cell
+    >>> guard_cell("=1+1"), guard_cell("-2.5e3"), guard_cell("@name"), guard_cell("wine")
     ("'=1+1", '-2.5e3', "'@name", 'wine')
     """
     bare = text.strip()
@@ -224,12 +224,12 @@ def guarded(text: str) -> str:
     return text if text == bare and NUMBER.fullmatch(bare) else f"'{text}"
 
 
-def short(text: str, most: int = 120) -> str:
+def shorten(text: str, most: int = 120) -> str:
     """A long text without its middle: its ends tell it from others.
 
     Examples
     --------
-    >>> short("abcdefghij", 5)
+    >>> shorten("abcdefghij", 5)
     'ab…ij'
     """
     if len(text) <= most:
@@ -238,23 +238,23 @@ def short(text: str, most: int = 120) -> str:
     return f"{text[: most - 1 - half]}…{text[-half:]}"
 
 
-def plain(text: str) -> str:
+def escape_math(text: str) -> str:
     r"""Text for a picture in which no ``$$`` or ``\(`` begins a formula: Bokeh would fetch what typesets it.
 
     Examples
     --------
-    >>> plain("$$x$$") == "$$x$$", len(plain("$$x$$"))
+    >>> escape_math("$$x$$") == "$$x$$", len(escape_math("$$x$$"))
     (False, 7)
     """
     return MATHS.sub(lambda found: found.group() + JOINER, text)
 
 
-def isolated(text: str) -> str:
+def isolate(text: str) -> str:
     """Text of unknown direction as HTML: escaped, and without effect on the text around it.
 
     Examples
     --------
-    >>> isolated("<b>")
+    >>> isolate("<b>")
     '<bdi>&lt;b&gt;</bdi>'
     """
     return f"<bdi>{html.escape(text)}</bdi>"
@@ -265,13 +265,13 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def shown(value: Any, percent: bool = False) -> str:
+def format_value(value: Any, percent: bool = False) -> str:
     """A value for readers: five digits, powers of ten where there would be many noughts.
 
     Examples
     --------
-    >>> shown(0.123456789), shown(1.5e-9), shown(True), shown(None), shown(0.25, percent=True)
-    ('0.12346', '1.50e-09', 'yes', '–', '25.0 %')
+    >>> format_value(0.123456789), format_value(1.5e-9), format_value(True), format_value(0.25, percent=True)
+    ('0.12346', '1.50e-09', 'yes', '25.0 %')
     """
     if is_missing(value):
         return "–"
@@ -285,11 +285,15 @@ def shown(value: Any, percent: bool = False) -> str:
     return f"{value:.2e}" if math.isfinite(value) and size and not 1e-4 <= size < 1e6 else f"{value:.5g}"
 
 
-def exact(value: Any) -> str:
+def format_exact(value: Any) -> str:
     """A value for machines: every digit of a number; text guarded."""
     if is_missing(value):
         return ""
-    return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else guarded(shown(value))
+    return (
+        repr(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else guard_cell(format_value(value))
+    )
 
 
 def as_json(value: Any) -> str:
@@ -363,7 +367,7 @@ class Facts:
         return f'<dl class="facts">{"".join(self._row(*row) for row in self.rows)}</dl>'
 
     def _row(self, name: str, text: str) -> str:
-        value = f"<code>{escape(text)}</code>" if name in self.code else isolated(text)
+        value = f"<code>{escape(text)}</code>" if name in self.code else isolate(text)
         return f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>"
 
 
@@ -408,7 +412,7 @@ class DataTable:
         head = body = ""
         for name, values in lists.items():
             number = all(is_missing(value) or isinstance(value, (int, float)) for value in values)
-            side, text = ' class="num"' if number else "", isolated(guarded(short(name)))
+            side, text = ' class="num"' if number else "", isolate(guard_cell(shorten(name)))
             head += f'<th scope="col"{side} aria-sort="none"><button type="button">{text}</button></th>'
         for row in zip(*lists.values(), strict=True):
             pairs = zip(lists, row, strict=True)
@@ -425,10 +429,11 @@ class DataTable:
 
     def _cell(self, name: str, value: Any, largest: dict[str, float], first: bool) -> str:
         if isinstance(value, str):
-            text = isolated(guarded(short(value, 300)))
+            text = isolate(guard_cell(shorten(value, 300)))
             return f'<th scope="row">{text}</th>' if first else f"<td>{text}</td>"
         style = _shade(value, largest[name]) if name in largest else ""
-        return f'<td class="num" data-v="{escape(exact(value))}"{style}>{shown(value, name in self.percent)}</td>'
+        text = format_value(value, name in self.percent)
+        return f'<td class="num" data-v="{escape(format_exact(value))}"{style}>{text}</td>'
 
 
 def _is_size(value: Any) -> bool:
@@ -484,11 +489,11 @@ class CertificateBlock:
         rows = "".join(
             f"<tr><th scope='row'>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in self.proof.summary()
         )
-        title = f"<h3>{isolated(short(self.title))}</h3>" if self.title else ""
+        title = f"<h3>{isolate(shorten(self.title))}</h3>" if self.title else ""
         return (
             f'<div class="certificate {state}">{title}'
             f'<p class="badge"><span aria-hidden="true">{mark}</span> {word}</p>'
-            f"<p>{escape(in_words(self.proof))}</p>"
+            f"<p>{escape(explain_certificate(self.proof))}</p>"
             f'<details><summary>The certificate itself</summary><table class="plain">{rows}</table></details></div>'
         )
 
@@ -505,7 +510,7 @@ class Section:
         """The section, with the name that links lead to."""
         lead = f'<p class="lead">{escape(self.lead)}</p>' if self.lead else ""
         body = "".join(block.html(page) for block in self.blocks)
-        head = f'<h2 id="{anchor}-h">{isolated(short(self.title))}</h2>'
+        head = f'<h2 id="{anchor}-h">{isolate(shorten(self.title))}</h2>'
         return f'<section id="{anchor}" aria-labelledby="{anchor}-h">{head}{lead}{body}</section>'
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import INK
-from gramian.display.report.blocks import Page, bokeh_module, new_figure, plain, short
+from gramian.display.report.blocks import Page, bokeh_module, escape_math, new_figure, shorten
 
 Array = NDArray[Any]
 
@@ -83,20 +83,20 @@ class Points:
 
 def encode(points: Points) -> tuple[dict[str, Any], list[str]]:
     """Everything the page needs of the points, as plain values, and what was left out, in words."""
-    rows, notes = _sampled(points.n, points.title)
+    rows, notes = _sample_rows(points.n, points.title)
     chosen = slice(None) if rows is None else rows
     numbers = rows if points.numbers is None else np.asarray(points.numbers)[chosen]
-    names, told = _names(points.names, chosen)
+    names, told = _encode_names(points.names, chosen)
     columns = [
-        _numbers(name, np.asarray(values)[chosen]) | {"label": short(points.wordy.get(name, name))}
+        _encode_numbers(name, np.asarray(values)[chosen]) | {"label": shorten(points.wordy.get(name, name))}
         for name, values in points.axes.items()
     ]
-    columns += [_groups(name, np.asarray(values)[chosen]) for name, values in points.groups.items()]
-    shades, left = _shades(points, chosen)
+    columns += [_encode_groups(name, np.asarray(values)[chosen]) for name, values in points.groups.items()]
+    shades, left = _encode_shades(points, chosen)
     return {
         "n": points.n if rows is None else len(rows),
         "title": points.title,
-        "rows": None if numbers is None else _packed(numbers.astype("<i4")),
+        "rows": None if numbers is None else _pack(numbers.astype("<i4")),
         "names": names,
         "columns": columns + shades,
         "axes": list(range(len(points.axes))),
@@ -114,7 +114,7 @@ def is_text(values: Any) -> bool:
     return np.asarray(values).dtype.kind not in "fiub"
 
 
-def _sampled(n: int, title: str) -> tuple[Array | None, list[str]]:
+def _sample_rows(n: int, title: str) -> tuple[Array | None, list[str]]:
     if n <= MOST_POINTS:
         return None, []
     rows = np.sort(np.random.default_rng(0).choice(n, MOST_POINTS, replace=False))
@@ -123,7 +123,7 @@ def _sampled(n: int, title: str) -> tuple[Array | None, list[str]]:
     ]
 
 
-def _names(names: Sequence[str] | None, chosen: Any) -> tuple[list[str] | None, list[str]]:
+def _encode_names(names: Sequence[str] | None, chosen: Any) -> tuple[list[str] | None, list[str]]:
     if names is None:
         return None, []
     texts = [str(name) for name in np.asarray(names, dtype=object)[chosen]]
@@ -131,10 +131,10 @@ def _names(names: Sequence[str] | None, chosen: Any) -> tuple[list[str] | None, 
     most = LETTERS if total <= max(NAMES_EACH * len(texts), AT_LEAST // 4) else NAMES_EACH
     cut = sum(len(text) > most for text in texts)
     note = f"{cut:,} name{'s' * (cut != 1)} of more than {most} letters {'are' if cut != 1 else 'is'} shortened."
-    return [short(text, most) for text in texts], [note] if cut else []
+    return [shorten(text, most) for text in texts], [note] if cut else []
 
 
-def _numbers(name: str, values: Array) -> dict[str, Any]:
+def _encode_numbers(name: str, values: Array) -> dict[str, Any]:
     """A column as float32 where that keeps its digits, else as float64."""
     wide = values.astype("<f8")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -144,20 +144,20 @@ def _numbers(name: str, values: Array) -> dict[str, Any]:
     spread = float(np.ptp(wide[finite])) if finite.any() else 0.0
     enough = bool(np.all(lost[finite] <= 1e-5 * spread)) or bool(np.all(lost[finite] == 0))
     kind, data = ("f4", narrow) if enough else ("f8", wide)
-    return {"name": short(name), "type": "number", "dtype": kind, "data": _packed(data)}
+    return {"name": shorten(name), "type": "number", "dtype": kind, "data": _pack(data)}
 
 
-def _groups(name: str, values: Array) -> dict[str, Any]:
+def _encode_groups(name: str, values: Array) -> dict[str, Any]:
     texts = ["" if value is None else str(value) for value in values.tolist()]
     different = sorted(dict.fromkeys(texts), key=_natural)
     place = {text: code for code, text in enumerate(different)}
     kind = "u1" if len(different) < 2**8 else "u2" if len(different) < 2**16 else "u4"
     return {
-        "name": short(name),
+        "name": shorten(name),
         "type": "group",
         "dtype": kind,
-        "values": [short(text) or "(none)" for text in different],
-        "data": _packed(np.fromiter(map(place.__getitem__, texts), dtype=f"<{kind}", count=len(texts))),
+        "values": [shorten(text) or "(none)" for text in different],
+        "data": _pack(np.fromiter(map(place.__getitem__, texts), dtype=f"<{kind}", count=len(texts))),
     }
 
 
@@ -169,14 +169,14 @@ def _natural(text: str) -> tuple[int, float, str]:
         return 1, 0.0, text
 
 
-def _shades(points: Points, chosen: Any) -> tuple[list[dict[str, Any]], list[str]]:
+def _encode_shades(points: Points, chosen: Any) -> tuple[list[dict[str, Any]], list[str]]:
     """Columns that are only coloured by: as many as there is room for."""
     found, left, n = [], [], min(points.n, MOST_POINTS)
     room = max(AT_LEAST, BYTES_EACH * n)
     taken = {*points.axes, *points.groups}
     wanted = {name: values for name, values in points.columns.items() if name not in taken}
     for name, values in wanted.items():
-        column = _shade(name, np.asarray(values)[chosen])
+        column = _encode_shade(name, np.asarray(values)[chosen])
         size = 0 if column is None else len(column["data"]) + sum(map(len, column.get("values", ())))
         if column is None or size > room:
             left.append(name)
@@ -187,18 +187,18 @@ def _shades(points: Points, chosen: Any) -> tuple[list[dict[str, Any]], list[str
     return found, [f"{note}, or hold too many different texts."] if left else []
 
 
-def _shade(name: str, values: Array) -> dict[str, Any] | None:
+def _encode_shade(name: str, values: Array) -> dict[str, Any] | None:
     if is_text(values):
         texts = [str(value) for value in values.tolist()]
-        return _groups(name, np.array(texts, dtype=object)) if len(set(texts)) <= CATEGORIES else None
+        return _encode_groups(name, np.array(texts, dtype=object)) if len(set(texts)) <= CATEGORIES else None
     wide = values.astype(np.float64)
     finite = wide[np.isfinite(wide)]
-    low, high, cut = _range(finite)
+    low, high, cut = _colour_range(finite)
     with np.errstate(invalid="ignore"):
         codes = np.rint(np.clip((wide - low) / ((high - low) or 1.0), 0.0, 1.0) * STEPS)
     codes = np.where(np.isnan(wide), STEPS + 1, codes).astype(np.uint8)
     return {
-        "name": short(name),
+        "name": shorten(name),
         "type": "shade",
         "dtype": "letter",
         "low": low,
@@ -208,7 +208,7 @@ def _shade(name: str, values: Array) -> dict[str, Any] | None:
     }
 
 
-def _range(finite: Array) -> tuple[float, float, list[bool]]:
+def _colour_range(finite: Array) -> tuple[float, float, list[bool]]:
     """The range of the colours, and whether values lie below or above it."""
     if not len(finite):
         return 0.0, 0.0, [False, False]
@@ -219,7 +219,7 @@ def _range(finite: Array) -> tuple[float, float, list[bool]]:
     return float(low), float(high), [bool(low > ends[0]), bool(high < ends[3])]
 
 
-def _packed(values: Array) -> str:
+def _pack(values: Array) -> str:
     return b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
 
 
@@ -298,11 +298,11 @@ class Cloud:
         names = [column["name"] for column in spec["columns"]]
         spec |= {
             "file": self.name,
-            "colour": names.index(short(self.colour)) if self.colour else -1,
+            "colour": names.index(shorten(self.colour)) if self.colour else -1,
             "arrows": self.arrows,
-            "ellipses": self._known(names),
+            "ellipses": self._encode_ellipses(names),
             "panels": [
-                {"x": names.index(short(panel.x)), "y": names.index(short(panel.y)), "line": panel.line}
+                {"x": names.index(shorten(panel.x)), "y": names.index(shorten(panel.y)), "line": panel.line}
                 for panel in self.panels
             ],
         }
@@ -311,8 +311,8 @@ class Cloud:
         source = bokeh_module("models").ColumnDataSource(data=empty, name=f"{key}-points")
         what, panels = f"Scatter plot of {self.points.n:,} {self.points.title}s", ""
         for j, panel in enumerate(self.panels):
-            plot = page.plot(_panel(key, j, panel, source, spec["n"]), f"{what}: {panel.y} against {panel.x}")
-            panels += _frame(panel, plot, j)
+            plot = page.plot(_panel_figure(key, j, panel, source, spec["n"]), f"{what}: {panel.y} against {panel.x}")
+            panels += _frame_html(panel, plot, j)
         told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
         wide = " one" if len(self.panels) == 1 else ""
         return (
@@ -321,13 +321,13 @@ class Cloud:
             '<div class="chosen" hidden></div></div>'
         )
 
-    def _known(self, names: list[str]) -> dict[str, Any] | None:
+    def _encode_ellipses(self, names: list[str]) -> dict[str, Any] | None:
         e = self.ellipses
         if e is None:
             return None
         return {
-            "axes": [names.index(short(axis)) for axis in e.axes],
-            "names": [short(name) for name in e.names],
+            "axes": [names.index(shorten(axis)) for axis in e.axes],
+            "names": [shorten(name) for name in e.names],
             "means": np.asarray(e.means, dtype=float).tolist(),
             "covariances": np.asarray(e.covariances, dtype=float).tolist(),
         }
@@ -342,7 +342,7 @@ CONTROLS = (
 )
 
 
-def _frame(panel: Panel, plot: str, j: int) -> str:
+def _frame_html(panel: Panel, plot: str, j: int) -> str:
     title = f"<h3>{escape(panel.title)}</h3>" if panel.title else ""
     pickers = "".join(
         f'<label>{way} <select class="axis" data-panel="{j}" data-way="{axis}"></select></label>'
@@ -352,11 +352,11 @@ def _frame(panel: Panel, plot: str, j: int) -> str:
     return f'<figure class="panel"><figcaption>{title}{chosen}</figcaption>{plot}</figure>'
 
 
-def _panel(key: str, j: int, panel: Panel, source: Any, n: int) -> Any:
+def _panel_figure(key: str, j: int, panel: Panel, source: Any, n: int) -> Any:
     models = bokeh_module("models")
     figure = new_figure(
-        plain(panel.x),
-        plain(panel.y),
+        escape_math(panel.x),
+        escape_math(panel.y),
         height=430,
         tools=TOOLS,
         output_backend="webgl" if n > WEBGL else "canvas",

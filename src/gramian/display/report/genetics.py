@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.pca import describe_scree
-from gramian.display.report.assemble import Common, assemble, colours, matrix, percent, with_free_names
+from gramian.display.report.assemble import Common, assemble, colour_options, matrix, percent, with_free_names
 from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.pca import COMPONENTS, score_axes, score_panels, scree_figure
@@ -77,7 +77,7 @@ def genotype_report(
     shares = np.asarray(model.eigenvalues_, dtype=np.float64) / (float(model.total_variance_) or 1.0)
     significant = model.tracy_widom_.significant()
     facts = [("Components", str(Z.shape[1])), ("Eigenvalues are", str(model.eigenvalue_scale_))]
-    facts += [(name, f"{number:,}") for name, number in _counted(model, counts).items()]
+    facts += [(name, f"{number:,}") for name, number in _count_snps(model, counts).items()]
     tiles = [(f"{len(Z):,}", "samples"), (f"{model.components_.shape[1]:,}", "SNPs used")]
     tiles += [(percent(shares[0]), "of the variance in PC1"), (str(significant), "components beyond noise (p < 0.05)")]
     if procrustes is not None:
@@ -90,7 +90,7 @@ def genotype_report(
     return assemble("Genotype PCA", facts, {"": model.certificate_}, sections, tiles, model.get_params(), given)
 
 
-def _counted(model: Any, counts: Mapping[str, int] | None) -> dict[str, int]:
+def _count_snps(model: Any, counts: Mapping[str, int] | None) -> dict[str, int]:
     if counts is not None:
         return {str(name): int(number) for name, number in counts.items()}
     dropped = {f"SNPs left out, {why}": int(number) for why, number in dict(model.dropped_).items() if number}
@@ -119,7 +119,7 @@ def _samples_section(
         lead += f"{procrustes.correlation:.3f}"
         lead += "." if np.isnan(procrustes.p_value) else f" (permutation p = {procrustes.p_value:.2g})."
     axes |= with_free_names(measures, axes)
-    points = Points(axes, wordy=wordy, title="sample", **colours(common, axes))
+    points = Points(axes, wordy=wordy, title="sample", **colour_options(common, axes))
     return Section(
         "Samples", [Cloud(points, panels, colour=next(iter(points.groups), ""), name="selected-samples")], lead
     )
@@ -153,7 +153,7 @@ def _snps_section(model: Any) -> list[Section]:
     size = np.max(np.abs(V), axis=0)
     top = np.argsort(-size, kind="stable")
     some = np.sort(top[:DRAWN])
-    order, chromosome = _along(snps)
+    order, chromosome = _order_snps(snps)
     ids = [str(name) for name in np.asarray(snps.id)[some]]
     axes: dict[str, Any] = {"place in the genome": order[some].astype(float)}
     axes |= {name: V[j, some] for j, name in enumerate(names)}
@@ -183,7 +183,7 @@ def _snps_section(model: Any) -> list[Section]:
     return [Section("SNPs", blocks, lead)]
 
 
-def _along(snps: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def _order_snps(snps: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """The rank of each SNP along the genome, and its chromosome."""
     chromosome = np.array([str(name) for name in snps.chromosome], dtype=object)
     number = np.array([float(name) if name.isdigit() else np.inf for name in chromosome])

@@ -24,9 +24,9 @@ from gramian.display.report.blocks import (
     Section,
     Text,
     bokeh_module,
+    format_value,
     hover_names,
     new_figure,
-    shown,
 )
 from gramian.likelihood.compare import Comparison
 
@@ -138,13 +138,13 @@ def fit_report(
     first = next(iter(best.values()))
     tiles = [(", ".join(families[:3]) + "…" * (len(families) > 3), "family"), (f"{first.n:,.0f}", "observations")]
     if len(best) == 1:
-        tiles += [(shown(float(value)), name) for name, value in list(first.estimates.items())[:3]]
+        tiles += [(format_value(float(value)), name) for name, value in list(first.estimates.items())[:3]]
     common: Common = {"data": data, "run": run or Run(), "title": title}
     facts = [("Families", ", ".join(families)), ("Observations", f"{first.n:,.6g}")]
     return assemble("Maximum likelihood", facts, proofs, sections, tiles, {}, common)
 
 
-def _ends(estimate: Any, profile: bool, level: float) -> tuple[dict[str, tuple[float, float]], str]:
+def _find_intervals(estimate: Any, profile: bool, level: float) -> tuple[dict[str, tuple[float, float]], str]:
     """Intervals by name, and by which method."""
     if profile and len(estimate.names) <= PROFILED:
         with warnings.catch_warnings():
@@ -162,7 +162,7 @@ def _estimates_section(best: Mapping[str, Any], profile: bool, level: float) -> 
     heads = ("column", "family", "parameter", "estimate", "standard error", "lower", "upper", "interval by")
     rows = []
     for name, estimate in best.items():
-        ends, method = _ends(estimate, profile, level)
+        ends, method = _find_intervals(estimate, profile, level)
         for key, value in estimate.estimates.items():
             interval = ends.get(key, (np.nan, np.nan))
             rows.append((name, estimate.family.name, key, value, estimate.standard_errors[key], *interval, method))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gramian.display.base import PALETTE, names_of_columns
 from gramian.display.mixture import describe_choice
-from gramian.display.report.assemble import Common, assemble, colours, matrix, percent, unique_names
+from gramian.display.report.assemble import Common, assemble, colour_options, matrix, percent, unique_names
 from gramian.display.report.blocks import (
     Block,
     DataTable,
@@ -20,10 +20,10 @@ from gramian.display.report.blocks import (
     Section,
     Text,
     bokeh_module,
+    format_value,
     hover_names,
     legend_right,
     new_figure,
-    shown,
 )
 from gramian.display.report.cloud import Cloud, Ellipses, Panel, Points
 from gramian.inputs.devices import convert_to_numpy
@@ -131,11 +131,14 @@ def mixture_report(
     fitted = [
         ("Components", str(mixture.n_components)),
         ("Covariance model", str(model.covariance_type)),
-        ("Log-likelihood", f"{shown(float(model.log_likelihood_))}, {model.n_parameters_} parameters"),
+        ("Log-likelihood", f"{format_value(float(model.log_likelihood_))}, {model.n_parameters_} parameters"),
     ]
     uncertainty = 1.0 - R.max(axis=1)
     tiles = [(str(mixture.n_components), "components"), (str(model.covariance_type), "covariance model")]
-    tiles += [(shown(float(bic)), "BIC"), (percent(float(np.mean(uncertainty > 0.1))), "of rows in doubt (> 10 %)")]
+    tiles += [
+        (format_value(float(bic)), "BIC"),
+        (percent(float(np.mean(uncertainty > 0.1))), "of rows in doubt (> 10 %)"),
+    ]
     return assemble(
         "Gaussian mixture",
         fitted,
@@ -151,7 +154,7 @@ def mixture_report(
     )
 
 
-def _separating(mixture: Any) -> NDArray[np.intp]:
+def _rank_columns(mixture: Any) -> NDArray[np.intp]:
     """Columns by how far apart the components are in them, in standard deviations within."""
     weights, means, inside = mixture.weights, mixture.means, np.diagonal(mixture.matrices, axis1=1, axis2=2)
     centre = weights @ means
@@ -161,14 +164,14 @@ def _separating(mixture: Any) -> NDArray[np.intp]:
 
 
 def _rows_section(rows: Matrix, R: Matrix, mixture: Any, names: list[str], common: Common) -> Section:
-    order = _separating(mixture)[:AXES]
+    order = _rank_columns(mixture)[:AXES]
     shown_names = unique_names([names[j] for j in order], ["component", "uncertainty", "log density", "row number"])
     axes: dict[str, Any] = dict(zip(shown_names, rows[:, order].T, strict=True))
     axes |= {"uncertainty": 1.0 - R.max(axis=1), "log density": mixture.log_density(rows)}
-    panels = _panels(shown_names)
+    panels = _choose_panels(shown_names)
     groups = {"component": [str(k + 1) for k in np.argmax(R, axis=1)]}
     given: Common = {**common, "columns": {k: v for k, v in (common.get("columns") or {}).items() if k not in axes}}
-    points = Points(axes, **colours(given, axes, groups))
+    points = Points(axes, **colour_options(given, axes, groups))
     known = np.ix_(np.arange(mixture.n_components), order, order)
     numbers = [str(k + 1) for k in range(mixture.n_components)]
     ellipses = Ellipses(shown_names, numbers, mixture.means[:, order], mixture.matrices[known])
@@ -179,7 +182,7 @@ def _rows_section(rows: Matrix, R: Matrix, mixture: Any, names: list[str], commo
     return Section("Rows and components", [cloud], lead)
 
 
-def _panels(names: list[str]) -> list[Panel]:
+def _choose_panels(names: list[str]) -> list[Panel]:
     """The first pairs of columns; with one pair, or none, the uncertainty beside it."""
     if len(names) > 3:
         return [Panel(names[0], names[1]), Panel(names[2], names[3])]
@@ -188,7 +191,7 @@ def _panels(names: list[str]) -> list[Panel]:
 
 def _components_section(R: Matrix, mixture: Any, names: list[str], uncertainty: Matrix, common: Common) -> Section:
     k = mixture.n_components
-    some = np.sort(_separating(mixture)[:WIDE])
+    some = np.sort(_rank_columns(mixture)[:WIDE])
     table: dict[str, Any] = {
         "component": np.arange(1, k + 1),
         "weight": mixture.weights,
@@ -199,11 +202,11 @@ def _components_section(R: Matrix, mixture: Any, names: list[str], uncertainty: 
     note = "One minus the probability of the component a row was given to: 0 is no doubt."
     figure = Figure("Uncertainty", lambda: uncertainty_figure(uncertainty, np.argmax(R, axis=1)), note)
     lists: list[Block] = [DataTable("components", "Components", table | means, percent=("weight",), note=left)]
-    blocks: list[Block] = [*lists, Row([figure, *_against(R, common)])]
+    blocks: list[Block] = [*lists, Row([figure, *_label_tables(R, common)])]
     return Section("Components", blocks)
 
 
-def _against(R: Matrix, common: Common) -> list[DataTable]:
+def _label_tables(R: Matrix, common: Common) -> list[DataTable]:
     """How often each label falls into each component."""
     labels = common.get("labels")
     if labels is None:

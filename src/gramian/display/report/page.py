@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from gramian.display.report.blocks import Report, as_json, bokeh_module, short
+from gramian.display.report.blocks import Report, as_json, bokeh_module, shorten
 from gramian.display.report.cloud import WEBGL
 from gramian.sources.writing import write_whole
 
@@ -98,7 +98,7 @@ class Canvas:
         """Add a figure; return the element that it will be drawn in."""
         place = f"plot-{self.number()}"
         self.figures[place] = figure
-        return f'<div class="plot" id="{place}" role="group" aria-label="{escape(short(label, 300))}"></div>'
+        return f'<div class="plot" id="{place}" role="group" aria-label="{escape(shorten(label, 300))}"></div>'
 
     def cloud(self, spec: dict[str, Any]) -> str:
         """Add points; return the name they go by."""
@@ -121,11 +121,11 @@ class Canvas:
         """Bokeh, as much of it as is needed, and what makes the page work."""
         own = _own_script()
         if not self.figures:
-            return [_unbroken(own)]
+            return [_check_script(own)]
         large = any(spec["n"] > WEBGL for spec in self.clouds.values())
         parts = ["bokeh", "bokeh-gl"] if large else ["bokeh"]
         resources = bokeh_module("resources").Resources(mode="inline", components=parts, log_level="error")
-        return [_unbroken(script) for script in (*resources.js_raw, own)]
+        return [_check_script(script) for script in (*resources.js_raw, own)]
 
 
 def _own_script() -> str:
@@ -135,7 +135,7 @@ def _own_script() -> str:
     return f'"use strict";\n(() => {{\n{"".join(parts)}}})();\n'
 
 
-def _unbroken(script: str) -> str:
+def _check_script(script: str) -> str:
     """A script as it will be read: one kind of line end, and nothing that ends its element."""
     script = script.replace("\r\n", "\n").replace("\r", "\n")
     if "</script" in script.lower() or "<!--" in script:
@@ -155,7 +155,7 @@ def _head(report: Report, scripts: list[str]) -> str:
         f'<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(short(report.title))}</title>\n<style>{style}</style>\n</head>"
+        f"<title>{escape(shorten(report.title))}</title>\n<style>{style}</style>\n</head>"
     )
 
 
@@ -168,6 +168,6 @@ def _banner(report: Report) -> str:
         state, mark, word = ("met", "✓", "tolerance met") if report.met else ("unmet", "✗", "tolerance NOT met")
         badge = f'<p class="badge {state}"><span aria-hidden="true">{mark}</span> Certified: {word}</p>'
     return (
-        f"<header><h1><bdi>{escape(short(report.title))}</bdi></h1><p>{escape(short(report.subtitle, 300))}</p>{badge}"
-        f'<div class="tiles">{tiles}</div></header>'
+        f"<header><h1><bdi>{escape(shorten(report.title))}</bdi></h1><p>{escape(shorten(report.subtitle, 300))}</p>"
+        f'{badge}<div class="tiles">{tiles}</div></header>'
     )

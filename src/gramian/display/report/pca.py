@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gramian.display.base import PALETTE, names_of_columns
 from gramian.display.pca import ScreeData, describe_scree
-from gramian.display.report.assemble import Common, assemble, colours, matrix, percent, with_free_names
+from gramian.display.report.assemble import Common, assemble, colour_options, matrix, percent, with_free_names
 from gramian.display.report.blocks import (
     FAINT,
     Block,
@@ -54,14 +54,14 @@ def scree_figure(data: ScreeData, label: str = "share of the variance") -> Any:
     figure.y_range.start, figure.y_range.end = 0, tallest * (1.05 + 0.09 * len(votes))
     figure.yaxis.bounds = (0, 1.05 * tallest)  # no numbers where the names of the rules are
     for j, (k, rules) in enumerate(votes.items()):
-        _mark(figure, k, ", ".join(rules), len(values), tallest * (1.07 + 0.09 * (len(votes) - 1 - j)))
+        _mark_vote(figure, k, ", ".join(rules), len(values), tallest * (1.07 + 0.09 * (len(votes) - 1 - j)))
     figure.yaxis.formatter = models.NumeralTickFormatter(format="0.[0] %")
     figure.xaxis.ticker = models.BasicTicker(min_interval=1, num_minor_ticks=0)
     hover_names(figure, [bars], [("component", "@k"), ("share", "@text"), ("running sum", "@total")], "vline")
     return figure
 
 
-def _mark(figure: Any, k: int, rules: str, most: int, height: float) -> None:
+def _mark_vote(figure: Any, k: int, rules: str, most: int, height: float) -> None:
     """A line after the last component that some rules keep, and the names of the rules."""
     models = bokeh_module("models")
     line = {"line_color": FAINT, "line_dash": "dotted", "line_width": 1.2}
@@ -158,7 +158,7 @@ def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, c
     """Scores in linked plots; components named with their share of the variance, where it is known."""
     axes, wordy = score_axes(Z, shares, common.get("rows"))
     axes |= with_free_names(measures, axes)
-    points = Points(axes, wordy=wordy, **colours(common, axes))
+    points = Points(axes, wordy=wordy, **colour_options(common, axes))
     k = min(Z.shape[1], COMPONENTS)
     cut = f"The first {k} of {Z.shape[1]} components can be shown here." if k < Z.shape[1] else ""
     cloud = Cloud(points, score_panels(k), colour=next(iter(points.groups), ""), name="selected-scores")

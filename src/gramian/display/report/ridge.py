@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import PALETTE, names_of_columns
-from gramian.display.report.assemble import Common, assemble, colours, matrix, unique_names, with_free_names
+from gramian.display.report.assemble import Common, assemble, colour_options, matrix, unique_names, with_free_names
 from gramian.display.report.blocks import (
     FAINT,
     Block,
@@ -19,12 +19,12 @@ from gramian.display.report.blocks import (
     Row,
     Section,
     bokeh_module,
+    escape_math,
+    format_value,
     hover_names,
     legend_right,
     new_figure,
-    plain,
-    short,
-    shown,
+    shorten,
 )
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.ridge import CRITERIA, ERRORS, PathData, describe_path
@@ -75,11 +75,11 @@ def coefficient_figure(data: PathData, names: list[str], chosen: float) -> Any:
     """Coefficients of the first target for each λ; the largest in colour and by name."""
     figure, drawn = _path_figure("coefficient", chosen), []
     for rank, j in enumerate(data.ranked[:DRAWN]):
-        columns = {"x": data.lam, "y": data.coef[:, j], "name": [short(names[j], 60)] * len(data.lam)}
+        columns = {"x": data.lam, "y": data.coef[:, j], "name": [shorten(names[j], 60)] * len(data.lam)}
         source = bokeh_module("models").ColumnDataSource(columns)
         style: dict[str, Any] = {"color": "#c3c7cd", "line_width": 1, "level": "underlay"}
         if rank < len(PALETTE):
-            label = plain(short(names[j], 18))
+            label = escape_math(shorten(names[j], 18))
             style = {"color": PALETTE[rank], "line_width": 2, "legend_label": label, "muted_alpha": 0.1}
         drawn.append(figure.line("x", "y", source=source, **style))
     hover_names(figure, drawn, [("", "@name"), ("λ", "$x{0.000e+0}"), ("coefficient", "$y{0.0000}")])
@@ -187,13 +187,17 @@ def _r2(Y: Matrix, F: Matrix) -> Matrix:
 
 def _penalty(model: Any) -> str:
     lam = np.atleast_1d(np.asarray(getattr(model, "alpha_", model.alpha if hasattr(model, "alpha") else np.nan), float))
-    return shown(float(lam[0])) if np.ptp(lam) == 0 else f"{shown(float(lam.min()))} to {shown(float(lam.max()))}"
+    return (
+        format_value(float(lam[0]))
+        if np.ptp(lam) == 0
+        else f"{format_value(float(lam.min()))} to {format_value(float(lam.max()))}"
+    )
 
 
 def _dof(model: Any) -> str:
     dof = getattr(model, "dof_", None)
     found = np.atleast_1d(np.asarray(np.nan if dof is None else dof, dtype=float))
-    return shown(float(found.mean())) if np.isfinite(found).all() else ""
+    return format_value(float(found.mean())) if np.isfinite(found).all() else ""
 
 
 def _facts(model: Any, targets: list[str], r2: Matrix) -> list[tuple[str, str]]:
@@ -207,8 +211,8 @@ def _facts(model: Any, targets: list[str], r2: Matrix) -> list[tuple[str, str]]:
         rows.append(("Effective degrees of freedom", _dof(model)))
     noise = np.atleast_1d(np.asarray(getattr(model, "noise_variance_", np.nan), dtype=float))
     if len(noise) == 1 and np.isfinite(noise).all() and noise[0] >= 0:
-        rows.append(("Standard deviation of the errors, about", shown(float(np.sqrt(noise[0])))))
-    rows.append(("R² on the rows fitted", ", ".join(shown(float(value)) for value in r2[:8])))
+        rows.append(("Standard deviation of the errors, about", format_value(float(np.sqrt(noise[0])))))
+    rows.append(("R² on the rows fitted", ", ".join(format_value(float(value)) for value in r2[:8])))
     return rows
 
 
@@ -223,7 +227,7 @@ def _tiles(model: Any, r2: Matrix) -> list[tuple[str, str]]:
     path = getattr(model, "path_", None)
     if path is not None and np.isfinite(path.loo).any():
         least = float(np.sqrt(np.nanmin(np.mean(path.loo, axis=1))))
-        tiles.append((shown(least), "typical error of rows left out"))
+        tiles.append((format_value(least), "typical error of rows left out"))
     return tiles
 
 
@@ -238,7 +242,7 @@ def _fit_section(
         axes |= dict(zip(new, (F[:, j], Y[:, j], Y[:, j] - F[:, j]), strict=True))
     first = list(axes)[:3]
     axes |= with_free_names(measures, axes)
-    points = Points(axes, **colours(common, axes))
+    points = Points(axes, **colour_options(common, axes))
     panels = [
         Panel(first[0], first[1], "Observed against fitted", line="diagonal"),
         Panel(first[0], first[2], "Residuals against fitted", line="zero"),
