@@ -108,7 +108,7 @@ def groups_of(labels: Any, n: int, most: int = MOST) -> Groups:
     values = _label_array(labels)
     if values.shape != (n,):
         raise ValueError(f"labels of shape {values.shape} do not belong to {n} rows: give one label for each row.")
-    known = ~_find_missing(values)
+    known = np.array([not _is_missing(value) for value in values.tolist()], dtype=bool)
     texts = np.array([_label_text(value) for value in values.tolist()], dtype=object)
     names = _order_names(values[known], texts[known], order)
     place = {name: k for k, name in enumerate(names)}
@@ -160,14 +160,6 @@ def _label_array(labels: Any) -> Array:
 def _label_text(value: Any) -> str:
     """A label as text: 3 for 3.0, which is what a missing neighbour makes of a 3."""
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
-
-
-def _find_missing(values: Array) -> NDArray[np.bool_]:
-    if values.dtype.kind in "f":
-        return np.asarray(np.isnan(values))
-    if values.dtype.kind == "O":
-        return np.array([_is_missing(value) for value in values], dtype=bool)
-    return np.array([value == "" for value in values.tolist()], dtype=bool)
 
 
 def _is_missing(value: Any) -> bool:

@@ -20,7 +20,7 @@ from gramian.display.report import (
     Run,
     fit_report,
     genotype_report,
-    guarded,
+    guard_cell,
     kernel_pca_report,
     mixture_report,
     pca_report,
@@ -353,7 +353,7 @@ def test_hostile_text_does_nothing_anywhere(browser, tmp_path):
     cloud.locator("input.find").fill("a")
     _, rows = found.table(cloud.locator("button.save").click)
     texts = {text for row in rows for text in row}
-    assert guarded(HOSTILE[8]) in texts
+    assert guard_cell(HOSTILE[8]) in texts
     assert not [text for text in texts if text[:1] in tuple("=@\t\r")]
     assert not [text for text in texts if text[:1] in tuple("+-") and not _is_number(text)]
     assert found.page.locator("h1").count() == 1
@@ -372,9 +372,9 @@ def _is_number(text):
 
 def test_the_page_and_the_library_guard_the_same_cells(report):
     cells = [*HOSTILE, "", " =1", "\t1", "\r=1", "+1", "-1", "-1.5e-3", "-,5", "-inf", "+", "＝1", "1=1", "−1", " -1"]
-    assert report.page.evaluate("(cells) => cells.map(gramian.guarded)", cells) == [guarded(cell) for cell in cells]
+    assert report.page.evaluate("(cells) => cells.map(gramian.guarded)", cells) == [guard_cell(cell) for cell in cells]
     text = report.page.evaluate("(cells) => gramian.csv([cells])", cells)
-    assert next(csv.reader(io.StringIO(text, newline=""))) == [guarded(cell) for cell in cells]
+    assert next(csv.reader(io.StringIO(text, newline=""))) == [guard_cell(cell) for cell in cells]
 
 
 GPU = """(() => {

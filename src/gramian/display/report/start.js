@@ -1,4 +1,4 @@
-// Without a graphics card its language is slower than drawing by hand.
+// Without a GPU its language is slower than drawing by hand.
 const accelerated = () => {
   const gl = document.createElement("canvas").getContext("webgl");
   if (!gl) return false;
