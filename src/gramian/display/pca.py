@@ -290,22 +290,12 @@ class ScoreDisplay(Display):
         self.labels_: list[Labels] = []
 
     @classmethod
-    def from_estimator(cls, model: Any, X: Any, *, ax: Axes | None = None, **options: Any) -> ScoreDisplay:
+    def from_estimator(cls, model: Any, X: Any, **options: Any) -> ScoreDisplay:
         """Draw the scores ``model.transform(X)``; options as of :meth:`from_predictions`."""
-        return cls.from_predictions(check_fitted(model).transform(convert_to_numpy(X)), model=model, ax=ax, **options)
+        return cls.from_predictions(check_fitted(model).transform(convert_to_numpy(X)), model=model, **options)
 
     @classmethod
-    def from_predictions(
-        cls,
-        scores: ArrayLike,
-        *,
-        model: Any = None,
-        labels: Any = None,
-        names: Sequence[Any] | None = None,
-        components: Sequence[int] = (0, 1),
-        ax: Axes | None = None,
-        **how: Any,
-    ) -> ScoreDisplay:
+    def from_predictions(cls, scores: ArrayLike, *, model: Any = None, **options: Any) -> ScoreDisplay:
         """Draw scores that are there already.
 
         Parameters
@@ -314,20 +304,15 @@ class ScoreDisplay(Display):
             What ``transform`` returned.
         model : PCA, KernelPCA or GenotypePCA, optional
             Where they came from, for the shares of variance.
-        labels, names, components
-            As of the class.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
-        **how
-            Options of :meth:`plot`.
+        **options
+            ``labels``, ``names`` and ``components`` as of the class, and options of :meth:`plot`.
 
         Returns
         -------
         ScoreDisplay
             Drawn.
         """
-        shares = None if model is None else shares_of(model)
-        return cls(scores, labels=labels, names=names, components=components, shares=shares).plot(ax=ax, **how)
+        return super().from_predictions(scores, shares=None if model is None else shares_of(model), **options)
 
     def plot(
         self,

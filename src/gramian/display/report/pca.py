@@ -128,6 +128,11 @@ def pca_report(
     shares = np.asarray(model.explained_variance_ratio_, dtype=np.float64)
     names = [f"PC{j + 1}" for j in range(Z.shape[1])]
     features = names_of_columns(model, components.shape[1], feature_names)
+    tiles = [(str(len(names)), "components"), (percent(shares.sum()), "of the variance in them")]
+    tiles += [(percent(share), f"in {name}") for name, share in zip(names[:2], shares, strict=False)]
+    if advice is not None and advice.votes:
+        k = advice.consensus
+        tiles.append(("no majority" if k is None else str(k), "components by most rules"))
     fitted = [("Components", f"{len(names)}, holding {percent(shares.sum())} of the variance")]
     fitted.append(("Columns were", "centred and divided by their standard deviations" if model.scale else "centred"))
     return assemble(
@@ -139,19 +144,10 @@ def pca_report(
             _variance_section(model, names, shares, advice),
             loadings_section(components, names, features),
         ],
-        _tiles(names, shares, advice),
+        tiles,
         model.get_params(),
         common,
     )
-
-
-def _tiles(names: list[str], shares: Any, advice: Any) -> list[tuple[str, str]]:
-    tiles = [(str(len(names)), "components"), (percent(shares.sum()), "of the variance in them")]
-    tiles += [(percent(share), f"in {name}") for name, share in zip(names[:2], shares, strict=False)]
-    if advice is not None and advice.votes:
-        k = advice.consensus
-        tiles.append(("no majority" if k is None else str(k), "components by most rules"))
-    return tiles
 
 
 def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, common: Common) -> Section:

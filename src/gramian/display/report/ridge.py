@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import PALETTE, names_of_columns
+from gramian.display.base import PALETTE, as_names, names_of_columns
 from gramian.display.report.assemble import Common, assemble, colour_options, matrix, unique_names, with_free_names
 from gramian.display.report.blocks import (
     FAINT,
@@ -88,6 +89,7 @@ def coefficient_figure(data: PathData, names: list[str], chosen: float) -> Any:
 
 
 Matrix = NDArray[np.float64]
+Pairs = list[tuple[str, str]]
 
 TARGETS = 4  # with axes of their own
 LARGEST = 300  # coefficients in the table
@@ -153,82 +155,45 @@ def regression_report(
     Y, F = matrix(observed, "observed"), matrix(fitted, "fitted")
     if Y.shape != F.shape:
         raise ValueError(f"observed has shape {Y.shape} and fitted {F.shape}; they must be the same rows and targets.")
+    t = Y.shape[1]
+    usual = ["y"] if t == 1 else [f"y{j + 1}" for j in range(t)]
+    targets = as_names(usual if target_names is None else target_names, t, "target_names", "{}", "targets")
+    facts, tiles = _summarise(model, targets, Y, F)
+    sections = [
+        _fit_section(Y, F, targets, measures, common),
+        *_path_section(model, feature_names, targets),
+        *_coefficient_section(model, feature_names, targets),
+    ]
     method = METHODS.get(type(model).__name__, type(model).__name__)
-    targets = _targets(target_names, Y.shape[1])
-    r2 = _r2(Y, F)
-    return assemble(
-        method,
-        _facts(model, targets, r2),
-        {"": model.certificate_},
-        [
-            _fit_section(Y, F, targets, measures, common),
-            *_path_section(model, feature_names, targets),
-            *_coefficients(model, feature_names, targets),
-        ],
-        _tiles(model, r2),
-        model.get_params(),
-        common,
-    )
+    return assemble(method, facts, {"": model.certificate_}, sections, tiles, model.get_params(), common)
 
 
-def _targets(names: Sequence[str] | None, t: int) -> list[str]:
-    found = ["y"] if names is None and t == 1 else [f"y{j + 1}" for j in range(t)] if names is None else list(names)
-    if len(found) != t:
-        raise ValueError(f"target_names has {len(found)} entries for {t} targets.")
-    return [str(name) for name in found]
-
-
-def _r2(Y: Matrix, F: Matrix) -> Matrix:
-    """Share of the variance of each target that is explained; NaN of a constant one."""
-    total = np.sum((Y - Y.mean(axis=0)) ** 2, axis=0)
-    left = np.sum((Y - F) ** 2, axis=0)
-    return np.asarray(1.0 - np.divide(left, total, out=np.full_like(left, np.nan), where=total > 0))
-
-
-def _penalty(model: Any) -> str:
-    lam = np.atleast_1d(np.asarray(getattr(model, "alpha_", model.alpha if hasattr(model, "alpha") else np.nan), float))
-    return (
-        format_value(float(lam[0]))
-        if np.ptp(lam) == 0
-        else f"{format_value(float(lam.min()))} to {format_value(float(lam.max()))}"
-    )
-
-
-def _dof(model: Any) -> str:
-    dof = getattr(model, "dof_", None)
-    found = np.atleast_1d(np.asarray(np.nan if dof is None else dof, dtype=float))
-    return format_value(float(found.mean())) if np.isfinite(found).all() else ""
-
-
-def _facts(model: Any, targets: list[str], r2: Matrix) -> list[tuple[str, str]]:
-    rows = [
-        ("Target" if len(targets) == 1 else "Targets", ", ".join(targets[:12]) + ("…" if len(targets) > 12 else ""))
-    ]
-    rows.append(("Penalty λ", _penalty(model)))
+def _summarise(model: Any, targets: list[str], Y: Matrix, F: Matrix) -> tuple[Pairs, Pairs]:
+    """What was fitted, by name, and the few numbers a reader wants first."""
+    total, left = np.sum((Y - Y.mean(axis=0)) ** 2, axis=0), np.sum((Y - F) ** 2, axis=0)
+    r2 = 1.0 - np.divide(left, total, out=np.full_like(left, np.nan), where=total > 0)  # NaN of a constant target
+    lam = np.atleast_1d(np.asarray(getattr(model, "alpha_", getattr(model, "alpha", np.nan)), dtype=float))
+    low, high = (format_value(float(end)) for end in (lam.min(), lam.max()))
+    penalty = low if np.ptp(lam) == 0 else f"{low} to {high}"
+    several = len(targets) > 1
+    facts = [("Targets" if several else "Target", ", ".join(targets[:12]) + "…" * (len(targets) > 12))]
+    facts.append(("Penalty λ", penalty))
+    tiles = [(f"{float(np.mean(r2)):.3f}", "R² on the rows fitted" + ", mean" * several), (penalty, "penalty λ")]
     if hasattr(model, "kernel_"):
-        rows.append(("Kernel", repr(model.kernel_)))
-    if _dof(model):
-        rows.append(("Effective degrees of freedom", _dof(model)))
-    noise = np.atleast_1d(np.asarray(getattr(model, "noise_variance_", np.nan), dtype=float))
-    if len(noise) == 1 and np.isfinite(noise).all() and noise[0] >= 0:
-        rows.append(("Standard deviation of the errors, about", format_value(float(np.sqrt(noise[0])))))
-    rows.append(("R² on the rows fitted", ", ".join(format_value(float(value)) for value in r2[:8])))
-    return rows
-
-
-def _tiles(model: Any, r2: Matrix) -> list[tuple[str, str]]:
-    mean = float(np.mean(r2))
-    tiles = [
-        (f"{mean:.3f}", "R² on the rows fitted" + (", mean" if len(r2) > 1 else "")),
-        (_penalty(model), "penalty λ"),
-    ]
-    if _dof(model):
-        tiles.append((_dof(model), "degrees of freedom"))
+        facts.append(("Kernel", repr(model.kernel_)))
+    dof, noise = getattr(model, "dof_", None), np.atleast_1d(getattr(model, "noise_variance_", np.nan)).astype(float)
+    if dof is not None and np.isfinite(np.asarray(dof, dtype=float)).all():
+        text = format_value(float(np.mean(np.asarray(dof, dtype=float))))
+        facts.append(("Effective degrees of freedom", text))
+        tiles.append((text, "degrees of freedom"))
+    if len(noise) == 1 and np.isfinite(noise[0]) and noise[0] >= 0:
+        facts.append(("Standard deviation of the errors, about", format_value(float(np.sqrt(noise[0])))))
+    facts.append(("R² on the rows fitted", ", ".join(format_value(float(value)) for value in r2[:8])))
     path = getattr(model, "path_", None)
     if path is not None and np.isfinite(path.loo).any():
         least = float(np.sqrt(np.nanmin(np.mean(path.loo, axis=1))))
         tiles.append((format_value(least), "typical error of rows left out"))
-    return tiles
+    return facts, tiles
 
 
 def _fit_section(
@@ -278,7 +243,7 @@ def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list
     return [Section("Choice of λ", [Row(figures), DataTable("path", "Every λ that was tried", table)])]
 
 
-def _coefficients(model: Any, feature_names: Sequence[str] | None, targets: list[str]) -> list[Section]:
+def _coefficient_section(model: Any, feature_names: Sequence[str] | None, targets: list[str]) -> list[Section]:
     if not hasattr(model, "coef_") or hasattr(model, "dual_coef_"):
         return []
     W = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
@@ -288,19 +253,11 @@ def _coefficients(model: Any, feature_names: Sequence[str] | None, targets: list
     heads = ["coefficient"] if len(targets) == 1 else unique_names(shown_targets, ["column"])
     table: dict[str, Any] = {"column": [names[i] for i in order]}
     table |= {head: W[j, order] for j, head in enumerate(heads)}
-    errors = _standard_errors(model) if len(targets) == 1 else None
-    if errors is not None:
-        table["standard deviation"] = errors[order]
+    if len(targets) == 1:
+        with suppress(AttributeError, ValueError):  # the fit has not kept the covariance of the coefficients
+            table["standard deviation"] = np.sqrt(np.diag(model.coef_covariance()))[order]
     left = f"The {LARGEST} largest of {len(names):,}." if len(order) < len(names) else ""
     lead = (
         "The change of the target for one unit of a column, the others held. Columns of other units cannot be compared."
     )
     return [Section("Coefficients", [DataTable("coefficients", "Coefficients", table, shaded=heads, note=left)], lead)]
-
-
-def _standard_errors(model: Any) -> Any:
-    """Roots of the diagonal of the covariance of the coefficients, where the fit has kept it."""
-    try:
-        return np.sqrt(np.diag(model.coef_covariance()))
-    except (AttributeError, ValueError):
-        return None
