@@ -151,11 +151,9 @@ def test_a_band_is_the_same_from_predictions(curve):
     model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0).fit(x[:, None], y)
     one = PredictionBandDisplay.from_estimator(model, x, y, level=0.9, bound=True)
     line = np.linspace(x.min(), x.max(), 300)
-    f, std, bound = model.predict(line[:, None], return_std=True, return_bound=True)
-    half = norm.ppf(0.95) * std
-    two = PredictionBandDisplay.from_predictions(
-        line, f, lower=f - half, upper=f + half, bound=bound, data=(x, y), level=0.9
-    )
+    f, bound = model.predict(line[:, None], return_bound=True)
+    low, high = model.predict_interval(line[:, None], level=0.9)
+    two = PredictionBandDisplay.from_predictions(line, f, lower=low, upper=high, bound=bound, data=(x, y), level=0.9)
     np.testing.assert_allclose(one.upper, two.upper)
     assert rendered(one.figure_) == rendered(two.figure_)
     with pytest.raises(ValueError, match="two ends"):
