@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import chdtri, ndtri
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.likelihood.families import Custom, Family, Joint, Scipy, as_family
+from gramian.likelihood.families import Family, Joint, as_family
 from gramian.likelihood.families.base import Boundary, NoMaximumError, Unit
 from gramian.likelihood.goodness import Goodness, line_goodness
 from gramian.likelihood.intervals import ConfidenceIntervals, LineProfile
@@ -143,7 +143,7 @@ class Estimate:
         """
         z, errors = float(ndtri(0.5 + 0.5 * check_level(level))), self._errors()
         lower, upper = self.values - z * errors, self.values + z * errors
-        if transformed and not hasattr(self.family, "parameters"):
+        if transformed and isinstance(self.family, Joint):
             raise ValueError(f"The {self.family.name} family has no coordinates without ends: use profile().")
         if transformed:
             lower, upper = self._transformed(z)
@@ -211,7 +211,7 @@ class Estimate:
         >>> fit("normal", Binned([-float("inf"), -1, 0, 1, float("inf")], [16, 34, 35, 15])).goodness().df
         1
         """
-        if not hasattr(self.family, "log_interval"):
+        if isinstance(self.family, Joint):
             raise ValueError(f"Goodness of fit is for families of numbers; {self.family.name} is none.")
         return line_goodness(self, data, least, bootstrap, random_state)
 
@@ -397,11 +397,7 @@ class LikelihoodFit:
         proof = Optimum(
             how, why, problem.evaluations, len(trace) - 1, trace, gradient, determined, tolerance=self.tol, notes=notes
         )
-        if isinstance(law, Custom) and abs(law.total(values) - 1.0) > 1e-6:
-            raise ValueError(
-                f"The density integrates to {law.total(values):.6g} over its support at the maximum, not to 1: "
-                "subtract the logarithm of its integral, or correct the support."
-            )
+        law.check_normalised(values)
         seen_from = LineProfile(problem, phi, spread, found.value, unit, self.tol)
         return replace(self._make_estimate(values, covariance, loglik, proof, seen_from), errors=errors)
 
@@ -606,12 +602,10 @@ def fit(
         return Estimate(
             fitted, None, f.names, f.values, f.covariance, f.loglik, f.n, f.n_parameters, proof, (), f.profile
         )
-    held = dict(fixed or {})
-    law, held = law.holding(held) if isinstance(law, Scipy) else (law, held)
+    law, held = law.hold(dict(fixed or {}))
     sample = as_sample(data, sample_weight, truncated)
     law.check(sample)
-    law = law.about(sample) if isinstance(law, Custom) else law
-    result = LikelihoodFit(law, sample, held, dict(start or {}), tol, max_iter).run()
+    result = LikelihoodFit(law.prepare(sample), sample, held, dict(start or {}), tol, max_iter).run()
     if not result.certificate.converged:
         warnings.warn(_unmet(result.certificate, law.name), ConvergenceWarning, stacklevel=2)
     return result

@@ -329,6 +329,17 @@ class Family:
     def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
         """Raise where there is no maximum although some parameters are held."""
 
+    def hold(self, fixed: dict[str, float]) -> tuple[Family, dict[str, float]]:
+        """The family in which these parameters are held, and what of them is still to be held."""
+        return self, fixed
+
+    def prepare(self, sample: Sample) -> Family:
+        """The family as it is fitted to these data."""
+        return self
+
+    def check_normalised(self, theta: Array) -> None:
+        """Raise where the density does not integrate to 1."""
+
     def walls(self, sample: Sample) -> dict[int, float]:
         """Values of parameters, by place, at and below which the likelihood is unbounded."""
         return {}

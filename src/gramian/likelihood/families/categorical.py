@@ -67,8 +67,6 @@ class Categorical(Joint):
         """Shares of the labels."""
         values = self.read(data)
         w = check_weights(sample_weight, len(values))
-        if not w.any():
-            raise ValueError("There is no observation: all weights are zero.")
         law = self if self.labels is not None else Categorical(np.unique(values[w > 0]))
         index, kinds = law._index(values[w > 0]), len(np.asarray(law.labels))
         counts = np.asarray(np.bincount(index, w[w > 0], kinds), dtype=np.float64)

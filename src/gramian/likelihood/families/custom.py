@@ -112,9 +112,14 @@ class Custom(Family):
             return np.zeros(len(a), dtype=bool)
         return super().narrow(a, b, theta)
 
-    def total(self, theta: Array) -> float:
-        """The integral of the density over its support, which must be 1."""
-        return float(np.exp(self.log_interval(np.array([-INF]), np.array([INF]), theta)[0]))
+    def check_normalised(self, theta: Array) -> None:
+        """Raise where the density does not integrate to 1 over its support."""
+        total = float(np.exp(self.log_interval(np.array([-INF]), np.array([INF]), theta)[0]))
+        if abs(total - 1.0) > 1e-6:
+            raise ValueError(
+                f"The density integrates to {total:.6g} over its support at the maximum, not to 1: "
+                "subtract the logarithm of its integral, or correct the support."
+            )
 
     def start(self, sample: Sample) -> Array:
         """What was given."""
@@ -124,7 +129,7 @@ class Custom(Family):
         """Refuse: a log-density alone does not say how to draw from it."""
         raise ValueError("A family given by its log-density alone cannot be drawn from; write a Family with draw().")
 
-    def about(self, sample: Sample) -> Custom:
+    def prepare(self, sample: Sample) -> Custom:
         """Return the same family, integrated piece by piece about these data, so that no narrow peak is missed."""
         twin = copy(self)
         x = np.sort(sample.observed().representatives(self.low, self.high))

@@ -87,7 +87,7 @@ class MultivariateNormal(Joint):
     def log_density(self, x: Any, values: Array) -> Array:
         """−(d ln 2π + ln|Σ| + (x−μ)ᵀΣ⁻¹(x−μ))/2."""
         source = self.read(x)
-        mean, S = unpacked(values, source.shape[1])
+        mean, S = split_parameters(values, source.shape[1])
         scale = np.sqrt(np.diag(S))
         L = np.linalg.cholesky(S / np.outer(scale, scale))
         constant = len(mean) * LOG_2PI + 2.0 * float(np.sum(np.log(np.diag(L))) + np.sum(np.log(scale)))
@@ -100,14 +100,14 @@ class MultivariateNormal(Joint):
     def draw(self, values: Array, size: int, rng: np.random.Generator) -> Any:
         """Rows."""
         d = int(np.sqrt(2.0 * len(values) + 2.25) - 1.5 + 0.5)
-        mean, S = unpacked(values, d)
+        mean, S = split_parameters(values, d)
         return mean + rng.standard_normal((size, d)) @ np.linalg.cholesky(S).T
 
     def __repr__(self) -> str:
         return "MultivariateNormal()"
 
 
-def unpacked(values: Array, d: int) -> tuple[Array, Array]:
+def split_parameters(values: Array, d: int) -> tuple[Array, Array]:
     """Mean and covariance from the parameters."""
     if len(values) != d + d * (d + 1) // 2:
         raise ValueError(f"Rows of {d} columns do not fit a model of {len(values)} parameters.")
@@ -125,8 +125,6 @@ def _moments(source: Source, w: Array | None) -> Moments:
     n, d = source.shape
     if n == 0 or d == 0:
         raise ValueError(f"There is no observation: the data have shape {source.shape}.")
-    if w is not None and not w.any():
-        raise ValueError("There is no observation: all weights are zero.")
     like = np.empty((0, d))
 
     def statistic(block: Any) -> Moments:
@@ -231,10 +229,11 @@ class Ellipse:
             return float(self.n * (best - top) - drop)
 
         step = float(np.sqrt(drop * (1.0 + r * r) / self.n))
-        return unit * _outwards(excess, r, -step), unit * _outwards(excess, r, step)
+        return unit * _find_end(excess, r, -step), unit * _find_end(excess, r, step)
 
 
-def _outwards(excess: Any, start: float, step: float) -> float:
+def _find_end(excess: Any, start: float, step: float) -> float:
+    """Where the excess is 0, away from the start in the direction of the step."""
     at = step
     while excess(start + at) < 0.0:
         at *= 2.0

@@ -72,7 +72,7 @@ class Scipy(Family):
         held = " and ".join((*loc, *scale))
         return (f"{held}: it would move the end of the support",) if held else ()
 
-    def holding(self, fixed: dict[str, float]) -> tuple[Scipy, dict[str, float]]:
+    def hold(self, fixed: dict[str, float]) -> tuple[Family, dict[str, float]]:
         """The family and what is held in it, where that names a ``loc`` or ``scale`` that is not estimated anyway."""
         held = {"loc": (self._located, 0.0), "scale": (self._scaled, 1.0)}
         rest = {k: v for k, v in fixed.items() if k not in held or held[k][0] or v != held[k][1]}
