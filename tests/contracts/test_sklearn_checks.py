@@ -25,7 +25,7 @@ from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
         KernelRidge(0.1, kernel="rbf", fit_intercept=True),
         KernelRidge(kernel="rbf", solver="eigh"),
         KernelRidge(kernel="rbf", solver="cg", tol=1e-10),
-        KernelRidge(kernel="rbf", solver="inducing"),
+        KernelRidge(kernel="rbf", solver="landmarks"),
         KernelRidge(kernel="precomputed"),
         Nystroem(),
         Nystroem(landmarks="rpcholesky"),

@@ -118,11 +118,11 @@ CASES: dict[str, tuple[Fit, Any]] = {
     **{
         f"KernelRidge {solver}": (
             lambda s=solver: KernelRidge(
-                0.5, kernel="rbf", solver=s, n_centres=15 if s == "inducing" else None, fit_intercept=True
+                0.5, kernel="rbf", solver=s, n_landmarks=15 if s == "landmarks" else None, fit_intercept=True
             ).fit(X, Y),
             X[:15],
         )
-        for solver in ("eigh", "cholesky", "cg", "inducing")
+        for solver in ("eigh", "cholesky", "cg", "landmarks")
     },
     "KernelRidge one target": (lambda: KernelRidge(0.5, kernel="rbf", gamma="median").fit(X, y), X[:15]),
     "KernelRidge sparse": (

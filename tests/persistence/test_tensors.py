@@ -24,7 +24,7 @@ MODELS = {
     "Ridge": Ridge(),
     "RidgeCV": RidgeCV(),
     "KernelRidge": KernelRidge(kernel="rbf"),
-    "KernelRidge of centres": KernelRidge(kernel="rbf", solver="inducing", n_centres=9),
+    "KernelRidge of landmarks": KernelRidge(kernel="rbf", solver="landmarks", n_landmarks=9),
     "KernelRidgeClassifier": KernelRidgeClassifier(),
     "GaussianMixture": GaussianMixture(1),
     "GenotypePCA": GenotypePCA(2),
