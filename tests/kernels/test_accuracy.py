@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic
-from gramian.kernels.radial import RATE, at_least, exponential, lowest, squared_distances
+from gramian.kernels.distance import RATE, at_least, exponential, lowest, squared_distances
 
 
 def exact(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:

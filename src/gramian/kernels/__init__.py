@@ -1,10 +1,18 @@
-"""Kernels: functions k(x, z) that are inner products of features, one short file each, and their algebra."""
+"""Kernels: functions k(x, z) that are inner products of features, and their algebra."""
 
-from gramian.kernels.bandwidth import median_distance, scale_gamma
 from gramian.kernels.base import Kernel, Pairs
 from gramian.kernels.combine import Product, Scaled, Sum
 from gramian.kernels.custom import Callable, MatrixFunction, Precomputed
-from gramian.kernels.distance import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, RationalQuadratic
+from gramian.kernels.distance import (
+    AdditiveChi2,
+    Chi2,
+    Gaussian,
+    Laplacian,
+    Matern,
+    RationalQuadratic,
+    median_distance,
+    scale_gamma,
+)
 from gramian.kernels.inner_product import Cosine, Linear, Polynomial, Sigmoid, monomials, polynomial_features
 from gramian.kernels.names import as_kernel
 

@@ -318,3 +318,10 @@ def result_dtype(X: Any, Z: Any, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
         return np.dtype(dtype)
     single = X.dtype == np.float32 and (Z is None or Z.dtype == np.float32)
     return np.dtype(np.float32 if single else np.float64)
+
+
+def row_squares(X: Any) -> Array:
+    """‖x‖² of every row, in float64."""
+    if is_sparse(X):
+        return np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))

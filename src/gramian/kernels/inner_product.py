@@ -23,17 +23,11 @@ from gramian.kernels.base import (
     positive,
     result_dtype,
     room,
+    row_squares,
 )
 
 Array = npt.NDArray[Any]
 Apply = Callable[[Array, Sequence[Array]], Array]
-
-
-def row_squares(X: Any) -> Array:
-    """‖x‖² of every row, in float64."""
-    if is_sparse(X):
-        return np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 class InnerPairs(Pairs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from gramian.kernels.base import Kernel
@@ -40,18 +41,19 @@ def as_kernel(
         return MatrixFunction(kernel)
     if callable(kernel):
         return Callable(kernel, tuple(kernel_params.items()))
-    coef0, degree = 1.0 if coef0 is None else coef0, 3 if degree is None else degree
+    coef0 = 1.0 if coef0 is None else coef0
+    polynomial: Any = partial(Polynomial, 3 if degree is None else degree, coef0, gamma)  # type: ignore[arg-type]
     named: dict[Any, Any] = {
         "additive_chi2": AdditiveChi2,
-        "chi2": lambda: Chi2(1.0 if gamma is None else gamma),
+        "chi2": partial(Chi2, 1.0 if gamma is None else gamma),
         "cosine": Cosine,
-        "laplacian": lambda: Laplacian(gamma),
+        "laplacian": partial(Laplacian, gamma),
         "linear": Linear,
-        "poly": lambda: Polynomial(degree, coef0, gamma),  # type: ignore[arg-type]
-        "polynomial": lambda: Polynomial(degree, coef0, gamma),  # type: ignore[arg-type]
+        "poly": polynomial,
+        "polynomial": polynomial,
         "precomputed": Precomputed,
-        "rbf": lambda: Gaussian(gamma),
-        "sigmoid": lambda: Sigmoid(gamma, coef0),
+        "rbf": partial(Gaussian, gamma),
+        "sigmoid": partial(Sigmoid, gamma, coef0),
     }
     if kernel not in named:
         names = ", ".join(named)

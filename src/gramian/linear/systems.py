@@ -81,17 +81,13 @@ class System:
         self.column: float | None = None  # the root mean square of ‖Ae_j‖, where it was estimated
         self.eps = A.epsilon
         self._operators = [A] if twin is None or twin is A else [A, twin]
+        self.precision = "; ".join(dict.fromkeys(K.precision for K in self._operators if K.precision))
         self._before = sum(operator.passes for operator in self._operators)
 
     @property
     def passes(self) -> int:
         """Passes over A and its twin since the beginning."""
         return sum(operator.passes for operator in self._operators) - self._before
-
-    @property
-    def precision(self) -> str:
-        """How the products of A and of its twin are made, where that is not NumPy's own way: for the certificate."""
-        return "; ".join(dict.fromkeys(A.precision for A in self._operators if A.precision))
 
     def product(self, V: Array, columns: Index, narrow: bool = False) -> Array:
         """(A + λ_jI)v_j, of columns brought to unit length first: float32 has few exponents."""

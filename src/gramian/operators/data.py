@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.compute import reference, sparse
+from gramian.compute import sparse
 from gramian.compute.devices import dense_loops, describe, is_tensor
 from gramian.operators.base import Operator
 from gramian.sources import Source, memory_budget, open_source
@@ -125,7 +125,6 @@ class Data(Operator):
         nbytes = min(2 * ROWS_BYTES if large else ROWS_BYTES, memory_budget() // 8)
         if self.uses_torch and self.device.type != "cpu":
             nbytes = ROWS_BYTES_GPU
-        like = self.eye(1)
         for b in self.source.blocks(max(1, nbytes // (8 * max(1, width)))):
             if V is not None:
                 yield b.start, b.stop, self._kernels.product(b.values, V, self.origin, self.unit)
@@ -133,7 +132,9 @@ class Data(Operator):
             values = b.values
             if not self.resident:  # the buffer of a file will be used again
                 values = values.clone() if is_tensor(values) else np.array(values)
-            yield b.start, b.stop, reference.displace(values, like, self.origin, self.unit)
+            values = self.xp.astype(values, self.dtype, copy=False)
+            values = values if self.unit == 1.0 else values * self.unit
+            yield b.start, b.stop, values if self.origin is None else values - self.origin
 
     def _double(self) -> Array:
         """A float64 array where the data live: squares of float32 numbers are summed in float64."""

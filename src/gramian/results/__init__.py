@@ -1,9 +1,14 @@
 """What solvers return: spectra, solutions and optima, each with the certificate that says how accurate it is."""
 
-from gramian.results.certificate import Certificate, NumericalWarning, caller_level
-from gramian.results.optimum import Optimum
-from gramian.results.solution import Residual, Solution
-from gramian.results.spectrum import SpectralCertificate, Spectrum
+from gramian.results.certificate import (
+    Certificate,
+    NumericalWarning,
+    Optimum,
+    Residual,
+    SpectralCertificate,
+    caller_level,
+)
+from gramian.results.solution import Solution, Spectrum
 
 __all__ = [
     "Certificate",

@@ -1,8 +1,9 @@
-"""The base of all certificates, the warning for an unmet one, and the warning for undetermined answers."""
+"""Certificates: their base, one kind each for spectra, linear systems and optima, and the one way to warn."""
 
 from __future__ import annotations
 
 import html
+import math
 import sys
 import warnings
 from abc import ABC, abstractmethod
@@ -10,9 +11,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["Certificate", "NumericalWarning", "caller_level"]
+__all__ = ["Certificate", "NumericalWarning", "Optimum", "Residual", "SpectralCertificate", "caller_level"]
+
+Array = npt.NDArray[np.float64]
 
 BETWEEN = ("gramian", "joblib", "sklearn")  # packages that call each other between a user's line and ours
 
@@ -126,3 +130,240 @@ class Certificate(ABC):
             for name, text in self.summary()
         )
         return f"<table><caption style='color:{colour}'>Certificate: {head}</caption>{cells}</table>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SpectralCertificate(Certificate):
+    r"""How a spectrum was computed and how far it can be from the truth.
+
+    For a computed triplet :math:`(\hat u, \hat\sigma, \hat v)` of a matrix A the residual is
+
+    .. math:: \rho = \sqrt{\|A\hat v - \hat\sigma\hat u\|^2 + \|A^T\hat u - \hat\sigma\hat v\|^2}\,/\,\|A\|
+
+    and some singular value of A lies within :math:`\rho\|A\|/\sqrt2` of :math:`\hat\sigma` (the residual
+    bound for the symmetric matrix with blocks 0, A, Aᵀ, 0). Which one it is, no residual can say.
+
+    Attributes
+    ----------
+    method, reason : str
+        What was run, and why it was chosen.
+    passes : int
+        How often the data were read from beginning to end, statistics included.
+    values, residuals : ndarray of shape (k,)
+        Singular values and the residual ρ of each triplet.
+    norm : float
+        ‖A‖, the largest singular value found.
+    orthogonality : float
+        Largest entry of |VᵀV − I|.
+    tolerance : float
+        What ρ was asked to meet.
+    rounding : float
+        Relative error of the products themselves, which no residual can show.
+    divisor : float
+        Eigenvalues are σ²/divisor; a PCA puts n − 1 here.
+    judged : int, optional
+        How many of the leading triplets were to meet the tolerance: all unless given. The directions of the others are
+        not determined by the data (they lie in the noise); their residuals are stated and not waited for.
+    device, precision, notes
+        As in every :class:`Certificate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.results import SpectralCertificate
+    >>> c = SpectralCertificate("power", "asked for", 12, np.array([2.0]), np.array([1e-8]), 2.0, 0.0, tolerance=1e-6)
+    >>> c.converged, bool(c.value_bounds[0] < 2e-8)
+    (True, True)
+    """
+
+    values: Array
+    residuals: Array
+    norm: float
+    orthogonality: float
+    rounding: float = 0.0
+    divisor: float = 1.0
+    judged: int | None = None
+
+    @property
+    def worst(self) -> float:
+        """The largest residual judged, or the rounding error of the products where that is larger."""
+        return max(float(np.max(self.residuals[: self.judged], initial=0.0)), self.rounding)
+
+    @property
+    def value_bounds(self) -> Array:
+        r"""Bound on :math:`|\hat\sigma-\sigma|`: :math:`\|A\|(\rho/\sqrt2 + \text{rounding})`."""
+        return np.asarray(self.norm * (self.residuals / math.sqrt(2) + self.rounding))
+
+    @property
+    def eigenvalue_bounds(self) -> Array:
+        r"""Bound on :math:`|\hat\lambda-\lambda|` with λ = σ²/divisor: δ(2σ̂ + δ)/divisor."""
+        delta = self.value_bounds
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(delta * ((2 * self.values + delta) / self.divisor))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for JSON."""
+        bounds = {name: getattr(self, name).tolist() for name in ("value_bounds", "eigenvalue_bounds")}
+        return {**super().as_dict(), **bounds, "judged": len(self.values) if self.judged is None else self.judged}
+
+    def _details(self) -> list[tuple[str, str]]:
+        count = str(len(self.values))
+        if self.judged is not None:
+            count += f", of which {self.judged} separate from the noise"
+        return [
+            ("components", count),
+            ("largest residual", f"{self.worst:.1e} {self._met()}"),
+            ("singular values within", f"{float(np.max(self.value_bounds[: self.judged], initial=0.0)):.1e}"),
+            ("orthogonality |VᵀV − I|", f"{self.orthogonality:.1e}"),
+        ]
+
+    def _shortfall(self) -> str:
+        judged = self.residuals[: self.judged]
+        missed = int(np.count_nonzero(~(judged <= self.tolerance)))
+        if missed:
+            what = f"{missed} of {len(judged)} components have a residual above the tolerance"
+            found = f"the largest is {np.max(judged):.1e}"
+        else:
+            what = "the products themselves round to more than the tolerance"
+            found = f"by {self.rounding:.1e} relative to the largest singular value"
+        times = self.worst / self.tolerance
+        return f"{what} {self.tolerance:.1e}: {found}, {times:.1f} times what was asked, after {self.passes} passes"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Residual(Certificate):
+    r"""How a linear system was solved, and how far the solution can be from the true one.
+
+    For a computed solution :math:`\hat x` of :math:`Ax=b` the residual is
+
+    .. math:: \rho = \|b - A\hat x\|\,/\,\|b\|
+
+    for each right-hand side. What follows from it for the quantity of interest, such as every prediction of a kernel
+    ridge regression, is in ``error_bounds``; ``bounded`` says which quantity that is.
+
+    Attributes
+    ----------
+    method, reason : str
+        What was run, and why it was chosen.
+    passes, iterations : int
+        How often the data, or the kernel matrix, were gone through; steps of an iterative method, 0 for others.
+    residuals : ndarray of shape (t,)
+        ρ of each right-hand side; 0 where b = 0 and x = 0.
+    tolerance : float
+        What ρ was asked to meet.
+    rounding : float
+        Relative error of the products themselves, which no residual can show.
+    condition : float or None
+        An estimate of the condition number of A, where one was made.
+    error_bounds : ndarray of shape (t,) or None
+        Bound on the error of what ``bounded`` names, for each right-hand side.
+    bounded : str
+        What is bounded, as a formula.
+    indefinite : bool
+        Whether A was found to have a negative eigenvalue: then no bound follows.
+    device, precision, notes
+        As in every :class:`Certificate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.results import Residual
+    >>> Residual("Cholesky", "asked for", 1, 0, np.array([1e-15]), tolerance=1e-10).converged
+    True
+    """
+
+    iterations: int
+    residuals: Array
+    rounding: float = 0.0
+    condition: float | None = None
+    error_bounds: Array | None = None
+    bounded: str = ""
+    indefinite: bool = False
+
+    @property
+    def worst(self) -> float:
+        """The largest residual, or the rounding error of the products where that is larger."""
+        return float(np.maximum(np.max(self.residuals, initial=0.0), self.rounding))
+
+    def _details(self) -> list[tuple[str, str]]:
+        rows = [
+            ("iterations", str(self.iterations)),
+            ("right-hand sides", str(len(self.residuals))),
+            ("largest residual", f"{self.worst:.1e} {self._met()}"),
+        ]
+        if self.condition is not None:
+            rows.append(("condition number, about", f"{self.condition:.1e}"))
+        if self.error_bounds is not None:
+            rows.append((self.bounded or "error", f"at most {float(np.max(self.error_bounds, initial=0.0)):.1e}"))
+        return rows
+
+    def _shortfall(self) -> str:
+        missed = int(np.count_nonzero(~(self.residuals <= self.tolerance)))
+        what = f"{missed} of {len(self.residuals)} right-hand sides have a residual above the tolerance"
+        what = what if missed else "the products themselves round to more than the tolerance"
+        return (
+            f"{what} {self.tolerance:.1e}: the largest residual, rounding included, is {self.worst:.1e}, "
+            f"{self.worst / self.tolerance:.1f} times what was asked, after {self.iterations} iterations"
+        )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Optimum(Certificate):
+    r"""How the minimum of an objective was approached, and how flat the objective is there.
+
+    The gradient is measured in the units of the statistics: for a likelihood it is
+
+    .. math:: \sqrt{g^TI^{-1}g}
+
+    with g the score and I the information of the complete data. That is the next step of the algorithm in standard
+    errors, so that a gradient of 0.001 leaves the estimate a thousandth of its own uncertainty from where the next
+    step would take it.
+
+    Attributes
+    ----------
+    method, reason : str
+        What was run, and why it was chosen.
+    passes, iterations : int
+        How often the data were read, and how many steps were taken.
+    objective : ndarray
+        The objective after each accepted step: it never increases.
+    gradient, tolerance : float
+        Norm of the gradient at the end, and what it was asked to meet.
+    determined : bool
+        Whether the data determine every parameter: the information is positive definite.
+    has_maximum : bool
+        Whether the likelihood has a maximum, and does not grow without bound.
+    device, precision, notes
+        As in every :class:`Certificate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.results import Optimum
+    >>> Optimum("EM", "values are missing", 3, 2, np.array([5.0, 4.0]), 1e-5, tolerance=1e-4).converged
+    True
+    """
+
+    iterations: int
+    objective: Array
+    gradient: float
+    determined: bool = True
+    has_maximum: bool = True
+
+    @property
+    def worst(self) -> float:
+        """The norm of the gradient."""
+        return float(self.gradient)
+
+    def _details(self) -> list[tuple[str, str]]:
+        return [
+            ("iterations", str(self.iterations)),
+            ("objective", f"{self.objective[-1]:.6g}" if len(self.objective) else "none"),
+            ("gradient", f"{self.gradient:.1e} {self._met()}"),
+        ]
+
+    def _shortfall(self) -> str:
+        return (
+            f"the gradient is {self.gradient:.1e} standard errors after {self.iterations} iterations, and "
+            f"{self.tolerance:.1e} was asked for"
+        )
