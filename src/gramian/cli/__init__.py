@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from gramian.cli.errors import STOPPED, TERMINATED, Invocation, ended, leave, stop_on_signals
+from gramian.cli.errors import STOPPED, TERMINATED, Invocation, leave, run_and_explain, stop_on_signals
 
 __all__ = ["COMMANDS", "is_prefix", "main"]
 
@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
         run = partial(super().main, given, prog_name, complete_var, **settings)
         if not standalone_mode:
             return run()
-        code = ended(run, invocation)
+        code = run_and_explain(run, invocation)
         if alone and code in (STOPPED, TERMINATED):
             leave(code)
         sys.exit(code)

@@ -7,8 +7,6 @@ from click.shell_completion import get_completion_class
 
 from gramian.cli.options import command
 
-__all__ = ["completion"]
-
 
 @command(
     "completion",

@@ -17,26 +17,6 @@ import click
 
 from gramian.sources.errors import Argument, SourceError
 
-__all__ = [
-    "BAD_DATA",
-    "BAD_USAGE",
-    "DONE",
-    "FAILED",
-    "STOPPED",
-    "TERMINATED",
-    "UNMET",
-    "DataError",
-    "Invocation",
-    "OutputError",
-    "Terminated",
-    "data_errors",
-    "ended",
-    "leave",
-    "one_line",
-    "stop_on_signals",
-    "write_errors",
-]
-
 # options that are not called what the arguments of Python are
 OPTIONS = {
     "n_components": "-k",
@@ -120,7 +100,7 @@ def write_errors(place: object) -> Iterator[None]:
         raise OutputError(f"cannot write to {place}: {error.strerror or error}. Choose another --out.") from error
 
 
-def ended(work: Callable[[], Any], invocation: Invocation) -> int:
+def run_and_explain(work: Callable[[], Any], invocation: Invocation) -> int:
     """Run a command; say on one line what stopped it, if anything did, and return the exit code."""
     try:
         code = work()
@@ -134,12 +114,12 @@ def ended(work: Callable[[], Any], invocation: Invocation) -> int:
     except Exception as error:
         if invocation.debug:
             click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-        code, text = _explained(error)
+        code, text = _explain(error)
         _say(f"Error: {one_line(text)}")
         return code
 
 
-def _explained(error: Exception) -> tuple[int, str]:
+def _explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, click.UsageError):
         where = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
         text = error.format_message()

@@ -18,13 +18,13 @@ from gramian.cli.reading import (
     FILE,
     Reading,
     Records,
-    families_for,
+    choose_families,
     input_name,
+    make_sample,
     read,
+    read_rows,
     reading_options,
     record_options,
-    rows_of,
-    sample_of,
 )
 from gramian.cli.running import LOG, Run, running_options
 from gramian.display import FitDisplay, ProfileDisplay
@@ -64,24 +64,11 @@ def parameter(text: str) -> tuple[str, float]:
     metavar="NAMES",
     help=f"Families to compare [default: by the kind of values]: {', '.join(OFFERED)}, or a name in scipy.stats.",
 )
-@option("--by", type=click.Choice(["aic", "bic", "loglik"]), default="aic", show_default=True, help="What ranks them.")
+@option("--by", type=click.Choice(["aic", "bic", "loglik"]), default="aic", help="What ranks them.")
 @record_options
 @option("--fixed", type=parameter, multiple=True, metavar="NAME=VALUE", help="A parameter to hold, of one family.")
-@option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="NUMBER",
-    default=0.95,
-    show_default=True,
-)
-@option(
-    "--tol",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="NUMBER",
-    default=1e-6,
-    show_default=True,
-    help="Gradient to reach.",
-)
+@option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95)
+@option("--tol", type=click.FloatRange(min=0, min_open=True), default=1e-6, help="Gradient to reach.")
 @reading_options(missing="refuse")
 @output_options()
 @running_options
@@ -116,15 +103,15 @@ def fit(
         reading = reading.with_(columns=(*reading.columns, *records.names))
     table = read(file, reading, run)
     with run.step("Fitting"), data_errors(input_name(file)):
-        columns = dict(zip(table.names, rows_of(table.source).T, strict=True))
+        columns = dict(zip(table.names, read_rows(table.source).T, strict=True))
         values = {name: column for name, column in columns.items() if name not in records.names}
         settings = {"truncated": records.truncated, "fixed": dict(fixed) or None, "tol": tol}
         ranking = None
         if len(values) > 1:
             model = _fit_each(values, columns, family or ("normal",), records, settings)
         else:
-            sample = sample_of(columns, next(iter(values.values()), None), records)
-            model, ranking = _fit_best(sample, family or families_for(sample), by, settings)
+            sample = make_sample(columns, next(iter(values.values()), None), records)
+            model, ranking = _fit_best(sample, family or choose_families(sample), by, settings)
     failed = {} if ranking is None else ranking.failed
     for name, reason in failed.items():
         run.warn(f"{name} could not be fitted: {reason}")

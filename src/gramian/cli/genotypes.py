@@ -73,7 +73,6 @@ OUTPUT = (
         type=NAMES,
         metavar="NAMES",
         default="plink2",
-        show_default=True,
         section="Output",
         help=f"Of eigenvectors and loadings, with commas between: {', '.join(FORMATS)}.",
     ),
@@ -87,42 +86,29 @@ OUTPUT = (
     "gramian pca cohort.bed --maf 0.05 --geno 0.02 --exact --json",
 )
 @click.argument("file", type=BED)
-@option(
-    "-k", "--components", type=click.IntRange(min=1), default=10, metavar="NUMBER", show_default=True, help="How many."
-)
+@option("-k", "--components", type=click.IntRange(min=1), default=10, help="How many.")
 @option(
     "--scaling",
     type=click.Choice(SCALINGS),
     default="plink",
-    show_default=True,
     help="What centred genotypes are divided by: √(2f(1−f)), √(f(1−f)), smartpca's, or nothing.",
 )
 @option(
     "--missing",
     type=click.Choice(["mean", "pairwise", "least-squares"]),
     default="mean",
-    show_default=True,
     help="Missing genotypes: the SNP's mean; pairs of samples by the calls they share, as PLINK; each "
     "sample's scores fitted to its calls, as smartpca.",
 )
-@option("--solver", type=click.Choice(["auto", "exact", "krylov"]), default="auto", show_default=True)
+@option("--solver", type=click.Choice(["auto", "exact", "krylov"]), default="auto")
 @option("--exact", is_flag=True, help="The same as --solver exact: all eigenvalues, by ZZᵀ.")
 @option(
     "--tol",
     type=click.FloatRange(1e-12, 1, max_open=True),
     default=1e-4,
-    show_default=True,
-    metavar="NUMBER",
     help="Residual to reach by components that stand out of the noise.",
 )
-@option(
-    "--max-passes",
-    type=click.IntRange(min=2),
-    default=200,
-    show_default=True,
-    metavar="NUMBER",
-    help="Most passes over the genotypes.",
-)
+@option("--max-passes", type=click.IntRange(min=2), default=200, help="Most passes over the genotypes.")
 @option("--labels", type=READABLE, help="Table with FID, IID and labels; latitude and longitude make a map.")
 @option("--label", metavar="NAME", help="Its column of groups [default: the first of text].")
 @option("--fst", "between", is_flag=True, help="F_ST between the groups.")
@@ -183,7 +169,7 @@ def genotype_pca(
             solver=solver,
             chromosomes="all",  # the filters have left out the others
             random_state=run.seed,
-            verbose=lambda done, total, message: report(done, total, f"Fitting: {message}"),
+            verbose=report,
             device=device,
             **options,
         ).fit(study.source)

@@ -25,7 +25,7 @@ from gramian.cli.output import (
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options, rows_of
+from gramian.cli.reading import FILE, Reading, input_name, read, read_rows, reading_options
 from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.display import KernelFieldDisplay, ScoreDisplay
 from gramian.display.base import name_axes
@@ -42,25 +42,16 @@ PICTURES = ("scores", "field")
     "gramian kernel-pca moons.csv --label moon -k 3 --kernel poly --degree 2 --json",
 )
 @click.argument("file", type=FILE)
-@option(
-    "-k",
-    "--components",
-    type=click.IntRange(min=1),
-    metavar="NUMBER",
-    default=5,
-    show_default=True,
-    help="How many components.",
-)
+@option("-k", "--components", type=click.IntRange(min=1), default=5, help="How many components.")
 @kernel_options()
-@option("--tol", type=click.FloatRange(min=0), metavar="NUMBER", default=0.0, help="Residual to reach [default: 1e-6].")
+@option("--tol", type=click.FloatRange(min=0), default=0.0, help="Residual to reach [default: 1e-6].")
 @option(
     "--solver",
     type=click.Choice(["auto", "dense", "krylov", "nystrom"]),
     default="auto",
-    show_default=True,
     help="nystrom approximates from landmarks.",
 )
-@option("--landmarks", type=click.IntRange(min=1), metavar="NUMBER", help="How many landmarks for nystrom.")
+@option("--landmarks", type=click.IntRange(min=1), help="How many landmarks for nystrom.")
 @reading_options(missing="refuse")
 @output_options()
 @running_options
@@ -90,7 +81,7 @@ def kernel_pca(
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
     with run.step(f"Fitting {components} components"), data_errors(input_name(file)):
-        found = kernel.resolved(table.source)[0]
+        found = kernel.make_kernels(table.source)[0]
         LOG.info("kernel: %s", found)
         model = KernelPCA(
             components,
@@ -108,7 +99,7 @@ def kernel_pca(
 
     def draw_field() -> Any:
         """The first component over the plane."""
-        drawn = KernelFieldDisplay.from_estimator(model, rows_of(table.source), labels=labels)
+        drawn = KernelFieldDisplay.from_estimator(model, read_rows(table.source), labels=labels)
         name_axes(drawn.ax_, *table.names)
         return drawn
 

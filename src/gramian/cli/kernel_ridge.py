@@ -43,22 +43,20 @@ TABLES = ("predictions", "path", "choice")
     "--alpha",
     type=NumbersType(["auto"]),
     default="auto",
-    show_default=True,
     metavar="NUMBERS",
     help="λ; several, as 0.1,1,10 or 0.001:1000:30, are chosen from.",
 )
 @kernel_options(several=True)
-@option("--criterion", type=click.Choice(CRITERIA), default="loo", show_default=True, help="What is chosen by.")
+@option("--criterion", type=click.Choice(CRITERIA), default="loo", help="What is chosen by.")
 @option("--intercept", is_flag=True, help="Add a constant that is not penalised.")
 @option(
     "--solver",
     type=click.Choice(["auto", "eigh", "cholesky", "cg", "landmarks"]),
     default="auto",
-    show_default=True,
     help="landmarks takes a few rows for millions.",
 )
-@option("--landmarks", type=click.IntRange(min=1), metavar="NUMBER", help="How many landmarks for that solver.")
-@option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="NUMBER", help="Residual to reach.")
+@option("--landmarks", type=click.IntRange(min=1), help="How many landmarks for that solver.")
+@option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Residual to reach.")
 @reading_options(target="Column to be predicted.", missing="refuse")
 @output_options()
 @running_options
@@ -89,7 +87,7 @@ def kernel_ridge(
     table = read(file, reading, run)
     with run.step("Fitting") as report, data_errors(input_name(file)):
         y = numeric_target(table, str(reading.target))
-        model = _make_model(alpha, kernel.resolved(table.source), run.seed, **options)
+        model = _make_model(alpha, kernel.make_kernels(table.source), run.seed, **options)
         model.set_params(verbose=report).fit(table.source, y)
         model.set_params(verbose=False)
         fitted, bound = predict_with_bound(model, table.source)

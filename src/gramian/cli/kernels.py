@@ -10,11 +10,9 @@ import click
 import numpy as np
 
 from gramian.cli.options import NumbersType, bundle, option
-from gramian.cli.reading import rows_of
+from gramian.cli.reading import read_rows
 from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kernel, median_distance
 from gramian.sources import Source
-
-__all__ = ["KERNELS", "KernelOptions", "kernel_options"]
 
 KERNELS = (
     *("rbf", "laplacian", "matern", "rational-quadratic", "poly", "sigmoid", "linear", "cosine"),
@@ -55,23 +53,23 @@ class KernelOptions:
         if self.kernel not in ("rbf",) and self.gamma is not None and any(v in RULES for v in self.gamma):
             raise click.UsageError(f"--gamma {' and '.join(RULES)} are rules for the kernel rbf: give a number")
 
-    def resolved(self, source: Source) -> list[Kernel]:
+    def make_kernels(self, source: Source) -> list[Kernel]:
         """Return the kernels, with every parameter found from the rows where a rule asks for that."""
         if self.kernel in WITH_WIDTH and (self.gamma is None or self.standardise):
-            return self._by_width(source)
+            return self._kernels_by_width(source)
         found = [as_kernel(self.kernel, gamma, self.degree, self.coef0) for gamma in self.gamma or (None,)]
         if not any(kernel.automatic for kernel in found):
             return found
-        X = rows_of(source)
+        X = read_rows(source)
         return [kernel.resolved(X) for kernel in found]
 
-    def _by_width(self, source: Source) -> list[Kernel]:
+    def _kernels_by_width(self, source: Source) -> list[Kernel]:
         """Kernels by their widths, in the units of the columns, or in standard deviations of each."""
-        X = rows_of(source)
+        X = read_rows(source)
         spread = np.std(X, axis=0) if self.standardise else np.ones(X.shape[1])
         spread = np.where(spread > 0, spread, 1.0)
         widths = self.bandwidth or self.gamma or ("median",)
-        return [self._of_width(self._width(value, X / spread), spread) for value in widths]
+        return [self._make_kernel(self._width(value, X / spread), spread) for value in widths]
 
     def _width(self, value: float | str, X: Any) -> float:
         if value == "median":
@@ -80,7 +78,7 @@ class KernelOptions:
             return float(np.sqrt(X.shape[1] * np.var(X) / 2) or 1.0)  # γ = 1/(p·Var X)
         return float(value) if self.gamma is None else float(np.sqrt(0.5 / float(value)))
 
-    def _of_width(self, width: float, spread: Any) -> Kernel:
+    def _make_kernel(self, width: float, spread: Any) -> Kernel:
         each = tuple(float(v) for v in width * spread) if self.standardise else width
         if self.kernel == "matern":
             return Matern(self.nu, each)
@@ -97,7 +95,7 @@ def kernel_options(*, several: bool = False) -> Callable[[Any], Any]:
         KernelOptions,
         "kernel",
         [
-            option("--kernel", type=click.Choice(KERNELS), default="rbf", show_default=True),
+            option("--kernel", type=click.Choice(KERNELS), default="rbf"),
             option("--gamma", type=widths, metavar="NUMBER", help=f"γ of the kernel, or median or scale{grid}."),
             option(
                 "--bandwidth",
@@ -105,18 +103,9 @@ def kernel_options(*, several: bool = False) -> Callable[[Any], Any]:
                 metavar="NUMBER",
                 help=f"σ of the kernel, γ = 1/2σ² [default: median distance]{grid}.",
             ),
-            option(
-                "--degree", type=click.IntRange(min=1), metavar="NUMBER", default=3, show_default=True, help="Of poly."
-            ),
-            option("--coef0", type=float, default=1.0, show_default=True, help="Of poly and sigmoid."),
-            option(
-                "--nu",
-                type=click.FloatRange(min=0, min_open=True),
-                metavar="NUMBER",
-                default=1.5,
-                show_default=True,
-                help="Of matern.",
-            ),
+            option("--degree", type=click.IntRange(min=1), default=3, help="Of poly."),
+            option("--coef0", type=float, default=1.0, help="Of poly and sigmoid."),
+            option("--nu", type=click.FloatRange(min=0, min_open=True), default=1.5, help="Of matern."),
             option("--standardise", is_flag=True, help="Count each column in its standard deviations."),
         ],
     )

@@ -23,7 +23,7 @@ from gramian.cli.output import (
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options, rows_of
+from gramian.cli.reading import FILE, Reading, input_name, read, read_rows, reading_options
 from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.display import MixtureChoiceDisplay, MixtureDisplay
 from gramian.display.report import mixture_report
@@ -56,7 +56,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     "gramian mixture geyser.csv -k 2 --covariance full,tied --json",
 )
 @click.argument("file", type=FILE)
-@option("-k", "--components", type=parse_sizes, default="1-9", show_default=True, help="How many: 3, 1-9 or 2,3,5.")
+@option("-k", "--components", type=parse_sizes, default="1-9", help="How many: 3, 1-9 or 2,3,5.")
 @option(
     "--covariance",
     type=NAMES,
@@ -67,29 +67,12 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     "--criterion",
     type=click.Choice(["bic", "aic", "icl", "lrt"]),
     default="bic",
-    show_default=True,
     help="What is chosen by; lrt is the bootstrap likelihood-ratio test.",
 )
 @option("--counts", metavar="NAME", help="Column that says how often each row was observed.")
-@option(
-    "--starts", type=click.IntRange(min=1), metavar="NUMBER", default=1, show_default=True, help="Starts of each fit."
-)
-@option(
-    "--tol",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="NUMBER",
-    default=1e-5,
-    show_default=True,
-    help="Gradient to reach.",
-)
-@option(
-    "--max-iter",
-    type=click.IntRange(min=1),
-    metavar="NUMBER",
-    default=1000,
-    show_default=True,
-    help="Most iterations of a start.",
-)
+@option("--starts", type=click.IntRange(min=1), default=1, help="Starts of each fit.")
+@option("--tol", type=click.FloatRange(min=0, min_open=True), default=1e-5, help="Gradient to reach.")
+@option("--max-iter", type=click.IntRange(min=1), default=1000, help="Most iterations of a start.")
 @option("--prior", type=click.Choice(["conjugate"]), help="Maximum a posteriori, with mclust's default prior.")
 @reading_options()
 @output_options()
@@ -146,7 +129,7 @@ def mixture(
 
     def draw_mixture() -> Any:
         """The mixture, its components numbered from 1 as in the tables and the report."""
-        X = rows_of(table.source)
+        X = read_rows(table.source)
         X = X[:: max(1, len(X) // DRAWN)]
         drawn = MixtureDisplay.from_estimator(model, None if np.isnan(X).any() else X)
         legends: Any = drawn.figure_.findobj(lambda part: hasattr(part, "get_texts"))
@@ -159,7 +142,7 @@ def mixture(
     def report_page(**given: Any) -> Any:
         told = {"feature_names": names, **describe_rows(table, reading.label)}
         chosen = choice if many else None
-        return mixture_report(model, rows_of(table.source), choice=chosen, responsibilities=R, **told, **given)
+        return mixture_report(model, read_rows(table.source), choice=chosen, responsibilities=R, **told, **given)
 
     S = np.broadcast_to(model.mixture_.matrices, (k, len(names), len(names)))
     i, j = np.triu_indices(len(names))

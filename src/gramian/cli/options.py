@@ -1,4 +1,4 @@
-"""Which device a command computes on, and models that do not ask for it when they are opened elsewhere."""
+"""Options of commands: their sections in the help, the kinds of values they take, bundles of them, the device."""
 
 from __future__ import annotations
 
@@ -12,20 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gramian.compute.devices import resolve
-
-__all__ = [
-    "NAMES",
-    "SIZE",
-    "Command",
-    "NumbersType",
-    "Option",
-    "ParamType",
-    "bundle",
-    "checked_device",
-    "command",
-    "option",
-    "portable",
-]
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -85,7 +71,10 @@ def command(name: str, *examples: str) -> Callable[[Callable[..., Any]], Command
 
 
 def option(*names: str, section: str = "Options", **settings: Any) -> Callable[[F], F]:
-    """Return a decorator that adds an option to a section."""
+    """Return a decorator that adds an option to a section; numbers are called NUMBER, defaults shown."""
+    settings.setdefault("show_default", bool(settings.get("default")))
+    if isinstance(settings.get("type"), click.IntRange | click.FloatRange):
+        settings.setdefault("metavar", "NUMBER")
     return click.option(*names, cls=Option, section=section, **settings)
 
 
@@ -189,7 +178,7 @@ class SizeType(ParamType):
 NAMES, SIZE = NamesType(), SizeType()
 
 
-def checked_device(context: click.Context, parameter: click.Parameter, value: str) -> str:
+def check_device(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Return the device, or say before anything is read that this machine has none of that name."""
     try:
         resolve(value)

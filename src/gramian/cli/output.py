@@ -26,7 +26,7 @@ from rich.table import Table as ScreenTable
 from gramian import persistence
 from gramian.cli.errors import DONE, UNMET, Invocation, one_line, write_errors
 from gramian.cli.options import bundle, option
-from gramian.cli.reading import input_name, shown_columns
+from gramian.cli.reading import colour_columns, input_name
 from gramian.cli.running import LOG, Run
 from gramian.display import report as reports
 from gramian.display import save_picture
@@ -160,9 +160,7 @@ class Output:
 
 def output_options(kind: type[Output] = Output, own: Iterable[Any] = ()) -> Callable[[Any], Any]:
     """Return a decorator that adds the options for results; the command is handed them as ``output``."""
-    formats = _option(
-        "--format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the tables."
-    )
+    formats = _option("--format", type=click.Choice(["csv", "parquet"]), default="csv", help="Of the tables.")
     return bundle(
         kind,
         "output",
@@ -266,7 +264,7 @@ def describe_rows(table: InputTable, label: str | None) -> dict[str, Any]:
         "labels": as_texts(table.label),
         "label_name": named or "label",
         "rows": table.rows,
-        "columns": shown_columns(table.source),
+        "columns": colour_columns(table.source),
     }
 
 

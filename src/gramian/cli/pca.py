@@ -26,7 +26,7 @@ from gramian.cli.output import (
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, Reading, in_memory, input_name, read, reading_options, watched
+from gramian.cli.reading import FILE, Reading, input_name, load_into_memory, read, reading_options, watch
 from gramian.cli.running import Run, device_option, running_options
 from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import pca_report
@@ -72,14 +72,8 @@ def number_or_rule(text: str) -> int | float | str:
 )
 @option("--scale", is_flag=True, help="Divide each column by its standard deviation (correlation PCA).")
 @option("--whiten", is_flag=True, help="Give every score the variance 1.")
-@option(
-    "--tol",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="NUMBER",
-    help="Residual to reach [default: 1e-6 or 1e-4].",
-)
-@option("--solver", "svd_solver", type=click.Choice(SOLVERS), default="auto", show_default=True)
+@option("--tol", type=click.FloatRange(min=0), default=0.0, help="Residual to reach [default: 1e-6 or 1e-4].")
+@option("--solver", "svd_solver", type=click.Choice(SOLVERS), default="auto")
 @reading_options()
 @output_options()
 @running_options
@@ -113,8 +107,8 @@ def pca(
     doing = f"Fitting {count} components" if isinstance(count, int) else f"Choosing components by {count}"
     model = PCA(n_components=count, random_state=run.seed, device=device, **options)
     with run.step(doing) as report, data_errors(input_name(file)):
-        source = in_memory(source) if components == "parallel" else source
-        scores = np.asarray(model.fit_transform(watched(source, report)))
+        source = load_into_memory(source) if components == "parallel" else source
+        scores = np.asarray(model.fit_transform(watch(source, report)))
         portable(model)
         if model.n_components_ == 0:
             raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")

@@ -28,9 +28,9 @@ from gramian.cli.reading import (
     Reading,
     input_name,
     load_model,
-    matching_table,
     new_reading_options,
-    rows_of,
+    read_matching_table,
+    read_rows,
 )
 from gramian.cli.running import Run, running_options
 from gramian.kernel_ridge.classifier import KernelRidgeClassifier
@@ -52,7 +52,6 @@ from gramian.sources import Source
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
-    show_default=True,
     help="Of the intervals that hold a new observation.",
 )
 @new_reading_options
@@ -77,7 +76,7 @@ def predict(
         raise click.UsageError(f"{input_name(model)} is a {fitted.kind}, which predicts nothing: use gramian project")
     if fitted.columns == []:
         raise click.UsageError(f"{input_name(model)} was fitted to intervals: there is no column to find in new data")
-    table = matching_table(file, fitted, reading, run)
+    table = read_matching_table(file, fitted, reading, run)
     with run.step("Predicting"), data_errors(input_name(file)):
         columns = answer(fitted.model, table.source, level, run)
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
@@ -120,7 +119,7 @@ def _by_mixture(model: Any, source: Source, level: float, run: Run) -> Columns:
 
 
 def _by_distribution(model: Any, source: Source, level: float, run: Run) -> Columns:
-    return {"log_density": np.asarray(model.score_samples(rows_of(source)))}
+    return {"log_density": np.asarray(model.score_samples(read_rows(source)))}
 
 
 def _named(columns: Columns) -> Columns:

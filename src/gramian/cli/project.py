@@ -24,7 +24,15 @@ from gramian.cli.output import (
     row_keys,
     table_output_options,
 )
-from gramian.cli.reading import FILE, MODEL_FILE, Reading, input_name, load_model, matching_table, new_reading_options
+from gramian.cli.reading import (
+    FILE,
+    MODEL_FILE,
+    Reading,
+    input_name,
+    load_model,
+    new_reading_options,
+    read_matching_table,
+)
 from gramian.cli.running import LOG, Run, running_options
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import AMBIGUOUS, BY
@@ -61,7 +69,7 @@ def project(
     fitted = load_model(model, run)
     if not isinstance(fitted.model, (PCA, KernelPCA)):
         raise click.UsageError(f"{input_name(model)} is a {fitted.kind}, which has no scores: use gramian predict")
-    table = matching_table(file, fitted, reading, run)
+    table = read_matching_table(file, fitted, reading, run)
     with run.step("Projecting"), data_errors(input_name(file)):
         columns = number_columns("PC", np.asarray(fitted.model.transform(table.source)))
         if isinstance(fitted.model, PCA):
@@ -131,22 +139,19 @@ REFERENCE = (
     "--scale",
     type=click.Choice(["auto", "eigenvectors", "scores"]),
     default="auto",
-    show_default=True,
     help="Of the numbers: that of the reference's .eigenvec (auto, where known), or of Zv.",
 )
-@option("--by", type=click.Choice(BY), default="auto", show_default=True, help="How SNPs are paired.")
+@option("--by", type=click.Choice(BY), default="auto", help="How SNPs are paired.")
 @option(
     "--ambiguous",
     type=click.Choice(AMBIGUOUS),
     default="drop",
-    show_default=True,
     help="A/T and C/G SNPs: leave them out, tell the strand by frequency, or trust it.",
 )
 @option(
     "--min-share",
     type=click.FloatRange(0, 1),
     default=0.5,
-    show_default=True,
     metavar="SHARE",
     help="Refuse where fewer of the SNPs can be used.",
 )

@@ -1,9 +1,9 @@
-"""From columns of a table to what a likelihood is made of: values, counts, censored times, intervals, classes."""
+"""What commands read: tables and their columns, model files, and how the values of a distribution were observed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +19,6 @@ from gramian.cli.running import LOG, Run
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.sources import Block, DenseSource, Source, memory_budget
 from gramian.sources.tables import Table, read_table
-
-__all__ = [
-    "FILE",
-    "MODEL_FILE",
-    "Fitted",
-    "Reading",
-    "Records",
-    "Watched",
-    "families_for",
-    "in_memory",
-    "input_name",
-    "load_model",
-    "matching_table",
-    "new_reading_options",
-    "read",
-    "reading_options",
-    "record_options",
-    "rows_of",
-    "sample_of",
-    "shown_columns",
-    "watched",
-]
 
 COLOURED = 40  # columns of the table by which a report can colour its points
 
@@ -70,20 +48,20 @@ class Watched(Source):
             self.report(block.stop, self.shape[0])
 
 
-def watched(source: Source, report: Callable[[int, int], None]) -> Source:
+def watch(source: Source, report: Callable[[int, int], None]) -> Source:
     """Watch what is read from a file; what is in memory is as it was."""
     return source if source.resident else Watched(source, report)
 
 
-def in_memory(source: Source) -> Source:
+def load_into_memory(source: Source) -> Source:
     """Hold a table of modest size in memory, which shuffling its columns needs."""
     n, p = source.shape
     if source.resident or 8 * n * p > memory_budget():
         return source
-    return DenseSource(rows_of(source), source.feature_names)
+    return DenseSource(read_rows(source), source.feature_names)
 
 
-def rows_of(source: Source) -> NDArray[np.float64]:
+def read_rows(source: Source) -> NDArray[np.float64]:
     """Return all rows as a dense array of float64."""
     out = np.empty(source.shape)
     for block in source.blocks():
@@ -91,7 +69,7 @@ def rows_of(source: Source) -> NDArray[np.float64]:
     return out
 
 
-def shown_columns(source: Source) -> dict[str, Any] | None:
+def colour_columns(source: Source) -> dict[str, Any] | None:
     """Return the first columns by name, of a table in memory, for points to be coloured by."""
     if not source.resident or source.sparse:
         return None
@@ -158,21 +136,10 @@ def read(file: Path, reading: Reading, run: Run, like: Sequence[str] | None = No
     name = input_name(file)
     delimiter = "\t" if reading.delimiter in TABS else reading.delimiter
     with run.step(f"Reading {name}"), data_errors(name):
-        table = read_table(
-            "-" if str(file) == "-" else file,
-            columns=reading.columns,
-            drop=reading.drop,
-            target=reading.target,
-            label=reading.label,
-            id=reading.id,
-            categorical=reading.categorical,
-            missing=reading.missing,
-            delimiter=delimiter,
-            decimal=reading.decimal,
-            header=False if reading.no_header else None,
-            dataset=reading.dataset,
-            like=like,
-        )
+        given = {name: value for name, value in asdict(reading).items() if name not in ("delimiter", "no_header")}
+        header = False if reading.no_header else None
+        place = "-" if str(file) == "-" else file
+        table = read_table(place, **given, delimiter=delimiter, header=header, like=like)
     rows, columns = table.source.shape
     LOG.info("%s: %d rows, %d columns, %s", name, rows, columns, table.source.dtype)
     for note in table.notes:
@@ -203,35 +170,35 @@ def reading_options(*, target: str = "", missing: str = "keep") -> Callable[[Any
         "--categorical",
         type=click.Choice(["refuse", "onehot", "drop"]),
         default="refuse",
-        show_default=True,
         help="What to do with columns of text.",
     )
-    return bundle(Reading, "reading", [*wanted, *chosen, *_beside(), text, _missing(missing), *_written()])
+    return bundle(
+        Reading, "reading", [*wanted, *chosen, *_role_options(), text, _missing_option(missing), *_format_options()]
+    )
 
 
 def new_reading_options(function: Any) -> Any:
     """Add the options for reading rows that a model is asked about: the model knows which columns."""
-    return bundle(Reading, "reading", [*_beside(), _missing("keep"), *_written()])(function)
+    return bundle(Reading, "reading", [*_role_options(), _missing_option("keep"), *_format_options()])(function)
 
 
-def _beside() -> list[Callable[[Any], Any]]:
+def _role_options() -> list[Callable[[Any], Any]]:
     return [
         _section("--label", metavar="NAME", help="Column of classes: shown in colour, not fitted."),
         _section("--id", metavar="NAME", help="Column that names the rows: shown, not fitted."),
     ]
 
 
-def _missing(default: str) -> Callable[[Any], Any]:
+def _missing_option(default: str) -> Callable[[Any], Any]:
     return _section(
         "--missing",
         type=click.Choice(["keep", "refuse", "drop", "mean"]),
         default=default,
-        show_default=True,
         help="Missing cells: keep them for the model, refuse, drop such rows, or fill in the mean.",
     )
 
 
-def _written() -> list[Callable[[Any], Any]]:
+def _format_options() -> list[Callable[[Any], Any]]:
     return [
         _section("--delimiter", metavar="C", help="Between cells, as ';' or tab [default: detected]."),
         _section("--decimal", type=click.Choice([".", ","]), help="Decimal point or comma [default: detected]."),
@@ -263,7 +230,7 @@ def load_model(file: Path, run: Run) -> Fitted:
     return Fitted(model, known.kind, columns)
 
 
-def matching_table(file: Path, fitted: Fitted, reading: Reading, run: Run) -> Table:
+def read_matching_table(file: Path, fitted: Fitted, reading: Reading, run: Run) -> Table:
     """Read the columns of the fit from another file, in their order; exit code 3 names those that are not there."""
     table = read(file, reading, run, like=fitted.columns)
     wanted = int(getattr(fitted.model, "n_features_in_", table.source.shape[1]))
@@ -324,7 +291,6 @@ def record_options(function: Any) -> Any:
             "--side",
             type=click.Choice(["right", "left"]),
             default="right",
-            show_default=True,
             help="Censored events come after their time, or before it.",
         ),
         option("--lower", metavar="NAME", help="Column of lower limits, for values known to lie in intervals."),
@@ -335,7 +301,7 @@ def record_options(function: Any) -> Any:
     return bundle(Records, "records", add)(function)
 
 
-def sample_of(columns: dict[str, Vector], values: Vector | None, records: Records) -> Sample:
+def make_sample(columns: dict[str, Vector], values: Vector | None, records: Records) -> Sample:
     """Return one column, or one pair of limits, as a sample.
 
     Classes that follow one upon the other, with counts, are binned data, for which there are goodness-of-fit tests.
@@ -359,14 +325,14 @@ def _intervals(low: Vector, high: Vector, counts: Vector | None, truncated: Any)
     return as_sample(Intervals(low, high), counts, truncated)
 
 
-def families_for(sample: Sample) -> tuple[str, ...]:
+def choose_families(sample: Sample) -> tuple[str, ...]:
     """Return the families worth comparing for values like these.
 
     Examples
     --------
-    >>> from gramian.cli.reading import families_for
+    >>> from gramian.cli.reading import choose_families
     >>> from gramian.likelihood import as_sample
-    >>> families_for(as_sample([0, 3, 1, 1]))
+    >>> choose_families(as_sample([0, 3, 1, 1]))
     ('poisson', 'negative binomial')
     """
     seen = sample.observed()

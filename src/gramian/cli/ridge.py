@@ -24,7 +24,7 @@ from gramian.cli.output import (
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options, rows_of, watched
+from gramian.cli.reading import FILE, Reading, input_name, read, read_rows, reading_options, watch
 from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.display import LeaveOneOutDisplay, PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
 from gramian.display.report import regression_report
@@ -49,19 +49,12 @@ PICTURES = ("residuals", "path", "choice", "curve")
     "--alpha",
     type=NumbersType(["auto"]),
     default="auto",
-    show_default=True,
     metavar="NUMBERS",
     help="λ; several, as 0.1,1,10 or 0.001:1000:50, are chosen from.",
 )
-@option("--criterion", type=click.Choice(CRITERIA), default="loo", show_default=True, help="What λ is chosen by.")
+@option("--criterion", type=click.Choice(CRITERIA), default="loo", help="What λ is chosen by.")
 @option("--no-intercept", is_flag=True, help="Fit no constant.")
-@option(
-    "--solver",
-    type=click.Choice(["auto", "svd", "cholesky", "dual", "cg"]),
-    default="auto",
-    show_default=True,
-    help="For one λ.",
-)
+@option("--solver", type=click.Choice(["auto", "svd", "cholesky", "dual", "cg"]), default="auto", help="For one λ.")
 @reading_options(target="Column to be predicted.", missing="refuse")
 @output_options()
 @running_options
@@ -90,7 +83,7 @@ def ridge(
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
     with run.step("Fitting") as report, data_errors(input_name(file)):
-        source, y = watched(table.source, report), numeric_target(table, str(reading.target))
+        source, y = watch(table.source, report), numeric_target(table, str(reading.target))
         fitted = np.asarray(model.set_params(device=device).fit(source, y).predict(source))
         portable(model)
     target, alpha_, names = str(reading.target), penalty(model), table.names
@@ -203,6 +196,6 @@ def regression_pictures(
     if table.source.shape[1] == 1:
         names = (table.names[0], target)
         drawn["curve"] = lambda: PredictionBandDisplay.from_estimator(
-            model, rows_of(table.source)[:, 0], y, names=names
+            model, read_rows(table.source)[:, 0], y, names=names
         )
     return drawn

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import click
@@ -27,12 +28,10 @@ from sklearn import config_context
 from threadpoolctl import threadpool_limits
 
 from gramian.cli.errors import Invocation, one_line
-from gramian.cli.options import SIZE, bundle, checked_device, option
-
-__all__ = ["LOG", "Report", "Run", "device_option", "running_options"]
+from gramian.cli.options import SIZE, bundle, check_device, option
 
 LOG = logging.getLogger("gramian")
-SECTION = "Running"
+_option = partial(option, section="Running")
 
 
 class Report(Protocol):
@@ -89,11 +88,11 @@ class Run:
         ------
         callable
             To be called as ``report(done, total)`` by work that knows how far it is; a bar then shows the time left.
-            A third argument takes the place of the text.
+            A third argument is shown after the text.
         """
         start, shown = time.perf_counter(), one_line(text)
         try:
-            with _gathered_warnings(self.warn), _progress(shown) as report:
+            with _collect_warnings(self.warn), _progress(shown) as report:
                 yield report
         finally:
             took = time.perf_counter() - start
@@ -125,7 +124,7 @@ def _logging(verbose: int) -> Iterator[None]:
 
 
 @contextmanager
-def _gathered_warnings(tell: Callable[[object], None]) -> Iterator[None]:
+def _collect_warnings(tell: Callable[[object], None]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):  # for developers
@@ -151,7 +150,7 @@ def _progress(text: str) -> Iterator[Report]:
         def report(done: int, total: int, new: str = "", /) -> None:
             if len(bars.columns) == len(columns):
                 bars.columns = (*columns[:2], BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-            bars.update(task, completed=done, total=total, description=one_line(new or text))
+            bars.update(task, completed=done, total=total, description=one_line(f"{text}: {new}" if new else text))
 
         yield report
 
@@ -163,37 +162,21 @@ def _debug(context: click.Context, parameter: click.Parameter, value: bool) -> N
 
 
 OPTIONS = (
-    option(
-        "--seed",
-        type=click.IntRange(0, 2**32 - 1),
-        metavar="NUMBER",
-        default=0,
-        show_default=True,
-        section=SECTION,
-        help="Seed.",
-    ),
-    option(
-        "--threads",
-        type=click.IntRange(min=1),
-        metavar="NUMBER",
-        section=SECTION,
-        help="Most cores to use [default: all].",
-    ),
-    option(
+    _option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed."),
+    _option("--threads", type=click.IntRange(min=1), help="Most cores to use [default: all]."),
+    _option(
         "--memory",
         type=SIZE,
         metavar="SIZE",
-        section=SECTION,
         help="Working memory for blocks of rows, as 512M or 2G [default: 1G].",
     ),
-    option("-v", "--verbose", count=True, section=SECTION, help="Say what was decided, and why."),
-    option(
+    _option("-v", "--verbose", count=True, help="Say what was decided, and why."),
+    _option(
         "--debug",
         is_flag=True,
         is_eager=True,
         expose_value=False,
         callback=_debug,
-        section=SECTION,
         help="Show a traceback where something fails.",
     ),
 )
@@ -211,12 +194,10 @@ def running_options(function: Any) -> Any:
     return bundle(Run, "run", OPTIONS)(entered)
 
 
-device_option = option(
+device_option = _option(
     "--device",
     default="cpu",
-    show_default=True,
     metavar="NAME",
-    section=SECTION,
-    callback=checked_device,
-    help='Where to compute: cpu, cuda, cuda:1, or auto for a card if there is one (needs "gramian[gpu]").',
+    callback=check_device,
+    help='Where to compute: cpu, cuda, cuda:1, or auto for a GPU if there is one (needs "gramian[gpu]").',
 )

@@ -40,13 +40,12 @@ class SizesType(ParamType):
     "gramian simulate populations --out pops.bed --sizes 40,40,20 --fst 0.05 --snps 2000 --json",
 )
 @click.argument("scene", type=click.Choice(["europe", "populations"]))
-@option("--people", type=click.IntRange(LEAST_PEOPLE), metavar="NUMBER", help="Of europe [default: 1400].")
+@option("--people", type=click.IntRange(LEAST_PEOPLE), help="Of europe [default: 1400].")
 @option("--sizes", type=SizesType(), metavar="NUMBERS", help="Of populations [default: 100,100,100].")
-@option("--snps", type=click.IntRange(1), default=20_000, show_default=True, metavar="NUMBER", help="How many.")
+@option("--snps", type=click.IntRange(1), default=20_000, help="How many.")
 @option(
     "--fst",
     type=click.FloatRange(0, 1, max_open=True),
-    metavar="NUMBER",
     help="Hudson's F_ST [default: 0.004 for europe, 0.01 for populations].",
 )
 @option("--missing", type=click.FloatRange(0, 1, max_open=True), default=0.0, metavar="SHARE", help="Missing calls.")
