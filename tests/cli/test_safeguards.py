@@ -155,7 +155,7 @@ def test_pictures_name_columns_and_number_components_as_the_tables_do(run, monke
     assert texts >= {"component 1", "component 2"}
     assert "component 0" not in texts
     assert (field.ax_.get_xlabel(), field.ax_.get_ylabel()) == ("x", "y")
-    assert fit.get_xlabel() == "minutes"
+    assert fit.ax_.get_xlabel() == "minutes"
 
 
 def test_no_number_is_cut_off_on_a_narrow_screen(run, monkeypatch):
