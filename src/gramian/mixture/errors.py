@@ -24,7 +24,7 @@ from gramian.mixture.em import Maximiser
 from gramian.mixture.models import ROTATING, covariance_axes
 from gramian.mixture.parameters import Constraints, Mixture, SufficientStatistics
 from gramian.mixture.rows import MixtureRows
-from gramian.results import NumericalWarning
+from gramian.results import NumericalWarning, caller_level
 from gramian.sources import Block, memory_budget
 
 Array = npt.NDArray[np.float64]
@@ -304,7 +304,7 @@ def standard_errors(
             "the data do not determine all its parameters. Standard errors are NaN. Fit to a smaller tol, or fewer "
             "components.",
             NumericalWarning,
-            stacklevel=2,
+            stacklevel=caller_level(),
         )
         values = np.full(len(values), np.nan)
     V = T @ (vectors / np.sqrt(values))

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -40,7 +39,7 @@ from gramian.mixture.parameters import (
 )
 from gramian.mixture.rows import MixtureRows, locate
 from gramian.mixture.starts import find_starts, fit_one_normal
-from gramian.results import NumericalWarning, Optimum
+from gramian.results import NumericalWarning, Optimum, caller_level
 from gramian.sources import Source
 
 Array = npt.NDArray[np.float64]
@@ -207,17 +206,10 @@ class GaussianMixture(DensityMixin, BaseEstimator):
             fits = [self._fit_from(start, data, maximiser, number) for number, start in enumerate(starts)]
         # what has collapsed has a large likelihood without meaning: it is kept only if there is nothing without
         fits.sort(key=lambda fit: (bool(fit.diagnoses), float(fit.optimum.objective[-1])))
-        best, problems = fits[0], []
-        if isinstance(data, Bins) and not best.diagnoses and is_flat(data, best.mixture, maximiser):
-            taken, p = int(np.count_nonzero(data.counts)), maximiser.constraints.free_parameters(best.mixture)
-            problems = [
-                f"counts in {taken} class{'es' * (taken != 1)} do not determine {p} parameters: other mixtures are as "
-                "likely, and this one is only where the iterations ended; count in finer classes, fit fewer "
-                "components or hold parameters (constraints)"
-            ]
-            noted = best.optimum.with_(determined=False, notes=(*best.optimum.notes, *problems))
-            fits[0] = best = replace(best, optimum=noted)
-        self._name_results(best, maximiser, compare_optima(fits), data.weight)
+        problems: list[str] = []
+        if isinstance(data, Bins) and not fits[0].diagnoses and is_flat(data, fits[0].mixture, maximiser):
+            fits[0], problems = _note_flatness(fits[0], data, maximiser)
+        self._name_results(fits[0], maximiser, compare_optima(fits), data.weight)
         self._warn(problems)
         store_like(self, X)
         return self
@@ -462,15 +454,11 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         messages = [item.message for item in self._fit.diagnoses if item.kind == "empty" or not tolerated]
         messages = list(dict.fromkeys([*messages, *problems]))
         for message in messages:
-            warnings.warn(f"GaussianMixture: {message}.", NumericalWarning, stacklevel=3)
-        if not optimum.converged and self.max_iter > 0 and not messages:
+            warnings.warn(f"GaussianMixture: {message}.", NumericalWarning, stacklevel=caller_level())
+        if self.max_iter > 0 and not messages:
             stopped = optimum.iterations >= self.max_iter
-            remedy = f"raise max_iter={self.max_iter}" if stopped else "rounding hides the rest: raise tol"
-            warnings.warn(
-                f"GaussianMixture did not converge: after {optimum.iterations} iterations the gradient is "
-                f"{optimum.gradient:.1e} standard errors and tol={self.tol:g}; {remedy}.",
-                ConvergenceWarning,
-                stacklevel=3,
+            optimum.warn_unless_converged(
+                f"Raise max_iter={self.max_iter}." if stopped else f"Rounding hides the rest: raise tol={self.tol:g}."
             )
 
     @property
@@ -666,6 +654,18 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _note_flatness(fit: MixtureFit, bins: Bins, maximiser: Maximiser) -> tuple[MixtureFit, list[str]]:
+    """The fit with a note that counts in bins do not determine it, and that note: rows of full rank always do."""
+    taken, p = int(np.count_nonzero(bins.counts)), maximiser.constraints.free_parameters(fit.mixture)
+    note = (
+        f"counts in {taken} class{'es' * (taken != 1)} do not determine {p} parameters: other mixtures are as likely, "
+        "and this one is only where the iterations ended; count in finer classes, fit fewer components or hold "
+        "parameters (constraints)"
+    )
+    optimum = fit.optimum.with_(determined=False, notes=(*fit.optimum.notes, note))
+    return replace(fit, optimum=optimum), [note]
 
 
 def _blocks(source: Source, k: int, device: Any = None) -> Iterator[tuple[int, int, Any]]:
