@@ -97,7 +97,7 @@ def test_entry_errors_are_the_sums_of_the_formula(seed: int, p: int, n: int) -> 
 def test_variances_left_out_count_as_equal() -> None:
     # where they are equal, the leading components need no others
     X = having([9.0, 4.0, 1.0, 1.0, 1.0, 1.0], 200)
-    with pytest.warns(NumericalWarning, match=r"components 2, 3, 4, 5 are equal"):
+    with pytest.warns(NumericalWarning, match="2, 3, 4, 5"):
         full = eigenvalue_errors(PCA().fit(X))
     part = eigenvalue_errors(PCA(2).fit(X))
     assert_allclose(part.components.error, full.components.error[:2], rtol=1e-6)
@@ -158,7 +158,7 @@ def test_what_the_formulas_do_not_cover_is_refused(call: Any, word: str) -> None
 def test_few_rows_exist_in_the_log_form_and_too_few_are_warned_about() -> None:
     few = eigenvalue_errors(PCA().fit(separated(8, 3)), form="log")
     assert (few.explained_variance.lower > 0).all()
-    with pytest.warns(NumericalWarning, match="10 rows are too few for 30 variables"):
+    with pytest.warns(NumericalWarning, match=r"10 rows .* 30 variables"):
         eigenvalue_errors(PCA(2).fit(separated(10, 30)))
 
 

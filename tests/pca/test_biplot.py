@@ -103,10 +103,10 @@ def test_refusals() -> None:
         biplot(pca, X, components=(0, 2))
     with pytest.raises(ValueError, match="names one twice"):
         biplot(pca, X, components=(1, 1))
-    with pytest.raises(ValueError, match="alpha must be between 0 and 1"):
+    with pytest.raises(ValueError, match="alpha"):
         biplot(pca, X, alpha=1.5)
     for wrong in ("both", True, None):
-        with pytest.raises(ValueError, match=r"alpha must be between 0 and 1, or one of form, covariance, symmetric"):
+        with pytest.raises(ValueError, match="form, covariance, symmetric"):
             biplot(pca, X, alpha=wrong)  # type: ignore[arg-type]
 
 

@@ -196,7 +196,7 @@ def test_a_minimum_at_the_end_is_said() -> None:
 
 def test_a_fit_warns_where_the_minimum_is_at_the_end() -> None:
     many = repeated(300, 110, 2)
-    with pytest.warns(NumericalWarning, match=r"'cv'.*100 components.*largest number tried.*max_components=") as caught:
+    with pytest.warns(NumericalWarning, match=r"'cv'.*100 .*max_components=") as caught:
         assert PCA("cv").fit(many).n_components_ == 100
     assert caught[0].filename == __file__
     assert cross_validate_rank(PCA(), many, max_components=120).n_components == 110
@@ -244,7 +244,7 @@ def test_missing_cells_are_refused_by_name(kind: str, tmp_path: Path) -> None:
         given_data = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c"])
     if kind == "tensor":
         given_data = pytest.importorskip("torch").from_numpy(X)
-    with pytest.raises(ValueError, match=r"row 4 has NaN in column 2.*impute"):
+    with pytest.raises(ValueError, match=r"row 4 .*column 2.*impute"):
         cross_validate_rank(PCA(), given_data)
 
 

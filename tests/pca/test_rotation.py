@@ -166,7 +166,7 @@ def test_fewer_components_and_ranks() -> None:
 
 def test_stopping_early_is_said() -> None:
     A = np.random.default_rng(0).standard_normal((10, 5))
-    with pytest.warns(NumericalWarning, match="varimax reached a stationarity of .* in 1 sweeps"):
+    with pytest.warns(NumericalWarning, match=r"varimax .* 1 sweeps"):
         found = rotate(A, max_iter=1)
     assert not found.converged
     assert "NOT converged" in repr(found)
@@ -198,7 +198,7 @@ def test_tables_and_refusals() -> None:
     ]:
         with pytest.raises(ValueError, match=word):
             rotate(pca, **arguments)
-    with pytest.raises(ValueError, match="variable 1 on factor 0 is nan"):
+    with pytest.raises(ValueError, match=r"variable 1 .*factor 0"):
         rotate([[1.0, 0], [np.nan, 1]])
     with pytest.raises(ValueError, match="All loadings are 0"):
         rotate(np.zeros((3, 2)))

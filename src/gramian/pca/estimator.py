@@ -116,6 +116,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     certificate_ : SpectralCertificate or Optimum
         Method, passes, residuals, error bounds, and whether the tolerance was met; an Optimum where cells were missing.
 
+    See Also
+    --------
+    gramian.rank_advice : How many components, by every rule.
+    gramian.analysis : Functions that take a fitted PCA. What it means: ``describe``, ``correlations``, ``biplot``,
+        ``rotate``, ``rotated_scores``, ``supplementary_rows``, ``supplementary_columns``, ``supplementary_categories``.
+        How far to trust it: ``bootstrap``, ``eigenvalue_errors``, ``equality_test``, ``monitor``,
+        ``principal_angles``. Missing cells: ``fit_incomplete``, ``condition``, ``latent``, ``multiple_imputation``.
+
     Examples
     --------
     >>> import numpy as np
@@ -225,7 +233,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             nothing_varies = problem.total == 0.0
             spectrum = solve_constant(source, k) if nothing_varies else solve(problem, k, choice, self)
             self._keep(cut_spectrum(spectrum, problem, source, k, self, reason), source, given)
-        except MissingValuesError:
+        except MissingValuesError:  # found by the statistics, or by a rule
             if source.sparse:
                 raise
             rows = source_to_numpy(given)

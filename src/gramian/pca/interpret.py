@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -279,18 +279,27 @@ def standardise(X: Array, w: Array) -> Standardised:
     return Standardised(ratio(D, root), origin + shift, peak * root)
 
 
+# what a table calls the numbers of an attribute
+COLUMN_NAMES = {
+    "coordinates": "coordinate",
+    "correlations": "correlation",
+    "contributions": "contribution",
+    "cos2": "cos2",
+    "v_test": "v_test",
+    "deviations": "deviation",
+    "distances": "distance",
+    "weights": "weight",
+}
+
+
 class Elements:
     """Things that lie in the space of the components, with some numbers for each of them on each component."""
 
     kind: ClassVar[str]
-    # what a table calls a number, and the attribute that holds it
-    per_component: ClassVar[dict[str, str]]
-    overall: ClassVar[dict[str, str]]
-    order: ClassVar[str]
-
+    order: ClassVar[str]  # the column by which elements are sorted
     coordinates: Array
 
-    def labels(self) -> Mapping[str, Sequence[Any]]:
+    def labels(self) -> dict[str, Any]:
         """Return the columns of the table that say which element a line is about."""
         names = getattr(self, "names", None)
         return {"name": list(range(len(self.coordinates)) if names is None else names)}
@@ -309,20 +318,19 @@ class Elements:
         dict
             Names of columns and their values.
         """
-        columns: dict[str, Any] = dict(self.labels())
+        k, columns = self.coordinates.shape[1], dict(self.labels())
+        numbers = {COLUMN_NAMES[name]: value for name, value in vars(self).items() if name in COLUMN_NAMES}
         if component is None:
-            for name, of in self.per_component.items():
-                values = getattr(self, of)
-                columns |= {f"{name}_{pc}": values[:, j] for j, pc in enumerate(component_names(values.shape[1]))}
-            return columns | {name: getattr(self, of) for name, of in self.overall.items()}
-        k = self.coordinates.shape[1]
+            parts = {name: value for name, value in numbers.items() if value.ndim == 2}
+            for name, value in parts.items():
+                columns |= {f"{name}_{pc}": value[:, j] for j, pc in enumerate(component_names(k))}
+            return columns | {name: value for name, value in numbers.items() if name not in parts}
         if not -k <= component < k:
             raise ValueError(f"component={component} does not exist: there are {k}, counted from 0.")
-        key = getattr(self, self.per_component[self.order])[:, component]
-        first = np.argsort(-np.abs(key), kind="stable")
+        first = np.argsort(-np.abs(numbers[self.order][:, component]), kind="stable")
         columns = {name: [values[i] for i in first] for name, values in columns.items()}
-        columns |= {name: getattr(self, of)[first, component] for name, of in self.per_component.items()}
-        return columns | {name: getattr(self, of)[first] for name, of in self.overall.items()}
+        one = {name: value[:, component] if value.ndim == 2 else value for name, value in numbers.items()}
+        return columns | {name: value[first] for name, value in one.items()}
 
     def __repr__(self) -> str:
         size, k = self.coordinates.shape
@@ -391,13 +399,6 @@ class Columns(Elements):
     """
 
     kind: ClassVar[str] = "Columns"
-    per_component: ClassVar[dict[str, str]] = {
-        "coordinate": "coordinates",
-        "correlation": "correlations",
-        "contribution": "contributions",
-        "cos2": "cos2",
-    }
-    overall: ClassVar[dict[str, str]] = {"deviation": "deviations"}
     order: ClassVar[str] = "contribution"
 
     names: tuple[str, ...]
@@ -428,12 +429,6 @@ class Rows(Elements):
     """
 
     kind: ClassVar[str] = "Rows"
-    per_component: ClassVar[dict[str, str]] = {
-        "coordinate": "coordinates",
-        "contribution": "contributions",
-        "cos2": "cos2",
-    }
-    overall: ClassVar[dict[str, str]] = {"distance": "distances"}
     order: ClassVar[str] = "contribution"
 
     names: tuple[str, ...] | None

@@ -48,8 +48,6 @@ class SupplementaryRows(Elements):
     """
 
     kind: ClassVar[str] = "Supplementary rows"
-    per_component: ClassVar[dict[str, str]] = {"coordinate": "coordinates", "cos2": "cos2"}
-    overall: ClassVar[dict[str, str]] = {"distance": "distances"}
     order: ClassVar[str] = "cos2"
 
     names: tuple[str, ...] | None
@@ -73,12 +71,6 @@ class SupplementaryColumns(Elements):
     """
 
     kind: ClassVar[str] = "Supplementary columns"
-    per_component: ClassVar[dict[str, str]] = {
-        "coordinate": "coordinates",
-        "correlation": "correlations",
-        "cos2": "cos2",
-    }
-    overall: ClassVar[dict[str, str]] = {}
     order: ClassVar[str] = "cos2"
 
     names: tuple[str, ...]
@@ -194,8 +186,6 @@ class Categories(Elements):
     """
 
     kind: ClassVar[str] = "Categories"
-    per_component: ClassVar[dict[str, str]] = {"coordinate": "coordinates", "cos2": "cos2", "v_test": "v_test"}
-    overall: ClassVar[dict[str, str]] = {"distance": "distances", "weight": "weights"}
     order: ClassVar[str] = "v_test"
 
     variables: tuple[str, ...]
@@ -208,7 +198,7 @@ class Categories(Elements):
     eta2: Array
     eta2_names: tuple[str, ...]
 
-    def labels(self) -> dict[str, Sequence[Any]]:
+    def labels(self) -> dict[str, Any]:
         """Return the columns that say which category a line is about."""
         return {"name": list(self.names), "variable": list(self.variables)}
 
