@@ -113,7 +113,7 @@ REFUSED = {
         r"RidgeCV.scoring is a Python function .* model.set_params\(scoring=…\)",
     ),
     "progress": (
-        lambda: gramian.GenotypePCA(1, verbose=lambda progress: None).fit(np.arange(60).reshape(6, 10) * 7 % 3),
+        lambda: gramian.GenotypePCA(1, verbose=lambda *progress: None).fit(np.arange(60).reshape(6, 10) * 7 % 3),
         r"GenotypePCA.verbose is a Python function .* model.set_params\(verbose=…\)",
     ),
     "splitter": (lambda: RidgeCV(cv=KFold(3)).fit(X, y), "RidgeCV.cv is a KFold of sklearn"),

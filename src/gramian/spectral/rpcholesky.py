@@ -78,7 +78,7 @@ def rp_cholesky(
     accepted with the probability that makes them the same as if drawn one by one (Epperly, Tropp and Webber, 2024):
     what is left of the diagonal entry after those accepted before it, over what it was when the block was proposed.
 
-    F lives where the columns do: on the card where they are tensors there, with every product of n rows. What is left
+    F lives where the columns do: on the device where they are tensors there, with every product of n rows. What is left
     of the diagonal, the draws and the small blocks of the proposals are NumPy's in float64 wherever that is, so that
     the same seed draws the same landmarks as far as rounding allows.
 

@@ -44,7 +44,7 @@ class SymmetricKrylov:
     As ``scipy.sparse.linalg.eigsh``, but a block at a time, because evaluating a kernel costs more than multiplying by
     it: one product with b vectors costs little more than one with a single vector. Where a twin of K in float32 is
     given, the iteration runs on the twin, at twice the speed, and the last projection and the residuals, which are what
-    is certified, are made with K. On a card there are two twins, the first with fewer digits than float32 has.
+    is certified, are made with K. On a GPU there are two twins, the first with fewer digits than float32 has.
 
     A twin is iterated until it says of itself that half the tolerance is met. What its products got wrong is as good as
     random from row to row, and a product with the next more precise map averages it out: one such step follows each
