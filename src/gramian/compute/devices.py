@@ -230,7 +230,7 @@ def like(given: Any, result: Any, dtype: Any = None) -> Any:
     if device is None and isinstance(xp, ModuleType) and not is_numpy_namespace(xp):  # another library
         return result if result is None else xp.asarray(result, dtype=dtype)
     if dtype is not None or is_tensor(result):
-        return to_device(result, device, dtype)
+        return to_numpy(result, dtype) if device is None else to_device(result, device, dtype)
     if isinstance(result, np.ndarray):
         return result if device is None or result.dtype.kind not in "fiub" else to_device(result, device)
     if type(result) in (tuple, list):
