@@ -16,8 +16,6 @@ from gramian.compute.genotypes import pack
 from gramian.sources.plink import Genotypes, Samples, Snps
 from gramian.sources.writing import refuse_existing, write_whole_folder
 
-__all__ = ["BedWriter", "write_bed"]
-
 HEAD = b"\x6c\x1b\x01"  # magic number, and SNP-major
 BLOCK = 2**22  # genotypes that are decoded and packed at a time
 LAST_BITS = np.array([0xFF, 0x03, 0x0F, 0x3F], dtype=np.uint8)  # of a row's last byte, for n mod 4

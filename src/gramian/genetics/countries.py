@@ -13,8 +13,6 @@ import numpy.typing as npt
 from gramian.genetics.simulation import Simulation
 from gramian.sources.plink import Genotypes
 
-__all__ = ["EUROPE", "Country", "Study", "map_plane", "simulate_europe"]
-
 Vector = npt.NDArray[np.float64]
 
 FST = 0.004  # between countries of Europe, about

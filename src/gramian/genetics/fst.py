@@ -15,8 +15,6 @@ from gramian.compute.threads import parallel
 from gramian.genetics.genotypes import AUTOSOMES
 from gramian.sources.plink import Genotypes
 
-__all__ = ["TERMS", "Fst", "Terms", "fst", "hudson", "jackknife_error", "weir_cockerham"]
-
 Counts = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.float64]
 

@@ -12,8 +12,6 @@ from scipy.special import xlog1py
 
 from gramian.compute.threads import parallel
 
-__all__ = ["hardy_weinberg", "log_probability", "ratio_down", "ratio_up", "tails"]
-
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 

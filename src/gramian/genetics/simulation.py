@@ -20,27 +20,10 @@ from gramian.compute.threads import n_threads, parallel, quiet_blas
 from gramian.genetics.bed_writer import BedWriter
 from gramian.sources.plink import Genotypes, Samples, Snps, open_bed
 
-__all__ = [
-    "Background",
-    "Frequencies",
-    "Genome",
-    "Simulation",
-    "balding_nichols",
-    "draw_calls",
-    "erase",
-    "expected_fst",
-    "map_features",
-    "missing_rates",
-    "random_bits",
-    "simulate_genotypes",
-    "smooth_field",
-]
-
 Single = npt.NDArray[np.float32]
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 # ancestral frequencies and a generator in, frequencies of SNPs × people out
-Frequencies = Callable[[Vector, np.random.Generator], Single]
+Frequencies = Callable[[Array, np.random.Generator], Single]
 
 LANDMARKS = 400  # places from which the field is interpolated
 KEPT = 1e-3  # share of the field's variance that may be left out
@@ -48,7 +31,7 @@ PEOPLE = 1500  # pairs of so many are looked at to find σ
 WILDEST = 2.0  # σ, beyond which frequencies have turned round the circle and F_ST grows no more
 
 
-def balding_nichols(ancestry: Matrix, fst: float) -> Frequencies:
+def balding_nichols(ancestry: Array, fst: float) -> Frequencies:
     r"""Frequencies of independent populations, mixed in people in the proportions of the rows of ``ancestry``.
 
     .. math:: f_k \sim \mathrm{Beta}\bigl(p\tfrac{1-F}F, (1-p)\tfrac{1-F}F\bigr)
@@ -58,7 +41,7 @@ def balding_nichols(ancestry: Matrix, fst: float) -> Frequencies:
     """
     mixed = np.asarray(ancestry.T, dtype=np.float32)
 
-    def frequencies(p: Vector, rng: np.random.Generator) -> Single:
+    def frequencies(p: Array, rng: np.random.Generator) -> Single:
         drawn = np.repeat(p[:, None], len(mixed), axis=1)
         if fst:
             drift = (1 - fst) / fst
@@ -68,12 +51,12 @@ def balding_nichols(ancestry: Matrix, fst: float) -> Frequencies:
     return frequencies
 
 
-def smooth_field(features: Matrix, groups: npt.NDArray[np.intp], fst: float, maf: tuple[float, float]) -> Frequencies:
+def smooth_field(features: Array, groups: npt.NDArray[np.intp], fst: float, maf: tuple[float, float]) -> Frequencies:
     """Frequencies that vary over a map as the module says, with a mean F_ST between groups as asked."""
     sigma = _amplitude(features, groups, fst, maf) if fst else 0.0
     angles = np.vstack([np.ones(len(features)), 2 * sigma * features.T]).astype(np.float32)
 
-    def frequencies(p: Vector, rng: np.random.Generator) -> Single:
+    def frequencies(p: Array, rng: np.random.Generator) -> Single:
         weights = rng.standard_normal((len(p), len(angles)), dtype=np.float32)
         weights[:, 0] = 2 * np.arcsin(np.sqrt(p))
         f = weights @ angles
@@ -85,7 +68,7 @@ def smooth_field(features: Matrix, groups: npt.NDArray[np.intp], fst: float, maf
     return frequencies
 
 
-def map_features(positions: Matrix, length: float) -> Matrix:
+def map_features(positions: Array, length: float) -> Array:
     """Φ with ΦΦᵀ ≈ exp(−‖x − y‖²/2ℓ²) less its mean over people: by Nyström's method, the fewest columns that do."""
     places = np.unique(positions, axis=0)
     landmarks = places[:: -(-len(places) // LANDMARKS)]
@@ -96,12 +79,12 @@ def map_features(positions: Matrix, length: float) -> Matrix:
     return np.asarray(features - features.mean(axis=0))
 
 
-def _kernel(A: Matrix, B: Matrix, length: float) -> Matrix:
+def _kernel(A: Array, B: Array, length: float) -> Array:
     squares = np.sum(A**2, axis=1)[:, None] + np.sum(B**2, axis=1) - 2 * A @ B.T
     return np.asarray(np.exp(-np.maximum(squares, 0.0) / (2 * length**2)))
 
 
-def expected_fst(features: Matrix, groups: npt.NDArray[np.intp], sigma: float, maf: tuple[float, float]) -> Matrix:
+def expected_fst(features: Array, groups: npt.NDArray[np.intp], sigma: float, maf: tuple[float, float]) -> Array:
     r"""Hudson's F_ST between groups on the map, :math:`E(f_a-f_b)^2 / E\bigl(f_a(1-f_b)+f_b(1-f_a)\bigr)`.
 
     :math:`f_a` is the mean frequency of the people of group a. With X = 2θ + 2σg(x), f = (1 − cos X)/2 and
@@ -122,7 +105,8 @@ def expected_fst(features: Matrix, groups: npt.NDArray[np.intp], sigma: float, m
     """
     low, high = maf
     mean, square = (low + high) / 2, (low**2 + low * high + high**2) / 3
-    C, W = features @ features.T, _averages(groups)
+    member = (np.arange(groups.max() + 1)[:, None] == groups).astype(np.float64)
+    C, W = features @ features.T, member / member.sum(axis=1, keepdims=True)  # W @ v: means of v in the groups
     own = np.diag(C)
     both, s = own[:, None] + own, 2 * sigma**2
     cosines = (1 - 2 * mean) * np.exp(-s * own)
@@ -133,15 +117,13 @@ def expected_fst(features: Matrix, groups: npt.NDArray[np.intp], sigma: float, m
     return np.asarray((own_square[:, None] + own_square - 2 * ff) / (f[:, None] + f - 2 * ff))
 
 
-def _averages(groups: npt.NDArray[np.intp]) -> Matrix:
-    """W with W @ v the means of v in the groups."""
-    member = (np.arange(groups.max() + 1)[:, None] == groups).astype(np.float64)
-    return np.asarray(member / member.sum(axis=1, keepdims=True))
-
-
-def _amplitude(features: Matrix, groups: npt.NDArray[np.intp], fst: float, maf: tuple[float, float]) -> float:
+def _amplitude(features: Array, groups: npt.NDArray[np.intp], fst: float, maf: tuple[float, float]) -> float:
     """The σ for which F_ST, averaged over the pairs of groups, is as asked."""
-    rows = _spread_over_groups(groups)
+    rows: Any = slice(None)
+    if len(groups) > PEOPLE:  # some 1,500 people, of every group the same share and at least one
+        order = np.argsort(groups, kind="stable")
+        first = np.concatenate([[True], np.diff(groups[order]) > 0])
+        rows = order[first | (np.arange(len(groups)) % -(-len(groups) // PEOPLE) == 0)]
     pairs = np.triu_indices(int(groups.max()) + 1, 1)
 
     def excess(sigma: float) -> float:
@@ -154,16 +136,6 @@ def _amplitude(features: Matrix, groups: npt.NDArray[np.intp], fst: float, maf: 
             "give groups without positions."
         )
     return float(brentq(excess, 0.0, WILDEST, xtol=1e-7))
-
-
-def _spread_over_groups(groups: npt.NDArray[np.intp]) -> Any:
-    """At most some 1,500 people, of every group the same share and at least one."""
-    if len(groups) <= PEOPLE:
-        return slice(None)
-    order = np.argsort(groups, kind="stable")
-    first = np.concatenate([[True], np.diff(groups[order]) > 0])
-    every = np.arange(len(groups)) % -(-len(groups) // PEOPLE) == 0
-    return order[first | every]
 
 
 class Background:
@@ -183,7 +155,11 @@ class Background:
             )
         self.positions = None if positions is None else _table(positions, "positions")
         self.ancestry = None if ancestry is None else _proportions(ancestry)
-        self.groups = None if groups is None else _codes(groups)
+        if groups is not None and not len(groups):
+            raise ValueError("groups are empty: one label for each person was expected.")
+        self.groups = None  # 0, 1, … for the labels in sorted order
+        if groups is not None:
+            self.groups = np.unique(np.asarray(groups).astype(str), return_inverse=True)[1].reshape(-1)
         table = self.ancestry if self.positions is None else self.positions
         if self.groups is None and self.positions is not None:
             self.groups = np.unique(self.positions, axis=0, return_inverse=True)[1].reshape(-1)
@@ -215,7 +191,7 @@ class Background:
         return balding_nichols(self.ancestry, fst)
 
 
-def _table(values: Any, name: str) -> Matrix:
+def _table(values: Any, name: str) -> Array:
     table = np.array(values, dtype=np.float64)
     if table.ndim != 2 or not table.size:
         raise ValueError(f"{name} have shape {table.shape}; a row for each person was expected.")
@@ -225,7 +201,7 @@ def _table(values: Any, name: str) -> Matrix:
     return table
 
 
-def _proportions(values: Any) -> Matrix:
+def _proportions(values: Any) -> Array:
     table = _table(values, "ancestry")
     bad = np.flatnonzero((table < 0).any(axis=1) | (np.abs(table.sum(axis=1) - 1) > 1e-6))
     if len(bad):
@@ -233,13 +209,6 @@ def _proportions(values: Any) -> Matrix:
             f"ancestry: person {bad[0]} has {table[bad[0]].tolist()}; proportions sum to 1, none negative."
         )
     return table
-
-
-def _codes(labels: Sequence[Any]) -> npt.NDArray[np.intp]:
-    """0, 1, … for the labels in sorted order."""
-    if not len(labels):
-        raise ValueError("groups are empty: one label for each person was expected.")
-    return np.unique(np.asarray(labels).astype(str), return_inverse=True)[1].reshape(-1)
 
 
 Bits = npt.NDArray[np.uint16]
@@ -265,8 +234,13 @@ def draw_calls(
     """
     p, n = frequencies.shape
     uniform = random_bits(rng, (p, 2, n))
-    if linked and block > 1:
-        _link(uniform, random_bits(rng, (p, 2, n)), linked, block, starts)
+    if linked and block > 1:  # numbers are carried on from SNP to SNP within blocks, all blocks at once
+        decide = random_bits(rng, (p, 2, n))
+        keep = np.negative((decide < round(linked * 65536)).astype(np.uint16))  # all bits, or none
+        keep[starts] = 0
+        u, k = (x.reshape(-1, block, 2 * n) for x in (uniform, keep))
+        for j in range(1, block):
+            u[:, j] ^= (u[:, j] ^ u[:, j - 1]) & k[:, j]
     frequencies *= ONE
     frequencies += 0.5
     carried = uniform < frequencies.astype(np.uint16)[:, None, :]
@@ -275,16 +249,7 @@ def draw_calls(
     return first
 
 
-def _link(uniform: Bits, decide: Bits, linked: float, block: int, starts: Any) -> None:
-    """Carry numbers on from SNP to SNP within blocks, all blocks at once."""
-    keep = np.negative((decide < round(linked * 65536)).astype(np.uint16))  # all bits, or none
-    keep[starts] = 0
-    u, k = (x.reshape(-1, block, x[0].size) for x in (uniform, keep))
-    for j in range(1, block):
-        u[:, j] ^= (u[:, j] ^ u[:, j - 1]) & k[:, j]
-
-
-def missing_rates(missing: float, spread: float, n: int, rng: np.random.Generator) -> Vector:
+def missing_rates(missing: float, spread: float, n: int, rng: np.random.Generator) -> Array:
     r"""Rates λᵢ of people, such that genotypes are missing as often as asked.
 
     A genotype is missing with probability :math:`1 - e^{-\lambda_i r_j}`, with gamma variables λ and r of people and
@@ -305,7 +270,7 @@ def missing_rates(missing: float, spread: float, n: int, rng: np.random.Generato
     return np.asarray(relative * brentq(excess, 0.0, top, xtol=1e-12))
 
 
-def erase(calls: npt.NDArray[np.int8], rates: Vector, spread: float, rng: np.random.Generator) -> None:
+def erase(calls: npt.NDArray[np.int8], rates: Array, spread: float, rng: np.random.Generator) -> None:
     """Make genotypes missing: the points of a Poisson process of rate λᵢrⱼ fall on them, some twice."""
     p, n = calls.shape
     by_snp = rng.gamma(1 / spread**2, spread**2, p) if spread else np.ones(p)
@@ -369,7 +334,7 @@ class Genome:
 
 
 CHUNK = 2**18  # genotypes drawn together, from a generator of their own: they stay in a core's cache
-PEOPLE_SIMULATION, GENOME, CHUNKS = 0, 1, 2  # which generator draws what
+DRAW_PEOPLE, DRAW_GENOME, DRAW_CHUNK = 0, 1, 2  # which generator draws what
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -446,7 +411,20 @@ class Simulation:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(self)
+        low, high = self.maf
+        for name, good, wanted in (
+            ("n_snps", self.n_snps >= 1, "at least 1"),
+            ("fst", 0 <= self.fst < 1, "from 0 to below 1"),
+            ("length", self.length is None or self.length > 0, "a positive distance"),
+            ("maf", 0 < low <= high < 1, "two frequencies between 0 and 1, the smaller first"),
+            ("missing", 0 <= self.missing < 1, "from 0 to below 1"),
+            ("missing_spread", 0 <= self.missing_spread <= 5, "from 0 to 5"),
+            ("ld", 0 <= self.ld <= 1, "an r² from 0 to 1"),
+            ("ld_block", 1 <= self.ld_block <= 1000, "from 1 to 1000 SNPs"),
+            ("chromosomes", 1 <= self.chromosomes <= len(LENGTHS), f"from 1 to {len(LENGTHS)}"),
+        ):
+            if not good:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be {wanted}.")
         len(self._people)  # bad people are refused now, not when they are drawn
 
     @cached_property
@@ -460,13 +438,11 @@ class Simulation:
 
     @cached_property
     def _genome(self) -> Genome:
-        return Genome(self.n_snps, self.chromosomes, self._generator(GENOME))
+        return Genome(self.n_snps, self.chromosomes, self._generator(DRAW_GENOME))
 
     @cached_property
-    def _rates(self) -> Vector:
-        return missing_rates(
-            self.missing, self.missing_spread, len(self._people), self._generator(PEOPLE_SIMULATION, 1)
-        )
+    def _rates(self) -> Array:
+        return missing_rates(self.missing, self.missing_spread, len(self._people), self._generator(DRAW_PEOPLE, 1))
 
     @cached_property
     def samples(self) -> Samples:
@@ -476,7 +452,7 @@ class Simulation:
         iid = plain.iid if self.names is None else np.array([*self.names, None], dtype=object)[:-1]
         if len(iid) != n:
             raise ValueError(f"{len(iid)} names are given for {n} people.")
-        sex = self._generator(PEOPLE_SIMULATION, 0).integers(1, 3, n, dtype=np.int8)
+        sex = self._generator(DRAW_PEOPLE, 0).integers(1, 3, n, dtype=np.int8)
         return Samples(iid, iid, plain.father, plain.mother, sex, plain.phenotype)
 
     @property
@@ -530,9 +506,9 @@ class Simulation:
         found = dict(item for part in parts for item in part)
         return [found[chunk] for chunk in chunks]
 
-    def _chunk(self, chunk: int, frequencies: Frequencies, genome: Genome, rates: Vector) -> npt.NDArray[np.uint8]:
+    def _chunk(self, chunk: int, frequencies: Frequencies, genome: Genome, rates: Array) -> npt.NDArray[np.uint8]:
         """Draw a chunk of SNPs, the last one whole too: what is drawn depends on the chunk alone."""
-        rng, start = self._generator(CHUNKS, chunk), chunk * self._rows
+        rng, start = self._generator(DRAW_CHUNK, chunk), chunk * self._rows
         f = frequencies(rng.uniform(*self.maf, self._rows), rng)
         starts = genome.starts(start, start + self._rows)
         calls = draw_calls(f, rng, self.ld**0.5, self.ld_block, starts)
@@ -577,21 +553,3 @@ def simulate_genotypes(
     (60, 500)
     """
     return Simulation(n_snps, **description).write(path, overwrite=overwrite)
-
-
-def _check(plan: Simulation) -> None:
-    """Refuse what cannot be drawn, by name."""
-    low, high = plan.maf
-    for name, good, wanted in (
-        ("n_snps", plan.n_snps >= 1, "at least 1"),
-        ("fst", 0 <= plan.fst < 1, "from 0 to below 1"),
-        ("length", plan.length is None or plan.length > 0, "a positive distance"),
-        ("maf", 0 < low <= high < 1, "two frequencies between 0 and 1, the smaller first"),
-        ("missing", 0 <= plan.missing < 1, "from 0 to below 1"),
-        ("missing_spread", 0 <= plan.missing_spread <= 5, "from 0 to 5"),
-        ("ld", 0 <= plan.ld <= 1, "an r² from 0 to 1"),
-        ("ld_block", 1 <= plan.ld_block <= 1000, "from 1 to 1000 SNPs"),
-        ("chromosomes", 1 <= plan.chromosomes <= len(LENGTHS), f"from 1 to {len(LENGTHS)}"),
-    ):
-        if not good:
-            raise ValueError(f"{name}={getattr(plan, name)!r} must be {wanted}.")
