@@ -510,7 +510,7 @@ class KernelRidgeCV(KernelRidge):
     def _choose_and_fit(
         self, X: Any, y: Any, sample_weight: Any, *, criterion: str, labels: bool = False, copies: Array | None = None
     ) -> Choice:
-        """Fit, and return what was chosen; a classifier has ``labels``, and ``copies`` of rows beside their weights."""
+        """Fit, and return what was chosen; a classifier has ``labels``, and ``copies`` of rows as well as weights."""
         self._check_parameters()
         problem, every, kept = self._open(X, y, sample_weight)
         _refuse_extreme(problem.Y)

@@ -77,7 +77,7 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Accepted for scikit-learn's sake: nothing is random.
     device : str, torch.device or None, default=None
-        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         Leave-one-out error; generalised cross-validation (RSS/N)/(1 − df/N)²; or the probability of y under the prior
         of which the penalty is the logarithm.
     device : str, torch.device or None, default=None
-        Where to compute: see docs/gpu.md. None is where the data are, "auto" a card if there is one.
+        Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
     Attributes
     ----------
