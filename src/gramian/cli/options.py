@@ -188,7 +188,7 @@ def check_device(context: click.Context, parameter: click.Parameter, value: str)
 
 
 def portable(model: Any) -> Any:
-    """Return a fitted model that computes where it is opened: its file may go to a machine without a card.
+    """Return a fitted model that computes where it is opened: its file may go to a machine without a GPU.
 
     Examples
     --------
