@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, sqrt
@@ -12,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 from numpy.random import Generator
-from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.devices import free_bytes
 from gramian.compute.memory import available_memory
@@ -290,10 +288,8 @@ def fit_landmarks(
     A = problem.between(problem.points, landmarks.points)
     way, _ = choose_method(*A.shape, problem.Y.shape[1], resident=A.resident, on_gpu=is_on_gpu(A))
     solver = Inducing(tol=tol, max_iterations=max_iter, report=report)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=ConvergenceWarning)
-        known = _known(problem, landmarks)
-        return solver(A, _inner(problem, landmarks, way), problem.Y, problem.lam, reason=reason, **known)
+    inner, known = _inner(problem, landmarks, way), _known(problem, landmarks)
+    return solver(A, inner, problem.Y, problem.lam, reason=reason, warn=False, **known)
 
 
 def decompose_landmarks(problem: KernelProblem, landmarks: Landmarks, copies: Array | None) -> Decomposed:

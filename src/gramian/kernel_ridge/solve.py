@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from gramian.compute.devices import describe, free_bytes, to_numpy
 from gramian.compute.memory import available_memory
@@ -114,16 +113,12 @@ def solve(
     report: Report | None = None,
 ) -> KernelSolution:
     """Solve (B + λI)β = ỹ by "eigh", "cholesky" or "cg"; say so where the answer is not as good as asked for."""
-    with warnings.catch_warnings():
-        # what a solver says of itself is said again below, at the user's own line
-        warnings.filterwarnings("ignore", category=ConvergenceWarning)
-        warnings.filterwarnings("ignore", category=NumericalWarning, message=".*the largest residual")
-        if solver == "cg":
-            found = _solve_by_gradients(problem, reason, tol, max_iter, report)
-        elif solver == "eigh":
-            found = _solve_by_eigenvectors(problem, reason, tol)
-        else:
-            found = _solve_by_cholesky(problem, reason, tol)
+    if solver == "cg":
+        found = _solve_by_gradients(problem, reason, tol, max_iter, report)
+    elif solver == "eigh":
+        found = _solve_by_eigenvectors(problem, reason, tol)
+    else:
+        found = _solve_by_cholesky(problem, reason, tol)
     certificate = add_bounds(problem, found).with_(tolerance=tol)
     certificate.warn_unless_converged(*(ITERATED if solver == "cg" else FACTORED))
     return replace(found, certificate=certificate)
@@ -141,7 +136,7 @@ def _solve_by_cholesky(problem: KernelProblem, reason: str, tol: float) -> Kerne
     for lam in np.unique(problem.lam):
         mine = np.flatnonzero(problem.lam == lam)
         try:
-            found = cholesky(B, Y[:, mine], float(lam), reason=reason)
+            found = cholesky(B, Y[:, mine], float(lam), reason=reason, warn=False)
         except np.linalg.LinAlgError:
             found = None  # not handled here: the traceback would keep the factor in memory
         if found is None:
@@ -218,7 +213,8 @@ def _solve_by_gradients(
     A, factors, tiled = problem.operator(), PivotedFactors(problem), not problem.kernel.takes_objects
     twin = problem.operator(np.float32, store="auto") if tiled and not factors.wide else None
     cg = ConjugateGradients(tol, max_iter, report)
-    found = cg(A, problem.targets, problem.lam, grow=factors if tiled else None, twin=twin, reason=reason)
+    grow = factors if tiled else None
+    found = cg(A, problem.targets, problem.lam, grow=grow, twin=twin, reason=reason, warn=False)
     landmarks = None if factors.found is None else factors.found.indices
     return KernelSolution(to_numpy(found.values), found.certificate, landmarks, A.epsilon)
 

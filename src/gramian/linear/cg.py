@@ -91,6 +91,7 @@ class ConjugateGradients:
         start: Any = None,
         grow: Callable[[int], Any] | None = None,
         reason: str = "asked for",
+        warn: bool = True,
     ) -> Solution:
         """Return x for every column.
 
@@ -113,6 +114,8 @@ class ConjugateGradients:
             ``grow(rank)`` gives a factor of A of that rank.
         reason : str, optional
             Why this method was chosen, for the certificate.
+        warn : bool, default=True
+            Whether to warn of an unmet tolerance; otherwise the certificate alone says so.
 
         Returns
         -------
@@ -148,10 +151,11 @@ class ConjugateGradients:
             notes=tuple(notes),
         )
         why = f"max_iterations={limit} was reached" if run.iterations >= limit else "Rounding allows no less"
-        certificate.warn_unless_converged(
-            f"{why}: use a larger shift (alpha), a preconditioner of higher rank, more iterations, a larger tolerance, "
-            "or a factorisation."
-        )
+        if warn:
+            certificate.warn_unless_converged(
+                f"{why}: use a larger shift (alpha), a preconditioner of higher rank, more iterations, a larger "
+                "tolerance, or a factorisation."
+            )
         return Solution(system.values(run.X), certificate)
 
 

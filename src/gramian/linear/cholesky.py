@@ -79,8 +79,11 @@ class Cholesky:
         """
         return n * (n + 1) // 2 * (4 if precision == "float32" else 8) + 64 * n
 
-    def __call__(self, A: Operator, B: Any, shift: float, *, reason: str = "asked for") -> Solution:
-        """Return the solution with its residuals; a LinAlgError says that A + λI is not positive definite."""
+    def __call__(self, A: Operator, B: Any, shift: float, *, reason: str = "asked for", warn: bool = True) -> Solution:
+        """Return the solution with its residuals; a LinAlgError says that A + λI is not positive definite.
+
+        With ``warn=False`` an unmet tolerance is in the certificate alone.
+        """
         system, shift = System(A, B, float(shift)), float(shift)
         on_device = Capability.FACTOR in A.capabilities
         tried = ("float32", "float64") if shift > 0 and not on_device else ("float64",)
@@ -111,7 +114,8 @@ class Cholesky:
         )
         more = ", or precision='float64'" if self.precision == "float32" else ""
         remedy = f"The condition number is about {condition or 1.0:.1e}. {REMEDY}, or a larger tolerance{more}."
-        certificate.warn_unless_converged(remedy, NumericalWarning)
+        if warn:
+            certificate.warn_unless_converged(remedy, NumericalWarning)
         return Solution(system.values(X), certificate)
 
 

@@ -94,7 +94,9 @@ class Inducing:
     report: Report = None
     seed: int = 0
 
-    def __call__(self, A: Operator, Kmm: Any, Y: Any, shifts: Any, *, reason: str = "", **options: Any) -> InducingFit:
+    def __call__(
+        self, A: Operator, Kmm: Any, Y: Any, shifts: Any, *, reason: str = "", warn: bool = True, **options: Any
+    ) -> InducingFit:
         """Fit for one λ, or one for each target.
 
         Parameters
@@ -109,6 +111,8 @@ class Inducing:
             λ, not negative; where one is 0, "cg" gives way to "direct".
         reason : str, optional
             Why this solver was chosen, for the certificate.
+        warn : bool, default=True
+            Whether to warn of an unmet tolerance; otherwise the certificate alone says so.
         **options
             ``weights``, ``counts``, ``copies``, ``intercept``, ``indices`` and ``diagonal``, as for
             :meth:`decompose`.
@@ -128,9 +132,9 @@ class Inducing:
             found = decompose(problem).fit(lam, self.tol, reason)
         else:
             found = self._iterate(problem, lam, reason)
-        found.certificate.warn_unless_converged(
-            "Raise the tolerance or λ, allow more iterations, or choose fewer landmarks."
-        )
+        if warn:
+            remedy = "Raise the tolerance or λ, allow more iterations, or choose fewer landmarks."
+            found.certificate.warn_unless_converged(remedy)
         return found
 
     def decompose(self, A: Operator, Kmm: Any, Y: Any, **options: Any) -> Decomposed:
