@@ -41,23 +41,7 @@ if TYPE_CHECKING:
     from gramian.sources import Source
     from gramian.sources import open_source as open
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "genetics": "GenotypePCA",
-            "kernel_pca": "KernelPCA Nystroem PolynomialMap RBFSampler",
-            "kernel_ridge": "KernelRidge KernelRidgeCV KernelRidgeClassifier",
-            "likelihood": "MaximumLikelihood",
-            "linear": "RidgePath",
-            "mixture": "GaussianMixture",
-            "pca": "PCA rank_advice",
-            "persistence": "load save",
-            "results": "Certificate NumericalWarning Optimum Residual Solution SpectralCertificate Spectrum",
-            "ridge": "Ridge RidgeCV",
-            "sources": "Source open",
-        },
-        aliases={"open": "open_source"},
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "PCA",

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from gramian._lazy import lazy_names
-from gramian.results import Residual, Solution
 
 if TYPE_CHECKING:
     from gramian.linear.cg import ConjugateGradients
@@ -12,18 +11,9 @@ if TYPE_CHECKING:
     from gramian.linear.inducing import Inducing
     from gramian.linear.path import CRITERIA, Filter, RidgePath, leave_one_out
     from gramian.linear.preconditioners import Nystrom
+    from gramian.results import Residual, Solution
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "cg": "ConjugateGradients",
-            "cgls": "CGLS",
-            "cholesky": "Cholesky",
-            "inducing": "Inducing",
-            "path": "CRITERIA Filter RidgePath leave_one_out",
-            "preconditioners": "Nystrom",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "CGLS",

@@ -15,8 +15,6 @@ from gramian.linear.systems import System, copy_of, dots, lengths, put, take
 from gramian.operators.base import Operator
 from gramian.results import Residual, Solution
 
-__all__ = ["ConjugateGradients"]
-
 Array = Any  # columns in NumPy, or on the device of the operator: where the system keeps its right-hand sides
 Vector = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]

@@ -14,8 +14,6 @@ from gramian.linear.systems import check_shifts, dots, lengths, take
 from gramian.operators.base import Operator
 from gramian.results import Residual, Solution
 
-__all__ = ["CGLS"]
-
 Array = Any
 Vector = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

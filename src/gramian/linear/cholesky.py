@@ -13,8 +13,6 @@ from gramian.linear.systems import System
 from gramian.operators.base import Capability, DeviceFactor, Operator
 from gramian.results import NumericalWarning, Residual, Solution
 
-__all__ = ["Cholesky"]
-
 Array = npt.NDArray[np.float64]
 
 PRECISIONS = ("auto", "float32", "float64")

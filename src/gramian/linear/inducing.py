@@ -29,8 +29,6 @@ from gramian.linear.systems import check_shifts, cholesky, dots, eigh, lengths, 
 from gramian.operators.base import Operator
 from gramian.results import Residual
 
-__all__ = ["Decomposed", "Inducing", "InducingFit", "Whitening", "choose_method", "is_on_gpu", "needed_bytes", "whiten"]
-
 Array = Any  # of NumPy, or a tensor where k(X, Z) lives
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]

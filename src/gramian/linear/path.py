@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CRITERIA", "Filter", "RidgePath", "leave_one_out"]
-
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 

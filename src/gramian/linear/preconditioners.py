@@ -17,19 +17,6 @@ from gramian.compute.devices import is_numpy, like, to_array, to_numpy
 from gramian.linear.systems import eigh, wide
 from gramian.operators.base import Operator
 
-__all__ = [
-    "CPU",
-    "GPU",
-    "Costs",
-    "Nystrom",
-    "costs_of",
-    "factor_bytes",
-    "first_rank",
-    "largest_rank",
-    "pays_to_double",
-    "scale_factor",
-]
-
 Vector = npt.NDArray[np.float64]
 
 BYTES = 2**31  # of a factor with all that is made of it, in the memory of a computer

@@ -12,20 +12,6 @@ from array_api_compat import array_namespace, device, is_numpy_namespace
 from gramian.compute.devices import is_numpy, like, to_numpy
 from gramian.operators.base import Capability, Operator
 
-__all__ = [
-    "System",
-    "check_shifts",
-    "cholesky",
-    "copy_of",
-    "dots",
-    "eigh",
-    "lengths",
-    "put",
-    "take",
-    "triangular",
-    "wide",
-]
-
 Array = Any  # of NumPy, or a tensor
 Vector = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]

@@ -12,17 +12,7 @@ if TYPE_CHECKING:
     from gramian.operators.genotype import DeviceGenotypeOperator, GenotypeOperator, genotype_operator
     from gramian.operators.kernel import DeviceKernelOperator, KernelOperator, kernel_device, kernel_operator
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "base": "Capability Operator Transposed",
-            "compose": "Centred Gram Known Multiple RowWeighted Scaled Shifted",
-            "data": "Data",
-            "feature_space": "FeatureCentred",
-            "genotype": "DeviceGenotypeOperator GenotypeOperator genotype_operator",
-            "kernel": "DeviceKernelOperator KernelOperator kernel_device kernel_operator",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Capability",

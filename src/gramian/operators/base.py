@@ -24,8 +24,6 @@ from gramian.compute.devices import (
 )
 from gramian.compute.threads import quiet_blas
 
-__all__ = ["Capability", "Composed", "DeviceFactor", "Operator", "Transposed", "device_factor_bytes"]
-
 Array = Any
 
 IDENTITY_COLUMNS = 256  # columns of the identity multiplied at a time where a Gram matrix has no shorter way

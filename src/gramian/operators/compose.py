@@ -7,8 +7,6 @@ from typing import Any
 
 from gramian.operators.base import Composed, Operator
 
-__all__ = ["Centred", "Gram", "Known", "Multiple", "RowWeighted", "Scaled", "Shifted"]
-
 Array = Any
 
 

@@ -13,8 +13,6 @@ from gramian.compute.devices import dense_loops, describe, is_tensor
 from gramian.operators.base import Operator
 from gramian.sources import Source, memory_budget, open_source
 
-__all__ = ["Data", "kernels_for"]
-
 Array = Any
 
 ROWS_BYTES = 2**23  # of a block of dense rows: small enough for the allocator to use the same memory again

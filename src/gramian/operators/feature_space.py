@@ -11,8 +11,6 @@ from gramian.compute import tiles
 from gramian.compute.devices import refuse_beyond_device, to_numpy
 from gramian.operators.base import Capability, Composed, Operator
 
-__all__ = ["FeatureCentred"]
-
 Array = Any
 
 

@@ -16,8 +16,6 @@ from gramian.compute.threads import n_threads, parallel
 from gramian.operators.base import Operator
 from gramian.sources.plink import Genotypes
 
-__all__ = ["DeviceGenotypeOperator", "GenotypeOperator", "genotype_operator", "upload_if_room"]
-
 Array = Any
 Span = tuple[int, int]
 

@@ -27,8 +27,6 @@ from gramian.operators.base import Capability, DeviceFactor, Operator
 from gramian.sources import Source, memory_budget, open_source
 from gramian.sources.devices import upload
 
-__all__ = ["DeviceKernelOperator", "KernelOperator", "kernel_device", "kernel_operator"]
-
 Array = Any
 
 STORE_SHARE = 2  # a matrix is kept where it takes no more than one part in so many of working_memory

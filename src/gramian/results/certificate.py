@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["Certificate", "NumericalWarning", "Optimum", "Residual", "SpectralCertificate", "caller_level"]
-
 Array = npt.NDArray[np.float64]
 
 BETWEEN = ("gramian", "joblib", "sklearn")  # packages that call each other between a user's line and ours

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from gramian.results.certificate import Residual, SpectralCertificate
 
-__all__ = ["Solution", "Spectrum"]
-
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SHOWN", "Tabular", "text_table"]
-
 SHOWN = 10  # lines of a table that is printed
 
 

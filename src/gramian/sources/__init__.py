@@ -15,20 +15,7 @@ if TYPE_CHECKING:
     from gramian.sources.tables import Table, read_table
     from gramian.sources.views import MappedSource, map_source
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "arrays": "DenseSource SparseSource TensorSource",
-            "base": "Block Source memory_budget",
-            "errors": "Argument SourceError",
-            "files": "write_parquet",
-            "npy": "MemmapSource NpySource",
-            "opening": "open_source",
-            "plink": "Genotypes",
-            "tables": "Table read_table",
-            "views": "MappedSource map_source",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Argument",
