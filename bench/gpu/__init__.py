@@ -1,1 +1,1 @@
-"""Figures on a graphics card: ``python -m bench.gpu``."""
+"""Figures on a GPU: ``python -m bench.gpu``."""

@@ -1,6 +1,6 @@
 """Run the workloads and write the report: ``python -m bench.gpu [--only NAME ...] [--uci FOLDER] [--out FILE]``.
 
-Each workload warms up with a small problem first, so that compiling is not counted; the data are on the card, and times
+Each workload warms up with a small problem first, so that compiling is not counted; the data are on the GPU, and times
 run until the results are on the host. What fails is written down as it failed, and the others go on.
 """
 
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if not torch.cuda.is_available():
-        raise SystemExit("There is no CUDA card on this machine.")
+        raise SystemExit("There is no CUDA GPU on this machine.")
     most = ceilings()
     chosen = dict(WORKLOADS)
     if given.uci is not None:
@@ -55,12 +55,12 @@ def main() -> None:
 
 def head() -> list[str]:
     """What ran, and on what."""
-    card = torch.cuda.get_device_properties(0)
+    gpu = torch.cuda.get_device_properties(0)
     said = " ".join(["python -m bench.gpu", *sys.argv[1:]])
     return [
-        f"# On a card, {datetime.now(UTC):%Y-%m-%d}",
+        f"# On a GPU, {datetime.now(UTC):%Y-%m-%d}",
         "",
-        f"`{said}` on {card.name}, {card.total_memory / 2**30:.0f} GiB, {card.multi_processor_count} multiprocessors; "
+        f"`{said}` on {gpu.name}, {gpu.total_memory / 2**30:.0f} GiB, {gpu.multi_processor_count} multiprocessors; "
         f"Python {platform.python_version()}, torch {torch.__version__}, Triton {_version('triton')}, CUDA "
         f"{torch.version.cuda}, scikit-learn {_version('scikit-learn')}, NumPy {_version('numpy')}.",
         "",

@@ -1,4 +1,4 @@
-"""Whole fits on a card, through the ordinary estimators."""
+"""Whole fits on a GPU, through the ordinary estimators."""
 
 import warnings
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from gramian import PCA, GaussianMixture, KernelPCA, KernelRidge
 
 
 def clocked(work: Any) -> tuple[float, Any]:
-    """Wall time of one call, the card's work included."""
+    """Wall time of one call, the GPU's work included."""
     torch.cuda.synchronize()
     start = perf_counter()
     out = work()
@@ -110,7 +110,7 @@ def kernel_ridge(ceilings: Ceilings) -> Iterator[Row]:
 
 
 def uci(folder: Path) -> Iterator[Row]:
-    """Exact fits in float64 of the first split of each set, on the card and on the CPU beside it."""
+    """Exact fits in float64 of the first split of each set, on the GPU and on the CPU beside it."""
     for name in SETS:
         X, y, T, _, _, _ = next(iter(splits(folder / name)))
         gamma = 0.5 / (0.7**2 * X.shape[1])
@@ -131,8 +131,8 @@ def _certified(model: Any) -> str:
 
 
 def uploads(ceilings: Ceilings) -> Iterator[Row]:
-    """Bytes to the card: pinned memory, as the streams use."""
+    """Bytes to the GPU: pinned memory, as the streams use."""
     pinned = torch.empty(2**30, dtype=torch.uint8, pin_memory=True)
-    card = torch.empty(2**30, dtype=torch.uint8, device="cuda")
-    seconds, _ = timed(lambda: card.copy_(pinned, non_blocking=True))
+    there = torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    seconds, _ = timed(lambda: there.copy_(pinned, non_blocking=True))
     yield Row("upload of 1 GiB from pinned memory", seconds, f"{pinned.nbytes / seconds / 1e9:.1f} GB/s")

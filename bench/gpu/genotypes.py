@@ -1,4 +1,4 @@
-"""Genotype PCA of a simulated biobank whose packed genotypes are made on the card."""
+"""Genotype PCA of a simulated biobank whose packed genotypes are made on the GPU."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -37,7 +37,7 @@ def simulated(people: int = PEOPLE, snps: int = SNPS) -> Any:
 
 
 def rows(ceilings: Ceilings) -> Iterator[Row]:
-    """Twenty components, certified to 1e-4, from packed bytes on the card to results on the host."""
+    """Twenty components, certified to 1e-4, from packed bytes on the GPU to results on the host."""
     packed = simulated()
     model = GenotypePCA(COMPONENTS, solver="krylov", tol=1e-4)
     first, _ = clocked(lambda: model.fit(Genotypes.from_packed(packed, PEOPLE)))

@@ -1,4 +1,4 @@
-"""Times, ceilings and rows of the table, on a graphics card."""
+"""Times, ceilings and rows of the table, on a GPU."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ def share(limit: float, seconds: float) -> str:
 
 
 def timed(work: Callable[[], Any], repeats: int = 3, warm: int = 1) -> tuple[float, Any]:
-    """The median time of some calls between events on the card, after others that are not counted."""
+    """The median time of some calls between events on the GPU, after others that are not counted."""
     for _ in range(warm):
         work()
     torch.cuda.synchronize()
@@ -50,7 +50,7 @@ def timed(work: Callable[[], Any], repeats: int = 3, warm: int = 1) -> tuple[flo
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What this card does at most: bytes copied a second, products of matrices, exponentials."""
+    """What this GPU does at most: bytes copied a second, products of matrices, exponentials."""
 
     bandwidth: float
     half: float
@@ -79,7 +79,7 @@ def _flops(dtype: torch.dtype, order: int) -> float:
 
 
 def ceilings() -> Ceilings:
-    """Measure the card."""
+    """Measure the GPU."""
     a = torch.empty(2**30, device="cuda")
     b = torch.empty_like(a)
     seconds, _ = timed(lambda: b.copy_(a))
