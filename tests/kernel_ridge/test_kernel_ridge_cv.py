@@ -259,7 +259,7 @@ def test_a_matrix_has_no_landmarks() -> None:
 
 
 def test_too_large_a_decomposition_is_refused_before_it_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gramian.compute.memory.available_memory", lambda: 2**16)
+    monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 2**16)
     with pytest.raises(MemoryError, match="eigendecomposition of the kernel matrix of 50 rows"):
         KernelRidgeCV(solver="eigh").fit(*problem())
 
@@ -382,7 +382,7 @@ def test_too_many_landmarks_are_refused_before_they_are_decomposed(monkeypatch: 
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("decomposed before memory was asked for")
 
-    monkeypatch.setattr("gramian.compute.memory.available_memory", lambda: 2**14)
+    monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 2**14)
     monkeypatch.setattr("gramian.kernel_ridge.landmarks.Inducing.decompose", never)
     with pytest.raises(MemoryError, match=r"solver='landmarks' with 50 landmarks .* Use fewer landmarks"):
         KernelRidgeCV(solver="landmarks").fit(*problem())

@@ -140,12 +140,13 @@ def vector_bytes(device: Device) -> int:
 
 
 def refuse_beyond_device(nbytes: float, device: Device, what: str, remedy: str) -> None:
-    """Raise a MemoryError that says what would take how much of a device, unless it can be had."""
+    """Raise a MemoryError that says what would take how much of a device, or of this machine, unless it can be had."""
     free = free_bytes(device)
     if nbytes > free:
-        raise MemoryError(
-            f"{what} would take {gibibytes(nbytes)} on {describe(device)}, where {gibibytes(free)} are free. {remedy}"
-        )
+        left = f", and {gibibytes(free)} are available"
+        if device is not None:
+            left = f" on {describe(device)}, where {gibibytes(free)} are free"
+        raise MemoryError(f"{what} would take {gibibytes(nbytes)}{left}. {remedy}")
 
 
 def torch_dtype(dtype: Any) -> Any:

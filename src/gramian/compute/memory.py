@@ -38,10 +38,3 @@ def gibibytes(nbytes: float) -> str:
     ('18.6 GiB', '2.9 MiB')
     """
     return f"{nbytes / 2**30:.1f} GiB" if nbytes >= 2**29 else f"{nbytes / 2**20:.1f} MiB"
-
-
-def refuse_beyond_memory(nbytes: float, what: str, remedy: str) -> None:
-    """Raise a MemoryError that says what would take how much, unless it can be had."""
-    free = available_memory()
-    if nbytes > free:
-        raise MemoryError(f"{what} would take {gibibytes(nbytes)}, and {gibibytes(free)} are available. {remedy}")

@@ -18,7 +18,6 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import is_tensor, refuse_beyond_device, resolve, to_device, to_numpy
-from gramian.compute.memory import refuse_beyond_memory
 from gramian.genetics.genotypes import (
     SCALES,
     as_genotypes,
@@ -315,10 +314,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n, M = Z.shape
         nbytes, what = 32.0 * n * n, f"The exact way for {n} samples"  # four n×n matrices must be had
         remedy = "Use solver='krylov', which needs no such matrix" + (", and missing='mean'." if pairwise else ".")
-        if Z.device is None:
-            refuse_beyond_memory(nbytes, what, remedy)
-        else:
-            refuse_beyond_device(nbytes, Z.device, what, remedy)
+        refuse_beyond_device(nbytes, Z.device, what, remedy)
         before = Z.passes
         K = Z.cogram()
         if pairwise:

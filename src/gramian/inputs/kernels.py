@@ -12,8 +12,7 @@ import numpy.typing as npt
 import scipy.linalg
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 
-from gramian.compute.devices import is_tensor, like, refuse_beyond_device, to_numpy
-from gramian.compute.memory import refuse_beyond_memory
+from gramian.compute.devices import is_tensor, like, to_numpy
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators import KernelOperator, Operator
@@ -194,11 +193,3 @@ def eigh(M: Any, overwrite: bool = False) -> tuple[Array, Any]:
 def decomposition_bytes(n: int) -> int:
     """Bytes that the decomposition of an n×n matrix takes on a device."""
     return ENTRY_BYTES * n * n
-
-
-def refuse_beyond(nbytes: float, device: Any, what: str, remedy: str) -> None:
-    """Raise a MemoryError that says what would take how much, of a device or, where there is none, of the machine."""
-    if device is None:
-        refuse_beyond_memory(nbytes, what, remedy)
-    else:
-        refuse_beyond_device(nbytes, device, what, remedy)

@@ -62,13 +62,24 @@ def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
 
 def refuse_non_finite(source: Source) -> None:
     """Raise an error that names the first NaN or inf of a source, if there is one."""
+    if source.resident and not source.sparse and isinstance(source.values, np.ndarray):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(np.sum(source.values)):  # takes no memory, and settles it for all but the largest numbers
+                return
     for block in source.blocks():
-        found = _first_non_finite(source, block.values)
-        if found is None:
+        values = block.values
+        finite = source.xp.isfinite(values.data if source.sparse else values)
+        if bool(source.xp.all(finite)):
             continue
-        i, j, value = found
+        first = int(np.argmin(to_numpy(finite)))
+        if source.sparse:
+            row, j = int(np.searchsorted(values.indptr, first, side="right")) - 1, int(values.indices[first])
+            value = float(values.data[first])
+        else:
+            row, j = divmod(first, source.shape[1])
+            value = float(values[row, j])
         name = f" ({source.feature_names[j]!r})" if source.feature_names else ""
-        where = f"the first is in row {block.start + i}, column {j}{name}, counted from 0."
+        where = f"the first is in row {block.start + row}, column {j}{name}, counted from 0."
         if np.isnan(value):
             raise MissingValuesError(
                 f"Input X contains NaN: {where} Here complete rows are needed (PCA.fit, transform, score and impute "
@@ -86,20 +97,3 @@ def has_missing(source: Source) -> bool:
             raise
         return True
     return False
-
-
-def _first_non_finite(source: Source, values: Any) -> tuple[int, int, float] | None:
-    if source.sparse:
-        bad = np.flatnonzero(~np.isfinite(values.data))
-        if not len(bad):
-            return None
-        row = int(np.searchsorted(values.indptr, bad[0], side="right")) - 1
-        return row, int(values.indices[bad[0]]), float(values.data[bad[0]])
-    if source.xp is np and values.dtype.kind != "f":
-        return None
-    finite = source.xp.isfinite(values)
-    if bool(source.xp.all(finite)):
-        return None
-    finite = to_numpy(finite)
-    i, j = np.unravel_index(int(np.argmin(finite)), finite.shape)
-    return int(i), int(j), float(values[int(i), int(j)])

@@ -17,9 +17,8 @@ import numpy.typing as npt
 import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.inputs.kernels import is_precomputed
 from gramian.kernel_ridge.problem import KernelProblem
-from gramian.kernels import Kernel
+from gramian.kernels import Kernel, Precomputed
 from gramian.results import NumericalWarning, Residual, caller_level
 
 Array = npt.NDArray[np.float64]
@@ -48,14 +47,11 @@ class KernelSolution:
 
 def is_known_semidefinite(kernel: Kernel) -> bool:
     """Whether the kernel is positive semidefinite by its formula, not by someone's word."""
-    return kernel.positive_semidefinite and not kernel.takes_objects and not is_precomputed(kernel)
+    return kernel.positive_semidefinite and not (kernel.takes_objects or isinstance(kernel, Precomputed))
 
 
-def _is_semidefinite(problem: KernelProblem) -> bool:
-    """Whether K is positive semidefinite, as far as can be told: by its formula, by a factor, or by its 2×2 minors."""
-    if is_known_semidefinite(problem.kernel) or not problem.kernel.positive_semidefinite:
-        return problem.kernel.positive_semidefinite
-    K = problem.matrix
+def _is_semidefinite(K: Array) -> bool:
+    """Whether K is positive semidefinite, as far as can be told: by its 2×2 minors, and a factor."""
     own = np.diagonal(K)
     small = INDEFINITE * float(np.max(np.abs(own), initial=0.0))
     root = np.sqrt(np.maximum(own, 0.0)) + np.sqrt(small)
@@ -93,7 +89,8 @@ def add_bounds(problem: KernelProblem, found: KernelSolution) -> Residual:
     c = found.certificate
     if c.indefinite:
         return c.with_(notes=(*c.notes, "the kernel matrix is indefinite, so there is no bound on predictions"))
-    if not _is_semidefinite(problem):
+    known = is_known_semidefinite(problem.kernel)
+    if not (known or (problem.kernel.positive_semidefinite and _is_semidefinite(problem.matrix))):
         return c.with_(notes=(*c.notes, "the kernel is not known to be positive semidefinite: there is no bound"))
     if np.all(problem.lam == 0.0):
         return c.with_(notes=(*c.notes, "λ is 0: no bound follows from a residual"))

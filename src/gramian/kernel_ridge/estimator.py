@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
-from gramian.compute.devices import to_numpy
+from gramian.compute.devices import refuse_beyond_device, to_numpy
 from gramian.compute.memory import available_memory
 from gramian.inputs.checks import (
     check_choice,
@@ -34,7 +33,6 @@ from gramian.inputs.kernels import (
     kernel_diagonal,
     open_finite,
     read_all,
-    refuse_beyond,
     take_points,
 )
 from gramian.inputs.progress import finish, reporter
@@ -57,7 +55,7 @@ from gramian.kernel_ridge.uncertainty import KernelPredictions
 from gramian.kernels import Gaussian, Kernel, Precomputed, as_kernel
 from gramian.linear.inducing import InducingFit
 from gramian.linear.path import CRITERIA, RidgePath
-from gramian.sources import Source, open_source
+from gramian.sources import Source
 
 Array = npt.NDArray[np.float64]
 
@@ -188,7 +186,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
         """
         self._check_parameters()
         problem, every, kept = self._open(X, y, sample_weight, self.alpha)
-        self.solver_, reason = self._choose_solver(problem, [problem.kernel])
+        whole, file = problem.kernel.takes_objects or is_pairwise(self.kernel), isinstance(problem.points, Source)
+        self.solver_, reason = choose_solver(problem.n, self.solver, whole=whole, file=file, device=problem.device)
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
         report = reporter(self.verbose, type(self).__name__, tol) if self.verbose else None
         options: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "report": report}
@@ -221,9 +220,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
             every: Any = list(X)
             n = len(every)
         else:
-            stays = self._stays_in_file(X)
             source = open_finite(self, X, reset=True)
-            every, n = source if stays and not source.resident else read_all(source), source.shape[0]
+            n, p = source.shape
+            in_blocks = not source.resident and not is_pairwise(self.kernel)
+            if in_blocks and self.solver != "landmarks":  # a file is read whole where it fits, and where it must be
+                in_blocks = self.solver == "auto" and 8 * n * p > 0.5 * available_memory()
+            every = source if in_blocks else read_all(source)
         Y, self._vector = check_targets(y, n)
         w, kept = None, None
         if sample_weight is not None:
@@ -231,6 +233,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
             if not (isinstance(every, Source) or np.all(w > 0)):  # those of a file are left to the solver
                 kept = np.flatnonzero(w > 0)  # a row of weight 0 is no row
         if is_pairwise(self.kernel):
+            if self.solver == "landmarks":
+                raise ValueError(
+                    "A precomputed kernel matrix is in memory already: use another solver than 'landmarks'."
+                )
             every = check_kernel_matrix(every)
         points, counts = every, w is None or has_whole_weights(w)
         if kept is not None and w is not None:
@@ -242,31 +248,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
         lam = check_penalties(alpha, Y.shape[1])
         return KernelProblem(kernels[0], points, Y, w, lam, bool(self.fit_intercept), counts, seed, device), every, kept
 
-    def _stays_in_file(self, X: Any) -> bool:
-        """Whether X is a file that is to be read in blocks: asked for, or because it does not fit."""
-        if not isinstance(X, (Source, str, os.PathLike, np.memmap)):
-            return False
-        source = open_source(X)
-        if source.resident or is_pairwise(self.kernel):
-            return False
-        n, p = source.shape
-        return self.solver == "landmarks" or (self.solver == "auto" and 8 * n * p > 0.5 * available_memory())
-
     def _resolve_kernels(self, points: Any) -> list[Kernel]:
         """The kernel, with the parameters that follow from the points."""
         kernel = as_kernel(self.kernel, self.gamma, self.degree, self.coef0, **(self.kernel_params or {}))
         return [_resolve(kernel, points)]
-
-    def _choose_solver(self, problem: KernelProblem, kernels: list[Kernel], *, every_alpha: bool = False) -> Any:
-        whole, file = any(kernel.takes_objects for kernel in kernels), isinstance(problem.points, Source)
-        if is_precomputed(problem.kernel):
-            if self.solver == "landmarks":
-                raise ValueError(
-                    "A precomputed kernel matrix is in memory already: use another solver than 'landmarks'."
-                )
-            whole = True
-        options = {"whole": whole, "file": file, "device": problem.device, "every_alpha": every_alpha}
-        return choose_solver(problem.n, self.solver, **options)
 
     def _keep_solution(self, problem: KernelProblem, found: KernelSolution, every: Any, kept: Any) -> None:
         """Turn β into coefficients of all rows, those without weight too, and the intercept."""
@@ -354,7 +339,7 @@ def is_pairwise(kernel: Any) -> bool:
 
 def _resolve(kernel: Kernel, points: Any) -> Kernel:
     """The kernel with automatic parameters found: of a file from rows spread over it."""
-    if isinstance(points, list) or is_precomputed(kernel):
+    if isinstance(points, list):
         return kernel
     if isinstance(points, Source):
         if not kernel.automatic:
@@ -516,7 +501,9 @@ class KernelRidgeCV(KernelRidge):
         _refuse_extreme(problem.Y)
         if copies is not None:
             copies, problem = copies if kept is None else copies[kept], problem.with_(counts=False)
-        self.solver_, reason = self._choose_solver(problem, self.kernels_, every_alpha=True)
+        whole = any(kernel.takes_objects for kernel in self.kernels_) or is_pairwise(self.kernel)
+        options = {"whole": whole, "file": isinstance(problem.points, Source), "device": problem.device}
+        self.solver_, reason = choose_solver(problem.n, self.solver, every_alpha=True, **options)
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
         rule = Rule(self.alphas, criterion, self.alpha_per_target, reason, tol, labels, copies, self._show_line())
         choice = choose_pair(problem, self.kernels_, rule, self._trial(problem))
@@ -542,7 +529,7 @@ class KernelRidgeCV(KernelRidge):
             report = reporter(self.verbose, f"{type(self).__name__}, to choose", ENOUGH)
             return partial(try_held_out, report=report)
         number = AUTO_ALPHAS[2] if isinstance(self.alphas, str) else np.size(self.alphas)
-        refuse_beyond(
+        refuse_beyond_device(
             eigen_bytes(problem.n, problem.Y.shape[1], number, problem.device),
             problem.device,
             f"The eigendecomposition of the kernel matrix of {problem.n} rows",

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import scipy.linalg
 from numpy.random import Generator
 
-from gramian.compute.devices import free_bytes
+from gramian.compute.devices import free_bytes, refuse_beyond_device
 from gramian.compute.memory import available_memory
 from gramian.inputs.checks import check_weights
-from gramian.inputs.kernels import dense_kernel, dense_matrix, kernel_diagonal, load_points, read_rows, refuse_beyond
+from gramian.inputs.kernels import dense_kernel, dense_matrix, kernel_diagonal, load_points, read_rows
 from gramian.kernel_ridge.problem import KernelProblem
 from gramian.kernel_ridge.solve import Report
 from gramian.kernels import Kernel
@@ -302,7 +302,7 @@ def _inner(problem: KernelProblem, landmarks: Landmarks, way: str) -> Any:
     """k(Z, Z) of the landmarks where it is evaluated, unless matrices of that size do not fit there."""
     m, gpu = len(landmarks.indices), getattr(problem.device, "type", "cpu") != "cpu"
     what, remedy = f"solver='landmarks' with {m} landmarks", "Use fewer landmarks (n_landmarks)."
-    refuse_beyond(needed_bytes(m, way, gpu), problem.device, what, remedy)
+    refuse_beyond_device(needed_bytes(m, way, gpu), problem.device, what, remedy)
     return dense_matrix(problem.between(landmarks.points))
 
 

@@ -94,8 +94,7 @@ class KernelProblem:
 
     def operator(self, dtype: Any = np.float64, store: bool | str = False) -> Operator:
         """B = diag(√w) H K Hᵀ diag(√w); a function of two objects is evaluated once and for all."""
-        calls = self.kernel.takes_objects and not is_precomputed(self.kernel)
-        K = Data(self.matrix) if calls else self.kernel_operator(dtype, store)
+        K = Data(self.matrix) if self.kernel.takes_objects else self.kernel_operator(dtype, store)
         return K if self.w is None and not self.intercept else FeatureCentred(K, self.w, centre=self.intercept)
 
     def between(self, X: Any, Z: Any = None, store: bool | str = False) -> Operator:
@@ -110,8 +109,6 @@ class KernelProblem:
     @cached_property
     def squared_lengths(self) -> Array:
         """k(x, x) of the training points, in float64."""
-        if is_precomputed(self.kernel):
-            return np.asarray(np.diagonal(self.points), dtype=np.float64)
         return np.ones(self.n) if self.kernel.normalised else kernel_diagonal(self.kernel, self.points)
 
     def feature_means(self) -> Array:

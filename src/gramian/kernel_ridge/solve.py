@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.devices import describe, free_bytes, to_numpy
+from gramian.compute.devices import describe, free_bytes, refuse_beyond_device, to_numpy
 from gramian.compute.memory import available_memory
-from gramian.inputs.kernels import decomposition_bytes, dense_matrix, eigh, matmul, refuse_beyond
+from gramian.inputs.kernels import decomposition_bytes, dense_matrix, eigh, matmul
 from gramian.kernel_ridge.certificate import (
     EPS,
     FACTORED,
@@ -129,7 +129,7 @@ def _solve_by_cholesky(problem: KernelProblem, reason: str, tol: float) -> Kerne
     if np.any(problem.lam == 0.0):
         return _solve_by_eigenvectors(problem, f"{reason}; at λ = 0 eigenvectors tell the rank", tol)
     nbytes = Cholesky.memory(problem.n) if problem.device is None else device_factor_bytes(problem.n)
-    refuse_beyond(nbytes, problem.device, f"solver='cholesky' on {problem.n} rows", SMALLER)
+    refuse_beyond_device(nbytes, problem.device, f"solver='cholesky' on {problem.n} rows", SMALLER)
     cholesky = Cholesky(SHARPER * tol, "float64" if problem.n <= SMALL else "auto")
     B, Y = problem.operator(), problem.targets
     beta, residuals, certificates = np.empty_like(Y), np.empty(len(problem.lam)), []
@@ -159,7 +159,7 @@ def _solve_by_eigenvectors(problem: KernelProblem, reason: str, tol: float) -> K
     """β = U (Uᵀỹ)/(s + λ) from B = U diag(s) Uᵀ; at λ = 0 the pseudo-inverse."""
     n, lam = problem.n, problem.lam
     nbytes = EIGEN * n**2 if problem.device is None else decomposition_bytes(n)
-    refuse_beyond(nbytes, problem.device, f"solver='eigh' on {n} rows", SMALLER)
+    refuse_beyond_device(nbytes, problem.device, f"solver='eigh' on {n} rows", SMALLER)
     A, Y = problem.operator(), problem.targets
     B = dense_matrix(A)
     s, U = eigh(B)

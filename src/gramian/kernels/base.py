@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from numbers import Real
 from typing import Any, NamedTuple
@@ -273,34 +273,24 @@ def room(buffer: Array, rows: slice, columns: slice) -> Array:
     return buffer[: shape[0] * shape[1]].reshape(shape)
 
 
-def is_sparse(X: Any) -> bool:
-    """Whether X is a matrix or array of scipy.sparse."""
-    return bool(sp.issparse(X))
+is_sparse: Callable[[Any], bool] = sp.issparse
 
 
 def as_points(X: Any) -> Any:
-    """Return X as a two-dimensional array of real numbers, or as CSR."""
-    if is_sparse(X):
-        X = sp.csr_array(X)
-        _refuse_non_finite(X.data.reshape(-1, 1), "stored value {0}")
-        return X
-    X = np.asarray(X)
+    """Return X as a two-dimensional array of finite real numbers, or as CSR."""
+    X = sp.csr_array(X) if is_sparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise ValueError(
             f"Expected rows of features (2 dimensions), got shape {X.shape}. Use X.reshape(-1, 1) for one."
         )
     if X.dtype.kind not in "fiub":
         raise ValueError(f"Expected real numbers, got an array of dtype {X.dtype}. For other objects use Callable.")
-    _refuse_non_finite(X, "row {0}, column {1}")
+    values = X.data if is_sparse(X) else X
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        at = tuple(np.argwhere(~np.isfinite(values))[0])
+        where = f"stored value {at[0]}" if is_sparse(X) else f"row {at[0]}, column {at[1]}"
+        raise ValueError(f"A kernel needs finite numbers; {where} is {values[at]}. Remove or replace it.")
     return X
-
-
-def _refuse_non_finite(values: Array, where: str) -> None:
-    """Raise an error that names the first NaN or infinity: it would make more of the matrix NaN than its own row."""
-    if values.dtype.kind != "f" or np.isfinite(values).all():
-        return
-    i, j = np.argwhere(~np.isfinite(values))[0]
-    raise ValueError(f"A kernel needs finite numbers; {where.format(i, j)} is {values[i, j]}. Remove or replace it.")
 
 
 def as_two_sets(X: Any, Z: Any, dtype: npt.DTypeLike | None) -> tuple[Any, Any, np.dtype[Any]]:

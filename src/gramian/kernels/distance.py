@@ -86,10 +86,7 @@ def scale_columns(X: Any, s: Scale) -> Any:
 class Radial(Kernel):
     """A kernel f(u) of one scaled squared distance, with f(0) = 1."""
 
-    @property
-    def normalised(self) -> bool:
-        """k(x, x) = 1, to the last bit."""
-        return True
+    normalised = True  # to the last bit
 
     @abstractmethod
     def scale(self, p: int) -> Scale:
@@ -185,26 +182,22 @@ class RadialPairs(Pairs):
         """Compute the entries above −limit again: one by one if they are few, else all by a slower, safer way."""
         i, j = np.nonzero(t > -limit)
         if len(i) * CROWDED > t.size and not self.sparse:
-            t[...] = self._careful(rows, columns)
+            # from the differences of the points as given: scaled ones would carry their rounding
+            X, Z = (np.asarray(A[part], dtype=np.float64) for A, part in ((self.X, rows), (self.Z, columns)))
+            if np.ndim(self.scale) == 0:
+                t[...] = cdist(X, Z, "sqeuclidean") * -(self.scale**2)
+            else:
+                t[...] = -cdist(X, Z, "sqeuclidean", w=self.scale**2)
             return
         for a in range(0, len(i), CHUNK):
             b, c = i[a : a + CHUNK], j[a : a + CHUNK]
-            t[b, c] = -self._from_differences(rows.start + b, columns.start + c)
-
-    def _from_differences(self, i: Array, j: Array) -> Array:
-        """u from x_i − z_j in float64: exact subtraction where the points are near each other."""
-        if self.sparse:
-            X, Z = (sp.csr_array(A, dtype=np.float64)[k] for A, k in ((self.X, i), (self.Z, j)))
-            return row_squares(scale_columns(X - Z, self.scale))
-        D = (self.X[i].astype(np.float64) - self.Z[j].astype(np.float64)) * self.scale
-        return row_squares(D)
-
-    def _careful(self, rows: slice, columns: slice) -> Array:
-        """−u for a whole tile, from the differences of the points as given: scaled ones would carry their rounding."""
-        X, Z = (np.asarray(A[part], dtype=np.float64) for A, part in ((self.X, rows), (self.Z, columns)))
-        if np.ndim(self.scale) == 0:
-            return np.asarray(cdist(X, Z, "sqeuclidean") * -(self.scale**2))
-        return np.asarray(-cdist(X, Z, "sqeuclidean", w=self.scale**2))
+            x, z = rows.start + b, columns.start + c
+            if self.sparse:
+                X, Z = (sp.csr_array(A, dtype=np.float64)[k] for A, k in ((self.X, x), (self.Z, z)))
+                D = scale_columns(X - Z, self.scale)
+            else:  # exact subtraction in float64 where the points are near each other
+                D = (self.X[x].astype(np.float64) - self.Z[z].astype(np.float64)) * self.scale
+            t[b, c] = -row_squares(D)
 
 
 class _Distance(Radial):

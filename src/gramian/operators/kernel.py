@@ -80,6 +80,7 @@ class KernelOperator(Operator):
     """
 
     tiles: Any = tiles  # the module of products with pairs of points
+    passes: int = 0
     X: Any
     Z: Any
     _pairs: Any
@@ -106,7 +107,7 @@ class KernelOperator(Operator):
                 f"{kernel!r} finds a parameter from data, and X is a file. Resolve it on rows in memory first."
             )
         self.kernel = kernel.resolved(to_numpy(self.X) if is_tensor(self.X) else self.X) if kernel.automatic else kernel
-        self.store, self.resident, self._passes, self.evaluations = store, self._file is None, 0, 0
+        self.store, self.resident, self.passes, self.evaluations = store, self._file is None, 0, 0
         self.capabilities = Capability.NONE if Z is not None else Capability.DIAGONAL
         self.capabilities |= Capability.NONE if self._file is not None else Capability.COLUMNS | Capability.TILES
 
@@ -114,16 +115,13 @@ class KernelOperator(Operator):
         """The points as a kernel takes them: an array or CSR, a list of objects, or the Source of a file."""
         if kernel.takes_objects and not isinstance(X, Source):
             return X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
+        if type(X) is np.ndarray and X.ndim == 2:
+            return X
         source = open_source(X)
         if source.resident:
             values = source.values
             return values if source.sparse else np.asarray(values)
         return np.concatenate([np.array(b.values) for b in source.blocks()]) if in_memory else source
-
-    @property
-    def passes(self) -> int:
-        """How often K has been gone through, stored or not."""
-        return self._passes
 
     @property
     def stored(self) -> bool:
@@ -159,7 +157,7 @@ class KernelOperator(Operator):
     def _worth_storing(self) -> bool:
         """The rule of the class: the second product, where K fits."""
         if self.store == "auto":
-            return self._passes > 1 and tiles.Stored.nbytes(self._pairs) <= memory_budget() // STORE_SHARE
+            return self.passes > 1 and tiles.Stored.nbytes(self._pairs) <= memory_budget() // STORE_SHARE
         return bool(self.store)
 
     def gram(self, w: Array | None = None) -> Array:
@@ -219,16 +217,12 @@ class KernelOperator(Operator):
         return tile if dtype is None else tile.astype(dtype, copy=False)
 
     def tiled(self, dtype: Any) -> tiles.Tiled:
-        """K = k(X, X) as something that hands out tiles in a dtype, each evaluated when asked for."""
+        """K = k(X, X) as something that hands out tiles in a dtype, each evaluated when asked for: one pass."""
         if self.Z is not None or self.shape[0] != self.shape[1]:
             raise ValueError(f"Only k(X, X) is symmetric; this operator of shape {self.shape} has two sets of points.")
+        self._count_pass()
         pairs: tiles.Tiled = self.kernel.pairs(self.X, None, np.dtype(dtype))
         return pairs
-
-    def packed_triangle(self, dtype: Any) -> Array:
-        """One triangle of K = k(X, X), each tile evaluated into its place: one pass."""
-        self._count_pass()
-        return super().packed_triangle(dtype)
 
     def diagonal(self) -> Array:
         """k(x, x) for every point, found in float64; of K = k(X, X) only."""
@@ -252,7 +246,7 @@ class KernelOperator(Operator):
         return self if self.symmetric else super().T
 
     def _count_pass(self) -> None:
-        self._passes += 1
+        self.passes += 1
         self.evaluations += not self.stored
 
     def _file_parts(self, step: int | None = None) -> Iterator[tuple[int, int, Any]]:
@@ -441,7 +435,7 @@ class DeviceKernelOperator(KernelOperator):
         if self.store != "auto":
             return bool(self.store)
         on_gpu = self.device.type == "cuda"
-        if self._passes <= 1 or (on_gpu and self.dtype != self.xp.float64):
+        if self.passes <= 1 or (on_gpu and self.dtype != self.xp.float64):
             return False
         room = free_bytes(self.device) // STORE_SHARE_GPU if on_gpu else memory_budget() // STORE_SHARE
         return self.nbytes <= room

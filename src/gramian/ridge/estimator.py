@@ -15,8 +15,8 @@ from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from gramian.compute.devices import like, resolve, to_numpy
-from gramian.compute.memory import gibibytes, refuse_beyond_memory
+from gramian.compute.devices import like, refuse_beyond_device, resolve, to_numpy
+from gramian.compute.memory import gibibytes
 from gramian.inputs.checks import check_choice, check_penalties
 from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.linear.path import CRITERIA, RidgePath
@@ -355,7 +355,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         (n, p), L = data.shape, 50 if alphas is None else len(alphas)
         nbytes = 16.0 * n * L * t
         if self.store_cv_results:
-            refuse_beyond_memory(nbytes, f"cv_results_ ({gibibytes(nbytes)})", "Use store_cv_results=False.")
+            refuse_beyond_device(nbytes, None, f"cv_results_ ({gibibytes(nbytes)})", "Use store_cv_results=False.")
         if weights.count < 2:
             raise ValueError(
                 f"Found 1 sample (n_samples={n}, weights that stand for {weights.count:g}): with one row left out "
@@ -365,7 +365,8 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             return "svd", "gcv_mode='svd'"
         solver, size = ("dual", n) if n - int(self.fit_intercept) <= p else ("cholesky", p)
         what = f"A {size} × {size} Gram matrix with its eigenvectors"
-        refuse_beyond_memory(24.0 * size * size, what, "Use cv=5, which fits each alpha by itself, or fewer columns.")
+        remedy = "Use cv=5, which fits each alpha by itself, or fewer columns."
+        refuse_beyond_device(24.0 * size * size, None, what, remedy)
         return solver, f"every λ from one decomposition, of a {size} × {size} matrix"
 
     def _criterion(self, path: RidgePath, t: int) -> Array:

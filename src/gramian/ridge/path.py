@@ -19,7 +19,6 @@ from scipy.optimize import brentq
 
 from gramian.compute import dense as cpu
 from gramian.compute.devices import dense_loops, like, refuse_beyond_device, to_numpy
-from gramian.compute.memory import refuse_beyond_memory
 from gramian.compute.threads import n_threads, parallel
 from gramian.linear.path import Filter, RidgePath
 from gramian.ridge.problem import RidgeProblem
@@ -148,7 +147,7 @@ def _decompose_cogram(problem: RidgeProblem) -> Decomposition:
     """U and σ² from the n×n matrix X̃X̃ᵀ; the direction √w, which centring has emptied, is left out."""
     n, Q = problem.source.shape[0], _emptied(problem)
     what, remedy = f"The {n} × {n} matrix X̃X̃ᵀ", "Use solver='cg', which never forms it."
-    refuse_beyond_memory(24.0 * n * n, f"{what} with its eigenvectors", remedy)
+    refuse_beyond_device(24.0 * n * n, None, f"{what} with its eigenvectors", remedy)
     _refuse_beyond_device(problem, 16.0 * n * n, what)
     K = to_numpy(problem.A.cogram(), float)
     if Q.shape[1]:
@@ -217,7 +216,8 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
         _, sigma, Ut = la.svd(R, full_matrices=False, check_finite=False)
         U, sigma, V, label = Ut[k:].T, sigma[k:], None, "SVD of the R of X̃ᵀ = QR"
     else:
-        refuse_beyond_memory(24.0 * n * p, f"The SVD of a dense {n} × {p} matrix", "Use solver='cg' or a larger alpha.")
+        remedy = "Use solver='cg' or a larger alpha."
+        refuse_beyond_device(24.0 * n * p, None, f"The SVD of a dense {n} × {p} matrix", remedy)
         _refuse_beyond_device(problem, 16.0 * n * p, f"A dense {n} × {p} matrix in float64")
         X = to_numpy(problem.A.to_dense(), float)
         # to_dense may be the caller's own array: only a copy is ours to write over
