@@ -447,7 +447,8 @@ def test_the_choice_is_shown(solver: str, capsys: pytest.CaptureFixture[str]) ->
     X, y = problem(60)
     ours = KernelRidgeCV(ALPHAS, gamma=[0.05, 0.3], solver=solver, verbose=True).fit(X, y)
     shown = capsys.readouterr().err
-    assert "KernelRidgeCV: Gaussian(gamma=0.05), 1 of 2: loo score" in shown
+    assert "\nKernelRidgeCV: Gaussian(gamma=0.05), 1 of 2: loo score" in f"\n{shown}"  # on a line of its own
+    assert shown.endswith("\n")
     assert f"{ours.scores_[1].max():.4g} at λ = {ALPHAS[np.argmax(ours.scores_[1])]:.3g}" in shown
     seen: list[Any] = []
     KernelRidgeCV(ALPHAS, solver=solver, verbose=lambda *step: seen.append(step)).fit(X, y)

@@ -74,21 +74,16 @@ class ResidualReport:
         self.progress(round(1000 * won), 1000, message)
 
 
-def reporter(verbose: Any, name: str, tol: float) -> ResidualReport | None:
-    """What a solver calls after each iteration: nothing, or what tells the user's own function, or a line.
+@contextmanager
+def report_residuals(verbose: Any, name: str, tol: float) -> Iterator[ResidualReport | None]:
+    """Give what a solver calls after each iteration: None, or what tells the user's own function, or a line.
 
     Examples
     --------
-    >>> from gramian.inputs.progress import reporter
-    >>> reporter(lambda done, total, message: print(done, total, message), "KernelRidge", 1e-6)(3, 1e-3)
+    >>> from gramian.inputs.progress import report_residuals
+    >>> with report_residuals(lambda *report: print(*report), "KernelRidge", 1e-6) as report:
+    ...     report(3, 1e-3)
     500 1000 iteration 3, residual 1.0e-03 of 1e-06
     """
-    if not verbose:
-        return None
-    return ResidualReport(verbose if callable(verbose) else ProgressLine(name), tol)
-
-
-def finish(report: ResidualReport | None) -> None:
-    """End the line that a fit has shown."""
-    if report is not None and isinstance(report.progress, ProgressLine):
-        report.progress.end()
+    with show_progress(verbose, name) as progress:
+        yield None if progress is None else ResidualReport(progress, tol)

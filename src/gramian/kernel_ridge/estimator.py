@@ -35,12 +35,13 @@ from gramian.inputs.kernels import (
     read_all,
     take_points,
 )
-from gramian.inputs.progress import finish, reporter
+from gramian.inputs.progress import report_residuals
 from gramian.kernel_ridge.certificate import FACTORED, ITERATED, KernelSolution, add_bounds, is_indefinite
 from gramian.kernel_ridge.choose import (
     ENOUGH,
     Choice,
     Rule,
+    Trial,
     check_alphas,
     choose_pair,
     try_by_eigenvectors,
@@ -189,17 +190,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
         whole, file = problem.kernel.takes_objects or is_pairwise(self.kernel), isinstance(problem.points, Source)
         self.solver_, reason = choose_solver(problem.n, self.solver, whole=whole, file=file, device=problem.device)
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
-        report = reporter(self.verbose, type(self).__name__, tol) if self.verbose else None
-        options: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "report": report}
-        try:
+        with report_residuals(self.verbose, type(self).__name__, tol) as report:
+            options: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "report": report}
             if self.solver_ == "landmarks":
                 landmarks = self._choose_landmarks(problem, kept)
                 self._keep_landmarks(problem, landmarks, fit_landmarks(problem, landmarks, reason, **options), kept)
             else:
                 self._keep_solution(problem, solve(problem, self.solver_, reason, **options), every, kept)
-        finally:
-            if report is not None:
-                finish(report)
         self.n_iter_ = max(1, self.certificate_.iterations)
         store_like(self, X)
         return self
@@ -526,8 +523,12 @@ class KernelRidgeCV(KernelRidge):
         if self.solver_ == "landmarks":
             return partial(try_landmarks, n_landmarks=self.n_landmarks)
         if self.solver_ == "cg":
-            report = reporter(self.verbose, f"{type(self).__name__}, to choose", ENOUGH)
-            return partial(try_held_out, report=report)
+
+            def try_and_report(problem: KernelProblem, rule: Rule) -> Trial:
+                with report_residuals(self.verbose, f"{type(self).__name__}, to choose", ENOUGH) as report:
+                    return try_held_out(problem, rule, report)
+
+            return try_and_report
         number = AUTO_ALPHAS[2] if isinstance(self.alphas, str) else np.size(self.alphas)
         refuse_beyond_device(
             eigen_bytes(problem.n, problem.Y.shape[1], number, problem.device),
@@ -544,10 +545,9 @@ class KernelRidgeCV(KernelRidge):
             landmarks, system = choice.model
             self._keep_landmarks(problem, landmarks, system.fit(problem.lam, rule.tol, rule.reason), kept)
         elif solution is None:
-            report = reporter(self.verbose, type(self).__name__, rule.tol)
-            self._keep_solution(
-                problem, solve(problem, self.solver_, rule.reason, tol=rule.tol, report=report), every, kept
-            )
+            with report_residuals(self.verbose, type(self).__name__, rule.tol) as report:
+                solution = solve(problem, self.solver_, rule.reason, tol=rule.tol, report=report)
+            self._keep_solution(problem, solution, every, kept)
         else:
             low, path = choice.lowest, choice.path
             if low < 0.0 and path is not None:
