@@ -31,7 +31,7 @@ from gramian.display import FitDisplay, ProfileDisplay
 from gramian.display.report import fit_report
 from gramian.likelihood import Comparison, compare
 from gramian.likelihood.estimator import MaximumLikelihood
-from gramian.likelihood.families.names import FAMILIES
+from gramian.likelihood.families import FAMILIES
 
 TABLES = ("estimates", "comparison")
 PICTURES = ("fit", "profile")

@@ -1,77 +1,15 @@
 """Models fitted by maximum likelihood: a source in, an estimate and its certificate out."""
 
+from gramian.likelihood import families
 from gramian.likelihood.compare import Comparison, compare
 from gramian.likelihood.estimator import MaximumLikelihood
-from gramian.likelihood.families import (
-    Bernoulli,
-    Beta,
-    Binomial,
-    Categorical,
-    Custom,
-    Exponential,
-    Family,
-    Gamma,
-    Geometric,
-    Joint,
-    Laplace,
-    Link,
-    LocationScale,
-    Logistic,
-    LogNormal,
-    MultivariateNormal,
-    NegativeBinomial,
-    NoMaximumError,
-    Normal,
-    Parameter,
-    Poisson,
-    Scipy,
-    StudentT,
-    VonMises,
-    Weibull,
-    as_family,
-)
+from gramian.likelihood.families import *  # noqa: F403
 from gramian.likelihood.fit import Estimate, fit
 from gramian.likelihood.goodness import Goodness
 from gramian.likelihood.intervals import ConfidenceIntervals
 from gramian.likelihood.sample import Binned, Censored, Intervals, Sample, as_sample
 
-__all__ = [
-    "Bernoulli",
-    "Beta",
-    "Binned",
-    "Binomial",
-    "Categorical",
-    "Censored",
-    "Comparison",
-    "ConfidenceIntervals",
-    "Custom",
-    "Estimate",
-    "Exponential",
-    "Family",
-    "Gamma",
-    "Geometric",
-    "Goodness",
-    "Intervals",
-    "Joint",
-    "Laplace",
-    "Link",
-    "LocationScale",
-    "LogNormal",
-    "Logistic",
-    "MaximumLikelihood",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "NoMaximumError",
-    "Normal",
-    "Parameter",
-    "Poisson",
-    "Sample",
-    "Scipy",
-    "StudentT",
-    "VonMises",
-    "Weibull",
-    "as_family",
-    "as_sample",
-    "compare",
-    "fit",
-]
+__all__ = ["Binned", "Censored", "Comparison", "ConfidenceIntervals", "Estimate", "Goodness", "Intervals"]
+__all__ += ["MaximumLikelihood", "Sample", "as_sample", "compare", "fit"]
+__all__ += families.__all__
+__all__.sort()

@@ -15,7 +15,8 @@ from gramian.inputs.checks import check_weights
 from gramian.likelihood.families import Joint, as_family
 from gramian.likelihood.families.categorical import Categorical
 from gramian.likelihood.families.multivariate import MultivariateNormal
-from gramian.likelihood.fit import Estimate, fit
+from gramian.likelihood.fit import fit
+from gramian.likelihood.problem import closed_window
 from gramian.likelihood.sample import Sample, sample_like
 
 Array = npt.NDArray[Any]
@@ -99,24 +100,37 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
             The estimator itself.
         """
         law = as_family(self.family)
-        self._check_window()
+        if self.truncated is not None and any(np.ndim(side) for side in self.truncated):
+            raise ValueError(
+                "truncated must be two numbers here: new rows to score would have no limits of their own. Limits for "
+                "each record are for gramian.likelihood.fit."
+            )
         if isinstance(X, Sample):
             columns: list[Any] = [X]
             self.n_features_in_ = 1
             self.__dict__.pop("feature_names_in_", None)
         else:
             values = self._read(X, reset=True)
-            _refuse_negative(values, law)
+            if _is_positive(law) and np.any(values < 0):
+                i, j = np.argwhere(values < 0)[0]
+                where = f"row {i}, column {j} is {values[i, j]:g}"
+                raise ValueError(f"Negative values in data passed to MaximumLikelihood({law.name!r}): {where}.")
             sample_weight = None if sample_weight is None else check_weights(sample_weight, len(values))
             columns = [values] if isinstance(law, Joint) else list(values.T)
             if isinstance(law, MultivariateNormal) and law.columns is None:
                 law = MultivariateNormal(getattr(self, "feature_names_in_", None))
-        pairs = zip(self._column_names(len(columns)), columns, strict=True)
-        self.estimates_ = tuple(self._fit_one(law, *pair, sample_weight) for pair in pairs)
+        names = getattr(self, "feature_names_in_", range(len(columns)))
+        options = {"truncated": self.truncated, "fixed": self.fixed, "tol": self.tol, "max_iter": self.max_iter}
+        estimates = []
+        for name, column in zip(names if len(columns) > 1 else [""], columns, strict=True):
+            try:
+                estimates.append(fit(law, column, sample_weight=sample_weight, **options))
+            except ValueError as error:
+                raise type(error)(f"Column {name!s}: {error}" if len(columns) > 1 else str(error)) from None
+        self.estimates_ = tuple(estimates)
         self.loglik_ = float(sum(estimate.loglik for estimate in self.estimates_))
         self.certificate_ = tuple(estimate.certificate for estimate in self.estimates_)
-        names = self.estimates_[0].names
-        self.parameters_ = {name: np.array([e[name] for e in self.estimates_]) for name in names}
+        self.parameters_ = {name: np.array([e[name] for e in estimates]) for name in estimates[0].names}
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -128,9 +142,12 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         if isinstance(self.estimates_[0].family, Joint):
             return self.estimates_[0].log_density(values)
         parts = [estimate.log_density(column) for estimate, column in zip(self.estimates_, values.T, strict=True)]
-        window = self._log_windows()
-        outside = self._outside(values)
-        return np.where(outside, -np.inf, np.sum(parts, axis=0) - window)
+        if self.truncated is None:
+            return np.asarray(np.sum(parts, axis=0))
+        c, d = (np.atleast_1d(np.asarray(side, dtype=np.float64)) for side in self.truncated)
+        windows = [e.family.log_interval(*closed_window(e.family, c, d), e.values)[0] for e in self.estimates_]
+        outside = np.any((values < c) | (values > d), axis=1)
+        return np.where(outside, -np.inf, np.sum(parts, axis=0) - sum(windows))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The mean of ln p(x) over the rows of X: larger is better."""
@@ -162,39 +179,18 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         drawn = [np.asarray(estimate.draw(n_samples, rng)) for estimate in self.estimates_]
         return np.column_stack(drawn)
 
-    def _check_window(self) -> None:
-        if self.truncated is not None and any(np.ndim(side) for side in self.truncated):
-            raise ValueError(
-                "truncated must be two numbers here: new rows to score would have no limits of their own. Limits for "
-                "each record are for gramian.likelihood.fit."
-            )
-
-    def _column_names(self, number: int) -> list[str]:
-        """What errors call the columns; nothing where there is one."""
-        if number == 1:
-            return [""]
-        names = getattr(self, "feature_names_in_", range(number))
-        return [f"Column {name!s}: " for name in names]
-
     def _score_records(self, X: Sample) -> Array:
         if self.n_features_in_ != 1 or isinstance(self.estimates_[0].family, Joint):
             raise ValueError("A Sample is one column of numbers: score rows for this model.")
         family, values = self.estimates_[0].family, self.estimates_[0].values
         records = sample_like(X, self.estimates_[0].sample)
         a, b, c, d = np.broadcast_arrays(records.lower, records.upper, records.left, records.right)
-        c = np.ceil(c) - 1.0 if family.discrete else c
+        c, d = closed_window(family, c, d)
         with np.errstate(all="ignore"):
             inside = family.log_interval(np.maximum(a, c), np.minimum(b, d), values)
             points = family.log_density(np.where(records.exact, a, 0.0), values)
             window = family.log_interval(c, d, values) if records.truncated else 0.0
         return np.asarray(np.where(records.exact, points, inside) - window)
-
-    def _fit_one(self, law: Any, name: str, column: Any, sample_weight: Any) -> Estimate:
-        options = {"truncated": self.truncated, "fixed": self.fixed, "tol": self.tol, "max_iter": self.max_iter}
-        try:
-            return fit(law, column, sample_weight=sample_weight, **options)
-        except ValueError as error:
-            raise type(error)(f"{name}{error}") from None
 
     def _read(self, X: Any, *, reset: bool) -> Array:
         if sp.issparse(X):
@@ -202,37 +198,12 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         kind = None if isinstance(as_family(self.family), Categorical) else np.float64
         return np.asarray(validate_data(self, X, reset=reset, dtype=kind))
 
-    def _log_windows(self) -> float:
-        """ln P of what could be seen, over all columns."""
-        if self.truncated is None:
-            return 0.0
-        total = 0.0
-        for estimate in self.estimates_:
-            c, d = (np.atleast_1d(np.asarray(side, dtype=np.float64)) for side in self.truncated)
-            c = np.ceil(c) - 1.0 if estimate.family.discrete else c
-            total += float(estimate.family.log_interval(c, d, estimate.values)[0])
-        return total
-
-    def _outside(self, values: Array) -> Array:
-        if self.truncated is None:
-            return np.zeros(len(values), dtype=bool)
-        c, d = self.truncated
-        return np.asarray(np.any((values < c) | (values > d), axis=1))
-
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
         tags = super().__sklearn_tags__()
-        law = as_family(self.family)
-        tags.input_tags.positive_only = _positive(law)
+        tags.input_tags.positive_only = _is_positive(as_family(self.family))
         return tags
 
 
-def _positive(law: Any) -> bool:
+def _is_positive(law: Any) -> bool:
     return bool(getattr(law, "low", -np.inf) >= 0.0)
-
-
-def _refuse_negative(values: Array, law: Any) -> None:
-    if _positive(law) and np.any(values < 0):
-        i, j = np.argwhere(values < 0)[0]
-        where = f"row {i}, column {j} is {values[i, j]:g}"
-        raise ValueError(f"Negative values in data passed to MaximumLikelihood({law.name!r}): {where}.")

@@ -146,7 +146,12 @@ class Estimate:
         if transformed and isinstance(self.family, Joint):
             raise ValueError(f"The {self.family.name} family has no coordinates without ends: use profile().")
         if transformed:
-            lower, upper = self._transformed(z)
+            for j, (value, error) in enumerate(zip(self.values, errors, strict=True)):
+                link = self.family.parameters[j].link
+                phi = link.free(value)
+                width = z * error / link.slope(phi) if error > 0 else error
+                if error == error:
+                    lower[j], upper[j] = link.natural(phi - width), link.natural(phi + width)
         return ConfidenceIntervals(self.names, self.values, lower, upper, level, "Wald")
 
     def profile(self, level: float = 0.95, names: Any = None) -> ConfidenceIntervals:
@@ -255,28 +260,14 @@ class Estimate:
 
     def _remarks(self, j: int, low: float, high: float) -> Iterator[str]:
         name = self.names[j]
-        if self._at_end(j):
+        at_end = not np.isfinite(self.values[j]) or self.values[j] in (0.0, 1.0)
+        if at_end and np.isnan(self.covariance[j, j]):
             yield f"{name} is at the end of its range: one-sided"
         if self.sample is not None and np.isclose(low, self.family.walls(self.sample).get(j, -1.0), rtol=1e-9):
             yield f"at {name} = {low:.6g} and below the likelihood is unbounded: the interval ends there"
         for end, side in ((low, "below"), (high, "above")):
             if np.isnan(end):
                 yield f"{name} has no end {side}: the likelihood rises there above the maximum that was found"
-
-    def _at_end(self, j: int) -> bool:
-        end = not np.isfinite(self.values[j]) or self.values[j] in (0.0, 1.0)
-        return bool(end and np.isnan(self.covariance[j, j]))
-
-    def _transformed(self, z: float) -> tuple[Array, Array]:
-        lower, upper = np.empty(len(self.values)), np.empty(len(self.values))
-        for j, (value, error) in enumerate(zip(self.values, self._errors(), strict=True)):
-            link = self.family.parameters[j].link
-            phi = link.free(value)
-            width = z * error / link.slope(phi) if error > 0 else error
-            lower[j], upper[j] = (
-                (link.natural(phi - width), link.natural(phi + width)) if error == error else (np.nan,) * 2
-            )
-        return lower, upper
 
 
 def check_level(level: float) -> float:
@@ -340,11 +331,12 @@ class LikelihoodFit:
         return self._estimate(problem, unit, found, how, why)
 
     def _check(self) -> None:
-        for name, given in (("fixed", self.fixed), ("start", self.begin)):
+        checked: dict[str, dict[str, Any]] = {"fixed": self.fixed, "start": self.begin}
+        for name, given in checked.items():
             for key, value in given.items():
                 if key not in self.law.names:
                     raise ValueError(f"{name} names {key!r}; the parameters are {', '.join(self.law.names)}.")
-                if not _is_number(value):
+                if not isinstance(value, (int, float, np.number)) or isinstance(value, np.complexfloating):
                     raise ValueError(f"{name} gives {key} = {value!r}, which is no number.")
                 if not self.law.parameters[self.law.names.index(key)].link.holds(value):
                     raise ValueError(f"{name} puts {key} = {value!r} outside its range.")
@@ -491,10 +483,6 @@ class LikelihoodFit:
             f"The likelihood of the {law.name} family keeps growing as {follows}{parameter.name} → {word}: these data "
             "have no maximum there. Fix the parameter (fixed={...}), take a smaller family, or use finer data."
         )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, np.complexfloating)
 
 
 def refit(law: Family, fixed: dict[str, float], tol: float, max_iter: int, seen: Sample, data: Any) -> Estimate:

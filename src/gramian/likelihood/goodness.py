@@ -68,18 +68,17 @@ class Goodness:
         return {"above": self.lower, "up to": self.upper, "observed": self.observed, "expected": self.expected}
 
     def __repr__(self) -> str:
-        rows: dict[str, list[Any]] = {"statistic": [], "value": [], "df": [], "p-value": []}
-        found = [("deviance G²", self.deviance, self.p_deviance), ("Pearson X²", self.pearson, self.p_pearson)]
-        for name, value, p in found if len(self.observed) else []:
-            rows = _with(rows, name, value, str(self.df), p)
+        df, rows = str(self.df), []
+        if len(self.observed):
+            rows += [
+                ("deviance G²", self.deviance, df, self.p_deviance),
+                ("Pearson X²", self.pearson, df, self.p_pearson),
+            ]
         if not np.isnan(self.ks):
-            rows = _with(rows, "Kolmogorov–Smirnov D", self.ks, "", self.p_ks)
-        body = [text_table(rows, None, digits=6)] if rows["statistic"] else []
+            rows.append(("Kolmogorov–Smirnov D", self.ks, "", self.p_ks))
+        columns = dict(zip(("statistic", "value", "df", "p-value"), map(list, zip(*rows, strict=True)), strict=False))
+        body = [text_table(columns, None, digits=6)] if rows else []
         return "\n".join(["Goodness of fit:", *body, *(f"  note: {note}" for note in self.notes)])
-
-
-def _with(rows: dict[str, list[Any]], *entry: Any) -> dict[str, list[Any]]:
-    return {name: [*column, value] for (name, column), value in zip(rows.items(), entry, strict=True)}
 
 
 def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random_state: Any) -> Goodness:
@@ -112,26 +111,20 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
 def _cells(estimate: Any, sample: Sample) -> tuple[tuple[Array, Array, Array, Array] | None, str]:
     """Classes with observed and expected counts: those of binned data, or the values of counts."""
     if sample.edges is not None:
-        edges = sample.edges
-        counts = sample.weight
+        edges, counts = sample.edges, sample.weight
     elif estimate.family.discrete and sample.exact.all():
         seen = sample.observed()
         values = np.arange(seen.lower.min(), seen.lower.max() + 1.0)
         if len(values) > 100_000:
             return None, "the values spread over more than 100,000 classes: bin them"
         edges = np.append(values - 1.0, values[-1])
-        found = np.bincount((seen.lower - values[0]).astype(int), seen.weight, len(values))
-        counts = np.asarray(found, dtype=np.float64)
+        counts = np.bincount((seen.lower - values[0]).astype(int), seen.weight, len(values)).astype(np.float64)
     else:
         kind = "single values have no classes" if sample.exact.all() else "censored records overlap"
         return None, f"deviance and X² are refused: {kind}; bin the data to have them"
     if len(sample.left) > 1:
         return None, "deviance and X² are refused: each record has its own truncation"
-    return _expected(estimate, sample, edges, counts), ""
-
-
-def _expected(estimate: Any, sample: Sample, edges: Array, counts: Array) -> tuple[Array, Array, Array, Array]:
-    """Classes over all that could be seen: what the edges leave out is a class with nothing in it."""
+    # classes over all that could be seen: what the edges leave out is a class with nothing in it
     family, theta = estimate.family, estimate.values
     low, high = float(sample.left[0]), float(sample.right[0])
     low = float(np.ceil(low) - 1.0) if family.discrete else low
@@ -145,7 +138,7 @@ def _expected(estimate: Any, sample: Sample, edges: Array, counts: Array) -> tup
     a, b, observed = a[keep], b[keep], observed[keep]
     log_window = family.log_interval(np.array([low]), np.array([high]), theta)[0] if sample.truncated else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        return a, b, observed, np.exp(family.log_interval(a, b, theta) - log_window) * sample.total
+        return (a, b, observed, np.exp(family.log_interval(a, b, theta) - log_window) * sample.total), ""
 
 
 def _pooled(a: Array, b: Array, observed: Array, expected: Array, least: float) -> tuple[Array, Array, Array, Array]:
@@ -185,7 +178,12 @@ def _kolmogorov(
             "the p-value of Kolmogorov–Smirnov is refused: the parameters were estimated from the same values, which "
         )
         return D, nan, text + "makes D smaller; use bootstrap=999, or data that had no part in the fit"
-    return D, _bootstrapped(estimate, D, bootstrap, random_state), ""
+    # the share of samples, drawn from the fit and fitted themselves, that are as far from their fit
+    rng, larger = np.random.default_rng(random_state), 0
+    for _ in range(int(bootstrap)):
+        twin = estimate.refit(as_sample(estimate.draw(round(estimate.n), rng)))
+        larger += _distance(twin, twin.sample) >= D
+    return D, (1.0 + larger) / (1.0 + bootstrap), ""
 
 
 def _distance(estimate: Any, sample: Sample) -> float:
@@ -194,13 +192,3 @@ def _distance(estimate: Any, sample: Sample) -> float:
     x, share = seen.lower[order], np.cumsum(seen.weight[order]) / seen.total
     F = estimate.cdf(x)
     return float(max(np.max(share - F), np.max(F - np.append(0.0, share[:-1]))))
-
-
-def _bootstrapped(estimate: Any, D: float, times: int, random_state: Any) -> float:
-    """The share of samples, drawn from the fit and fitted themselves, that are as far from their fit."""
-    rng = np.random.default_rng(random_state)
-    larger = 0
-    for _ in range(int(times)):
-        twin = estimate.refit(as_sample(estimate.draw(round(estimate.n), rng)))
-        larger += _distance(twin, twin.sample) >= D
-    return (1.0 + larger) / (1.0 + times)

@@ -121,7 +121,14 @@ class LineProfile:
     def _end(self, j: int, sign: int, drop: float) -> float:
         """φ_j where the profile has lost ``drop``; ±∞ where it flattens first, NaN where it rises above the maximum."""
         parameter = self.problem.family.parameters[j]
-        first, far = float(self.phi[j]), self._farthest(j, sign)
+        first, wall = float(self.phi[j]), None
+        if sign < 0:
+            wall = self.problem.family.walls(self.problem.sample).get(j)
+        # how far to look: to a wall, half the circle, or to where a coordinate is as good as infinite
+        if wall is not None:
+            far = max(first - parameter.link.free(wall), 1e-12)
+        else:
+            far = np.pi if parameter.kind == "angle" else REAL_FAR if parameter.link == REAL else FAR + abs(first)
         walk = _Walk(self, j, drop)
         step = float(np.sqrt(drop) * self.spread[j])
         step = step if np.isfinite(step) and step > 0 else 0.5
@@ -136,19 +143,9 @@ class LineProfile:
             if seen[-1] < -drop - ABOVE * max(1.0, abs(self.value)):
                 return np.nan
             if at >= far or (_flat(seen) and not (inward and seen[-1] < -drop + LEFT)):
-                return sign * far + first if parameter.kind == "angle" or self._wall(j, sign) else sign * np.inf
+                return sign * far + first if parameter.kind == "angle" or wall is not None else sign * np.inf
             near, at = at, min(growth * at, far)
         return walk.crossing(first + sign * near, first + sign * at)
-
-    def _wall(self, j: int, sign: int) -> bool:
-        return sign < 0 and j in self.problem.family.walls(self.problem.sample)
-
-    def _farthest(self, j: int, sign: int) -> float:
-        """How far to look: half the circle, to a wall, or to where a coordinate is as good as infinite."""
-        parameter, first = self.problem.family.parameters[j], float(self.phi[j])
-        if self._wall(j, sign):
-            return max(first - parameter.link.free(self.problem.family.walls(self.problem.sample)[j]), 1e-12)
-        return np.pi if parameter.kind == "angle" else REAL_FAR if parameter.link == REAL else FAR + abs(first)
 
 
 def _flat(seen: list[float]) -> bool:
@@ -191,7 +188,11 @@ class _Walk:
     def _deviance(self, phi_j: float, halvings: int = HALVINGS) -> float:
         best, place = -np.inf, None
         for phi in [self.places[min(self.places, key=lambda known: abs(known - phi_j))], *self.own]:
-            value, reached = self._best(phi, phi_j)
+            reached = phi.copy()
+            reached[self.j] = phi_j
+            value = self.problem.value(reached)
+            if self.problem.free.any() and np.isfinite(value):
+                value, reached = self._climb(self.problem, reached)
             if value > best:
                 best, place = value, reached
         if place is not None:
@@ -215,14 +216,6 @@ class _Walk:
             starts.append(starts[0].copy())
             starts[1][family.limit.parameter] = 0.0
         return starts
-
-    def _best(self, phi: Array, phi_j: float) -> tuple[float, Array]:
-        start = phi.copy()
-        start[self.j] = phi_j
-        value = self.problem.value(start)
-        if not self.problem.free.any() or not np.isfinite(value):
-            return value, start
-        return self._climb(self.problem, start)
 
     def _climb(self, problem: LikelihoodProblem, start: Array) -> tuple[float, Array]:
         """The best value of the other coordinates; one that runs away is left where it can change nothing more."""

@@ -27,6 +27,11 @@ SLOPE_STEP = 0.004  # of the spread of one observation, for derivatives of log-p
 CURVE_STEP = 0.01  # and for derivatives of the gradient
 
 
+def closed_window(family: Family, c: Array, d: Array) -> tuple[Array, Array]:
+    """A window [c, d] as an interval (c, d]: of whole numbers, from the one before c."""
+    return (np.ceil(c) - 1.0, d) if family.discrete else (c, d)
+
+
 class LikelihoodProblem:
     """What there is to maximise: a family, records in units of order 1, and which coordinates are free.
 
@@ -49,13 +54,13 @@ class LikelihoodProblem:
         self.steps = np.ones(len(family.parameters))
         exact = seen.exact
         self.x, self.x_weight = seen.lower[exact], seen.weight[exact]
-        first, last = self._window(seen.left, seen.right)
+        first, last = closed_window(family, seen.left, seen.right)
         ends = np.column_stack([np.maximum(seen.lower, first), np.minimum(seen.upper, last)])[~exact]
         pairs, which = np.unique(ends, axis=0, return_inverse=True)  # censoring at one time is one integral
         self.a, self.b = pairs[:, 0], pairs[:, 1]
         self.b_weight = np.asarray(np.bincount(which.ravel(), seen.weight[~exact], len(pairs)), dtype=np.float64)
         c, d, self.d_weight = seen.windows()
-        self.c, self.d = self._window(c, d)
+        self.c, self.d = closed_window(family, c, d)
 
     def only(self, free: Mask) -> LikelihoodProblem:
         """Return the same problem with other free coordinates."""
@@ -109,7 +114,13 @@ class LikelihoodProblem:
         g = np.zeros(len(phi))
         with np.errstate(all="ignore"):
             if len(self.x):
-                g += self._point_score(phi)
+                score = self.family.score(self.x, self.theta(phi))
+                if score is None:
+                    every = np.arange(len(phi))
+                    density = lambda t: self.family.log_density(self.x, t)  # noqa: E731
+                    g += self._by_differences(density, self.x_weight, phi, every)
+                else:
+                    g += np.asarray(score @ self.x_weight) * self.slopes(phi)
             if len(self.a):
                 g += self._interval_score(self.a, self.b, self.b_weight, phi)
             if len(self.c):
@@ -141,17 +152,6 @@ class LikelihoodProblem:
                     H[row] -= share * (up - down) / h
         return H
 
-    def _window(self, c: Array, d: Array) -> tuple[Array, Array]:
-        """A window [c, d] as an interval (c, d]: of whole numbers, from the one before c."""
-        return (np.ceil(c) - 1.0, d) if self.family.discrete else (c, d)
-
-    def _point_score(self, phi: Array) -> Array:
-        score = self.family.score(self.x, self.theta(phi))
-        if score is None:
-            every = np.arange(len(phi))
-            return self._by_differences(lambda t: self.family.log_density(self.x, t), self.x_weight, phi, every)
-        return np.asarray(score @ self.x_weight) * self.slopes(phi)
-
     def _interval_score(self, a: Array, b: Array, weight: Array, phi: Array) -> Array:
         """Σw ∂ln P/∂φ: by how fast quantiles pass the ends; of narrow intervals the mean score inside."""
         family, theta = self.family, self.theta(phi)
@@ -163,7 +163,11 @@ class LikelihoodProblem:
         flow = self._flow(a, ends[0], P, theta) - self._flow(b, ends[1], P, theta)
         narrow = family.narrow(a, b, theta)
         if narrow.any():
-            flow[:, narrow] = self._mean_score(a[narrow], b[narrow], theta)
+            x, share = nodes(a[narrow], b[narrow])  # the score averaged over intervals, by Gauss–Legendre
+            f = family.log_density(x.ravel(), theta).reshape(x.shape)
+            share = share * np.exp(f - f.max(axis=0))
+            score: Any = family.score(x.ravel(), theta)
+            flow[:, narrow] = (score.reshape(-1, *x.shape) * share).sum(axis=1) / share.sum(axis=0)
         g = np.asarray(flow @ weight) * self.slopes(phi)
         if family.unmoved:
             rest = self._by_differences(lambda t: family.log_interval(a, b, t), weight, phi, family.unmoved)
@@ -173,14 +177,6 @@ class LikelihoodProblem:
     def _flow(self, x: Array, speed: Array, P: Array, theta: Array) -> Array:
         ratio = np.exp(self.family.log_density(x, theta) - P)
         return np.where(np.isinf(x) | (speed == 0.0) | (ratio == 0.0), 0.0, ratio * speed)
-
-    def _mean_score(self, a: Array, b: Array, theta: Array) -> Array:
-        """The score averaged over intervals, by Gauss–Legendre."""
-        x, weight = nodes(a, b)
-        f = self.family.log_density(x.ravel(), theta).reshape(x.shape)
-        share = weight * np.exp(f - f.max(axis=0))
-        score: Any = self.family.score(x.ravel(), theta)
-        return np.asarray((score.reshape(-1, *x.shape) * share).sum(axis=1) / share.sum(axis=0))
 
     def _by_differences(self, f: Callable[[Array], Array], weight: Array, phi: Array, which: Any) -> Array:
         """Σw ∂f/∂φ: differences record by record, whose rounding errors do not add up."""
@@ -224,13 +220,18 @@ class Ascent:
 
 def decrement(g: Array, information: Array) -> tuple[Array, float]:
     """The step |I|⁻¹g and √(gᵀ|I|⁻¹g), scaled first so that coordinates of all sizes keep their digits."""
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-300))
-    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
-    sizes = np.maximum(np.abs(values), 1e-14)
+    scale, sizes, vectors = _scaled_eigen(information)
     along = vectors.T @ (g * scale)
     with np.errstate(over="ignore", invalid="ignore"):  # without information a step is as long as it may be
         step = scale * (vectors @ (along / sizes))
         return np.nan_to_num(step), float(np.sqrt(np.sum(along**2 / sizes)))
+
+
+def _scaled_eigen(information: Array) -> tuple[Array, Array, Array]:
+    """Scales of the coordinates, and sizes of the eigenvalues and eigenvectors in these units."""
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-300))
+    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
+    return scale, np.maximum(np.abs(values), 1e-14), vectors
 
 
 def ascend(problem: LikelihoodProblem, phi: Array, tolerance: float, most: int) -> Ascent:
@@ -311,7 +312,8 @@ def _flight(
     far = np.flatnonzero(np.abs(moved[which]) > most)
     if len(far):
         return int(which[far[0]]), int(np.sign(moved[which[far[0]]]))
-    W = _whitening(first)
+    scale, sizes, vectors = _scaled_eigen(first)
+    W = scale[:, None] * vectors / np.sqrt(sizes)  # Wᵀ|I|W = 1: what is flat is judged by directions, not coordinates
     values, vectors = np.linalg.eigh(W.T @ information @ W)
     if abs(values[0]) < FLAT:
         along = (W @ vectors[:, 0]) * np.sqrt(np.abs(np.diag(first)))
@@ -319,13 +321,6 @@ def _flight(
         towards = step[i] if step[i] != 0.0 else moved[which[i]]
         return int(which[i]), int(np.sign(towards))
     return None
-
-
-def _whitening(information: Array) -> Array:
-    """W with Wᵀ|I|W = 1, so that what is flat is judged by directions and not by coordinates."""
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-300))
-    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
-    return np.asarray(scale[:, None] * vectors / np.sqrt(np.maximum(np.abs(values), 1e-14)))
 
 
 def ascend_kinks(problem: LikelihoodProblem, phi: Array, tolerance: float, most: int) -> Ascent:

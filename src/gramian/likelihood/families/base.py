@@ -247,6 +247,19 @@ class Limit:
     note: str
 
 
+@dataclass(frozen=True)
+class Concentration:
+    """How a family can put all its probability near one point: a sample of one value then has no maximum.
+
+    ``how`` says what the parameters do, with their names by place: "{1} → 0". ``centre`` is the place of the parameter
+    that says where, ``width`` of the one that must be free.
+    """
+
+    how: str
+    centre: int | None = None
+    width: int | None = None
+
+
 class Family:
     """A family of distributions on the line; subclasses supply the formulas, all of arrays x and one vector θ.
 
@@ -272,6 +285,8 @@ class Family:
     open_high: ClassVar[bool] = False
     limit: Limit | None = None
     unmoved: ClassVar[tuple[int, ...]] = ()  # parameters with which quantiles move by no formula
+    concentration: ClassVar[Concentration | None] = None
+    generator: ClassVar[str] = ""  # method of numpy.random.Generator that takes θ
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -305,7 +320,7 @@ class Family:
 
     def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Random values."""
-        raise TypeError("a family supplies this")
+        return np.asarray(getattr(rng, self.generator)(*theta, size=size), dtype=np.float64)
 
     def score(self, x: Array, theta: Array) -> Array | None:
         """∂ ln f(x)/∂θ, a row for each parameter; None to have it computed by differences."""
@@ -324,10 +339,14 @@ class Family:
 
     def boundary(self, sample: Sample) -> Boundary | None:
         """The maximum where it lies at the end of the parameters' range; raises where there is none."""
+        self.refuse_concentration(sample)
         return None
 
     def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
         """Raise where there is no maximum although some parameters are held."""
+        at = self.concentration
+        if at is not None and at.centre is not None and at.width is not None and self.names[at.width] not in fixed:
+            self.refuse_concentration(sample, fixed.get(self.names[at.centre]))
 
     def hold(self, fixed: dict[str, float]) -> tuple[Family, dict[str, float]]:
         """The family in which these parameters are held, and what of them is still to be held."""
@@ -389,9 +408,12 @@ class Family:
         """The units in which the data are of order 1, as far as the family can follow."""
         kinds = {parameter.kind for parameter in self.parameters}
         x = sample.representatives(self.low, self.high)
-        if "location" in kinds:
-            shift, spread = _middle(x, sample.weight)
-            return Unit(shift, spread or 1.0)
+        if "location" in kinds:  # median, and half the width of the middle half (or the spread of all, where that is 0)
+            order = np.argsort(x, kind="stable")
+            below = np.cumsum(sample.weight[order])
+            low, median, high = (float(x[order[np.searchsorted(below, q * below[-1])]]) for q in (0.25, 0.5, 0.75))
+            spread = 0.5 * (high - low) or float(np.sqrt(np.average((x - median) ** 2, weights=sample.weight)))
+            return Unit(median, spread or 1.0)
         if kinds & {"scale", "rate", "log"}:
             size = float(np.average(np.abs(x), weights=sample.weight))
             return Unit(0.0, size if np.isfinite(size) and size > 0 else 1.0)
@@ -447,6 +469,45 @@ class Family:
             return f"{{{self.low:g}, {self.low + 1:g}, …{top}}}"
         return f"({self.low:g}, {self.high:g})"
 
+    def refuse_concentration(self, sample: Sample, at: float | None = None) -> None:
+        """Raise where one value, one interval, or the edge that all classes share, explains all records.
+
+        ``at`` is the only value at which that can be, where the location is held.
+        """
+        if self.concentration is None:
+            return
+        how = self.concentration.how.format(*self.names)
+        seen = sample.observed()
+        points = np.unique(seen.lower[seen.exact])
+        a, b = seen.lower[~seen.exact], seen.upper[~seen.exact]
+        if len(points):
+            point = float(points[0])
+            there = at is None or abs(point - at) <= 4.0 * np.finfo(np.float64).eps * max(abs(point), abs(at))
+            if len(points) == 1 and np.all((a <= point) & (point <= b)) and there:
+                rest = ", which also lies in every censoring interval" if len(a) else ""
+                number = "There is 1 sample" if len(seen.lower) == 1 else f"All observed values are {point:g}{rest}"
+                raise NoMaximumError(
+                    f"{number}: the likelihood of the {self.name} family grows without bound as {how}, so there is no "
+                    "maximum. Values that differ are needed, or the width of their rounding: Intervals(x - h, x + h)."
+                )
+            return
+        low, high = float(np.max(a)), float(np.min(b))
+        if low < high and (at is None or low < at < high):
+            whole = "All observations are censored, and all" if np.isinf([low, high]).any() else "All observations"
+            raise NoMaximumError(
+                f"{whole} may lie in one interval, {low:g} to {high:g}: as {how} the {self.name} family can put all "
+                "its probability there, so the likelihood nears 1 and has no maximum. Finer classes or exact values "
+                "are needed."
+            )
+        # near an edge at which all classes meet any shares of them can be had, and nothing is left for other classes;
+        # where they cover the support, any width of the family has these shares
+        covered = np.all(a[b == low] <= self.low) and np.all(b[a == low] >= self.high)
+        if at is None and low == high and not covered:
+            raise NoMaximumError(
+                f"All observations lie in classes that meet at {low:g}: as {how} at this edge the {self.name} family "
+                "nears their shares, so the likelihood has no maximum. Finer classes or exact values are needed."
+            )
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.names)})"
 
@@ -457,69 +518,10 @@ def nodes(a: Array, b: Array) -> tuple[Array, Array]:
     return a + half * (1.0 + _POINTS[:, None]), half * _SHARES[:, None]
 
 
-def _middle(x: Array, weight: Array) -> tuple[float, float]:
-    """Weighted median, and half the width of the middle half (or the spread of all, where that is 0)."""
-    order = np.argsort(x, kind="stable")
-    below = np.cumsum(weight[order])
-    low, median, high = (float(x[order[np.searchsorted(below, q * below[-1])]]) for q in (0.25, 0.5, 0.75))
-    spread = 0.5 * (high - low)
-    if spread == 0.0:
-        spread = float(np.sqrt(np.average((x - median) ** 2, weights=weight)))
-    return median, spread
-
-
-def refuse_concentration(
-    sample: Sample, family: str, how: str, at: float | None = None, support: tuple[float, float] = (-INF, INF)
-) -> None:
-    """Raise where one value, one interval, or the edge that all classes share, explains all records.
-
-    Parameters
-    ----------
-    sample : Sample
-        The records.
-    family : str
-        Its name.
-    how : str
-        What the parameters do as the family concentrates, as "sd → 0".
-    at : float, optional
-        The only value at which it can, where the location is held.
-    support : tuple of float
-        Where the family has its values.
-    """
-    seen = sample.observed()
-    points = np.unique(seen.lower[seen.exact])
-    a, b = seen.lower[~seen.exact], seen.upper[~seen.exact]
-    if len(points) == 1 and np.all((a <= points[0]) & (points[0] <= b)) and _is(points[0], at):
-        rest = ", which also lies in every censoring interval" if len(a) else ""
-        number = "There is 1 sample" if len(seen.lower) == 1 else f"All observed values are {points[0]:g}{rest}"
-        raise NoMaximumError(
-            f"{number}: the likelihood of the {family} family grows without bound as {how}, so there is no maximum. "
-            "Values that differ are needed, or the width of their rounding: Intervals(x - h, x + h)."
-        )
-    if not len(points) and np.max(a) < np.min(b) and (at is None or np.max(a) < at < np.min(b)):
-        low, high = float(np.max(a)), float(np.min(b))
-        whole = "All observations are censored, and all" if np.isinf([low, high]).any() else "All observations"
-        raise NoMaximumError(
-            f"{whole} may lie in one interval, {low:g} to {high:g}: as {how} the {family} family can put all its "
-            "probability there, so the likelihood nears 1 and has no maximum. Finer classes or exact values are needed."
-        )
-    if not len(points) and at is None and np.max(a) == np.min(b):
-        _refuse_touching(a, b, family, how, support)
-
-
-def _refuse_touching(a: Array, b: Array, family: str, how: str, support: tuple[float, float]) -> None:
-    """Classes that meet at one edge: near it any shares of them can be had, and nothing is left for other classes."""
-    edge = float(np.max(a))
-    covered = np.all(a[b == edge] <= support[0]) and np.all(b[a == edge] >= support[1])
-    if not covered:  # else any width of the family has these shares
-        raise NoMaximumError(
-            f"All observations lie in classes that meet at {edge:g}: as {how} at this edge the {family} family nears "
-            "their shares, so the likelihood has no maximum. Finer classes or exact values are needed."
-        )
-
-
-def _is(point: float, at: float | None) -> bool:
-    return at is None or bool(abs(point - at) <= 4.0 * np.finfo(np.float64).eps * max(abs(point), abs(at)))
+def moments(x: Array, weight: Array) -> tuple[float, float]:
+    """Weighted mean and variance."""
+    mean = float(np.average(x, weights=weight))
+    return mean, float(np.average((x - mean) ** 2, weights=weight))
 
 
 @dataclass(frozen=True, eq=False)

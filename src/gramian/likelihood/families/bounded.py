@@ -9,13 +9,14 @@ from scipy.special import betaln, digamma, i0e, i1e, logsumexp, xlog1py, xlogy
 from gramian.likelihood.families.base import (
     POSITIVE,
     Boundary,
+    Concentration,
     Family,
     NoMaximumError,
     Parameter,
     log_beta_p,
     log_beta_q,
+    moments,
     nodes,
-    refuse_concentration,
 )
 from gramian.likelihood.sample import INF, Sample
 
@@ -35,10 +36,11 @@ class Beta(Family):
     0.0
     """
 
-    name = "beta"
+    name = generator = "beta"
     parameters = (Parameter("a", POSITIVE), Parameter("b", POSITIVE))
     low, high = 0.0, 1.0
     open_low = open_high = True
+    concentration = Concentration("a + b → ∞")
 
     def log_density(self, x: Array, theta: Array) -> Array:
         """(a−1) ln x + (b−1) ln(1−x) − ln B(a, b)."""
@@ -64,19 +66,9 @@ class Beta(Family):
     def start(self, sample: Sample) -> Array:
         """The moments: mean m and variance v give a + b = m(1−m)/v − 1."""
         x = np.clip(sample.representatives(0.0, 1.0), 1e-6, 1.0 - 1e-6)
-        m = float(np.average(x, weights=sample.weight))
-        v = max(float(np.average((x - m) ** 2, weights=sample.weight)), 1e-12)
-        size = max(m * (1.0 - m) / v - 1.0, 0.1)
+        m, v = moments(x, sample.weight)
+        size = max(m * (1.0 - m) / max(v, 1e-12) - 1.0, 0.1)
         return np.array([m * size, (1.0 - m) * size])
-
-    def boundary(self, sample: Sample) -> Boundary | None:
-        """Refuse samples on which the family concentrates."""
-        refuse_concentration(sample, self.name, "a + b → ∞", support=(0.0, 1.0))
-        return None
-
-    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
-        """Beta values."""
-        return np.asarray(rng.beta(theta[0], theta[1], size))
 
 
 class VonMises(Family):
@@ -95,6 +87,7 @@ class VonMises(Family):
 
     name = "von mises"
     parameters = (Parameter("mean", kind="angle"), Parameter("kappa", POSITIVE))
+    concentration = Concentration("kappa → ∞", centre=0, width=1)
 
     def log_density(self, x: Array, theta: Array) -> Array:
         """κ(cos(x−μ) − 1) − ln 2πI₀(κ)e^(−κ)."""
@@ -140,8 +133,7 @@ class VonMises(Family):
         if not seen.plain:
             turns = np.where(seen.exact, 0.0, seen.upper - seen.lower)
             self._refuse(seen, ~(turns <= 2.0 * np.pi * (1 + 1e-12)), "longer than the circle, and no arc")
-            refuse_concentration(seen, self.name, "kappa → ∞")
-            return None
+            return super().boundary(seen)
         C, S = (seen.weight @ f(seen.lower) / seen.total for f in (np.cos, np.sin))
         mean = float(np.arctan2(S, C))
         if np.all(np.abs(np.sin(0.5 * (seen.lower - mean))) < 1e-15 * (1.0 + np.abs(seen.lower))):
@@ -153,11 +145,6 @@ class VonMises(Family):
             )
             return Boundary(np.array([np.nan, 0.0]), note)
         return None
-
-    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
-        """Refuse samples on which κ → ∞ at the mean that is held."""
-        if "kappa" not in fixed:
-            refuse_concentration(sample, self.name, "kappa → ∞", fixed["mean"])
 
     def check(self, sample: Sample) -> None:
         """Refuse windows and intervals without ends."""

@@ -26,6 +26,7 @@ from gramian.likelihood.families.base import (
 from gramian.likelihood.sample import INF, Sample
 
 Array = npt.NDArray[np.float64]
+AT_END = "the maximum is at {} = {:g}; interval by profile"
 
 
 class Counts(Family):
@@ -33,6 +34,7 @@ class Counts(Family):
 
     discrete = True
     low = 0.0
+    begin = (0.01, 0.99)  # between which θ the search begins
 
     def log_mass(self, k: Array, theta: Array) -> Array:
         """ln P(X = k) for k in the support."""
@@ -43,14 +45,51 @@ class Counts(Family):
         outside = (x < self.low) | (x > self.high) | (x != np.floor(x))
         return np.where(outside, -INF, self.log_mass(np.clip(np.floor(x), self.low, self.high), theta))
 
-    @staticmethod
-    def only(seen: Sample, k: float) -> bool:
-        """Whether all records may be the value k."""
-        return bool(np.all(np.where(seen.exact, seen.lower == k, (seen.lower < k) & (k <= seen.upper))))
+    def log_tail(self, k: Array, theta: Array, above: bool) -> Array:
+        """ln P(X > k), or ln P(X ≤ k), for k in the support below its end."""
+        raise TypeError("a family supplies this")
+
+    def log_cdf(self, x: Array, theta: Array) -> Array:
+        """ln P(X ≤ x)."""
+        return self._tail(x, theta, above=False)
+
+    def log_sf(self, x: Array, theta: Array) -> Array:
+        """ln P(X > x)."""
+        return self._tail(x, theta, above=True)
+
+    def _tail(self, x: Array, theta: Array, above: bool) -> Array:
+        k = np.floor(x)
+        inside = (k >= self.low) & (k < self.high)
+        certain = np.where((x < self.low) == above, 0.0, -INF)
+        return np.where(inside, self.log_tail(np.where(inside, k, self.low), theta, above), certain)
+
+    def start(self, sample: Sample) -> Array:
+        """The formula for points, of one value for each record and away from the ends of the range."""
+        return np.asarray(np.clip(self.closed_form(sample), *self.begin))  # type: ignore[arg-type]
 
     def mean(self, sample: Sample) -> float:
         """The mean of one value for each record."""
         return float(np.average(sample.representatives(self.low, self.high), weights=sample.weight))
+
+    def at_end(self, sample: Sample, k: float, theta: float, values: str, shown: str) -> Boundary | None:
+        """The maximum at θ, where all records are, or may be, the value k that goes with it."""
+        seen = sample.observed()
+        may_be = np.where(seen.exact, seen.lower == k, (seen.lower < k) & (k <= seen.upper))
+        if sample.truncated or not may_be.all():
+            return None
+        what = f"all {values} {'are' if seen.exact.all() else 'may be'} {shown}"
+        return Boundary(np.array([theta]), f"{what}: {AT_END.format(self.names[0], theta)}")
+
+
+def refuse_unbounded(seen: Sample, name: str) -> None:
+    """Raise where a parameter grows without end: all counts are censored, or are the largest that could be seen."""
+    if np.all(seen.exact & (seen.lower == np.floor(seen.right))):
+        what = "the largest that truncated lets be seen"
+    elif np.all(seen.upper == INF):
+        what = "censored on the right"
+    else:
+        return
+    raise NoMaximumError(f"All counts are {what}: the likelihood grows to 1 as {name} → ∞, without a maximum.")
 
 
 class Binomial(Counts):
@@ -72,7 +111,7 @@ class Binomial(Counts):
 
     name = "binomial"
     parameters = (Parameter("theta", UNIT),)
-    words = ("trials are successes", "trials are failures")
+    words = ("trials", "successes", "failures")
 
     def __init__(self, n: int) -> None:
         if np.ndim(n) or isinstance(n, str):
@@ -91,17 +130,9 @@ class Binomial(Counts):
         choices = -betaln(k + 1.0, self.n - k + 1.0) - np.log(self.n + 1.0)
         return np.asarray(choices + xlogy(k, theta[0]) + xlog1py(self.n - k, -theta[0]))
 
-    def log_cdf(self, x: Array, theta: Array) -> Array:
-        """ln(1 − I_θ(k+1, n−k))."""
-        k = np.clip(np.floor(x), 0.0, self.n - 1.0)
-        inside = log_beta_q(k + 1.0, self.n - k, np.full_like(k, theta[0]))
-        return np.where(x < 0, -INF, np.where(x >= self.n, 0.0, inside))
-
-    def log_sf(self, x: Array, theta: Array) -> Array:
-        """ln I_θ(k+1, n−k)."""
-        k = np.clip(np.floor(x), 0.0, self.n - 1.0)
-        inside = log_beta_p(k + 1.0, self.n - k, np.full_like(k, theta[0]))
-        return np.where(x < 0, 0.0, np.where(x >= self.n, -INF, inside))
+    def log_tail(self, k: Array, theta: Array, above: bool) -> Array:
+        """ln I_θ(k+1, n−k), or ln(1 − I_θ(k+1, n−k))."""
+        return (log_beta_p if above else log_beta_q)(k + 1.0, self.n - k, np.full_like(k, theta[0]))
 
     def score(self, x: Array, theta: Array) -> Array:
         """k/θ − (n−k)/(1−θ)."""
@@ -111,21 +142,11 @@ class Binomial(Counts):
         """The share of successes."""
         return np.array([self.mean(sample) / self.n])
 
-    def start(self, sample: Sample) -> Array:
-        """The same, away from 0 and 1."""
-        return np.clip(self.closed_form(sample), 0.01, 0.99)
-
     def boundary(self, sample: Sample) -> Boundary | None:
         """Successes only, or failures only."""
-        seen = sample.observed()
-        if sample.truncated:
-            return None
-        for theta, words in ((1.0, self.words[0]), (0.0, self.words[1])):
-            if self.only(seen, theta * self.n):
-                words = words if seen.exact.all() else words.replace(" are ", " may be ")
-                note = f"all {words}: the maximum is at theta = {theta:g}; interval by profile"
-                return Boundary(np.array([theta]), note)
-        return None
+        trials, successes, failures = self.words
+        every = self.at_end(sample, self.n, 1.0, trials, successes)
+        return every or self.at_end(sample, 0.0, 0.0, trials, failures)
 
     def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Binomial values."""
@@ -146,7 +167,7 @@ class Bernoulli(Binomial):
     """
 
     name = "bernoulli"
-    words = ("flips are heads", "flips are tails")
+    words = ("flips", "heads", "tails")
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -165,22 +186,17 @@ class Poisson(Counts):
     {'rate': 2.0}
     """
 
-    name = "poisson"
+    name = generator = "poisson"
     parameters = (Parameter("rate", POSITIVE),)
+    begin = (0.1, INF)
 
     def log_mass(self, k: Array, theta: Array) -> Array:
         """k ln λ − λ − ln k!."""
         return log_poisson(k, theta[0])
 
-    def log_cdf(self, x: Array, theta: Array) -> Array:
-        """ln Q(k+1, λ)."""
-        k = np.floor(np.maximum(x, 0.0))
-        return np.where(x < 0, -INF, np.where(np.isinf(k), 0.0, log_gamma_q(finite(k) + 1.0, theta[0])))
-
-    def log_sf(self, x: Array, theta: Array) -> Array:
-        """ln P(k+1, λ)."""
-        k = np.floor(np.maximum(x, 0.0))
-        return np.where(x < 0, 0.0, np.where(np.isinf(k), -INF, log_gamma_p(finite(k) + 1.0, theta[0])))
+    def log_tail(self, k: Array, theta: Array, above: bool) -> Array:
+        """ln P(k+1, λ), or ln Q(k+1, λ)."""
+        return (log_gamma_p if above else log_gamma_q)(k + 1.0, theta[0])
 
     def score(self, x: Array, theta: Array) -> Array:
         """k/λ − 1."""
@@ -190,26 +206,12 @@ class Poisson(Counts):
         """The mean."""
         return np.array([self.mean(sample)])
 
-    def start(self, sample: Sample) -> Array:
-        """The same, above 0."""
-        return np.array([max(self.mean(sample), 0.1)])
-
     def boundary(self, sample: Sample) -> Boundary | None:
         """Zeros only."""
-        seen = sample.observed()
-        if self.only(seen, 0.0) and not sample.truncated:
-            verb = "are" if seen.exact.all() else "may be"
-            return Boundary(np.array([0.0]), f"all counts {verb} 0: the maximum is at rate = 0; interval by profile")
-        refuse_top(seen, "rate")
-        if np.all(seen.upper == INF):
-            raise NoMaximumError(
-                "All counts are censored on the right: the likelihood grows to 1 as rate → ∞, without a maximum."
-            )
-        return None
-
-    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
-        """Poisson values."""
-        return rng.poisson(theta[0], size).astype(np.float64)
+        zeros = self.at_end(sample, 0.0, 0.0, "counts", "0")
+        if zeros is None:
+            refuse_unbounded(sample.observed(), "rate")
+        return zeros
 
 
 class Geometric(Counts):
@@ -232,6 +234,7 @@ class Geometric(Counts):
 
     name = "geometric"
     parameters = (Parameter("theta", UNIT),)
+    begin = (0.001, 0.99)
 
     def __init__(self, first: int = 1) -> None:
         if first not in (0, 1):
@@ -246,14 +249,10 @@ class Geometric(Counts):
         with np.errstate(divide="ignore"):
             return np.asarray(xlog1py(k - self.low, -theta[0]) + np.log(theta[0]))
 
-    def log_cdf(self, x: Array, theta: Array) -> Array:
-        """ln(1 − (1−θ)^(k−f+1))."""
-        return np.where(x < self.low, -INF, log1mexp(self.log_sf(np.maximum(x, self.low), theta)))
-
-    def log_sf(self, x: Array, theta: Array) -> Array:
-        """(k−f+1) ln(1−θ)."""
-        trials = finite(np.maximum(np.floor(x) - self.low + 1.0, 0.0))
-        return np.where(np.isposinf(x), -INF, xlog1py(trials, -theta[0]))
+    def log_tail(self, k: Array, theta: Array, above: bool) -> Array:
+        """(k−f+1) ln(1−θ), or ln(1 − (1−θ)^(k−f+1))."""
+        tail = xlog1py(k - self.low + 1.0, -theta[0])
+        return np.asarray(tail if above else log1mexp(tail))
 
     def score(self, x: Array, theta: Array) -> Array:
         """1/θ − (k−f)/(1−θ)."""
@@ -263,39 +262,17 @@ class Geometric(Counts):
         """1/(mean − f + 1)."""
         return np.array([1.0 / (self.mean(sample) - self.low + 1.0)])
 
-    def start(self, sample: Sample) -> Array:
-        """The same, away from 0 and 1."""
-        return np.clip(self.closed_form(sample), 0.001, 0.99)
-
     def boundary(self, sample: Sample) -> Boundary | None:
         """The first value only; or none seen."""
-        seen, note = sample.observed(), "the maximum is at theta = {}; interval by profile"
-        if sample.truncated:
-            return None
-        if self.only(seen, self.low):
-            verb = "are" if seen.exact.all() else "may be"
-            return Boundary(np.array([1.0]), f"all values {verb} {self.low:g}: {note.format(1)}")
-        if np.all(seen.upper == INF):
-            return Boundary(np.array([0.0]), f"all observations are censored, no success was seen: {note.format(0)}")
-        return None
+        first = self.at_end(sample, self.low, 1.0, "values", f"{self.low:g}")
+        if first is None and np.all(sample.observed().upper == INF) and not sample.truncated:
+            note = f"all observations are censored, no success was seen: {AT_END.format('theta', 0.0)}"
+            return Boundary(np.array([0.0]), note)
+        return first
 
     def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Geometric values."""
         return rng.geometric(theta[0], size).astype(np.float64) - 1.0 + self.low
-
-
-def refuse_top(seen: Sample, name: str) -> None:
-    """Raise where all counts are the largest that could be seen."""
-    if np.all(seen.exact & (seen.lower == np.floor(seen.right))):
-        raise NoMaximumError(
-            f"All counts are the largest that truncated lets be seen: the likelihood grows to 1 as {name} → ∞, without "
-            "a maximum."
-        )
-
-
-def finite(k: Array) -> Array:
-    """K with 0 for ∞, where the formula would fail."""
-    return np.where(np.isinf(k), 0.0, k)
 
 
 class NegativeBinomial(Counts):
@@ -314,7 +291,7 @@ class NegativeBinomial(Counts):
 
     name = "negative binomial"
     parameters = (Parameter("size", POSITIVE), Parameter("mean", POSITIVE))
-    limit = Limit(
+    limit: Limit = Limit(
         0,
         Poisson(),
         "the variance is not above the mean: the likelihood grows with size without end, and the maximum is at "
@@ -330,21 +307,12 @@ class NegativeBinomial(Counts):
         choices = -betaln(k + 1.0, size) - np.log(k + size)
         return np.asarray(choices - size * np.log1p(mean / size) + k * (np.log(mean) - np.log(size + mean)))
 
-    def log_cdf(self, x: Array, theta: Array) -> Array:
-        """ln(1 − I_q(k+1, r)), q = 1 − p."""
+    def log_tail(self, k: Array, theta: Array, above: bool) -> Array:
+        """ln I_q(k+1, r), or ln(1 − I_q(k+1, r)), q = 1 − p."""
         if np.isinf(theta[0]):
-            return Poisson().log_cdf(x, theta[1:])
-        k = np.floor(np.maximum(x, 0.0))
-        inside = log_beta_q(finite(k) + 1.0, theta[0], np.full_like(k, theta[1] / (theta[0] + theta[1])))
-        return np.where(x < 0, -INF, np.where(np.isinf(k), 0.0, inside))
-
-    def log_sf(self, x: Array, theta: Array) -> Array:
-        """ln I_q(k+1, r)."""
-        if np.isinf(theta[0]):
-            return Poisson().log_sf(x, theta[1:])
-        k = np.floor(np.maximum(x, 0.0))
-        inside = log_beta_p(finite(k) + 1.0, theta[0], np.full_like(k, theta[1] / (theta[0] + theta[1])))
-        return np.where(x < 0, 0.0, np.where(np.isinf(k), -INF, inside))
+            return Poisson().log_tail(k, theta[1:], above)
+        q = np.full_like(k, theta[1] / (theta[0] + theta[1]))
+        return (log_beta_p if above else log_beta_q)(k + 1.0, theta[0], q)
 
     def score(self, x: Array, theta: Array) -> Array:
         """ψ(k+r) − ψ(r) − ln(1+μ/r) + (μ−k)/(r+μ) and (k−μ)r/(μ(r+μ))."""
@@ -360,7 +328,7 @@ class NegativeBinomial(Counts):
     def start(self, sample: Sample) -> Array:
         """The moments: r = μ²/(v − μ)."""
         x = sample.representatives(0.0)
-        mean = max(float(np.average(x, weights=sample.weight)), 0.1)
+        mean = max(self.mean(sample), 0.1)
         variance = float(np.average((x - mean) ** 2, weights=sample.weight))
         return np.array([float(np.clip(mean**2 / max(variance - mean, 1e-9), 0.05, 100.0)), mean])
 
@@ -371,12 +339,8 @@ class NegativeBinomial(Counts):
         if seen.plain and np.average((seen.lower - mean) ** 2, weights=seen.weight) <= mean:
             if mean == 0.0:
                 raise NoMaximumError("All counts are 0: any size fits as well with mean = 0. Fit the poisson family.")
-            return Boundary(np.array([INF, mean]), str(self.limit.note if self.limit else ""))
-        refuse_top(seen, "mean")
-        if np.all(seen.upper == INF):
-            raise NoMaximumError(
-                "All counts are censored on the right: the likelihood grows to 1 as mean → ∞, without a maximum."
-            )
+            return Boundary(np.array([INF, mean]), self.limit.note)
+        refuse_unbounded(seen, "mean")
         return None
 
     def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:

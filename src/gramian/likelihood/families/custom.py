@@ -148,21 +148,20 @@ class Custom(Family):
         width = float(self._cuts[-1] - self._cuts[0]) if len(self._cuts) else 1.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IntegrationWarning)  # of pieces that hold nearly nothing
-            rough = self._piece(*self._fullest(cuts, theta), width, 0.0, theta)
-            pieces = pairwise(cuts)
-            value = sum(self._piece(float(p), float(q), width, 1e-13 * rough, theta) for p, q in pieces)
+            i = self._fullest(cuts[:-1], cuts[1:], theta)
+            pieces = [(float(p), float(q)) for p, q in pairwise(cuts)]
+            small = 1e-13 * self._piece(*pieces[i], width, 0.0, theta)
+            value = sum(self._piece(*piece, width, small, theta) for piece in pieces)
         return float(np.log(value)) if value > 0 else -INF
 
-    def _fullest(self, cuts: Array, theta: Array) -> tuple[float, float]:
+    def _fullest(self, low: Array, high: Array, theta: Array) -> int:
         """The piece that holds most, judged by the densities at its ends and in its middle."""
-        low, high = cuts[:-1], cuts[1:]
         closed = np.where(np.isinf(low), high - 1.0, low), np.where(np.isinf(high), low + 1.0, high)
         start, stop = (np.nan_to_num(end, posinf=1.0, neginf=-1.0) for end in closed)
         x = np.array([start, 0.5 * (start + stop), stop])
         with np.errstate(all="ignore"):
             f = self.log_density(x.ravel(), theta).reshape(x.shape)
-            i = int(np.argmax(np.nan_to_num(np.max(f, axis=0) + np.log(np.abs(stop - start)), nan=-INF)))
-        return float(low[i]), float(high[i])
+            return int(np.argmax(np.nan_to_num(np.max(f, axis=0) + np.log(np.abs(stop - start)), nan=-INF)))
 
     def _piece(self, a: float, b: float, width: float, small: float, theta: Array) -> float:
         scale = width if np.isinf([a, b]).any() else 1.0

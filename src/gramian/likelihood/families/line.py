@@ -8,14 +8,14 @@ from scipy.special import betaln, digamma, log_expit, log_ndtr
 
 from gramian.likelihood.families.base import (
     POSITIVE,
-    Boundary,
+    Concentration,
     Family,
     Limit,
     Parameter,
     log1mexp,
     log1pmx,
     log_beta_q,
-    refuse_concentration,
+    moments,
 )
 from gramian.likelihood.sample import Sample
 
@@ -27,6 +27,7 @@ class LocationScale(Family):
     """(x − μ)/σ has a known distribution; subclasses supply it."""
 
     parameters = (Parameter("location", kind="location"), Parameter("scale", POSITIVE, "scale"))
+    concentration = Concentration("{1} → 0", centre=0, width=1)
 
     def standard(self, z: Array) -> Array:
         """ln f₀(z)."""
@@ -64,19 +65,8 @@ class LocationScale(Family):
 
     def start(self, sample: Sample) -> Array:
         """Mean and standard deviation of one value for each record."""
-        x = sample.representatives()
-        mean = float(np.average(x, weights=sample.weight))
-        return np.array([mean, float(np.sqrt(np.average((x - mean) ** 2, weights=sample.weight))) or 1.0])
-
-    def boundary(self, sample: Sample) -> Boundary | None:
-        """Refuse samples on which σ → 0."""
-        refuse_concentration(sample, self.name, f"{self.names[1]} → 0")
-        return None
-
-    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
-        """Refuse samples on which σ → 0 at the location that is held."""
-        if self.names[1] not in fixed:
-            refuse_concentration(sample, self.name, f"{self.names[1]} → 0", fixed.get(self.names[0]))
+        mean, variance = moments(sample.representatives(), sample.weight)
+        return np.array([mean, float(np.sqrt(variance)) or 1.0])
 
 
 class Normal(LocationScale):
@@ -93,6 +83,7 @@ class Normal(LocationScale):
 
     name = "normal"
     parameters = (Parameter("mean", kind="location"), Parameter("sd", POSITIVE, "scale"))
+    generator = "normal"
 
     def standard(self, z: Array) -> Array:
         """−(z² + ln 2π)/2."""
@@ -113,10 +104,6 @@ class Normal(LocationScale):
         mean += float(np.average(rest, weights=sample.weight))
         return np.array([mean, np.sqrt(np.average((sample.lower - mean) ** 2, weights=sample.weight))])
 
-    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
-        """Normal values."""
-        return np.asarray(rng.normal(theta[0], theta[1], size))
-
 
 class Logistic(LocationScale):
     r"""The logistic family, :math:`F(x) = 1/(1+e^{-(x-\mu)/s})`; parameters ``location``, ``scale``.
@@ -128,7 +115,7 @@ class Logistic(LocationScale):
     0.0
     """
 
-    name = "logistic"
+    name = generator = "logistic"
 
     def standard(self, z: Array) -> Array:
         """−|z| − 2 ln(1 + e^(−|z|))."""
@@ -147,10 +134,6 @@ class Logistic(LocationScale):
         mean, sd = super().start(sample)
         return np.array([mean, sd * np.sqrt(3.0) / np.pi])
 
-    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
-        """Logistic values."""
-        return np.asarray(rng.logistic(theta[0], theta[1], size))
-
 
 class Laplace(LocationScale):
     r"""The Laplace family, :math:`f(x) = e^{-|x-\mu|/b}/2b`; parameters ``location``, ``scale``.
@@ -165,7 +148,7 @@ class Laplace(LocationScale):
     {'location': 2.0, 'scale': 2.6666666666666665}
     """
 
-    name = "laplace"
+    name = generator = "laplace"
     smooth = False
 
     def standard(self, z: Array) -> Array:
@@ -194,10 +177,6 @@ class Laplace(LocationScale):
         """Median and mean distance from it."""
         median = weighted_median(sample.lower, sample.weight)
         return np.array([median, float(np.average(np.abs(sample.lower - median), weights=sample.weight))])
-
-    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
-        """Laplace values."""
-        return np.asarray(rng.laplace(theta[0], theta[1], size))
 
 
 def weighted_median(x: Array, weight: Array) -> float:
@@ -231,6 +210,7 @@ class StudentT(Family):
     """
 
     name = "student t"
+    concentration = Concentration("scale → 0", centre=1, width=2)
     parameters = (
         Parameter("df", POSITIVE),
         Parameter("location", kind="location"),
@@ -282,16 +262,6 @@ class StudentT(Family):
         df = float(np.clip(4.0 + 6.0 / excess, 3.0, 30.0)) if excess > 0 else 30.0
         spread = min(float(np.sqrt(second * (df - 2.0) / df)), 1.4826)  # in units of half the interquartile range
         return np.array([df, 0.0 if spread == 1.4826 else mean, spread])
-
-    def boundary(self, sample: Sample) -> Boundary | None:
-        """Refuse samples on which σ → 0."""
-        refuse_concentration(sample, self.name, "scale → 0")
-        return None
-
-    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
-        """Refuse samples on which σ → 0 at the location that is held."""
-        if "scale" not in fixed:
-            refuse_concentration(sample, self.name, "scale → 0", fixed.get("location"))
 
     def walls(self, sample: Sample) -> dict[int, float]:
         """ν = m/(n − m), where m of n records may lie at one point: as σ → 0 there, ℓ ≈ (ν(n − m) − m) ln σ."""

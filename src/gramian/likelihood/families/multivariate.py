@@ -9,6 +9,7 @@ r"""The multivariate normal family.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,15 +63,28 @@ class MultivariateNormal(Joint):
         source = self.read(data)
         n, d = source.shape
         w = None if sample_weight is None else check_weights(sample_weight, n)
-        moments = _moments(source, w)
+        if n == 0 or d == 0:
+            raise ValueError(f"There is no observation: the data have shape {source.shape}.")
+
+        def statistic(block: Any) -> Moments:
+            rows = np.asarray(block.values, dtype=np.float64)
+            bad = np.argwhere(~np.isfinite(rows))
+            if len(bad):
+                i, j = bad[0]
+                where = f"Row {block.start + i}, column {j} is {rows[i, j]}"
+                raise ValueError(f"{where}: complete rows of finite numbers are needed.")
+            weights = None if w is None else w[block.start : block.stop]
+            return block_moments(cpu, rows, weights, np.empty((0, d)), full=True)
+
+        moments: Moments = source.reduce(statistic, Moments.merge)
         mean, S = moments.mean + moments.low, moments.scatter / moments.weight
         columns = self._columns(data, d)
         correlation = _refuse_singular(moments.rows, d, S, columns)
-        values = np.concatenate([mean, S[_upper(d)]])
+        values = np.concatenate([mean, S[np.triu_indices(d)]])
         total = moments.weight
         log_det = float(np.sum(np.log(np.diag(S)))) + float(np.linalg.slogdet(correlation)[1])
         loglik = -0.5 * total * (d * (LOG_2PI + 1.0) + log_det)
-        pairs = [f"cov[{columns[i]},{columns[j]}]" for i, j in zip(*_upper(d), strict=True)]
+        pairs = [f"cov[{columns[i]},{columns[j]}]" for i, j in zip(*np.triu_indices(d), strict=True)]
         names = (*(f"mean[{column}]" for column in columns), *pairs)
         spread = Ellipse(mean, S, total)
         score = _score(source, w, mean, S, total)
@@ -89,13 +103,10 @@ class MultivariateNormal(Joint):
         source = self.read(x)
         mean, S = split_parameters(values, source.shape[1])
         scale = np.sqrt(np.diag(S))
-        L = np.linalg.cholesky(S / np.outer(scale, scale))
-        constant = len(mean) * LOG_2PI + 2.0 * float(np.sum(np.log(np.diag(L))) + np.sum(np.log(scale)))
-        parts = []
-        for block in source.blocks():
-            Z = solve_triangular(L, ((np.asarray(block.values, np.float64) - mean) / scale).T, lower=True)
-            parts.append(-0.5 * (constant + np.einsum("ij,ij->j", Z, Z)))
-        return np.concatenate(parts)
+        log_det = np.linalg.slogdet(S / np.outer(scale, scale))[1] + 2.0 * np.sum(np.log(scale))
+        whiten = _whitening(mean, S)
+        squares = [np.sum(whiten(block) ** 2, axis=0) for block in source.blocks()]
+        return np.asarray(-0.5 * (len(mean) * LOG_2PI + log_det + np.concatenate(squares)))
 
     def draw(self, values: Array, size: int, rng: np.random.Generator) -> Any:
         """Rows."""
@@ -112,42 +123,24 @@ def split_parameters(values: Array, d: int) -> tuple[Array, Array]:
     if len(values) != d + d * (d + 1) // 2:
         raise ValueError(f"Rows of {d} columns do not fit a model of {len(values)} parameters.")
     S = np.empty((d, d))
-    S[_upper(d)] = values[d:]
-    S.T[_upper(d)] = values[d:]
+    S[np.triu_indices(d)] = values[d:]
+    S.T[np.triu_indices(d)] = values[d:]
     return values[:d], S
 
 
-def _upper(d: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    return np.triu_indices(d)
-
-
-def _moments(source: Source, w: Array | None) -> Moments:
-    n, d = source.shape
-    if n == 0 or d == 0:
-        raise ValueError(f"There is no observation: the data have shape {source.shape}.")
-    like = np.empty((0, d))
-
-    def statistic(block: Any) -> Moments:
-        rows = np.asarray(block.values, dtype=np.float64)
-        bad = np.argwhere(~np.isfinite(rows))
-        if len(bad):
-            i, j = bad[0]
-            raise ValueError(
-                f"Row {block.start + i}, column {j} is {rows[i, j]}: complete rows of finite numbers are needed."
-            )
-        return block_moments(cpu, rows, None if w is None else w[block.start : block.stop], like, full=True)
-
-    merged: Moments = source.reduce(statistic, Moments.merge)
-    return merged
+def _whitening(mean: Array, S: Array) -> Callable[[Any], Array]:
+    """What makes of a block columns Z with ZᵢᵀZᵢ = (xᵢ−μ)ᵀΣ⁻¹(xᵢ−μ)."""
+    scale = np.sqrt(np.diag(S))
+    L = np.linalg.cholesky(S / np.outer(scale, scale))
+    return lambda block: np.asarray(solve_triangular(L, ((block.values - mean) / scale).T, lower=True))
 
 
 def _score(source: Source, w: Array | None, mean: Array, S: Array, n: float) -> float:
     """√(gᵀI⁻¹g) by a second pass: n δᵀΣ⁻¹δ for the mean and (n/2)‖Σ^(−½)ΔΣ^(−½)‖² for the covariance."""
-    scale = np.sqrt(np.diag(S))
-    L = np.linalg.cholesky(S / np.outer(scale, scale))
+    whiten = _whitening(mean, S)
 
     def statistic(block: Any) -> Array:
-        Z = solve_triangular(L, ((np.asarray(block.values, dtype=np.float64) - mean) / scale).T, lower=True)
+        Z = whiten(block)
         W = Z if w is None else Z * w[block.start : block.stop]
         return np.column_stack([W.sum(axis=1), W @ Z.T])
 
@@ -179,7 +172,7 @@ def _refuse_singular(rows: int, d: int, S: Array, names: tuple[str, ...]) -> Arr
 def _covariance(S: Array, n: float) -> Array:
     """Of the estimates: Σ/n for the mean, and (σ_ik σ_jl + σ_il σ_jk)/n for the covariances."""
     d = len(S)
-    i, j = _upper(d)
+    i, j = np.triu_indices(d)
     full = np.zeros((d + len(i),) * 2)
     full[:d, :d] = S / n
     full[d:, d:] = (S[np.ix_(i, i)] * S[np.ix_(j, j)] + S[np.ix_(i, j)] * S[np.ix_(j, i)]) / n
@@ -200,23 +193,12 @@ class Ellipse:
         if j < d:  # the deviance is n ln(1 + (m − x̄)²/s)
             width = float(np.sqrt(self.S[j, j] * np.expm1(drop / self.n)))
             return float(self.mean[j]) - width, float(self.mean[j]) + width
-        a, b = (int(index[j - d]) for index in _upper(d))
-        if a == b:
-            return self._variance(float(self.S[a, a]), drop)
-        return self._covariance_of(a, b, drop)
-
-    def _variance(self, s: float, drop: float) -> tuple[float, float]:
-        """The deviance is n(s/v − 1 − ln(s/v))."""
-
-        def excess(log_v: float) -> float:
-            return float(self.n * (np.expm1(-log_v) + log_v) - drop)
-
-        width = float(np.sqrt(2.0 * drop / self.n)) + drop / self.n
-        low, high = brentq(excess, -2.0 * width - 1.0, 0.0), brentq(excess, 0.0, 2.0 * width + 1.0)
-        return s * float(np.exp(low)), s * float(np.exp(high))
-
-    def _covariance_of(self, a: int, b: int, drop: float) -> tuple[float, float]:
-        """In units where both variances are 1: with σ_ab = c both are v, a root of v³ − v² + (2rc − c²)v − c²."""
+        a, b = (int(index[j - d]) for index in np.triu_indices(d))
+        if a == b:  # the deviance is n(s/v − 1 − ln(s/v))
+            width = 2.0 * float(np.sqrt(2.0 * drop / self.n) + drop / self.n) + 1.0
+            roots = [brentq(lambda u: self.n * (np.expm1(-u) + u) - drop, 0.0, end) for end in (-width, width)]
+            return float(self.S[a, a] * np.exp(roots[0])), float(self.S[a, a] * np.exp(roots[1]))
+        # in units where both variances are 1: with σ_ab = c both are v, a root of v³ − v² + (2rc − c²)v − c²
         unit = float(np.sqrt(self.S[a, a] * self.S[b, b]))
         r = float(self.S[a, b]) / unit
         top = np.log1p(-r * r) + 2.0

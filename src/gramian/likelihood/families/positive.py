@@ -10,6 +10,7 @@ from gramian.likelihood.families.base import (
     LARGE,
     POSITIVE,
     Boundary,
+    Concentration,
     Family,
     NoMaximumError,
     Parameter,
@@ -18,7 +19,7 @@ from gramian.likelihood.families.base import (
     log_gamma_p,
     log_gamma_q,
     log_less_digamma,
-    refuse_concentration,
+    moments,
     stirling,
 )
 from gramian.likelihood.families.line import LOG_2PI
@@ -32,21 +33,14 @@ class _Positive(Family):
 
     low = 0.0
     open_low = True
-    concentrated = "shape → ∞"
-
-    def boundary(self, sample: Sample) -> Boundary | None:
-        """Refuse samples on which the family concentrates."""
-        refuse_concentration(sample, self.name, self.concentrated, support=(0.0, INF))
-        return None
+    concentration = Concentration("shape → ∞")
 
     def logs(self, sample: Sample) -> tuple[float, float, float]:
         """Mean, mean of the logarithm and its standard deviation, for one value for each record."""
         x = sample.representatives(0.0)
         x = np.maximum(x, 1e-3 * float(np.max(x)) if np.max(x) > 0 else 1.0)
-        y = np.log(x)
-        centre = float(np.average(y, weights=sample.weight))
-        sd = float(np.sqrt(np.average((y - centre) ** 2, weights=sample.weight)))
-        return float(np.average(x, weights=sample.weight)), centre, max(sd, 1e-3)
+        centre, variance = moments(np.log(x), sample.weight)
+        return float(np.average(x, weights=sample.weight)), centre, max(float(np.sqrt(variance)), 1e-3)
 
 
 class Exponential(_Positive):
@@ -127,6 +121,7 @@ class Weibull(_Positive):
 
     name = "weibull"
     parameters = (Parameter("shape", POSITIVE), Parameter("scale", POSITIVE, "scale"))
+    concentration = Concentration("shape → ∞", centre=1, width=0)
 
     def log_density(self, x: Array, theta: Array) -> Array:
         """ln k − ln s + (k−1) ln(x/s) − (x/s)ᵏ."""
@@ -160,11 +155,6 @@ class Weibull(_Positive):
         k = np.pi / np.sqrt(6.0) / sd
         return np.array([k, np.exp(centre + np.euler_gamma / k)])
 
-    def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
-        """Refuse samples on which k → ∞ at the scale that is held."""
-        if "shape" not in fixed:
-            refuse_concentration(sample, self.name, self.concentrated, fixed["scale"])
-
     def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
         """Weibull values."""
         return np.asarray(theta[1] * rng.weibull(theta[0], size))
@@ -184,9 +174,9 @@ class LogNormal(_Positive):
     2.302585
     """
 
-    name = "lognormal"
+    name = generator = "lognormal"
     parameters = (Parameter("meanlog", kind="log"), Parameter("sdlog", POSITIVE))
-    concentrated = "sdlog → 0"
+    concentration = Concentration("sdlog → 0", centre=0, width=1)
 
     def log_density(self, x: Array, theta: Array) -> Array:
         """The normal density of ln x, less ln x."""
@@ -214,26 +204,18 @@ class LogNormal(_Positive):
 
     def closed_form(self, sample: Sample) -> Array:
         """Mean and standard deviation of the logarithms."""
-        y = np.log(sample.lower)
-        mean = float(np.average(y, weights=sample.weight))
-        return np.array([mean, np.sqrt(np.average((y - mean) ** 2, weights=sample.weight))])
+        mean, variance = moments(np.log(sample.lower), sample.weight)
+        return np.array([mean, np.sqrt(variance)])
 
     def start(self, sample: Sample) -> Array:
         """The same of one value for each record."""
-        _, centre, sd = self.logs(sample)
-        return np.array([centre, sd])
+        return np.array(self.logs(sample)[1:])
 
     def check_fixed(self, sample: Sample, fixed: dict[str, float]) -> None:
-        """Refuse samples on which σ → 0 at the mean that is held."""
-        if "sdlog" not in fixed:
-            with np.errstate(divide="ignore"):
-                a, b = (np.log(np.maximum(side, 0.0)) for side in (sample.lower, sample.upper))
-            logs = Sample(a, b, sample.weight, sample.left, sample.right)
-            refuse_concentration(logs, self.name, self.concentrated, fixed["meanlog"])
-
-    def draw(self, theta: Array, size: int, rng: np.random.Generator) -> Array:
-        """Lognormal values."""
-        return np.asarray(rng.lognormal(theta[0], theta[1], size))
+        """Refuse samples whose logarithms are one value, that of the mean where it is held."""
+        with np.errstate(divide="ignore"):
+            a, b = (np.log(np.maximum(side, 0.0)) for side in (sample.lower, sample.upper))
+        super().check_fixed(Sample(a, b, sample.weight, sample.left, sample.right), fixed)
 
     def _z(self, x: Array, theta: Array) -> Array:
         with np.errstate(divide="ignore"):

@@ -45,24 +45,31 @@ class Scipy(Family):
             raise ValueError(f"{distribution!r} is no distribution of scipy.stats.")
         self.name = str(self.distribution.name)
         self.discrete = isinstance(self.distribution, stats.rv_discrete)
-        self.parameters, self._located, self._scaled = self._layout(location)
+        shapes = tuple(Parameter(info.name, _range(info, self.name)) for info in self.distribution._shape_info())
+        links = [parameter.link for parameter in shapes]
+        supports = [self.distribution.support(*point) for point in self._tries(links)]
+        located = any(np.all(np.isinf(ends)) for ends in supports) if location is None else location
+        natural = any(all(np.isinf(end) or end == 0.0 for end in ends) for ends in supports)
+        self._located = located and not self.discrete
+        self._scaled = not self.discrete and (self._located or natural)
+        loc = (Parameter("loc", REAL, "location"),) if self._located else ()
+        scale = (Parameter("scale", POSITIVE, "scale"),) if self._scaled else ()
+        self.parameters = (*shapes, *loc, *scale)
         if not self.parameters:
             raise ValueError(
                 f"{self.name} has nothing to estimate but the ends of its support, where the likelihood has no "
                 "derivative: they are the smallest and the largest value."
             )
-        shapes = [_typical(parameter.link) for parameter in self.parameters[: self._shapes]]
-        low, high = (float(v) for v in self.distribution.support(*shapes))
-        if not self._located:
-            self.low = low if self._fixed_end(low) else -INF
-            self.high = high if self._fixed_end(high) else INF
+        typical = [1.0 if link == REAL else link.natural(0.0) for link in links]
+        low, high = (float(v) for v in self.distribution.support(*typical))
+        moved = {tuple(self.distribution.support(*(link.natural(v) for link in links))) for v in (0.5, 1.5)}
+        if not self._located and len(moved) == 1:  # an end that neither loc, scale nor a shape moves
+            self.low = low if low == 0.0 or not self._scaled else -INF
+            self.high = high if high == 0.0 or not self._scaled else INF
 
     @property
     def _shapes(self) -> int:
         return int(self.distribution.numargs)
-
-    def _fixed_end(self, end: float) -> bool:
-        return np.isfinite(end) and (end == 0.0 or not self._scaled) and not self._shapes_move_support()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,25 +89,6 @@ class Scipy(Family):
         if self.discrete:
             raise ValueError(f"{self.name} is fitted with loc = 0: subtract another one from the data.")
         return Scipy(self.distribution, location=True), {"loc": 0.0, **rest}
-
-    def _shapes_move_support(self) -> bool:
-        if not self._shapes:
-            return False
-        links = [parameter.link for parameter in self.parameters[: self._shapes]]
-        ends = {tuple(self.distribution.support(*(link.natural(v) for link in links))) for v in (0.5, 1.5)}
-        return len(ends) > 1
-
-    def _layout(self, location: bool | None) -> tuple[tuple[Parameter, ...], bool, bool]:
-        """Which parameters there are: all shapes, loc and scale where they are estimated."""
-        shapes = tuple(Parameter(info.name, _range(info, self.name)) for info in self.distribution._shape_info())
-        supports = [self.distribution.support(*point) for point in self._tries([p.link for p in shapes])]
-        located = any(np.all(np.isinf(ends)) for ends in supports) if location is None else location
-        located = located and not self.discrete
-        natural = any(all(np.isinf(end) or end == 0.0 for end in ends) for ends in supports)
-        scaled = not self.discrete and (located or natural)
-        loc = (Parameter("loc", REAL, "location"),) if located else ()
-        scale = (Parameter("scale", POSITIVE, "scale"),) if scaled else ()
-        return (*shapes, *loc, *scale), located, scaled
 
     def _arguments(self, theta: Array) -> tuple[tuple[float, ...], float, float]:
         rest = list(theta[self._shapes :])
@@ -168,10 +156,6 @@ class Scipy(Family):
         return f"Scipy({self.name!r})"
 
 
-def _typical(link: Link) -> float:
-    return 1.0 if link == REAL else link.natural(0.0)
-
-
 def _range(info: Any, name: str) -> Link:
     """The open range of a shape; whole numbers cannot be estimated by derivatives."""
     if info.integrality:
@@ -180,5 +164,4 @@ def _range(info: Any, name: str) -> Link:
             f"{name} has the whole-number parameter {info.name!r}, which has no derivative: use "
             f"{ours.get(name, 'Custom with it fixed')}."
         )
-    low, high = (float(end) for end in info.domain)
-    return Link(low, high)
+    return Link(*(float(end) for end in info.domain))
