@@ -338,7 +338,7 @@ class LikelihoodFit:
                     raise ValueError(f"{name} names {key!r}; the parameters are {', '.join(self.law.names)}.")
                 if not isinstance(value, (int, float, np.number)) or isinstance(value, np.complexfloating):
                     raise ValueError(f"{name} gives {key} = {value!r}, which is no number.")
-                if not self.law.parameters[self.law.names.index(key)].link.holds(value):
+                if not self.law.parameters[self.law.names.index(key)].link.holds(float(value)):
                     raise ValueError(f"{name} puts {key} = {value!r} outside its range.")
         if not (self.tol > 0 and self.max_iter >= 1):
             raise ValueError("tol must be positive and max_iter at least 1.")
