@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,11 +29,10 @@ from gramian.operators.base import Operator
 from gramian.results import Residual
 
 Array = Any  # of NumPy, or a tensor where k(X, Z) lives
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
 Report = Callable[[int, float], None] | None
-Inverse = Callable[[Matrix, Index], Matrix]
+Inverse = Callable[[Floats, Index], Floats]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -46,6 +44,8 @@ WRITTEN_GPU, EIGEN_GPU = 1000, 500  # the same on a GPU, whose other operations 
 ITERATIONS = 40  # that CG is expected to take
 LIMIT = 300  # ... and may take
 SAMPLE = 4  # rows of the sample for each landmark
+AIM = 0.5  # of the tolerance: the gradient that is carried along differs a little from the true one
+PATIENCE = 40  # iterations without a new lowest gradient
 
 
 @dataclass(frozen=True)
@@ -120,14 +120,14 @@ class Inducing:
         InducingFit
             Coefficients, intercepts and certificate.
         """
-        problem = make_problem(A, Kmm, Y, **options)
+        problem = InducingProblem(A, Kmm, Y, **options)
         lam = check_shifts(shifts, problem.Y.shape[1])
         method, why = choose_method(*A.shape, len(lam), self.method, resident=A.resident, on_gpu=is_on_gpu(A))
         if method == "cg" and not np.all(lam > 0):
             method, why = "direct", "λ = 0 needs the singular values"
         reason = "; ".join(part for part in (reason, why) if part)
         if method == "direct":
-            found = decompose(problem).fit(lam, self.tol, reason)
+            found = Decomposed(problem).fit(lam, self.tol, reason)
         else:
             found = self._iterate(problem, lam, reason)
         if warn:
@@ -154,22 +154,86 @@ class Inducing:
         Decomposed
             With ``filter``, ``fit``, ``path`` and ``left_out``.
         """
-        return decompose(make_problem(A, Kmm, Y, **options))
+        return Decomposed(InducingProblem(A, Kmm, Y, **options))
 
-    def _iterate(self, problem: InducingProblem, lam: Vector, reason: str) -> InducingFit:
-        A, m = problem.A, problem.A.shape[1]
-        before, size, mass = A.passes, SAMPLE * m, problem.mass
+    def _iterate(self, problem: InducingProblem, lam: Floats, reason: str) -> InducingFit:
+        """Steps until the gradients carried along are small, then the true ones; again while that brings them down."""
+        A, w, mass = problem.A, problem.w, problem.mass
+        before, size = A.passes, SAMPLE * A.shape[1]
         sample = None  # all rows, where there are no more than a sample has
-        if size < np.count_nonzero(problem.w):  # rows drawn in proportion to w, with weights of the same sum
-            drawn = np.random.default_rng(self.seed).choice(len(problem.w), size=size, p=problem.w / mass)
-            sample = np.bincount(drawn, minlength=len(problem.w)).astype(np.float64) * (mass / size)
-        first = first_pass(problem, sample)
-        inverse = preconditioner(first.gram, lam)
+        if size < np.count_nonzero(w):  # rows drawn in proportion to w, with weights of the same sum
+            drawn = np.random.default_rng(self.seed).choice(len(w), size=size, p=w / mass)
+            sample = np.bincount(drawn, minlength=len(w)).astype(np.float64) * (mass / size)
+        inverse = preconditioner(problem.first_pass(sample), lam)
+        pull, limit = problem.pull, self.max_iterations or LIMIT
+        todo = np.any(pull != 0.0, axis=0)
+        zero = np.zeros((A.shape[1], len(lam)))
+        at = MeasuredFit(np.zeros_like(pull), zero, problem.middle, problem.Y, pull, todo.astype(np.float64))
+        done, best = 0, None
         with A.session():
-            at, steps = iterate(problem, first, lam, inverse, self.tol, self.max_iterations or LIMIT, self.report)
+            while best is None or (todo.any() and done < limit):
+                c, done = self._descend(problem, lam, inverse, at, np.flatnonzero(todo), done, limit)
+                previous, at = at.residuals, problem.measure(c, lam)
+                todo = ~(at.residuals <= self.tol) & (at.residuals <= 0.5 * previous)
+                best = at = at if best is None else at.or_better(best)
         method = "conjugate gradients, preconditioned by a sample"
-        passes = A.passes - before
-        return certify(problem, first, at, lam, method, reason=reason, passes=passes, steps=steps, tol=self.tol)
+        said = {"reason": reason, "passes": A.passes - before, "iterations": done, "tolerance": self.tol}
+        return problem.certify(best, lam, method, **said)
+
+    def _descend(
+        self,
+        problem: InducingProblem,
+        lam: Floats,
+        inverse: Inverse,
+        at: MeasuredFit,
+        columns: Index,
+        done: int,
+        limit: int,
+    ) -> tuple[Floats, int]:
+        """Preconditioned conjugate gradients for some columns at once; each leaves when it is done or stuck."""
+        c, whole = at.c.copy(), np.linalg.norm(problem.pull, axis=0)
+        x, r = at.c[:, columns], at.gradient[:, columns]
+        z = inverse(r, columns)
+        p, slope = z, dots(r, z)
+        low, lowest, since = x.copy(), np.linalg.norm(r, axis=0), np.zeros(len(columns))
+        while len(columns) and done < limit:
+            q = problem.product(problem.basis.coefficients(p)) + lam[columns] * p
+            alpha = slope / dots(p, q)
+            x, r, done = x + alpha * p, r - alpha * q, done + 1
+            size = np.linalg.norm(r, axis=0)
+            better = size < lowest
+            low, lowest, since = np.where(better, x, low), np.fmin(size, lowest), np.where(better, 0.0, since + 1.0)
+            if self.report is not None:
+                self.report(done, float(np.max(size / whole[columns])))
+            stay = (size > AIM * self.tol * whole[columns]) & (since <= PATIENCE) & (done < limit)
+            c[:, columns[~stay]] = low[:, ~stay]
+            z = inverse(r, columns)
+            before, slope = slope, dots(r, z)
+            p = z + (slope / before) * p
+            columns, x, r, p, slope, low, lowest, since = (
+                columns[stay], x[:, stay], r[:, stay], p[:, stay], slope[stay], low[:, stay], lowest[stay], since[stay],
+            )  # fmt: skip
+        return c, done
+
+
+def preconditioner(gram: Array, lam: Floats) -> Inverse:
+    """(G + λI)⁻¹ for the λ of each column: one Cholesky factorisation, or the eigenvectors where λ differ.
+
+    G is overwritten, and vectors come and go in NumPy.
+    """
+    if len(np.unique(lam)) == 1:
+        i = array_namespace(gram).arange(len(gram))
+        gram[i, i] += lam[0]
+        L = cholesky(gram)
+        return lambda R, columns: np.asarray(triangular(L, triangular(L, R), transposed=True))
+    values, V = eigh(gram)
+    values = np.maximum(values, 0.0)[:, None]
+
+    def inverse(R: Floats, columns: Index) -> Floats:
+        inner = to_numpy(V.T @ like(V, R, float), float) / (values + lam[None, columns])
+        return to_numpy(V @ like(V, inner, float), float)
+
+    return inverse
 
 
 def choose_method(
@@ -255,16 +319,16 @@ class InducingFit:
         Bound on the length of the part of φ̄ outside the span; None where k(x, x) was not given.
     """
 
-    coef: Matrix
-    intercept: Vector
-    objective: Vector
+    coef: Floats
+    intercept: Floats
+    objective: Floats
     certificate: Residual
     rank: int
     basis: Whitening
-    mean: Vector
+    mean: Floats
     mean_outside: float | None
 
-    def lengths(self, K: Matrix, own: Vector) -> Vector:
+    def lengths(self, K: Floats, own: Floats) -> Floats:
         """‖φ(x)‖, or with an intercept ‖φ(x) − φ̄‖ from above, of points by their rows k(x, Z) and k(x, x)."""
         if self.basis.means is None:
             return np.sqrt(own)
@@ -274,7 +338,7 @@ class InducingFit:
         across = self.basis.outside(K, F, own) + self.mean_outside
         return np.asarray(np.hypot(np.linalg.norm(F - self.mean[:, None], axis=0), across))
 
-    def times(self, scale: Vector | float) -> InducingFit:
+    def times(self, scale: Floats | float) -> InducingFit:
         """Return the model of targets ``scale`` times as large."""
         bounds = self.certificate.error_bounds
         certificate = self.certificate if bounds is None else self.certificate.with_(error_bounds=bounds * scale)
@@ -288,11 +352,10 @@ class InducingFit:
         return f"InducingFit({m} landmarks of rank {self.rank}, {t} targets; {self.certificate.method})"
 
 
-@dataclass(frozen=True, eq=False)
 class InducingProblem:
     """k(X, Z), the targets and their weights, and the basis in which the problem is a ridge regression.
 
-    All arrays are NumPy's but the factor of the basis, which is where A lives.
+    All arrays are NumPy's but the factor of the basis, W and targets, which are where A lives.
 
     Attributes
     ----------
@@ -306,8 +369,8 @@ class InducingProblem:
         What was subtracted.
     scale : ndarray of shape (t,)
         A power of two near the largest target: squares of what is left neither overflow nor vanish.
-    w : ndarray of shape (n,)
-        Weights, not negative.
+    w, mass : ndarray of shape (n,), float
+        Weights, not negative, and their sum.
     copies : ndarray of shape (n,)
         How often each row is there: its weight where weights are counts, otherwise once; 0 without weight.
     intercept : bool
@@ -316,90 +379,272 @@ class InducingProblem:
         Which rows the landmarks are.
     own : ndarray of shape (n,) or None
         k(x, x) of every row.
+    sums : ndarray of shape (m,)
+        k(Z, X)w, once the first pass has been made.
+    pull : ndarray of shape (r, t)
+        ΦᵀWY, likewise.
+    mean : ndarray of shape (r,)
+        Mean of the features, 0 without an intercept, likewise.
+    outside : ndarray of shape (n,) or None
+        ‖(I − P)φ(x)‖ of every row, likewise, where k(x, x) is known and every row was whitened.
+    square : float
+        Σ w‖k(x, Z)‖², likewise.
     """
 
-    A: Operator
-    basis: Whitening
-    Y: Matrix
-    middle: Vector
-    scale: Vector
-    w: Vector
-    copies: Vector
-    intercept: bool
-    indices: npt.NDArray[np.intp] | None
-    own: Vector | None
+    sums: Floats
+    pull: Floats
+    mean: Floats
+    outside: Floats | None
+    square: float
 
-    @property
-    def mass(self) -> float:
-        """Σw."""
-        return float(self.w.sum())
+    def __init__(
+        self,
+        A: Operator,
+        Kmm: Any,
+        Y: Any,
+        *,
+        weights: Any = None,
+        counts: bool | None = None,
+        copies: Any = None,
+        intercept: bool = False,
+        indices: Any = None,
+        diagonal: Any = None,
+    ) -> None:
+        n, m = A.shape
+        if A.dtype != A.xp.float64:
+            raise ValueError(f"k(X, Z) is in {A.dtype}; dividing by small pivots of k(Z, Z) needs float64. Give dtype.")
+        Y = to_numpy(Y, float)
+        Y = Y[:, None] if Y.ndim == 1 else Y
+        w = np.ones(n) if weights is None else to_numpy(weights, float)
+        for name, found, wanted in (
+            ("Kmm", tuple(np.shape(Kmm)), (m, m)),
+            ("Y", Y.shape[:1], (n,)),
+            ("weights", w.shape, (n,)),
+        ):
+            if found != wanted:
+                raise ValueError(f"{name} has shape {found}; k(X, Z) of shape {A.shape} needs {wanted}.")
+        if not (np.all(np.isfinite(w) & (w >= 0)) and w.sum() > 0):
+            raise ValueError("weights must be finite, not negative, and not all 0.")
+        if indices is not None:
+            indices = to_numpy(indices, float).astype(np.intp)
+            if indices.shape != (m,) or np.any((indices < 0) | (indices >= n)):
+                raise ValueError(f"indices must be {m} row numbers between 0 and {n - 1}, one for each landmark.")
+            if np.any(w[indices] == 0):
+                row = indices[np.argmin(w[indices])]
+                raise ValueError(f"Row {row} is a landmark and has weight 0. Choose rows that have weight.")
+        if copies is not None:
+            copies = to_numpy(copies, float)
+            if copies.shape != w.shape or not np.all(np.isfinite(copies) & (copies >= 0) & ((copies > 0) | (w == 0))):
+                raise ValueError(f"copies must be {n} numbers, positive where the weight is.")
+            copies = np.where(w > 0, copies, 0.0)
+        elif np.all(w == np.round(w)) if counts is None else counts:
+            copies = w
+        else:
+            copies = (w > 0).astype(np.float64)
+        largest = np.max(np.abs(Y), axis=0, initial=0.0)
+        scale = np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0)  # dividing by it is exact
+        Y = Y / scale
+        self.mass = mass = float(w.sum())
+        self.middle = middle = w @ Y / mass if intercept else np.zeros(Y.shape[1])
+        Y = Y - middle
+        Y = Y * (w @ Y**2 > (8 * EPS * middle) ** 2 * mass)  # a constant is the intercept and nothing else
+        self.basis = whiten(to_numpy(Kmm, float) if A.device is None else like(A.eye(1), Kmm, float), intercept)
+        self.A, self.Y, self.scale, self.w, self.copies = A, Y, scale, w, copies
+        self.intercept, self.indices = intercept, indices
+        self.own = None if diagonal is None else np.broadcast_to(to_numpy(diagonal, float), (n,))
+        self.W, self.targets = w[:, None], Y  # where A lives: what every block of rows asks for
+        if A.device is not None:
+            self.W, self.targets = (like(self.basis.L, x, float) for x in (self.W, Y))
 
-    @cached_property
-    def there(self) -> tuple[Any, Any]:
-        """W as a column and Y where A lives: what every block of rows asks for."""
-        if self.A.device is None:
-            return self.w[:, None], self.Y
-        return like(self.basis.L, self.w, float)[:, None], like(self.basis.L, self.Y, float)
+    def first_pass(self, sample: Floats | None = None) -> Array:
+        """Find sums over all rows; return Σ w(Φ − mean)(Φ − mean)ᵀ of all, or of a sample with its own weights.
 
-    @property
-    def lengths(self) -> Vector:
-        """‖√w y‖ of every target divided by its scale, its mean included."""
-        return np.asarray(np.sqrt(self.w @ self.Y**2 + self.mass * self.middle**2))
+        The matrix is where A lives, in NumPy its lower triangle. Blocks are merged about their own means, which loses
+        no digits to a large mean.
+        """
+        A, basis = self.A, self.basis
+        weights = self.w if sample is None else sample
+        gram = like(basis.L, np.zeros(basis.L.shape, order="F"), float)
+        mean, mass = like(basis.L, np.zeros(basis.rank), float), 0.0
+        self.sums, pull, self.square = np.zeros(A.shape[1]), np.zeros((A.shape[1], self.Y.shape[1])), 0.0
+        self.outside = np.zeros(A.shape[0]) if sample is None and self.own is not None else None
+        for start, stop, K in blocks(A):
+            some = slice(start, stop)
+            self.sums += to_numpy(self.W[some, 0] @ K, float)
+            pull += to_numpy(K.T @ (self.W[some, :] * self.targets[some, :]), float)
+            self.square += float(self.w[some] @ dots(K.T, K.T))
+            chosen = np.arange(stop - start) if sample is None else np.flatnonzero(sample[some])
+            if not len(chosen):
+                continue
+            F, w = basis.features(take(K, chosen, axis=0)), weights[some][chosen]
+            if self.outside is not None and self.own is not None:
+                self.outside[some] = basis.outside(K, F, self.own[some])
+            more = float(w.sum())
+            if more == 0.0 or not basis.rank:
+                continue
+            if self.intercept:
+                middle = F @ like(F, w, float) / more
+                F -= middle[:, None]
+                step, both = middle - mean, mass + more
+                gram = _add_square(gram, step[:, None], mass * more / both)
+                mean, mass = mean + step * (more / both), both
+            F *= like(F, np.sqrt(w), float)[None, :]
+            gram = _add_square(gram, F)
+        self.pull, self.mean = basis.adjoint(pull), to_numpy(mean, float)
+        return gram
+
+    def measure(self, c: Floats, lam: Floats) -> MeasuredFit:
+        """One pass over a file or on a device, else two products: errors with the best intercept, and the gradient."""
+        A, basis, w, W, Y = self.A, self.basis, self.w, self.W, self.targets
+        a = basis.coefficients(c)
+        b = -(self.sums @ a) / self.mass if self.intercept else np.zeros(len(lam))
+        if A.resident and A.device is None:
+            errors = Y - b - A.matmat(a)
+            S = to_numpy(A.rmatmat(W * errors), float)
+        else:
+            there, shift = like(W, a, float), like(W, b, float)
+            errors, S = np.empty_like(self.Y), 0.0 * there
+            for start, stop, K in blocks(A):
+                E = Y[start:stop, :] - shift - K @ there
+                S += K.T @ (W[start:stop, :] * E)
+                errors[start:stop] = to_numpy(E, float)
+            S = to_numpy(S, float)
+        if self.intercept:  # what rounding left of the mean of the errors
+            shift = w @ errors / self.mass
+            errors, b, S = errors - shift, b + shift, S - self.sums[:, None] * shift
+        gradient = basis.adjoint(S) - lam * c
+        found, whole = lengths(gradient), lengths(self.pull)
+        residuals = np.divide(found, whole, out=np.zeros_like(found), where=whole > 0)
+        return MeasuredFit(c, a, b + self.middle, errors, gradient, residuals)
+
+    def product(self, a: Floats) -> Floats:
+        """ΦᵀW(Φ − mean)c for a = L⁻ᵀc: one pass over a file or on a device, two products of points in memory."""
+        A, W = self.A, self.W
+        middle = self.sums @ a / self.mass if self.intercept else np.zeros(a.shape[1])
+        if A.resident and A.device is None:  # evaluating tiles twice in the cache is quicker than writing them out once
+            return self.basis.adjoint(to_numpy(A.rmatmat(W * (A.matmat(a) - middle)), float))
+        there = like(W, a, float)
+        if A.resident and not self.intercept:
+            return self.basis.adjoint(to_numpy(A.normal(there, W[:, 0]), float))
+        S, shift = 0.0 * there, like(W, middle, float)
+        for start, stop, K in blocks(A):
+            S += K.T @ (W[start:stop, :] * (K @ there - shift))
+        return self.basis.adjoint(to_numpy(S, float))
+
+    def certify(self, at: MeasuredFit, lam: Floats, method: str, **said: Any) -> InducingFit:
+        """The fitted model of the targets as they were given, with its certificate."""
+        A, basis, m = self.A, self.basis, self.A.shape[1]
+        bounds, note = self._error_bounds(at, lam)
+        lost = m - basis.rank - self.intercept
+        certificate = Residual(
+            method=f"inducing points, {m} landmarks: {method}",
+            residuals=at.residuals,
+            rounding=max(EPS, A.epsilon) * (np.sqrt(m) + 16),
+            error_bounds=bounds,
+            bounded="" if bounds is None else "|f̂(x) − f(x)|/‖φ(x)‖ against exact kernel ridge",
+            device=A.device_name,
+            precision=A.precision,
+            notes=(
+                f"rank {basis.rank}",
+                *([f"{lost} directions of k(Z, Z) are rounding and were cut"] if lost > 0 else []),
+                note,
+            ),
+            **said,
+        )
+        objective = self.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
+        mean = to_numpy(basis.features(like(basis.L, self.sums[None, :] / self.mass, float))[:, 0], float)
+        across = None  # ‖(I − P)φ̄‖ from above: Σ w̄‖(I − P)φ(x)‖, or by Jensen's inequality from Σ w̄‖φ(x)‖² and Pφ̄
+        if self.outside is not None:
+            across = float(self.w @ self.outside / self.mass)
+        elif self.own is not None:
+            square = basis.squares(self.w @ self.own / self.mass, np.mean(self.sums) / self.mass)
+            across = float(np.sqrt(max(float(square) - float(mean @ mean), 0.0) + 1e3 * EPS * basis.size**2))
+        found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis.in_numpy(), mean, across)
+        return found.times(self.scale)
+
+    def _error_bounds(self, at: MeasuredFit, lam: Floats) -> tuple[Floats | None, str]:
+        """Return the smaller of the bounds that can be had for each target, and which; None where there is none."""
+        found = {}
+        whole = np.sqrt(self.w @ self.Y**2 + self.mass * self.middle**2)  # ‖√w y‖, means included
+        # rounding of √w(y − b − k(X, Z)a), all rows together
+        products = (np.sqrt(self.A.shape[1]) + 16) * np.linalg.norm(at.a, axis=0) * np.sqrt(self.square)
+        slips = max(EPS, self.A.epsilon) * (products + 4 * whole)
+        with np.errstate(divide="ignore"):
+            if self.indices is not None:
+                root = np.sqrt(self.w)[:, None]
+                R = root * at.errors
+                np.subtract.at(R, self.indices, lam * at.a / root[self.indices])
+                padded = (np.linalg.norm(R, axis=0) + slips) / (2.0 * np.sqrt(lam))
+                found["of the coefficients, padded with zeros, in the exact system"] = padded
+            if self.outside is not None:
+                length = np.sqrt(self.w @ at.errors**2)
+                rest = (self.w * self.outside) @ np.abs(at.errors)
+                noise = 8 * EPS * float(np.max(self.basis.noise, initial=0.0)) * np.sqrt(self.square) * length
+                noise = noise + np.sqrt(self.mass) * self.basis.size * slips
+                left_out = (np.hypot(np.linalg.norm(at.gradient, axis=0), rest) + noise) / lam
+                found["of what the landmarks leave out of the features"] = left_out
+        if not found:
+            return None, "no bound: neither the rows of the landmarks nor k(x, x) were given"
+        name = min(found, key=lambda key: float(np.max(found[key], initial=0.0)))
+        return np.min(list(found.values()), axis=0), f"the bound is that {name}"
 
 
-def make_problem(
-    A: Operator,
-    Kmm: Any,
-    Y: Any,
-    *,
-    weights: Any = None,
-    counts: bool | None = None,
-    copies: Any = None,
-    intercept: bool = False,
-    indices: Any = None,
-    diagonal: Any = None,
-) -> InducingProblem:
-    """Check what was handed in, scale and centre the targets, and factor k(Z, Z)."""
+SHARE = 8  # a block has at least one row for so many landmarks: it is then small beside the m×m matrices, and BLAS fast
+ROWS = 4096  # ... and on a device as many as there are landmarks, and no fewer than this
+
+
+def blocks(A: Operator) -> Iterator[tuple[int, int, Array]]:
+    """Dense rows of A in float64, some blocks joined where they would be thin beside the m×m matrices."""
     n, m = A.shape
-    if A.dtype != A.xp.float64:
-        raise ValueError(f"k(X, Z) is in {A.dtype}; dividing by small pivots of k(Z, Z) needs float64. Give dtype.")
-    Y = to_numpy(Y, float)
-    Y = Y[:, None] if Y.ndim == 1 else Y
-    w = np.ones(n) if weights is None else to_numpy(weights, float)
-    for name, found, wanted in (
-        ("Kmm", tuple(np.shape(Kmm)), (m, m)),
-        ("Y", Y.shape[:1], (n,)),
-        ("weights", w.shape, (n,)),
-    ):
-        if found != wanted:
-            raise ValueError(f"{name} has shape {found}; k(X, Z) of shape {A.shape} needs {wanted}.")
-    if not (np.all(np.isfinite(w) & (w >= 0)) and w.sum() > 0):
-        raise ValueError("weights must be finite, not negative, and not all 0.")
-    if indices is not None:
-        indices = to_numpy(indices, float).astype(np.intp)
-        if indices.shape != (m,) or np.any((indices < 0) | (indices >= n)):
-            raise ValueError(f"indices must be {m} row numbers between 0 and {n - 1}, one for each landmark.")
-        if np.any(w[indices] == 0):
-            row = indices[np.argmin(w[indices])]
-            raise ValueError(f"Row {row} is a landmark and has weight 0. Choose rows that have weight.")
-    own = None if diagonal is None else np.broadcast_to(to_numpy(diagonal, float), (n,))
-    if copies is not None:
-        copies = to_numpy(copies, float)
-        if copies.shape != w.shape or not np.all(np.isfinite(copies) & (copies >= 0) & ((copies > 0) | (w == 0))):
-            raise ValueError(f"copies must be {n} numbers, positive where the weight is.")
-        copies = np.where(w > 0, copies, 0.0)
-    elif np.all(w == np.round(w)) if counts is None else counts:
-        copies = w
-    else:
-        copies = (w > 0).astype(np.float64)
-    largest = np.max(np.abs(Y), axis=0, initial=0.0)
-    scale = np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0)  # dividing by it is exact
-    Y = Y / scale
-    middle = w @ Y / w.sum() if intercept else np.zeros(Y.shape[1])
-    moved = Y - middle
-    moved = moved * (w @ moved**2 > (8 * EPS * middle) ** 2 * w.sum())  # a constant is the intercept and nothing else
-    basis = whiten(to_numpy(Kmm, float) if A.device is None else like(A.eye(1), Kmm, float), intercept)
-    return InducingProblem(A, basis, moved, middle, scale, w, copies, intercept, indices, own)
+    least, waiting, begin = min(n, m // SHARE if A.device is None else max(m, ROWS)), [], 0
+    for start, stop, block in A.rows():
+        waiting.append(np.asarray(block, dtype=np.float64) if A.device is None else wide(block))
+        begin = start if len(waiting) == 1 else begin
+        if stop - begin >= least or stop == n:
+            yield begin, stop, waiting[0] if len(waiting) == 1 else A.xp.concat(waiting, axis=0)
+            waiting = []
+
+
+def _add_square(total: Array, F: Array, factor: float = 1.0) -> Array:
+    """Add factor·FFᵀ in place: the lower triangle in NumPy, on a device all of it."""
+    if not is_numpy(total):
+        total += F @ (F.T if factor == 1.0 else factor * F.T)
+        return total
+    if F.shape[1] == 1:
+        return dsyr(factor, F[:, 0], lower=1, a=total, overwrite_a=1)
+    return dsyrk(factor, F, beta=1.0, c=total, lower=1, overwrite_c=1)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredFit:
+    """A solution and what was measured for it, for t targets.
+
+    Attributes
+    ----------
+    c, a : ndarray of shape (r, t), (m, t)
+        Coefficients of the features, and of the landmarks.
+    intercept : ndarray of shape (t,)
+        b, for the targets as given.
+    errors : ndarray of shape (n, t)
+        y − b − k(X, Z)a.
+    gradient : ndarray of shape (r, t)
+        ΦᵀW(errors) − λc, which is 0 at the solution.
+    residuals : ndarray of shape (t,)
+        Its length relative to that of ΦᵀWY.
+    """
+
+    c: Floats
+    a: Floats
+    intercept: Floats
+    errors: Floats
+    gradient: Floats
+    residuals: Floats
+
+    def or_better(self, other: MeasuredFit) -> MeasuredFit:
+        """Of each column the one with the smaller residual."""
+        worse = ~(self.residuals <= other.residuals)
+        pick: Any = lambda name: np.where(worse, getattr(other, name), getattr(self, name))  # noqa: E731
+        return MeasuredFit(*(pick(name) for name in self.__dataclass_fields__)) if worse.any() else self
 
 
 CUT = 50  # ε, and √m more: of a landmark's own length, squared, this is what rounding may leave after the others
@@ -427,11 +672,11 @@ class Whitening:
         √k(z, z) of the longest landmark.
     """
 
-    pivots: npt.NDArray[np.intp]
+    pivots: Index
     L: Array
     m: int
-    means: Vector | None
-    noise: Vector
+    means: Floats | None
+    noise: Floats
     size: float
 
     @property
@@ -447,22 +692,22 @@ class Whitening:
             F = F - (like(K, _row_means(K), float)[:, None] + like(K, shift, float)[None, :])
         return triangular(self.L, F.T)
 
-    def adjoint(self, S: Matrix) -> Matrix:
+    def adjoint(self, S: Floats) -> Floats:
         """ΦᵀV from S = k(Z, X)V, both with as many columns as V, which sum to 0 where features are centred."""
         S = S if self.means is None else S - S.mean(axis=0)
         return np.asarray(triangular(self.L, S[self.pivots]))
 
-    def coefficients(self, c: Matrix) -> Matrix:
+    def coefficients(self, c: Floats) -> Floats:
         """The a, of shape (m, t), with k(x, Z)a = Φ(x)·c but for a constant where features are centred."""
         a = np.zeros((self.m, c.shape[1]))
         a[self.pivots] = triangular(self.L, c, transposed=True)
         return a if self.means is None else a - a.mean(axis=0)
 
-    def squares(self, own: Any, row_means: Any) -> Vector:
+    def squares(self, own: Any, row_means: Any) -> Floats:
         """‖φ(x)‖², about the mean of the landmarks where features are centred, from k(x, x) and means of k(x, Z)."""
         return np.asarray(own if self.means is None else own - 2.0 * row_means + self.means.mean())
 
-    def outside(self, K: Array, F: Array, own: Vector) -> Vector:
+    def outside(self, K: Array, F: Array, own: Floats) -> Floats:
         """‖(I − P)φ(x)‖ of b points, in NumPy, from above: k̃(x, x) − ‖Φ(x)‖² with the rounding of both added."""
         sizes = to_numpy(like(F, self.noise, float) @ abs(F), float)
         rounding = 8 * EPS * (np.sqrt(own) + self.size) * (sizes + np.sqrt(own) + self.size)
@@ -532,7 +777,7 @@ def _factor_in_order(unit: Array, rank: int, cut: float) -> tuple[Index, Array] 
     return (np.arange(rank), L) if least > cut else None
 
 
-def _factor_with_pivots(unit: Matrix, full: int, cut: float) -> tuple[Index, Matrix]:
+def _factor_with_pivots(unit: Floats, full: int, cut: float) -> tuple[Index, Floats]:
     """The factor by LAPACK, in the order of its pivots, as far as they are not rounding."""
     unit = np.asfortranarray(unit)
     factor, order, rank, _ = dpstrf(unit, lower=1, tol=cut)
@@ -547,114 +792,11 @@ def _factor_with_pivots(unit: Matrix, full: int, cut: float) -> tuple[Index, Mat
     return pivots[:rank], np.tril(factor[:rank, :rank])
 
 
-def _row_means(K: Array) -> Vector:
+def _row_means(K: Array) -> Floats:
     """Means of rows, in NumPy."""
     return to_numpy(array_namespace(K).mean(K, axis=1), float)
 
 
-SHARE = 8  # a block has at least one row for so many landmarks: it is then small beside the m×m matrices, and BLAS fast
-ROWS = 4096  # ... and on a device as many as there are landmarks, and no fewer than this
-
-
-@dataclass(frozen=True, eq=False)
-class FirstPass:
-    """What the first pass found.
-
-    Attributes
-    ----------
-    sums : ndarray of shape (m,)
-        k(Z, X)w.
-    pull : ndarray of shape (r, t)
-        ΦᵀWY.
-    mean : ndarray of shape (r,)
-        Mean of the features, 0 without an intercept.
-    gram : array of shape (r, r)
-        Lower triangle of Σ w(Φ − mean)(Φ − mean)ᵀ, where k(X, Z) lives: of all rows, or in proportion of a sample.
-    outside : ndarray of shape (n,) or None
-        ‖(I − P)φ(x)‖ of every row, where k(x, x) is known and every row was whitened.
-    square : float
-        Σ w‖k(x, Z)‖².
-    """
-
-    sums: Vector
-    pull: Matrix
-    mean: Vector
-    gram: Array
-    outside: Vector | None
-    square: float
-
-
-def blocks(A: Operator) -> Iterator[tuple[int, int, Array]]:
-    """Dense rows of A in float64, some blocks joined where they would be thin beside the m×m matrices."""
-    n, m = A.shape
-    least, waiting, begin = min(n, m // SHARE if A.device is None else max(m, ROWS)), [], 0
-    for start, stop, block in A.rows():
-        waiting.append(np.asarray(block, dtype=np.float64) if A.device is None else wide(block))
-        begin = start if len(waiting) == 1 else begin
-        if stop - begin >= least or stop == n:
-            yield begin, stop, waiting[0] if len(waiting) == 1 else A.xp.concat(waiting, axis=0)
-            waiting = []
-
-
-def first_pass(problem: InducingProblem, sample: Vector | None = None) -> FirstPass:
-    """Sums over all rows, and the Gram matrix of the features of all, or of a sample with its own weights."""
-    A, basis, w = problem.A, problem.basis, problem.w
-    W, Y = problem.there
-    gram = _Gram(basis.L, problem.intercept)
-    sums, pull, square = np.zeros(A.shape[1]), np.zeros((A.shape[1], problem.Y.shape[1])), 0.0
-    outside = np.zeros(A.shape[0]) if sample is None and problem.own is not None else None
-    for start, stop, K in blocks(A):
-        some = slice(start, stop)
-        sums += to_numpy(W[some, 0] @ K, float)
-        pull += to_numpy(K.T @ (W[some, :] * Y[some, :]), float)
-        square += float(w[some] @ dots(K.T, K.T))
-        if sample is not None:
-            chosen = np.flatnonzero(sample[some])
-            if len(chosen):
-                gram.add(basis.features(take(K, chosen, axis=0)), sample[some][chosen])
-            continue
-        F = basis.features(K)
-        if outside is not None and problem.own is not None:
-            outside[some] = basis.outside(K, F, problem.own[some])
-        gram.add(F, w[some])
-    return FirstPass(sums, basis.adjoint(pull), to_numpy(gram.mean, float), gram.total, outside, square)
-
-
-class _Gram:
-    """Σ w(Φ − μ)(Φ − μ)ᵀ, merged block by block about the block's own mean, which loses no digits to a large mean."""
-
-    def __init__(self, L: Array, centre: bool) -> None:
-        self.total: Array = like(L, np.zeros(L.shape, order="F"), float)
-        self.mean: Array = like(L, np.zeros(len(L)), float)
-        self.mass, self.centre = 0.0, centre
-
-    def add(self, F: Array, w: Vector) -> None:
-        """Take in the columns of F, which is overwritten."""
-        mass = float(w.sum())
-        if mass == 0.0 or not len(F):
-            return
-        if self.centre:
-            mean = F @ like(F, w, float) / mass
-            F -= mean[:, None]
-            step, both = mean - self.mean, self.mass + mass
-            self.total = _with_square(self.total, step[:, None], self.mass * mass / both)
-            self.mean = self.mean + step * (mass / both)
-            self.mass = both
-        F *= like(F, np.sqrt(w), float)[None, :]
-        self.total = _with_square(self.total, F)
-
-
-def _with_square(total: Array, F: Array, factor: float = 1.0) -> Array:
-    """Add factor·FFᵀ in place: the lower triangle in NumPy, on a device all of it."""
-    if not is_numpy(total):
-        total += F @ (F.T if factor == 1.0 else factor * F.T)
-        return total
-    if F.shape[1] == 1:
-        return dsyr(factor, F[:, 0], lower=1, a=total, overwrite_a=1)
-    return dsyrk(factor, F, beta=1.0, c=total, lower=1, overwrite_c=1)
-
-
-@dataclass(frozen=True, eq=False)
 class Decomposed:
     """The problem decomposed by one pass: every λ follows.
 
@@ -666,16 +808,19 @@ class Decomposed:
         V, the right singular vectors of the features, where k(X, Z) lives.
     """
 
-    problem: InducingProblem
-    first: FirstPass
-    filter: Filter
-    vectors: Array
+    def __init__(self, problem: InducingProblem) -> None:
+        w, copies = problem.w, problem.copies
+        values, V = eigh(problem.first_pass())
+        squares = np.where(values > len(values) * EPS * np.max(values, initial=0.0), values, 0.0)
+        roots = np.sqrt(squares)[:, None]
+        projected = to_numpy(V.T @ like(V, problem.pull, float), float)
+        c = np.divide(projected, roots, out=np.zeros_like(projected), where=roots > 0)
+        rest = np.maximum(w @ problem.Y**2 - np.sum(c**2, axis=0), 0.0)
+        logs = float(copies[w > 0] @ np.log(w[w > 0] / copies[w > 0]))
+        self.problem, self.vectors = problem, V
+        self.filter = Filter(squares, c, rest, float(copies.sum()), problem.mass, problem.intercept, logs)
 
-    def coordinates(self, lam: Vector) -> Matrix:
-        """The c, of shape (r, t), for the λ of each target, divided by its scale."""
-        return self._combine(self.filter.factors(lam) * self.filter.projections)
-
-    def _combine(self, C: Matrix) -> Matrix:
+    def _combine(self, C: Floats) -> Floats:
         """VC, in NumPy."""
         return to_numpy(self.vectors @ like(self.vectors, C, float), float)
 
@@ -683,27 +828,18 @@ class Decomposed:
         """Return the model for one λ, or one for each target: one more pass, and another where a residual is large."""
         problem, lam = self.problem, check_shifts(shifts, self.problem.Y.shape[1])
         before = problem.A.passes
-        at, steps = measure(problem, self.first, self.coordinates(lam), lam), 0
+        c = self._combine(self.filter.factors(lam) * self.filter.projections)
+        at, steps = problem.measure(c, lam), 0
         while not np.all(at.residuals <= tol) and steps < 2:  # what forming the Gram matrix rounded away
             projected = to_numpy(self.vectors.T @ like(self.vectors, at.gradient, float), float)
             step = self._combine(self.filter.inverse(lam) * projected)
-            at, steps = measure(problem, self.first, at.c + step, lam).or_better(at), steps + 1
+            at, steps = problem.measure(at.c + step, lam).or_better(at), steps + 1
         squares, condition = self.filter.squares, None
         if np.all(lam > 0) and len(squares):
             condition = float(np.max((squares.max() + lam) / (squares.min() + lam)))
-        passes, method = 1 + problem.A.passes - before, "eigenvectors of the Gram matrix"
-        return certify(
-            problem,
-            self.first,
-            at,
-            lam,
-            method,
-            reason=reason,
-            passes=passes,
-            steps=steps,
-            tol=tol,
-            condition=condition,
-        )
+        passes = 1 + problem.A.passes - before
+        said = {"reason": reason, "passes": passes, "iterations": steps, "tolerance": tol, "condition": condition}
+        return problem.certify(at, lam, "eigenvectors of the Gram matrix", **said)
 
     def path(self, alphas: Any) -> RidgePath:
         """Return the model for every λ with its leave-one-out errors, landmarks fixed: one more pass."""
@@ -713,7 +849,7 @@ class Decomposed:
         c = self._combine(f.solution(lam).reshape(basis.rank, len(lam) * t))
         a = basis.coefficients(c)
         b = np.tile(p.middle, len(lam))
-        b = b - self.first.sums @ a / p.mass if p.intercept else b
+        b = b - p.sums @ a / p.mass if p.intercept else b
         loo = np.zeros((len(lam), t))  # mean squared leave-one-out errors of the targets divided by their scale
         for rows, errors in self._scaled_errors(lam):
             loo += np.einsum("i,ilt->lt", p.w[rows], errors**2) / f.count
@@ -732,15 +868,15 @@ class Decomposed:
                 noise_variance=f.noise(lam) * scale**2,
             )
 
-    def left_out(self, alphas: Any) -> Iterator[tuple[npt.NDArray[np.intp], Matrix]]:
+    def left_out(self, alphas: Any) -> Iterator[tuple[Index, Floats]]:
         """Yield the numbers of some rows and their leave-one-out errors, of shape (rows, λs, t): one pass over all."""
         lam = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         return ((rows, errors * self.problem.scale) for rows, errors in self._scaled_errors(lam))
 
-    def _scaled_errors(self, lam: Vector) -> Iterator[tuple[npt.NDArray[np.intp], Matrix]]:
+    def _scaled_errors(self, lam: Floats) -> Iterator[tuple[Index, Floats]]:
         p, inverse = self.problem, self.filter.inverse(lam)
         t = len(p.scale)
-        V, mean = self.vectors, like(self.vectors, self.first.mean, float)
+        V, mean = self.vectors, like(self.vectors, p.mean, float)
         solution = like(V, self.filter.solution(lam).reshape(len(inverse), len(lam) * t), float)
         weights = like(V, inverse, float)
         for start, stop, K in blocks(p.A):
@@ -751,246 +887,3 @@ class Decomposed:
             errors = p.Y[rows][:, None, :] - to_numpy(F @ solution, float).reshape(len(rows), len(lam), t)
             leverage = p.w[rows][:, None] * (to_numpy(F**2 @ weights, float) + float(p.intercept) / p.mass)
             yield rows, leave_one_out(errors, leverage, p.copies[rows], True)
-
-
-def decompose(problem: InducingProblem) -> Decomposed:
-    """Decompose the features in one pass: eigenvectors of their Gram matrix, and projections of the targets."""
-    first, w = first_pass(problem), problem.w
-    values, V = eigh(first.gram)
-    squares = np.where(values > len(values) * EPS * np.max(values, initial=0.0), values, 0.0)
-    roots = np.sqrt(squares)[:, None]
-    projected = to_numpy(V.T @ like(V, first.pull, float), float)
-    c = np.divide(projected, roots, out=np.zeros_like(projected), where=roots > 0)
-    rest = np.maximum(w @ problem.Y**2 - np.sum(c**2, axis=0), 0.0)
-    there, copies = w > 0, problem.copies
-    logs = float(copies[there] @ np.log(w[there] / copies[there]))
-    kept = Filter(squares, c, rest, float(copies.sum()), problem.mass, problem.intercept, logs)
-    return Decomposed(problem, first, kept, V)
-
-
-@dataclass(frozen=True, eq=False)
-class MeasuredFit:
-    """A solution and what was measured for it, for t targets.
-
-    Attributes
-    ----------
-    c, a : ndarray of shape (r, t), (m, t)
-        Coefficients of the features, and of the landmarks.
-    intercept : ndarray of shape (t,)
-        b, for the targets as given.
-    errors : ndarray of shape (n, t)
-        y − b − k(X, Z)a.
-    gradient : ndarray of shape (r, t)
-        ΦᵀW(errors) − λc, which is 0 at the solution.
-    residuals : ndarray of shape (t,)
-        Its length relative to that of ΦᵀWY.
-    """
-
-    c: Matrix
-    a: Matrix
-    intercept: Vector
-    errors: Matrix
-    gradient: Matrix
-    residuals: Vector
-
-    def or_better(self, other: MeasuredFit) -> MeasuredFit:
-        """Of each column the one with the smaller residual."""
-        worse = ~(self.residuals <= other.residuals)
-        pick: Any = lambda name: np.where(worse, getattr(other, name), getattr(self, name))  # noqa: E731
-        return MeasuredFit(*(pick(name) for name in self.__dataclass_fields__)) if worse.any() else self
-
-
-def measure(problem: InducingProblem, first: FirstPass, c: Matrix, lam: Vector) -> MeasuredFit:
-    """One pass over a file or on a device, else two products: errors with the best intercept, and the gradient."""
-    A, basis, w, (W, Y) = problem.A, problem.basis, problem.w, problem.there
-    a = basis.coefficients(c)
-    b = -(first.sums @ a) / problem.mass if problem.intercept else np.zeros(len(lam))
-    if A.resident and A.device is None:
-        errors = Y - b - A.matmat(a)
-        S = to_numpy(A.rmatmat(W * errors), float)
-    else:
-        there, shift = like(W, a, float), like(W, b, float)
-        errors, S = np.empty_like(problem.Y), 0.0 * there
-        for start, stop, K in blocks(A):
-            E = Y[start:stop, :] - shift - K @ there
-            S += K.T @ (W[start:stop, :] * E)
-            errors[start:stop] = to_numpy(E, float)
-        S = to_numpy(S, float)
-    if problem.intercept:  # what rounding left of the mean of the errors
-        shift = w @ errors / problem.mass
-        errors, b, S = errors - shift, b + shift, S - first.sums[:, None] * shift
-    gradient = basis.adjoint(S) - lam * c
-    found, whole = lengths(gradient), lengths(first.pull)
-    residuals = np.divide(found, whole, out=np.zeros_like(found), where=whole > 0)
-    return MeasuredFit(c, a, b + problem.middle, errors, gradient, residuals)
-
-
-AIM = 0.5  # of the tolerance: the gradient that is carried along differs a little from the true one
-PATIENCE = 40  # iterations without a new lowest gradient
-
-
-def preconditioner(gram: Array, lam: Vector) -> Inverse:
-    """(G + λI)⁻¹ for the λ of each column: one Cholesky factorisation, or the eigenvectors where λ differ.
-
-    G is overwritten, and vectors come and go in NumPy.
-    """
-    if len(np.unique(lam)) == 1:
-        i = array_namespace(gram).arange(len(gram))
-        gram[i, i] += lam[0]
-        L = cholesky(gram)
-        return lambda R, columns: np.asarray(triangular(L, triangular(L, R), transposed=True))
-    values, V = eigh(gram)
-    values = np.maximum(values, 0.0)[:, None]
-
-    def inverse(R: Matrix, columns: Index) -> Matrix:
-        inner = to_numpy(V.T @ like(V, R, float), float) / (values + lam[None, columns])
-        return to_numpy(V @ like(V, inner, float), float)
-
-    return inverse
-
-
-def iterate(
-    problem: InducingProblem, first: FirstPass, lam: Vector, inverse: Inverse, tol: float, limit: int, report: Report
-) -> tuple[MeasuredFit, int]:
-    """Steps until the gradients carried along are small, then the true ones; again while that brings them down."""
-    zero = np.zeros_like(first.pull)
-    there = np.where(np.any(first.pull != 0.0, axis=0), 1.0, 0.0)
-    at = MeasuredFit(zero, np.zeros((problem.A.shape[1], len(lam))), problem.middle, problem.Y, first.pull, there)
-    done, best, todo = 0, None, there > 0
-    while best is None or (todo.any() and done < limit):
-        columns = np.flatnonzero(todo)
-        c, steps = _steps(problem, first, lam, inverse, at, columns, tol, limit - done, done, report)
-        previous, at, done = at.residuals, measure(problem, first, c, lam), done + steps
-        todo = ~(at.residuals <= tol) & (at.residuals <= 0.5 * previous)
-        best = at = at if best is None else at.or_better(best)
-    return best, done
-
-
-def _steps(
-    problem: InducingProblem,
-    first: FirstPass,
-    lam: Vector,
-    inverse: Inverse,
-    at: MeasuredFit,
-    columns: Index,
-    tol: float,
-    limit: int,
-    done: int,
-    report: Report,
-) -> tuple[Matrix, int]:
-    """Preconditioned conjugate gradients for some columns, all in one product; each leaves when it is done or stuck."""
-    c, whole, steps = at.c.copy(), np.linalg.norm(first.pull, axis=0), 0
-    x, r = at.c[:, columns], at.gradient[:, columns]
-    z = inverse(r, columns)
-    p, slope = z, dots(r, z)
-    low, lowest, since = x.copy(), np.linalg.norm(r, axis=0), np.zeros(len(columns))
-    while len(columns) and steps < limit:
-        q = product(problem, first.sums, problem.basis.coefficients(p)) + lam[columns] * p
-        alpha = slope / dots(p, q)
-        x, r, steps = x + alpha * p, r - alpha * q, steps + 1
-        size = np.linalg.norm(r, axis=0)
-        better = size < lowest
-        low, lowest, since = np.where(better, x, low), np.fmin(size, lowest), np.where(better, 0.0, since + 1.0)
-        if report is not None:
-            report(done + steps, float(np.max(size / whole[columns])))
-        stay = (size > AIM * tol * whole[columns]) & (since <= PATIENCE) & (steps < limit)
-        c[:, columns[~stay]] = low[:, ~stay]
-        z = inverse(r, columns)
-        before, slope = slope, dots(r, z)
-        p = z + (slope / before) * p
-        columns, x, r, p, slope, low, lowest, since = (
-            columns[stay], x[:, stay], r[:, stay], p[:, stay], slope[stay], low[:, stay], lowest[stay], since[stay],
-        )  # fmt: skip
-    return c, steps
-
-
-def product(problem: InducingProblem, sums: Vector, a: Matrix) -> Matrix:
-    """ΦᵀW(Φ − mean)c for a = L⁻ᵀc: one pass over a file or on a device, two products of points in memory."""
-    A, (W, _) = problem.A, problem.there
-    middle = sums @ a / problem.mass if problem.intercept else np.zeros(a.shape[1])
-    if A.resident and A.device is None:  # evaluating tiles twice in the cache is quicker than writing them out once
-        return problem.basis.adjoint(to_numpy(A.rmatmat(W * (A.matmat(a) - middle)), float))
-    there = like(W, a, float)
-    if A.resident and not problem.intercept:
-        return problem.basis.adjoint(to_numpy(A.normal(there, W[:, 0]), float))
-    S, shift = 0.0 * there, like(W, middle, float)
-    for start, stop, K in blocks(A):
-        S += K.T @ (W[start:stop, :] * (K @ there - shift))
-    return problem.basis.adjoint(to_numpy(S, float))
-
-
-BOUNDED = "|f̂(x) − f(x)|/‖φ(x)‖ against exact kernel ridge"
-
-
-def error_bounds(problem: InducingProblem, first: FirstPass, at: MeasuredFit, lam: Vector) -> tuple[Vector | None, str]:
-    """Return the smaller of the bounds that can be had for each target, and which; None where there is none."""
-    found = {}
-    # rounding of √w(y − b − k(X, Z)a), all rows together
-    products = (np.sqrt(problem.A.shape[1]) + 16) * np.linalg.norm(at.a, axis=0) * np.sqrt(first.square)
-    slips = max(EPS, problem.A.epsilon) * (products + 4 * problem.lengths)
-    with np.errstate(divide="ignore"):
-        if problem.indices is not None:
-            root = np.sqrt(problem.w)[:, None]
-            R = root * at.errors
-            np.subtract.at(R, problem.indices, lam * at.a / root[problem.indices])
-            padded = (np.linalg.norm(R, axis=0) + slips) / (2.0 * np.sqrt(lam))
-            found["of the coefficients, padded with zeros, in the exact system"] = padded
-        if first.outside is not None:
-            length = np.sqrt(problem.w @ at.errors**2)
-            rest = (problem.w * first.outside) @ np.abs(at.errors)
-            noise = 8 * EPS * float(np.max(problem.basis.noise, initial=0.0)) * np.sqrt(first.square) * length
-            noise = noise + np.sqrt(problem.mass) * problem.basis.size * slips
-            left_out = (np.hypot(np.linalg.norm(at.gradient, axis=0), rest) + noise) / lam
-            found["of what the landmarks leave out of the features"] = left_out
-    if not found:
-        return None, "no bound: neither the rows of the landmarks nor k(x, x) were given"
-    name = min(found, key=lambda key: float(np.max(found[key], initial=0.0)))
-    return np.min(list(found.values()), axis=0), f"the bound is that {name}"
-
-
-def certify(
-    problem: InducingProblem,
-    first: FirstPass,
-    at: MeasuredFit,
-    lam: Vector,
-    method: str,
-    *,
-    reason: str,
-    passes: int,
-    steps: int,
-    tol: float,
-    condition: float | None = None,
-) -> InducingFit:
-    """The fitted model of the targets as they were given, with its certificate."""
-    A, basis, m = problem.A, problem.basis, problem.A.shape[1]
-    bounds, note = error_bounds(problem, first, at, lam)
-    lost = m - basis.rank - problem.intercept
-    certificate = Residual(
-        method=f"inducing points, {m} landmarks: {method}",
-        reason=reason,
-        passes=passes,
-        iterations=steps,
-        residuals=at.residuals,
-        tolerance=tol,
-        rounding=max(EPS, A.epsilon) * (np.sqrt(m) + 16),
-        condition=condition,
-        error_bounds=bounds,
-        bounded="" if bounds is None else BOUNDED,
-        device=A.device_name,
-        precision=A.precision,
-        notes=(
-            f"rank {basis.rank}",
-            *([f"{lost} directions of k(Z, Z) are rounding and were cut"] if lost > 0 else []),
-            note,
-        ),
-    )
-    objective = problem.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
-    mean = to_numpy(basis.features(like(basis.L, first.sums[None, :] / problem.mass, float))[:, 0], float)
-    across = None  # ‖(I − P)φ̄‖ from above: Σ w̄‖(I − P)φ(x)‖, or by Jensen's inequality from Σ w̄‖φ(x)‖² and Pφ̄
-    if first.outside is not None:
-        across = float(problem.w @ first.outside / problem.mass)
-    elif problem.own is not None:
-        square = basis.squares(problem.w @ problem.own / problem.mass, np.mean(first.sums) / problem.mass)
-        across = float(np.sqrt(max(float(square) - float(mean @ mean), 0.0) + 1e3 * EPS * basis.size**2))
-    found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis.in_numpy(), mean, across)
-    return found.times(problem.scale)
