@@ -109,10 +109,12 @@ class GenotypeOperator(Operator):
         """Zᵀ U, block by block."""
         out, padded = np.empty((self.shape[1], U.shape[1]), self.dtype), self._padded(U)
 
-        def put(T: Array, start: int, stop: int) -> None:
-            np.dot(T, padded, out=out[start:stop])
+        def work(share: Sequence[Span]) -> None:
+            for T, start, stop in self._tiles(share):
+                np.dot(T, padded, out=out[start:stop])
 
-        self._each(put)
+        self._passes += 1
+        parallel(work, self.source.spans(self._step()))
         return out
 
     def conormal(self, U: Array, w: Array | None = None) -> Array:
@@ -127,7 +129,9 @@ class GenotypeOperator(Operator):
 
     def cogram(self, w: Array | None = None) -> Array:
         """Z diag(w) Zᵀ in float64: one pass, blocks of SNPs multiplied in the operator's dtype."""
-        return self._gram(self.shape[0], self._snp_blocks(), w)
+        self._passes += 1
+        blocks = ((first, last, self._snps(first, last)) for first, last in self.source.spans(GRAM_ROWS))
+        return self._gram(self.shape[0], blocks, w)
 
     def gram(self, w: Array | None = None) -> Array:
         """Zᵀ diag(w) Z in float64: one pass by samples, for few SNPs."""
@@ -162,16 +166,6 @@ class GenotypeOperator(Operator):
         total = sum(parallel(work, self.source.spans(self._step())), np.zeros((k, 4 * self.source.width)))
         return np.ascontiguousarray(total.T[self.source.sample_index], dtype=self.dtype)
 
-    def _each(self, act: Callable[[Array, int, int], None]) -> None:
-        """Do something with each tile."""
-
-        def work(share: Sequence[Span]) -> None:
-            for T, start, stop in self._tiles(share):
-                act(T, start, stop)
-
-        self._passes += 1
-        parallel(work, self.source.spans(self._step()))
-
     def _tiles(self, share: Sequence[Span]) -> Iterator[tuple[Array, int, int]]:
         """Decode the blocks of a share, one after the other, into one buffer."""
         decode = Decoder(self._step(), self.source.width, self.dtype)
@@ -181,13 +175,8 @@ class GenotypeOperator(Operator):
             if self.progress is not None:
                 self.progress(stop - start, self.shape[1])
 
-    def _snp_blocks(self) -> Iterator[tuple[int, int, Array]]:
-        """Decoded blocks of SNPs × kept samples, each by all threads, for products that BLAS shares out itself."""
-        self._passes += 1
-        for first, last in self.source.spans(GRAM_ROWS):
-            yield first, last, self._decoded(first, last)
-
-    def _decoded(self, first: int, last: int) -> Array:
+    def _snps(self, first: int, last: int) -> Array:
+        """Decoded SNPs × kept samples, by all threads, for products that BLAS shares out itself."""
         out = np.empty((last - first, self.shape[0]), self.dtype)
         step = max(1, min(self._step(), -(-(last - first) // n_threads())))
         spans = [(start, min(start + step, last)) for start in range(first, last, step)]
@@ -218,13 +207,25 @@ class GenotypeOperator(Operator):
         syrk = ssyrk if self.dtype == np.float32 else dsyrk
         total, part = np.zeros((size, size), order="F"), np.zeros((size, size), self.dtype, order="F")
         for i, (start, stop, M) in enumerate(blocks):
-            for sign, W in _signed(M, None if w is None else w[start:stop]):
-                syrk(sign, W.T, 1.0, part, lower=1, overwrite_c=1)
+            if w is None:
+                syrk(1.0, np.ascontiguousarray(M).T, 1.0, part, lower=1, overwrite_c=1)
+            else:  # √|w| on the rows, those of positive and those of negative weight apart
+                v = w[start:stop]
+                root = np.sqrt(np.abs(v)).astype(M.dtype)[:, None]
+                for sign, rows in ((1.0, v > 0), (-1.0, v < 0)):
+                    if rows.any():
+                        syrk(sign, np.ascontiguousarray(M[rows] * root[rows]).T, 1.0, part, lower=1, overwrite_c=1)
             if i % GRAM_SUM == GRAM_SUM - 1:
                 total += part
                 part[:] = 0
         total += part
-        _mirror(total)
+        for start in range(
+            0, size, GRAM_ROWS
+        ):  # the upper half from the lower one, in place: a large matrix is there once
+            stop = start + GRAM_ROWS
+            own = total[start:stop, start:stop]
+            own[:] = np.tril(own) + np.tril(own, -1).T
+            total[start:stop, stop:] = total[stop:, start:stop].T
         return total
 
 
@@ -240,24 +241,6 @@ def _line(source: Genotypes, mean: npt.ArrayLike | None, scale: npt.ArrayLike | 
         if given.shape != (p,):
             raise ValueError(f"{name} has the shape {given.shape}; there are {p} SNPs.")
     return np.stack([1 / scale, -mean / scale], axis=1)
-
-
-def _signed(M: Array, w: Array | None) -> list[tuple[float, Array]]:
-    """M with √|w| on its rows, those of positive and those of negative weight apart."""
-    if w is None:
-        return [(1.0, np.ascontiguousarray(M))]
-    root = np.sqrt(np.abs(w)).astype(M.dtype)[:, None]
-    parts = [(1.0, w > 0), (-1.0, w < 0)]
-    return [(sign, np.ascontiguousarray(M[rows] * root[rows])) for sign, rows in parts if rows.any()]
-
-
-def _mirror(K: Array) -> None:
-    """Copy the lower half to the upper one, in place: a large K is there once."""
-    for start in range(0, len(K), GRAM_ROWS):
-        stop = start + GRAM_ROWS
-        own = K[start:stop, start:stop]
-        own[:] = np.tril(own) + np.tril(own, -1).T
-        K[start:stop, stop:] = K[stop:, start:stop].T
 
 
 SHARE = 0.8  # of a device's free memory that genotypes may take: the rest is for vectors
@@ -341,17 +324,13 @@ class DeviceGenotypeOperator(GenotypeOperator):
         self.tolerance, self.progress = tolerance, progress
         self._missing = None if source.counted is None else source.counted[:, 3] > 0
         self._index = None if source.complete else to_device(source.sample_index, self.device)
-        self._uploader = None if self.resident else self._make_uploader()
         self._sums: Array | None = None  # Zᵀ1, once it was needed
-        self._passes = 0
-
-    def _make_uploader(self) -> Any:
-        """What streams the genotypes through the device, where there is room for its buffers and a few columns."""
-        uploader = gpu().uploads.Uploader(self.source.width, self.device, self.shape[1], padded=True)
-        work = self.loops.working_bytes(self.source.width, uploader.rows, FEWEST, self.mode)
-        what = f"Streaming {self.shape[1]:,} SNPs in blocks of {uploader.rows:,}"
-        refuse_beyond_device(work + uploader.nbytes, self.device, what, "Use device='cpu', or free memory there.")
-        return uploader
+        self._passes, self._uploader = 0, None
+        if not self.resident:  # streamed through the device, where there is room for buffers and a few columns
+            self._uploader = uploader = gpu().uploads.Uploader(source.width, self.device, self.shape[1], padded=True)
+            work = self.loops.working_bytes(source.width, uploader.rows, FEWEST, self.mode)
+            what = f"Streaming {self.shape[1]:,} SNPs in blocks of {uploader.rows:,}"
+            refuse_beyond_device(work + uploader.nbytes, self.device, what, "Use device='cpu', or free memory there.")
 
     @property
     def precision(self) -> str:  # type: ignore[override]
@@ -400,7 +379,8 @@ class DeviceGenotypeOperator(GenotypeOperator):
         for start, stop, block, _ in self._blocks():
             for first in range(start, stop, GRAM_ROWS_DEVICE):
                 last = min(first + GRAM_ROWS_DEVICE, stop)
-                Z = self._samples(self._decoded(block[first - start : last - start], first))
+                Z = self._decoded(block[first - start : last - start], first)
+                Z = Z[:, :n] if self._index is None else Z[:, self._index]
                 total += self.loops.multiply(Z.T if w is None else Z.T * w[first:last], Z)
         return total
 
@@ -439,7 +419,15 @@ class DeviceGenotypeOperator(GenotypeOperator):
         mean = U.mean(axis=0)
         leaning = mean.abs() * self.shape[0] ** 0.5 > LEANING * self.xp.linalg.vector_norm(U, axis=0)
         leans = self.mode != "double" and self.loops.uses_triton(self.line) and bool(leaning.any())
-        sums = self._ones() if leans else None
+        if leans and self._sums is None:  # sums of small whole numbers, which are exact in any mode
+            ones = self.xp.ones((self.shape[0], 1), dtype=self.dtype, device=self.device)
+            factor = self.loops.prepare_columns(self._padded(ones), self.source.width, "fast")
+            parts = [
+                self.loops.adjoint(block, self.line[start:stop], factor, **{**how, "mode": "fast"})
+                for start, stop, block, how in self._blocks()
+            ]
+            self._sums = self.xp.concat(parts, axis=0)[:, 0]
+        sums = self._sums if leans else None
         U = U - mean if leans else U
         factors = [self.loops.prepare_columns(self._padded(V), self.source.width, self.mode) for V in self._levels(U)]
 
@@ -462,18 +450,6 @@ class DeviceGenotypeOperator(GenotypeOperator):
             U, most = U - levels[-1], PEAK * most
         return [*levels, U]
 
-    def _ones(self) -> Array:
-        """Zᵀ1 in float64: sums of small whole numbers, which are exact in any mode."""
-        if self._sums is None:
-            ones = self.xp.ones((self.shape[0], 1), dtype=self.dtype, device=self.device)
-            factor = self.loops.prepare_columns(self._padded(ones), self.source.width, "fast")
-            parts = [
-                self.loops.adjoint(block, self.line[start:stop], factor, **{**how, "mode": "fast"})
-                for start, stop, block, how in self._blocks()
-            ]
-            self._sums = self.xp.concat(parts, axis=0)[:, 0]
-        return self._sums
-
     def _zeros(self, k: int) -> Array:
         return self.xp.zeros((4 * self.source.width, k), dtype=self.line.dtype, device=self.device)
 
@@ -493,10 +469,6 @@ class DeviceGenotypeOperator(GenotypeOperator):
     def _decoded(self, block: Array, start: int) -> Array:
         """Genotypes of SNPs × all samples of the bytes."""
         return self.loops.decode(block, self.line[start : start + block.shape[0]], self.dtype)
-
-    def _samples(self, Z: Array) -> Array:
-        """The columns of the samples that are kept."""
-        return Z[:, : self.shape[0]] if self._index is None else Z[:, self._index]
 
 
 def genotype_operator(

@@ -168,12 +168,8 @@ def _decoded_tiles(packed: Tensor, line: Tensor, dtype: torch.dtype) -> Iterator
     rows = max(1, min(SNPS, TILE_BYTES // (4 * many * (dtype.itemsize + 8))))
     for i in range(0, p, rows):
         for j in range(0, width, max(1, many)):
-            stop = min(j + many, width)
-            yield (
-                slice(i, i + rows),
-                slice(4 * j, 4 * stop),
-                decode(packed[i : i + rows, j:stop], line[i : i + rows], dtype),
-            )
+            snps, stop = slice(i, i + rows), min(j + many, width)
+            yield snps, slice(4 * j, 4 * stop), decode(packed[snps, j:stop], line[snps], dtype)
 
 
 @cache
@@ -189,6 +185,11 @@ class Tiles(NamedTuple):
     bytes: int
     warps: int
     stages: int
+
+    def options(self, packed: Tensor, C: int, missing: bool) -> dict[str, Any]:
+        """What both directions compile their kernels with."""
+        how = {"MISSING": missing, "ASM": ASSEMBLY and packed.is_cuda, "STAGES": self.stages, "num_warps": self.warps}
+        return {"C": C, "BP": self.snps, "BB": self.bytes, **how}
 
 
 # of each direction, by the columns there are
@@ -273,47 +274,31 @@ def _constant(line: Tensor) -> Tensor:
     return torch.where(line[:, 0] == 0, line[:, 1], 0.0)
 
 
-def _by_bytes(packed: Tensor) -> Tensor:
-    """Rows whose bytes lie one after another, which is how the kernels read them: a copy where they do not."""
-    return packed if packed.stride(1) == 1 else packed.contiguous()
+def _readable_rows(packed: Tensor) -> tuple[Tensor, int, int]:
+    """Rows whose bytes lie one after another, a copy where they do not, as the kernels read them.
 
-
-def _readable_bytes(packed: Tensor) -> tuple[int, int]:
-    """Bytes from row to row, and how many may be read: to a multiple of 16 where the rows are padded so far."""
+    With them the bytes from row to row, and how many may be read: to a multiple of 16 where the rows are padded so far.
+    """
+    packed = packed if packed.stride(1) == 1 else packed.contiguous()
     width, stride = packed.shape[1], packed.stride(0) if packed.shape[0] > 1 else packed.shape[1]
     reach = -(-width // 16) * 16
-    return stride, reach if stride >= reach and stride % 16 == 0 else width
+    return packed, stride, reach if stride >= reach and stride % 16 == 0 else width
 
 
 def _tensor_adjoint(packed: Tensor, line: Tensor, U: Factor, missing: bool) -> Tensor:
     """Zᵀ U in float64: parts of PART_BYTES bytes each, added up."""
-    packed = _by_bytes(packed)
-    p, width = packed.shape
-    C = U.parts.shape[1]
+    packed, stride, limit = _readable_rows(packed)
+    (p, width), C = packed.shape, U.parts.shape[1]
     tiles = ADJOINT[C]
-    stride, limit = _readable_bytes(packed)
     parts = -(-width // PART_BYTES)
     out = torch.empty((parts, p, C), dtype=torch.float32, device=packed.device)
     levels = _levels_line(line)
     rounded = levels.float()
     with torch.cuda.device_of(packed):
         _kernels().adjoint_kernel[(-(-p // tiles.snps), parts)](
-            packed,
-            stride,
-            U.parts,
-            U.sums,
-            rounded,
-            out,
-            p,
-            limit,
-            C=C,
-            BP=tiles.snps,
-            BB=tiles.bytes,
+            *(packed, stride, U.parts, U.sums, rounded, out, p, limit),
             PART=PART_BYTES,
-            MISSING=missing,
-            ASM=ASSEMBLY and packed.is_cuda,
-            STAGES=tiles.stages,
-            num_warps=tiles.warps,
+            **tiles.options(packed, C, missing),
         )
     # what rounding μ has taken off too much or too little of every sample
     flat = _constant(line) + levels[:, 0] * (rounded[:, 2] - levels[:, 2])
@@ -321,50 +306,29 @@ def _tensor_adjoint(packed: Tensor, line: Tensor, U: Factor, missing: bool) -> T
     return _join_parts(out.sum(dim=0, dtype=torch.float64) + flat, U.scale)
 
 
-def _split_snps(p: int, width: int, tiles: Tiles) -> tuple[int, int]:
-    """How many sums p SNPs are shared out to, and the SNPs of each."""
-    programs = 2 * -(-width // tiles.bytes)
-    parts = max(-(-p // PART_SNPS), min(-(-p // PROGRAMS), -(-PROGRAMS // programs)))
-    part = -(-p // (parts * tiles.snps)) * tiles.snps
-    return -(-p // part), part
-
-
 def _tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing: bool, out: Tensor) -> None:
     """Add Z W to out: parts of PART_SNPS SNPs each, added up in float64."""
-    packed = _by_bytes(packed)
+    packed, stride, limit = _readable_rows(packed)
     p, width = packed.shape
     levels = _levels_line(line)
     A, B = levels[:, :1] * W, levels[:, 1:2] * W
     scale = _scale(A.abs().amax(dim=0), B.abs().amax(dim=0))
     C = _padded_columns(PARTS[mode] * W.shape[1])
     tiles = PRODUCT[C]
-    parts, part = _split_snps(p, width, tiles)
+    # how many sums the SNPs are shared out to, and the SNPs of each
+    parts = max(-(-p // PART_SNPS), min(-(-p // PROGRAMS), -(-PROGRAMS // (2 * -(-width // tiles.bytes)))))
+    part = -(-p // (parts * tiles.snps)) * tiles.snps
+    parts = -(-p // part)
     a = _halves(A, parts * part, mode, scale)
     b = _halves(B, parts * part, mode, scale) if missing else a
     mu = torch.nn.functional.pad(levels[:, 2], (0, parts * part - p))
     sums = (mu[:, None] * a).view(-1, tiles.snps, C).sum(dim=1)
     rounded = sums.float()
-    stride, limit = _readable_bytes(packed)
     found = torch.empty((parts, 4 * width, C), dtype=torch.float32, device=packed.device)
     with torch.cuda.device_of(packed):
         _kernels().product_kernel[(-(-width // tiles.bytes), 2, parts)](
-            packed,
-            stride,
-            a,
-            b,
-            rounded,
-            found,
-            p,
-            limit,
-            width,
-            part,
-            C=C,
-            BP=tiles.snps,
-            BB=tiles.bytes,
-            MISSING=missing,
-            ASM=ASSEMBLY and packed.is_cuda,
-            STAGES=tiles.stages,
-            num_warps=tiles.warps,
+            *(packed, stride, a, b, rounded, found, p, limit, width, part),
+            **tiles.options(packed, C, missing),
         )
     for sums_of_part in found:
         out += _join_parts(sums_of_part, scale)
@@ -395,23 +359,16 @@ def snp_counts(packed: Tensor, kept: Tensor | None, n: int) -> Tensor:
 
 
 def _tensor_snp_counts(packed: Tensor, mask: Tensor) -> Tensor:
-    packed = _by_bytes(packed)
-    p, width = packed.shape
-    stride, limit = _readable_bytes(packed)
-    rows, span = 8, 256
+    packed, stride, limit = _readable_rows(packed)
+    (p, width), rows, span = packed.shape, 8, 256
     keep = torch.zeros(-(-width // span) * span, dtype=torch.uint8, device=packed.device)
     keep[:width] = mask
     out = torch.empty((p, 3), dtype=torch.int32, device=packed.device)
-    grid = (-(-p // rows),)
     with torch.cuda.device_of(packed):
-        _kernels().snp_counts_kernel[grid](packed, stride, keep, out, p, limit, width, BR=rows, BB=span, STEPS=STEPS)
+        _kernels().snp_counts_kernel[(-(-p // rows),)](
+            packed, stride, keep, out, p, limit, width, BR=rows, BB=span, STEPS=STEPS
+        )
     return out
-
-
-@cache
-def _bits(device: torch.device) -> Tensor:
-    """How many bits of each byte are set."""
-    return torch.tensor([value.bit_count() for value in range(256)], dtype=torch.uint8, device=device)
 
 
 def _kinds(packed: Tensor, mask: Tensor | int) -> tuple[Tensor, Tensor, Tensor]:
@@ -423,7 +380,7 @@ def _kinds(packed: Tensor, mask: Tensor | int) -> tuple[Tensor, Tensor, Tensor]:
 
 def _plain_snp_counts(packed: Tensor, mask: Tensor) -> Tensor:
     rows = max(1, TILE_BYTES // (16 * packed.shape[1]))
-    bits = _bits(packed.device)
+    bits = torch.tensor([value.bit_count() for value in range(256)], dtype=torch.uint8, device=packed.device)
     parts = [
         torch.stack([bits[kind.int()].sum(dim=1, dtype=torch.int64) for kind in _kinds(part, mask)], dim=1)
         for part in torch.split(packed, rows)
@@ -448,10 +405,8 @@ def sample_counts(packed: Tensor) -> Tensor:
 
 
 def _tensor_sample_counts(packed: Tensor) -> Tensor:
-    packed = _by_bytes(packed)
-    p, width = packed.shape
-    stride, limit = _readable_bytes(packed)
-    rows, span, steps = 8, 128, 128
+    packed, stride, limit = _readable_rows(packed)
+    (p, width), rows, span, steps = packed.shape, 8, 128, 128
     out = torch.zeros((3, 4 * width), dtype=torch.int32, device=packed.device)
     grid = (-(-width // span), -(-p // (rows * steps)))
     with torch.cuda.device_of(packed):
