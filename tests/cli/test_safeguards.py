@@ -120,7 +120,7 @@ def test_the_ending_of_a_table_may_be_in_capitals(run, tmp_path):
 
 
 def test_cells_do_not_move_the_cursor_of_a_terminal():
-    assert answers._harmless(["\x1b]0;owned\x07", 1.5]) == [
+    assert answers._escape_row(["\x1b]0;owned\x07", 1.5]) == [
         "\N{REPLACEMENT CHARACTER}]0;owned\N{REPLACEMENT CHARACTER}",
         1.5,
     ]

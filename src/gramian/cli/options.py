@@ -94,11 +94,11 @@ def bundle(kind: type, name: str, options: Iterable[Callable[[Any], Any]]) -> Ca
 
     def decorate(function: Any) -> Any:
         @functools.wraps(function)
-        def gathered(*arguments: Any, **given: Any) -> Any:
+        def call_with_bundle(*arguments: Any, **given: Any) -> Any:
             given[name] = kind(**{field: given.pop(field) for field in names if field in given})
             return function(*arguments, **given)
 
-        made: Any = gathered
+        made: Any = call_with_bundle
         for add in reversed(list(options)):
             made = add(made)
         return made

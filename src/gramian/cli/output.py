@@ -319,7 +319,7 @@ def publish(context: click.Context, run: Run, output: Output, results: Results) 
         each = {name: certificate.as_dict() for name, certificate in results.certificates.items()}
         head = {"gramian": version("gramian"), "data": _data_facts(results.data)}
         proof = {"converged": results.converged, "certificate": each.get("", each), "seconds": round(run.seconds, 3)}
-        print_json(results, before=head, after={**proof, **_place(run, output.out), "files": files})
+        print_json(results, before=head, after={**proof, **_describe_run(run, output.out), "files": files})
     else:
         console = print_screen(results)
         place = one_line(click.format_filename(output.out or ""))
@@ -339,18 +339,18 @@ def publish_table(run: Run, output: TableOutput, results: Results) -> None:
             else:
                 write_table(folder / out.name, table.columns)
     if output.as_json:
-        print_json(results, after={**_place(run, out), **({"table": table} if out is None else {})})
+        print_json(results, after={**_describe_run(run, out), **({"table": table} if out is None else {})})
     elif out is None:
         lines = chain([list(table.columns)], csv_rows(table.columns))
         # cells must not move the cursor of a terminal; a pipe gets them as they are
-        csv.writer(sys.stdout, lineterminator="\n").writerows(map(_harmless, lines) if sys.stdout.isatty() else lines)
+        csv.writer(sys.stdout, lineterminator="\n").writerows(map(_escape_row, lines) if sys.stdout.isatty() else lines)
 
 
-def _place(run: Run, out: Path | None) -> dict[str, Any]:
+def _describe_run(run: Run, out: Path | None) -> dict[str, Any]:
     return {"warnings": run.warnings, "out": None if out is None else click.format_filename(out)}
 
 
-def _harmless(row: Sequence[Any]) -> list[Any]:
+def _escape_row(row: Sequence[Any]) -> list[Any]:
     return [one_line(cell) if isinstance(cell, str) else cell for cell in row]
 
 

@@ -185,13 +185,13 @@ OPTIONS = (
 def running_options(function: Any) -> Any:
     """Add the options of every command that computes; the command is handed a :class:`Run` as ``run``."""
 
-    def entered(*arguments: Any, run: Run, **given: Any) -> Any:
+    def call_in_session(*arguments: Any, run: Run, **given: Any) -> Any:
         click.get_current_context().with_resource(run.session())
         return function(*arguments, run=run, **given)
 
-    entered.__dict__.update(function.__dict__)
-    entered.__name__, entered.__doc__ = function.__name__, function.__doc__
-    return bundle(Run, "run", OPTIONS)(entered)
+    call_in_session.__dict__.update(function.__dict__)
+    call_in_session.__name__, call_in_session.__doc__ = function.__name__, function.__doc__
+    return bundle(Run, "run", OPTIONS)(call_in_session)
 
 
 device_option = _option(

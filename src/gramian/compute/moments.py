@@ -62,7 +62,7 @@ class Moments:
 
 
 def _square(v: Array, ndim: int) -> Array:
-    """V vᵀ or v², to match a scatter of that many dimensions."""
+    """v vᵀ or v², to match a scatter of that many dimensions."""
     return v * v if ndim == 1 else v[:, None] * v[None, :]
 
 

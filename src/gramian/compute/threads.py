@@ -100,11 +100,11 @@ def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S], *, serial: bo
     shares = [items[i::workers] for i in range(workers)]
     stop = threading.Event()
 
-    def guarded(share: Sequence[S]) -> T:
+    def work_until_stopped(share: Sequence[S]) -> T:
         return work(_Interruptible(share, stop))
 
     with _limit():
-        tasks = [_pool(workers).submit(guarded, share) for share in shares]
+        tasks = [_pool(workers).submit(work_until_stopped, share) for share in shares]
         try:
             return [task.result() for task in tasks]
         except BaseException:  # Ctrl-C included: let the other threads stop at their next tile

@@ -168,10 +168,10 @@ def simulate_europe(
     """
     if people < 150:
         raise ValueError(f"people={people} must be at least 150: every country needs somebody.")
-    counts = _shared_out(people)
+    counts = _share_people(people)
     country = np.repeat([place.code for place in EUROPE], counts)
     names = [f"{place.code}{i + 1}" for place, count in zip(EUROPE, counts, strict=True) for i in range(count)]
-    latitude, longitude = _homes(counts, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(HOMES,))))
+    latitude, longitude = _draw_homes(counts, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(HOMES,))))
     described = {"length": LENGTH, **description}
     plane = map_plane(latitude, longitude)
     plan = Simulation(n_snps, positions=plane, groups=country, fst=fst, names=names, seed=seed, **described)
@@ -181,13 +181,13 @@ def simulate_europe(
     return Study(genotypes, country, latitude, longitude)
 
 
-def _shared_out(people: int) -> npt.NDArray[np.intp]:
+def _share_people(people: int) -> npt.NDArray[np.intp]:
     """Whole numbers in the proportions of ``EUROPE`` that sum to ``people``."""
     ends = np.cumsum([place.people for place in EUROPE])
     return np.asarray(np.diff(np.rint(people * ends / ends[-1]).astype(np.intp), prepend=0))
 
 
-def _homes(counts: npt.NDArray[np.intp], rng: np.random.Generator) -> tuple[Vector, Vector]:
+def _draw_homes(counts: npt.NDArray[np.intp], rng: np.random.Generator) -> tuple[Vector, Vector]:
     """Latitudes and longitudes, as far from the middle of the country in all directions."""
     centre = np.repeat([(place.latitude, place.longitude) for place in EUROPE], counts, axis=0)
     shift = SPREAD * rng.standard_normal(centre.shape)

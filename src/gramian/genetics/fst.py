@@ -238,14 +238,14 @@ def _groups(labels: Any, samples: list[str]) -> tuple[tuple[str, ...], list[npt.
     """Names of the groups and the rows of their samples."""
     if len(labels) != len(samples):
         raise ValueError(f"{len(labels)} labels are given for {len(samples)} samples: one for each was expected.")
-    text = np.array(["" if _absent(label) else str(label) for label in labels], dtype=object)
+    text = np.array(["" if _is_missing_label(label) else str(label) for label in labels], dtype=object)
     names = tuple(sorted(set(text) - {""}))
     if len(names) < 2:
         raise ValueError(f"F_ST is between groups, and the labels name {len(names)}: {', '.join(names) or 'none'}.")
     return names, [np.flatnonzero(text == name) for name in names]
 
 
-def _absent(label: Any) -> bool:
+def _is_missing_label(label: Any) -> bool:
     """None, NaN, and pandas' NA, which is neither equal to itself nor not."""
     try:
         return label is None or bool(label != label)

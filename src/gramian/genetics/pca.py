@@ -347,7 +347,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         noise = Noise(m, float(lam[:m].sum()), float(m * lam[:m].var()))
         # people who are in the data twice have eigenvalues of zero, which are not tested
         tested = lam[:m][lam[:m] > 4 * np.sqrt(n) * Z.epsilon * lam[0]]
-        table = tracy_widom_statistics(tested) if len(tested) > 1 else _untested()
+        table = tracy_widom_statistics(tested) if len(tested) > 1 else _single_eigenvalue_table()
         return GenotypeSolution(found, table, noise, min(table.significant(ALPHA), k), lam)
 
     def _iterate(self, Z: Any, choice: Choice, total: float, counter: PassCounter) -> GenotypeSolution:
@@ -542,7 +542,11 @@ class Noise:
         """Test the leading eigenvalues as far as some are left to compare with."""
         few = eigenvalues[: self.count - 1]
         few = few[few > 0]
-        return tracy_widom_from_sums(few, self.count, self.total, self.deviation) if len(few) else _untested()
+        return (
+            tracy_widom_from_sums(few, self.count, self.total, self.deviation)
+            if len(few)
+            else _single_eigenvalue_table()
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -671,7 +675,7 @@ class Outside:
         return float((last / mean - (a + b) ** 2 / n) / ((a + b) / n * np.cbrt(1 / a + 1 / b)))
 
 
-def _untested() -> TracyWidomTable:
+def _single_eigenvalue_table() -> TracyWidomTable:
     """The table where there is but one eigenvalue, and nothing to compare it with."""
     return TracyWidomTable(*(np.empty(0) for _ in range(4)))
 

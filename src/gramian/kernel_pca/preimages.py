@@ -436,7 +436,7 @@ def _gradient(at: Slope, Y: Array) -> Array:
 
 
 def _curvature(at: Slope) -> Array:
-    """W, where it is a curvature."""
+    """W, or a small positive share of Σ|ω| where W is no curvature."""
     return np.maximum(at.weight, LEAST * at.bulk)
 
 

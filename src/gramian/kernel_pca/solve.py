@@ -112,18 +112,18 @@ class CentredKernel:
         return self.kernel.takes_objects and 4 * self.n**2 <= memory_budget()
 
     @cached_property
-    def _there(self) -> Any:
+    def _points_on_device(self) -> Any:
         """The points where they are compared: put on the device once, for all operators."""
         return self.points if self.device is None else to_device(self.points, self.device)
 
     def operator(self, dtype: Any, store: bool | str = "auto", tolerance: float | None = None) -> Any:
-        """K = k(x, x), in a precision."""
+        """K = k(X, X) as an operator, in a dtype and to a tolerance."""
         return kernel_operator(
-            self.kernel, self._there, dtype=dtype, store=store, device=self.device, tolerance=tolerance
+            self.kernel, self._points_on_device, dtype=dtype, store=store, device=self.device, tolerance=tolerance
         )
 
     def centred(self, K: Any) -> FeatureCentred:
-        """B, from K in some form."""
+        """B: the operator K, centred and weighted."""
         return FeatureCentred(K, self.weights, centre=self.centre)
 
     def trace_left(self, B: FeatureCentred, diagonal: Array) -> float:

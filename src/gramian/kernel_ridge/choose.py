@@ -202,7 +202,7 @@ def _best_alphas(S: Array, ties: Array, per_target: bool) -> tuple[Index, tuple[
     return index, (float(S[index, columns].sum()), float(ties[index, columns].sum()))
 
 
-def _misses(Y: Array, errors: Array) -> npt.NDArray[np.bool_]:
+def _is_misclassified(Y: Array, errors: Array) -> npt.NDArray[np.bool_]:
     """Whether Y − e points to another class than Y of ±1 does: by its sign, or by its largest column."""
     values = Y - errors
     if values.shape[-1] == 1:
@@ -218,7 +218,7 @@ def _path_scores(
         return path.score(rule.criterion)
     total = np.zeros(len(path.alphas))
     for rows, e in errors(path.alphas):
-        total += problem.share[rows] @ _misses(problem.Y[rows][:, None, :], e)
+        total += problem.share[rows] @ _is_misclassified(problem.Y[rows][:, None, :], e)
     return total[:, None]
 
 
@@ -292,7 +292,7 @@ def try_held_out(problem: KernelProblem, rule: Rule, report: Report | None) -> T
     squares = np.tensordot(w / float(size.sum()), errors**2, axes=1)
     S = squares
     if rule.criterion == "accuracy":
-        S = (w / w.sum() @ _misses(problem.Y[judge][:, None, :], errors))[:, None]
+        S = (w / w.sum() @ _is_misclassified(problem.Y[judge][:, None, :], errors))[:, None]
 
     def finish(chosen: KernelProblem) -> dict[str, Any]:
         index = [int(np.flatnonzero(alphas == lam)[0]) for lam in chosen.lam]

@@ -288,14 +288,14 @@ def fit_landmarks(
     A = problem.between(problem.points, landmarks.points)
     way, _ = choose_method(*A.shape, problem.Y.shape[1], resident=A.resident, on_gpu=is_on_gpu(A))
     solver = Inducing(tol=tol, max_iterations=max_iter, report=report)
-    inner, known = _inner(problem, landmarks, way), _known(problem, landmarks)
+    inner, known = _inner(problem, landmarks, way), _describe_rows(problem, landmarks)
     return solver(A, inner, problem.Y, problem.lam, reason=reason, warn=False, **known)
 
 
 def decompose_landmarks(problem: KernelProblem, landmarks: Landmarks, copies: Array | None) -> Decomposed:
     """Decompose the model of the landmarks: every λ from two passes over the rows."""
     A, inner = problem.between(problem.points, landmarks.points), _inner(problem, landmarks, "direct")
-    return Inducing().decompose(A, inner, problem.Y, copies=copies, **_known(problem, landmarks))
+    return Inducing().decompose(A, inner, problem.Y, copies=copies, **_describe_rows(problem, landmarks))
 
 
 def _inner(problem: KernelProblem, landmarks: Landmarks, way: str) -> Any:
@@ -306,7 +306,7 @@ def _inner(problem: KernelProblem, landmarks: Landmarks, way: str) -> Any:
     return dense_matrix(problem.between(landmarks.points))
 
 
-def _known(problem: KernelProblem, landmarks: Landmarks) -> dict[str, Any]:
+def _describe_rows(problem: KernelProblem, landmarks: Landmarks) -> dict[str, Any]:
     """What the solver is to know of the rows."""
     rows = {"weights": problem.w, "counts": problem.counts, "intercept": problem.intercept}
     return {**rows, "indices": landmarks.indices, "diagonal": problem.squared_lengths}

@@ -45,7 +45,7 @@ except ImportError:  # pragma: no cover  # NumPy 2.0 cannot say, and its eˣ is 
     opt_func_info = None  # type: ignore[assignment]
 
 
-def _vectorised(name: str) -> bool:
+def _has_vector_loop(name: str) -> bool:
     """Whether NumPy has a loop of its own for this processor."""
     if opt_func_info is None:  # pragma: no cover
         return False
@@ -53,7 +53,7 @@ def _vectorised(name: str) -> bool:
     return bool(loops) and not any("baseline" in loop["current"] for loop in loops)
 
 
-exponential: Any = np.exp2 if _vectorised("exp2") else np.exp
+exponential: Any = np.exp2 if _has_vector_loop("exp2") else np.exp
 RATE = float(np.log2(np.e)) if exponential is np.exp2 else 1.0  # exponential(RATE x) = eˣ
 
 

@@ -83,7 +83,9 @@ class Comparison:
     def __repr__(self) -> str:
         head = f"{len(self.estimates)} families on {self.best.n:g} observations, by {self.by}:"
         notes = [
-            f"  note ({e.family.name}): {note}" for e in self.estimates for note in (*_unmet(e), *e.certificate.notes)
+            f"  note ({e.family.name}): {note}"
+            for e in self.estimates
+            for note in (*_explain_unmet(e), *e.certificate.notes)
         ]
         return "\n".join(
             [
@@ -154,5 +156,5 @@ def compare(
     return Comparison(tuple(found[i] for i in order), by, failed)
 
 
-def _unmet(estimate: Estimate) -> tuple[str, ...]:
+def _explain_unmet(estimate: Estimate) -> tuple[str, ...]:
     return () if estimate.certificate.converged else ("NOT converged",)

@@ -595,11 +595,11 @@ def fit(
     law.check(sample)
     result = LikelihoodFit(law.prepare(sample), sample, held, dict(start or {}), tol, max_iter).run()
     if not result.certificate.converged:
-        warnings.warn(_unmet(result.certificate, law.name), ConvergenceWarning, stacklevel=2)
+        warnings.warn(_explain_unmet(result.certificate, law.name), ConvergenceWarning, stacklevel=2)
     return result
 
 
-def _unmet(proof: Optimum, name: str) -> str:
+def _explain_unmet(proof: Optimum, name: str) -> str:
     if not np.isfinite(proof.gradient):
         return (
             f"The fit of the {name} family ended where its likelihood has no derivative, so nothing certifies it: the "

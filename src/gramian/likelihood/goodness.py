@@ -98,7 +98,7 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
         empty = np.empty(0)
         nan = float("nan")
         return Goodness(nan, nan, 0, nan, nan, empty, empty, empty, empty, ks, p_ks, notes)
-    a, b, observed, expected = _pooled(*cells, least)
+    a, b, observed, expected = _pool_classes(*cells, least)
     G2 = float(2.0 * np.sum(xlogy(observed, observed) - xlogy(observed, expected)))
     X2 = float(np.sum((observed - expected) ** 2 / np.where(expected > 0, expected, 1.0)))
     df = len(observed) - 1 - used
@@ -141,7 +141,9 @@ def _cells(estimate: Any, sample: Sample) -> tuple[tuple[Array, Array, Array, Ar
         return (a, b, observed, np.exp(family.log_interval(a, b, theta) - log_window) * sample.total), ""
 
 
-def _pooled(a: Array, b: Array, observed: Array, expected: Array, least: float) -> tuple[Array, Array, Array, Array]:
+def _pool_classes(
+    a: Array, b: Array, observed: Array, expected: Array, least: float
+) -> tuple[Array, Array, Array, Array]:
     """Neighbours joined from the left until each class expects at least so many; a rest joins the last."""
     groups, gathered, start = [], 0.0, 0
     for i, e in enumerate(expected):

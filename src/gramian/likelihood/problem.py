@@ -245,7 +245,7 @@ def ascend(problem: LikelihoodProblem, phi: Array, tolerance: float, most: int) 
             break
         step, size = decrement(g, information)
         first = information if first is None else first
-        flight = _flight(problem, phi, start, information, first, step)
+        flight = _find_runaway(problem, phi, start, information, first, step)
         if flight is not None:
             return Ascent(phi, value, tuple(trace), np.inf, information, flight)
         if size <= POLISH or (size <= tolerance and size > 0.5 * best) or len(trace) > most:
@@ -300,7 +300,7 @@ def _noise(problem: LikelihoodProblem, value: float) -> float:
     return 1e-14 * (abs(value) + problem.total)
 
 
-def _flight(
+def _find_runaway(
     problem: LikelihoodProblem, phi: Array, start: Array, information: Array, first: Array, step: Array
 ) -> tuple[int, int] | None:
     """Which coordinate has left for infinity, judged by its size or by the data no longer telling where it is."""

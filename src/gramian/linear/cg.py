@@ -230,7 +230,7 @@ class _Run:
             if self.report is not None:
                 self.report(self.iterations, float(np.max(self.size[columns])))
             if len(active) and (self.iterations - since) % LOOK == 0:
-                self._look(active, started, self.iterations - since)
+                self._enlarge_if_it_pays(active, started, self.iterations - since)
         if not self.wants_more:
             self._measure(columns, before, X)
 
@@ -239,7 +239,7 @@ class _Run:
         P, R = take(self.P, active), take(self.R, active)
         Q = self.system.product(P, active, self.narrow)
         curve, length = dots(P, Q), dots(P, P)
-        good = self._curved(curve, length, active)
+        good = self._has_positive_curvature(curve, length, active)
         self.iterations += 1
         alpha = np.divide(dots(P, R), curve, out=np.zeros_like(curve), where=good)
         put(self.X, active, take(self.X, active) + like(P, alpha, float) * P)
@@ -251,7 +251,7 @@ class _Run:
         self.size[active] = lengths(R)
         return good
 
-    def _curved(self, curve: Vector, length: Vector, active: Index) -> Mask:
+    def _has_positive_curvature(self, curve: Vector, length: Vector, active: Index) -> Mask:
         """Whether pᵀ(A+λI)p is positive; an error where it is negative beyond rounding in float64."""
         system = self.system
         noise = 8 * system.eps * (system.norm + system.lam[active]) * length
@@ -286,7 +286,7 @@ class _Run:
             self.narrow = False
         self._restart(columns[(gap > USELESS * sizes) | slow])
 
-    def _look(self, active: Index, started: Vector, steps: int) -> None:
+    def _enlarge_if_it_pays(self, active: Index, started: Vector, steps: int) -> None:
         """Ask for a larger factor where the rate of the slowest column says that it pays."""
         if self.grow is None or not isinstance(self.M, Nystrom) or self.M.rank >= self.most:
             return

@@ -198,11 +198,11 @@ class LeastSquares:
         at = A.xp.zeros((A.shape[1], self.B.shape[1]), dtype=A.dtype, **A.placement) if X is None else X
         R = self.B if X is None else self.B - A.matmat(at)
         if not len(self.size):
-            return self._first(at, R)
+            return self._measure_start(at, R)
         G = A.rmatmat(R) - A.asarray(self.lam)[None, :] * at
         return Measured(at, R, G, self._relative(G))
 
-    def _first(self, X: Array, R: Array) -> Measured:
+    def _measure_start(self, X: Array, R: Array) -> Measured:
         """Measure with Aᵀb beside it; where that is 0 the solution is 0."""
         A, t = self.A, self.B.shape[1]
         both = A.rmatmat(self.B if R is self.B else A.xp.concat([self.B, R], axis=1))

@@ -69,11 +69,11 @@ class Centred(Composed):
 
     def gram(self, w: Array | None = None) -> Array:
         """AᵀWA − s mᵀ − m sᵀ + c m mᵀ."""
-        return _corrected(self.A.gram(w), self.mean, *self._corrections(w))
+        return _correct_gram(self.A.gram(w), self.mean, *self._corrections(w))
 
     def cogram(self, w: Array | None = None) -> Array:
         """A W Aᵀ − t ℓᵀ − ℓ tᵀ + c ℓ ℓᵀ."""
-        return _corrected(self.A.cogram(w), self.left, *self._cocorrections(w))
+        return _correct_gram(self.A.cogram(w), self.left, *self._cocorrections(w))
 
     def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
         """Rows of A V less their share of the rank-one part."""
@@ -105,7 +105,7 @@ class Centred(Composed):
         return self.A.matmat(weighted[:, None])[:, 0], float(self.mean @ weighted)
 
 
-def _corrected(G: Array, m: Array, s: Array, c: float) -> Array:
+def _correct_gram(G: Array, m: Array, s: Array, c: float) -> Array:
     """G − s mᵀ − m sᵀ + c m mᵀ, symmetric to the last bit."""
     half = (s - (0.5 * c) * m)[:, None] * m[None, :]
     return G - (half + half.T)
@@ -280,11 +280,11 @@ class Multiple(Composed):
         self.factor = factor
 
     def matmat(self, V: Array) -> Array:
-        """C A V."""
+        """cA V."""
         return self.factor * self.A.matmat(V)
 
     def rmatmat(self, U: Array) -> Array:
-        """C Aᵀ U."""
+        """cAᵀ U."""
         return self.factor * self.A.rmatmat(U)
 
 

@@ -64,9 +64,9 @@ class FeatureCentred(Composed):
 
     def matmat(self, V: Array) -> Array:
         """√w H K Hᵀ √w V."""
-        Y = self._product(self.project(self._weighted(V)))
+        Y = self._product(self.project(self._apply_weights(V)))
         Y = Y - (self.share @ Y)[None, :] if self.centre else Y
-        return self._weighted(Y)
+        return self._apply_weights(Y)
 
     def rmatmat(self, U: Array) -> Array:
         """Multiply by the transpose: the matrix is symmetric."""
@@ -97,9 +97,9 @@ class FeatureCentred(Composed):
         tile = self.A.tile(rows, columns, dtype)
         if self.centre:
             m = self.means
-            tile = tile - self._narrowed(m[rows, None] + (m[columns] - self.share @ m), tile)
+            tile = tile - self._match_dtype(m[rows, None] + (m[columns] - self.share @ m), tile)
         if self.root is not None:
-            tile = tile * self._narrowed(self.root[rows, None] * self.root[columns], tile)
+            tile = tile * self._match_dtype(self.root[rows, None] * self.root[columns], tile)
         return tile
 
     def diagonal(self) -> Array:
@@ -124,10 +124,10 @@ class FeatureCentred(Composed):
         self._means = Y[:, -1]
         return Y[:, :-1]
 
-    def _narrowed(self, x: Array, tile: Array) -> Array:
+    def _match_dtype(self, x: Array, tile: Array) -> Array:
         return x if x.dtype == tile.dtype else self.xp.astype(x, tile.dtype)
 
-    def _weighted(self, V: Array) -> Array:
+    def _apply_weights(self, V: Array) -> Array:
         return V if self.root is None else self.root[:, None] * V
 
 

@@ -103,11 +103,11 @@ class GenotypeOperator(Operator):
 
     def matmat(self, V: Array) -> Array:
         """Z V, summed over blocks of SNPs."""
-        return self._summed(V.shape[1], lambda T, start, stop: V[start:stop].T @ T)
+        return self._sum_tiles(V.shape[1], lambda T, start, stop: V[start:stop].T @ T)
 
     def rmatmat(self, U: Array) -> Array:
         """Zᵀ U, block by block."""
-        out, padded = np.empty((self.shape[1], U.shape[1]), self.dtype), self._padded(U)
+        out, padded = np.empty((self.shape[1], U.shape[1]), self.dtype), self._pad_rows(U)
 
         def work(share: Sequence[Span]) -> None:
             for T, start, stop in self._tiles(share):
@@ -119,13 +119,13 @@ class GenotypeOperator(Operator):
 
     def conormal(self, U: Array, w: Array | None = None) -> Array:
         """Z diag(w) Zᵀ U: each block decoded once for both products, one pass."""
-        padded = self._padded(U)
+        padded = self._pad_rows(U)
 
         def both(T: Array, start: int, stop: int) -> Array:
             W = T @ padded
             return (W if w is None else w[start:stop, None].astype(self.dtype) * W).T @ T
 
-        return self._summed(U.shape[1], both)
+        return self._sum_tiles(U.shape[1], both)
 
     def cogram(self, w: Array | None = None) -> Array:
         """Z diag(w) Zᵀ in float64: one pass, blocks of SNPs multiplied in the operator's dtype."""
@@ -142,7 +142,7 @@ class GenotypeOperator(Operator):
         for start, stop, block in self._sample_blocks():
             yield start, stop, block if V is None else block @ V
 
-    def _padded(self, U: Array) -> Array:
+    def _pad_rows(self, U: Array) -> Array:
         """U with rows of zeros for the samples that are in the bytes and not kept."""
         out = np.zeros((4 * self.source.width, U.shape[1]), self.dtype)
         out[self.source.sample_index] = U
@@ -153,7 +153,7 @@ class GenotypeOperator(Operator):
         entries = max(4 * (self.source.width if width is None else width), TABLE)
         return max(LEAST, int(TILE_BYTES // (entries * self.dtype.itemsize)))
 
-    def _summed(self, k: int, part: Callable[[Array, int, int], Array]) -> Array:
+    def _sum_tiles(self, k: int, part: Callable[[Array, int, int], Array]) -> Array:
         """The sum of k × samples parts, one of each tile, as samples × k."""
 
         def work(share: Sequence[Span]) -> Array:
@@ -354,7 +354,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
         total = self._zeros(V.shape[1])
         for start, stop, block, how in self._blocks():
             self.loops.product(block, self.line[start:stop], V[start:stop], **how, out=total)
-        return self._kept(total)
+        return self._take_kept(total)
 
     def rmatmat(self, U: Array) -> Array:
         """Zᵀ U, block by block."""
@@ -368,7 +368,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
             W = times(start, stop, block, how)
             W = W if w is None else w[start:stop, None] * W
             self.loops.product(block, self.line[start:stop], W, **how, out=total)
-        return self._kept(total)
+        return self._take_kept(total)
 
     def cogram(self, w: Array | None = None) -> Array:
         """Z diag(w) Zᵀ in float64: blocks of SNPs decoded and multiplied in the operator's dtype, one pass."""
@@ -379,7 +379,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
         for start, stop, block, _ in self._blocks():
             for first in range(start, stop, GRAM_ROWS_DEVICE):
                 last = min(first + GRAM_ROWS_DEVICE, stop)
-                Z = self._decoded(block[first - start : last - start], first)
+                Z = self._decode_block(block[first - start : last - start], first)
                 Z = Z[:, :n] if self._index is None else Z[:, self._index]
                 total += self.loops.multiply(Z.T if w is None else Z.T * w[first:last], Z)
         return total
@@ -397,7 +397,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
         for start, stop in self.source.ranges(max(1, SAMPLE_BYTES // max(1, p * 8)), 1):
             which, place, _ = self.source.bytes_of(start, stop)
             where = to_device(place, self.device)
-            parts = [self._decoded(block[:, which], first).T[where] for first, _, block, _ in self._blocks()]
+            parts = [self._decode_block(block[:, which], first).T[where] for first, _, block, _ in self._blocks()]
             yield start, stop, self.xp.concat(parts, axis=1)
 
     def _blocks(self) -> Iterator[tuple[int, int, Array, dict[str, Any]]]:
@@ -421,7 +421,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
         leans = self.mode != "double" and self.loops.uses_triton(self.line) and bool(leaning.any())
         if leans and self._sums is None:  # sums of small whole numbers, which are exact in any mode
             ones = self.xp.ones((self.shape[0], 1), dtype=self.dtype, device=self.device)
-            factor = self.loops.prepare_columns(self._padded(ones), self.source.width, "fast")
+            factor = self.loops.prepare_columns(self._pad_rows(ones), self.source.width, "fast")
             parts = [
                 self.loops.adjoint(block, self.line[start:stop], factor, **{**how, "mode": "fast"})
                 for start, stop, block, how in self._blocks()
@@ -429,7 +429,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
             self._sums = self.xp.concat(parts, axis=0)[:, 0]
         sums = self._sums if leans else None
         U = U - mean if leans else U
-        factors = [self.loops.prepare_columns(self._padded(V), self.source.width, self.mode) for V in self._levels(U)]
+        factors = [self.loops.prepare_columns(self._pad_rows(V), self.source.width, self.mode) for V in self._levels(U)]
 
         def times(start: int, stop: int, block: Array, how: dict[str, Any]) -> Array:
             W, *more = (self.loops.adjoint(block, self.line[start:stop], factor, **how) for factor in factors)
@@ -453,7 +453,7 @@ class DeviceGenotypeOperator(GenotypeOperator):
     def _zeros(self, k: int) -> Array:
         return self.xp.zeros((4 * self.source.width, k), dtype=self.line.dtype, device=self.device)
 
-    def _padded(self, U: Array) -> Array:
+    def _pad_rows(self, U: Array) -> Array:
         """U with rows of zeros for the samples that are in the bytes and not kept."""
         if self._index is None:
             return U
@@ -461,12 +461,12 @@ class DeviceGenotypeOperator(GenotypeOperator):
         out[self._index] = U
         return out
 
-    def _kept(self, Y: Array) -> Array:
+    def _take_kept(self, Y: Array) -> Array:
         """The rows of the samples that are kept, in the operator's dtype."""
         Y = Y[: self.shape[0]] if self._index is None else Y[self._index]
         return self.xp.astype(Y, self.dtype, copy=False)
 
-    def _decoded(self, block: Array, start: int) -> Array:
+    def _decode_block(self, block: Array, start: int) -> Array:
         """Genotypes of SNPs × all samples of the bytes."""
         return self.loops.decode(block, self.line[start : start + block.shape[0]], self.dtype)
 

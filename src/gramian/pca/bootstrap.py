@@ -201,15 +201,15 @@ class Bootstrap(Tabular):
 
     def loadings_table(self) -> dict[str, Any]:
         """Return one line for each component and variable: estimate, lower, upper, error, bias of the loading V√λ."""
-        return self._where() | {
+        return self._row_labels() | {
             name: column.reshape(len(self.names), -1).T.ravel() for name, column in self.loadings.table().items()
         }
 
     def components_table(self) -> dict[str, Any]:
         """Return the same for the entries of the components, which are vectors of length 1."""
-        return self._where() | self.components.table()
+        return self._row_labels() | self.components.table()
 
-    def _where(self) -> dict[str, Any]:
+    def _row_labels(self) -> dict[str, Any]:
         k, p = self.components.estimate.shape
         return {"component": np.repeat(np.arange(k), p), "variable": list(self.names) * k}
 

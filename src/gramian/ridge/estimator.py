@@ -488,7 +488,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
                 )
         return np.asarray(values, dtype=np.float64)
 
-    def _how_to_keep(self) -> str:
+    def _advise_keeping(self) -> str:
         if self.cv is None:
             return "Fit with gcv_mode='svd', which keeps it whatever its size."
         return "Fit Ridge(alpha_, solver='svd'), which keeps it whatever its size."
@@ -552,7 +552,7 @@ class _Given(RegressorMixin, BaseEstimator):
     """Predicts what it is handed: the predictions themselves."""
 
     def predict(self, X: Any) -> Any:
-        """X."""
+        """Return X."""
         return X
 
     decision_function = predict

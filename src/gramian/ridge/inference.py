@@ -84,7 +84,7 @@ class LinearPredictions:
             answers.append(like(source, np.sqrt(self._noise() * (1.0 + self._leverage(source)))))
         if return_bound:
             answers.append(like(source, self._bounds(source, F)))
-        shaped = tuple(self._shaped(answer) for answer in answers)
+        shaped = tuple(self._match_shape(answer) for answer in answers)
         return like(given, shaped if len(shaped) > 1 else shaped[0])
 
     def predict_interval(self, X: Any, level: float = 0.95, *, kind: str = "prediction") -> tuple[Array, Array]:
@@ -124,7 +124,7 @@ class LinearPredictions:
         spread = self._noise() * ((1.0 if kind == "prediction" else 0.0) + self._leverage(source))
         half = stdtrit(self._free, (1.0 + level) / 2) * np.sqrt(spread)
         F, half = self._values(source), like(source, half)
-        lower, upper = like(given, (self._shaped(F - half), self._shaped(F + half)))
+        lower, upper = like(given, (self._match_shape(F - half), self._match_shape(F + half)))
         return lower, upper
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -203,10 +203,10 @@ class LinearPredictions:
             if self.solver_ != "cg":
                 p = len(self._centre)
                 why = f"The inverse of {p} columns was too large to keep with the model (limit: {KEEP:,} numbers)"
-            raise ValueError(f"{why}, so that variances are not known. {self._how_to_keep()}")
+            raise ValueError(f"{why}, so that variances are not known. {self._advise_keeping()}")
         return self._groups
 
-    def _how_to_keep(self) -> str:
+    def _advise_keeping(self) -> str:
         """What to do to have the inverse kept."""
         return "Fit with solver='svd', which keeps it whatever its size."
 
@@ -250,7 +250,7 @@ class LinearPredictions:
         rounding = eps * ((p + 4) * np.outer(multiplied, coef) + 2 * (np.abs(self._level) + np.abs(to_numpy(F, float))))
         return np.outer(away, bounds) + self._slack + rounding
 
-    def _shaped(self, F: Array) -> Array:
+    def _match_shape(self, F: Array) -> Array:
         return F[:, 0] if np.ndim(self.coef_) == 1 else F
 
     def _leverage(self, source: Source) -> Array:

@@ -178,7 +178,7 @@ def load_pyarrow() -> Any:
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
-        raise _absent("pyarrow", "tables", "CSV, Parquet and Feather files") from error
+        raise _missing_package("pyarrow", "tables", "CSV, Parquet and Feather files") from error
     return pyarrow
 
 
@@ -187,7 +187,7 @@ def load_h5py() -> Any:
     try:
         import h5py
     except ImportError as error:
-        raise _absent("h5py", "arrays", "HDF5 files") from error
+        raise _missing_package("h5py", "arrays", "HDF5 files") from error
     return h5py
 
 
@@ -196,7 +196,7 @@ def load_zarr() -> Any:
     try:
         import zarr
     except ImportError as error:
-        raise _absent("zarr", "arrays", "Zarr arrays") from error
+        raise _missing_package("zarr", "arrays", "Zarr arrays") from error
     return zarr
 
 
@@ -205,11 +205,11 @@ def load_anndata_io() -> Any:
     try:
         import anndata.io
     except ImportError as error:
-        raise _absent("anndata", "arrays", ".h5ad files") from error
+        raise _missing_package("anndata", "arrays", ".h5ad files") from error
     return anndata.io
 
 
-def _absent(package: str, extra: str, what: str) -> ImportError:
+def _missing_package(package: str, extra: str, what: str) -> ImportError:
     return ImportError(f'{what} are read with {package}, which is not installed: pip install "gramian[{extra}]"')
 
 

@@ -61,7 +61,7 @@ class Power:
         tol, k = default_tolerance(A) if self.tol is None else self.tol, check_k(A, k)
         before = A.passes
         with A.session():
-            V, counts = self._all(A, k, tol)
+            V, counts = self._find_all(A, k, tol)
             found: Triplets = finish(A, V, k)
         notes = ("passes per component: " + ", ".join(map(str, counts)),)
         result = spectrum(
@@ -79,36 +79,36 @@ class Power:
         )
         return result
 
-    def _all(self, A: Operator, k: int, tol: float) -> tuple[Array, list[int]]:
+    def _find_all(self, A: Operator, k: int, tol: float) -> tuple[Array, list[int]]:
         """Find one vector after another, each orthogonal to those before."""
         V = A.xp.zeros((A.shape[1], 0), dtype=A.dtype, **A.placement)
         counts: list[int] = []
         top = 0.0  # ‖A‖², known from the first component on
         for i in range(k):
-            v, value, count = self._one(A, V, tol, i, top)
+            v, value, count = self._find_one(A, V, tol, i, top)
             top = max(top, value)
             counts.append(count)
             V = A.xp.concat([V, v], axis=1)
         return V, counts
 
-    def _one(self, A: Operator, V: Array, tol: float, i: int, top: float) -> tuple[Array, float, int]:
+    def _find_one(self, A: Operator, V: Array, tol: float, i: int, top: float) -> tuple[Array, float, int]:
         """Iterate from the i-th random start; return the vector, its eigenvalue and the passes it took."""
-        v = _unit(A, _deflated(V, random_block(A, A.shape[1], 1, self.seed + i)))
+        v = _unit(A, _deflate(V, random_block(A, A.shape[1], 1, self.seed + i)))
         tiny = float(A.xp.finfo(A.dtype).tiny)
         value = 0.0
         for count in range(1, self.max_passes + 1):
-            w = _deflated(V, A.normal(v))
+            w = _deflate(V, A.normal(v))
             value = float((v.T @ w)[0, 0])
             floor = max(A.epsilon * max(top, value), tiny)
             gap = float(norms(A.xp, w - value * v)[0])
             if gap <= tol / 2 * np.sqrt(max(value, floor) * max(top, value, floor)):
                 return v, value, count
-            v = _unit(A, _deflated(V, w))
+            v = _unit(A, _deflate(V, w))
         return v, value, self.max_passes
 
 
-def _deflated(V: Array, w: Array) -> Array:
-    """W less its part in the triplets found, twice for rounding."""
+def _deflate(V: Array, w: Array) -> Array:
+    """w less its part in the triplets found, twice for rounding."""
     w = w - V @ (V.T @ w)
     return w - V @ (V.T @ w)
 

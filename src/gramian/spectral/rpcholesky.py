@@ -124,24 +124,24 @@ def rp_cholesky(
     if block < 1:
         raise ValueError(f"block must be a positive number of proposals, got {block!r}.")
     first = to_array(columns(np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)))
-    F, chosen = _begun(len(own), k, start, first, dtype)
+    F, chosen = _allocate_factor(len(own), k, start, first, dtype)
     noise = _noise(own, first, F, epsilon)
     rng = np.random.default_rng([seed, len(chosen)] if len(chosen) else seed)
-    left = _left(own - _lengths(F[:, : len(chosen)]), chosen, noise)
+    left = _residual_diagonal(own - _lengths(F[:, : len(chosen)]), chosen, noise)
     while len(chosen) < k and np.any(left > 0):
         proposals = rng.choice(len(left), size=block, p=left / left.sum())
-        accepted, L = _accepted(proposals, left, F[:, : len(chosen)], columns, rng, noise)
+        accepted, L = _accept_proposals(proposals, left, F[:, : len(chosen)], columns, rng, noise)
         accepted, L = accepted[: k - len(chosen)], L[: k - len(chosen), : k - len(chosen)]
         if not len(accepted):  # the first proposal is always accepted, unless what is left of it is rounding
             left[proposals[0]] = 0.0
             continue
         _extend(F, chosen, accepted, L, columns)
         chosen = np.concatenate([chosen, accepted])
-        left = _left(left - _lengths(F[:, len(chosen) - len(accepted) : len(chosen)]), chosen, noise)
-    return PivotedCholesky(chosen, _cut(F, len(chosen)), float(left.sum()), float(own.sum()), len(chosen))
+        left = _residual_diagonal(left - _lengths(F[:, len(chosen) - len(accepted) : len(chosen)]), chosen, noise)
+    return PivotedCholesky(chosen, _trim_factor(F, len(chosen)), float(left.sum()), float(own.sum()), len(chosen))
 
 
-def _begun(n: int, k: int, start: PivotedCholesky | None, like: Array, dtype: str) -> tuple[Array, Indices]:
+def _allocate_factor(n: int, k: int, start: PivotedCholesky | None, like: Array, dtype: str) -> tuple[Array, Indices]:
     """Room for k columns of F where the columns of K live, with those of an earlier factor in their place."""
     xp = array_namespace(like)
     F = xp.zeros((n, k), dtype=getattr(xp, dtype), device=device(like))
@@ -154,14 +154,14 @@ def _begun(n: int, k: int, start: PivotedCholesky | None, like: Array, dtype: st
     return F, start.indices[:done].copy()
 
 
-def _cut(F: Array, k: int) -> Array:
+def _trim_factor(F: Array, k: int) -> Array:
     """The columns that were written; on a device without a second copy, unless that frees more than half."""
     if is_numpy_namespace(array_namespace(F)):
         return np.ascontiguousarray(F[:, :k])
     return F[:, :k] if 2 * k >= F.shape[1] else array_namespace(F).asarray(F[:, :k], copy=True)
 
 
-def _left(rest: Vector, chosen: Indices, noise: Vector) -> Vector:
+def _residual_diagonal(rest: Vector, chosen: Indices, noise: Vector) -> Vector:
     """What is left of the diagonal: 0 at landmarks and where it is rounding."""
     if np.any(rest < -50 * noise.max(initial=0.0)):
         worst = int(np.argmin(rest))
@@ -193,12 +193,12 @@ def _noise(diagonal: Vector, like: Array, F: Array, epsilon: float | None) -> Ve
     return np.asarray(max(ROUNDING * eps, PROMISED) * diagonal)
 
 
-def _accepted(
+def _accept_proposals(
     proposals: Indices, left: Vector, F: Array, columns: Callable[..., Any], rng: np.random.Generator, noise: Vector
 ) -> tuple[Indices, Matrix]:
     """Go through the proposals as a Cholesky factorisation of their block does; keep those the dice allow."""
-    S = _wide(_rows(F, proposals))
-    H = to_numpy(_wide(to_array(columns(proposals, proposals))) - S @ S.T, float)
+    S = _to_float64(_rows(F, proposals))
+    H = to_numpy(_to_float64(to_array(columns(proposals, proposals))) - S @ S.T, float)
     before, dice = left[proposals], rng.random(len(proposals))
     keep: list[int] = []
     L = np.zeros((len(proposals), len(proposals)))  # rows: proposals, columns: those accepted
@@ -214,18 +214,18 @@ def _accepted(
 def _extend(F: Array, chosen: Indices, accepted: Indices, L: Matrix, columns: Callable[..., Any]) -> None:
     """Write the next columns of F: (K_{:,S} − F F_Sᵀ) L⁻ᵀ, which are 0 at earlier landmarks and L at S."""
     done = len(chosen)
-    S = _wide(_rows(F[:, :done], accepted))
-    new = _times_inverse(_less(_wide(to_array(columns(accepted))), F[:, :done], S), L)
+    S = _to_float64(_rows(F[:, :done], accepted))
+    new = _times_inverse(_subtract_product(_to_float64(to_array(columns(accepted))), F[:, :done], S), L)
     new[_index(F, chosen), :] = 0.0
     new[_index(F, accepted), :] = array_namespace(F).asarray(np.tril(L), device=device(F))
     F[:, done : done + len(accepted)] = new
 
 
-def _less(G: Array, F: Array, S: Array) -> Array:
+def _subtract_product(G: Array, F: Array, S: Array) -> Array:
     """G − FSᵀ in float64; of a factor in float32 some rows at a time."""
     if F.dtype == G.dtype:
         return G - F @ S.T
-    return array_namespace(F).concat([G[rows, :] - _wide(F[rows, :]) @ S.T for rows in _blocks(F)], axis=0)
+    return array_namespace(F).concat([G[rows, :] - _to_float64(F[rows, :]) @ S.T for rows in _blocks(F)], axis=0)
 
 
 def _times_inverse(G: Array, L: Matrix) -> Array:
@@ -237,7 +237,7 @@ def _times_inverse(G: Array, L: Matrix) -> Array:
     return xp.linalg.solve_triangular(upper, G, upper=True, left=False)
 
 
-def _wide(x: Array) -> Array:
+def _to_float64(x: Array) -> Array:
     """In float64, where x lives; x itself where it is."""
     xp = array_namespace(x)
     return xp.astype(x, xp.float64, copy=False)
@@ -261,7 +261,7 @@ def _blocks(F: Array) -> list[slice]:
 
 def _squares(F: Array, axis: int) -> Vector:
     """Sums of squares of rows or columns, in float64."""
-    return to_numpy(array_namespace(F).sum(_wide(F) ** 2, axis=axis), float)
+    return to_numpy(array_namespace(F).sum(_to_float64(F) ** 2, axis=axis), float)
 
 
 def _lengths(F: Array) -> Vector:

@@ -127,16 +127,16 @@ class SymmetricKrylov:
             start = start if finer is K else finer.matmat(finer.asarray(start))
             if estimate > NOISY * tol:
                 continue
-            found, best = _mended(K, start, k, tol)
+            found, best = _correct_pairs(K, start, k, tol)
             if found.residuals.max() <= tol:
                 return found
             start = K.xp.concat([best, K.asarray(start[:, k:])], axis=1)
-        return self._last(K, K.asarray(start), k, tol, lambda: sum(B.passes for B in maps) >= end)
+        return self._solve_with_map(K, K.asarray(start), k, tol, lambda: sum(B.passes for B in maps) >= end)
 
     def _width(self, K: Operator, k: int) -> int:
         return min(K.shape[0], self.block or max(LEAST_BLOCK, -(-(k + 2) // 8) * 8))
 
-    def _last(self, K: Operator, start: Array, k: int, tol: float, over: Callable[[], bool]) -> Triplets:
+    def _solve_with_map(self, K: Operator, start: Array, k: int, tol: float, over: Callable[[], bool]) -> Triplets:
         """Grow a Krylov space of K itself until its pairs satisfy it, or there is no more to be had."""
         grown, goal = _Growth(K, start, k, self.seed), tol
         while True:
@@ -174,7 +174,7 @@ class _Growth:
         return self.lanczos.vectors(self.lanczos.ritz(min(self.lanczos.d, count))[1])
 
 
-def _mended(K: Operator, V: Array, k: int, tol: float) -> tuple[Triplets, Array]:
+def _correct_pairs(K: Operator, V: Array, k: int, tol: float) -> tuple[Triplets, Array]:
     """The k pairs that V has for K; after one step more with K where a little noise is all that is wrong with them.
 
     Products in float64 are the dearest: of what a twin has found, only what is asked for is looked at again.

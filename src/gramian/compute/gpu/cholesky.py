@@ -131,9 +131,9 @@ class BlockCholesky:
     def solve(self, R: torch.Tensor) -> torch.Tensor:
         """(LLᵀ)⁻¹R for R of shape (n, t), by substitution block by block: L is read twice."""
         with every_digit():
-            return self._solved(R)
+            return self._solve_block(R)
 
-    def _solved(self, R: torch.Tensor) -> torch.Tensor:
+    def _solve_block(self, R: torch.Tensor) -> torch.Tensor:
         X = R.to(device=self.device, dtype=self.dtype, copy=True).contiguous()
         parts = list(zip(self.spans, self.panels, strict=True))
         for (start, stop), panel in parts:
@@ -150,7 +150,7 @@ class BlockCholesky:
         infos, sizes = [], []
         for j, (start, stop) in enumerate(self.spans):
             panel, width = self.panels[j], stop - start
-            sizes.append(self._written(panel, fill, shift, start, stop))
+            sizes.append(self._write_block(panel, fill, shift, start, stop))
             for (before, _), done in zip(self.spans[:j], self.panels[:j], strict=True):
                 below = done[start - before :]
                 panel.addmm_(below, below[:width].mT, alpha=-1.0)
@@ -163,7 +163,7 @@ class BlockCholesky:
         if infos:
             self._check(torch.stack(infos), torch.stack(sizes))
 
-    def _written(self, panel: torch.Tensor, fill: Fill, shift: float, start: int, stop: int) -> torch.Tensor:
+    def _write_block(self, panel: torch.Tensor, fill: Fill, shift: float, start: int, stop: int) -> torch.Tensor:
         """Write A + λI into a block column, a block at a time; return the largest entry of its diagonal."""
         for first in range(start, self.n, self.block):
             last = min(first + self.block, self.n)

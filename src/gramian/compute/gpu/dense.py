@@ -111,7 +111,7 @@ def _chunks(
 
 
 def _displace(X: Array, dtype: torch.dtype, minus: Array | None, unit: float) -> Array:
-    """Unit·X − origin in ``dtype``: one kernel, which reads X as it is stored."""
+    """unit·X − origin in ``dtype``: one kernel, which reads X as it is stored."""
     X = X if torch.promote_types(X.dtype, dtype) == dtype else X.to(dtype)
     if minus is not None:
         return torch.add(minus, X, alpha=unit)  # the wider dtype of the two

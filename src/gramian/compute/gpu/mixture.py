@@ -234,7 +234,7 @@ def _quick_double(X: torch.Tensor) -> bool:
     return X.is_cuda and torch.cuda.get_device_capability(X.device) in QUICK_DOUBLE
 
 
-def _padded(k: int) -> int:
+def _pad(k: int) -> int:
     return max(16, int(2 ** (k - 1).bit_length()))
 
 
@@ -247,7 +247,7 @@ def _chunks(parts: Components) -> int:
 
 def _tile(device: torch.device, parts: Components) -> tuple[int, int] | None:
     """Rows and warps of a program whose sums fit its registers, and whose monomials fit the memory it shares."""
-    tall, wide = _padded(len(parts.constants)), _chunks(parts) * CHUNK
+    tall, wide = _pad(len(parts.constants)), _chunks(parts) * CHUNK
     if tall * wide > MOST_SUMS:
         return None
     cuda = device.type == "cuda"
@@ -257,7 +257,7 @@ def _tile(device: torch.device, parts: Components) -> tuple[int, int] | None:
 
 def _whitened_fits(parts: Components) -> bool:
     k, d = parts.centres.shape
-    return bool(k <= MOST_COMPONENTS and _padded(d) <= WIDEST)
+    return bool(k <= MOST_COMPONENTS and _pad(d) <= WIDEST)
 
 
 def _programs(tiles: int, device: torch.device) -> int:
@@ -284,7 +284,7 @@ def _triton_expanded(
     """The sums about the origin of one kernel, moved to the centres."""
     way = Expanded(parts)
     (k, d), (n, count) = parts.centres.shape, (X.shape[0], way.map.shape[1])
-    chunks, tall = _chunks(parts), _padded(k)
+    chunks, tall = _chunks(parts), _pad(k)
     table = np.zeros((tall, chunks * CHUNK))
     table[:k, :count], table[k:, 0] = way.map, NEVER
     table[:, 0] = np.maximum(table[:, 0], NEVER)
@@ -292,7 +292,7 @@ def _triton_expanded(
     first, second = one.copy(), one.copy()
     first[1 : d + 1], first[d + 1 : count] = np.arange(d), way.rows
     second[d + 1 : count] = way.columns
-    offsets = np.zeros(_padded(d + 1))
+    offsets = np.zeros(_pad(d + 1))
     offsets[:d], offsets[d] = -parts.origin, 1.0
     tiles = -(-n // rows)
     programs = _programs(tiles, X.device)
@@ -336,7 +336,7 @@ class _Tables(NamedTuple):
     @classmethod
     def of(cls, parts: Components, like: torch.Tensor, T: torch.dtype) -> _Tables:
         (k, d), origin, centres = parts.centres.shape, parts.origin, parts.centres
-        D, narrow = _padded(d), np.float64 if T.itemsize == 8 else np.float32
+        D, narrow = _pad(d), np.float64 if T.itemsize == 8 else np.float32
         means = origin + centres
         back = means - origin  # the rounding of a sum, exactly (Knuth)
         lost = (origin - (means - back)) + (centres - back)
@@ -366,7 +366,7 @@ def _triton_whitened(
         place = (n, d, x.stride(0), x.stride(1))
         v = x if w is None else w[start : start + SLAB]
         _kernels().whitened_shares[(tiles,)](
-            x, v, *tables, constants, shares, heights, *place, k, LEAST, K=_padded(k), WEIGHTED=w is not None, **common
+            x, v, *tables, constants, shares, heights, *place, k, LEAST, K=_pad(k), WEIGHTED=w is not None, **common
         )
         programs = max(1, min(tiles, -(-8 * _programs(tiles, X.device) // k)))
         sums = [torch.empty((programs, *t.shape), dtype=T, device=X.device) for t in totals[:3]]

@@ -189,7 +189,7 @@ def log_less_digamma(a: float) -> float:
 
 
 def log_poisson(k: Array, rate: float | Array) -> Array:
-    """K ln λ − λ − ln k!, for large k about its saddle point: k(ln(λ/k) + 1 − λ/k) − ½ ln 2πk − … (Loader 2000)."""
+    """k ln λ − λ − ln k!, for large k about its saddle point: k(ln(λ/k) + 1 − λ/k) − ½ ln 2πk − … (Loader 2000)."""
     large = k >= LARGE
     few, many = np.where(large, 0.0, k), np.where(large, k, LARGE)
     direct = xlogy(few, rate) - rate - gammaln(few + 1.0)
@@ -420,7 +420,7 @@ class Family:
         return Unit()
 
     def to_units(self, theta: Array, unit: Unit) -> Array:
-        """Θ in the units of the data, from θ in units of order 1."""
+        """θ in the units of the data, from θ in units of order 1."""
         change = {
             "location": lambda t: unit.shift + unit.scale * t,
             "scale": lambda t: unit.scale * t,

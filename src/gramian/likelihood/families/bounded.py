@@ -128,7 +128,7 @@ class VonMises(Family):
         return np.array([mean, float(np.clip(kappa, 0.05, 1e6))])
 
     def boundary(self, sample: Sample) -> Boundary | None:
-        """R = 1: no maximum. R = 0: the uniform distribution."""
+        """No maximum where R = 1; the uniform distribution where R = 0."""
         seen = sample.observed()
         if not seen.plain:
             turns = np.where(seen.exact, 0.0, seen.upper - seen.lower)

@@ -120,7 +120,7 @@ class Scipy(Family):
         x = sample.representatives(self.low, self.high)
         best, found = -INF, None
         for shapes in self._tries([parameter.link for parameter in self.parameters[: self._shapes]]):
-            theta = self._matched(shapes, x, sample.weight)
+            theta = self._match_quartiles(shapes, x, sample.weight)
             with np.errstate(all="ignore"):
                 value = float(sample.weight @ self.log_density(x, theta))
             if np.isfinite(value) and value > best:
@@ -133,8 +133,8 @@ class Scipy(Family):
         grid = [REAL_TRIES if link == REAL else [link.natural(float(np.log(t))) for t in TRIES] for link in links]
         return [np.array(point) for point in product(*grid)]
 
-    def _matched(self, shapes: Array, x: Array, weight: Array) -> Array:
-        """Loc and scale that bring the quartiles of the standard distribution to those of the sample."""
+    def _match_quartiles(self, shapes: Array, x: Array, weight: Array) -> Array:
+        """``loc`` and ``scale`` that bring the quartiles of the standard distribution to those of the sample."""
         order = np.argsort(x)
         below = np.cumsum(weight[order]) / weight.sum()
         places = np.minimum(np.searchsorted(below, (0.25, 0.5, 0.75)), len(x) - 1)
