@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 import gramian
 from gramian import PCA
 from gramian.analysis import iterative_pca
-from gramian.pca.missing import _penalty
+from gramian.pca.missing import penalty
 from oracles import Array
 
 DATA = Path(__file__).parents[1] / "data"
@@ -108,7 +108,7 @@ def test_the_objective_is_the_squared_error_of_the_observed_cells() -> None:
 def test_the_penalty_is_the_one_whose_proximal_step_shrinks_by_c_over_sigma(c: float) -> None:
     for sigma in np.sqrt(c) * np.array([1.2, 2.0, 9.0]):
         grid = np.linspace(0, sigma, 200_001)
-        best = grid[np.argmin(0.5 * (grid - sigma) ** 2 + _penalty(grid, c))]
+        best = grid[np.argmin(0.5 * (grid - sigma) ** 2 + penalty(grid, c))]
         assert_allclose(best, sigma - c / sigma, atol=2e-4 * sigma)
 
 

@@ -250,8 +250,8 @@ def test_choices_read_well() -> None:
 @pytest.mark.parametrize(
     ("values", "n", "p", "word"),
     [
-        ([], 10, 3, "list of numbers"),
-        ([[1.0, 2.0]], 10, 3, "list of numbers"),
+        ([], 10, 3, "eigenvalues must be a list"),
+        ([[1.0, 2.0]], 10, 3, "eigenvalues must be a list"),
         ([3.0, np.nan, 1.0], 10, 3, "finite"),
         ([3.0, -1.0, -2.0], 10, 3, "not negative"),
         ([1.0, 3.0, 2.0], 10, 3, "Sort"),

@@ -29,6 +29,12 @@ def check_integer(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def check_share(name: str, value: Any) -> None:
+    """Raise an error that names the parameter where it does not lie between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name}={value!r} must lie between 0 and 1.")
+
+
 def check_weights(sample_weight: Any, n: int, name: str = "sample_weight", *, all_zero: bool = False) -> Array:
     """One weight for each of n rows, in NumPy: finite, none negative, and not all 0 unless ``all_zero`` permits it.
 

@@ -13,9 +13,9 @@ from scipy.special import chdtrc
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.progress import Progress
 from gramian.pca.estimator import PCA
+from gramian.pca.problem import PCAFit
 from gramian.pca.rank import (
     SPECTRUM_RULES,
-    PlainFit,
     RankChoice,
     cross_validate_rank,
     fit_whole,
@@ -25,6 +25,7 @@ from gramian.pca.rank import (
     tracy_widom_rank,
     variance_fraction,
 )
+from gramian.results.tables import Tabular
 from gramian.sources import open_source
 
 SIZE_ONLY = ("fraction",)  # rules that do not ask whether there is anything but noise
@@ -78,7 +79,7 @@ WHY = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankAdvice:
+class RankAdvice(Tabular):
     """What each rule says of the same data, and why they differ.
 
     Attributes
@@ -165,7 +166,7 @@ class RankAdvice:
         """Return the columns, ready for ``pandas.DataFrame``."""
         return {"rule": list(self.rules), "n_components": list(self.n_components), "reason": list(self.reasons)}
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         votes, consensus = self.votes, self.consensus
         if not votes:
             verdict = "no rule could be used"
@@ -175,9 +176,13 @@ class RankAdvice:
             backing, asked = len(votes[consensus]), sum(map(len, votes.values()))
             share = "all rules agree" if self.agree else f"{backing} of {asked} rules"
             verdict = f"{consensus} ({share}{', no majority' * (2 * backing <= asked)})"
-        width = max(len(rule) for rule in self.rules)
-        lines = [f"  {rule:<{width}}  {'-' if k is None else k:>3}  {reason}" for rule, k, reason in self._answers()]
-        return "\n".join([f"Number of components: {verdict}", *lines, *self.notes])
+        return f"Number of components: {verdict}"
+
+    def _shown(self) -> dict[str, Any]:
+        return self.table() | {"n_components": ["-" if k is None else k for k in self.n_components]}
+
+    def _remarks(self) -> list[str]:
+        return list(self.notes)
 
     def _answers(self) -> list[tuple[str, int | None, str]]:
         return list(zip(self.rules, self.n_components, self.reasons, strict=True))
@@ -240,7 +245,7 @@ def rank_advice(
         raise ValueError(f"max_components={max_components!r} must be a number of components, at least 1.")
     source, w, pca = convert_to_numpy(open_source(X)), convert_to_numpy(sample_weight), PCA(scale=scale)
     whole = fit_whole(pca, source, w)
-    lam, n, p = whole.eigenvalues, whole.n, whole.p
+    lam, n, p = whole.variances, whole.weight, len(whole.mean)
 
     def parallel(null: str) -> RankChoice:
         return parallel_analysis_of(whole, source, null, DRAWS, QUANTILE, w, random_state, None)
@@ -273,7 +278,7 @@ def rank_advice(
     return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, _describe_data(choices, whole))
 
 
-def _describe_data(choices: dict[str, RankChoice], whole: PlainFit) -> tuple[str, ...]:
+def _describe_data(choices: dict[str, RankChoice], whole: PCAFit) -> tuple[str, ...]:
     """What the data show of the assumptions: unequal noise, and too few rows for Minka."""
     told = [choices[name].n_components for name in NOISE_RULES if name in choices]
     unequal = unequal_noise(whole, min(told, default=0))
@@ -289,12 +294,12 @@ def _describe_data(choices: dict[str, RankChoice], whole: PlainFit) -> tuple[str
             f"p = {p_value:.1g}), where tracy-widom, gavish-donoho and mle assume one: they may keep too many. "
             f"{remedy}; parallel allows for it."
         )
-    if "mle" in choices and whole.n < 5 * whole.p:
-        notes.append(f"mle assumes many more rows than columns; there are {whole.n:g} and {whole.p}.")
+    if "mle" in choices and whole.weight < 5 * len(whole.mean):
+        notes.append(f"mle assumes many more rows than columns; there are {whole.weight:g} and {len(whole.mean)}.")
     return tuple(notes)
 
 
-def unequal_noise(whole: PlainFit, k: int) -> tuple[float, float, float] | None:
+def unequal_noise(whole: PCAFit, k: int) -> tuple[float, float, float] | None:
     r"""Ratio of the largest to the smallest noise variance of the columns, and a p-value; None where they may be equal.
 
     With k components taken out, column j has noise of variance :math:`s_j^2=\sum_{l>k}\lambda_l v_{jl}^2/(1-h_j)`, and
@@ -317,13 +322,13 @@ def unequal_noise(whole: PlainFit, k: int) -> tuple[float, float, float] | None:
     True
     """
     free = 1 - np.sum(whole.components[:k] ** 2, axis=0)
-    left = whole.eigenvalues[k:] @ whole.components[k:] ** 2
-    judged = (free > ALONE) & (left > ROUNDING * np.max(whole.variances, initial=0.0))
+    left = whole.variances[k:] @ whole.components[k:] ** 2
+    judged = (free > ALONE) & (left > ROUNDING * np.max(whole.column_variances, initial=0.0))
     s = left[judged] / free[judged]
-    freedom, p = whole.n - 1 - k, len(s)
+    freedom, p = whole.weight - 1 - k, len(s)
     if p < 2 or freedom < 1 or s.max() < UNEQUAL * s.min():
         return None
     statistic = freedom * (p * np.log(s.mean()) - np.log(s).sum()) / (1 + (p + 1) / (3 * p * freedom))
     chance = float(chdtrc(p - 1, statistic))
-    relative = s / whole.variances[judged]
+    relative = s / whole.column_variances[judged]
     return (float(s.max() / s.min()), chance, float(relative.max() / relative.min())) if chance < SURE else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral
 from typing import Any
@@ -19,12 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import to_numpy
 from gramian.compute.threads import n_threads, parallel, quiet_blas
-from gramian.inputs.checks import check_choice, check_seed
+from gramian.inputs.checks import check_choice, check_seed, check_share
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.progress import Progress
 from gramian.pca.estimator import PCA
 from gramian.pca.interpret import (
-    TrainingRows,
     component_names,
     dense_rows,
     feature_names,
@@ -37,10 +36,11 @@ from gramian.pca.interpret import (
     row_names,
 )
 from gramian.pca.missing import fit_incomplete
+from gramian.pca.problem import PCAFit
 from gramian.pca.solve import warn
-from gramian.results import NumericalWarning
+from gramian.results import NumericalWarning, Optimum
 from gramian.results.tables import SHOWN, Tabular
-from gramian.sources import memory_budget
+from gramian.sources import Source, memory_budget
 
 Array = npt.NDArray[np.float64]
 
@@ -109,7 +109,14 @@ class Interval(Tabular):
         return {"": names} | self.table()
 
 
-def intervals(estimate: Array, replicates: Array, level: float, method: str) -> Interval:
+def intervals(
+    estimate: Array,
+    replicates: Array,
+    level: float,
+    method: str,
+    rows: tuple[str, ...] | None = None,
+    columns: tuple[str, ...] | None = None,
+) -> Interval:
     """Interval, standard error and bias of every entry, from replicates along the first axis.
 
     Bias-corrected ends are the quantiles Φ(2z₀ ± z), with Φ(z₀) the share of replicates below the estimate.
@@ -133,7 +140,18 @@ def intervals(estimate: Array, replicates: Array, level: float, method: str) -> 
 
     parallel(work, [slice(start, start + width) for start in range(0, flat.size, width)])
     lower, upper, error, bias = (x.reshape(estimate.shape) for x in out)
-    return Interval(estimate, lower, upper, error, bias)
+    return Interval(estimate, lower, upper, error, bias, rows, columns)
+
+
+def _intervals_by_parts(
+    estimate: Array, parts: Iterable[tuple[Any, Array]], level: float, method: str, *names: tuple[str, ...] | None
+) -> Interval:
+    """The same, from an index and the replicates of the entries there, part by part: all of them would be many."""
+    out = np.empty((4, *estimate.shape))
+    for index, replicates in parts:
+        part = intervals(estimate[index], replicates, level, method)
+        out[(slice(None), *index)] = part.lower, part.upper, part.error, part.bias
+    return Interval(estimate, *out, *names)
 
 
 def _quantile(ordered: Array, share: Array) -> Array:
@@ -304,7 +322,7 @@ def bootstrap(
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     check_choice("align", align, ("order", "rotation"))
     check_choice("method", method, ("percentile", "bc"))
-    _check_level(level)
+    check_share("level", level)
     least = math.ceil(2 / (1 - level) - 1e-9)
     if n_replicates < least:
         raise ValueError(f"n_replicates={n_replicates} is too few for intervals of {level:.4g}: take {least} or more.")
@@ -315,8 +333,8 @@ def bootstrap(
             "The model was fitted where cells were missing: scores of such rows are expectations, and resampling says "
             "little about them. Use scores=False."
         )
-    training = open_training_rows(pca, X, sample_weight, incomplete=True)
-    (n, p), k = training.source.shape, pca.n_components_
+    source, weights = open_training_rows(pca, X, sample_weight, incomplete=True)
+    (n, p), k, total = source.shape, pca.n_components_, float(weights.sum())
     remedy = "or raise sklearn.set_config(working_memory=...)."
     if 8 * n_replicates * p * (k + 2) > memory_budget():
         raise ValueError(
@@ -332,15 +350,40 @@ def bootstrap(
     # one seed for each replicate, so that threads do not change them
     entropy = int(random_state) if isinstance(random_state, Integral) else check_seed(random_state)
     seeds = np.random.SeedSequence(entropy).spawn(n_replicates)
-    size, shares = max(2, round(training.total)), training.weights / training.total
-    fit, threaded = _choose_refit(pca, training, k if gaps else min(k + SPARE, n, p))
-    replicates = _Replicates(pca, n_replicates, align)
+    size, shares = max(2, round(total)), weights / total
+    fit, threaded = _choose_refit(pca, source, k if gaps else min(k + SPARE, n, p))
+    fitted, own_loadings = PCAFit.of(pca), loadings(pca)
+    V, B = fitted.components, n_replicates
+    variances, ratios, order = np.empty((B, k)), np.empty((B, k)), np.empty((B, k), dtype=np.intp)
+    components, means, scales = np.empty((B, k, p)), np.empty((B, p)), np.ones((B, p))
+    turns = np.zeros((B, k, k))  # what makes aligned loadings √λV of aligned components
+    converged = np.ones(B, dtype=np.bool_)
+
+    def keep(b: int, fit: PCAFit) -> None:
+        """Align the fit of replicate b with the model, and keep it."""
+        if fit.rank < k:
+            raise ValueError(
+                f"its rows have rank {fit.rank}, too little for {k} components. Fit fewer components, or bring more "
+                "rows."
+            )
+        nearest, order[b] = match_components(V, fit.components[: fit.rank])
+        if align == "order":
+            components[b], turns[b] = nearest, np.diag(np.sqrt(fit.variances[order[b]]))
+        else:
+            W, spread = fit.components[:k], np.sqrt(fit.variances[:k])[:, None]
+            R, Q = _nearest_rotation(V, W), _nearest_rotation(own_loadings.T, spread * W)
+            components[b], turns[b] = R @ W, Q @ (spread * R.T)
+        variances[b], ratios[b], means[b] = fit.variances[:k], fit.ratios[:k], fit.mean
+        if fit.scale is not None:
+            scales[b] = fit.scale
+        # the residuals of a complete fit are in its tolerance; an optimum may not have been reached
+        converged[b] = not isinstance(fit.certificate, Optimum) or fit.certificate.converged
 
     def work(share: Sequence[int]) -> None:
         for b in share:
             w = np.random.default_rng(seeds[b]).multinomial(size, shares).astype(np.float64)
             try:
-                replicates.keep(b, fit(w))
+                keep(b, fit(w))
             except ValueError as error:  # a column of which no cell was drawn, say
                 raise ValueError(f"Replicate {b} could not be fitted: {error}") from error
 
@@ -349,41 +392,53 @@ def bootstrap(
         warnings.simplefilter("ignore", NumericalWarning)  # of components beyond the rank, which are told by it
         for start in range(0, n_replicates, step):
             chunk = range(start, min(start + step, n_replicates))
-            if threaded:
-                parallel(work, chunk)
-            else:
-                work(chunk)
+            parallel(work, chunk, serial=not threaded)
             if progress is not None:
                 progress(chunk.stop, n_replicates, "replicates")
 
+    def draw_scores() -> Iterator[tuple[Any, Array]]:
+        """Scores Aᵀ_bVᵀ_b(x − x̄_b)/s_b, a few rows x at a time; the components are divided by the scales."""
+        np.divide(components, scales[:, None, :], out=components)
+        directions = components.reshape(B * k, p)
+        origin = np.zeros(p) if source.sparse else fitted.mean
+        offsets = np.einsum("bkp,bp->bk", components, means - origin).ravel()
+        for block in source.blocks(max(1, memory_budget() // (64 * B * k))):
+            x = float_rows(source, block)
+            Z = (x @ directions.T).T if source.sparse else directions @ (x - origin).T
+            Z -= offsets[:, None]
+            yield (slice(block.start, block.stop),), Z.reshape(B, k, -1).transpose(0, 2, 1)
+
     names, variables = component_names(k), feature_names(pca)
-    variance, ratio = to_numpy(pca.explained_variance_, float), to_numpy(pca.explained_variance_ratio_, float)
-    entries = intervals(replicates.V, replicates.components, level, method)
-    by_row = _loading_intervals(pca, replicates, level, method)
-    by_score = None
-    if scores:  # last, as it divides the components by the scales
-        of_rows = _score_intervals(pca, training, replicates, level, method)
-        by_score = replace(of_rows, rows=row_names(X), columns=names)
-    swaps = np.mean(replicates.order != np.arange(k), axis=0)
+    own_scores = plain_scores(pca, source) if scores else np.empty(0)
+    by_component = (((slice(None), j), np.einsum("bj,bjp->bp", turns[:, j], components)) for j in range(k))
+    swaps = np.mean(order != np.arange(k), axis=0)
+    notes = []
+    for i in np.flatnonzero(swaps >= OFTEN):
+        j = int(np.bincount(order[order[:, i] != i, i]).argmax())  # the one it was taken for most often
+        lam = fitted.variances
+        other = f"component {j} (variances {lam[i]:.4g} and {lam[j]:.4g})" if j < k else "one left out"
+        notes.append(
+            f"component {i} changed places in {swaps[i]:.0%} of the replicates, most often with {other}: these rows "
+            "cannot tell the two directions apart, and intervals of their entries and scores say little."
+        )
+    if not converged.all():
+        stuck = np.count_nonzero(~converged)
+        notes.append(f"{stuck} of {B} fits did not converge: intervals are as good as these fits.")
     return Bootstrap(
-        explained_variance=replace(intervals(variance, replicates.variances, level, method), rows=names),
-        explained_variance_ratio=replace(intervals(ratio, replicates.ratios, level, method), rows=names),
-        components=replace(entries, rows=names, columns=variables),
-        loadings=replace(by_row, rows=variables, columns=names),
-        scores=by_score,
+        explained_variance=intervals(fitted.variances, variances, level, method, names),
+        explained_variance_ratio=intervals(fitted.ratios, ratios, level, method, names),
+        components=intervals(V, components, level, method, names, variables),
+        loadings=_intervals_by_parts(own_loadings, by_component, level, method, variables, names),
+        # last, as it divides the components by the scales
+        scores=_intervals_by_parts(own_scores, draw_scores(), level, method, row_names(X), names) if scores else None,
         swaps=swaps,
-        variances=replicates.variances,
+        variances=variances,
         level=level,
         align=align,
         method=method,
         names=variables,
-        notes=_find_swaps(replicates, swaps, variance),
+        notes=tuple(notes),
     )
-
-
-def _check_level(level: float) -> None:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
 
 
 def _refuse_without_variance(pca: PCA) -> None:
@@ -395,45 +450,21 @@ def _refuse_without_variance(pca: PCA) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class ReplicateFit:
-    """One replicate's PCA: λ, λ/Σλ, V with components as rows, x̄, s where the model scales, the rank seen."""
-
-    variances: Array
-    ratios: Array
-    components: Array
-    mean: Array
-    scale: Array | None
-    rank: int
-    converged: bool = True
-
-    @classmethod
-    def of(cls, pca: PCA) -> ReplicateFit:
-        """Return the arrays of a fitted model."""
-        fitted = (pca.explained_variance_, pca.explained_variance_ratio_, pca.components_, pca.mean_)
-        variances, ratios, components, mean = (to_numpy(x, float) for x in fitted)
-        scale = None if pca.scale_ is None else to_numpy(pca.scale_, float)
-        # the residuals of a complete fit are in its tolerance; an optimum may not have been reached
-        converged = not had_missing_cells(pca) or pca.certificate_.converged
-        return cls(variances, ratios, components, mean, scale, pca.rank_, converged)
-
-
-def _choose_refit(pca: PCA, training: TrainingRows, k: int) -> tuple[Callable[[Array], ReplicateFit], bool]:
+def _choose_refit(pca: PCA, source: Source, k: int) -> tuple[Callable[[Array], PCAFit], bool]:
     """Return how to fit one replicate from its frequencies, and whether several may be fitted at once."""
-    source = training.source
     n, p = source.shape
     model = clone(pca).set_params(n_components=k, whiten=False)
     if had_missing_cells(pca):
         how = pca._missing_method
-        return lambda w: ReplicateFit.of(fit_incomplete(clone(model), source, method=how, sample_weight=w)), False
+        return lambda w: PCAFit.of(fit_incomplete(clone(model), source, method=how, sample_weight=w)), False
     small = p <= NARROW and 8 * n * p * (1 + 2 * n_threads()) <= memory_budget()
     if source.resident and not source.sparse and small:
         X, scale = dense_rows(source), pca.scale_ is not None
         return lambda w: refit(X, w, k, scale, pca.n_components_), True
-    return lambda w: ReplicateFit.of(clone(model).fit(source, sample_weight=w)), False
+    return lambda w: PCAFit.of(clone(model).fit(source, sample_weight=w)), False
 
 
-def refit(X: Array, w: Array, k: int, scale: bool, needed: int) -> ReplicateFit:
+def refit(X: Array, w: Array, k: int, scale: bool, needed: int) -> PCAFit:
     """PCA of the rows of X with frequencies w, as ``PCA(k, scale=scale).fit(X, sample_weight=w)`` finds it.
 
     The first ``needed`` components have all their digits; the others are there to be changed places with.
@@ -449,59 +480,16 @@ def refit(X: Array, w: Array, k: int, scale: bool, needed: int) -> ReplicateFit:
     s = np.where(squares > 0, np.sqrt(squares / (total - 1)), 1.0) if scale else None
     D = D if s is None else np.divide(D, s, out=D)
     whole = float(np.sum(squares if s is None else squares / s**2))
-    values, V, rank = _leading(D, k, needed)
-    return ReplicateFit(values / (total - 1), values / (whole or 1.0), V, origin + m, s, rank)
-
-
-def _leading(D: Array, k: int, needed: int) -> tuple[Array, Array, int]:
-    """Squared singular values, right singular vectors as rows, and how many of them are more than rounding."""
-    n, p = D.shape
-    if n >= p:
-        values, vectors = np.linalg.eigh(D.T @ D)
-        values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
-        if values[needed - 1] > SAFE * values[0]:
-            return np.maximum(values, 0.0), vectors.T, int(np.count_nonzero(values > DUST * values[0]))
-    _, sigma, right = np.linalg.svd(D, full_matrices=False)
-    sigma, right = sigma[:k], right[:k]
-    rank = int(np.count_nonzero(sigma > 32 * 2.0**-52 * min(n, p) ** 0.5 * sigma[0]))
-    return sigma**2, right, rank
-
-
-class _Replicates:
-    """The aligned replicates, each filled in at its place by whichever thread fitted it.
-
-    ``turns`` are the k×k matrices that make aligned loadings √λV of aligned components.
-    """
-
-    def __init__(self, pca: PCA, count: int, align: str) -> None:
-        self.V, self.align = to_numpy(pca.components_, float), align
-        self.loadings = loadings(pca).T
-        k, p = self.V.shape
-        self.turns, self.converged = np.zeros((count, k, k)), np.ones(count, dtype=np.bool_)
-        self.variances, self.ratios = np.empty((count, k)), np.empty((count, k))
-        self.components, self.means = np.empty((count, k, p)), np.empty((count, p))
-        self.scales = None if pca.scale_ is None else np.empty((count, p))
-        self.order = np.empty((count, k), dtype=np.intp)
-
-    def keep(self, b: int, fit: ReplicateFit) -> None:
-        """Align the fit of replicate b with the model, and keep it."""
-        k = len(self.V)
-        if fit.rank < k:
-            raise ValueError(
-                f"its rows have rank {fit.rank}, too little for {k} components. Fit fewer components, or bring more "
-                "rows."
-            )
-        nearest, self.order[b] = match_components(self.V, fit.components[: fit.rank])
-        if self.align == "order":
-            self.components[b], self.turns[b] = nearest, np.diag(np.sqrt(fit.variances[self.order[b]]))
-        else:
-            W, spread = fit.components[:k], np.sqrt(fit.variances[:k])[:, None]
-            R, Q = _nearest_rotation(self.V, W), _nearest_rotation(self.loadings, spread * W)
-            self.components[b], self.turns[b] = R @ W, Q @ (spread * R.T)
-        self.converged[b] = fit.converged
-        self.variances[b], self.ratios[b], self.means[b] = fit.variances[:k], fit.ratios[:k], fit.mean
-        if self.scales is not None:
-            self.scales[b] = fit.scale
+    rows, p = D.shape
+    values, vectors = np.linalg.eigh(D.T @ D) if rows >= p else (np.zeros(p), np.empty((p, 0)))
+    values, V = np.maximum(values[::-1][:k], 0.0), vectors[:, ::-1][:, :k].T
+    rank = int(np.count_nonzero(values > DUST * values[0]))
+    if values[needed - 1] <= SAFE * values[0]:  # the Gram matrix has lost digits, or was not formed
+        _, sigma, right = np.linalg.svd(D, full_matrices=False)
+        values, V = sigma[:k] ** 2, right[:k]
+        rank = int(np.count_nonzero(sigma[:k] > 32 * 2.0**-52 * min(rows, p) ** 0.5 * sigma[0]))
+    kept = V, values / (total - 1), values / (whole or 1.0), np.sqrt(values), origin + m, s
+    return PCAFit(*kept, noise=math.nan, weight=total, rank=rank, certificate=None)
 
 
 def match_components(V: Array, W: Array) -> tuple[Array, npt.NDArray[np.intp]]:
@@ -516,55 +504,6 @@ def _nearest_rotation(V: Array, W: Array) -> Array:
     """The orthogonal R for which RW is nearest to V: the orthogonal Procrustes problem."""
     left, _, right = np.linalg.svd(V @ W.T)
     return np.asarray(left @ right)
-
-
-def _loading_intervals(pca: PCA, replicates: _Replicates, level: float, method: str) -> Interval:
-    """Intervals of V√λ, variables by rows; one component at a time, as the loadings of all replicates are many."""
-    estimate = loadings(pca)
-    out = np.empty((4, *estimate.shape))
-    for l in range(estimate.shape[1]):  # noqa: E741 - the number of a component, as in the formulas
-        drawn = np.einsum("bj,bjp->bp", replicates.turns[:, l], replicates.components)
-        part = intervals(np.ascontiguousarray(estimate[:, l]), drawn, level, method)
-        out[:, :, l] = part.lower, part.upper, part.error, part.bias
-    return Interval(estimate, *out)
-
-
-def _score_intervals(pca: PCA, training: TrainingRows, replicates: _Replicates, level: float, method: str) -> Interval:
-    """Intervals of Aᵀ_bVᵀ_b(x − x̄_b)/s_b for each row x, a few rows at a time."""
-    source, (count, k, p) = training.source, replicates.components.shape
-    if replicates.scales is not None:
-        replicates.components /= replicates.scales[:, None, :]  # their own intervals are made by now
-    directions = replicates.components.reshape(count * k, p)
-    origin = np.zeros(p) if source.sparse else to_numpy(pca.mean_, float)
-    offsets = np.einsum("bkp,bp->bk", replicates.components, replicates.means - origin).ravel()
-    estimate = plain_scores(pca, source)
-    out = np.empty((4, *estimate.shape))
-    for block in source.blocks(max(1, memory_budget() // (64 * count * k))):
-        x, rows = float_rows(source, block), slice(block.start, block.stop)
-        Z = (x @ directions.T).T if source.sparse else directions @ (x - origin).T
-        Z -= offsets[:, None]
-        part = intervals(estimate[rows].T, Z.reshape(count, k, -1), level, method)
-        out[:, rows] = part.lower.T, part.upper.T, part.error.T, part.bias.T
-    return Interval(estimate, *out)
-
-
-def _find_swaps(replicates: _Replicates, swaps: Array, variance: Array) -> tuple[str, ...]:
-    """Say which components the rows cannot tell apart, and how many fits did not converge."""
-    notes = []
-    for i in np.flatnonzero(swaps >= OFTEN):
-        order = replicates.order[:, i]
-        other = order[order != i]
-        j = int(np.bincount(other).argmax())  # the one it was taken for most often
-        variances = f"(variances {variance[i]:.4g} and {variance[j]:.4g})" if j < len(variance) else ""
-        notes.append(
-            f"component {i} changed places in {len(other) / len(order):.0%} of the replicates, most often with "
-            f"{f'component {j} {variances}' if variances else 'one left out'}: these rows cannot tell the two "
-            "directions apart, and intervals of their entries and scores say little."
-        )
-    stuck, count = int(np.count_nonzero(~replicates.converged)), len(replicates.converged)
-    if stuck:
-        notes.append(f"{stuck} of {count} fits did not converge: intervals are as good as these fits.")
-    return tuple(notes)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -679,7 +618,7 @@ def eigenvalue_errors(pca: PCA, level: float = 0.95, *, form: str = "ratio") -> 
     check_is_fitted(pca)
     pca = convert_to_numpy(pca)
     check_choice("form", form, ("ratio", "log"))
-    _check_level(level)
+    check_share("level", level)
     _check_gaussian(pca)
     lam, V, n = to_numpy(pca.explained_variance_, float), to_numpy(pca.components_, float), float(pca._weight)
     k, left_out = len(lam), pca.n_features_in_ - len(lam)

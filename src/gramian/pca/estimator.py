@@ -21,10 +21,9 @@ from gramian.inputs.opening import MissingValuesError, has_missing, open_input
 from gramian.pca.interpret import loadings
 from gramian.pca.missing import LIKELIHOOD, fit_missing
 from gramian.pca.probabilistic import conditional_scores, draw_rows, impute, impute_to, log_densities, open_dense
-from gramian.pca.problem import build_problem, scores, scores_and_errors
+from gramian.pca.problem import PCAFit, build_problem, scores, scores_and_errors
 from gramian.pca.rank import DATA_RULES, SPECTRUM_RULES
 from gramian.pca.solve import (
-    PCAFit,
     check_number,
     choose_solver,
     count_rows,

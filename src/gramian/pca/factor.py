@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -161,7 +161,16 @@ class Factor:
 
 
 @dataclass(frozen=True, eq=False)
-class LatentSums:
+class RowSums:
+    """Sums over rows, which add up field by field."""
+
+    def merge(self, other: Self) -> Self:
+        """Return the sums over both sets of rows together."""
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class LatentSums(RowSums):
     """Sums over rows at one value of the parameters.
 
     Attributes
@@ -187,10 +196,6 @@ class LatentSums:
     weight: float
     latent: Array
     log_likelihood: float
-
-    def merge(self, other: LatentSums) -> LatentSums:
-        """Return the statistics of both sets of rows together."""
-        return LatentSums(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
 def posterior(D: Array, observed: Mask, factor: Factor) -> tuple[Array, Any, Array]:
@@ -297,7 +302,7 @@ class PrecisionRoot:
 
 
 @dataclass(frozen=True, eq=False)
-class CellSums:
+class CellSums(RowSums):
     """Sums over rows at one value of the parameters.
 
     Attributes
@@ -317,10 +322,6 @@ class CellSums:
     weight: float
     cells: float
     log_likelihood: float
-
-    def merge(self, other: CellSums) -> CellSums:
-        """Return the sums over both sets of rows together."""
-        return CellSums(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
 def take_root(factor: Factor) -> PrecisionRoot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,16 @@ def had_missing_cells(pca: PCA) -> bool:
     return isinstance(pca.certificate_, Optimum)
 
 
+def refuse_missing_cells(pca: PCA) -> None:
+    """Refuse a model whose variances are those of expected cells and noise, not of the rows in any table."""
+    if had_missing_cells(pca):
+        raise ValueError(
+            "The model was fitted where cells were missing, and this needs a fit to complete rows: F = pca.impute(X), "
+            "PCA(...).fit(F). A table filled so varies too little: to see by how much, draw tables with "
+            "multiple_imputation, fit and look at each of them, or use the complete rows alone."
+        )
+
+
 def refuse_no_components(pca: PCA) -> None:
     """Refuse a model of 0 components."""
     if pca.n_components_ == 0:
@@ -91,15 +101,6 @@ def refuse_no_components(pca: PCA) -> None:
             "The model has no component: n_components was 0, or a rule that found nothing above the noise. Fit "
             "PCA(n_components=1) or more to look at directions all the same."
         )
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingRows:
-    """The rows of a fit as a source, their frequencies and Σw."""
-
-    source: Source
-    weights: Array
-    total: float
 
 
 def float_rows(source: Source, block: Block) -> Any:
@@ -112,25 +113,22 @@ def dense_rows(source: Source) -> Array:
     return np.concatenate([to_numpy(block.values, float) for block in source.blocks()])
 
 
-def open_training_rows(pca: PCA, X: Any, sample_weight: Any = None, *, incomplete: bool = False) -> TrainingRows:
-    """Open X and make sure that the model was fitted on it: same columns, same Σw, same mean.
+def open_training_rows(
+    pca: PCA, X: Any, sample_weight: Any = None, *, incomplete: bool = False
+) -> tuple[Source, Array]:
+    """Open X and its frequencies, and make sure that the model was fitted on it: same columns, same Σw, same mean.
 
     A fit to rows with missing cells is refused, unless the caller can deal with it (``incomplete``).
     """
-    missing = had_missing_cells(pca)
-    if missing and not incomplete:
-        raise ValueError(
-            "The model was fitted where cells were missing, and this needs a fit to complete rows. A table filled by "
-            "impute varies too little: draw tables with multiple_imputation, fit and look at each of them, or use the "
-            "complete rows alone."
-        )
+    if not incomplete:
+        refuse_missing_cells(pca)
     source = open_source(X)
     if source.shape[1] != pca.n_features_in_:
         raise ValueError(f"X has {source.shape[1]} columns, but the model was fitted on {pca.n_features_in_}.")
     w = check_weights(sample_weight, source.shape[0])
     total = _check_total(pca, w)
-    if missing:
-        return TrainingRows(source, w, total)
+    if had_missing_cells(pca):
+        return source, w
 
     def sum_rows(block: Block) -> Array:
         rows, part = float_rows(source, block), w[block.start : block.stop]
@@ -148,7 +146,7 @@ def open_training_rows(pca: PCA, X: Any, sample_weight: Any = None, *, incomplet
             f"X is not what the model was fitted on: the mean of {name!r} is {mean[j]:g} and was "
             f"{expected[j]:g}. Hand in the rows, and the sample_weight, of the fit."
         )
-    return TrainingRows(source, w, total)
+    return source, w
 
 
 def _check_total(pca: PCA, w: Array) -> float:
@@ -259,16 +257,8 @@ def as_matrix(data: Any, what: str) -> tuple[Array, tuple[str, ...] | None]:
     return values, names
 
 
-class Standardised(NamedTuple):
-    """Columns of mean 0 and mean square 1, and what they were before."""
-
-    values: Array
-    mean: Array
-    spread: Array
-
-
-def standardise(X: Array, w: Array) -> Standardised:
-    """Columns less their mean and divided by √(Σwx²/Σw); those that are constant up to rounding become 0."""
+def standardise(X: Array, w: Array) -> tuple[Array, Array, Array]:
+    """Columns less their mean and divided by √(Σwx²/Σw); constant ones become 0. And mean and root."""
     origin = X[0]
     shift = w @ (X - origin) / w.sum()
     D = (X - origin) - shift
@@ -276,7 +266,7 @@ def standardise(X: Array, w: Array) -> Standardised:
     dust = 2.0**-48 * np.abs(X).max(axis=0)
     D = ratio(D * (peak > dust), peak)  # squares of numbers near 1 neither overflow nor vanish
     root = np.sqrt(w @ D**2 / w.sum())
-    return Standardised(ratio(D, root), origin + shift, peak * root)
+    return ratio(D, root), origin + shift, peak * root
 
 
 # what a table calls the numbers of an attribute
@@ -526,7 +516,7 @@ def correlations(pca: PCA, X: Any = None, sample_weight: Any = None) -> Array:
            [ 0.967, -0.049]])
     """
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
-    _refuse_missing_cells(pca)
+    refuse_missing_cells(pca)
     if X is not None:
         spread = _measure_spread(pca, _project_training_rows(pca, X, sample_weight))
     elif pca.scale_ is not None:
@@ -591,7 +581,7 @@ def describe(pca: PCA, X: Any, sample_weight: Any = None, *, row_labels: Sequenc
     array([100., 100.])
     """
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
-    _refuse_missing_cells(pca)
+    refuse_missing_cells(pca)
     seen = _project_training_rows(pca, X, sample_weight)
     spread = _measure_spread(pca, seen)
     r, V = _correlations(pca, spread), to_numpy(pca.components_, float).T
@@ -614,15 +604,6 @@ def _measure_spread(pca: PCA, seen: ProjectedRows) -> Array:
     if pca.scale_ is not None:  # scaled columns have 1, constant ones were left alone
         return np.where(spread > 0.5, 1.0, 0.0)
     return np.where(spread <= CONSTANT * np.abs(to_numpy(pca.mean_, float)), 0.0, spread)
-
-
-def _refuse_missing_cells(pca: PCA) -> None:
-    """Refuse a model whose variances are those of expected cells and noise, not of the rows in any table."""
-    if had_missing_cells(pca):
-        raise ValueError(
-            "The model was fitted where cells were missing; complete the table and fit again: F = pca.impute(X); "
-            "describe(PCA(...).fit(F), F)."
-        )
 
 
 def _project_training_rows(pca: PCA, X: Any, sample_weight: Any) -> ProjectedRows:

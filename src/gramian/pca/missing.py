@@ -28,8 +28,9 @@ from sklearn.base import clone
 from gramian.compute.devices import to_numpy
 from gramian.inputs.checks import check_choice, check_weights
 from gramian.pca.factor import NO_NOISE, Factor, fit_factor, survey
+from gramian.pca.problem import PCAFit
 from gramian.pca.rank import apply_rule
-from gramian.pca.solve import PCAFit, check_number, complete_basis, fix_signs, refuse_too_few, warn
+from gramian.pca.solve import check_number, complete_basis, fix_signs, refuse_too_few, warn
 from gramian.results import NumericalWarning, Optimum
 from gramian.sources import Block, Source, map_source
 from gramian.sources.devices import source_to_numpy
@@ -254,10 +255,6 @@ class LowRank:
         """Return some of its rows."""
         return np.asarray(self.mean + self.scores[start:stop] @ self.components)
 
-    def times(self, factor: Array) -> LowRank:
-        """Return the matrix with its columns multiplied."""
-        return LowRank(self.mean * factor, self.scores, self.components * factor)
-
     def ahead(self, other: LowRank, beta: float) -> LowRank:
         """Return self + β(self − other)."""
         if beta == 0.0:
@@ -310,6 +307,28 @@ class Completion:
         return np.where(np.isnan(D), fit, D)
 
 
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """What one round of iterative PCA found.
+
+    ``fitted`` is the mean and the shrunken components of the completed table, ``squares`` its k + 1 leading squared
+    singular values, ``total`` the sum of all and ``rest`` that of all but k; ``objective`` is ½Σ_observed w(x − m)² +
+    Σφ(σ(m)) at ``fitted``;
+    ``change`` is ‖fitted − guess‖ over the missing cells, relative to the spread of the observed ones; ``noise`` and
+    ``scale`` are what c and the columns' scale are by the completed table.
+    """
+
+    fitted: LowRank
+    squares: Array
+    total: float
+    rest: float
+    objective: float
+    change: float
+    noise: float
+    scale: Array
+    passes: int
+
+
 def iterative_pca(
     pca: PCA,
     source: Source,
@@ -355,165 +374,110 @@ def iterative_pca(
     8.0
     """
     check_choice("method", method, ITERATIVE)
-    return _Iteration(pca, source, k, w, method == "regularised").run(tol, max_iter)
-
-
-@dataclass(frozen=True, eq=False)
-class _Round:
-    """What one round of iterative PCA found.
-
-    ``fitted`` is the mean and the shrunken components of the completed table, ``squares`` its k + 1 leading squared
-    singular values and ``total`` the sum of all; ``objective`` is ½Σ_observed w(x − m)² + Σφ(σ(m)) at ``fitted``;
-    ``change`` is ‖fitted − guess‖ over the missing cells, relative to the spread of the observed ones; ``noise`` and
-    ``scale`` are what c and the columns' scale are by the completed table.
-    """
-
-    fitted: LowRank
-    squares: Array
-    total: float
-    objective: float
-    change: float
-    noise: float
-    scale: Array
-    passes: int
-
-
-class _Iteration:
-    """Iterative PCA of k components: the data, their weights and how to decompose them."""
-
-    def __init__(self, pca: PCA, source: Source, k: int, w: Array | None, regularised: bool) -> None:
-        self.pca, self.source, self.k, self.regularised = pca, source, k, regularised
-        self.w = np.ones(source.shape[0]) if w is None else w
-        self.seen = seen = survey(source, w)
-        most = min(seen.rows - 2, math.ceil(seen.weight) - 2, source.shape[1] - 1)
-        if not 1 <= k <= most:
-            raise ValueError(
-                f"n_components={k} must be between 1 and {most}, two less than the rows (the sum of the weights) and "
-                "one less than the columns, where values are missing."
-            )
-        # root of the sum of squares of the observed cells about their means, in scaled units
-        s = seen.deviation if pca.scale else np.ones(1)
-        self.norm = math.sqrt(float(np.sum(seen.scatter / s**2))) or 1.0
-
-    def run(self, tol: float, max_iter: int) -> Completion:
-        """Rounds at fixed noise and scale until these matter more than the rounds; then estimate them anew."""
-        n, p = self.source.shape
-        scale = self.seen.deviation if self.pca.scale else np.ones(p)
-        fit = LowRank(self.seen.mean / scale, np.zeros((n, 0)), np.zeros((0, p)))
-        noise = self.round(fit, scale, 0.0).noise if self.regularised else 0.0
-        within = 1e-2 if self.regularised or self.pca.scale else tol
-        phases: list[Array] = []
-        passes = rounds = 0
-        while True:
-            steps, trace, last = self.phase(fit, scale, noise, within, max_iter - rounds)
-            passes, rounds = passes + sum(step.passes for step in steps), rounds + len(steps)
-            phases.append(np.array(trace))
-            # relative change that estimating noise and scale anew would make
-            drift = abs(last.noise - noise) / max(last.noise, noise) if noise > 0 else 0.0
-            drift = max(drift, float(np.max(np.abs(last.scale / scale - 1.0))))
-            gradient = max(last.change, drift)
-            if gradient <= tol or rounds >= max_iter:
-                break
-            fit = last.fitted.times(scale / last.scale)
-            noise, scale, within = last.noise, last.scale, min(within, max(tol, 0.1 * drift))
-        name = (
-            "regularised iterative PCA" if self.regularised else "iterative PCA (least squares of the observed cells)"
+    regularised, (n, p), seen = method == "regularised", source.shape, survey(source, w)
+    w = np.ones(n) if w is None else w
+    most = min(seen.rows - 2, math.ceil(seen.weight) - 2, p - 1)
+    if not 1 <= k <= most:
+        raise ValueError(
+            f"n_components={k} must be between 1 and {most}, two less than the rows (the sum of the weights) and "
+            "one less than the columns, where values are missing."
         )
-        notes = (f"noise and scale were estimated {len(phases)} times",) if len(phases) > 1 else ()
-        reason = f"{self.seen.missing} cells are missing"
-        certificate = Optimum(name, reason, passes + 1, rounds, phases[-1], gradient, tolerance=tol, notes=notes)
-        freedom, k = self.seen.weight - 1.0, self.k
-        rest = max(last.total - float(np.sum(last.squares[:k])), 0.0) / (min(p, math.ceil(freedom)) - k)
-        return Completion(
-            mean=last.fitted.mean * scale,
-            scale=scale,
-            components=last.fitted.components,
-            variances=last.squares[:k] / freedom,
-            total=last.total / freedom,
-            noise=(noise if self.regularised else rest) / freedom,
-            weight=self.seen.weight,
-            fitted=last.fitted,
-            phases=tuple(phases),
-            certificate=certificate,
-        )
+    freedom = seen.weight - 1.0
+    scale = seen.deviation if pca.scale else np.ones(p)
+    norm = math.sqrt(float(np.sum(seen.scatter / scale**2))) or 1.0  # of the observed cells about their means, scaled
 
-    def phase(
-        self, fit: LowRank, scale: Array, noise: float, within: float, most: int
-    ) -> tuple[list[_Round], list[float], _Round]:
-        """Rounds with momentum (Nesterov's, restarted where the objective would rise) until the cells stand still."""
-        steps: list[_Round] = []
-        trace: list[float] = []
-        momentum, before = 1.0, fit
-        last: _Round | None = None
-        while last is None or len(steps) < most:
-            following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-            beta = (momentum - 1) / following
-            step = self.round(fit.ahead(before, beta), scale, noise)
-            steps.append(step)
-            if beta > 0 and step.objective > trace[-1]:
-                momentum, before = 1.0, fit  # it overshot: from here a plain round, which never loses
-                continue
-            trace.append(step.objective)
-            last = step
-            if step.change <= within:
-                break
-            before, fit, momentum = fit, step.fitted, following
-        return steps, trace, last
-
-    def round(self, guess: LowRank, scale: Array, noise: float) -> _Round:
+    def decompose(guess: LowRank, scale: Array, noise: float) -> _Round:
         """Decompose the table completed by a guess, shrink by c = ``noise``, and look at the cells once more."""
 
         def complete(block: Block) -> tuple[Array, npt.NDArray[np.bool_]]:
             """Rows in scaled units with missing cells filled by the guess, and which these are."""
             X = to_numpy(block.values, float) / scale
-            missing = np.isnan(X) | (self.w[block.start : block.stop, None] == 0)  # all of a row without weight
+            missing = np.isnan(X) | (w[block.start : block.stop, None] == 0)  # all of a row without weight
             return np.where(missing, guess.rows(block.start, block.stop), X), missing
 
-        k, source = self.k, self.source
         completed = map_source(source, lambda block: complete(block)[0])
-        fit = _fit_quietly(self.pca, completed, self.w, n_components=k + 1, scale=False, whiten=False)
-        squares = np.asarray(fit.singular_values_, dtype=np.float64) ** 2
-        V, mean = np.asarray(fit.components_[:k], dtype=np.float64), np.asarray(fit.mean_, dtype=np.float64)
+        fit = PCAFit.of(_fit_quietly(pca, completed, w, n_components=k + 1, scale=False, whiten=False))
+        squares, V, mean = fit.singular_values**2, fit.components[:k], fit.mean
         shrink = np.maximum(1.0 - noise / np.maximum(squares[:k], np.finfo(float).tiny), 0.0)
-        scores, spread = np.empty((source.shape[0], k)), np.zeros(len(mean))
+        scores, spread = np.empty((n, k)), np.zeros(p)
         error = change = 0.0
         for block in source.blocks():
             X, missing = complete(block)
             rows, D = slice(block.start, block.stop), X - mean
-            w = self.w[rows][:, None]
+            part = w[rows][:, None]
             scores[rows] = (D @ V.T) * shrink
-            moved = w * (D - scores[rows] @ V) ** 2
-            spread += np.sum(w * D**2, axis=0)
+            moved = part * (D - scores[rows] @ V) ** 2
+            spread += np.sum(part * D**2, axis=0)
             change += float(np.sum(moved, where=missing))
             error += float(np.sum(moved, where=~missing))
-        total = float(np.sum(spread))
-        if self.pca.scale:  # standard deviations of the completed columns, where they are not zero
-            scale = np.where(spread > 0, scale * np.sqrt(spread / (self.seen.weight - 1.0)), scale)
+        rest = max(float(np.sum(spread)) - float(np.sum(squares[:k])), 0.0)
+        # c = nσ̂², σ̂² = np/min(p, n−1) Σ_{i>k} λᵢ/((n−1)(p−k) − pk + k²), but no more than the first square left out
+        cells = freedom * p - freedom * k - p * k + k**2
+        new_noise = min(seen.weight * p / min(p, freedom) * rest / cells, float(squares[k])) if regularised else 0.0
+        if pca.scale:  # standard deviations of the completed columns, where they are not zero
+            scale = np.where(spread > 0, scale * np.sqrt(spread / freedom), scale)
         return _Round(
             fitted=LowRank(mean, scores, V),
             squares=squares,
-            total=total,
-            objective=0.5 * error + float(np.sum(_penalty(shrink * np.sqrt(squares[:k]), noise))),
-            change=math.sqrt(change) / self.norm,
-            noise=self.estimate_noise(squares, total) if self.regularised else 0.0,
+            total=float(np.sum(spread)),
+            rest=rest,
+            objective=0.5 * error + float(np.sum(penalty(shrink * np.sqrt(squares[:k]), noise))),
+            change=math.sqrt(change) / norm,
+            noise=new_noise,
             scale=scale,
-            passes=int(fit.certificate_.passes) + 1,
+            passes=int(fit.certificate.passes) + 1,
         )
 
-    def estimate_noise(self, squares: Array, total: float) -> float:
-        r"""c = n σ̂²: the sum of the squares left out, per degree of freedom, but no more than the first of them.
+    fit = LowRank(seen.mean / scale, np.zeros((n, 0)), np.zeros((0, p)))
+    noise = decompose(fit, scale, 0.0).noise if regularised else 0.0
+    within = 1e-2 if regularised or pca.scale else tol
+    phases: list[Array] = []
+    passes = rounds = 0
+    while True:
+        # rounds with momentum (Nesterov's, restarted where the objective would rise) until the cells stand still
+        trace: list[float] = []
+        momentum, before, last = 1.0, fit, None
+        while last is None or rounds < max_iter:
+            following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+            beta = (momentum - 1) / following
+            found = decompose(fit.ahead(before, beta), scale, noise)
+            passes, rounds = passes + found.passes, rounds + 1
+            if beta > 0 and found.objective > trace[-1]:
+                momentum, before = 1.0, fit  # it overshot: from here a plain round, which never loses
+                continue
+            trace.append(found.objective)
+            last = found
+            if found.change <= within:
+                break
+            before, fit, momentum = fit, found.fitted, following
+        phases.append(np.array(trace))
+        # relative change that estimating noise and scale anew would make
+        drift = abs(last.noise - noise) / max(last.noise, noise) if noise > 0 else 0.0
+        drift = max(drift, float(np.max(np.abs(last.scale / scale - 1.0))))
+        gradient = max(last.change, drift)
+        if gradient <= tol or rounds >= max_iter:
+            break
+        factor = scale / last.scale
+        fit = LowRank(last.fitted.mean * factor, last.fitted.scores, last.fitted.components * factor)
+        noise, scale, within = last.noise, last.scale, min(within, max(tol, 0.1 * drift))
+    name = "regularised iterative PCA" if regularised else "iterative PCA (least squares of the observed cells)"
+    notes = (f"noise and scale were estimated {len(phases)} times",) if len(phases) > 1 else ()
+    reason = f"{seen.missing} cells are missing"
+    return Completion(
+        mean=last.fitted.mean * scale,
+        scale=scale,
+        components=last.fitted.components,
+        variances=last.squares[:k] / freedom,
+        total=last.total / freedom,
+        noise=(noise if regularised else last.rest / (min(p, math.ceil(freedom)) - k)) / freedom,
+        weight=seen.weight,
+        fitted=last.fitted,
+        phases=tuple(phases),
+        certificate=Optimum(name, reason, passes + 1, rounds, phases[-1], gradient, tolerance=tol, notes=notes),
+    )
 
-        .. math::
-            \hat\sigma^2 = \frac{np}{\min(p, n-1)}\,\frac{\sum_{i>k}\lambda_i}{(n-1)(p-k)-pk+k^2},\qquad
-            c = n\hat\sigma^2
-        """
-        n, p, k = self.seen.weight, self.source.shape[1], self.k
-        rest = max(total - float(np.sum(squares[:k])), 0.0)
-        freedom = (n - 1) * p - (n - 1) * k - p * k + k**2
-        return min(n * p / min(p, n - 1) * rest / freedom, float(squares[k]))
 
-
-def _penalty(y: Array, c: float) -> Array:
+def penalty(y: Array, c: float) -> Array:
     """φ_c of shrunken singular values y; 0 without shrinking."""
     if c <= 0.0:
         return 0.0 * y

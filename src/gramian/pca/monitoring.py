@@ -15,11 +15,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import to_numpy
-from gramian.inputs.checks import check_choice
+from gramian.inputs.checks import check_choice, check_share
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
 from gramian.pca.interpret import (
-    TrainingRows,
     dense_rows,
     deviations,
     feature_names,
@@ -30,7 +29,8 @@ from gramian.pca.interpret import (
     row_names,
     variable_scale,
 )
-from gramian.sources import memory_budget, open_source
+from gramian.results.tables import SHOWN, Tabular
+from gramian.sources import Source, memory_budget, open_source
 
 Array = npt.NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def t2_limit(k: int, n: float, alpha: float = 0.01, rule: str = "F") -> float:
     [7.879, 5.361, 5.991]
     """
     check_choice("rule", rule, T2_RULES)
-    _check_alpha(alpha)
+    check_share("alpha", alpha)
     needed = k + {"F": 0, "beta": 1, "chi2": 0}[rule]
     if k < 1 or n <= needed:
         raise ValueError(
@@ -127,11 +127,33 @@ def q_limit(variances: Any, alpha: float = 0.01, rule: str = "exact") -> float:
     [50.3, 51.28, 49.3]
     """
     check_choice("rule", rule, Q_RULES)
-    _check_alpha(alpha)
+    check_share("alpha", alpha)
     theta = _positive(variances)
     unit = float(theta.max())  # powers of the variances neither overflow nor vanish
-    find = {"exact": _exact, "jackson-mudholkar": _jackson_mudholkar, "box": _box}[rule]
-    return unit * find(theta / unit, alpha)
+    theta = theta / unit
+    t1, t2, t3 = (float(np.sum(theta**r)) for r in (1, 2, 3))
+    if rule == "jackson-mudholkar":
+        h0 = 1 - 2 * t1 * t3 / (3 * t2**2)
+        base = 1 + t2 * h0 * (h0 - 1) / t1**2 - float(ndtri(alpha)) * h0 * math.sqrt(2 * t2) / t1
+        if h0 <= 0 or base <= 0:
+            raise ValueError(
+                f"Jackson and Mudholkar's limit does not hold here (h₀ = {h0:.2f}): one of the variances left out "
+                "stands above the others. Use 'exact' or 'box', or keep one component more."
+            )
+        return float(unit * t1 * base ** (1 / h0))
+    box = t2 / t1 * float(chdtri(t1**2 / t2, alpha))
+    if rule == "box":
+        return unit * box
+
+    def excess(log_q: float) -> float:
+        return _tail(math.exp(log_q), theta) - alpha
+
+    low = high = math.log(box)
+    while excess(low) < 0:
+        low -= 0.2
+    while excess(high) > 0:
+        high += 0.2
+    return unit * math.exp(brentq(excess, low, high, xtol=1e-13) if high > low else low)
 
 
 def weighted_chi2_tail(q: float, variances: Any) -> float:
@@ -167,45 +189,11 @@ def weighted_chi2_tail(q: float, variances: Any) -> float:
     return _tail(float(q) / unit, theta / unit)
 
 
-def _check_alpha(alpha: float) -> None:
-    if not 0.0 < alpha < 1.0:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}.")
-
-
 def _positive(variances: Any) -> Array:
     theta = np.asarray(variances, dtype=np.float64).ravel()
     if not np.all(np.isfinite(theta) & (theta >= 0)) or not np.any(theta > 0):
         raise ValueError("variances must be finite and not negative, and some must be positive.")
     return np.asarray(theta[theta > 0])
-
-
-def _jackson_mudholkar(theta: Array, alpha: float) -> float:
-    t1, t2, t3 = (float(np.sum(theta**r)) for r in (1, 2, 3))
-    h0 = 1 - 2 * t1 * t3 / (3 * t2**2)
-    base = 1 + t2 * h0 * (h0 - 1) / t1**2 - float(ndtri(alpha)) * h0 * math.sqrt(2 * t2) / t1
-    if h0 <= 0 or base <= 0:
-        raise ValueError(
-            f"Jackson and Mudholkar's limit does not hold here (h₀ = {h0:.2f}): one of the variances left out stands "
-            "above the others. Use 'exact' or 'box', or keep one component more."
-        )
-    return float(t1 * base ** (1 / h0))
-
-
-def _box(theta: Array, alpha: float) -> float:
-    t1, t2 = float(theta.sum()), float(np.sum(theta**2))
-    return float(t2 / t1 * chdtri(t1**2 / t2, alpha))
-
-
-def _exact(theta: Array, alpha: float) -> float:
-    def excess(log_q: float) -> float:
-        return _tail(math.exp(log_q), theta) - alpha
-
-    low = high = math.log(_box(theta, alpha))
-    while excess(low) < 0:
-        low -= 0.2
-    while excess(high) > 0:
-        high += 0.2
-    return math.exp(brentq(excess, low, high, xtol=1e-13)) if high > low else math.exp(low)
 
 
 def _tail(q: float, theta: Array) -> float:
@@ -232,12 +220,11 @@ def _tail(q: float, theta: Array) -> float:
     return integral if c > 0 else 1.0 + integral  # left of the pole at 0 its residue is missing
 
 
-SHOWN = 10  # rows of a representation
-TOP = 3  # variables named for each of them
+TOP = 3  # variables named for each row that is printed
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Alarms:
+class Alarms(Tabular):
     """T² and Q of rows, and their limits.
 
     Attributes
@@ -257,8 +244,9 @@ class Alarms:
     Alarms: 2 of 3 rows
       T²  limit 4  above it 1  largest 9
       Q   limit 2  above it 1  largest 5
-      row 1 (tue)  T² 9 alarm  Q 0.5
-      row 2 (wed)  T² 1  Q 5 alarm
+      row          T²        Q
+      1 (tue)  9 alarm      0.5
+      2 (wed)        1  5 alarm
     """
 
     t2: Array
@@ -293,28 +281,31 @@ class Alarms:
             "q_alarm": self.q_alarm,
         }
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         lines = [f"Alarms: {len(self.rows)} of {len(self.t2)} rows"]
         for name, x, limit in (("T²", self.t2, self.t2_limit), ("Q", self.q, self.q_limit)):
             above, largest = int(np.count_nonzero(x > limit)), float(np.max(x, initial=0.0))
             lines.append(f"  {name:<2}  limit {limit:.4g}  above it {above}  largest {largest:.4g}")
-        for i in self.rows[:SHOWN]:
-            t2, q = _judge("T²", self.t2[i], self.t2_limit), _judge("Q", self.q[i], self.q_limit)
-            lines.append(f"  {_name_row(i, self.names)}  {t2}  {q}")
-        more = len(self.rows) - SHOWN
-        return "\n".join([*lines, *([f"  ... and {more} more rows with an alarm"] * (more > 0))])
+        return "\n".join(lines)
+
+    def _shown(self) -> dict[str, Any]:
+        rows = self.rows
+        return _judge_rows(rows, self.names, self.t2[rows], self.t2_limit, self.q[rows], self.q_limit)
 
 
-def _name_row(i: int, names: tuple[str, ...] | None) -> str:
-    return f"row {i}" if names is None else f"row {i} ({names[i]})"
-
-
-def _judge(name: str, value: float, limit: float) -> str:
-    return f"{name} {value:.4g}{' alarm' * bool(value > limit)}"
+def _judge_rows(
+    rows: Any, names: tuple[str, ...] | None, t2: Array, t2_limit: float, q: Array, q_limit: float
+) -> dict[str, Any]:
+    """Columns of a printed table: some rows by their names, their T² and Q, and which of these are alarms."""
+    return {
+        "row": [str(i) if names is None else f"{i} ({names[i]})" for i in rows],
+        "T²": [f"{x:.4g}{' alarm' * bool(x > t2_limit)}" for x in t2],
+        "Q": [f"{x:.4g}{' alarm' * bool(x > q_limit)}" for x in q],
+    }
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Contributions:
+class Contributions(Tabular):
     """How much each variable adds to T² and Q of each row.
 
     Attributes
@@ -360,16 +351,19 @@ class Contributions:
             "residual": self.residuals.ravel(),
         }
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         n, p = self.t2.shape
-        lines = [f"Contributions: {n} rows, {p} variables; rows farthest beyond a limit first"]
-        for i in self.order[:SHOWN]:
-            lines.append(f"  {_name_row(i, self.row_names)}")
-            for name, parts, limit in (("T²", self.t2[i], self.t2_limit), ("Q", self.q[i], self.q_limit)):
-                first = np.argsort(-parts, kind="stable")[:TOP]
-                largest = ", ".join(f"{self.names[j]} {parts[j]:.4g}" for j in first)
-                lines.append(f"    {_judge(name, parts.sum(), limit)}: {largest}")
-        return "\n".join([*lines, *([f"  ... and {n - SHOWN} more rows"] * (n > SHOWN))])
+        return f"Contributions: {n} rows, {p} variables; rows farthest beyond a limit first"
+
+    def _shown(self) -> dict[str, Any]:
+        order, columns = self.order, {}
+        for name, parts in (("largest of T²", self.t2), ("largest of Q", self.q)):
+            columns[name] = [
+                ", ".join(f"{self.names[j]} {part[j]:.4g}" for j in np.argsort(-part, kind="stable")[:TOP])
+                for part in parts[order[:SHOWN]]
+            ]
+        t2, q = self.t2.sum(axis=1)[order], self.q.sum(axis=1)[order]
+        return _judge_rows(order, self.row_names, t2, self.t2_limit, q, self.q_limit) | columns
 
 
 T2_WORDS = {
@@ -387,7 +381,7 @@ Q_WORDS = {
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Monitor:
+class Monitor(Tabular):
     """Control limits of a fitted PCA; call it with new rows.
 
     Attributes
@@ -479,9 +473,9 @@ class Monitor:
             "rule": [self.t2_rule, self.q_rule],
         }
 
-    def __repr__(self) -> str:
-        head = f"Monitor: {self.n_components} of {len(self.names)} components, n = {self.weight:g}, α = {self.alpha:g}"
-        return f"{head}\n  T²  limit {self.t2_limit:.4g}  {self.t2_rule}\n  Q   limit {self.q_limit:.4g}  {self.q_rule}"
+    def _title(self) -> str:
+        of = f"{self.n_components} of {len(self.names)} components"
+        return f"Monitor: {of}, n = {self.weight:g}, α = {self.alpha:g}"
 
 
 def monitor(
@@ -548,11 +542,11 @@ def monitor(
             f"T² divides by the variance of each component, and of the {k} components those from {pca.rank_} on (from "
             f"0) have none. Fit PCA(n_components={max(1, pca.rank_)}) or fewer."
         )
-    training = open_training_rows(pca, X, sample_weight)
+    source, weights = open_training_rows(pca, X, sample_weight)
     whole = k == pca.n_features_in_
     return Monitor(
         t2_limit=t2_limit(k, n, alpha, t2),
-        q_limit=0.0 if whole else _find_q_limit(pca, training, alpha, q),
+        q_limit=0.0 if whole else _find_q_limit(pca, source, weights, alpha, q),
         t2_rule=T2_WORDS[t2],
         q_rule=Q_WORDS["none" if whole else q],
         alpha=alpha,
@@ -563,15 +557,15 @@ def monitor(
     )
 
 
-def _find_q_limit(pca: PCA, training: TrainingRows, alpha: float, rule: str) -> float:
+def _find_q_limit(pca: PCA, source: Source, w: Array, alpha: float, rule: str) -> float:
     if rule == "moments":
-        errors, w = to_numpy(pca.reconstruction_error(training.source), float), training.weights
-        m = float(w @ errors) / training.total
-        s2 = float(w @ (errors - m) ** 2) / (training.total - 1)
+        errors, total = to_numpy(pca.reconstruction_error(source), float), float(w.sum())
+        m = float(w @ errors) / total
+        s2 = float(w @ (errors - m) ** 2) / (total - 1)
         # what rounding leaves of nothing is no residual
         _refuse_no_residual(pca, m if pca.noise_variance_ > 1e-12 * float(pca.explained_variance_[0]) else 0.0)
         return m if s2 < 1e-20 * m**2 else float(s2 / (2 * m) * chdtri(2 * m**2 / s2, alpha))
-    side = min(training.source.shape)
+    side = min(source.shape)
     if 8 * side**2 > memory_budget():
         raise ValueError(
             f"This limit of Q needs all {side} variances, and the matrix behind them does not fit the working memory. "
@@ -579,7 +573,7 @@ def _find_q_limit(pca: PCA, training: TrainingRows, alpha: float, rule: str) -> 
         )
     # eigenvalues beyond the k-th, from an exact fit of the same model; those beyond the rank are 0
     model = clone(pca).set_params(n_components=None, svd_solver="full", whiten=False)
-    full = model.fit(training.source, sample_weight=training.weights)
+    full = model.fit(source, sample_weight=w)
     left_out = to_numpy(full.explained_variance_, float)[pca.n_components_ : full.rank_]
     _refuse_no_residual(pca, float(left_out.sum()))
     return q_limit(left_out, alpha, rule)

@@ -1,4 +1,4 @@
-r"""The linear problem behind a PCA: A = diag(√w)(X − 1μᵀ)diag(1/s) as an operator, and products with new rows."""
+r"""The linear problem behind a PCA, A = diag(√w)(X − 1μᵀ)diag(1/s), what a fit finds, and products with new rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gramian.compute.devices import like, refuse_beyond_device, to_numpy
 from gramian.compute.moments import Moments, block_moments
@@ -16,6 +17,7 @@ from gramian.operators.data import kernels_for
 from gramian.sources import Block, Source
 
 Array = Any
+Vector = npt.NDArray[np.float64]
 
 EPS = 2.0**-52
 WIDEST = 1e100  # eigenvalues within 1/WIDEST and WIDEST have squares that float64 can hold; so for float32
@@ -51,6 +53,49 @@ class CentredProblem:
     total: float
     unit: float = 1.0
     passes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PCAFit:
+    """What a fit found, in the data's own units: what :class:`gramian.PCA` keeps under scikit-learn's names.
+
+    ``components`` has k orthonormal rows, ``weight`` is Σw, ``rank`` how many components have variance, and
+    ``missing_method`` how missing cells are filled.
+    """
+
+    components: Array
+    variances: Vector
+    ratios: Vector
+    singular_values: Vector
+    mean: Array
+    scale: Array | None
+    noise: float
+    weight: float
+    rank: int
+    certificate: Any
+    missing_method: str = "likelihood"
+
+    @classmethod
+    def of(cls, pca: Any) -> PCAFit:
+        """Return what a fitted PCA keeps, as NumPy arrays in float64."""
+        return cls(
+            components=to_numpy(pca.components_, float),
+            variances=to_numpy(pca.explained_variance_, float),
+            ratios=to_numpy(pca.explained_variance_ratio_, float),
+            singular_values=to_numpy(pca.singular_values_, float),
+            mean=to_numpy(pca.mean_, float),
+            scale=None if pca.scale_ is None else to_numpy(pca.scale_, float),
+            noise=float(pca.noise_variance_),
+            weight=float(pca._weight),
+            rank=int(pca.rank_),
+            certificate=pca.certificate_,
+            missing_method=pca._missing_method,
+        )
+
+    @property
+    def column_variances(self) -> Vector:
+        """Variances of the columns as decomposed, Σ λ v², where all components are there."""
+        return np.asarray(self.variances @ self.components**2)
 
 
 def build_problem(

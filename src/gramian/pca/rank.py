@@ -19,9 +19,11 @@ from sklearn.base import clone
 
 from gramian.compute.devices import to_numpy
 from gramian.compute.threads import n_threads, parallel
-from gramian.inputs.checks import check_seed, check_weights
+from gramian.inputs.checks import check_choice, check_seed, check_share, check_weights
 from gramian.inputs.progress import Progress
+from gramian.pca.problem import PCAFit
 from gramian.pca.tracy_widom import (
+    count_leading,
     largest_noise_eigenvalue,
     trace_ratio_critical,
     tracy_widom_quantile,
@@ -40,19 +42,6 @@ Array = npt.NDArray[np.float64]
 
 SHOWN = 8  # rows of a representation
 NO_VARIANCE = "All rows are equal: there is no variance, and so no component."
-
-
-def count_leading(above: npt.NDArray[np.bool_]) -> int:
-    """Return how many come before the first False.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.pca.rank import count_leading
-    >>> count_leading(np.array([True, True, False, True]))
-    2
-    """
-    return int(len(above) if above.all() else np.argmin(above))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -526,8 +515,7 @@ def variance_fraction(eigenvalues: npt.ArrayLike, fraction: float = 0.9) -> Rank
     3
     """
     lam = check_spectrum(eigenvalues)
-    if not 0 < fraction < 1:
-        raise ValueError(f"fraction={fraction!r} must lie between 0 and 1: the share of the variance to explain.")
+    check_share("fraction", fraction)
     if lam[0] == 0.0:
         return choose_none("fraction", lam)
     share = np.cumsum(lam) / lam.sum()
@@ -626,36 +614,7 @@ def apply_rule(rule: Any, variances: Array, weight: float, p: int) -> tuple[int,
     return min(enough, len(variances)), ""
 
 
-@dataclass(frozen=True, eq=False)
-class PlainFit:
-    """A fitted PCA in NumPy: Σw, means, what columns were divided by, eigenvalues, Vᵀ, and how many have variance."""
-
-    n: float
-    mean: Array
-    scale: Array | None
-    eigenvalues: Array
-    components: Array
-    rank: int
-
-    @classmethod
-    def of(cls, pca: PCA) -> PlainFit:
-        """Return the arrays of a fitted model."""
-        scale = None if pca.scale_ is None else to_numpy(pca.scale_, float)
-        mean, lam, V = (to_numpy(x, float) for x in (pca.mean_, pca.explained_variance_, pca.components_))
-        return cls(float(pca._weight), mean, scale, lam, V, int(pca.rank_))
-
-    @property
-    def p(self) -> int:
-        """Columns."""
-        return len(self.mean)
-
-    @property
-    def variances(self) -> Array:
-        """Variances of the columns as decomposed: Σ λ v²."""
-        return np.asarray(self.eigenvalues @ self.components**2)
-
-
-def fit_whole(pca: PCA, source: Source, sample_weight: Any) -> PlainFit:
+def fit_whole(pca: PCA, source: Source, sample_weight: Any) -> PCAFit:
     """Fit all components with the settings of ``pca``, its solver aside: a part of a spectrum shows no noise.
 
     Examples
@@ -663,12 +622,12 @@ def fit_whole(pca: PCA, source: Source, sample_weight: Any) -> PlainFit:
     >>> import gramian
     >>> from gramian.pca.rank import fit_whole
     >>> fit = fit_whole(gramian.PCA(1), gramian.open([[0.0, 1.0], [2.0, 1.0], [1.0, 4.0]]), None)
-    >>> fit.eigenvalues.round(6).tolist(), fit.variances.round(6).tolist()
+    >>> fit.variances.round(6).tolist(), fit.column_variances.round(6).tolist()
     ([3.0, 1.0], [1.0, 3.0])
     """
     refuse_missing(source)
     model = clone(pca).set_params(n_components=None, whiten=False, svd_solver="auto")
-    return PlainFit.of(model.fit(source, sample_weight=sample_weight))
+    return PCAFit.of(model.fit(source, sample_weight=sample_weight))
 
 
 def refuse_missing(source: Source) -> None:
@@ -714,21 +673,18 @@ def eigenvalues_of_draws(draw: Draw, count: int, seed: int, numbers: int, progre
                 if progress is not None:
                     progress(len(found), count, "draws")
 
-    if 8 * numbers * n_threads() <= memory_budget():
-        parallel(work, range(count))
-    else:
-        work(range(count))
+    parallel(work, range(count), serial=8 * numbers * n_threads() > memory_budget())
     return np.array([found[i] for i in range(count)])
 
 
-def gaussian_null(whole: PlainFit) -> tuple[Draw, int]:
+def gaussian_null(whole: PCAFit) -> tuple[Draw, int]:
     """Covariance matrices of independent normal columns with the variances of the data, and the numbers each takes.
 
     With no more columns than degrees of freedom ν the scatter matrix is drawn itself, as AAᵀ with A lower triangular,
     √χ²(ν − i) on its diagonal and standard normal below (M. Bartlett, 1933): no rows are needed; ν may be a fraction.
     """
-    freedom, p = whole.n - 1, whole.p
-    spread, scaled = np.sqrt(whole.variances), whole.scale is not None
+    freedom, p = whole.weight - 1, len(whole.mean)
+    spread, scaled = np.sqrt(whole.column_variances), whole.scale is not None
 
     def draw_scatter(rng: np.random.Generator) -> Array:
         A = np.tril(rng.standard_normal((p, p)), -1)
@@ -752,7 +708,7 @@ def gaussian_null(whole: PlainFit) -> tuple[Draw, int]:
     return (draw_scatter, 2 * p * p) if p <= freedom else (draw_rows, rows * (rows + width))
 
 
-def permutation_null(source: Source, whole: PlainFit, sample_weight: Any) -> tuple[Draw, int]:
+def permutation_null(source: Source, whole: PCAFit, sample_weight: Any) -> tuple[Draw, int]:
     """Covariance matrices of the data with each column permuted by itself, and the numbers each takes.
 
     Means and standard deviations of the columns stay as they are. Sparse columns get their entries moved to other rows.
@@ -772,7 +728,7 @@ def permutation_null(source: Source, whole: PlainFit, sample_weight: Any) -> tup
             f"{w[bad[0]]:g}, not a whole number. Use n_components='parallel-gaussian' (null='gaussian')."
         )
     index = np.repeat(np.arange(source.shape[0]), w.astype(np.int64))
-    scale, n, p = np.ones(whole.p) if whole.scale is None else whole.scale, len(index), whole.p
+    scale, n, p = np.ones(len(whole.mean)) if whole.scale is None else whole.scale, len(index), len(whole.mean)
     if not source.sparse:
         blocks = np.concatenate([to_numpy(block.values, float) for block in source.blocks()])
         columns = np.ascontiguousarray(((blocks - whole.mean) / scale)[index].T)
@@ -863,10 +819,8 @@ def parallel_analysis(
     >>> bool(1.05 < choice.thresholds[1] < 1.25)
     True
     """
-    if null not in NULLS:
-        raise ValueError(f"null={null!r} must be one of {', '.join(map(repr, NULLS))}.")
-    if not 0 < quantile < 1:
-        raise ValueError(f"quantile={quantile!r} must lie between 0 and 1, such as 0.95.")
+    check_choice("null", null, tuple(NULLS))
+    check_share("quantile", quantile)
     if not isinstance(n_draws, Integral) or n_draws * (1 - quantile) < 1 - 1e-9:
         least = int(np.ceil(1 / (1 - quantile) - 1e-9))
         raise ValueError(f"n_draws={n_draws!r} must be a number of at least {least} to show the {quantile:g} quantile.")
@@ -876,7 +830,7 @@ def parallel_analysis(
 
 
 def parallel_analysis_of(
-    whole: PlainFit,
+    whole: PCAFit,
     source: Source,
     null: str,
     n_draws: int,
@@ -886,12 +840,12 @@ def parallel_analysis_of(
     progress: Progress | None,
 ) -> RankChoice:
     """Do as :func:`parallel_analysis`, where the fit of all components is at hand."""
-    size = max_rank(whole.n, whole.p)
-    lam = check_spectrum(whole.eigenvalues)[:size]
+    size = max_rank(whole.weight, len(whole.mean))
+    lam = check_spectrum(whole.variances)[:size]
     if lam[0] == 0.0:
         return choose_none(NULLS[null], lam)
     permuting = null == "permutation"
-    if np.count_nonzero(whole.variances > CONSTANT * whole.variances.max()) == 1:
+    if np.count_nonzero(whole.column_variances > CONSTANT * whole.column_variances.max()) == 1:
         again = "permuted" if permuting else "drawn anew"
         reason = f"Only one column varies, and it cannot be told from itself {again}."
         return choose_none(NULLS[null], lam, reason)
@@ -1026,7 +980,7 @@ def cross_validate_rank(
         for f in range(n_folds):
             weights = np.where(folds == f, 0.0, w)
             model = clone(pca).set_params(n_components=max(int(tried), 1), whiten=False)
-            models.append(PlainFit.of(model.fit(source, sample_weight=weights)))
+            models.append(PCAFit.of(model.fit(source, sample_weight=weights)))
             if progress is not None:
                 progress(f + 1, n_folds, "folds")
     rank = min(model.rank for model in models)
@@ -1040,30 +994,7 @@ def cross_validate_rank(
             D = to_numpy(block.values[np.flatnonzero(held)], float) - model.mean
             D = D if model.scale is None else D / model.scale
             press += press_by_components(D, weights[held], model.components[:tried])
-    return _choose_by_press(press, models, source, n_folds, limit)
 
-
-def press_by_components(D: Array, weights: Array, V: Array) -> Array:
-    """Return Σ w e²/(1 − h)² of centred rows D for 0, 1, …, K of the orthonormal rows of V; NaN once some 1 − h is 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.pca.rank import press_by_components
-    >>> press_by_components(np.array([[1.0, 3.0]]), np.ones(1), np.array([[0.6, 0.8]])).round(4)
-    array([10.    ,  4.3403])
-    """
-    E, free = D.copy(), np.ones(D.shape[1])
-    press = [float(weights @ np.sum(E**2, axis=1))]
-    for v in V:
-        E -= np.outer(E @ v, v)
-        free = free - v**2
-        alone = free.min() < ALONE
-        press.append(np.nan if alone else float(weights @ E**2 @ free**-2))
-    return np.array(press)
-
-
-def _choose_by_press(press: Array, models: list[PlainFit], source: Source, n_folds: int, limit: int) -> CrossValidation:
     known = np.flatnonzero(np.isfinite(press))
     k = int(np.argmax(press[known] <= press[known].min() + PRESS_ROUNDING * press[0]))
     if press[0] == 0.0:
@@ -1098,6 +1029,26 @@ def _choose_by_press(press: Array, models: list[PlainFit], source: Source, n_fol
             "cannot say here. Ask another rule, such as 'parallel-gaussian', or give the number."
         )
     return CrossValidation("cv", k, reason, press[1:], press[:-1], press, last)
+
+
+def press_by_components(D: Array, weights: Array, V: Array) -> Array:
+    """Return Σ w e²/(1 − h)² of centred rows D for 0, 1, …, K of the orthonormal rows of V; NaN once some 1 − h is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.rank import press_by_components
+    >>> press_by_components(np.array([[1.0, 3.0]]), np.ones(1), np.array([[0.6, 0.8]])).round(4)
+    array([10.    ,  4.3403])
+    """
+    E, free = D.copy(), np.ones(D.shape[1])
+    press = [float(weights @ np.sum(E**2, axis=1))]
+    for v in V:
+        E -= np.outer(E @ v, v)
+        free = free - v**2
+        alone = free.min() < ALONE
+        press.append(np.nan if alone else float(weights @ E**2 @ free**-2))
+    return np.array(press)
 
 
 def _cross_validate(pca: PCA, X: Any, sample_weight: Any) -> RankChoice:

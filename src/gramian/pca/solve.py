@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -15,7 +14,7 @@ from gramian.compute.devices import like, to_numpy
 from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_seed
 from gramian.inputs.opening import refuse_non_finite
-from gramian.pca.problem import CentredProblem
+from gramian.pca.problem import CentredProblem, PCAFit
 from gramian.pca.rank import apply_rule
 from gramian.results import NumericalWarning, SpectralCertificate, Spectrum, caller_level
 from gramian.sources import Source
@@ -29,27 +28,6 @@ BLOCK = 64  # unit vectors made orthogonal at a time
 APART = 1e-3  # a unit vector nearer than this to the span of the others is passed over
 TIE = 1e-5  # entries this close to the largest count as equally large
 ALONE = 512  # rows or columns of a matrix that one core decomposes as fast as several
-
-
-@dataclass(frozen=True, eq=False)
-class PCAFit:
-    """What a fit found, in the data's own units: what :class:`gramian.PCA` keeps under scikit-learn's names.
-
-    ``components`` has k orthonormal rows, ``weight`` is Σw, ``rank`` how many components have variance, and
-    ``missing_method`` how missing cells are filled.
-    """
-
-    components: Array
-    variances: Vector
-    ratios: Vector
-    singular_values: Vector
-    mean: Array
-    scale: Array | None
-    noise: float
-    weight: float
-    rank: int
-    certificate: Any
-    missing_method: str = "likelihood"
 
 
 def warn(message: str) -> None:

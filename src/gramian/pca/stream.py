@@ -11,8 +11,8 @@ from gramian.compute.devices import like
 from gramian.compute.rowspace import RowSpace
 from gramian.inputs.opening import refuse_non_finite
 from gramian.operators import Data
-from gramian.pca.problem import CentredProblem
-from gramian.pca.solve import PCAFit, check_number, count_rows, cut_spectrum, refuse_too_few
+from gramian.pca.problem import CentredProblem, PCAFit
+from gramian.pca.solve import check_number, count_rows, cut_spectrum, refuse_too_few
 from gramian.results import Spectrum
 from gramian.sources import DenseSource, Source, TensorSource, memory_budget
 from gramian.spectral import Dense

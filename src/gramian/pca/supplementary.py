@@ -159,9 +159,9 @@ def supplementary_columns(
     labels = tuple(names) if names is not None else own or tuple(f"y{j}" for j in range(values.shape[1]))
     if len(labels) != values.shape[1]:
         raise ValueError(f"names has {len(labels)} names for the {values.shape[1]} columns of Y.")
-    D, E = standardise(values, w), standardise(Z, w)
-    r = np.clip((w[:, None] * D.values).T @ E.values / w.sum(), -1.0, 1.0)
-    spread = np.sqrt(w.sum() / max(w.sum() - 1.0, 1.0)) * D.spread
+    (D, _, spread), (E, _, _) = standardise(values, w), standardise(Z, w)
+    r = np.clip((w[:, None] * D).T @ E / w.sum(), -1.0, 1.0)
+    spread *= np.sqrt(w.sum() / max(w.sum() - 1.0, 1.0))
     coordinates = r if pca.scale_ is not None else r * spread[:, None]
     return SupplementaryColumns(labels, coordinates, r, r**2)
 
@@ -260,11 +260,11 @@ def supplementary_categories(pca: PCA, X: Any, labels: Any, sample_weight: Any =
     seen = project_rows(pca, X, sample_weight)
     w = seen.weights
     columns, variables, names, indicator = _read_categories(convert_to_numpy(labels), w)
-    D = standardise(seen.scores, w)
+    D, centre, spread = standardise(seen.scores, w)
     n, n_g = float(w.sum()), np.asarray(indicator @ w)
-    means = np.asarray(indicator @ (w[:, None] * D.values)) / n_g[:, None]  # in standard deviations of the scores
+    means = np.asarray(indicator @ (w[:, None] * D)) / n_g[:, None]  # in standard deviations of the scores
     v = ratio(1.0, np.sqrt(ratio(n - n_g, n_g * max(n - 1.0, 1.0))))[:, None] * means
-    coordinates = means * D.spread + D.mean
+    coordinates = means * spread + centre
     distances = _measure_distances(pca, X, indicator * w, n_g)
     cos2 = np.minimum(np.square(ratio(np.abs(coordinates), distances[:, None])), 1.0)
     belongs = np.array([[name == column for name in variables] for column in columns], dtype=np.float64)
@@ -318,8 +318,12 @@ def _read_categories(labels: Any, w: Array) -> tuple[Names, Names, Names, Any]:
     names: list[str] = []
     members: list[npt.NDArray[np.intp]] = []
     for column, values in zip(columns, table, strict=True):
-        for i, value in enumerate(values):
-            _check_category(value, i, column)
+        for i, value in enumerate(values):  # a NaN is not equal to itself, and pandas' NA refuses to say
+            place = f"labels: row {i} of {column!r} is"
+            if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+                raise ValueError(f"{place} missing. Give missing categories a name of their own.")
+            if not isinstance(value, Hashable):
+                raise ValueError(f"{place} a {type(value).__name__}, which names no category.")
         seen = list(dict.fromkeys(value for value, weight in zip(values, w, strict=True) if weight > 0))
         with suppress(TypeError):  # categories of several types: in the order they come
             seen = sorted(seen)
@@ -331,11 +335,3 @@ def _read_categories(labels: Any, w: Array) -> tuple[Names, Names, Names, Any]:
     ends = np.cumsum([0, *map(len, members)])
     indicator = sp.csr_array((np.ones(int(ends[-1])), np.concatenate(members), ends), shape=(len(members), len(w)))
     return columns, tuple(variables), tuple(names), indicator
-
-
-def _check_category(value: Any, row: int, column: str) -> None:
-    """Refuse a missing category by its place (a NaN is not equal to itself, and pandas' NA refuses to say)."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
-        raise ValueError(f"labels: row {row} of {column!r} is missing. Give missing categories a name of their own.")
-    if not isinstance(value, Hashable):
-        raise ValueError(f"labels: row {row} of {column!r} is a {type(value).__name__}, which names no category.")

@@ -237,6 +237,19 @@ def _log_tail(alpha: float) -> tuple[Chebyshev, Chebyshev, Chebyshev]:
     return L, L.deriv(1), L.deriv(2)
 
 
+def count_leading(above: npt.NDArray[np.bool_]) -> int:
+    """Return how many come before the first False.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.tracy_widom import count_leading
+    >>> count_leading(np.array([True, True, False, True]))
+    2
+    """
+    return int(len(above) if above.all() else np.argmin(above))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TracyWidomTable(Tabular):
     """Patterson's table: each eigenvalue tested as the largest of those from it on.
@@ -258,8 +271,7 @@ class TracyWidomTable(Tabular):
 
     def significant(self, alpha: float = 0.05) -> int:
         """Return how many leading eigenvalues have p-values below alpha, up to the first that has not."""
-        above = self.p_values < alpha
-        return int(len(above) if above.all() else np.argmin(above))
+        return count_leading(self.p_values < alpha)
 
     def table(self) -> dict[str, Any]:
         """Return the columns, ready for ``pandas.DataFrame``."""

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 SHOWN = 10  # lines of a table that is printed
+SENTENCE = 40  # characters from which on a column is text
 
 
 def text_table(columns: Mapping[str, Any], limit: int | None = SHOWN, *, digits: int = 4) -> str:
-    """Return columns of a table as lines of text, the first ``limit`` of them: names at the left, numbers at the right.
+    """Return columns of a table as lines of text, the first ``limit`` of them.
+
+    Names, in the first column, and sentences stand at the left, numbers at the right.
 
     Examples
     --------
@@ -33,8 +36,10 @@ def text_table(columns: Mapping[str, Any], limit: int | None = SHOWN, *, digits:
         for name, values in columns.items()
     ]
     widths = [max(map(len, column)) for column in cells]
-    first, rest = (cells[0], widths[0]), list(zip(cells[1:], widths[1:], strict=True))
-    padded = [[cell.ljust(first[1]) for cell in first[0]], *([cell.rjust(w) for cell in column] for column, w in rest)]
+    padded = [
+        [cell.ljust(width) if j == 0 or width > SENTENCE else cell.rjust(width) for cell in column]
+        for j, (column, width) in enumerate(zip(cells, widths, strict=True))
+    ]
     lines = ["  ".join(line) for line in zip(*padded, strict=True)]
     more = [f"... and {size - limit} more"] if limit is not None and size > limit else []
     return "\n".join(f"  {line}".rstrip() for line in [*lines, *more])
