@@ -41,7 +41,7 @@ assert all(np.isfinite(np.asarray(found)).all() for found in fits.values())
 assert not ABSENT & {name.partition(".")[0] for name in sys.modules}
 print(len(names), *fits)
 """
-CARDS = """
+WITHOUT_TORCH = """
 told = []
 for model in (gramian.PCA(2, device="cuda"), gramian.Ridge(device="cuda"), gramian.KernelPCA(2, device="cuda"),
               gramian.KernelRidge(device="cuda"), gramian.GaussianMixture(2, device="cuda")):
@@ -78,5 +78,5 @@ def test_everything_works_without(absent: tuple[str, ...]) -> None:
 
 
 def test_everything_works_without_torch_and_a_card_names_the_extra() -> None:
-    found = output(EVERYTHING + CARDS, ("torch", "triton")).split()
+    found = output(EVERYTHING + WITHOUT_TORCH, ("torch", "triton")).split()
     assert found[1:] == [*FITS, "told"]

@@ -87,7 +87,7 @@ def test_results_of_a_card_are_those_of_the_cpu(run, tmp_path, command):
     check_same_tables(tmp_path / "there", tmp_path / "here")
     model = load(tmp_path / "there" / "model.gramian")
     assert isinstance(model, {"pca": PCA, "ridge": Ridge, "ridge auto": RidgeCV}[command])
-    assert model.device is None  # it opens on a machine without a card
+    assert model.device is None  # it opens on a machine without a GPU
     assert "cuda:0 (a pretended GPU)" in (tmp_path / "there" / "certificate.json").read_text("utf-8")
 
 

@@ -70,7 +70,7 @@ def others(A: Data) -> np.ndarray:
 
 
 def on_device(A: Data, kernel: Any = Gaussian(0.3), Z: Any = None, store: bool | str = "auto") -> Operator:  # noqa: B008
-    """The kernel operator of a card, run by torch on the CPU."""
+    """The kernel operator of a GPU, run by torch on the CPU."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
     return DeviceKernelOperator(kernel, A.source, Z, device=torch.device("cpu"), store=store)
 

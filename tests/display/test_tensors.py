@@ -1,4 +1,4 @@
-"""Pictures of models that were fitted to tensors, on the CPU and on a card: they draw the numbers of NumPy's fits."""
+"""Pictures of models that were fitted to tensors, on the CPU and on a GPU: they draw the numbers of NumPy's fits."""
 
 from typing import Any
 

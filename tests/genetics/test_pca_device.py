@@ -146,8 +146,8 @@ def test_the_command_line_knows_devices(bed: Path) -> None:
     assert "nonsense" in refused.output
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no card")
-def test_components_on_a_card(bed: Path) -> None:
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_components_on_cuda(bed: Path) -> None:
     here = GenotypePCA(2, solver="krylov").fit(bed)
     there = GenotypePCA(2, solver="krylov", device="cuda").fit(bed)
     assert_allclose(there.eigenvectors_, here.eigenvectors_, atol=2e-5)

@@ -272,7 +272,7 @@ def test_refused_when_drawn(tmp_path: Path) -> None:
 
 
 def test_components_of_europe_draw_its_map(tmp_path: Path) -> None:
-    """The notes' study in small, by the plainest PCA there is."""
+    """The European study in small, by the plainest PCA there is."""
     study = simulate_europe(tmp_path / "europe.bed")
     G = study.genotypes
     assert repr(study) == "Study (simulated): 1400 people of 30 countries, 20000 SNPs"

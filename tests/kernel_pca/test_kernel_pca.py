@@ -1,4 +1,4 @@
-"""Kernel PCA: the notes' equations, scikit-learn's answers, published numbers, and what is refused."""
+"""Kernel PCA: the textbook's equations, scikit-learn's answers, published numbers, and what is refused."""
 
 import pickle
 from typing import Any
@@ -124,7 +124,7 @@ def test_half_moons_and_circles_separate_on_one_component(data: Any, gamma: floa
 
 
 def test_the_inner_turn_of_the_swiss_roll_separates_from_the_outer() -> None:
-    """With the kernel of the notes' source (γ = 0.1, 800 points), by a line through two scores; not so with PCA's."""
+    """With the textbook's kernel (γ = 0.1, 800 points), by a line through two scores; not so with PCA's."""
     X, position = make_swiss_roll(800, random_state=123)
     inner, outer = position < np.quantile(position, 0.3), position > np.quantile(position, 0.7)
     both = inner | outer

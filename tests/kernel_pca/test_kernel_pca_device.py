@@ -184,7 +184,7 @@ def test_frames_lists_and_files_go_to_the_device(tmp_path: Any) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_card_that_is_not_there_is_named() -> None:
+def test_a_gpu_that_is_not_there_is_named() -> None:
     X = points(40)
     with pytest.raises(ValueError, match=r"device 'cuda' cannot be used.*'cpu'"):
         KernelPCA(2, kernel="rbf", device="cuda").fit(X)
@@ -226,7 +226,7 @@ def test_a_matrix_too_large_for_the_device_is_refused_with_the_figure(monkeypatc
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("tol", [1e-4, 1e-6])
 @pytest.mark.parametrize("solver", ["dense", "krylov", "nystrom"])
-def test_on_a_gpu(tol: float, solver: str) -> None:
+def test_on_cuda(tol: float, solver: str) -> None:
     X = points(4000, 20).astype(np.float32)
     params: Any = {"kernel": Gaussian(0.02), "eigen_solver": solver, "n_landmarks": 4000}
     there = KernelPCA(5, tol=tol, **params).fit(torch.asarray(X, device="cuda"))

@@ -1,4 +1,4 @@
-"""Kernel ridge regression on a device: torch on the CPU takes every step that a card takes, with NumPy's answers."""
+"""Kernel ridge regression on a device: torch on the CPU takes every step that a GPU takes, with NumPy's answers."""
 
 import pickle
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ SOLVERS = ("auto", "eigh", "cholesky", "cg", "landmarks")
 
 @pytest.fixture
 def cpu(torch: Any) -> Any:
-    """Torch on the CPU, as an object: the loops of the card without one."""
+    """Torch on the CPU, as an object: the loops of the GPU without one."""
     return torch.device("cpu")
 
 
@@ -40,24 +40,24 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def card(torch: Any) -> Any:
+def cuda(torch: Any) -> Any:
     if not torch.cuda.is_available():
-        pytest.skip("there is no CUDA card")
+        pytest.skip("there is no CUDA GPU")
     return torch.device("cuda", 0)
 
 
-class Card:
-    """What the rules ask of a card, where there is none."""
+class PretendedGPU:
+    """What the rules ask of a GPU, where there is none."""
 
     type, index = "cuda", 0
 
 
 @pytest.fixture
-def h200(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Card:
-    """A card of 139 GiB, of which nothing is used."""
+def h200(torch: Any, monkeypatch: pytest.MonkeyPatch) -> PretendedGPU:
+    """A GPU of 139 GiB, of which nothing is used."""
     monkeypatch.setattr("gramian.kernel_ridge.solve.free_bytes", lambda device: 139 * 2**30)
-    monkeypatch.setattr("gramian.kernel_ridge.solve.describe", lambda device: "cuda:0 (a card)")
-    return Card()
+    monkeypatch.setattr("gramian.kernel_ridge.solve.describe", lambda device: "cuda:0 (a GPU)")
+    return PretendedGPU()
 
 
 def data(n: int = 150, t: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -316,13 +316,13 @@ def test_what_does_not_fit_on_the_device_is_refused_with_figures(
 @pytest.mark.parametrize(
     ("n", "solver"), [(20_000, "cholesky"), (120_000, "cholesky"), (170_000, "cg"), (200_000, "cg")]
 )
-def test_the_rule_on_a_card(n: int, solver: str, h200: Card) -> None:
+def test_the_rule_on_a_gpu(n: int, solver: str, h200: PretendedGPU) -> None:
     found, reason = choose_solver(n, "auto", device=h200)
     assert found == solver
-    assert "a card" in reason
+    assert "a GPU" in reason
 
 
-def test_the_rule_for_more_rows(h200: Card) -> None:
+def test_the_rule_for_more_rows(h200: PretendedGPU) -> None:
     assert [choose_solver(n, "auto", device=h200)[0] for n in (10**6, 3 * 10**6, 10**7)] == ["cg", "cg", "landmarks"]
     assert choose_solver(100, "eigh", device=h200)[0] == "eigh"
     assert [choose_solver(n, "auto", device=h200, every_alpha=True)[0] for n in (20_000, 50_000, 10**7)] == [
@@ -333,13 +333,13 @@ def test_the_rule_for_more_rows(h200: Card) -> None:
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_on_a_card_as_on_the_host(solver: str, card: Any, torch: Any) -> None:
+def test_on_cuda_as_on_the_host(solver: str, cuda: Any, torch: Any) -> None:
     X, Y, w = data(2000)
     here = ridge(solver, fit_intercept=True, n_landmarks=300).fit(X, Y, w)
     there = ridge(solver, fit_intercept=True, n_landmarks=300)
-    there.fit(*(torch.from_numpy(a).to(card) for a in (X, Y, w)))
-    answer = there.predict(torch.from_numpy(X).to(card))
-    assert answer.device == card
+    there.fit(*(torch.from_numpy(a).to(cuda) for a in (X, Y, w)))
+    answer = there.predict(torch.from_numpy(X).to(cuda))
+    assert answer.device == cuda
     assert_allclose(answer.cpu().numpy(), here.predict(X), atol=1e-2 if solver == "landmarks" else 1e-6)
     assert there.certificate_.device.startswith("cuda:0")
     chosen = KernelRidgeCV(gamma=[0.1, 0.3], device="cuda").fit(X, Y, w)

@@ -1,4 +1,4 @@
-"""Centres: exact leverage scores, draws of known probability, the same rows from files, and models that improve."""
+"""Landmarks: exact leverage scores, draws of known probability, the same rows from files, and models that improve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Centres chosen on a device, by torch on the CPU: the same rows as in NumPy, and exact leverage scores."""
+"""Landmarks chosen on a device, by torch on the CPU: the same rows as in NumPy, and exact leverage scores."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def test_a_file_gives_the_same_rows_to_a_device(how: str, torch: Any, tmp_path: 
 
 
 def test_on_a_card_half_of_its_memory_is_for_the_factor(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A card of 2·8·30·500 bytes holds a factor of 500 rows in its half."""
-    card = type("Card", (), {"type": "cuda"})()
+    """A GPU of 2·8·30·500 bytes holds a factor of 500 rows in its half."""
+    gpu = type("GPU", (), {"type": "cuda"})()
     monkeypatch.setattr(_landmarks, "free_bytes", lambda device: 2 * 8 * 30 * 500)
     plain = _landmarks.kernel_operator
     monkeypatch.setattr(_landmarks, "kernel_operator", lambda *a, device, **k: plain(*a, **k))
-    assert "a random sample of 500 of 3000 rows" in choose_landmarks(Gaussian(1.0), points(3000), 30, device=card).note
+    assert "a random sample of 500 of 3000 rows" in choose_landmarks(Gaussian(1.0), points(3000), 30, device=gpu).note

@@ -187,7 +187,7 @@ def test_no_iterations_are_made_beyond_those_allowed(monkeypatch):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.parametrize("kind", ["full", "diag"])
-def test_a_gpu_gives_the_fit_of_the_cpu(kind):
+def test_cuda_gives_the_fit_of_the_cpu(kind):
     X = clusters(20_000, 5).astype(np.float32)
     theirs = GaussianMixture(3, covariance_type=kind).fit(X)
     model = GaussianMixture(3, covariance_type=kind).fit(torch.tensor(X, device="cuda"))

@@ -147,9 +147,9 @@ def test_a_file_cut_short_while_it_is_read_is_refused(bed: Genotypes) -> None:
         bed.read_into(0, 90, np.empty((90, 16), np.uint8))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no card")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @pytest.mark.parametrize("share", [0.0, 0.8])
-def test_products_on_a_card(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+def test_products_on_cuda(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     monkeypatch.setattr(genotype_device, "SHARE", share)
     monkeypatch.setattr(uploads, "BUFFER", 2**16)
     source = Genotypes.from_calls(table(3000, 1001, 0.02))

@@ -1,4 +1,4 @@
-"""The kernel operator of a card, run by torch on the CPU: what is stored, files, tiles, factors, what is refused."""
+"""The kernel operator of a GPU, run by torch on the CPU: what is stored, files, tiles, factors, what is refused."""
 
 from __future__ import annotations
 
@@ -224,8 +224,8 @@ def test_the_factory_chooses_by_the_device() -> None:
         assert_allclose(np.asarray(A.to_dense()), rbf_kernel(X, Z, gamma=0.3), rtol=1e-12)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card, and it would be chosen")
-def test_without_a_card_auto_is_the_cpu_and_cuda_is_refused() -> None:
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, and it would be chosen")
+def test_without_a_gpu_auto_is_the_cpu_and_cuda_is_refused() -> None:
     assert kernel_device("auto", Gaussian(0.3), X) is None
     with pytest.raises(ValueError, match=r"'cuda' cannot be used.*'cpu'"):
         kernel_device("cuda", Gaussian(0.3), X)
@@ -240,9 +240,9 @@ def test_what_no_card_can_do_goes_to_the_cpu_unless_one_is_named() -> None:
         kernel_device(CPU, Gaussian(0.3), sp.csr_array(X))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA card")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", None), ("float32", None), ("float32", 5e-4)])
-def test_on_a_card(dtype: str, tolerance: float | None) -> None:
+def test_on_cuda(dtype: str, tolerance: float | None) -> None:
     points = np.random.default_rng(7).standard_normal((3000, 20))
     V = np.random.default_rng(8).uniform(size=(3000, 5))
     A = DeviceKernelOperator(Gaussian(0.02), points, device=torch.device("cuda"), dtype=dtype, tolerance=tolerance)

@@ -1,4 +1,4 @@
-"""Every line the lecture notes write about PCA, checked on numbers."""
+"""Every equation of PCA, checked on numbers."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ SOLVERS = ["full", "covariance_eigh", "krylov", "randomized", "power"]
 
 
 def covariance(X: Array) -> Array:
-    """S = (1/n) Σ (x−x̄)(x−x̄)ᵀ, with the notes' divisor n."""
+    """S = (1/n) Σ (x−x̄)(x−x̄)ᵀ, with the divisor n."""
     rest = X - X.mean(axis=0)
     return np.asarray(rest.T @ rest / len(X))
 
@@ -166,7 +166,7 @@ def test_fewer_rows_than_columns_through_the_gram_matrix(solver: str) -> None:
 
 
 def power_method(A: Array, k: int, steps: int = 400) -> tuple[Array, Array]:
-    """The notes' loop: Gaussian start, renormalise each step, deflate for the next triplet."""
+    """The textbook's loop: Gaussian start, renormalise each step, deflate for the next triplet."""
     rng, values, right = np.random.default_rng(0), [], []
     for _ in range(k):
         v: Array = np.asarray(rng.standard_normal(A.shape[1]))

@@ -1,4 +1,4 @@
-"""Models that were fitted to tensors, on the CPU and on a card: saved as those fitted to NumPy's arrays are."""
+"""Models that were fitted to tensors, on the CPU and on a GPU: saved as those fitted to NumPy's arrays are."""
 
 from pathlib import Path
 from typing import Any

@@ -121,9 +121,9 @@ def test_blocks_that_do_not_fit_are_refused_with_figures() -> None:
             next(iter(there.blocks()))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU")
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_real_card(streamed: bool, tmp_path: Any, monkeypatch: Any) -> None:
+def test_a_real_gpu_on_cuda(streamed: bool, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(devices, "WHOLE", 0.0 if streamed else 0.5)
     monkeypatch.setattr(devices, "BLOCK_BYTES", 2**16)
     X = np.random.default_rng(0).standard_normal((20_000, 30)).astype(np.float32)

@@ -380,12 +380,12 @@ def test_the_page_and_the_library_guard_the_same_cells(report):
 GPU = """(() => {
     const { getParameter } = WebGLRenderingContext.prototype;
     WebGLRenderingContext.prototype.getParameter = function (name) {
-        return name === 0x9246 || name === this.RENDERER ? "a graphics card" : getParameter.call(this, name);
+        return name === 0x9246 || name === this.RENDERER ? "a GPU" : getParameter.call(this, name);
     };
 })()"""
 
 
-@pytest.mark.parametrize("script", [None, GPU], ids=["by hand", "by the graphics card"])
+@pytest.mark.parametrize("script", [None, GPU], ids=["by hand", "by the GPU"])
 def test_many_points_are_drawn_and_selected(browser, tmp_path, script):
     Y = np.random.default_rng(2).normal(size=(4000, 3)) * [3.0, 2.0, 1.0]
     model = PCA(3).fit(Y)

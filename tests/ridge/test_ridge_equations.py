@@ -1,4 +1,4 @@
-"""Each line of the notes on ridge and kernel ridge regression, through the public classes."""
+"""Each equation of ridge and kernel ridge regression, through the public classes."""
 
 import csv
 from pathlib import Path
@@ -101,7 +101,7 @@ def test_the_cheap_form_is_chosen_and_named():
 
 
 def phi(X):
-    """The degree-2 monomials of the notes: (x₁², √2 x₁x₂, x₂²)."""
+    """The degree-2 monomials: (x₁², √2 x₁x₂, x₂²)."""
     return np.column_stack([X[:, 0] ** 2, np.sqrt(2) * X[:, 0] * X[:, 1], X[:, 1] ** 2])
 
 

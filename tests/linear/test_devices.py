@@ -216,8 +216,8 @@ def test_a_scale_factor_on_a_device(centre: bool, weighted: bool, dtype: Any, to
 
 
 def test_a_card_has_costs_and_room_of_its_own(torch: Any) -> None:
-    class Card(Data):
-        """As if it were on a card of 64 GiB."""
+    class OnGPU(Data):
+        """As if it were on a GPU of 64 GiB."""
 
         room = 2**33
 
@@ -225,7 +225,7 @@ def test_a_card_has_costs_and_room_of_its_own(torch: Any) -> None:
             super().__init__(M)
             self.device = type("Device", (), {"type": "cuda"})()
 
-    narrow, wide = Card(torch.eye(3, dtype=torch.float32)), Card(torch.eye(3, dtype=torch.float64))
+    narrow, wide = OnGPU(torch.eye(3, dtype=torch.float32)), OnGPU(torch.eye(3, dtype=torch.float64))
     assert costs_of(narrow) == GPU
     assert costs_of(wide).product > GPU.product
     assert costs_of(Data(torch.eye(3))) == costs_of(Data(np.eye(3))) == _ranks.CPU
