@@ -1,7 +1,6 @@
 """Kernels: functions k(x, z) that are inner products of features, and their algebra."""
 
-from gramian.kernels.base import Kernel, Pairs
-from gramian.kernels.combine import Product, Scaled, Sum
+from gramian.kernels.base import Kernel, Pairs, Product, Scaled, Sum
 from gramian.kernels.custom import Callable, MatrixFunction, Precomputed
 from gramian.kernels.distance import (
     AdditiveChi2,

@@ -1,10 +1,12 @@
-"""The Kernel, a function k(x, z) with its matrix and its algebra; and Pairs, which hand it out in tiles."""
+"""The Kernel, a function k(x, z) with its matrix; sums, products and multiples of kernels; Pairs, their tiles."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import partial
+from itertools import product
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -212,15 +214,28 @@ class Kernel(ABC):
                 f"{self!r} finds a parameter from data, and was given two sets. Say from which: "
                 "kernel.resolved(X_train)(X, Z)."
             )
-        return _matrix((self.resolved(X) if self.automatic else self).pairs(X, Z))
+        pairs = (self.resolved(X) if self.automatic else self).pairs(X, Z)
+        out = np.empty(pairs.shape, pairs.dtype)
+        buffers = [np.empty(SIDE * SIDE, pairs.dtype) for _ in range(pairs.buffers)]
+        all_rows, all_columns = ([slice(i, min(i + SIDE, n)) for i in range(0, n, SIDE)] for n in pairs.shape)
+        for rows, columns in product(all_rows, all_columns):
+            if pairs.symmetric and columns.start < rows.start:
+                continue  # each tile is evaluated once and mirrored
+            tile = pairs.fill(rows, columns, buffers)
+            if pairs.symmetric and rows == columns:  # the upper triangle, in both
+                tile = np.triu(tile) + np.triu(tile, 1).T
+            out[rows, columns] = tile
+            if pairs.symmetric and rows != columns:
+                out[columns, rows] = tile.T
+        return out
 
     def __add__(self, other: Any) -> Kernel:
-        return combined("Sum", self, other) if isinstance(other, Kernel) else NotImplemented
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: Any) -> Kernel:
         if isinstance(other, Kernel):
-            return combined("Product", self, other)
-        return combined("Scaled", self, float(other)) if isinstance(other, Real) else NotImplemented
+            return Product(self, other)
+        return Scaled(self, float(other)) if isinstance(other, Real) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -234,37 +249,175 @@ class Kernel(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-_COMBINATIONS: dict[str, Any] = {}
+class Normalised(Kernel):
+    """A kernel with k(x, x) = 1, to the last bit."""
+
+    @property
+    def normalised(self) -> bool:
+        """True."""
+        return True
+
+    def diagonal(self, X: Any) -> Array:
+        """All ones."""
+        X = as_points(X)
+        return np.ones(X.shape[0], result_dtype(X, None, None))
 
 
-def combined(name: str, *parts: Any) -> Kernel:
-    """Make a sum, product or multiple; :mod:`gramian.kernels.combine` enters its classes here."""
-    kernel: Kernel = _COMBINATIONS[name](*parts)
-    return kernel
+class _Combination(Kernel):
+    """A kernel of other kernels, its fields."""
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels it is made of."""
+        return tuple(value for value in vars(self).values() if isinstance(value, Kernel))
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether all are."""
+        return all(kernel.positive_semidefinite for kernel in self.kernels)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether any is."""
+        return any(kernel.automatic for kernel in self.kernels)
+
+    @property
+    def takes_objects(self) -> bool:
+        """Whether all do."""
+        return all(kernel.takes_objects for kernel in self.kernels)
+
+    def resolved(self, X: Any) -> Kernel:
+        """Resolve all."""
+        changed = {name: value.resolved(X) for name, value in vars(self).items() if isinstance(value, Kernel)}
+        return replace(self, **changed)  # type: ignore[type-var]
 
 
-def combination(cls: type) -> type:
-    """Enter a class that :func:`combined` can make."""
-    _COMBINATIONS[cls.__name__] = cls
-    return cls
+@dataclass(frozen=True, repr=False)
+class _Two(_Combination):
+    """The sum or product of two kernels."""
+
+    first: Kernel
+    second: Kernel
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points for both."""
+        parts = [kernel.pairs(X, Z, dtype) for kernel in self.kernels]
+        if parts[0].dtype != parts[1].dtype:  # a Python function gives float64 whatever the data are
+            parts = [kernel.pairs(X, Z, np.float64) for kernel in self.kernels]
+        return _CombinedPairs(parts, np.add if isinstance(self, Sum) else np.multiply)
+
+    def formula(self, p: int) -> Formula | None:
+        """The sum or product of both, where both are formulas."""
+        first, second = self.first.formula(p), self.second.formula(p)
+        if first is None or second is None:
+            return None
+        return Formula("sum" if isinstance(self, Sum) else "product", "identity", parts=(first, second))
 
 
-def _matrix(pairs: Pairs) -> Array:
-    """All tiles side by side; where symmetric, each is evaluated once and mirrored."""
-    out = np.empty(pairs.shape, pairs.dtype)
-    buffers = [np.empty(SIDE * SIDE, pairs.dtype) for _ in range(pairs.buffers)]
-    all_rows, all_columns = ([slice(i, min(i + SIDE, n)) for i in range(0, n, SIDE)] for n in pairs.shape)
-    for rows in all_rows:
-        for columns in all_columns:
-            if pairs.symmetric and columns.start < rows.start:
-                continue
-            tile = pairs.fill(rows, columns, buffers)
-            if pairs.symmetric and rows == columns:  # the upper triangle, in both
-                tile = np.triu(tile) + np.triu(tile, 1).T
-            out[rows, columns] = tile
-            if pairs.symmetric and rows != columns:
-                out[columns, rows] = tile.T
-    return out
+@dataclass(frozen=True, repr=False)
+class Sum(_Two):
+    r"""k₁(x, z) + k₂(x, z): the features of both, side by side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Gaussian, Linear
+    >>> (Linear() + 0.5 * Gaussian(1.0))(np.array([[0.0], [1.0]])).round(4)
+    array([[0.5   , 0.1839],
+           [0.1839, 1.5   ]])
+    """
+
+    def diagonal(self, X: Any) -> Array:
+        """The sum of the diagonals."""
+        return np.asarray(self.first.diagonal(X) + self.second.diagonal(X))
+
+    def __repr__(self) -> str:
+        return f"{self.first!r} + {self.second!r}"
+
+
+@dataclass(frozen=True, repr=False)
+class Product(_Two):
+    r"""k₁(x, z) k₂(x, z): all products of a feature of the one with a feature of the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Linear
+    >>> (Linear() * Linear())(np.array([[2.0]]))
+    array([[16.]])
+    """
+
+    @property
+    def normalised(self) -> bool:
+        """Whether both are."""
+        return self.first.normalised and self.second.normalised
+
+    def diagonal(self, X: Any) -> Array:
+        """The product of the diagonals."""
+        return np.asarray(self.first.diagonal(X) * self.second.diagonal(X))
+
+    def __repr__(self) -> str:
+        return " * ".join(f"({part!r})" if isinstance(part, Sum) else repr(part) for part in self.kernels)
+
+
+@dataclass(frozen=True, repr=False)
+class Scaled(_Combination):
+    r"""c k(x, z) for a positive number c.
+
+    Examples
+    --------
+    >>> from gramian.kernels import Linear
+    >>> 2 * Linear()
+    2.0 * Linear()
+    """
+
+    kernel: Kernel
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.factor) and self.factor > 0):
+            raise ValueError(f"A kernel is multiplied by positive numbers, so that it stays one; got {self.factor!r}.")
+        freeze(self, factor=float(self.factor))
+
+    @property
+    def normalised(self) -> bool:
+        """Only where c = 1 and k is."""
+        return self.factor == 1.0 and self.kernel.normalised
+
+    def formula(self, p: int) -> Formula | None:
+        """That of k, c times as large."""
+        inside = self.kernel.formula(p)
+        return None if inside is None else inside._replace(factor=self.factor * inside.factor)
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points for k."""
+        return _CombinedPairs([self.kernel.pairs(X, Z, dtype)], partial(np.multiply, self.factor))
+
+    def diagonal(self, X: Any) -> Array:
+        """c times the diagonal of k."""
+        return np.asarray(self.factor * self.kernel.diagonal(X))
+
+    def __repr__(self) -> str:
+        inside = f"({self.kernel!r})" if isinstance(self.kernel, Sum) else repr(self.kernel)
+        return f"{self.factor!r} * {inside}"
+
+
+class _CombinedPairs(Pairs):
+    """Tiles of a few kernels, joined in the first buffer: they may be views of stored numbers.
+
+    The tile of each is in the buffers after that of the one before.
+    """
+
+    def __init__(self, parts: Sequence[Pairs], join: Any) -> None:
+        self.parts, self.join = parts, join
+        self.shape, self.dtype, self.symmetric = parts[0].shape, parts[0].dtype, parts[0].symmetric
+        self.buffers = 1 + max(i + part.buffers for i, part in enumerate(parts))
+        self.serial = any(part.serial for part in parts)
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
+        """Return the joined tile."""
+        tiles = [part.fill(rows, columns, buffers[1 + i :]) for i, part in enumerate(self.parts)]
+        return np.asarray(self.join(*tiles, out=room(buffers[0], rows, columns)))
 
 
 def room(buffer: Array, rows: slice, columns: slice) -> Array:

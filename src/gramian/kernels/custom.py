@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from gramian.kernels.base import Kernel, Pairs, as_points, is_sparse, room
 
-__all__ = ["Callable", "MatrixFunction", "Precomputed"]
-
 Array = npt.NDArray[Any]
 
 
@@ -60,15 +58,13 @@ class Callable(Kernel):
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Take the objects as they are."""
-        return _ObjectPairs(self._bound(), _objects(X), None if Z is None else _objects(Z), dtype)
+        function = functools.partial(self.function, **dict(self.parameters)) if self.parameters else self.function
+        return _ObjectPairs(function, _objects(X), None if Z is None else _objects(Z), dtype)
 
     def diagonal(self, X: Any) -> Array:
         """function(x, x)."""
-        function = self._bound()
-        return np.array([float(function(x, x)) for x in _objects(X)], dtype=np.float64)
-
-    def _bound(self) -> Any:
-        return functools.partial(self.function, **dict(self.parameters)) if self.parameters else self.function
+        parameters = dict(self.parameters)
+        return np.array([float(self.function(x, x, **parameters)) for x in _objects(X)], dtype=np.float64)
 
     def __repr__(self) -> str:
         return f"Callable({getattr(self.function, '__name__', repr(self.function))})"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from gramian.kernels.base import (
     RULES,
     Formula,
     Kernel,
+    Normalised,
     Pairs,
     as_points,
     as_two_sets,
@@ -83,10 +84,8 @@ def scale_columns(X: Any, s: Scale) -> Any:
     return X * s if np.ndim(s) == 0 else sp.csr_array(X @ sp.diags_array(s))
 
 
-class Radial(Kernel):
+class Radial(Normalised):
     """A kernel f(u) of one scaled squared distance, with f(0) = 1."""
-
-    normalised = True  # to the last bit
 
     @abstractmethod
     def scale(self, p: int) -> Scale:
@@ -103,11 +102,6 @@ class Radial(Kernel):
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points: scaled features about a common origin, and their norms."""
         return RadialPairs(self, X, Z, dtype)
-
-    def diagonal(self, X: Any) -> Array:
-        """All ones."""
-        X = as_points(X)
-        return np.ones(X.shape[0], result_dtype(X, None, None))
 
 
 class RadialPairs(Pairs):
@@ -179,10 +173,12 @@ class RadialPairs(Pairs):
         return self._peaks[key]
 
     def _repair(self, t: Array, rows: slice, columns: slice, limit: float) -> None:
-        """Compute the entries above −limit again: one by one if they are few, else all by a slower, safer way."""
+        """Compute the entries above −limit again, from differences of the points as given, in float64.
+
+        One by one if they are few, else all: scaled points would carry their rounding.
+        """
         i, j = np.nonzero(t > -limit)
         if len(i) * CROWDED > t.size and not self.sparse:
-            # from the differences of the points as given: scaled ones would carry their rounding
             X, Z = (np.asarray(A[part], dtype=np.float64) for A, part in ((self.X, rows), (self.Z, columns)))
             if np.ndim(self.scale) == 0:
                 t[...] = cdist(X, Z, "sqeuclidean") * -(self.scale**2)
@@ -191,12 +187,12 @@ class RadialPairs(Pairs):
             return
         for a in range(0, len(i), CHUNK):
             b, c = i[a : a + CHUNK], j[a : a + CHUNK]
-            x, z = rows.start + b, columns.start + c
             if self.sparse:
-                X, Z = (sp.csr_array(A, dtype=np.float64)[k] for A, k in ((self.X, x), (self.Z, z)))
-                D = scale_columns(X - Z, self.scale)
+                left, right = (sp.csr_array(A, dtype=np.float64) for A in (self.X, self.Z))
+                D = scale_columns(left[rows.start + b] - right[columns.start + c], self.scale)
             else:  # exact subtraction in float64 where the points are near each other
-                D = (self.X[x].astype(np.float64) - self.Z[z].astype(np.float64)) * self.scale
+                X, Z = self.X[rows.start + b], self.Z[columns.start + c]
+                D = (X.astype(np.float64) - Z.astype(np.float64)) * self.scale
             t[b, c] = -row_squares(D)
 
 
@@ -268,11 +264,6 @@ def _variance(X: Any) -> float:
     return float((np.sum((values - mean) ** 2) + (size - len(values)) * mean**2) / size)
 
 
-def gamma_by_rule(rule: str, X: Any) -> float:
-    """γ by the name of its rule: "scale", or "median" for 1/2m²."""
-    return scale_gamma(X) if rule == "scale" else 0.5 / median_distance(X) ** 2
-
-
 @dataclass(frozen=True, repr=False)
 class Gaussian(Radial):
     r"""k(x, z) = exp(−γ‖x − z‖²) = exp(−‖x − z‖²/2σ²), or exp(−Σ γ_j(x_j − z_j)²) with one value for each feature.
@@ -321,7 +312,7 @@ class Gaussian(Radial):
     def resolved(self, X: Any) -> Gaussian:
         """Return the kernel with γ as a number."""
         if self.automatic:
-            return Gaussian(gamma_by_rule(self._given, X))
+            return Gaussian(scale_gamma(X) if self._given == "scale" else 0.5 / median_distance(X) ** 2)
         return self if self._given is not None else Gaussian(1.0 / as_points(X).shape[1])
 
     def scale(self, p: int) -> Scale:
@@ -352,7 +343,7 @@ class Gaussian(Radial):
 
 
 @dataclass(frozen=True, repr=False)
-class Laplacian(Kernel):
+class Laplacian(Normalised):
     r"""k(x, z) = exp(−Σ γ_j|x_j − z_j|), with one γ or one for each feature.
 
     The sum of absolute differences is no matrix product, so this is several times slower than the Gaussian kernel. Both
@@ -376,11 +367,6 @@ class Laplacian(Kernel):
     def __post_init__(self) -> None:
         freeze(self, gamma=positive("gamma", self.gamma, optional=True))
 
-    @property
-    def normalised(self) -> bool:
-        """k(x, x) = 1, to the last bit."""
-        return True
-
     def resolved(self, X: Any) -> Laplacian:
         """Return the kernel with γ as a number."""
         return self if self.gamma is not None else Laplacian(1.0 / as_points(X).shape[1])
@@ -398,11 +384,6 @@ class Laplacian(Kernel):
 
     def _rates(self, p: int) -> Any:
         return 1.0 / p if self.gamma is None else per_feature("gamma", self.gamma, p)
-
-    def diagonal(self, X: Any) -> Array:
-        """All ones."""
-        X = as_points(X)
-        return np.ones(X.shape[0], result_dtype(X, None, None))
 
 
 class _ManhattanPairs(Pairs):
@@ -432,8 +413,23 @@ def _multiplied(X: Any, gamma: Any, origin: Any) -> Any:
 SMOOTHNESS = (0.5, 1.5, 2.5)
 
 
+class _WithLengthScale(Radial):
+    """A radial kernel with a length scale ℓ, which may be a rule."""
+
+    length_scale: Any
+
+    @property
+    def automatic(self) -> bool:
+        """Whether ℓ is to be found from data."""
+        return isinstance(self.length_scale, str)
+
+    def resolved(self, X: Any) -> Kernel:
+        """Return the kernel with ℓ as a number."""
+        return replace(self, length_scale=median_distance(X)) if self.automatic else self  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, repr=False)
-class Matern(Radial):
+class Matern(_WithLengthScale):
     r"""e⁻ˢ, (1 + s)e⁻ˢ or (1 + s + s²/3)e⁻ˢ for ν = 1/2, 3/2, 5/2, with s = √(2ν)‖(x − z)/ℓ‖.
 
     Parameters
@@ -460,15 +456,6 @@ class Matern(Radial):
             raise ValueError(f"nu must be one of {SMOOTHNESS}, got {self.nu!r}.")
         length = positive("length_scale", self.length_scale, rules=("median",))
         freeze(self, nu=float(self.nu), length_scale=length)
-
-    @property
-    def automatic(self) -> bool:
-        """Whether ℓ is to be found from data."""
-        return isinstance(self.length_scale, str)
-
-    def resolved(self, X: Any) -> Matern:
-        """Return the kernel with ℓ as a number."""
-        return Matern(self.nu, median_distance(X)) if self.automatic else self
 
     def scale(self, p: int) -> Scale:
         """√(2ν)/ℓ, so that u = s²."""
@@ -502,7 +489,7 @@ def _log(x: float) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class RationalQuadratic(Radial):
+class RationalQuadratic(_WithLengthScale):
     r"""k(x, z) = (1 + ‖(x − z)/ℓ‖²/2α)^(−α); as α grows it becomes the Gaussian kernel of bandwidth ℓ.
 
     Parameters
@@ -527,15 +514,6 @@ class RationalQuadratic(Radial):
         length = positive("length_scale", self.length_scale, rules=("median",))
         freeze(self, alpha=positive("alpha", self.alpha, single=True), length_scale=length)
 
-    @property
-    def automatic(self) -> bool:
-        """Whether ℓ is to be found from data."""
-        return isinstance(self.length_scale, str)
-
-    def resolved(self, X: Any) -> RationalQuadratic:
-        """Return the kernel with ℓ as a number."""
-        return RationalQuadratic(self.alpha, median_distance(X)) if self.automatic else self
-
     def scale(self, p: int) -> Scale:
         """1/(ℓ√(2α)), so that k = (1 + u)^(−α)."""
         return 1.0 / (np.sqrt(2 * self.alpha) * per_feature("length_scale", self.length_scale, p))
@@ -558,7 +536,7 @@ class RationalQuadratic(Radial):
 
 
 @dataclass(frozen=True, repr=False)
-class Chi2(Kernel):
+class Chi2(Normalised):
     r"""k(x, z) = exp(−γ Σ_j (x_j − z_j)²/(x_j + z_j)) for rows without negative entries; 0/0 counts as 0.
 
     Dense rows only. The sum runs over features one by one, so a tile costs about as much as p exponentials.
@@ -581,11 +559,6 @@ class Chi2(Kernel):
     def __post_init__(self) -> None:
         freeze(self, gamma=positive("gamma", self.gamma, single=True))
 
-    @property
-    def normalised(self) -> bool:
-        """k(x, x) = 1, to the last bit."""
-        return True
-
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points: features times γ."""
         return _Chi2Pairs(X, Z, dtype, self.gamma * RATE, exponent=True)
@@ -596,8 +569,7 @@ class Chi2(Kernel):
 
     def diagonal(self, X: Any) -> Array:
         """All ones."""
-        X = _counts(X)
-        return np.ones(len(X), result_dtype(X, None, None))
+        return super().diagonal(_counts(X))
 
 
 @dataclass(frozen=True, repr=False)

@@ -356,12 +356,9 @@ def polynomial_features(X: Any, degree: int = 2, coef0: float = 1.0, gamma: floa
     terms = monomials(p, q, homogeneous=kernel.coef0 == 0)
     out = np.empty((n, len(terms)))
     for column, term in enumerate(terms):
-        weight = _multinomial(q, term) * kernel.coef0 ** (q - len(term)) * factor ** len(term)
+        # q!/(a₀! a₁! ⋯) of a monomial of degree q − a₀
+        orders = prod(factorial(term.count(j)) for j in set(term))
+        ways = comb(q, len(term)) * factorial(len(term)) // orders
+        weight = ways * kernel.coef0 ** (q - len(term)) * factor ** len(term)
         out[:, column] = np.prod(X[:, term], axis=1) * np.sqrt(weight)
     return out
-
-
-def _multinomial(q: int, term: tuple[int, ...]) -> int:
-    """q!/(a₀! a₁! ⋯) of a monomial of degree q − a₀."""
-    counts = [term.count(j) for j in set(term)]
-    return comb(q, len(term)) * factorial(len(term)) // prod(factorial(a) for a in counts)

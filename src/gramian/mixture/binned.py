@@ -280,7 +280,21 @@ class Bins:
         low, high = as_floats("lower", lower), as_floats("upper", upper)
         low, high = (v[:, None] if v.ndim == 1 else v for v in (low, high))
         n = np.ones(len(low)) if counts is None else as_floats("counts", counts)
-        _refuse_bins(low, high, n)
+        if low.ndim != 2 or low.shape != high.shape or n.shape != (len(low),):
+            raise ValueError(
+                f"Limits of shapes {low.shape} and {high.shape} and counts of shape {n.shape} do not match."
+            )
+        wrong = np.flatnonzero(~(low <= high).all(axis=1) | (np.isinf(low) & (low == high)).any(axis=1))
+        if len(wrong):
+            i = wrong[0]
+            raise ValueError(
+                f"Box {i} goes from {low[i]} to {high[i]}: lower limits must not exceed upper ones, nor be NaN."
+            )
+        bad = np.flatnonzero(~(n >= 0) | np.isinf(n))
+        if len(bad):
+            raise ValueError(f"Count {bad[0]} is {n[bad[0]]}; counts must be finite and not negative.")
+        if not n.sum() > 0:
+            raise ValueError("All counts are 0: there is nothing to fit.")
         with np.errstate(invalid="ignore"):  # rows at midpoints, open boxes at their limit
             middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, 0.5 * (low + high)))
             width = np.where(np.isfinite(high - low), high - low, 0.0)
@@ -353,19 +367,3 @@ class Bins:
         planes = [planar_moments(a[k], b[k], S) for k, S in enumerate(mixture.covariances)]
         joint, first, second = (np.stack(p) for p in zip(*planes, strict=True))
         return joint, first, second
-
-
-def _refuse_bins(low: Array, high: Array, n: Array) -> None:
-    if low.ndim != 2 or low.shape != high.shape or n.shape != (len(low),):
-        raise ValueError(f"Limits of shapes {low.shape} and {high.shape} and counts of shape {n.shape} do not match.")
-    wrong = np.flatnonzero(~(low <= high).all(axis=1) | (np.isinf(low) & (low == high)).any(axis=1))
-    if len(wrong):
-        i = wrong[0]
-        raise ValueError(
-            f"Box {i} goes from {low[i]} to {high[i]}: lower limits must not exceed upper ones, nor be NaN."
-        )
-    bad = np.flatnonzero(~(n >= 0) | np.isinf(n))
-    if len(bad):
-        raise ValueError(f"Count {bad[0]} is {n[bad[0]]}; counts must be finite and not negative.")
-    if not n.sum() > 0:
-        raise ValueError("All counts are 0: there is nothing to fit.")

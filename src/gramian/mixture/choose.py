@@ -185,37 +185,15 @@ def select_mixture(
         models = (covariance_types,) if isinstance(covariance_types, str) else tuple(covariance_types)
     if not models:
         raise ValueError("covariance_types is empty: name one or more.")
-    if criterion != "lrt":
-        if test:
-            raise TypeError(f"{', '.join(test)} belong to criterion='lrt'.")
-        return _compare_fits(prototype, X, sizes, models, criterion, sample_weight, n_jobs, progress)
-    if len(models) != 1:
+    if criterion != "lrt" and test:
+        raise TypeError(f"{', '.join(test)} belong to criterion='lrt'.")
+    if criterion == "lrt" and len(models) != 1:
         raise ValueError(
             f"The likelihood-ratio test compares numbers of components in one covariance model; {len(models)} are "
             "given. Name one, chosen by BIC, say."
         )
-    if sizes != list(range(sizes[0], sizes[-1] + 1)):
+    if criterion == "lrt" and sizes != list(range(sizes[0], sizes[-1] + 1)):
         raise ValueError(f"The likelihood-ratio test adds one component at a time; {sizes} has gaps.")
-    table = _compare_fits(prototype, X, sizes, models, "bic", sample_weight, n_jobs, None)
-    model = clone(prototype).set_params(covariance_type=models[0])
-    options = {"sample_weight": sample_weight, "n_jobs": n_jobs, "progress": progress, **test}
-    tests = bootstrap_lrt(model, X, first=sizes[0], most=sizes[-1], **options)
-    with _no_warnings():
-        best = model.set_params(n_components=tests.chosen).fit(X, sample_weight=sample_weight)
-    return replace(table, criterion="lrt", best=best, test=tests)
-
-
-def _compare_fits(
-    prototype: GaussianMixture,
-    X: Any,
-    sizes: Sequence[int],
-    models: Sequence[str],
-    criterion: str,
-    sample_weight: Any,
-    n_jobs: int | None,
-    progress: Progress | None,
-) -> MixtureChoice:
-    """Fit every size and model, and choose the best by a criterion."""
 
     def twin(k: int, model: str) -> tuple[int, str]:
         """The first of the models that are the same: volumes and shapes of one component have nobody to differ from."""
@@ -225,7 +203,8 @@ def _compare_fits(
 
     pairs = sorted({twin(k, model) for k in sizes for model in models})
     tasks = [(prototype, k, m, X, sample_weight) for k, m in pairs]
-    found = dict(zip(pairs, _run_each(_fit_one, tasks, n_jobs, progress, "Fitting mixtures"), strict=True))
+    shown = None if criterion == "lrt" else progress  # the tests show theirs
+    found = dict(zip(pairs, _run_each(_fit_one, tasks, n_jobs, shown, "Fitting mixtures"), strict=True))
     fits = [[found[twin(k, m)] for m in models] for k in sizes]
     ll, p, entropy, converged = (np.array([[fit[j] for fit in row] for row in fits]) for j in range(4))
     problems = tuple(tuple(fit[4] for fit in row) for row in fits)
@@ -234,11 +213,18 @@ def _compare_fits(
     good = np.array([[not text for text in row] for row in problems]) & np.isfinite(bic)
     if not good.any():
         raise ValueError(f"None of the {good.size} fits is eligible; the first says: {problems[0][0]}.")
-    i, j = (int(at) for at in np.unravel_index(np.argmin(np.where(good, values[criterion], np.inf)), good.shape))
-    best = fits[i][j][5].set_params(covariance_type=models[j])
-    if twin(sizes[i], models[j])[1] != models[j]:
-        with _no_warnings():
-            best = clone(best).fit(X, sample_weight=sample_weight)
+    tests = None
+    with _no_warnings():
+        if criterion == "lrt":
+            best = clone(prototype).set_params(covariance_type=models[0])
+            options = {"sample_weight": sample_weight, "n_jobs": n_jobs, "progress": progress, **test}
+            tests = bootstrap_lrt(best, X, first=sizes[0], most=sizes[-1], **options)
+            best.set_params(n_components=tests.chosen).fit(X, sample_weight=sample_weight)
+        else:
+            i, j = np.unravel_index(np.argmin(np.where(good, values[criterion], np.inf)), good.shape)
+            best = fits[i][j][5].set_params(covariance_type=models[j])
+            if twin(sizes[i], models[j])[1] != models[j]:
+                best = clone(best).fit(X, sample_weight=sample_weight)
     return MixtureChoice(
         criterion,
         tuple(sizes),
@@ -249,6 +235,7 @@ def _compare_fits(
         problems=problems,
         converged=converged.astype(bool),
         best=best,
+        test=tests,
     )
 
 
@@ -365,12 +352,23 @@ def bootstrap_lrt(
         with _no_warnings():
             return clone(prototype).set_params(n_components=k, verbose=0).fit(X, sample_weight=sample_weight)
 
+    bins, holes, shares = X if isinstance(X, Bins) else None, None, None
+    if bins is None:
+        blocks = open_source(fill_masked(X)).blocks()
+        gaps = np.concatenate([np.isnan(np.asarray(block.values, dtype=np.float64)) for block in blocks])
+        if gaps.any():
+            w = check_weights(sample_weight, len(gaps))
+            holes, shares = gaps, w / w.sum()
     tests: list[tuple[float, float, Array]] = []
     null, k = fit(first), first
     while k < most and (not tests or tests[-1][1] <= level):
+        if bins is not None and abs(float(bins.probabilities(null.mixture_).sum()) - 1.0) > 1e-6:
+            raise ValueError(
+                "The bins do not cover everything once, so samples cannot be counted in them. "
+                "Use edges from −inf to inf."
+            )
         other = fit(k + 1)
-        draw = _sampler(null.mixture_, X, sample_weight, size)
-        tasks = [(draw, seed, _start_at(null), clone(other)) for seed in seeds[k].spawn(n_replicates)]
+        tasks = [(null, other, bins, size, holes, shares, seed) for seed in seeds[k].spawn(n_replicates)]
         under = np.array(_run_each(_lrt_of_sample, tasks, n_jobs, progress, f"Testing {k} against {k + 1} components"))
         value = max(0.0, 2 * (float(other.log_likelihood_) - float(null.log_likelihood_)))
         tests.append((value, (1.0 + int(np.sum(under >= value))) / (len(under) + 1.0), under))
@@ -382,47 +380,24 @@ def bootstrap_lrt(
 
 
 def _lrt_of_sample(
-    draw: Callable[[np.random.Generator], Any], seed: np.random.SeedSequence, null: Any, other: Any
+    null: GaussianMixture,
+    other: GaussianMixture,
+    bins: Bins | None,
+    size: int,
+    holes: Flags | None,
+    shares: Array | None,
+    seed: np.random.SeedSequence,
 ) -> float:
-    sample = draw(np.random.default_rng(seed))
-    low, high = clone(null).fit(sample), clone(other).fit(sample)
+    """LRT of a sample of the null model, recorded as the data were: in bins, or with cells missing as in their rows."""
+    rng, mixture = np.random.default_rng(seed), null.mixture_
+    if bins is not None:
+        sample: Any = _count_anew(bins, size, bins.probabilities(mixture), rng)
+    else:
+        sample, _ = mixture.sample(size, rng)
+        if holes is not None:
+            sample[holes[rng.choice(len(holes), size, p=shares)]] = np.nan
+    low, high = _start_at(null).fit(sample), clone(other).fit(sample)
     return max(0.0, 2 * (float(high.log_likelihood_) - float(low.log_likelihood_)))
-
-
-@dataclass(frozen=True)
-class _Sampler:
-    """Draws from a mixture that are recorded as the data were: as many rows, with cells missing, or in bins."""
-
-    mixture: Mixture
-    size: int
-    bins: Bins | None
-    holes: Flags | None
-    shares: Array | None
-
-    def __call__(self, rng: np.random.Generator) -> Any:
-        if self.bins is not None:
-            return _count_anew(self.bins, self.size, self.bins.probabilities(self.mixture), rng)
-        rows, _ = self.mixture.sample(self.size, rng)
-        if self.holes is not None:
-            which = rng.choice(len(self.holes), self.size, p=self.shares)
-            rows[self.holes[which]] = np.nan
-        return rows
-
-
-def _sampler(mixture: Mixture, X: Any, sample_weight: Any, size: int) -> _Sampler:
-    if isinstance(X, Bins):
-        if abs(float(X.probabilities(mixture).sum()) - 1.0) > 1e-6:
-            raise ValueError(
-                "The bins do not cover everything once, so samples cannot be counted in them. "
-                "Use edges from −inf to inf."
-            )
-        return _Sampler(mixture, size, X, None, None)
-    blocks = open_source(fill_masked(X)).blocks()
-    holes = np.concatenate([np.isnan(np.asarray(block.values, dtype=np.float64)) for block in blocks])
-    if not holes.any():
-        return _Sampler(mixture, size, None, None, None)
-    w = check_weights(sample_weight, len(holes))
-    return _Sampler(mixture, size, None, holes, w / w.sum())
 
 
 @dataclass(frozen=True, repr=False, eq=False)

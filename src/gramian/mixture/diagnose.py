@@ -55,36 +55,36 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
     >>> [(item.component, item.kind) for item in fit.diagnoses]
     [(1, 'collapsed')]
     """
-    empty = stats.counts <= NOBODY * stats.weight
-    found = [
-        Diagnosis(
-            int(k),
-            "empty",
-            f"component {k} is empty (weight {stats.counts[k] / stats.weight:.2g}): fit fewer components, or start it "
-            "elsewhere",
-        )
-        for k in np.flatnonzero(empty)
-    ]
-    if prior is None or not prior.hard:
-        return tuple(found)
-    model, S, floor = mixture.model, mixture.covariances, prior.scale
-    held = smallest_variances(model, S, floor) < HELD
-    if model[1] == "V":  # a shape of its own: by the scatter of the component too
-        N = np.maximum(stats.counts, np.finfo(float).tiny)
-        S = stats.scatter(mixture.centres) / per_component(N, S)
-        held |= smallest_variances(model, S, floor) < HELD
-    reason = _degenerate_columns(mixture, stats, floor) if held.any() else None
-    for k in np.flatnonzero(held & ~empty):
+    empty, held = stats.counts <= NOBODY * stats.weight, np.zeros(mixture.n_components, dtype=bool)
+    S, floor, reason = mixture.covariances, np.ones(1), None
+    if prior is not None and prior.hard:
+        floor = prior.scale
+        held = smallest_variances(mixture.model, S, floor) < HELD
+        if mixture.model[1] == "V":  # a shape of its own: by the scatter of the component too
+            N = np.maximum(stats.counts, np.finfo(float).tiny)
+            S = stats.shift(mixture.centres).second / per_component(N, S)
+            held |= smallest_variances(mixture.model, S, floor) < HELD
+        reason = _degenerate_columns(mixture, stats, floor) if held.any() else None
+    found = []
+    for k in np.flatnonzero(empty | held):
         rows = f"{stats.counts[k]:.3g}"
-        j = np.argmin(S[k] / floor) if mixture.diagonal else _flattest(S[k], floor)
-        where = "" if len(mixture.origin) == 1 else f", mostly in column {j}"
-        collapse = (
-            f"component {k} has collapsed (it holds {rows} row{'s' * (rows != '1')}{where}): only the floor keeps its "
-            "variance from 0, where the likelihood is unbounded; fit fewer components, a model with shared "
-            "covariances, or use a prior, or start elsewhere"
-        )
-        found.append(Diagnosis(int(k), "collapsed", reason or collapse))
-    return tuple(sorted(found, key=lambda item: item.component))
+        if empty[k]:
+            message = (
+                f"component {k} is empty (weight {stats.counts[k] / stats.weight:.2g}): fit fewer components, or start "
+                "it elsewhere"
+            )
+        elif reason is not None:
+            message = reason
+        else:
+            j = np.argmin(S[k] / floor) if mixture.diagonal else _flattest(S[k], floor)
+            where = "" if len(mixture.origin) == 1 else f", mostly in column {j}"
+            message = (
+                f"component {k} has collapsed (it holds {rows} row{'s' * (rows != '1')}{where}): only the floor keeps "
+                "its variance from 0, where the likelihood is unbounded; fit fewer components, a model with shared "
+                "covariances, or use a prior, or start elsewhere"
+            )
+        found.append(Diagnosis(int(k), "empty" if empty[k] else "collapsed", message))
+    return tuple(found)
 
 
 def _flattest(S: Array, floor: Array) -> int:
@@ -98,7 +98,7 @@ def _degenerate_columns(mixture: Mixture, stats: SufficientStatistics, floor: Ar
         return None
     N, d = stats.counts, len(mixture.origin)
     mean = N @ stats.centres / N.sum()
-    S = stats.scatter(np.broadcast_to(mean, stats.about.shape)).sum(axis=0) / N.sum()
+    S = stats.shift(np.broadcast_to(mean, stats.about.shape)).second.sum(axis=0) / N.sum()
     constant = np.flatnonzero((np.diag(S) if S.ndim == 2 else S) < HELD * floor)
     if len(constant):
         several = len(constant) > 1
@@ -170,12 +170,12 @@ class Landscape:
 def compare_optima(fits: Sequence[MixtureFit]) -> Landscape:
     """Distinct optima among fits, of which the first is the one that is kept."""
     groups: list[list[MixtureFit]] = []
-    for fit in sorted(fits, key=lambda fit: float(fit.optimum.objective[-1])):
-        same = next((group for group in groups if _is_same_optimum(group[0], fit)), None)
+    for i in np.argsort([fit.optimum.objective[-1] for fit in fits], kind="stable"):
+        same = next((group for group in groups if _is_same_optimum(group[0], fits[i])), None)
         if same is None:
-            groups.append([fit])
+            groups.append([fits[i]])
         else:
-            same.append(fit)
+            same.append(fits[i])
     heads = [fits[0] if fits[0] in group else group[0] for group in groups]
     return Landscape(
         np.array([fit.log_likelihood for fit in heads]),

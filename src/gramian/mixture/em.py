@@ -76,10 +76,10 @@ class Maximiser:
             )
         if prior is None:
             centres = rules.means(N, stats.centres, current)
-            counts, scatter = N, stats.scatter(centres)
+            counts, scatter = N, stats.shift(centres).second
         else:
             centres = rules.means(N + prior.shrinkage, prior.shrink(N, stats.centres, origin), current)
-            counts, scatter = prior.add(N, stats.scatter(centres), centres, origin)
+            counts, scatter = prior.add(N, stats.shift(centres).second, centres, origin)
         own = model not in POOLED and (prior is None or prior.counts == 0.0)
         if own and current is not None and empty.any():  # an empty one keeps its covariance, and moves no other
             tiny = EMPTY * stats.weight
@@ -182,7 +182,15 @@ def fit_mixture(
     with quiet_blas():
         if isinstance(data, MixtureRows) and data.device is not None:
             where = {"device": str(data.device), "precision": data.describe_precision()}
-            start, before, modes = _approach(data, start, maximise, tol, max_iter, accelerate, watch)
+            rough = data.lower_precision(start) if max_iter > 0 else None
+            if rough is not None and rough.tolerance is not None:  # the first steps in a quicker mode of the device
+                # a relative error e of the statistics moves a step by up to e√n(1 + d) standard errors
+                blur = rough.tolerance * float(np.sqrt(data.weight)) * (1 + len(data.origin))
+                first = _Climb(rough, maximise, rough.tolerance)
+                start = first.run(start, max(tol, blur), max_iter, accelerate, watch)[0].mixture
+                before = first.passes - 1
+                said = rough.describe_precision()
+                modes = (f"before the objective's first value, {before} steps with {said}",)
         climb = _Climb(data, maximise, before=before)
         at, heights, idle = climb.run(start, tol, max_iter - before, accelerate, watch)
     diagnoses = diagnose(at.mixture, at.stats, maximise.prior)
@@ -204,30 +212,6 @@ def fit_mixture(
         **where,
     )
     return MixtureFit(at.mixture, at.stats, optimum, diagnoses)
-
-
-def _approach(
-    data: MixtureRows,
-    start: Mixture,
-    maximise: Maximiser,
-    tol: float,
-    most: int,
-    accelerate: bool,
-    watch: Watch | None,
-) -> tuple[Mixture, int, tuple[str, ...]]:
-    """Steps in a quicker mode of a device, if there is one: where they lead, how many they were, notes on the modes.
-
-    A relative error e of the statistics moves a step by up to e√n(1 + d) standard errors: so far they are of use.
-    """
-    rough = data.lower_precision(start) if most > 0 else None
-    if rough is None or rough.tolerance is None:
-        return start, 0, ()
-    climb = _Climb(rough, maximise, rough.tolerance)
-    blur = rough.tolerance * float(np.sqrt(data.weight)) * (1 + len(data.origin))
-    at, _, _ = climb.run(start, max(tol, blur), most, accelerate, watch)
-    steps = climb.passes - 1
-    note = f"before the objective's first value, {steps} steps with {rough.describe_precision()}"
-    return at.mixture, steps, (note,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +338,7 @@ def _is_possible(stats: SufficientStatistics, near: SufficientStatistics) -> boo
     if not (stats.counts >= 0.1 * near.counts).all() or not np.isfinite(stats.second).all():
         return False
     live = near.counts > 0
-    T, S = (v.scatter(v.centres)[live] / per_component(v.counts[live], v.second) for v in (stats, near))
+    T, S = (v.shift(v.centres).second[live] / per_component(v.counts[live], v.second) for v in (stats, near))
     rest = T - LEAST * S
     if stats.diagonal:
         return bool((rest >= 0).all())

@@ -307,8 +307,19 @@ def standard_errors(
             stacklevel=caller_level(),
         )
         values = np.full(len(values), np.nan)
-    V = T @ (vectors / np.sqrt(values))
-    return _natural(chart, V, information)
+    V = T @ (vectors / np.sqrt(values))  # VVᵀ is the covariance of the coordinates
+    k, d = mixture.centres.shape
+    M = [_local_map(chart, j) @ V for j in range(k)]
+    weights = np.array([np.linalg.norm(m[0]) for m in M])
+    means = np.stack([np.linalg.norm(L @ m[1 : d + 1], axis=1) for L, m in zip(chart.frames, M, strict=True)])
+    spread = np.empty((k, d, d))
+    for j, (L, m) in enumerate(zip(chart.frames, M, strict=True)):
+        change = np.einsum("ij,ajl,ml->aim", L, chart.slopes(j), L)
+        spread[j] = np.linalg.norm(np.einsum("aim,av->imv", change, m[d + 1 :]), axis=2)
+    variances = np.diagonal(mixture.matrices, axis1=1, axis2=2)
+    diagonal = np.diagonal(spread, axis1=1, axis2=2)
+    shown = diagonal.copy() if mixture.diagonal else spread
+    return StandardErrors(weights, means, shown, diagonal / (2 * np.sqrt(variances)), information, V @ V.T, chart)
 
 
 def is_flat(data: Bins, mixture: Mixture, maximiser: Maximiser) -> bool:
@@ -390,9 +401,8 @@ def _differences(data: MixtureRows | Bins, chart: Chart) -> Array:
     for a in range(chart.size):
         unit, weights = np.zeros(chart.size), chart.base.weights
         unit[a] = STEP_ERRORS * (min(weights[a], weights[-1]) if a < len(weights) - 1 else 1.0)  # weights stay positive
-        near = _gradient(data, chart, unit) - _gradient(data, chart, -unit)
-        far = _gradient(data, chart, 2 * unit) - _gradient(data, chart, -2 * unit)
-        out[a] = -(8 * near - far) / (12 * unit[a])
+        ends = [_gradient(data, chart, s * unit) for s in (1, -1, 2, -2)]
+        out[a] = -(8 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12 * unit[a])
     return np.asarray(0.5 * (out + out.T))
 
 
@@ -422,19 +432,3 @@ def _free(chart: Chart, constraints: Constraints | None) -> Array:
         return np.eye(chart.size)
     rows = constraints.equations(chart.frames, chart.index, chart.size)
     return np.asarray(null_space(rows)) if len(rows) else np.eye(chart.size)
-
-
-def _natural(chart: Chart, V: Array, information: Array) -> StandardErrors:
-    """Errors of weights, means and covariances, with VVᵀ the covariance of the coordinates."""
-    base, (k, d) = chart.base, chart.base.centres.shape
-    M = [_local_map(chart, j) @ V for j in range(k)]
-    weights = np.array([np.linalg.norm(m[0]) for m in M])
-    means = np.stack([np.linalg.norm(L @ m[1 : d + 1], axis=1) for L, m in zip(chart.frames, M, strict=True)])
-    spread = np.empty((k, d, d))
-    for j, (L, m) in enumerate(zip(chart.frames, M, strict=True)):
-        change = np.einsum("ij,ajl,ml->aim", L, chart.slopes(j), L)
-        spread[j] = np.linalg.norm(np.einsum("aim,av->imv", change, m[d + 1 :]), axis=2)
-    variances = np.diagonal(base.matrices, axis1=1, axis2=2)
-    diagonal = np.diagonal(spread, axis1=1, axis2=2)
-    shown = diagonal.copy() if base.diagonal else spread
-    return StandardErrors(weights, means, shown, diagonal / (2 * np.sqrt(variances)), information, V @ V.T, chart)

@@ -46,6 +46,7 @@ Array = npt.NDArray[np.float64]
 
 BLOCK_BYTES = 2**24  # of a block of rows and its densities
 BLOCK_BYTES_GPU = 2**28
+MOST = float(np.finfo(float).max)
 STATE = ("_fit", "_maximiser", "_kind", "_stepwise", "_numpy_attributes")
 STARTS = ("kmeans", "k-means++", "random", "random_from_data", "hierarchical")
 UNHELD = (
@@ -206,11 +207,17 @@ class GaussianMixture(DensityMixin, BaseEstimator):
             fits = [self._fit_from(start, data, maximiser, number) for number, start in enumerate(starts)]
         # what has collapsed has a large likelihood without meaning: it is kept only if there is nothing without
         fits.sort(key=lambda fit: (bool(fit.diagnoses), float(fit.optimum.objective[-1])))
-        problems: list[str] = []
-        if isinstance(data, Bins) and not fits[0].diagnoses and is_flat(data, fits[0].mixture, maximiser):
-            fits[0], problems = _note_flatness(fits[0], data, maximiser)
+        kept = fits[0]
+        if isinstance(data, Bins) and not kept.diagnoses and is_flat(data, kept.mixture, maximiser):
+            taken, p = int(np.count_nonzero(data.counts)), maximiser.constraints.free_parameters(kept.mixture)
+            note = (
+                f"counts in {taken} class{'es' * (taken != 1)} do not determine {p} parameters: other mixtures are as "
+                "likely, and this one is only where the iterations ended; count in finer classes, fit fewer components "
+                "or hold parameters (constraints)"
+            )
+            fits[0] = replace(kept, optimum=kept.optimum.with_(determined=False, notes=(*kept.optimum.notes, note)))
         self._name_results(fits[0], maximiser, compare_optima(fits), data.weight)
-        self._warn(problems)
+        self._warn()
         store_like(self, X)
         return self
 
@@ -302,16 +309,13 @@ class GaussianMixture(DensityMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Raise an error that names the parameter, what it is, and what it may be."""
-        for name, least in (("n_components", 1), ("max_iter", 0), ("n_init", 1), ("verbose_interval", 1)):
-            check_integer(name, getattr(self, name), least)
-        for name in ("tol", "reg_covar"):
-            value = getattr(self, name)
-            if name == "reg_covar" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
-                raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
-        if isinstance(self.decay, bool) or not isinstance(self.decay, Real) or not 0.5 <= float(self.decay) <= 1.0:
-            raise ValueError(f"decay must be a number between 0.5 and 1, got {self.decay!r}.")
+        for name, fewest in (("n_components", 1), ("max_iter", 0), ("n_init", 1), ("verbose_interval", 1)):
+            check_integer(name, getattr(self, name), fewest)
+        numbers = [("tol", self.tol), ("reg_covar", 0.0 if self.reg_covar is None else self.reg_covar)]
+        for name, value in [*numbers, ("decay", self.decay)]:
+            least, most, what = (0.5, 1.0, "between 0.5 and 1") if name == "decay" else (0.0, MOST, "of at least 0")
+            if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) <= most:
+                raise ValueError(f"{name} must be a number {what}, got {value!r}.")
         check_choice("init_params", self.init_params, STARTS)
         if self.prior is not None and not isinstance(self.prior, Prior):
             check_choice("prior", self.prior, ("conjugate",))
@@ -388,20 +392,24 @@ class GaussianMixture(DensityMixin, BaseEstimator):
 
     def _fit_from(self, start: Mixture, data: MixtureRows | Bins, maximiser: Maximiser, number: int) -> MixtureFit:
         """One fit; without a floor, a component that has collapsed is an error."""
-        self._say(f"Initialization {number}")
+        last, last_height = 0, -np.inf
+
+        def watch(iteration: int, height: float) -> None:
+            """Print one line every ``verbose_interval`` iterations."""
+            nonlocal last, last_height
+            if iteration // self.verbose_interval > last // self.verbose_interval:
+                more = f"\tlog-likelihood {height:.6f}\tchange {height - last_height:.6f}" if self.verbose > 1 else ""
+                sys.stdout.write(f"  Iteration {iteration}{more}\n")
+            last, last_height = iteration, height
+
+        if self.verbose:
+            sys.stdout.write(f"Initialization {number}\n")
         prior = maximiser.prior
         held = prior is not None and (prior.hard or prior.counts > 0)
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "accelerate": self.accelerate}
         try:
             with np.errstate(all=None if held else "ignore"):  # without a floor, what collapses overflows
-                fit = fit_mixture(
-                    data,
-                    start,
-                    maximiser,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    accelerate=self.accelerate,
-                    watch=self._watch() if self.verbose else None,
-                )
+                fit = fit_mixture(data, start, maximiser, **options, watch=watch if self.verbose else None)
         except (ValueError, np.linalg.LinAlgError) as error:
             if held:
                 raise
@@ -413,26 +421,10 @@ class GaussianMixture(DensityMixin, BaseEstimator):
                     raise ValueError(f"Component {item.component} has collapsed. {UNHELD}")
             notes = (*(item.message for item in found), *fit.optimum.notes[len(fit.diagnoses) :])
             fit = replace(fit, diagnoses=found, optimum=fit.optimum.with_(notes=notes))
-        state = "converged" if fit.optimum.converged else "did not converge"
-        self._say(f"Initialization {state}: log-likelihood {fit.log_likelihood:.6g}")
-        return fit
-
-    def _say(self, text: str) -> None:
         if self.verbose:
-            sys.stdout.write(f"{text}\n")
-
-    def _watch(self) -> Callable[[int, float], None]:
-        """What is called after each round: it prints one line every ``verbose_interval`` iterations."""
-        last, last_height = 0, -np.inf
-
-        def watch(iteration: int, height: float) -> None:
-            nonlocal last, last_height
-            if iteration // self.verbose_interval > last // self.verbose_interval:
-                more = f"\tlog-likelihood {height:.6f}\tchange {height - last_height:.6f}" if self.verbose > 1 else ""
-                self._say(f"  Iteration {iteration}{more}")
-            last, last_height = iteration, height
-
-        return watch
+            state = "converged" if fit.optimum.converged else "did not converge"
+            sys.stdout.write(f"Initialization {state}: log-likelihood {fit.log_likelihood:.6g}\n")
+        return fit
 
     def _name_results(self, fit: MixtureFit, maximiser: Maximiser, landscape: Landscape, weight: float) -> None:
         """Give the results of the kept fit their scikit-learn names."""
@@ -448,12 +440,12 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         self.landscape_ = landscape
         self._fit, self._maximiser, self._kind = fit, maximiser, self.covariance_type
 
-    def _warn(self, problems: list[str]) -> None:
+    def _warn(self) -> None:
         """Say what a reader of the result must know: that it stopped short, or that a component is none."""
         optimum, tolerated = self.certificate_, self.reg_covar is not None or self.prior is not None
         messages = [item.message for item in self._fit.diagnoses if item.kind == "empty" or not tolerated]
-        messages = list(dict.fromkeys([*messages, *problems]))
-        for message in messages:
+        messages += [] if optimum.determined else [optimum.notes[-1]]
+        for message in dict.fromkeys(messages):
             warnings.warn(f"GaussianMixture: {message}.", NumericalWarning, stacklevel=caller_level())
         if self.max_iter > 0 and not messages:
             stopped = optimum.iterations >= self.max_iter
@@ -654,18 +646,6 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _note_flatness(fit: MixtureFit, bins: Bins, maximiser: Maximiser) -> tuple[MixtureFit, list[str]]:
-    """The fit with a note that counts in bins do not determine it, and that note: rows of full rank always do."""
-    taken, p = int(np.count_nonzero(bins.counts)), maximiser.constraints.free_parameters(fit.mixture)
-    note = (
-        f"counts in {taken} class{'es' * (taken != 1)} do not determine {p} parameters: other mixtures are as likely, "
-        "and this one is only where the iterations ended; count in finer classes, fit fewer components or hold "
-        "parameters (constraints)"
-    )
-    optimum = fit.optimum.with_(determined=False, notes=(*fit.optimum.notes, note))
-    return replace(fit, optimum=optimum), [note]
 
 
 def _blocks(source: Source, k: int, device: Any = None) -> Iterator[tuple[int, int, Any]]:

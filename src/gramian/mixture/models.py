@@ -318,14 +318,10 @@ def raise_scatter(model: str, N: Array, T: Array, floor: Array) -> Array:
     >>> raise_scatter("VVI", np.array([2.0]), np.array([[0.0, 8.0]]), np.array([0.5, 0.5]))
     array([[1., 8.]])
     """
-    if model not in POOLED:
-        return _raise_each(model, N, T, floor)
-    total = T.sum(axis=0, keepdims=True)
-    more = _raise_each(model, np.array([N.sum()]), total, floor) - total
-    return T + per_component(N / N.sum(), T) * more if more.any() else T
-
-
-def _raise_each(model: str, N: Array, T: Array, floor: Array) -> Array:
+    if model in POOLED:
+        total = T.sum(axis=0, keepdims=True)
+        more = raise_scatter(model.replace("E", "V"), np.array([N.sum()]), total, floor) - total
+        return T + per_component(N / N.sum(), T) * more if more.any() else T
     if model in SPHERICAL:
         low = T.mean(axis=1) < N * floor.mean()
         return np.where(low[:, None], N[:, None] * floor.mean(), T)

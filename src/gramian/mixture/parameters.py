@@ -45,6 +45,7 @@ FLOOR = 1e-22  # of the variances of the data
 EPS = float(np.finfo(float).eps)
 CONJUGATE = tuple(m for m in MODELS if m in POOLED or m in SEPARATE)  # models that have a conjugate prior
 SHRINKAGE = 0.01
+SUMS = ("counts", "first", "second", "log_likelihood", "weight")  # of sufficient statistics
 
 
 def as_floats(name: str, value: Any) -> Array:
@@ -165,7 +166,20 @@ class Mixture:
         letters = resolve_model(model, d)
         if shares.shape != (k,) or not (shares >= 0).all() or abs(shares.sum() - 1.0) > 1e-6:
             raise ValueError(f"Weights must be {k} numbers of at least 0 that sum to 1; got {shares}.")
-        spread = _shape_covariances(as_floats("covariances", covariances), k, d, letters)
+        given = as_floats("covariances", covariances)
+        if letters not in DIAGONAL:
+            fits = given.shape in ((k, d, d), (d, d))
+            spread = (given + np.swapaxes(given, -1, -2)) / 2 if fits else given
+        else:
+            if given.shape == (k, d, d) and not np.any(given * (1 - np.eye(d))):
+                given = np.diagonal(given, axis1=1, axis2=2)
+            spread = given[:, None] if given.shape == (k,) else given
+            fits = spread.shape in ((k, d), (k, 1), ())
+        if not fits:
+            raise ValueError(
+                f"Covariances of shape {given.shape} do not fit {k} components, {d} columns and model {letters}."
+            )
+        spread = np.array(np.broadcast_to(spread, (k, d) if letters in DIAGONAL else (k, d, d)))
         start = np.zeros(d) if origin is None else np.asarray(origin, dtype=np.float64)
         if start.shape != (d,) or not np.isfinite(centres).all():
             raise ValueError(f"Means must be finite, of shape (K, d), and the origin of shape (d,) = ({d},).")
@@ -325,21 +339,6 @@ class Mixture:
         return f"Mixture({self.model}, {size}): weights {', '.join(f'{w:.3g}' for w in self.weights)}"
 
 
-def _shape_covariances(given: Array, k: int, d: int, model: str) -> Array:
-    """Covariances of any accepted shape in that of the model."""
-    if model in DIAGONAL:
-        if given.shape == (k, d, d) and not np.any(given * (1 - np.eye(d))):
-            return np.array(np.diagonal(given, axis1=1, axis2=2))
-        full = given[:, None] if given.shape == (k,) else given
-        if full.ndim == 2 and full.shape in ((k, d), (k, 1)):
-            return np.array(np.broadcast_to(full, (k, d)))
-        if given.ndim == 0:
-            return np.full((k, d), float(given))
-    elif given.shape in ((k, d, d), (d, d)):
-        return np.array(np.broadcast_to((given + np.swapaxes(given, -1, -2)) / 2, (k, d, d)))
-    raise ValueError(f"Covariances of shape {given.shape} do not fit {k} components, {d} columns and model {model}.")
-
-
 def regress(mixture: Mixture, columns: Sequence[int], values: Any) -> tuple[Array, Array]:
     r"""Mean (n, u) and covariance (n, u, u) of the other columns, in their order, for rows of values of these.
 
@@ -425,22 +424,16 @@ class SufficientStatistics:
             second += N[:, :, None] * step[:, :, None] * step[:, None, :]
         return replace(self, first=self.first + N * step, second=second, about=about)
 
-    def scatter(self, centres: Array) -> Array:
-        """Σwr(x−m)(x−m)ᵀ about any points m."""
-        return self.shift(centres).second
-
     def scale(self, factor: float) -> SufficientStatistics:
         """The statistics of data that each count ``factor`` times."""
-        names = ("counts", "first", "second", "log_likelihood", "weight")
-        return replace(self, **{name: factor * getattr(self, name) for name in names})
+        return replace(self, **{name: factor * getattr(self, name) for name in SUMS})
 
     def merge(self, other: SufficientStatistics) -> SufficientStatistics:
         """The statistics of both sets of data together, about this one's points."""
         if not np.array_equal(self.origin, other.origin):
             raise ValueError("Statistics measured from different origins cannot be merged. Use one origin.")
         other = other if other.about is self.about else other.shift(self.about)
-        names = ("counts", "first", "second", "log_likelihood", "weight")
-        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names})
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in SUMS})
 
 
 @dataclass(frozen=True, eq=False)
@@ -680,9 +673,8 @@ class Prior:
         if self.hard:
             return N, T
         share = 1.0 / len(N) if self.pooled else 1.0
-        scale = (
-            self.scale if self.scale.ndim == T.ndim - 1 else np.diag(self.scale)
-        )  # a matrix from its diagonal, or back
+        # a matrix from its diagonal, or back
+        scale = self.scale if self.scale.ndim == T.ndim - 1 else np.diag(self.scale)
         N, T = N + share * self.counts, T + share * scale
         if self.centre is None or self.shrinkage == 0.0:
             return N, T

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -65,10 +65,10 @@ def find_starts(model: Any, data: MixtureRows | Bins, letters: str, rng: np.rand
         yield Mixture.of(*given, letters, data.origin)
         return
     points = find_points(data, letters, k, rng)
-    if len(points.values) < k:
+    if len(points.weights) < k:
         things = "bins" if isinstance(data, Bins) else "rows"
         raise ValueError(
-            f"n_components={k} exceeds the {len(points.values)} distinct {things} with weight: each component needs "
+            f"n_components={k} exceeds the {len(points.weights)} distinct {things} with weight: each component needs "
             f"{things} of its own. Fit fewer components."
         )
     for turn in range(model.n_init):
@@ -99,27 +99,20 @@ class StartPoints:
 
     Attributes
     ----------
-    values : ndarray of shape (m, d)
-        Points, measured from the data's origin.
+    rows : MixtureRows
+        The points, measured from the data's origin, as data for a fit.
     weights : ndarray of shape (m,)
         How often each was seen.
     units : ndarray of shape (d,)
         What distances are measured in: standard deviations of the columns, or 1 where the model is spherical.
+    scaled : ndarray of shape (m, d)
+        The points in these units.
     """
 
-    values: Array
+    rows: MixtureRows
     weights: Array
     units: Array
-
-    @cached_property
-    def scaled(self) -> Array:
-        """Points in their units."""
-        return np.asarray(self.values / self.units)
-
-    @cached_property
-    def rows(self) -> MixtureRows:
-        """The same points as data for a fit."""
-        return MixtureRows.of(DenseSource(self.values), self.weights)
+    scaled: Array
 
 
 def find_points(data: MixtureRows | Bins, model: str, k: int, rng: np.random.RandomState) -> StartPoints:
@@ -128,10 +121,21 @@ def find_points(data: MixtureRows | Bins, model: str, k: int, rng: np.random.Ran
     A weight is the row so many times: the points and the draws from them are the same either way.
     """
     if isinstance(data, Bins):
-        taken = data.counts > 0
+        taken = np.flatnonzero(data.counts > 0)
         D, w = _middles(data.lower[taken] - data.origin, data.upper[taken] - data.origin)[0], data.counts[taken]
     else:
-        D, w = _read_rows(data, max(MOST_POINTS, 100 * k), rng)
+        n, most = data.source.shape[0], max(MOST_POINTS, 100 * k)
+        w = np.ones(n) if data.sample_weight is None else data.sample_weight
+        if n > most:
+            w = np.bincount(_draw(w, rng.random_sample(most)), minlength=n).astype(np.float64)
+        taken = np.flatnonzero(w > 0)
+        D, w = np.empty((len(taken), len(data.origin))), w[taken]
+        for block in data.source.blocks():
+            first, last = np.searchsorted(taken, (block.start, block.stop))
+            X, mine = block.values, taken[first:last] - block.start
+            # rows are gathered on their device: only those taken leave it
+            D[first:last] = to_numpy(X[to_device(mine, X.device)]) if is_tensor(X) else X[mine]
+        D -= data.origin
     if np.isnan(D).any():  # missing cells as one normal distribution expects them, given those that are there
         D = impute(D, fit_one_normal(MixtureRows.of(DenseSource(D), w), FILLING).mixture)[0]
     order = np.lexsort(D.T[::-1])  # equal rows together, so that repeated rows and weights give the same start
@@ -140,23 +144,7 @@ def find_points(data: MixtureRows | Bins, model: str, k: int, rng: np.random.Ran
     D, w = np.ascontiguousarray(D[new]), np.asarray(np.bincount(np.cumsum(new) - 1, w), dtype=np.float64)
     spread = np.sqrt(np.maximum(w @ (D - w @ D / w.sum()) ** 2 / w.sum(), 0.0))
     units = np.ones(D.shape[1]) if model in SPHERICAL else np.where(spread > 0, spread, 1.0)
-    return StartPoints(D, w, units)
-
-
-def _read_rows(data: MixtureRows, most: int, rng: np.random.RandomState) -> tuple[Array, Array]:
-    """Rows with weight, measured from the origin, and their weights; a sample where there are more than ``most``."""
-    n, d = data.source.shape
-    w = np.ones(n) if data.sample_weight is None else data.sample_weight
-    if n > most:
-        w = np.bincount(_draw(w, rng.random_sample(most)), minlength=n).astype(np.float64)
-    chosen = np.flatnonzero(w > 0)
-    out = np.empty((len(chosen), d))
-    for block in data.source.blocks():
-        first, last = np.searchsorted(chosen, (block.start, block.stop))
-        mine = chosen[first:last] - block.start
-        there = is_tensor(block.values)  # rows are gathered on their device: only those chosen leave it
-        out[first:last] = to_numpy(block.values[to_device(mine, block.values.device)]) if there else block.values[mine]
-    return out - data.origin, w[chosen]
+    return StartPoints(MixtureRows.of(DenseSource(D), w), w, units, np.asarray(D / units))
 
 
 def _middles(low: Array, high: Array) -> tuple[Array, Array]:
@@ -185,17 +173,17 @@ def _partition(
             chosen.append(int(_draw(left, rng.random_sample())))
             left[chosen[-1]] = 0.0
         return [nearest(Z, Z[chosen])[0]]
-    if how == "hierarchical" and turn == 0 and len(Z) <= MOST_LEAVES:
-        return [by_agglomeration(Z if spherical else half_whiten(Z, w), w, k, spheres=spherical)]
-    if how == "hierarchical" and len(Z) > MOST_LEAVES:  # of some points, the others going to the nearest centre
-        Y = Z if spherical else half_whiten(Z, w)
-        some, count = np.unique(_draw(w, rng.random_sample(MOST_LEAVES)), return_counts=True)
-        labels = by_agglomeration(Y[some], count.astype(np.float64), k, spheres=spherical)
-        return [nearest(Y, _cluster_means(Y[some], count.astype(np.float64), labels, k))[0]]
-    if turn > 0 or k == 1:  # there is one hierarchy: other starts are by k-means
+    tree = how == "hierarchical" and (turn == 0 or len(Z) > MOST_LEAVES)
+    if not tree and (turn > 0 or k == 1):  # there is one hierarchy of few points: other starts are by k-means
         return [by_kmeans(Z, w, k, rng)]
     Y = Z if spherical else half_whiten(Z, w)
-    return [by_kmeans(X, w, k, rng) for X in (Z, Y) for _ in range(TRIES)]
+    if not tree:
+        return [by_kmeans(X, w, k, rng) for X in (Z, Y) for _ in range(TRIES)]
+    if len(Z) <= MOST_LEAVES:
+        return [by_agglomeration(Y, w, k, spheres=spherical)]
+    some, count = np.unique(_draw(w, rng.random_sample(MOST_LEAVES)), return_counts=True)
+    few = count.astype(np.float64)  # of some points, the others going to the nearest centre
+    return [nearest(Y, _cluster_means(Y[some], few, by_agglomeration(Y[some], few, k, spheres=spherical), k))[0]]
 
 
 def by_kmeans(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> Labels:
@@ -220,23 +208,17 @@ def by_kmeans(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> Labels:
 
 def seeds(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> list[int]:
     """Greedy k-means++ (Arthur and Vassilvitskii 2007): of a few candidates, the one that leaves least."""
-    trials = 2 + int(np.log(k))
-
-    def squares(i: Any) -> Array:
-        away = Z - Z[i]
-        return np.asarray(np.einsum("ij,ij->i", away, away))
-
-    chosen = [int(_draw(w, rng.random_sample()))]
-    left = squares(chosen[0])
-    for _ in range(1, k):
-        mass = w * left
-        if not mass.sum() > 0:
-            mass = np.where(np.isin(np.arange(len(Z)), chosen), 0.0, w)
-        candidates = _draw(mass, rng.random_sample(trials))
-        after = [np.minimum(left, squares(i)) for i in candidates]
+    chosen: list[int] = []
+    left, mass = np.full(len(Z), np.inf), w  # squared distances from those chosen
+    for turn in range(k):
+        candidates = _draw(mass, rng.random_sample(2 + int(np.log(k)) if turn else 1))
+        away = [Z - Z[i] for i in candidates]
+        after = [np.minimum(left, np.einsum("ij,ij->i", A, A)) for A in away]
         best = int(np.argmin([w @ each for each in after]))
         chosen.append(int(candidates[best]))
-        left = after[best]
+        left, mass = after[best], w * after[best]
+        if not mass.sum() > 0:
+            mass = np.where(np.isin(np.arange(len(Z)), chosen), 0.0, w)
     return chosen
 
 
@@ -279,7 +261,7 @@ def _mixture_of_shares(points: StartPoints, shares: Any, k: int, letters: str) -
     Covariances are drawn to that of the columns within clusters, as if each cluster had d + 1 rows more of it: one of
     a few rows would else start in a collapse that the data need not lead to.
     """
-    rows, Z, d = points.rows, points.scaled, points.values.shape[1]
+    rows, Z, d = points.rows, points.scaled, len(points.units)
     if shares.ndim == 1:
         sizes = np.bincount(shares, minlength=k)
         centres = np.stack([Z[shares == j].sum(axis=0) / max(size, 1) for j, size in enumerate(sizes)])
@@ -316,77 +298,62 @@ def by_agglomeration(Z: Array, w: Array, k: int, *, spheres: bool) -> Labels:
     >>> by_agglomeration(np.array([[0.0], [8.0], [0.1], [8.2], [0.3]]), np.ones(5), 2, spheres=False)
     array([0, 1, 0, 1, 0])
     """
-    points = np.ascontiguousarray(Z, dtype=np.float64)
-    mergers = _mergers(points.tobytes(), np.asarray(w, dtype=np.float64).tobytes(), points.shape[1], spheres)
+    points, weights = np.ascontiguousarray(Z, dtype=np.float64), np.asarray(w, dtype=np.float64)
     owner = np.arange(len(Z), dtype=np.intp)
-    for i, j in mergers[: len(Z) - k]:
+    for i, j in _mergers(points.tobytes(), weights.tobytes(), points.shape[1], spheres)[: len(Z) - k]:
         owner[owner == j] = i
     return np.unique(owner, return_inverse=True)[1].astype(np.intp)
 
 
 @lru_cache(maxsize=4)  # one tree serves every number of components, and every model but the spherical ones
 def _mergers(points: bytes, weights: bytes, d: int, spheres: bool) -> list[tuple[int, int]]:
-    """All mergers of a tree, in order: j into i."""
-    tree = _Agglomeration(np.frombuffer(points).reshape(-1, d), np.frombuffer(weights), spheres=spheres)
-    return [tree.merge_best() for _ in range(len(tree.alive) - 1)]
+    """All mergers of a tree, in order, j into i: always of the two clusters that lose least by it."""
+    count, total = np.frombuffer(weights).copy(), float(np.frombuffer(weights).sum())
+    centre = np.frombuffer(points).reshape(-1, d)
+    centre = centre - count @ centre / total
+    base = float(count @ np.sum(centre**2, axis=1)) / (total * d)
+    m = len(count)
+    scatter, loss = np.zeros((m, d, d)), np.full((m, m), np.inf)
 
-
-class _Agglomeration:
-    """Clusters of points, with what each pair of them would lose by a merger."""
-
-    def __init__(self, Z: Array, w: Array, *, spheres: bool) -> None:
-        m, d = Z.shape
-        total = float(w.sum())
-        D = Z - w @ Z / total
-        self.spheres, self.count, self.centre = spheres, w.astype(np.float64), D.copy()
-        self.base = float(w @ np.sum(D**2, axis=1)) / (total * d)
-        self.scatter = np.zeros((m, d, d))
-        self.alive = list(range(m))
-        self.own = self._cost(self.count, self.scatter)
-        self.loss = np.full((m, m), np.inf)
-        for i in range(m - 1):
-            self._compare(i, np.arange(i + 1, m))
-        self.least = np.argmin(self.loss, axis=1)
-
-    def merge_best(self) -> tuple[int, int]:
-        """Merge the two clusters that lose least, j into i; return i and j."""
-        rows = np.array(self.alive, dtype=np.intp)
-        i = int(rows[np.argmin(self.loss[rows, self.least[rows]])])
-        j = int(self.least[i])
-        i, j = min(i, j), max(i, j)
-        self.count[i], self.centre[i], self.scatter[i] = (part[0] for part in self._merge(i, np.array([j])))
-        self.own[i] = self._cost(self.count[i : i + 1], self.scatter[i : i + 1])[0]
-        self.alive.remove(j)
-        self.loss[j, :] = self.loss[:, j] = np.inf
-        others = np.array([c for c in self.alive if c != i], dtype=np.intp)
-        if len(others):
-            self._compare(i, others)
-            self.least[i] = int(np.argmin(self.loss[i]))
-            stale = others[np.isin(self.least[others], (i, j))]
-            self.least[stale] = np.argmin(self.loss[stale], axis=1)
-            self.least[others[self.loss[others, i] < self.loss[others, self.least[others]]]] = i
-        return i, j
-
-    def _compare(self, i: int, others: Labels) -> None:
-        """Write what cluster i and each of the others would lose by a merger."""
-        count, _, scatter = self._merge(i, others)
-        self.loss[i, others] = self.loss[others, i] = self._cost(count, scatter) - self.own[i] - self.own[others]
-
-    def _merge(self, i: int, others: Labels) -> tuple[Array, Array, Array]:
-        """Counts, centres and scatter matrices of cluster i merged with each of the others."""
-        a, b = self.count[i], self.count[others]
-        away = self.centre[others] - self.centre[i]
-        share = b / (a + b)
-        scatter = self.scatter[i] + self.scatter[others]
-        scatter = scatter + (a * share)[:, None, None] * away[:, :, None] * away[:, None, :]
-        return a + b, self.centre[i] + share[:, None] * away, scatter
-
-    def _cost(self, count: Array, scatter: Array) -> Array:
+    def cost(count: Array, scatter: Array) -> Array:
         trace = np.trace(scatter, axis1=1, axis2=2)
-        if self.spheres:
+        if spheres:
             return np.asarray(trace)
         volume = np.maximum(np.linalg.det(scatter / count[:, None, None]), 0.0)
-        return np.asarray(count * np.log(volume + (trace + self.base) / count))
+        return np.asarray(count * np.log(volume + (trace + base) / count))
+
+    def merge(i: int, others: Labels) -> tuple[Array, Array, Array]:
+        """Counts, centres and scatter matrices of cluster i merged with each of the others."""
+        a, b = count[i], count[others]
+        away, share = centre[others] - centre[i], b / (a + b)
+        both = scatter[i] + scatter[others] + (a * share)[:, None, None] * away[:, :, None] * away[:, None, :]
+        return a + b, centre[i] + share[:, None] * away, both
+
+    def compare(i: int, others: Labels) -> None:
+        """Write what cluster i and each of the others would lose by a merger."""
+        merged, _, both = merge(i, others)
+        loss[i, others] = loss[others, i] = cost(merged, both) - own[i] - own[others]
+
+    own = cost(count, scatter)
+    for i in range(m - 1):
+        compare(i, np.arange(i + 1, m))
+    least, alive, mergers = np.argmin(loss, axis=1), np.arange(m), []
+    while len(alive) > 1:
+        i = int(alive[np.argmin(loss[alive, least[alive]])])
+        i, j = min(i, int(least[i])), max(i, int(least[i]))
+        mergers.append((i, j))
+        count[i], centre[i], scatter[i] = (part[0] for part in merge(i, np.array([j])))
+        own[i] = cost(count[i : i + 1], scatter[i : i + 1])[0]
+        alive = alive[alive != j]
+        loss[j, :] = loss[:, j] = np.inf
+        others = alive[alive != i]
+        if len(others):
+            compare(i, others)
+            least[i] = np.argmin(loss[i])
+            stale = others[np.isin(least[others], (i, j))]
+            least[stale] = np.argmin(loss[stale], axis=1)
+            least[others[loss[others, i] < loss[others, least[others]]]] = i
+    return mergers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -491,7 +458,15 @@ def two_normals(mean: float, moments: npt.ArrayLike) -> TwoNormals:
         -96 * k3**4 * k4,
         -24 * k3**6,
     ]
-    roots, found = _negative_roots(nonic), []
+    every = np.roots(nonic)
+    roots = every[np.abs(every.imag) < 1e-6 * np.maximum(np.abs(every), 1e-12)].real
+    for _ in range(5):  # real ones, polished by a few steps of Newton's
+        steep = np.polyval(np.polyder(np.array(nonic)), roots)
+        step = np.divide(np.polyval(nonic, roots), steep, out=np.zeros_like(roots), where=np.abs(steep) > 1e-8)
+        roots = roots - np.where(np.abs(step) < 1e-3 * np.abs(roots), step, 0.0)
+    roots = np.sort(roots[roots < -1e-9])
+    roots = roots[np.diff(roots, prepend=-np.inf) > 1e-7 * np.abs(roots)]  # double ones once
+    found = []
     for v in roots:
         below = 2 * v**3 + 3 * k4 * v + 4 * k3**2
         if below == 0.0:
@@ -507,16 +482,3 @@ def two_normals(mean: float, moments: npt.ArrayLike) -> TwoNormals:
     if len(nu) == 5:
         found.sort(key=lambda pair: abs(pair[0] - nu[4]))
     return TwoNormals(tuple(pair[1] for pair in found), tuple(pair[0] * unit**6 for pair in found), roots)
-
-
-def _negative_roots(polynomial: list[float]) -> Array:
-    """Real negative roots, each polished by a few steps of Newton's; double ones once."""
-    roots = np.roots(polynomial)
-    real = roots[np.abs(roots.imag) < 1e-6 * np.maximum(np.abs(roots), 1e-12)].real
-    slope = np.polyder(np.array(polynomial))
-    for _ in range(5):
-        steep = np.polyval(slope, real)
-        step = np.divide(np.polyval(polynomial, real), steep, out=np.zeros_like(real), where=np.abs(steep) > 1e-8)
-        real = real - np.where(np.abs(step) < 1e-3 * np.abs(real), step, 0.0)
-    real = np.sort(real[real < -1e-9])
-    return real[np.append(True, np.diff(real) > 1e-7 * np.abs(real[1:]))] if len(real) else real

@@ -13,8 +13,6 @@ from gramian.spectral.dense import SVD_ENTRIES, Dense
 from gramian.spectral.krylov import History, Krylov
 from gramian.spectral.rayleigh import check_k, default_tolerance
 
-__all__ = ["HOPE", "Auto", "Choice", "Facts", "choose_spectral_solver", "passes_to_go"]
-
 SKINNY = 1.9  # a flop of a product with a few columns takes this many times one of a large product
 READ_FLOPS = 45  # reading a byte of a file takes as long as this many flops (2 GB/s, 90 GFLOP/s)
 PATIENCE = 8  # Krylov needs about this many passes on a spectrum that falls fast

@@ -13,16 +13,7 @@ from gramian.compute.devices import like, to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
-from gramian.spectral.rayleigh import (
-    Triplets,
-    check_k,
-    default_tolerance,
-    finish,
-    norms,
-    spectrum,
-)
-
-__all__ = ["Dense", "eigen_of_gram"]
+from gramian.spectral.rayleigh import Triplets, check_k, default_tolerance, finish, norms, spectrum
 
 Array = Any
 

@@ -13,16 +13,7 @@ import numpy.typing as npt
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
-from gramian.spectral.rayleigh import (
-    Triplets,
-    check_k,
-    default_tolerance,
-    finish,
-    random_block,
-    spectrum,
-)
-
-__all__ = ["Krylov"]
+from gramian.spectral.rayleigh import Triplets, check_k, default_tolerance, finish, random_block, spectrum
 
 BASIS_LIMIT = 1000  # the projected eigenproblem takes 0.15 s at 1,000 and grows with the cube
 
@@ -109,28 +100,22 @@ class Krylov:
             together would take for ever.
         """
         tol, k = default_tolerance(A) if self.tol is None else self.tol, check_k(A, k)
-        flip = _left_is_better(A, k)
-        B = A.T if flip else A
-        before = A.passes
+        n, p = A.shape
+        # AAᵀ for data stored by columns, or fewer rows than columns unless it doubles the reading
+        flip = A.by_columns or (n < p and (A.resident or p * 8 * 20 * k > A.room))
+        B, before = A.T if flip else A, A.passes
+        m = B.shape[1]
+        b = min(m, self.block or -(-(k + 2) // 8) * 8) if start is None else start.shape[1]
+        limit = min(m, max(self.basis or min(BASIS_LIMIT, B.room // (8 * m)), 3 * b, k + 2 * b))
         with A.session():
-            lanczos = self._start(B, k, start)
+            start = random_block(B, m, b, self.seed) if start is None else start
+            lanczos = BlockLanczos(B.normal, start, B.xp, limit, self.seed)
             found, judged = self._iterate(B, lanczos, k, tol, before, abandon, waited)
-        if flip:
-            found = found.transposed
-        side = "AAᵀ" if flip else "AᵀA"
-        method = f"block Krylov on {side} ({lanczos.block} vectors a pass)"
+        found = found.transposed if flip else found
+        method = f"block Krylov on {'AAᵀ' if flip else 'AᵀA'} ({lanczos.block} vectors a pass)"
         passes = A.passes - before
         result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left)
         return replace(result, certificate=result.certificate.with_(judged=judged))
-
-    def _start(self, B: Operator, k: int, start: Array | None) -> BlockLanczos:
-        m = B.shape[1]
-        b = min(m, self.block or -(-(k + 2) // 8) * 8) if start is None else start.shape[1]
-        room = B.room // (8 * m)
-        limit = self.basis or min(BASIS_LIMIT, room)
-        limit = min(m, max(limit, 3 * b, k + 2 * b))
-        start = random_block(B, m, b, self.seed) if start is None else start
-        return BlockLanczos(B.normal, start, B.xp, limit, self.seed)
 
     def _iterate(
         self,
@@ -173,9 +158,3 @@ def _relative(theta: np.ndarray, residuals: np.ndarray, eps: float) -> float:
     top = max(float(theta[0]), np.finfo(float).tiny)
     sigma = np.sqrt(np.maximum(theta, eps * top))
     return float(np.max(residuals / sigma) / np.sqrt(top))
-
-
-def _left_is_better(A: Operator, k: int) -> bool:
-    """Whether to work with AAᵀ: data stored by columns, or fewer rows than columns unless it doubles the reading."""
-    n, p = A.shape
-    return A.by_columns or (n < p and (A.resident or p * 8 * 20 * k > A.room))

@@ -12,8 +12,6 @@ import scipy.linalg
 from gramian.compute.devices import device_keyword, to_numpy
 from gramian.spectral.rayleigh import thin_qr
 
-__all__ = ["BlockLanczos"]
-
 Array = Any
 
 LITTLE = 1e-2  # columns this much shorter than ‖G‖ have their rounding blown up too far by normalising
@@ -118,15 +116,12 @@ class BlockLanczos:
         weak = pivots <= 100 * float(self.xp.finfo(W.dtype).eps) * scale
         if weak.any():
             # R's rows for replaced directions stay: they are at rounding level, and residuals must not shrink
-            Q = self._refill(Q, weak)
+            random = self._native(self.rng.standard_normal((Q.shape[0], int(weak.sum()))))
+            keep = Q[:, self.xp.asarray(np.flatnonzero(~weak), **device_keyword(Q))]
+            Q = self._clean(self.xp.concat([keep, random], axis=1))
         elif self.d and pivots.min() <= LITTLE * scale:
             Q = self._clean(Q)
         return Q[:, :room], R[:room, :]
-
-    def _refill(self, Q: Array, weak: npt.NDArray[np.bool_]) -> Array:
-        random = self._native(self.rng.standard_normal((Q.shape[0], int(weak.sum()))))
-        keep = Q[:, self.xp.asarray(np.flatnonzero(~weak), **device_keyword(Q))]
-        return self._clean(self.xp.concat([keep, random], axis=1))
 
     def _clean(self, Q: Array) -> Array:
         """Orthogonal to the basis and within itself, to rounding."""

@@ -9,17 +9,7 @@ import numpy as np
 
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
-from gramian.spectral.rayleigh import (
-    Triplets,
-    check_k,
-    default_tolerance,
-    finish,
-    norms,
-    random_block,
-    spectrum,
-)
-
-__all__ = ["Power"]
+from gramian.spectral.rayleigh import check_k, default_tolerance, finish, norms, random_block, spectrum
 
 Array = Any
 
@@ -58,60 +48,39 @@ class Power:
 
     def __call__(self, A: Operator, k: int, reason: str = "asked for") -> Spectrum:
         """Return the k largest triplets of A."""
-        tol, k = default_tolerance(A) if self.tol is None else self.tol, check_k(A, k)
-        before = A.passes
+        tol, k, before = default_tolerance(A) if self.tol is None else self.tol, check_k(A, k), A.passes
+        tiny, counts = float(A.xp.finfo(A.dtype).tiny), list[int]()
+        V = A.xp.zeros((A.shape[1], 0), dtype=A.dtype, **A.placement)
+        top = 0.0  # ‖A‖², known from the first component on
         with A.session():
-            V, counts = self._find_all(A, k, tol)
-            found: Triplets = finish(A, V, k)
+            for i in range(k):  # one vector after another, each orthogonal to those before
+                v, value = _deflate(A, V, random_block(A, A.shape[1], 1, self.seed + i), tiny), 0.0
+                counts.append(0)
+                while counts[-1] < self.max_passes:
+                    counts[-1] += 1
+                    w = _deflate(A, V, A.normal(v))
+                    value = float((v.T @ w)[0, 0])
+                    floor = max(A.epsilon * max(top, value), tiny)
+                    gap = float(norms(A.xp, w - value * v)[0])
+                    if gap <= tol / 2 * np.sqrt(max(value, floor) * max(top, value, floor)):
+                        break
+                    v = _deflate(A, V, w, tiny)
+                top = max(top, value)
+                V = A.xp.concat([V, v], axis=1)
+            found = finish(A, V, k)
         notes = ("passes per component: " + ", ".join(map(str, counts)),)
+        method, passes = "power method with deflation", A.passes - before
         result = spectrum(
-            A,
-            found,
-            method="power method with deflation",
-            reason=reason,
-            passes=A.passes - before,
-            tolerance=tol,
-            left=self.left,
-            notes=notes,
+            A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left, notes=notes
         )
         result.certificate.warn_unless_converged(
             f"Allow more passes (now {self.max_passes} a component) or use the krylov solver.",
         )
         return result
 
-    def _find_all(self, A: Operator, k: int, tol: float) -> tuple[Array, list[int]]:
-        """Find one vector after another, each orthogonal to those before."""
-        V = A.xp.zeros((A.shape[1], 0), dtype=A.dtype, **A.placement)
-        counts: list[int] = []
-        top = 0.0  # ‖A‖², known from the first component on
-        for i in range(k):
-            v, value, count = self._find_one(A, V, tol, i, top)
-            top = max(top, value)
-            counts.append(count)
-            V = A.xp.concat([V, v], axis=1)
-        return V, counts
 
-    def _find_one(self, A: Operator, V: Array, tol: float, i: int, top: float) -> tuple[Array, float, int]:
-        """Iterate from the i-th random start; return the vector, its eigenvalue and the passes it took."""
-        v = _unit(A, _deflate(V, random_block(A, A.shape[1], 1, self.seed + i)))
-        tiny = float(A.xp.finfo(A.dtype).tiny)
-        value = 0.0
-        for count in range(1, self.max_passes + 1):
-            w = _deflate(V, A.normal(v))
-            value = float((v.T @ w)[0, 0])
-            floor = max(A.epsilon * max(top, value), tiny)
-            gap = float(norms(A.xp, w - value * v)[0])
-            if gap <= tol / 2 * np.sqrt(max(value, floor) * max(top, value, floor)):
-                return v, value, count
-            v = _unit(A, _deflate(V, w))
-        return v, value, self.max_passes
-
-
-def _deflate(V: Array, w: Array) -> Array:
-    """w less its part in the triplets found, twice for rounding."""
+def _deflate(A: Operator, V: Array, w: Array, least: float | None = None) -> Array:
+    """Part of w outside the triplets found, taken out twice for rounding; of length 1 where ``least`` is given."""
     w = w - V @ (V.T @ w)
-    return w - V @ (V.T @ w)
-
-
-def _unit(A: Operator, w: Array) -> Array:
-    return w / max(float(norms(A.xp, w)[0]), float(A.xp.finfo(A.dtype).tiny))
+    w = w - V @ (V.T @ w)
+    return w if least is None else w / max(float(norms(A.xp, w)[0]), least)

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
-from gramian.spectral.rayleigh import (
-    check_k,
-    default_tolerance,
-    finish,
-    norms,
-    random_block,
-    spectrum,
-)
-
-__all__ = ["Randomized"]
+from gramian.spectral.rayleigh import check_k, default_tolerance, finish, norms, random_block, spectrum
 
 
 @dataclass(frozen=True)
@@ -64,11 +54,24 @@ class Randomized:
         tol, k = default_tolerance(A) if self.tol is None else self.tol, check_k(A, k)
         before, flip = A.passes, A.shape[0] < A.shape[1] and A.resident
         B = A.T if flip else A
+        m = B.shape[1]
         with A.session():
-            V = self._iterate(B, k, tol)
+            V = B.xp.linalg.qr(random_block(B, m, min(m, k + self.oversampling), self.seed))[0]
+            for _ in range(self.max_passes):
+                W = B.normal(V)
+                H = to_numpy(V.T @ W, float)
+                theta, S = np.linalg.eigh((H + H.T) / 2)
+                theta, S = theta[::-1], B.asarray(S[:, ::-1].copy())
+                R = W @ S - (V @ S) * B.asarray(theta)[None, :]
+                top = max(float(theta[0]), np.finfo(float).tiny)
+                sigma = np.sqrt(np.maximum(theta[:k], B.epsilon * top))
+                worst = np.max(norms(B.xp, R)[:k] / sigma) / np.sqrt(top)
+                if worst <= tol / 2:  # half: the finishing step sees the residual once more, on A itself
+                    V = V @ S
+                    break
+                V = B.xp.linalg.qr(W)[0]
             found = finish(B, V, k)
-        if flip:
-            found = found.transposed
+        found = found.transposed if flip else found
         method = f"randomized subspace iteration ({V.shape[1]} vectors)"
         passes = A.passes - before
         result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left)
@@ -76,20 +79,3 @@ class Randomized:
             f"Allow more iterations (now {self.max_passes}), or use the krylov solver, which needs fewer passes.",
         )
         return result
-
-    def _iterate(self, B: Operator, k: int, tol: float) -> Any:
-        m = B.shape[1]
-        V = B.xp.linalg.qr(random_block(B, m, min(m, k + self.oversampling), self.seed))[0]
-        for _ in range(self.max_passes):
-            W = B.normal(V)
-            H = to_numpy(V.T @ W, float)
-            theta, S = np.linalg.eigh((H + H.T) / 2)
-            theta, S = theta[::-1], B.asarray(S[:, ::-1].copy())
-            R = W @ S - (V @ S) * B.asarray(theta)[None, :]
-            top = max(float(theta[0]), np.finfo(float).tiny)
-            sigma = np.sqrt(np.maximum(theta[:k], B.epsilon * top))
-            worst = np.max(norms(B.xp, R)[:k] / sigma) / np.sqrt(top)
-            if worst <= tol / 2:  # half: the finishing step sees the residual once more, on A itself
-                return V @ S
-            V = B.xp.linalg.qr(W)[0]
-        return V

@@ -13,8 +13,6 @@ from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
 from gramian.results import SpectralCertificate, Spectrum
 
-__all__ = ["Triplets", "default_tolerance", "finish", "random_block", "spectrum"]
-
 Array = Any
 Vector = npt.NDArray[np.float64]
 

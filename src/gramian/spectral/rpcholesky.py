@@ -13,11 +13,8 @@ from scipy.linalg import solve_triangular
 
 from gramian.compute.devices import to_array, to_numpy
 
-__all__ = ["PivotedCholesky", "rp_cholesky"]
-
 Array = Any  # of NumPy, or a tensor where the columns live
-Matrix = npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 ROUNDING = 100  # a pivot below this many ε of its entry of the diagonal is rounding
@@ -124,8 +121,17 @@ def rp_cholesky(
     if block < 1:
         raise ValueError(f"block must be a positive number of proposals, got {block!r}.")
     first = to_array(columns(np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)))
-    F, chosen = _allocate_factor(len(own), k, start, first, dtype)
-    noise = _noise(own, first, F, epsilon)
+    xp, place, chosen = array_namespace(first), device(first), np.empty(0, dtype=np.intp)
+    F = xp.zeros((len(own), k), dtype=getattr(xp, dtype), device=place)  # room for k columns where those of K live
+    if start is not None:
+        if start.factor.shape[0] != len(own):
+            raise ValueError(f"start is a factor of {start.factor.shape[0]} rows, and the diagonal has {len(own)}.")
+        done = min(k, start.factor.shape[1])
+        F[:, :done] = xp.asarray(start.factor[:, :done], device=place)
+        chosen = start.indices[:done].copy()
+    # what rounding leaves of an entry of the diagonal, of columns as they come and of the factor as it is kept
+    eps = float(xp.finfo(xp.result_type(first.dtype, xp.float32)).eps) if epsilon is None else epsilon
+    noise = np.asarray(max(ROUNDING * max(eps, float(xp.finfo(F.dtype).eps)), PROMISED) * own)
     rng = np.random.default_rng([seed, len(chosen)] if len(chosen) else seed)
     left = _residual_diagonal(own - _lengths(F[:, : len(chosen)]), chosen, noise)
     while len(chosen) < k and np.any(left > 0):
@@ -135,33 +141,25 @@ def rp_cholesky(
         if not len(accepted):  # the first proposal is always accepted, unless what is left of it is rounding
             left[proposals[0]] = 0.0
             continue
-        _extend(F, chosen, accepted, L, columns)
+        # the next columns of F: (K_{:,S} − F F_Sᵀ) L⁻ᵀ, which are 0 at earlier landmarks and L at S
+        done, S = len(chosen), _to_float64(_rows(F[:, : len(chosen)], accepted))
+        new = _times_inverse(_subtract_product(_to_float64(to_array(columns(accepted))), F[:, :done], S), L)
+        new[_index(F, chosen), :] = 0.0
+        new[_index(F, accepted), :] = xp.asarray(np.tril(L), device=place)
+        F[:, done : done + len(accepted)] = new
         chosen = np.concatenate([chosen, accepted])
-        left = _residual_diagonal(left - _lengths(F[:, len(chosen) - len(accepted) : len(chosen)]), chosen, noise)
-    return PivotedCholesky(chosen, _trim_factor(F, len(chosen)), float(left.sum()), float(own.sum()), len(chosen))
+        left = _residual_diagonal(left - _lengths(F[:, done : len(chosen)]), chosen, noise)
+    # the columns that were written; on a device without a second copy, unless that frees more than half
+    if is_numpy_namespace(xp):
+        F = np.ascontiguousarray(F[:, : len(chosen)])
+    elif 2 * len(chosen) >= k:
+        F = F[:, : len(chosen)]
+    else:
+        F = xp.asarray(F[:, : len(chosen)], copy=True)
+    return PivotedCholesky(chosen, F, float(left.sum()), float(own.sum()), len(chosen))
 
 
-def _allocate_factor(n: int, k: int, start: PivotedCholesky | None, like: Array, dtype: str) -> tuple[Array, Indices]:
-    """Room for k columns of F where the columns of K live, with those of an earlier factor in their place."""
-    xp = array_namespace(like)
-    F = xp.zeros((n, k), dtype=getattr(xp, dtype), device=device(like))
-    if start is None:
-        return F, np.empty(0, dtype=np.intp)
-    if start.factor.shape[0] != n:
-        raise ValueError(f"start is a factor of {start.factor.shape[0]} rows, and the diagonal has {n}.")
-    done = min(k, start.factor.shape[1])
-    F[:, :done] = xp.asarray(start.factor[:, :done], device=device(like))
-    return F, start.indices[:done].copy()
-
-
-def _trim_factor(F: Array, k: int) -> Array:
-    """The columns that were written; on a device without a second copy, unless that frees more than half."""
-    if is_numpy_namespace(array_namespace(F)):
-        return np.ascontiguousarray(F[:, :k])
-    return F[:, :k] if 2 * k >= F.shape[1] else array_namespace(F).asarray(F[:, :k], copy=True)
-
-
-def _residual_diagonal(rest: Vector, chosen: Indices, noise: Vector) -> Vector:
+def _residual_diagonal(rest: Floats, chosen: Indices, noise: Floats) -> Floats:
     """What is left of the diagonal: 0 at landmarks and where it is rounding."""
     if np.any(rest < -50 * noise.max(initial=0.0)):
         worst = int(np.argmin(rest))
@@ -171,7 +169,7 @@ def _residual_diagonal(rest: Vector, chosen: Indices, noise: Vector) -> Vector:
     return rest
 
 
-def _check(diagonal: Vector, k: int, dtype: str) -> None:
+def _check(diagonal: Floats, k: int, dtype: str) -> None:
     if diagonal.ndim != 1 or not np.all(np.isfinite(diagonal)):
         raise ValueError("The diagonal must be a vector of finite numbers.")
     if len(diagonal) and diagonal.min() < 0:
@@ -185,17 +183,9 @@ def _check(diagonal: Vector, k: int, dtype: str) -> None:
         raise ValueError(f"dtype of the factor must be one of {', '.join(DTYPES)}; got {dtype!r}.")
 
 
-def _noise(diagonal: Vector, like: Array, F: Array, epsilon: float | None) -> Vector:
-    """What rounding leaves of an entry of the diagonal, of columns as they come and of the factor as it is kept."""
-    xp = array_namespace(like)
-    of_columns = float(xp.finfo(xp.result_type(like.dtype, xp.float32)).eps) if epsilon is None else epsilon
-    eps = max(of_columns, float(xp.finfo(F.dtype).eps))
-    return np.asarray(max(ROUNDING * eps, PROMISED) * diagonal)
-
-
 def _accept_proposals(
-    proposals: Indices, left: Vector, F: Array, columns: Callable[..., Any], rng: np.random.Generator, noise: Vector
-) -> tuple[Indices, Matrix]:
+    proposals: Indices, left: Floats, F: Array, columns: Callable[..., Any], rng: np.random.Generator, noise: Floats
+) -> tuple[Indices, Floats]:
     """Go through the proposals as a Cholesky factorisation of their block does; keep those the dice allow."""
     S = _to_float64(_rows(F, proposals))
     H = to_numpy(_to_float64(to_array(columns(proposals, proposals))) - S @ S.T, float)
@@ -211,16 +201,6 @@ def _accept_proposals(
     return proposals[keep], L[keep][:, : len(keep)]
 
 
-def _extend(F: Array, chosen: Indices, accepted: Indices, L: Matrix, columns: Callable[..., Any]) -> None:
-    """Write the next columns of F: (K_{:,S} − F F_Sᵀ) L⁻ᵀ, which are 0 at earlier landmarks and L at S."""
-    done = len(chosen)
-    S = _to_float64(_rows(F[:, :done], accepted))
-    new = _times_inverse(_subtract_product(_to_float64(to_array(columns(accepted))), F[:, :done], S), L)
-    new[_index(F, chosen), :] = 0.0
-    new[_index(F, accepted), :] = array_namespace(F).asarray(np.tril(L), device=device(F))
-    F[:, done : done + len(accepted)] = new
-
-
 def _subtract_product(G: Array, F: Array, S: Array) -> Array:
     """G − FSᵀ in float64; of a factor in float32 some rows at a time."""
     if F.dtype == G.dtype:
@@ -228,7 +208,7 @@ def _subtract_product(G: Array, F: Array, S: Array) -> Array:
     return array_namespace(F).concat([G[rows, :] - _to_float64(F[rows, :]) @ S.T for rows in _blocks(F)], axis=0)
 
 
-def _times_inverse(G: Array, L: Matrix) -> Array:
+def _times_inverse(G: Array, L: Floats) -> Array:
     """G L⁻ᵀ, where G lives."""
     xp = array_namespace(G)
     if is_numpy_namespace(xp):
@@ -259,11 +239,11 @@ def _blocks(F: Array) -> list[slice]:
     return [slice(i, min(i + step, n)) for i in range(0, n, step)] if n else []
 
 
-def _squares(F: Array, axis: int) -> Vector:
+def _squares(F: Array, axis: int) -> Floats:
     """Sums of squares of rows or columns, in float64."""
     return to_numpy(array_namespace(F).sum(_to_float64(F) ** 2, axis=axis), float)
 
 
-def _lengths(F: Array) -> Vector:
+def _lengths(F: Array) -> Floats:
     """Squared lengths of the rows."""
     return np.concatenate([_squares(F[rows, :], axis=1) for rows in _blocks(F)])

@@ -14,17 +14,7 @@ from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
-from gramian.spectral.rayleigh import (
-    Triplets,
-    check_k,
-    default_tolerance,
-    norms,
-    random_block,
-    spectrum,
-    thin_qr,
-)
-
-__all__ = ["SymmetricKrylov"]
+from gramian.spectral.rayleigh import Triplets, check_k, default_tolerance, norms, random_block, spectrum, thin_qr
 
 Array = Any
 Vector = npt.NDArray[np.float64]
@@ -120,31 +110,34 @@ class SymmetricKrylov:
         """Iterate on one twin after the other while that helps, then on K from where they ended."""
         K, end = maps[-1], sum(A.passes for A in maps) + self.max_products
         start = random_block(K, K.shape[0], self._width(K, k), self.seed)
+
+        def over() -> bool:
+            return sum(A.passes for A in maps) >= end
+
         for A, finer in pairwise(maps):
             grown = _Growth(A, A.asarray(start), k, self.seed)
-            estimate = grown.until(MARGIN * tol, lambda: sum(B.passes for B in maps) >= end)
+            estimate = grown.until(MARGIN * tol, over)
             start = grown.vectors(max(k, grown.lanczos.block))
             start = start if finer is K else finer.matmat(finer.asarray(start))
             if estimate > NOISY * tol:
                 continue
-            found, best = _correct_pairs(K, start, k, tol)
+            # products in float64 are the dearest: of what a twin has found, only what is asked for is looked at again
+            found, best, image = project(K, K.asarray(start[:, :k]), k)
+            if tol < found.residuals.max() <= NOISY * tol:  # one step more with K, where a little noise is all
+                found, best, _ = project(K, image, k)
             if found.residuals.max() <= tol:
                 return found
             start = K.xp.concat([best, K.asarray(start[:, k:])], axis=1)
-        return self._solve_with_map(K, K.asarray(start), k, tol, lambda: sum(B.passes for B in maps) >= end)
-
-    def _width(self, K: Operator, k: int) -> int:
-        return min(K.shape[0], self.block or max(LEAST_BLOCK, -(-(k + 2) // 8) * 8))
-
-    def _solve_with_map(self, K: Operator, start: Array, k: int, tol: float, over: Callable[[], bool]) -> Triplets:
-        """Grow a Krylov space of K itself until its pairs satisfy it, or there is no more to be had."""
-        grown, goal = _Growth(K, start, k, self.seed), tol
-        while True:
+        grown, goal = _Growth(K, K.asarray(start), k, self.seed), tol
+        while True:  # grow a Krylov space of K itself until its pairs satisfy it, or there is no more to be had
             estimate = grown.until(goal, over)
             found = project(K, grown.vectors(k + SPARE), k)[0]
             if grown.ended or over() or found.residuals.max() <= tol:
                 return found
             goal = min(goal, estimate) / 4  # the estimate was too kind: go on a little
+
+    def _width(self, K: Operator, k: int) -> int:
+        return min(K.shape[0], self.block or max(LEAST_BLOCK, -(-(k + 2) // 8) * 8))
 
 
 class _Growth:
@@ -172,17 +165,6 @@ class _Growth:
     def vectors(self, count: int) -> Array:
         """The best Ritz vectors."""
         return self.lanczos.vectors(self.lanczos.ritz(min(self.lanczos.d, count))[1])
-
-
-def _correct_pairs(K: Operator, V: Array, k: int, tol: float) -> tuple[Triplets, Array]:
-    """The k pairs that V has for K; after one step more with K where a little noise is all that is wrong with them.
-
-    Products in float64 are the dearest: of what a twin has found, only what is asked for is looked at again.
-    """
-    found, best, image = project(K, K.asarray(V[:, :k]), k)
-    if tol < found.residuals.max() <= NOISY * tol:
-        found, best, _ = project(K, image, k)
-    return found, best
 
 
 def project(K: Operator, V: Array, k: int) -> tuple[Triplets, Array, Array]:
