@@ -152,7 +152,18 @@ def read_header(file: BinaryIO, path: Path) -> Header:
         raise ModelFileError(f"{path} is a safetensors file, but no model file of Gramian: it lacks the entry {KEY!r}.")
     text = metadata[KEY]
     document = _parse_json(text.encode("utf-8"), path)
-    _check_document(document, path)
+    version, form = document.get("gramian"), document.get("format")
+    if type(form) is int and form > FORMAT:
+        raise ModelFileError(
+            f"{path} has format {form}, written by Gramian {version}; this version reads formats up to {FORMAT}. "
+            "Upgrade: pip install --upgrade gramian."
+        )
+    kinds = {"sha256": str, "format": int, "gramian": str, "kind": str, "model": dict, "metadata": dict}
+    for name, kind in kinds.items():
+        if type(document.get(name)) is not kind:
+            raise ModelFileError(f"{path} is damaged: its header has no proper entry {name!r}.")
+    if form != FORMAT:
+        raise ModelFileError(f"{path} is damaged: there is no format {form}.")
     return Header(path, size, raw, text, document, _check_tensors(declared, size - 8 - length, path))
 
 
@@ -174,21 +185,6 @@ def _parse_json(raw: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ModelFileError(f"{path} is damaged: its header is no JSON object.")
     return content
-
-
-def _check_document(document: dict[str, Any], path: Path) -> None:
-    version, form = document.get("gramian"), document.get("format")
-    if type(form) is int and form > FORMAT:
-        raise ModelFileError(
-            f"{path} has format {form}, written by Gramian {version}; this version reads formats up to {FORMAT}. "
-            "Upgrade: pip install --upgrade gramian."
-        )
-    kinds = {"sha256": str, "format": int, "gramian": str, "kind": str, "model": dict, "metadata": dict}
-    for name, kind in kinds.items():
-        if type(document.get(name)) is not kind:
-            raise ModelFileError(f"{path} is damaged: its header has no proper entry {name!r}.")
-    if form != FORMAT:
-        raise ModelFileError(f"{path} is damaged: there is no format {form}.")
 
 
 def _check_tensors(declared: dict[str, Any], size: int, path: Path) -> dict[str, Tensor]:

@@ -28,21 +28,11 @@ from gramian.sources import DenseSource, TensorSource
 Array = npt.NDArray[Any]
 Packed = tuple[Array, dict[str, Any]]
 
-# Types of tensors that a model file may hold, and what NumPy calls them.
-TENSOR_TYPES = {
-    "BOOL": "bool",
-    "U8": "uint8",
-    "I8": "int8",
-    "U16": "uint16",
-    "I16": "int16",
-    "U32": "uint32",
-    "I32": "int32",
-    "U64": "uint64",
-    "I64": "int64",
-    "F16": "float16",
-    "F32": "float32",
-    "F64": "float64",
-}
+# Types of tensors that a model file may hold, and what NumPy calls them; scalars are of the same types, or text.
+_KINDS = {"U": ("uint", (8, 16, 32, 64)), "I": ("int", (8, 16, 32, 64)), "F": ("float", (16, 32, 64))}
+TENSOR_TYPES = {f"{letter}{bits}": f"{name}{bits}" for letter, (name, sizes) in _KINDS.items() for bits in sizes}
+TENSOR_TYPES["BOOL"] = "bool"
+SCALARS = {name: np.dtype(name).type for name in TENSOR_TYPES.values()} | {"str": np.str_}
 DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,4}[a-z]{1,2}\])?|[mM]8\[\d{0,4}[YMWD]\])")
 WIDE = 1024  # bytes of a text array of fixed width for each byte in the file, beyond a first mebibyte
 
@@ -114,20 +104,13 @@ def unpack_texts(data: Array, ends: Array, said: dict[str, Any]) -> Array:
         raise ValueError("offsets of texts do not rise from 0 to the end of their bytes")
     raw, places = data.tobytes(), ends.tolist()
     texts = [raw[i:j].decode("utf-8") for i, j in pairwise(places)]
-    return _text_array(texts, kind, len(raw) + ends.nbytes).reshape(shape)
-
-
-def _text_array(texts: list[str], kind: Any, stored: int) -> Array:
-    if kind == "object":
-        out = np.empty(len(texts), dtype=object)
-        out[:] = texts
-        return out
     if kind == "StringDType":
-        return np.array(texts, dtype=np.dtypes.StringDType())
-    if not (isinstance(kind, str) and re.fullmatch(r"U\d{1,9}", kind)):
+        kind = np.dtypes.StringDType()
+    elif isinstance(kind, str) and re.fullmatch(r"U\d{1,9}", kind):
+        _check_width(len(texts), int(kind[1:]), len(raw) + ends.nbytes)
+    elif kind != "object":
         raise ValueError(f"{kind!r} is no kind of text")
-    _check_width(len(texts), int(kind[1:]), stored)
-    return np.array(texts, dtype=kind)
+    return np.array(texts, dtype=kind).reshape(shape)
 
 
 def _check_width(count: int, width: int, stored: int) -> None:
@@ -149,7 +132,13 @@ def state_of(value: Any) -> dict[str, Any]:
 def rebuild(cls: type, state: dict[str, Any]) -> Any:
     """An object with these attributes; no code of the class runs, and no method can be hidden by a value."""
     for name in state:
-        if not _is_data(cls, name):
+        known = inspect.getattr_static(cls, name, None)
+        is_data = name.isidentifier() and not name.startswith("__")
+        if is_dataclass(cls):
+            is_data = is_data and name in {field.name for field in fields(cls)}
+        elif callable(known) or hasattr(known, "__get__"):
+            is_data = False
+        if not is_data:
             raise ValueError(f"{cls.__name__} has no attribute {name!r} that a file may set")
     if is_dataclass(cls):
         for field in fields(cls):
@@ -173,15 +162,6 @@ def parameters_of(cls: Any) -> dict[str, Any]:
     """The constructor's parameters and their defaults."""
     signature = inspect.signature(cls.__init__)
     return {name: item.default for name, item in signature.parameters.items() if name != "self"}
-
-
-def _is_data(cls: Any, name: str) -> bool:
-    if not name.isidentifier() or name.startswith("__"):
-        return False
-    if is_dataclass(cls):
-        return name in {field.name for field in fields(cls)}
-    known = inspect.getattr_static(cls, name, None)
-    return not (callable(known) or hasattr(known, "__get__"))
 
 
 EXECUTE = "a model file holds nothing that can execute"
@@ -225,7 +205,18 @@ def unstorable(value: Any, where: str) -> ValueError:
         )
     if callable(value) and not isinstance(value, type):
         name = getattr(value, "__qualname__", None) or kind
-        return ValueError(f"{where} is a Python function ({name}): {EXECUTE}. {_instead_of_function(where)}")
+        part = where.partition(".")[2].partition(".")[0]
+        remedy = (
+            f"Set it to something else before saving: model.set_params({part}=…), which predictions do not depend on."
+        )
+        if part in ("kernel", "kernel_", "kernels_", "_model"):
+            remedy = (
+                "Use a kernel of gramian.kernels (sums, products and multiples of them are kernels too), or "
+                "kernel='precomputed' with matrices that the function makes."
+            )
+        elif part.startswith("_") or part.endswith("_"):
+            remedy = f"Remove it before saving: del model.{part}."
+        return ValueError(f"{where} is a Python function ({name}): {EXECUTE}. {remedy}")
     if isinstance(value, np.ndarray):
         what = f"an array of dtype {value.dtype}"
         if type(value) not in (np.ndarray, np.memmap):
@@ -237,18 +228,6 @@ def unstorable(value: Any, where: str) -> ValueError:
         f"{where} is a {kind} of {type(value).__module__}, which a model file cannot hold: it holds numbers, texts, "
         "arrays, scipy.sparse matrices in CSR or CSC, kernels, families and what our fits consist of."
     )
-
-
-def _instead_of_function(where: str) -> str:
-    name = where.partition(".")[2].partition(".")[0]
-    if name in ("kernel", "kernel_", "kernels_", "_model"):
-        return (
-            "Use a kernel of gramian.kernels (sums, products and multiples of them are kernels too), or "
-            "kernel='precomputed' with matrices that the function makes."
-        )
-    if name.startswith("_") or name.endswith("_"):
-        return f"Remove it before saving: del model.{name}."
-    return f"Set it to something else before saving: model.set_params({name}=…), which predictions do not depend on."
 
 
 DEEPEST = 100  # levels of objects within objects
@@ -350,16 +329,13 @@ class Encoder:
             tensor, said = pack(a)
             return {"$": "array", "tensor": self._tensor(path, tensor), **said}
         if a.dtype.kind == "U" or (a.dtype.kind in "TO" and all(type(item) is str for item in a.ravel().tolist())):
-            return self._texts(a, path)
+            try:
+                data, ends, said = pack_texts(a)
+            except UnicodeEncodeError as error:
+                raise self._no_text(error.object, path) from None
+            names = {"tensor": self._tensor(path, data), "offsets": self._tensor(f"{path}.offsets", ends)}
+            return {"$": "texts", **names, **said}
         raise unstorable(a, self._where(path))
-
-    def _texts(self, a: Array, path: str) -> dict[str, Any]:
-        try:
-            data, ends, said = pack_texts(a)
-        except UnicodeEncodeError as error:
-            raise self._no_text(error.object, path) from None
-        names = {"tensor": self._tensor(path, data), "offsets": self._tensor(f"{path}.offsets", ends)}
-        return {"$": "texts", **names, **said}
 
     def _sparse(self, matrix: Any, path: str) -> dict[str, Any]:
         if matrix.format not in ("csr", "csc"):
@@ -399,8 +375,6 @@ def _to_numpy(values: Any, where: str) -> Array:
 
 
 FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
-SCALARS = {np.dtype(code).name: np.dtype(code).type for code in ("b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8")}
-SCALARS |= {np.dtype(code).name: np.dtype(code).type for code in ("u1", "u2", "u4", "u8")} | {"str": np.str_}
 
 
 class Decoder:

@@ -41,83 +41,25 @@ def _named(prefix: str, *classes: type) -> dict[str, type]:
 
 
 # What a file may hold as its model; the names are part of the format and outlive the places of the classes.
-ESTIMATORS: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        PCA,
-        GaussianMixture,
-        GenotypePCA,
-        KernelPCA,
-        KernelRidge,
-        KernelRidgeCV,
-        KernelRidgeClassifier,
-        MaximumLikelihood,
-        Nystroem,
-        PolynomialMap,
-        RBFSampler,
-        Ridge,
-        RidgeCV,
-    )
-}
+_MAPS = (GenotypePCA, KernelPCA, Nystroem, PCA, PolynomialMap, RBFSampler)
+_REGRESSIONS = (KernelRidge, KernelRidgeCV, KernelRidgeClassifier, Ridge, RidgeCV)
+_DENSITIES = (GaussianMixture, MaximumLikelihood)
+ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIONS, *_DENSITIES)}
+
+# Kernels that are no Python functions of a user's: built in, and made of such.
+_PLAIN = (kernels.Chi2, kernels.AdditiveChi2, kernels.Cosine, kernels.Linear, kernels.Polynomial, kernels.Sigmoid)
+_RADIAL = (kernels.Gaussian, kernels.Laplacian, kernels.Matern, kernels.RationalQuadratic)
+_MADE = (kernels.MatrixFunction, kernels.Precomputed, kernels.Product, kernels.Scaled, kernels.Sum)
+_ELEMENTARY = (gp.ConstantKernel, gp.DotProduct, gp.ExpSineSquared, gp.Matern, gp.PairwiseKernel, gp.RBF)
+_COMPOSED = (gp.CompoundKernel, gp.Exponentiation, gp.Product, gp.RationalQuadratic, gp.Sum, gp.WhiteKernel)
 
 CLASSES: dict[str, type] = {
     **ESTIMATORS,
     "results.Certificate": SpectralCertificate,
     **_named("results", Optimum, Residual, RidgePath),
-    **_named(
-        "kernels",
-        kernels.AdditiveChi2,
-        kernels.Chi2,
-        kernels.Cosine,
-        kernels.Gaussian,
-        kernels.Laplacian,
-        kernels.Linear,
-        kernels.Matern,
-        kernels.MatrixFunction,
-        kernels.Polynomial,
-        kernels.Precomputed,
-        kernels.Product,
-        kernels.RationalQuadratic,
-        kernels.Scaled,
-        kernels.Sigmoid,
-        kernels.Sum,
-    ),
-    **_named(
-        "sklearn",
-        gp.CompoundKernel,
-        gp.ConstantKernel,
-        gp.DotProduct,
-        gp.ExpSineSquared,
-        gp.Exponentiation,
-        gp.Matern,
-        gp.PairwiseKernel,
-        gp.Product,
-        gp.RBF,
-        gp.RationalQuadratic,
-        gp.Sum,
-        gp.WhiteKernel,
-    ),
-    **_named(
-        "families",
-        laws.Bernoulli,
-        laws.Beta,
-        laws.Binomial,
-        laws.Categorical,
-        laws.Exponential,
-        laws.Gamma,
-        laws.Geometric,
-        laws.Laplace,
-        laws.LogNormal,
-        laws.Logistic,
-        laws.MultivariateNormal,
-        laws.NegativeBinomial,
-        laws.Normal,
-        laws.Poisson,
-        laws.Scipy,
-        laws.StudentT,
-        laws.VonMises,
-        laws.Weibull,
-    ),
+    **_named("kernels", *_PLAIN, *_RADIAL, *_MADE),
+    **_named("sklearn", *_ELEMENTARY, *_COMPOSED),
+    **_named("families", *laws.FAMILIES.values(), laws.Binomial, laws.Scipy),
     **_named("likelihood", Binned, Censored, Estimate, Intervals, LineProfile, Link, Parameter, Sample, Unit),
     "likelihood.Problem": LikelihoodProblem,
     **_named("likelihood", Ellipse, Shares),

@@ -69,20 +69,15 @@ class ModelFile:
     sha256: str
 
     def __repr__(self) -> str:
-        lines = [
-            f"{self.kind} in {self.path.name}: {self.bytes:,} bytes, by Gramian {self.gramian}, format {self.format}"
-        ]
-        lines.append(f"  {self.kind}({', '.join(f'{k}={v!r}' for k, v in self._changed_parameters().items())})")
+        head = f"{self.kind} in {self.path.name}: {self.bytes:,} bytes, by Gramian {self.gramian}, format {self.format}"
+        defaults = parameters_of(CLASSES[self.kind]) if self.kind in CLASSES else {}
+        chosen = {k: v for k, v in self.parameters.items() if k not in defaults or repr(defaults[k]) != repr(v)}
+        lines = [head, f"  {self.kind}({', '.join(f'{k}={v!r}' for k, v in chosen.items())})"]
         shown = {name: value for name, value in self.attributes.items() if not name.startswith("_")}
         width = max(map(len, shown), default=0)
         lines += [f"  {name:{width}}  {_short(value)}" for name, value in shown.items()]
         lines += [f"  metadata {name}: {_short(value)}" for name, value in self.metadata.items()]
         return "\n".join(lines)
-
-    def _changed_parameters(self) -> dict[str, Any]:
-        """Parameters that differ from the defaults."""
-        defaults = parameters_of(CLASSES[self.kind]) if self.kind in CLASSES else {}
-        return {k: v for k, v in self.parameters.items() if k not in defaults or repr(defaults[k]) != repr(v)}
 
 
 def summary_of(header: Header) -> ModelFile:
