@@ -80,7 +80,9 @@ def read_h5ad(path: Path, dataset: str | None = None) -> Annotated:
     with open_h5py(path) as file:
         if not {"obs", "var"} <= set(file):
             raise SourceError("an HDF5 file without the tables obs and var of AnnData. Rename it to end in .h5.")
-        found = _matrices(file)
+        places = [("", "X"), *((g, name) for g in ("layers", "obsm") if g in file for name in file[g])]
+        items = {f"{g}/{name}" if g else name: file[g or "/"].get(name) for g, name in places}
+        found = {place: _shape(item) for place, item in items.items() if item is not None and _shape(item)}
         wanted = dataset or ("X" if "X" in found else None)
         place = choose_dataset(found, f"layers/{wanted}" if f"layers/{wanted}" in found else wanted, "matrix")
         rows = elements.read_elem(file["obs"])
@@ -91,12 +93,6 @@ def read_h5ad(path: Path, dataset: str | None = None) -> Annotated:
         source.feature_names, renamed = distinct([str(name) for name in columns])
     source = source.load() if isinstance(source, SlicedSource) else source
     return Annotated(source, np.array([str(name) for name in rows.index], dtype=np.str_), rows, tuple(renamed))
-
-
-def _matrices(file: Any) -> dict[str, str]:
-    places = [("", "X"), *((g, name) for g in ("layers", "obsm") if g in file for name in file[g])]
-    found = {f"{g}/{name}" if g else name: file[g or "/"].get(name) for g, name in places}
-    return {place: _shape(item) for place, item in found.items() if item is not None and _shape(item)}
 
 
 def _shape(item: Any) -> str:

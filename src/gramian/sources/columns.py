@@ -150,9 +150,16 @@ def choose_features(records: Records, columns: list[int], categorical: str) -> t
         raise SourceError(Argument("categorical", categorical), f": give one of {', '.join(CATEGORICAL)}.")
     kinds = {j: kind_of(records.type(j)) for j in columns}
     others = {j: kind for j, kind in kinds.items() if kind != "number"}
-    for j, kind in others.items():
-        if kind == "text":
-            _refuse_misspelt(records, j)
+    # numbers but for a few cells: leaving the column out or making classes of it would be wrong
+    for j in (j for j, kind in others.items() if kind == "text"):
+        values, is_number = _find_numerals(records, j)
+        numbers, cells = load_pyarrow().compute.sum(is_number).as_py() or 0, len(values) - values.null_count
+        if cells > numbers >= 0.9 * cells > 0:
+            row = load_pyarrow().compute.index(is_number, False).as_py()
+            raise SourceError(
+                f"column {records.names[j]!r}: {numbers} of {cells} cells are numbers, and {str(values[row])!r} "
+                f"({records.where(row)}) is not. Mend or empty the cell, or drop the column."
+            )
     if categorical == "refuse" and others:
         _refuse_text(records, others)
     if categorical == "drop":
@@ -167,18 +174,6 @@ def _find_numerals(records: Records, j: int) -> tuple[Any, Any]:
     values = as_strings(records.column(j))
     pattern = NUMERAL.replace("MARK", "[.]" if records.decimal == "." else ",")
     return values, load_pyarrow().compute.match_substring_regex(values, pattern)
-
-
-def _refuse_misspelt(records: Records, j: int) -> None:
-    """Refuse a column that is numbers but for a few cells: leaving it out or making classes of it would be wrong."""
-    values, is_number = _find_numerals(records, j)
-    numbers, cells = load_pyarrow().compute.sum(is_number).as_py() or 0, len(values) - values.null_count
-    if cells > numbers >= 0.9 * cells > 0:
-        row = load_pyarrow().compute.index(is_number, False).as_py()
-        raise SourceError(
-            f"column {records.names[j]!r}: {numbers} of {cells} cells are numbers, and {str(values[row])!r} "
-            f"({records.where(row)}) is not. Mend or empty the cell, or drop the column."
-        )
 
 
 def _refuse_text(records: Records, kinds: dict[int, str]) -> None:

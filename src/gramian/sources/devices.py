@@ -29,17 +29,8 @@ Array = npt.NDArray[Any]
 
 BLOCK_BYTES = 2**26  # of a block on its way: long enough for the bus, short beside the memory of any GPU
 WHOLE = 0.5  # of the free memory of a device: data that take more are sent block by block, every pass anew
-KEPT = (
-    "bool",
-    "float16",
-    "float32",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-)  # dtypes that torch has too
+# dtypes that torch has too
+KEPT = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 PIECE = 2**20  # numbers that a thread copies at a time
 
 
@@ -80,21 +71,16 @@ def source_to_device(source: Source, device: Any) -> Source:
             f"Sparse data are fitted on the CPU: use device='cpu' (NumPy), or dense data on {describe(there)}."
         )
     if isinstance(source, TensorSource):
-        return _move_tensor(source, there)
+        nbytes = source.values.element_size() * source.values.numel()
+        if source.device.type == "cpu" and nbytes > WHOLE * free_bytes(there):
+            return StreamedSource(source_to_numpy(source), there)
+        refuse_beyond_device(nbytes, there, f"A tensor of {source.shape[0]:,} rows", "Use the device where it is.")
+        return TensorSource(source.values.to(there), source.feature_names)
     if source.shape[0] * _row_bytes(source) > WHOLE * free_bytes(there):
         return StreamedSource(source, there)
     if there.type == "cpu" and isinstance(source, DenseSource):
         return TensorSource(to_device(source.values, there, _dtype(source)), source.feature_names)
     return TensorSource(upload(source, there), source.feature_names)
-
-
-def _move_tensor(source: TensorSource, device: Any) -> Source:
-    """A tensor on another device; one of the CPU's that would take more than half of a GPU is streamed."""
-    nbytes = source.values.element_size() * source.values.numel()
-    if source.device.type == "cpu" and nbytes > WHOLE * free_bytes(device):
-        return StreamedSource(source_to_numpy(source), device)
-    refuse_beyond_device(nbytes, device, f"A tensor of {source.shape[0]:,} rows", "Use the device where it is.")
-    return TensorSource(source.values.to(device), source.feature_names)
 
 
 def source_to_numpy(source: Source) -> Source:

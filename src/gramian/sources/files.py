@@ -12,6 +12,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,45 +173,34 @@ def spool_standard_input() -> Iterator[Spool]:
 
 def load_pyarrow() -> Any:
     """Return pyarrow with its readers of CSV, Parquet and Feather."""
-    try:
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        raise _missing_package("pyarrow", "tables", "CSV, Parquet and Feather files") from error
-    return pyarrow
+    modules = ("pyarrow", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet")
+    return _load("tables", "CSV, Parquet and Feather files", *modules)[0]
 
 
 def load_h5py() -> Any:
     """Return h5py."""
-    try:
-        import h5py
-    except ImportError as error:
-        raise _missing_package("h5py", "arrays", "HDF5 files") from error
-    return h5py
+    return _load("arrays", "HDF5 files", "h5py")[0]
 
 
 def load_zarr() -> Any:
     """Return zarr."""
-    try:
-        import zarr
-    except ImportError as error:
-        raise _missing_package("zarr", "arrays", "Zarr arrays") from error
-    return zarr
+    return _load("arrays", "Zarr arrays", "zarr")[0]
 
 
 def load_anndata_io() -> Any:
     """Return anndata's readers of single elements."""
+    return _load("arrays", ".h5ad files", "anndata.io")[0]
+
+
+def _load(extra: str, what: str, *modules: str) -> list[Any]:
+    """Import modules of an optional package; an error names what it reads and the extra that installs it."""
     try:
-        import anndata.io
+        return [import_module(module) for module in modules]
     except ImportError as error:
-        raise _missing_package("anndata", "arrays", ".h5ad files") from error
-    return anndata.io
-
-
-def _missing_package(package: str, extra: str, what: str) -> ImportError:
-    return ImportError(f'{what} are read with {package}, which is not installed: pip install "gramian[{extra}]"')
+        package = modules[0].partition(".")[0]
+        raise ImportError(
+            f'{what} are read with {package}, which is not installed: pip install "gramian[{extra}]"'
+        ) from error
 
 
 def write_parquet(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:

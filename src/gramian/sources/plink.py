@@ -154,9 +154,7 @@ class Samples(Rows):
 
     def notes(self) -> list[str]:
         """What a reader should know: names that are missing or given twice."""
-        absent = [f"line {i + 1}" for i, name in enumerate(self.iid) if name in ("0", "")]
-        found = [f"{len(absent)} samples have no name ({_few(absent)})."] if absent else []
-        return found + _note_repeated(list(zip(self.fid, self.iid, strict=True)), "samples", skip=("0", ""))
+        return _note_names(list(zip(self.fid, self.iid, strict=True)), "samples", none=("0", ""))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,9 +196,7 @@ class Snps(Rows):
 
     def notes(self) -> list[str]:
         """What a reader should know: names that are missing or given twice."""
-        absent = [f"line {j + 1}" for j, name in enumerate(self.id) if name in (".", "")]
-        found = [f"{len(absent)} SNPs have no name ({_few(absent)})."] if absent else []
-        return found + _note_repeated([(name,) for name in self.id], "SNPs", skip=(".", ""))
+        return _note_names([(name,) for name in self.id], "SNPs", none=(".", ""))
 
 
 def read_fam(path: Path) -> Samples:
@@ -305,14 +301,16 @@ def _text(values: Sequence[str]) -> Text:
     return out
 
 
-def _note_repeated(keys: list[tuple[str, ...]], what: str, skip: tuple[str, ...]) -> list[str]:
-    """A note on keys that occur more than once."""
-    more = [(key, times) for key, times in Counter(keys).items() if times > 1 and key[-1] not in skip]
-    if not more:
-        return []
-    examples = _few([f"{' '.join(key)} ({times} times)" for key, times in more])
-    names = f"{len(more)} names of {what} are" if len(more) > 1 else f"1 name of {what} is"
-    return [f"{names} given more than once: {examples}."]
+def _note_names(keys: list[tuple[str, ...]], what: str, none: tuple[str, ...]) -> list[str]:
+    """Notes on keys whose name is missing, and on those that occur more than once."""
+    absent = [f"line {i + 1}" for i, key in enumerate(keys) if key[-1] in none]
+    notes = [f"{len(absent)} {what} have no name ({_few(absent)})."] if absent else []
+    more = [(key, times) for key, times in Counter(keys).items() if times > 1 and key[-1] not in none]
+    if more:
+        names = f"{len(more)} names of {what} are" if len(more) > 1 else f"1 name of {what} is"
+        examples = _few([f"{' '.join(key)} ({times} times)" for key, times in more])
+        notes.append(f"{names} given more than once: {examples}.")
+    return notes
 
 
 def _few(items: list[str]) -> str:

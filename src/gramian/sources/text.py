@@ -95,7 +95,7 @@ def detect(head: str, whole: bool, *, delimiter: str | None, decimal: str | None
     """
     if decimal not in (None, ".", ","):
         raise SourceError(Argument("decimal", decimal), ": give '.' or ','.")
-    parsed = _split(head, whole, SPELLED.get(delimiter or "", delimiter))
+    parsed = _split_head(head, whole, SPELLED.get(delimiter or "", delimiter))
     first, rest = parsed.rows[0], parsed.rows[1:]
     has_header = _has_header(first, rest) if header is None else header
     body = rest if has_header else parsed.rows
@@ -125,7 +125,7 @@ def detect(head: str, whole: bool, *, delimiter: str | None, decimal: str | None
     )
 
 
-def _split(head: str, whole: bool, delimiter: str | None) -> _Parsed:
+def _split_head(head: str, whole: bool, delimiter: str | None) -> _Parsed:
     if delimiter is not None and len(delimiter.encode()) != 1:
         given = Argument("delimiter", delimiter)
         raise SourceError(given, f": give one character, or one of {', '.join(SPELLED)}.")
@@ -404,9 +404,9 @@ def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> Columns:
     pa = load_pyarrow()
     try:
         try:
-            found = _read_in_pieces(pa, path, dialect, columns)
-        except _NotInPiecesError:
-            found = _read_whole(pa, path, dialect, columns)
+            found = _read_pieces(path, dialect, columns)
+        except _NotInPiecesError:  # at once, so that what is in the last line can change what a column is
+            found = _read_pieces(path, dialect, columns, whole=True)
     except (pa.ArrowInvalid, OSError, EOFError) as error:
         check_lines(path, dialect)
         raise SourceError(f"cannot be read as a table: {error}") from error
@@ -431,17 +431,25 @@ def read_verbatim(path: Path, dialect: Dialect, column: int) -> list[str]:
     return texts
 
 
-def _read_in_pieces(pa: Any, path: Path, dialect: Dialect, columns: list[int]) -> Columns:
+def _read_pieces(path: Path, dialect: Dialect, columns: list[int], *, whole: bool = False) -> Columns:
+    """Read a file piece by piece, or as one; columns are what they are in the first piece."""
+    pa = load_pyarrow()
     size, seen, skip = path.stat().st_size, 0, dialect.skip
     found: Columns | None = None
     types: dict[str, Any] = {}
-    for piece, quotes in _pieces(path):
+    for piece, quotes in _pieces(path, whole):
         try:
             table = _parse_piece(piece, dialect, columns, types, skip=skip)
         except pa.ArrowInvalid as error:
+            if whole:
+                raise
             raise _NotInPiecesError from error
         if found is None:
-            found, types = _empty_store(pa, table, columns)
+            kinds, t = {j: table.column(str(j)).type for j in columns}, pa.types
+            plain = {j for j, k in kinds.items() if t.is_integer(k) or t.is_floating(k) or t.is_null(k)}
+            numeric = [j for j in columns if j in plain or t.is_boolean(kinds[j])]
+            found = Columns(numeric, np.empty((0, len(numeric))), {j: [] for j in sorted({*columns} - {*numeric})})
+            types = {str(j): pa.float64() if j in plain else kinds[j] for j in columns}
         seen, skip = seen + len(piece), 0
         expected = int((found.rows + table.num_rows) * max(1.0, size / seen) * 1.02) if size > seen else 0
         found.append(table, expected)
@@ -452,10 +460,10 @@ def _read_in_pieces(pa: Any, path: Path, dialect: Dialect, columns: list[int]) -
     return found
 
 
-def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:
+def _pieces(path: Path, whole: bool) -> Iterator[tuple[bytes, int]]:
     """Yield pieces that end with lines, and how many quotes each has; none can be made where quotes are open."""
     with open_text(path) as file:
-        rest = b""
+        rest = file.read() if whole else b""
         while data := file.read(PIECE):
             rest += data
             cut = rest.rfind(b"\n") + 1
@@ -465,33 +473,8 @@ def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:
                 if quotes % 2:
                     raise _NotInPiecesError
                 yield piece, quotes
-        if rest:
+        if rest or whole:
             yield rest, rest.count(b'"')
-
-
-def _empty_store(pa: Any, table: Any, columns: list[int]) -> tuple[Columns, dict[str, Any]]:
-    """Return an empty store for columns as the first piece has them, and their types for the pieces that follow."""
-    kinds = {j: table.column(str(j)).type for j in columns}
-    numeric = [j for j in columns if _is_number(pa, kinds[j])]
-    found = Columns(numeric, np.empty((0, len(numeric))), {j: [] for j in sorted({*columns} - {*numeric})})
-    plain = {j for j in numeric if not pa.types.is_boolean(kinds[j])}
-    return found, {str(j): pa.float64() if j in plain else kinds[j] for j in columns}
-
-
-def _is_number(pa: Any, kind: Any) -> bool:
-    t = pa.types
-    return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_null(kind))
-
-
-def _read_whole(pa: Any, path: Path, dialect: Dialect, columns: list[int]) -> Columns:
-    """Read the file at once, so that what is in its last line can change what a column is."""
-    with open_text(path) as file:
-        data = file.read()
-    table = _parse_piece(data, dialect, columns, {}, skip=dialect.skip)
-    found, _ = _empty_store(pa, table, columns)
-    found.append(table, table.num_rows)
-    found.quotes, found.lines = data.count(b'"'), data.count(b"\n") + (not data.endswith(b"\n"))
-    return found
 
 
 def _parse_piece(
