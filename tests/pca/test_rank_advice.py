@@ -175,5 +175,5 @@ def test_cross_validation_tries_as_many_as_asked() -> None:
     advice = rank_advice(X, max_components=2)
     assert len(advice.choices["cv"].values) == 2
     assert "largest number tried" in advice.reasons[advice.rules.index("cv")]
-    with pytest.raises(ValueError, match="max_components=0"):
+    with pytest.raises(ValueError, match="max_components"):
         rank_advice(X, max_components=0)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.special import chdtrc
 
+from gramian.inputs.checks import check_integer
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.progress import Progress
 from gramian.pca.estimator import PCA
@@ -241,8 +241,8 @@ def rank_advice(
     >>> dict(zip(advice.rules, advice.n_components, strict=True))["broken-stick"]
     1
     """
-    if max_components is not None and (not isinstance(max_components, Integral) or max_components < 1):
-        raise ValueError(f"max_components={max_components!r} must be a number of components, at least 1.")
+    if max_components is not None:
+        check_integer("max_components", max_components)
     source, w, pca = convert_to_numpy(open_source(X)), convert_to_numpy(sample_weight), PCA(scale=scale)
     whole = fit_whole(pca, source, w)
     lam, n, p = whole.variances, whole.weight, len(whole.mean)
@@ -275,11 +275,8 @@ def rank_advice(
         if progress is not None:
             progress(done, len(rules), name)
     answers = tuple(choices[name].n_components if name in choices else None for name in rules)
-    return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, _describe_data(choices, whole))
 
-
-def _describe_data(choices: dict[str, RankChoice], whole: PCAFit) -> tuple[str, ...]:
-    """What the data show of the assumptions: unequal noise, and too few rows for Minka."""
+    # what the data show of the assumptions: unequal noise, and too few rows for Minka
     told = [choices[name].n_components for name in NOISE_RULES if name in choices]
     unequal = unequal_noise(whole, min(told, default=0))
     notes = []
@@ -294,9 +291,9 @@ def _describe_data(choices: dict[str, RankChoice], whole: PCAFit) -> tuple[str, 
             f"p = {p_value:.1g}), where tracy-widom, gavish-donoho and mle assume one: they may keep too many. "
             f"{remedy}; parallel allows for it."
         )
-    if "mle" in choices and whole.weight < 5 * len(whole.mean):
-        notes.append(f"mle assumes many more rows than columns; there are {whole.weight:g} and {len(whole.mean)}.")
-    return tuple(notes)
+    if n < 5 * p:
+        notes.append(f"mle assumes many more rows than columns; there are {n:g} and {p}.")
+    return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, tuple(notes))
 
 
 def unequal_noise(whole: PCAFit, k: int) -> tuple[float, float, float] | None:

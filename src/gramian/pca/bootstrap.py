@@ -82,11 +82,11 @@ class Interval(Tabular):
       pca1         1    0.5      2    0.3     0
     """
 
-    estimate: npt.NDArray[np.float64]
-    lower: npt.NDArray[np.float64]
-    upper: npt.NDArray[np.float64]
-    error: npt.NDArray[np.float64]
-    bias: npt.NDArray[np.float64]
+    estimate: Array
+    lower: Array
+    upper: Array
+    error: Array
+    bias: Array
     rows: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
 
@@ -96,8 +96,7 @@ class Interval(Tabular):
 
     def table(self) -> dict[str, Any]:
         """Return the columns estimate, lower, upper, error and bias, entries in row-major order."""
-        names = ("estimate", "lower", "upper", "error", "bias")
-        return {name: getattr(self, name).ravel() for name in names}
+        return {name: getattr(self, name).ravel() for name in ("estimate", "lower", "upper", "error", "bias")}
 
     def _shown(self) -> dict[str, Any]:
         """Columns with the names of the entries, in row-major order; a number along an axis without names."""
@@ -335,17 +334,15 @@ def bootstrap(
         )
     source, weights = open_training_rows(pca, X, sample_weight, incomplete=True)
     (n, p), k, total = source.shape, pca.n_components_, float(weights.sum())
-    remedy = "or raise sklearn.set_config(working_memory=...)."
-    if 8 * n_replicates * p * (k + 2) > memory_budget():
-        raise ValueError(
-            f"The components of {n_replicates} replicates take {8 * n_replicates * p * (k + 2) / 2**20:.0f} MiB, more "
-            f"than the working memory: ask for fewer replicates or components, {remedy}"
-        )
-    if scores and 5 * 8 * n * k > memory_budget():
-        raise ValueError(
-            f"Intervals for the scores of {n} rows take {5 * 8 * n * k / 2**20:.0f} MiB, more than the working memory: "
-            f"use scores=False, {remedy}"
-        )
+    for what, numbers, advice in (
+        (f"The components of {n_replicates} replicates", n_replicates * p * (k + 2), "ask for fewer replicates"),
+        (f"Intervals for the scores of {n} rows", 5 * n * k if scores else 0, "use scores=False"),
+    ):
+        if 8 * numbers > memory_budget():
+            raise ValueError(
+                f"{what} take {8 * numbers / 2**20:.0f} MiB, more than the working memory: {advice} or "
+                "components, or raise sklearn.set_config(working_memory=...)."
+            )
 
     # one seed for each replicate, so that threads do not change them
     entropy = int(random_state) if isinstance(random_state, Integral) else check_seed(random_state)
@@ -620,8 +617,9 @@ def eigenvalue_errors(pca: PCA, level: float = 0.95, *, form: str = "ratio") -> 
     check_choice("form", form, ("ratio", "log"))
     check_share("level", level)
     _check_gaussian(pca)
-    lam, V, n = to_numpy(pca.explained_variance_, float), to_numpy(pca.components_, float), float(pca._weight)
-    k, left_out = len(lam), pca.n_features_in_ - len(lam)
+    fit = PCAFit.of(pca)
+    lam, V, n = fit.variances, fit.components, fit.weight
+    k, left_out = len(lam), V.shape[1] - len(lam)
     z, tau = -float(ndtri((1 - level) / 2)), math.sqrt(2 / (n - 1))
     if form == "log":
         lower, upper = lam * math.exp(-z * tau), lam * math.exp(z * tau)
@@ -632,7 +630,7 @@ def eigenvalue_errors(pca: PCA, level: float = 0.95, *, form: str = "ratio") -> 
 
     # All p variances λ_m, and the gaps λ_l − λ_m, l by row. The gap to itself is infinite, which leaves it out of sums
     # over 1/gap; equal ones are NaN, and so are their sums.
-    everything = np.append(lam, np.full(left_out, float(pca.noise_variance_)))
+    everything = np.append(lam, np.full(left_out, fit.noise))
     gaps = lam[:, None] - everything
     np.fill_diagonal(gaps, np.inf)
     gaps = np.where(np.abs(gaps) <= TIED * lam[:, None], np.nan, gaps)

@@ -474,8 +474,18 @@ def fit_factor(
     (True, True)
     """
     every, read = np.ones(source.shape[0]) if w is None else w, rows or (lambda block: to_numpy(block.values, float))
-    em: LatentRoute = (CellsRoute if _has_cheap_cells(start, route) else LatentRoute)(source, every, read)
-    floor = FLOOR * (start.noise * len(start.mean) + float(np.sum(start.loading**2)))
+    check_choice("route", route, ROUTES)
+    p, k = start.loading.shape
+    # many components leave little noise, which slows the other route
+    cells = route == "cells" or (route == "auto" and (p <= FEW or 4 * k > p))
+    needed = 8 * (5 * p**2 if cells else 4 * p * (k + 1) ** 2)
+    if needed > MOST_MEMORY:
+        raise ValueError(
+            f"Fitting {k} components to {p} columns with missing values takes {needed / 2**30:.1f} GiB for its sums. "
+            "Ask for fewer components, or leave columns out."
+        )
+    em: LatentRoute = (CellsRoute if cells else LatentRoute)(source, every, read)
+    floor = FLOOR * (start.noise * p + float(np.sum(start.loading**2)))
     at = em.measure(Factor(start.mean, start.loading, max(start.noise, floor)), floor)
     trace, bound, idle = [-at.height], 1.0, 0
     while em.passes < max_iter and at.slope > tol and idle < IDLE:
@@ -488,14 +498,14 @@ def fit_factor(
             continue
         trace += [-min(between, new.height), -new.height]
         at = new
-        if route == "auto" and type(em) is LatentRoute and em.passes > PATIENCE and len(at.factor.mean) <= NARROW:
+        if route == "auto" and type(em) is LatentRoute and em.passes > PATIENCE and p <= NARROW:
             # a component too many, or a weak one: what counts as unknown is better changed
             em, bound = CellsRoute(source, every, read, em.passes), 1.0
             at = em.measure(at.factor, floor)
     has_maximum = at.factor.noise > floor
     return at.factor, Optimum(
         f"maximum likelihood of the observed cells: {em.name}",
-        "values are missing" if at.sums.cells < at.sums.weight * len(at.factor.mean) else "asked for",
+        "values are missing" if at.sums.cells < at.sums.weight * p else "asked for",
         em.passes,
         len(trace) - 1,
         np.array(trace),
@@ -505,20 +515,6 @@ def fit_factor(
         tolerance=tol,
         notes=() if has_maximum else (NO_NOISE,),
     )
-
-
-def _has_cheap_cells(start: Factor, route: str) -> bool:
-    """Whether to take the cells as unknown: many components leave little noise, which slows the other route."""
-    check_choice("route", route, ROUTES)
-    p, k = start.loading.shape
-    cells = route == "cells" or (route == "auto" and (p <= FEW or 4 * k > p))
-    needed = 8 * (5 * p**2 if cells else 4 * p * (k + 1) ** 2)
-    if needed > MOST_MEMORY:
-        raise ValueError(
-            f"Fitting {k} components to {p} columns with missing values takes {needed / 2**30:.1f} GiB for its sums. "
-            "Ask for fewer components, or leave columns out."
-        )
-    return cells
 
 
 @dataclass(frozen=True, eq=False)

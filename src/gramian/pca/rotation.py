@@ -192,7 +192,10 @@ def rotate(
     if normalize:
         B, unit = ratio(B, np.linalg.norm(B, axis=1)[:, None]), np.float64(1.0)
     rng = np.random.default_rng(0 if random_state is None else random_state)
-    starts = [np.eye(k), *(_draw_rotation(rng, k) for _ in range(n_starts - 1))]
+    starts = [np.eye(k)]
+    for _ in range(n_starts - 1):  # orthogonal matrices, all of them equally likely
+        Q, R = np.linalg.qr(rng.standard_normal((k, k)))
+        starts.append(Q * np.sign(np.diag(R)))
     best = max((maximise_orthomax(B, T, gamma / p, tol, max_iter) for T in starts), key=lambda found: found.criterion)
     if not best.converged:
         warn(
@@ -200,7 +203,13 @@ def rotate(
             "max_iter or tol."
         )
     oblique = method == "promax"
-    M = _fit_promax(A @ best.T, power, best.T) if oblique else best.T
+    M = best.T
+    if oblique:  # fit the sharpened loadings by least squares, then give the factors variance 1
+        L = A @ M
+        U, _, rank, _ = np.linalg.lstsq(L, L * (np.abs(L) / np.abs(L).max()) ** (power - 1), rcond=None)
+        if rank < k or np.linalg.cond(U) > 1e12:
+            raise ValueError(f"promax: the {k} factors are not independent. Rotate fewer with n_components.")
+        M = M @ (U * np.sqrt(np.diag(np.linalg.inv(U.T @ U))))
     # factors in order of variance, their largest loadings positive
     phi = np.linalg.inv(M.T @ M) if oblique else np.eye(k)
     L = A @ M
@@ -291,21 +300,6 @@ def maximise_orthomax(A: Array, T: Array, weight: float, tol: float, max_iter: i
 
 def _criterion(L: Array, weight: float) -> float:
     return float(np.sum(L**4) - weight * np.sum(np.sum(L**2, axis=0) ** 2))
-
-
-def _draw_rotation(rng: np.random.Generator, k: int) -> Array:
-    """Return an orthogonal matrix, all of them being equally likely."""
-    Q, R = np.linalg.qr(rng.standard_normal((k, k)))
-    return np.asarray(Q * np.sign(np.diag(R)))
-
-
-def _fit_promax(L: Array, power: float, T: Array) -> Array:
-    """Fit the sharpened loadings by least squares, then give the factors variance 1."""
-    target = L * (np.abs(L) / np.abs(L).max()) ** (power - 1)
-    U, _, rank, _ = np.linalg.lstsq(L, target, rcond=None)
-    if rank < L.shape[1] or np.linalg.cond(U) > 1e12:
-        raise ValueError(f"promax: the {L.shape[1]} factors are not independent. Rotate fewer with n_components.")
-    return np.asarray(T @ (U * np.sqrt(np.diag(np.linalg.inv(U.T @ U)))))
 
 
 def rotated_scores(pca: PCA, X: Any, rotation: Rotation) -> Array:

@@ -265,27 +265,22 @@ def supplementary_categories(pca: PCA, X: Any, labels: Any, sample_weight: Any =
     means = np.asarray(indicator @ (w[:, None] * D)) / n_g[:, None]  # in standard deviations of the scores
     v = ratio(1.0, np.sqrt(ratio(n - n_g, n_g * max(n - 1.0, 1.0))))[:, None] * means
     coordinates = means * spread + centre
-    distances = _measure_distances(pca, X, indicator * w, n_g)
-    cos2 = np.minimum(np.square(ratio(np.abs(coordinates), distances[:, None])), 1.0)
-    belongs = np.array([[name == column for name in variables] for column in columns], dtype=np.float64)
-    eta2 = np.minimum(belongs @ (n_g[:, None] * means**2 / n), 1.0)
-    return Categories(variables, names, coordinates, cos2, v, distances, n_g, eta2, columns)
-
-
-def _measure_distances(pca: PCA, X: Any, weighted: Any, n_g: Array) -> Array:
-    """Distance ‖(x̄_g − x̄)/s‖ of each category's mean row, from a pass over the rows; ``weighted`` is (g, n)."""
-    source = open_source(X)
-    mean, scale = to_numpy(pca.mean_, float), variable_scale(pca)
-    sums = np.zeros((len(n_g), source.shape[1]))  # Σ w(x − mean) over each category
+    # distance ‖(x̄_g − x̄)/s‖ of each category's mean row, from Σ w(x − x̄) over its rows
+    source, weighted, mean = open_source(X), indicator * w, to_numpy(pca.mean_, float)
+    sums = np.zeros((len(n_g), source.shape[1]))
     for block in source.blocks():
         values, part = float_rows(source, block), weighted[:, block.start : block.stop]
         if source.sparse:
             sums += np.asarray((part @ values).todense() - part.sum(axis=1)[:, None] * mean)
         else:
             sums += part @ (values - mean)
-    barycentres = sums / n_g[:, None] / scale
+    barycentres = sums / n_g[:, None] / variable_scale(pca)
     peak = float(np.abs(barycentres).max(initial=0.0)) or 1.0  # so that no square overflows
-    return np.asarray(peak * np.linalg.norm(barycentres / peak, axis=1))
+    distances = peak * np.linalg.norm(barycentres / peak, axis=1)
+    cos2 = np.minimum(np.square(ratio(np.abs(coordinates), distances[:, None])), 1.0)
+    belongs = np.array([[name == column for name in variables] for column in columns], dtype=np.float64)
+    eta2 = np.minimum(belongs @ (n_g[:, None] * means**2 / n), 1.0)
+    return Categories(variables, names, coordinates, cos2, v, distances, n_g, eta2, columns)
 
 
 def _read_categories(labels: Any, w: Array) -> tuple[Names, Names, Names, Any]:

@@ -382,16 +382,32 @@ def _test_largest(given: Array, lam: Array, m: Array, s1: Array, s2: Array) -> T
 
 def _check_positive(eigenvalues: npt.ArrayLike, least: int) -> Array:
     """Return eigenvalues, ``least`` or more, all positive and descending."""
+    lam = check_descending(eigenvalues, least)
+    if lam[-1] <= 0:
+        i = int(np.argmax(lam <= 0))
+        raise ValueError(
+            f"eigenvalues must be positive: number {i} (from 0) is {lam[i]:g}. Leave out those that are zero by "
+            "construction: data with their mean taken out have at most n − 1 others."
+        )
+    return lam
+
+
+def check_descending(eigenvalues: npt.ArrayLike, least: int = 1, rounding: float = 0.0) -> Array:
+    """Return eigenvalues, ``least`` or more, finite, none exceeding the one before by more than a share of the first.
+
+    Examples
+    --------
+    >>> from gramian.pca.tracy_widom import check_descending
+    >>> check_descending([1.0, 2.0])
+    Traceback (most recent call last):
+    ValueError: eigenvalues must descend: number 1 (from 0) exceeds the one before. Sort them.
+    """
     lam = np.asarray(eigenvalues, dtype=np.float64)
     if lam.ndim != 1 or len(lam) < least:
         raise ValueError(f"eigenvalues must be a list of at least {least} numbers, got shape {lam.shape}.")
-    bad = np.flatnonzero(~(np.isfinite(lam) & (lam > 0)))
-    if len(bad):
-        raise ValueError(
-            f"eigenvalues must be positive: number {bad[0]} (from 0) is {lam[bad[0]]:g}. Leave out those that are zero "
-            "by construction: data with their mean taken out have at most n − 1 others."
-        )
-    rising = np.flatnonzero(np.diff(lam) > 0)
+    if not np.isfinite(lam).all():
+        raise ValueError(f"eigenvalues must be finite: number {np.argmin(np.isfinite(lam))} (from 0) is not.")
+    rising = np.flatnonzero(np.diff(lam) > rounding * max(float(lam[0]), 0.0))
     if len(rising):
         raise ValueError(
             f"eigenvalues must descend: number {rising[0] + 1} (from 0) exceeds the one before. Sort them."
