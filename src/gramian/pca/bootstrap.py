@@ -340,8 +340,8 @@ def bootstrap(
     ):
         if 8 * numbers > memory_budget():
             raise ValueError(
-                f"{what} take {8 * numbers / 2**20:.0f} MiB, more than the working memory: {advice} or "
-                "components, or raise sklearn.set_config(working_memory=...)."
+                f"{what} take {8 * numbers / 2**20:.0f} MiB, more than the working memory: {advice}, fit "
+                "fewer components, or raise sklearn.set_config(working_memory=...)."
             )
 
     # one seed for each replicate, so that threads do not change them
