@@ -16,7 +16,7 @@ from safetensors import safe_open
 
 from gramian import PCA, KernelPCA, KernelRidgeClassifier, Ridge
 from gramian.persistence import inspect, load, save
-from gramian.persistence.encode import Decoder, Encoder
+from gramian.persistence.encode import Encoder, ModelDecoder
 
 HERE = Path(__file__).parent
 X = np.random.default_rng(0).standard_normal((30, 4))
@@ -125,7 +125,7 @@ def test_any_value_comes_back_as_it_was(value):
     encoder = Encoder("test")
     text = json.dumps(encoder.node(value), allow_nan=False)
     assert all(tensor.flags.c_contiguous for tensor in encoder.tensors.values())
-    assert alike(value, Decoder(encoder.tensors).value(json.loads(text)))
+    assert alike(value, ModelDecoder(encoder.tensors).value(json.loads(text)))
 
 
 def test_a_file_is_replaced_at_once_or_not_at_all(tmp_path, monkeypatch):

@@ -14,12 +14,12 @@ from scipy import sparse
 
 from gramian import PCA, KernelRidge, PolynomialMap
 from gramian.persistence import ModelFile, ModelFileError, container, inspect, load, save
-from gramian.persistence.encode import Decoder
+from gramian.persistence.encode import ModelDecoder
 
 X = np.random.default_rng(0).standard_normal((12, 3))
 ZEROS = "0" * 64
 SPARSE = KernelRidge(kernel="rbf").fit(sparse.csr_array(np.abs(X)), X[:, 0])
-TAGS = sorted(Decoder({})._makers)
+TAGS = sorted(ModelDecoder({})._makers)
 
 
 @pytest.fixture(scope="module")

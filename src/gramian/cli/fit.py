@@ -16,8 +16,8 @@ from gramian.cli.options import NAMES, command, option
 from gramian.cli.output import Output, Results, Table, describe_data, output_options, publish
 from gramian.cli.reading import (
     FILE,
+    ObservationColumns,
     Reading,
-    Records,
     choose_families,
     input_name,
     make_sample,
@@ -79,7 +79,7 @@ def fit(
     file: Path,
     family: tuple[str, ...] | None,
     by: str,
-    records: Records,
+    records: ObservationColumns,
     fixed: tuple[tuple[str, float], ...],
     level: float,
     tol: float,
@@ -147,7 +147,11 @@ def fit(
 
 
 def _fit_each(
-    values: Mapping[str, Any], columns: Mapping[str, Any], families: tuple[str, ...], records: Records, settings: Any
+    values: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    families: tuple[str, ...],
+    records: ObservationColumns,
+    settings: Any,
 ) -> MaximumLikelihood:
     """One family for every column."""
     if len(families) > 1 or records.event is not None:

@@ -110,7 +110,7 @@ ABSENT = frozenset({"", "NA", "NaN", "nan", "."})
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class SampleLabels:
     """What is known of the samples beside their genotypes, in their order.
 
     Attributes
@@ -134,7 +134,7 @@ class Labels:
     notes: list[str] = field(default_factory=list)
 
 
-def read_labels(path: Path, samples: Samples, column: str | None = None) -> Labels:
+def read_labels(path: Path, samples: Samples, column: str | None = None) -> SampleLabels:
     """Read columns of the samples from a table between tabs, or between white space where there are none.
 
     Parameters
@@ -205,7 +205,7 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Labe
     groups = None if column is None else found.pop(column)
     if groups is not None and groups.dtype != object:
         groups = _as_objects(["" if value != value else f"{value:g}" for value in groups.tolist()])
-    return Labels(column or "population", groups, found, places, notes)
+    return SampleLabels(column or "population", groups, found, places, notes)
 
 
 def _as_column(cells: list[str]) -> Any:
@@ -237,7 +237,7 @@ WORDS = {"all_missing": "without a call", "monomorphic": "of one allele alone"}
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class GenotypeStudy:
     """A fileset, what of it is analysed, and what is known of the samples.
 
     Attributes
@@ -255,7 +255,7 @@ class Study:
     path: Path
     whole: Genotypes
     filtered: Filtered
-    labels: Labels
+    labels: SampleLabels
 
     @property
     def source(self) -> Genotypes:
@@ -309,7 +309,7 @@ class GenotypeFacts(DataFacts):
         return f"{self.rows:,} sample{'s' * (self.rows != 1)} × {self.columns:,} SNP{'s' * (self.columns != 1)}"
 
 
-def prepare_study(path: Path, selection: Selection, labels: tuple[Path | None, str | None], run: Run) -> Study:
+def prepare_study(path: Path, selection: Selection, labels: tuple[Path | None, str | None], run: Run) -> GenotypeStudy:
     """Open, filter and label; exit code 3 with one line where that cannot be."""
     name = input_name(path)
     with run.step(f"Reading {name}"), data_errors(name):
@@ -325,8 +325,8 @@ def prepare_study(path: Path, selection: Selection, labels: tuple[Path | None, s
     for step in filtered.steps:
         LOG.info("%s: %d %s removed, %d left %s", step.name, step.removed, step.of, step.left, step.detail)
     file, column = labels
-    found = Labels()
+    found = SampleLabels()
     if file is not None:
         with data_errors(input_name(file)):
             found = read_labels(file, filtered.source.samples, column)
-    return Study(path, whole, filtered, found)
+    return GenotypeStudy(path, whole, filtered, found)

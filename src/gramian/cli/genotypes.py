@@ -22,8 +22,8 @@ from gramian.cli.genotype_reading import (
     READABLE,
     SCALINGS,
     GenotypeFacts,
+    GenotypeStudy,
     Selection,
-    Study,
     prepare_study,
     selection_options,
 )
@@ -366,7 +366,7 @@ def _plan(
 # What is said of a fit
 
 
-def _describe_genotypes(study: Study) -> DataFacts:
+def _describe_genotypes(study: GenotypeStudy) -> DataFacts:
     """What is said of the data; the checksum is that of the .bed file."""
     large = study.path.stat().st_size > CHECKSUM_MOST
     notes = [*study.notes, *(["no checksum: the file is large"] if large else [])]

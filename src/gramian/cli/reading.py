@@ -248,7 +248,7 @@ REAL = ("normal", "student t", "laplace", "logistic")
 
 
 @dataclass(frozen=True)
-class Records:
+class ObservationColumns:
     """Columns that say how each value was observed."""
 
     event: str | None
@@ -298,10 +298,10 @@ def record_options(function: Any) -> Any:
         option("--counts", metavar="NAME", help="Column that says how often each value or interval was observed."),
         option("--truncated", type=limits, metavar="LOW:HIGH", help="Only values in this range could be seen."),
     ]
-    return bundle(Records, "records", add)(function)
+    return bundle(ObservationColumns, "records", add)(function)
 
 
-def make_sample(columns: dict[str, Vector], values: Vector | None, records: Records) -> Sample:
+def make_sample(columns: dict[str, Vector], values: Vector | None, records: ObservationColumns) -> Sample:
     """Return one column, or one pair of limits, as a sample.
 
     Classes that follow one upon the other, with counts, are binned data, for which there are goodness-of-fit tests.

@@ -34,7 +34,7 @@ LOG = logging.getLogger("gramian")
 _option = partial(option, section="Running")
 
 
-class Report(Protocol):
+class StepReport(Protocol):
     """What work calls to say how far it is, and perhaps in new words what it is doing."""
 
     def __call__(self, done: int, total: int, text: str = "", /) -> None:
@@ -76,7 +76,7 @@ class Run:
             yield
 
     @contextmanager
-    def step(self, text: str) -> Iterator[Report]:
+    def step(self, text: str) -> Iterator[StepReport]:
         """Do something that may take a while: shown on a terminal and only there, timed, its warnings gathered.
 
         Parameters
@@ -140,7 +140,7 @@ def _collect_warnings(tell: Callable[[object], None]) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(text: str) -> Iterator[Report]:
+def _progress(text: str) -> Iterator[StepReport]:
     """A bar with the time left once the work reports how far it is, before that a clock; nothing off a terminal."""
     console = Console(stderr=True)
     columns: Any = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]

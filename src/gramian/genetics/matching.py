@@ -222,7 +222,7 @@ def match_snps(
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class SnpPairs:
     """Rows left and right that belong together, how they were found, and left rows with too many partners to list."""
 
     left: Index
@@ -231,7 +231,7 @@ class Pairs:
     crowded: Mask
 
 
-def pair_snps(left: Any, right: Any, by: str) -> Pairs:
+def pair_snps(left: Any, right: Any, by: str) -> SnpPairs:
     """Pair SNPs by name, by position, or by name and then by position what has no partner.
 
     Examples
@@ -261,7 +261,7 @@ def pair_snps(left: Any, right: Any, by: str) -> Pairs:
             known = (chromosome >= 0) & (side.position > 0)
             keys.append(np.asarray(np.where(known, chromosome << 40 | side.position, -1), dtype=np.intp))
         found.append(_join(keys, (free_left, free_right), False))
-    return Pairs(
+    return SnpPairs(
         np.concatenate([pairs.left for pairs in found]),
         np.concatenate([pairs.right for pairs in found]),
         np.concatenate([pairs.by_id for pairs in found]),
@@ -269,7 +269,7 @@ def pair_snps(left: Any, right: Any, by: str) -> Pairs:
     )
 
 
-def _join(keys: Sequence[Index], free: tuple[Mask, Mask], by_id: bool) -> Pairs:
+def _join(keys: Sequence[Index], free: tuple[Mask, Mask], by_id: bool) -> SnpPairs:
     """All pairs of free rows with the same key; −1 is none."""
     (a, b), (use_a, use_b) = keys, free
     rows_a, rows_b = np.flatnonzero(use_a & (a >= 0)), np.flatnonzero(use_b & (b >= 0))
@@ -283,7 +283,7 @@ def _join(keys: Sequence[Index], free: tuple[Mask, Mask], by_id: bool) -> Pairs:
     times[many] = 0
     within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
     left, right = np.repeat(rows_a, times), order[np.repeat(first, times) + within]
-    return Pairs(left, right, np.full(len(left), by_id), crowded)
+    return SnpPairs(left, right, np.full(len(left), by_id), crowded)
 
 
 def find_rows(wanted: npt.NDArray[np.object_], names: npt.NDArray[np.object_], path: Path, what: str) -> Index:
@@ -371,7 +371,7 @@ def _tell_strand_by_frequency(relation: AlleleRelation, reference: Any, new: Any
 
 
 def _count_fates(
-    loadings: Any, snps: Any, pairs: Pairs, relation: AlleleRelation, trust: bool
+    loadings: Any, snps: Any, pairs: SnpPairs, relation: AlleleRelation, trust: bool
 ) -> tuple[Index, MatchReport]:
     """The pairs to use, and one fate for every SNP of the loadings."""
     left, right, M = pairs.left, pairs.right, len(loadings.id)

@@ -37,7 +37,7 @@ from gramian.results import Spectrum
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes
 from gramian.spectral import Krylov
-from gramian.spectral.auto import HOPE, Choice, Facts, choose_spectral_solver, passes_to_go
+from gramian.spectral.auto import HOPE, Choice, SpectralFacts, choose_spectral_solver, passes_to_go
 from gramian.spectral.dense import eigen_of_gram
 from gramian.spectral.krylov import History
 from gramian.spectral.rayleigh import Triplets, finish, orthogonality, spectrum, thin_qr
@@ -421,7 +421,9 @@ class GenotypeSolution(NamedTuple):
 
 def choose_genotype_solver(n: int, p: int, k: int) -> Choice:
     """The solver for n samples: by what their Gram matrix costs in passes, and whether it fits in memory."""
-    choice = choose_spectral_solver(Facts(n=n, p=max(n, p), k=k, sparse=False, resident=True))  # it is n×n whatever p
+    choice = choose_spectral_solver(
+        SpectralFacts(n=n, p=max(n, p), k=k, sparse=False, resident=True)
+    )  # it is n×n whatever p
     few = choice.solver == "exact" and p < n
     return replace(choice, reason=f"{n} samples make a small Gram matrix") if few else choice
 

@@ -74,8 +74,8 @@ class Rule:
 class Trial:
     """One kernel: λ, what is to be made small for each (λs, t) or (λs, 1), and by what ties are broken.
 
-    ``finish`` makes of the problem with its best λ what a :class:`Choice` is to keep; ``usable`` says whether any λ
-    will do, and ``lowest`` is the smallest eigenvalue where it is negative and not by rounding.
+    ``finish`` makes of the problem with its best λ what a :class:`KernelChoice` is to keep; ``usable`` says whether any
+    λ will do, and ``lowest`` is the smallest eigenvalue where it is negative and not by rounding.
     """
 
     alphas: Array
@@ -88,7 +88,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class KernelChoice:
     """The kernel and λ chosen, and what the others scored.
 
     Attributes
@@ -157,10 +157,10 @@ def check_alphas(alphas: Any, largest: float, span: Callable[[float], Array] = a
 
 def choose_pair(
     problem: KernelProblem, kernels: list[Kernel], rule: Rule, try_kernel: Callable[[KernelProblem, Rule], Trial]
-) -> Choice:
+) -> KernelChoice:
     """Try each kernel in turn with every λ; of the others only the scores are kept."""
     t, tried = problem.Y.shape[1], []
-    best: Choice | None = None
+    best: KernelChoice | None = None
     rank = (np.inf, np.inf)
     for k, kernel in enumerate(kernels):
         trial = try_kernel(problem.with_(kernel=kernel), rule)
@@ -176,7 +176,7 @@ def choose_pair(
             rank, index = mine, np.broadcast_to(index, (t,))
             chosen = problem.with_(kernel=kernel, lam=trial.alphas[index])
             score = S[index, np.arange(t) if S.shape[1] == t else 0]
-            best = Choice(chosen, index, score, S, S, k, trial.path, trial.lowest, **trial.finish(chosen))
+            best = KernelChoice(chosen, index, score, S, S, k, trial.path, trial.lowest, **trial.finish(chosen))
         del trial  # its decomposition would be kept beside the next one
     grid, means = np.array([a for a, _ in tried]), np.array([s for _, s in tried])
     if best is None:

@@ -39,7 +39,7 @@ from gramian.inputs.progress import report_residuals
 from gramian.kernel_ridge.certificate import FACTORED, ITERATED, KernelSolution, add_bounds, is_indefinite
 from gramian.kernel_ridge.choose import (
     ENOUGH,
-    Choice,
+    KernelChoice,
     Rule,
     Trial,
     check_alphas,
@@ -491,7 +491,7 @@ class KernelRidgeCV(KernelRidge):
 
     def _choose_and_fit(
         self, X: Any, y: Any, sample_weight: Any, *, criterion: str, labels: bool = False, copies: Array | None = None
-    ) -> Choice:
+    ) -> KernelChoice:
         """Fit, and return what was chosen; a classifier has ``labels``, and ``copies`` of rows as well as weights."""
         self._check_parameters()
         problem, every, kept = self._open(X, y, sample_weight)
@@ -538,7 +538,7 @@ class KernelRidgeCV(KernelRidge):
         )
         return try_by_eigenvectors
 
-    def _fit_chosen(self, choice: Choice, every: Any, kept: Any, rule: Rule) -> None:
+    def _fit_chosen(self, choice: KernelChoice, every: Any, kept: Any, rule: Rule) -> None:
         """Fit to all rows at the pair chosen, unless the choice has done so."""
         problem, solution = choice.problem, choice.solution
         if choice.model is not None:

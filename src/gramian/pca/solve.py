@@ -19,7 +19,7 @@ from gramian.pca.rank import apply_rule
 from gramian.results import NumericalWarning, SpectralCertificate, Spectrum, caller_level
 from gramian.sources import Source
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
-from gramian.spectral.auto import Facts, choose_spectral_solver
+from gramian.spectral.auto import SpectralFacts, choose_spectral_solver
 
 Array = Any
 Vector = npt.NDArray[np.float64]
@@ -73,7 +73,7 @@ def choose_solver(source: Source, k: int | None, pca: Any) -> Choice:
     n, p = source.shape
     item = 4 if source.dtype == source.xp.float32 else 8
     many = min(n, p) if k is None else max(1, min(k, n, p))
-    rule = choose_spectral_solver(Facts(n, p, many, source.sparse, source.resident, item))
+    rule = choose_spectral_solver(SpectralFacts(n, p, many, source.sparse, source.resident, item))
     asked = f"svd_solver={pca.svd_solver!r}"
     if pca.svd_solver == "covariance_eigh":
         return Choice("exact", asked, gram=p <= n)

@@ -377,7 +377,7 @@ def _to_numpy(values: Any, where: str) -> Array:
 FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
-class Decoder:
+class ModelDecoder:
     """Turns nodes into values. A tensor serves one node, so that a small file cannot ask for much memory.
 
     Parameters

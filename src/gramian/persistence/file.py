@@ -11,7 +11,7 @@ from typing import Any
 
 from gramian.inputs.devices import convert_to_numpy
 from gramian.persistence.container import FORMAT, ModelFileError, check_sum, read_header, read_tensors, write
-from gramian.persistence.encode import Decoder, Encoder, refuse_model
+from gramian.persistence.encode import Encoder, ModelDecoder, refuse_model
 from gramian.persistence.registry import ESTIMATORS
 from gramian.persistence.summary import ModelFile, summary_of
 
@@ -111,7 +111,7 @@ def load(path: PathLike) -> Any:
         header = read_header(file, Path(path))
         check_sum(file, header)
         tensors = read_tensors(header)
-    document, decoder = header.document, Decoder(tensors)
+    document, decoder = header.document, ModelDecoder(tensors)
     try:
         if document["kind"] not in ESTIMATORS:
             raise ValueError(f"{document['kind']!r} is unknown")

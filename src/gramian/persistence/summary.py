@@ -15,13 +15,13 @@ from gramian.persistence.registry import CLASSES
 
 
 @dataclass(frozen=True)
-class Stored:
+class UnreadValue:
     """Something that is in the file and was not read: what it is, and the shape of arrays.
 
     Examples
     --------
-    >>> from gramian.persistence.summary import Stored
-    >>> Stored("float64", (2, 3))
+    >>> from gramian.persistence.summary import UnreadValue
+    >>> UnreadValue("float64", (2, 3))
     float64 (2, 3)
     """
 
@@ -49,7 +49,7 @@ class ModelFile:
     parameters : dict of str to value
         What the constructor was given.
     attributes : dict of str to value
-        What was fitted: numbers and texts as they are, arrays and other objects as :class:`Stored`.
+        What was fitted: numbers and texts as they are, arrays and other objects as :class:`UnreadValue`.
     metadata : dict
         What was handed to :func:`gramian.save`.
     bytes : int
@@ -120,20 +120,20 @@ class _Reader:
             "float": lambda node: float(node["value"]),
             "ref": lambda node: self.show(self.first[node["id"]]),
             "scalar": lambda node: self.show(node["value"]),
-            "sparse": lambda node: Stored(f"sparse {node['format']}", tuple(node["shape"])),
-            "texts": lambda node: Stored("str", tuple(node["shape"])),
+            "sparse": lambda node: UnreadValue(f"sparse {node['format']}", tuple(node["shape"])),
+            "texts": lambda node: UnreadValue("str", tuple(node["shape"])),
             "tuple": lambda node: tuple(self.show(item) for item in node["items"]),
         }
         if node["$"] in shown:
             return shown[node["$"]](node)
-        return Stored(str(node.get("class") or node.get("name") or node["$"]).rpartition(".")[2])
+        return UnreadValue(str(node.get("class") or node.get("name") or node["$"]).rpartition(".")[2])
 
-    def _array(self, node: dict[str, Any]) -> Stored:
+    def _array(self, node: dict[str, Any]) -> UnreadValue:
         tensor = self.tensors[node["tensor"]]
         dtype = read_dtype(node["dtype"]) if "dtype" in node else np.dtype(TENSOR_TYPES[tensor.dtype])
         shape = tensor.shape[:-1] if dtype.kind == "c" else tensor.shape
         axes = node.get("axes", list(range(len(shape))))
-        return Stored(dtype.name, tuple(shape[axes.index(axis)] for axis in range(len(shape))))
+        return UnreadValue(dtype.name, tuple(shape[axes.index(axis)] for axis in range(len(shape))))
 
 
 def _nodes(node: Any) -> Iterator[dict[str, Any]]:

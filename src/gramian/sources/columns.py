@@ -31,7 +31,7 @@ class Roles:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ColumnChoice:
     """Which columns the user wants for what."""
 
     columns: Name | Sequence[Name] | None = None
@@ -366,7 +366,7 @@ def open_tabular(path: Path) -> Source:
     """
     with naming(path):
         records = open_records(path, suffix_of(path), delimiter=None, decimal=None, header=None)
-        columns = Choice().roles(records.names, row_names=records.row_names).features
+        columns = ColumnChoice().roles(records.names, row_names=records.row_names).features
         records.prepare(columns)
         features, _ = choose_features(records, columns, "refuse")
         return as_source(records, features)

@@ -100,10 +100,10 @@ FAM = ("family", "sample", "father", "mother", "sex", "phenotype")
 BIM = ("chromosome", "SNP", "position in centimorgans", "position", "allele 1", "allele 2")
 SHOWN = 3  # examples of repeated names in a note
 
-R = TypeVar("R", bound="Rows")
+R = TypeVar("R", bound="NamedColumns")
 
 
-class Rows:
+class NamedColumns:
     """Columns of equal length under names, of which some rows may be taken."""
 
     def __len__(self) -> int:
@@ -115,7 +115,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples(Rows):
+class Samples(NamedColumns):
     """The people of a study, as a ``.fam`` file lists them.
 
     Attributes
@@ -158,7 +158,7 @@ class Samples(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class Snps(Rows):
+class Snps(NamedColumns):
     """The markers of a study, as a ``.bim`` file lists them.
 
     Attributes

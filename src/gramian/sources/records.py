@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import ARROW, TEXT, load_pyarrow
-from gramian.sources.text import Columns, line_of_row, read_columns, read_verbatim, sniff
+from gramian.sources.text import TextColumns, line_of_row, read_columns, read_verbatim, sniff
 
 TOLD = 5  # columns whose new names are told
 INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps row names
@@ -102,7 +102,7 @@ class TextRecords(Records):
     def prepare(self, columns: list[int], target: int | None = None) -> None:
         """Read columns; the target apart from them, so that they are one array."""
         wanted = columns if target is None or target in columns else [*columns, target]
-        self._read: Columns = read_columns(self.path, self.dialect, wanted)
+        self._read: TextColumns = read_columns(self.path, self.dialect, wanted)
 
     def type(self, j: int) -> Any:
         """Return double for all that is numbers."""

@@ -15,7 +15,7 @@ from gramian.sources.anndata import read_h5ad
 from gramian.sources.arrays import DenseSource
 from gramian.sources.base import Block, Source, naming
 from gramian.sources.columns import (
-    Choice,
+    ColumnChoice,
     Feature,
     Name,
     as_source,
@@ -158,7 +158,7 @@ def read_table(
     """
     if missing not in MISSING_RULES:
         raise SourceError(Argument("missing", missing), f": give one of {', '.join(MISSING_RULES)}.")
-    choice = Choice(columns, drop, target, label, id, categorical, like)
+    choice = ColumnChoice(columns, drop, target, label, id, categorical, like)
     text = {"delimiter": delimiter, "decimal": decimal, "header": header}
     if os.fspath(path) == "-":
         with spool_standard_input() as spool:
@@ -169,7 +169,7 @@ def read_table(
     return _read(Path(name), choice, text, dataset, missing)
 
 
-def _read(path: Path, choice: Choice, text: dict[str, Any], dataset: str | None, missing: str) -> Table:
+def _read(path: Path, choice: ColumnChoice, text: dict[str, Any], dataset: str | None, missing: str) -> Table:
     """Take the file apart, leave out or refuse rows without a target, and do with missing cells what is asked."""
     suffix = check_file(path)
     with naming(path):
@@ -226,7 +226,7 @@ class TableParts:
         )
 
 
-def _tabular_parts(path: Path, suffix: str, choice: Choice, text: dict[str, Any]) -> TableParts:
+def _tabular_parts(path: Path, suffix: str, choice: ColumnChoice, text: dict[str, Any]) -> TableParts:
     """Take a text, Parquet or Feather table apart."""
     records = open_records(path, suffix, **text)
     roles = choice.roles(records.names, named=records.named, row_names=records.row_names)
@@ -266,7 +266,7 @@ def _tabular_parts(path: Path, suffix: str, choice: Choice, text: dict[str, Any]
     return TableParts(source, source.feature_names or [], records.where, target, absent, label, ids, told)
 
 
-def _array_parts(path: Path, choice: Choice, dataset: str | None) -> TableParts:
+def _array_parts(path: Path, choice: ColumnChoice, dataset: str | None) -> TableParts:
     """Take an array apart: its columns are called x1, x2, … where the file has no names for them."""
     source = open_file(str(path), dataset)
     if isinstance(source, Genotypes):
@@ -281,7 +281,7 @@ def _array_parts(path: Path, choice: Choice, dataset: str | None) -> TableParts:
     return TableParts(picked, kept, lambda row: f"row {row}, counted from 0", target, absent, label, ids)
 
 
-def _genotype_parts(source: Genotypes, choice: Choice) -> TableParts:
+def _genotype_parts(source: Genotypes, choice: ColumnChoice) -> TableParts:
     """Take PLINK's files apart: columns are SNPs; label and id are columns of the ``.fam`` file."""
     if choice.target is not None:
         text = ": genotypes have no target beside them; keep it in a table and give its path."
@@ -299,7 +299,7 @@ def _genotype_parts(source: Genotypes, choice: Choice) -> TableParts:
     return TableParts(picked, kept, lambda row: f"sample {str(ids[row])!r}", None, None, label, ids, source.notes)
 
 
-def _h5ad_parts(path: Path, choice: Choice, dataset: str | None) -> TableParts:
+def _h5ad_parts(path: Path, choice: ColumnChoice, dataset: str | None) -> TableParts:
     """Take an AnnData file apart: columns are of its matrix; target, label and id are of ``obs``."""
     found = read_h5ad(path, dataset)
     names = found.source.feature_names or [f"x{j + 1}" for j in range(found.source.shape[1])]
@@ -325,7 +325,7 @@ def _h5ad_parts(path: Path, choice: Choice, dataset: str | None) -> TableParts:
     )
 
 
-def _features(source: Source, names: list[str], columns: list[int], choice: Choice) -> tuple[Source, list[str]]:
+def _features(source: Source, names: list[str], columns: list[int], choice: ColumnChoice) -> tuple[Source, list[str]]:
     if choice.like is not None:
         columns = [j for j, _ in columns_like(names, choice.like)]
     return select(source, columns), [names[j] for j in columns]

@@ -348,7 +348,7 @@ class _NotInPiecesError(Exception):
 
 
 @dataclass
-class Columns:
+class TextColumns:
     """What was read: columns of numbers as one array, the others as pyarrow's.
 
     Attributes
@@ -389,7 +389,7 @@ class Columns:
         self.rows += n
 
 
-def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> Columns:
+def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> TextColumns:
     """Read columns of a text table; numbers, truth values and dates are recognised.
 
     Parameters
@@ -435,7 +435,7 @@ def _read_pieces(path: Path, dialect: Dialect, columns: list[int], *, whole: boo
     """Read a file piece by piece, or as one; columns are what they are in the first piece."""
     pa = load_pyarrow()
     size, seen, skip = path.stat().st_size, 0, dialect.skip
-    found: Columns | None = None
+    found: TextColumns | None = None
     types: dict[str, Any] = {}
     for piece, quotes in _pieces(path, whole):
         try:

@@ -20,7 +20,7 @@ HOPE = 2.0  # Krylov converges faster and faster, so that extrapolating its rate
 
 
 @dataclass(frozen=True)
-class Facts:
+class SpectralFacts:
     """What the choice may depend on."""
 
     n: int
@@ -74,7 +74,7 @@ class Choice:
     gram: bool = False
 
 
-def choose_spectral_solver(facts: Facts) -> Choice:
+def choose_spectral_solver(facts: SpectralFacts) -> Choice:
     """Return the documented rule's choice.
 
     1. Few entries (250,000): LAPACK's SVD.
@@ -88,10 +88,10 @@ def choose_spectral_solver(facts: Facts) -> Choice:
 
     Examples
     --------
-    >>> from gramian.spectral.auto import Facts, choose_spectral_solver
-    >>> choose_spectral_solver(Facts(n=100_000, p=200, k=200, sparse=False, resident=True)).solver
+    >>> from gramian.spectral.auto import SpectralFacts, choose_spectral_solver
+    >>> choose_spectral_solver(SpectralFacts(n=100_000, p=200, k=200, sparse=False, resident=True)).solver
     'exact'
-    >>> choose_spectral_solver(Facts(n=5_000, p=20_000, k=20, sparse=False, resident=True)).solver
+    >>> choose_spectral_solver(SpectralFacts(n=5_000, p=20_000, k=20, sparse=False, resident=True)).solver
     'krylov'
     """
     m, tall = facts.side, facts.p <= facts.n
@@ -162,7 +162,7 @@ class Auto:
             return krylov(A, facts.k, choice.reason)
         return self._race(A, facts, choice, krylov)
 
-    def _race(self, A: Operator, facts: Facts, choice: Choice, krylov: Krylov) -> Spectrum:
+    def _race(self, A: Operator, facts: SpectralFacts, choice: Choice, krylov: Krylov) -> Spectrum:
         """Krylov, until its rate of convergence says that the Gram matrix is the shorter way."""
         budget = facts.gram_cost / facts.pass_cost
         tol = default_tolerance(A) if krylov.tol is None else krylov.tol
@@ -191,8 +191,8 @@ def passes_to_go(history: History, tol: float) -> float:
     return math.log(r1 / tol) / math.log(r0 / r1) * (p1 - p0)
 
 
-def facts_of(A: Operator, k: int | None) -> Facts:
+def facts_of(A: Operator, k: int | None) -> SpectralFacts:
     """Collect the facts about an operator."""
     n, p = A.shape
     itemsize = 4 if A.dtype == A.xp.float32 else 8
-    return Facts(n, p, min(n, p) if k is None else check_k(A, k), A.sparse, A.resident, itemsize)
+    return SpectralFacts(n, p, min(n, p) if k is None else check_k(A, k), A.sparse, A.resident, itemsize)

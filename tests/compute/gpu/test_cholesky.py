@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
 
-from gramian.compute.gpu.cholesky import BlockCholesky, NotDefinite, block_size, nbytes
+from gramian.compute.gpu.cholesky import BlockCholesky, BlockNotDefinite, block_size, nbytes
 
 CPU = torch.device("cpu")
 
@@ -97,7 +97,7 @@ def test_the_size_of_blocks_grows_with_the_matrix() -> None:
 @pytest.mark.parametrize("at", [0, 7, 8, 19])
 def test_the_leading_minor_that_is_not_positive_is_named(at: int) -> None:
     A = np.diag(np.where(np.arange(20) == at, -3.0, 2.0))
-    with pytest.raises(NotDefinite, match=f"order {at + 1}.*rows {at // 8 * 8} to") as e:
+    with pytest.raises(BlockNotDefinite, match=f"order {at + 1}.*rows {at // 8 * 8} to") as e:
         factor(A, 0.5, 8)
     assert e.value.minor == at + 1
     assert e.value.size == 2.5

@@ -19,7 +19,7 @@ LIBRARY = 2**25  # bytes that cuBLAS works in on an H200, kept from the first pr
 SMALL_PIECES, LARGE_PIECE = 2**22, 20 * 2**20
 
 
-class NotDefinite(np.linalg.LinAlgError):
+class BlockNotDefinite(np.linalg.LinAlgError):
     """A + λI is not positive definite.
 
     Attributes
@@ -98,7 +98,7 @@ class BlockCholesky:
 
     Raises
     ------
-    NotDefinite
+    BlockNotDefinite
         Where A + λI is not positive definite, or not finite.
 
     Examples
@@ -180,7 +180,7 @@ class BlockCholesky:
         j = int(found.nonzero()[0, 0]) if found.any() else len(found) - 1
         start, stop = self.spans[j]
         self.panels.clear()
-        raise NotDefinite(self.n, slice(start, stop), start + max(1, int(found[j])), float(sizes.max()))
+        raise BlockNotDefinite(self.n, slice(start, stop), start + max(1, int(found[j])), float(sizes.max()))
 
 
 def _spans(n: int, block: int) -> Iterator[tuple[int, int]]:

@@ -46,7 +46,7 @@ def choose_mode(dtype: torch.dtype, tolerance: float | None = None) -> str:
     return "fast" if tolerance is not None and 4 * ERRORS["fast"] <= tolerance else "accurate"
 
 
-def prepare_columns(U: Tensor, width: int, mode: str) -> Tensor | list[Factor]:
+def prepare_columns(U: Tensor, width: int, mode: str) -> Tensor | list[PreparedColumns]:
     """Prepare columns U (4·width or fewer rows) for products with many blocks of SNPs: see :func:`adjoint`."""
     if mode == "double" or not uses_triton(U):
         return U
@@ -54,7 +54,7 @@ def prepare_columns(U: Tensor, width: int, mode: str) -> Tensor | list[Factor]:
 
 
 def adjoint(
-    packed: Tensor, line: Tensor, U: Tensor | list[Factor], *, mode: str = "accurate", missing: bool = True
+    packed: Tensor, line: Tensor, U: Tensor | list[PreparedColumns], *, mode: str = "accurate", missing: bool = True
 ) -> Tensor:
     r"""Zᵀ U in float64: for each SNP the sum over samples of :math:`(a g + b)\,U`.
 
@@ -198,7 +198,7 @@ PRODUCT = {16: Tiles(64, 128, 8, 3), 32: Tiles(64, 128, 8, 3), 64: Tiles(128, 64
 ASSEMBLY = torch.version.hip is None  # two genotypes in a word are decoded at once, in the words of CUDA
 
 
-class Factor(NamedTuple):
+class PreparedColumns(NamedTuple):
     """Columns that packed genotypes are multiplied by: half-precision parts of them, scaled, and sums over tiles.
 
     Attributes
@@ -238,7 +238,7 @@ def _scale(*largest: Tensor) -> Tensor:
     return torch.ldexp(torch.ones_like(exponent, dtype=torch.float64), LARGEST - exponent)
 
 
-def samples_factor(U: Tensor, width: int, mode: str) -> Factor:
+def samples_factor(U: Tensor, width: int, mode: str) -> PreparedColumns:
     """Columns over samples, with their sums over the bytes of a tile.
 
     Tensor cores cut off what is small beside the largest number in a sum, so that columns of very unequal entries lose
@@ -250,7 +250,7 @@ def samples_factor(U: Tensor, width: int, mode: str) -> Factor:
     X, grids = U.float() if U.dtype == torch.float64 else U, GRIDS if PARTS[mode] == len(GRIDS) else None
     parts = _halves(X, -(-width // tile) * 4 * tile, mode, scale.float(), grids)
     sums = parts.view(-1, 4 * tile, parts.shape[1]).sum(dim=1, dtype=torch.float64).float()
-    return Factor(parts, scale, sums)
+    return PreparedColumns(parts, scale, sums)
 
 
 def _join_parts(sums: Tensor, scale: Tensor) -> Tensor:
@@ -285,7 +285,7 @@ def _readable_rows(packed: Tensor) -> tuple[Tensor, int, int]:
     return packed, stride, reach if stride >= reach and stride % 16 == 0 else width
 
 
-def _tensor_adjoint(packed: Tensor, line: Tensor, U: Factor, missing: bool) -> Tensor:
+def _tensor_adjoint(packed: Tensor, line: Tensor, U: PreparedColumns, missing: bool) -> Tensor:
     """Zᵀ U in float64: parts of PART_BYTES bytes each, added up."""
     packed, stride, limit = _readable_rows(packed)
     (p, width), C = packed.shape, U.parts.shape[1]

@@ -525,7 +525,7 @@ def moments(x: Array, weight: Array) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Formula:
+class FormulaFit:
     """A fit by formula: what an :class:`~gramian.likelihood.Estimate` needs.
 
     Attributes
@@ -566,7 +566,7 @@ class Joint:
     name: str
     discrete: bool = False
 
-    def formula(self, data: Any, sample_weight: Any) -> tuple[Any, Formula]:
+    def formula(self, data: Any, sample_weight: Any) -> tuple[Any, FormulaFit]:
         """The family as fitted, and the fit."""
         raise TypeError("a family supplies this")
 

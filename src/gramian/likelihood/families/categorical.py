@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import xlogy
 
 from gramian.inputs.checks import check_weights
-from gramian.likelihood.families.base import Formula, Joint
+from gramian.likelihood.families.base import FormulaFit, Joint
 
 Array = npt.NDArray[np.float64]
 
@@ -63,7 +63,7 @@ class Categorical(Joint):
             raise ValueError("Some labels are text and some are not, and have no order: make all of them text.")
         return values
 
-    def formula(self, data: Any, sample_weight: Any) -> tuple[Categorical, Formula]:
+    def formula(self, data: Any, sample_weight: Any) -> tuple[Categorical, FormulaFit]:
         """Shares of the labels."""
         values = self.read(data)
         w = check_weights(sample_weight, len(values))
@@ -85,7 +85,7 @@ class Categorical(Joint):
         shares = Shares(counts, n)
         seen = counts > 0
         score = float(np.sqrt(np.sum(theta[seen] * (counts[seen] / theta[seen] - n) ** 2) / n))
-        return law, Formula(names, theta, covariance, loglik, n, len(theta) - 1, score, shares, notes)
+        return law, FormulaFit(names, theta, covariance, loglik, n, len(theta) - 1, score, shares, notes)
 
     def log_density(self, x: Any, values: Array) -> Array:
         """ln θ of each label."""

@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float64]
 AT_END = "the maximum is at {} = {:g}; interval by profile"
 
 
-class Counts(Family):
+class CountFamily(Family):
     """Whole numbers from ``low`` on; what is outside has probability 0."""
 
     discrete = True
@@ -92,7 +92,7 @@ def refuse_unbounded(seen: Sample, name: str) -> None:
     raise NoMaximumError(f"All counts are {what}: the likelihood grows to 1 as {name} → ∞, without a maximum.")
 
 
-class Binomial(Counts):
+class Binomial(CountFamily):
     r"""The binomial family, :math:`P(k) = \binom nk\theta^k(1-\theta)^{n-k}` with n known; parameter ``theta``.
 
     For points θ̂ = Σwk/(nΣw).
@@ -176,7 +176,7 @@ class Bernoulli(Binomial):
         return "Bernoulli()"
 
 
-class Poisson(Counts):
+class Poisson(CountFamily):
     r"""The Poisson family, :math:`P(k) = \lambda^ke^{-\lambda}/k!`; parameter ``rate``. λ̂ is the mean.
 
     Examples
@@ -214,7 +214,7 @@ class Poisson(Counts):
         return zeros
 
 
-class Geometric(Counts):
+class Geometric(CountFamily):
     r"""The geometric family, :math:`P(k) = (1-\theta)^{k-f}\theta`, k = f, f+1, …; parameter ``theta``.
 
     The number of trials up to the first success (``first`` f = 1, as in scipy), or of failures before it (f = 0, as in
@@ -275,7 +275,7 @@ class Geometric(Counts):
         return rng.geometric(theta[0], size).astype(np.float64) - 1.0 + self.low
 
 
-class NegativeBinomial(Counts):
+class NegativeBinomial(CountFamily):
     r"""The negative binomial family, :math:`P(k) = \frac{\Gamma(k+r)}{k!\,\Gamma(r)}p^r(1-p)^k`, p = r/(r+μ).
 
     Parameters ``size`` r and ``mean`` μ; the variance is μ + μ²/r. Where the variance of the sample is not above its

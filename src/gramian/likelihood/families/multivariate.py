@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from gramian.compute import dense as cpu
 from gramian.compute.moments import Moments, block_moments
 from gramian.inputs.checks import check_weights
-from gramian.likelihood.families.base import Formula, Joint, NoMaximumError
+from gramian.likelihood.families.base import FormulaFit, Joint, NoMaximumError
 from gramian.sources import Source, open_source
 
 Array = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ class MultivariateNormal(Joint):
             raise ValueError("The multivariate normal family takes dense rows: use X.toarray().")
         return source
 
-    def formula(self, data: Any, sample_weight: Any) -> tuple[MultivariateNormal, Formula]:
+    def formula(self, data: Any, sample_weight: Any) -> tuple[MultivariateNormal, FormulaFit]:
         """Mean and covariance of the rows."""
         source = self.read(data)
         n, d = source.shape
@@ -88,7 +88,7 @@ class MultivariateNormal(Joint):
         names = (*(f"mean[{column}]" for column in columns), *pairs)
         spread = Ellipse(mean, S, total)
         score = _score(source, w, mean, S, total)
-        return self, Formula(names, values, _covariance(S, total), loglik, total, len(values), score, spread)
+        return self, FormulaFit(names, values, _covariance(S, total), loglik, total, len(values), score, spread)
 
     def _columns(self, data: Any, d: int) -> tuple[str, ...]:
         names = self.columns if self.columns is not None else getattr(data, "columns", None)
