@@ -431,7 +431,7 @@ def read_verbatim(path: Path, dialect: Dialect, column: int) -> list[str]:
     return texts
 
 
-def _read_pieces(path: Path, dialect: Dialect, columns: list[int], *, whole: bool = False) -> Columns:
+def _read_pieces(path: Path, dialect: Dialect, columns: list[int], *, whole: bool = False) -> TextColumns:
     """Read a file piece by piece, or as one; columns are what they are in the first piece."""
     pa = load_pyarrow()
     size, seen, skip = path.stat().st_size, 0, dialect.skip
@@ -448,7 +448,7 @@ def _read_pieces(path: Path, dialect: Dialect, columns: list[int], *, whole: boo
             kinds, t = {j: table.column(str(j)).type for j in columns}, pa.types
             plain = {j for j, k in kinds.items() if t.is_integer(k) or t.is_floating(k) or t.is_null(k)}
             numeric = [j for j in columns if j in plain or t.is_boolean(kinds[j])]
-            found = Columns(numeric, np.empty((0, len(numeric))), {j: [] for j in sorted({*columns} - {*numeric})})
+            found = TextColumns(numeric, np.empty((0, len(numeric))), {j: [] for j in sorted({*columns} - {*numeric})})
             types = {str(j): pa.float64() if j in plain else kinds[j] for j in columns}
         seen, skip = seen + len(piece), 0
         expected = int((found.rows + table.num_rows) * max(1.0, size / seen) * 1.02) if size > seen else 0
