@@ -124,44 +124,41 @@ class BlockCholesky:
         self.n, self.dtype, self.device = n, dtype, device
         self.block = min(max(1, n), block or block_size(n))
         self.spans = list(_spans(n, self.block))
-        self.panels = _panels(n, self.spans, device, dtype)
+        # room for the block columns, one after another in one piece of memory
+        room = [(stop - start) * (n - start) for start, stop in self.spans]
+        pieces = torch.empty(sum(room), dtype=dtype, device=device).split(room)
+        self.panels = [part.view(-1, stop - start) for part, (start, stop) in zip(pieces, self.spans, strict=True)]
+        infos, sizes = [], []
         with every_digit():
-            self._factor(fill, shift)
+            for j, (start, stop) in enumerate(self.spans):
+                panel, width = self.panels[j], stop - start
+                sizes.append(self._write_block(panel, fill, shift, start, stop))
+                for (before, _), done in zip(self.spans[:j], self.panels[:j], strict=True):
+                    below = done[start - before :]
+                    panel.addmm_(below, below[:width].mT, alpha=-1.0)
+                L, info = torch.linalg.cholesky_ex(panel[:width])
+                panel[:width] = L
+                infos.append(info)
+                rest = panel[width:]
+                if len(rest):
+                    torch.linalg.solve_triangular(L.mT, rest, upper=True, left=False, out=rest)
+        if infos:
+            self._check(torch.stack(infos), torch.stack(sizes))
 
     def solve(self, R: torch.Tensor) -> torch.Tensor:
         """(LLᵀ)⁻¹R for R of shape (n, t), by substitution block by block: L is read twice."""
-        with every_digit():
-            return self._solve_block(R)
-
-    def _solve_block(self, R: torch.Tensor) -> torch.Tensor:
         X = R.to(device=self.device, dtype=self.dtype, copy=True).contiguous()
         parts = list(zip(self.spans, self.panels, strict=True))
-        for (start, stop), panel in parts:
-            L, head = panel[: stop - start], X[start:stop]
-            head.copy_(torch.linalg.solve_triangular(L, head, upper=False))
-            X[stop:].addmm_(panel[stop - start :], head, alpha=-1.0)
-        for (start, stop), panel in reversed(parts):
-            L, head = panel[: stop - start], X[start:stop]
-            head.addmm_(panel[stop - start :].mT, X[stop:], alpha=-1.0)
-            head.copy_(torch.linalg.solve_triangular(L.mT, head, upper=True))
+        with every_digit():
+            for (start, stop), panel in parts:
+                L, head = panel[: stop - start], X[start:stop]
+                head.copy_(torch.linalg.solve_triangular(L, head, upper=False))
+                X[stop:].addmm_(panel[stop - start :], head, alpha=-1.0)
+            for (start, stop), panel in reversed(parts):
+                L, head = panel[: stop - start], X[start:stop]
+                head.addmm_(panel[stop - start :].mT, X[stop:], alpha=-1.0)
+                head.copy_(torch.linalg.solve_triangular(L.mT, head, upper=True))
         return X
-
-    def _factor(self, fill: Fill, shift: float) -> None:
-        infos, sizes = [], []
-        for j, (start, stop) in enumerate(self.spans):
-            panel, width = self.panels[j], stop - start
-            sizes.append(self._write_block(panel, fill, shift, start, stop))
-            for (before, _), done in zip(self.spans[:j], self.panels[:j], strict=True):
-                below = done[start - before :]
-                panel.addmm_(below, below[:width].mT, alpha=-1.0)
-            L, info = torch.linalg.cholesky_ex(panel[:width])
-            panel[:width] = L
-            infos.append(info)
-            rest = panel[width:]
-            if len(rest):
-                torch.linalg.solve_triangular(L.mT, rest, upper=True, left=False, out=rest)
-        if infos:
-            self._check(torch.stack(infos), torch.stack(sizes))
 
     def _write_block(self, panel: torch.Tensor, fill: Fill, shift: float, start: int, stop: int) -> torch.Tensor:
         """Write A + λI into a block column, a block at a time; return the largest entry of its diagonal."""
@@ -185,10 +182,3 @@ class BlockCholesky:
 
 def _spans(n: int, block: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + block, n)) for start in range(0, n, block))
-
-
-def _panels(n: int, spans: list[tuple[int, int]], device: torch.device, dtype: torch.dtype) -> list[torch.Tensor]:
-    """Room for the block columns, one after another in one piece of memory."""
-    sizes = [(stop - start) * (n - start) for start, stop in spans]
-    whole = torch.empty(sum(sizes), dtype=dtype, device=device)
-    return [part.view(-1, stop - start) for part, (start, stop) in zip(whole.split(sizes), spans, strict=True)]

@@ -107,34 +107,24 @@ def _chunks(
     for i in range(0, n, rows):
         part = slice(i, min(i + rows, n))
         shift = minus if minus is None or minus.shape[0] == 1 else minus[part]
-        yield part, _displace(X[part], dtype, shift, unit)
-
-
-def _displace(X: Array, dtype: torch.dtype, minus: Array | None, unit: float) -> Array:
-    """unit·X − origin in ``dtype``: one kernel, which reads X as it is stored."""
-    X = X if torch.promote_types(X.dtype, dtype) == dtype else X.to(dtype)
-    if minus is not None:
-        return torch.add(minus, X, alpha=unit)  # the wider dtype of the two
-    return X.to(dtype) if unit == 1.0 else X.to(dtype) * unit
+        x = X[part] if shift is not None and torch.promote_types(X.dtype, dtype) == dtype else X[part].to(dtype)
+        if shift is not None:
+            yield part, torch.add(shift, x, alpha=unit)  # one kernel, which reads X as it is stored
+        else:
+            yield part, x if unit == 1.0 else x * unit
 
 
 def _inner(A: Array, B: Array) -> Array:
     """AᵀB for tall A and B, as one product for each part of the rows."""
-    parts = _parts(A, B)
+    # how many parts of the rows have a product of their own; 1 on the CPU, whose BLAS shares by itself
+    room = CHUNK_BYTES // (4 * A.element_size() * max(1, A.shape[1] * B.shape[1]))
+    parts = max(1, min(PARTS, A.shape[0] // PART_ROWS, room)) if A.is_cuda else 1
     if parts == 1:
         return A.T @ B
     whole = A.shape[0] // parts * parts
     split = (parts, whole // parts)
     out = torch.bmm(A[:whole].unflatten(0, split).mT, B[:whole].unflatten(0, split)).sum(0)
     return out if whole == A.shape[0] else out + A[whole:].T @ B[whole:]
-
-
-def _parts(A: Array, B: Array) -> int:
-    """How many parts of the rows have a product of their own; 1 on the CPU, whose BLAS shares by itself."""
-    if not A.is_cuda:
-        return 1
-    room = CHUNK_BYTES // (4 * A.element_size() * max(1, A.shape[1] * B.shape[1]))
-    return int(max(1, min(PARTS, A.shape[0] // PART_ROWS, room)))
 
 
 def _square(D: Array) -> Array:

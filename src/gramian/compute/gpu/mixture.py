@@ -32,10 +32,7 @@ SPARED = 1e9  # rounding size at which the expanded way in float64 is still accu
 QUICK_DOUBLE = ((8, 0), (9, 0), (10, 0))  # compute capabilities with tensor cores for float64
 LEAST = 1e-30  # a share below this is nothing
 LEAST_SHARE = 1e-40  # ... in plain torch
-CHUNK_BYTES = {
-    "cuda": 2**28,
-    "cpu": 2**22,
-}  # of the widest matrix of a chunk in plain torch
+CHUNK_BYTES = {"cuda": 2**28, "cpu": 2**22}  # of the widest matrix of a chunk in plain torch
 NEVER = -1e30  # ln 0, for products with finite numbers
 LOG2E = 1.4426950408889634
 CHUNK = 64  # monomials multiplied at a time
@@ -77,7 +74,8 @@ def choose_step(X: torch.Tensor, rounding: float, tolerance: float | None = None
     """
     if not _may_be_single(X, tolerance):
         return ExpectationStep(rounding < EXPANDED, None)
-    if _quick_double(X) and rounding < SPARED:
+    quick = X.is_cuda and torch.cuda.get_device_capability(X.device) in QUICK_DOUBLE
+    if quick and rounding < SPARED:
         return ExpectationStep(True, None)
     return ExpectationStep(False, ACCURATE)
 
@@ -123,7 +121,8 @@ def expectation(
         with torch.cuda.device_of(X):  # Triton launches on the current GPU
             if tile is not None:  # in float64 always: float32 would lose 6e-8 times the rounding size
                 return _triton_expanded(X, w, parts, torch.float64, *tile)
-            if not expanded and _whitened_fits(parts):
+            k, d = parts.centres.shape
+            if not expanded and k <= MOST_COMPONENTS and _pad(d) <= WIDEST:
                 return _triton_whitened(X, w, parts, T)
     return (_plain_expanded if expanded else _plain_whitened)(X, w, parts)
 
@@ -230,10 +229,6 @@ def _may_be_single(X: torch.Tensor, tolerance: float | None) -> bool:
     return X.dtype == torch.float32 and tolerance is not None and tolerance >= ACCURATE and uses_triton(X)
 
 
-def _quick_double(X: torch.Tensor) -> bool:
-    return X.is_cuda and torch.cuda.get_device_capability(X.device) in QUICK_DOUBLE
-
-
 def _pad(k: int) -> int:
     return max(16, int(2 ** (k - 1).bit_length()))
 
@@ -253,11 +248,6 @@ def _tile(device: torch.device, parts: Components) -> tuple[int, int] | None:
     cuda = device.type == "cuda"
     room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin if cuda else np.inf
     return next((tile for tile in TILES if 8 * (tile[0] * (wide + CHUNK) + tall * wide) <= room), None)
-
-
-def _whitened_fits(parts: Components) -> bool:
-    k, d = parts.centres.shape
-    return bool(k <= MOST_COMPONENTS and _pad(d) <= WIDEST)
 
 
 def _programs(tiles: int, device: torch.device) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,6 @@ from gramian.compute.devices import to_device
 Tensor = Any
 
 LOG2E = math.log2(math.e)
-
-
-def stretch(geometry: str, profile: str) -> float:
-    """What prepared points are multiplied by, beyond the scale of the formula, so that e⁻ᵘ becomes 2⁻ᵘ."""
-    if profile != "exp":
-        return 1.0
-    return math.sqrt(LOG2E) if geometry == "squared" else LOG2E
 
 
 def values(geometry: str, profile: str, parameters: tuple[float, ...], X: Tensor, Z: Tensor) -> Tensor:
@@ -43,16 +36,6 @@ def slopes(profile: str, parameters: tuple[float, ...], u: Tensor) -> Tensor:
     return _SLOPES[profile](u, *parameters)
 
 
-def _squared(X: Tensor, Z: Tensor) -> Tensor:
-    """Σ (x − z)² from differences: exactly 0 for identical points."""
-    return torch.cdist(X, Z, compute_mode="donot_use_mm_for_euclid_dist").square_()
-
-
-def _absolute(X: Tensor, Z: Tensor) -> Tensor:
-    """Σ |x − z|."""
-    return torch.cdist(X, Z, p=1.0)
-
-
 def _chi2(X: Tensor, Z: Tensor) -> Tensor:
     """Σ (x − z)²/(x + z), feature by feature."""
     tiny, total = torch.finfo(X.dtype).tiny, X.new_zeros(X.shape[0], Z.shape[0])
@@ -67,10 +50,6 @@ def _inner(X: Tensor, Z: Tensor) -> Tensor:
     if X.is_cuda and X.dtype == torch.float32:
         return (X.double() @ Z.double().T).float()
     return X @ Z.T
-
-
-def _rational(u: Tensor, alpha: float) -> Tensor:
-    return torch.log1p(u).mul_(-alpha).exp_()
 
 
 def _matern32(u: Tensor) -> Tensor:
@@ -93,13 +72,19 @@ def _power(u: Tensor, degree: float, base: float) -> Tensor:
     return total
 
 
-_GEOMETRIES = {"squared": _squared, "absolute": _absolute, "chi2": _chi2, "inner": _inner}
+_GEOMETRIES: dict[str, Any] = {
+    # from differences: exactly 0 for identical points
+    "squared": lambda X, Z: torch.cdist(X, Z, compute_mode="donot_use_mm_for_euclid_dist").square_(),
+    "absolute": lambda X, Z: torch.cdist(X, Z, p=1.0),
+    "chi2": _chi2,
+    "inner": _inner,
+}
 _PROFILES: dict[str, Any] = {
     "exp": lambda u: torch.exp2(u.neg_()),
     "matern12": lambda u: torch.exp(u.sqrt_().neg_()),
     "matern32": _matern32,
     "matern52": _matern52,
-    "rational": _rational,
+    "rational": lambda u, alpha: torch.log1p(u).mul_(-alpha).exp_(),
     "identity": lambda u: u,
     "power": _power,
     "tanh": lambda u, base: torch.tanh(u + base),
@@ -230,18 +215,21 @@ def _columns(F: Tensor, parts: int, left: bool, radial: bool) -> Tensor:
 def find_frame(formula: Any, X: Tensor, Z: Tensor | None, turn: bool) -> tuple[Frame, Spread]:
     """Find origin and scale of two sets of points, and how far they lie from that origin."""
     right = X if Z is None else Z
-    unit = stretch(formula.geometry, formula.profile)
+    # what points are multiplied by, beyond the scale of the formula, so that e⁻ᵘ becomes 2⁻ᵘ
+    unit = 1.0 if formula.profile != "exp" else math.sqrt(LOG2E) if formula.geometry == "squared" else LOG2E
     scale = to_device(np.asarray(formula.scale, dtype=np.float64) * unit, X.device)
     centred = formula.geometry in ("squared", "absolute") and len(right) > 0
     origin = right.mean(dim=0, dtype=torch.float64) if centred else torch.zeros_like(scale)
-    turned = turn and formula.geometry in ("squared", "inner") and X.shape[1] > 1
-    rotation = _rotation(X.shape[1], X.device) if turned else None
+    rotation, p = None, X.shape[1]
+    if turn and formula.geometry in ("squared", "inner") and p > 1:
+        G = torch.randn((p, p), generator=torch.Generator().manual_seed(p), dtype=torch.float64)
+        rotation = torch.linalg.qr(G.to(X.device))[0]
     frame = Frame(origin, scale, formula.geometry == "squared", rotation)
     spread = _spread(frame, (X,) if Z is None else (X, Z))
     if frame.radial or not 0 < spread.largest < math.inf:
         return frame, spread
     gain = 2.0 ** math.floor(math.log2(LARGEST / max(spread.largest, 1e-150)))  # its square is a number too
-    return Frame(origin, scale, False, rotation, gain), spread
+    return replace(frame, gain=gain), spread
 
 
 def _spread(frame: Frame, sets: tuple[Tensor, ...]) -> Spread:
@@ -259,11 +247,6 @@ def _spread(frame: Frame, sets: tuple[Tensor, ...]) -> Spread:
         return Spread(p)
     mean, quartic = (float(total) / count for total in sums)
     return Spread(p, mean, float(peaks[0]), quartic, float(peaks[1]), math.sqrt(float(peaks[2])))
-
-
-def _rotation(p: int, device: Any) -> Tensor:
-    G = torch.randn((p, p), generator=torch.Generator().manual_seed(p), dtype=torch.float64)
-    return torch.linalg.qr(G.to(device))[0]
 
 
 def _round_up(n: int, step: int) -> int:

@@ -98,7 +98,11 @@ def choose_arithmetic(
     wide = mode == "double" or (not parts and _difference_error(formula, spread, sample, near) > BUDGETS["accurate"])
     if not parts and mode == "fast":
         mode = "accurate"
-    bound = _bound(formula, spread)
+    bound = math.inf if formula.profile == "identity" else 1.0  # of |f|; infinite where it is not worth knowing
+    if formula.profile == "power":
+        degree, base = formula.parameters
+        with np.errstate(over="ignore"):
+            bound = float(np.float64(spread.peak + abs(base)) ** degree)
     strong = math.isfinite(bound) and (near or sample.size > WEAK * bound)
     pieces = 0 if wide or not strong else 1 if mode == "fast" else 2
     error = max(ERRORS[mode], 2**-52.5 * math.sqrt(spread.peak))  # the latter where float64 itself is not enough
@@ -131,15 +135,6 @@ def _difference_error(formula: Any, spread: Spread, sample: _Sample, near: bool)
     return points if near else max(points, 2.0**-24 * sample.far)
 
 
-def _bound(formula: Any, spread: Spread) -> float:
-    """The largest magnitude f can have; infinite where it is not worth knowing."""
-    if formula.profile == "power":
-        degree, base = formula.parameters
-        with np.errstate(over="ignore"):
-            return float(np.float64(spread.peak + abs(base)) ** degree)
-    return math.inf if formula.profile == "identity" else 1.0
-
-
 class _Sample(NamedTuple):
     """A sample of pairs: the size of f, and that of f′ times each error, relative to it.
 
@@ -165,15 +160,10 @@ def _take_sample(formula: Any, frame: Frame, X: Tensor, Z: Tensor) -> _Sample:
     if formula.geometry == "inner":
         errors = (a * b).sqrt(), ((A * A) @ (B * B).T * 2).sqrt(), u
     else:
-        errors = (a + b) / 2, _roughness(A, B).sqrt(), u
+        difference = (A[:, None] - B).square_()
+        errors = (a + b) / 2, (difference * (A.square()[:, None] + B.square())).sum(dim=2).sqrt(), u
     slope = slopes(*kernel, u)
     return _Sample(size, *(_rms(slope * error) / size if size else math.inf for error in errors))
-
-
-def _roughness(A: Tensor, B: Tensor) -> Tensor:
-    """Σ (a_j − b_j)²(a_j² + b_j²)."""
-    difference = A[:, None] - B
-    return (difference.square_() * (A.square()[:, None] + B.square())).sum(dim=2)
 
 
 def _rms(values: Tensor) -> float:

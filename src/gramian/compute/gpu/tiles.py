@@ -21,9 +21,8 @@ import numpy as np
 import torch
 
 from gramian.compute.devices import describe, refuse_beyond_device, to_device, torch_dtype
-from gramian.compute.gpu import points as _profiles
 from gramian.compute.gpu.launch import uses_triton
-from gramian.compute.gpu.points import layout
+from gramian.compute.gpu.points import layout, values
 from gramian.compute.gpu.precision import ERRORS, Arithmetic, choose_arithmetic
 
 Tensor = Any
@@ -71,7 +70,16 @@ def prepare(formula: Any, X: Tensor, Z: Tensor | None = None, *, dtype: Any, tol
         raise ValueError(f"Kernel products are in float32 or float64, not in {dtype}.")
     X, Z = X.detach(), None if Z is None or Z is X else Z.detach()
     for points in (X,) if Z is None else (X, Z):
-        _check(points, formula)
+        if points.ndim != 2:
+            raise ValueError(f"Expected rows of features (2 dimensions), got shape {tuple(points.shape)}.")
+        if not bool(torch.isfinite(points).all()):
+            i, j = torch.nonzero(~torch.isfinite(points))[0].tolist()
+            value = float(points[i, j])
+            raise ValueError(f"A kernel needs finite numbers; row {i}, column {j} is {value}. Remove or replace it.")
+        if _has_chi2(formula) and points.numel() and float(points.min()) < 0:
+            i, j = torch.nonzero(points.min() == points)[0].tolist()
+            value = float(points[i, j])
+            raise ValueError(f"Negative values in data passed to a chi-squared kernel: row {i}, column {j} is {value}.")
     if Z is not None and X.shape[1] != Z.shape[1]:
         raise ValueError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}: a kernel compares points of one space.")
     return _pairs_for(_merge_products(formula), X, Z, dtype, tolerance)
@@ -87,11 +95,8 @@ def _pairs_for(formula: Any, X: Tensor, Z: Tensor | None, dtype: Any, tolerance:
         return LowRankPairs(formula, X, Z, dtype)
     triton = uses_triton(X) and min(X.shape) > 0 and (Z is None or len(Z) > 0)
     # what prepared points take: both sides, as rows of fp16 parts or of float64 numbers for the kernels
-    n, p, wide = (
-        len(X) + (len(X if Z is None else Z) if triton or Z is not None else 0),
-        X.shape[1],
-        dtype.itemsize == 8,
-    )
+    p, wide = X.shape[1], dtype.itemsize == 8
+    n = len(X) + (len(X if Z is None else Z) if triton or Z is not None else 0)
     nbytes = n * (layout(p, 0 if wide else 2, True)[2] * (8 if wide else 2) if triton else p * dtype.itemsize)
     if nbytes > LARGE:
         what = f"Points prepared for products ({n:,} rows of {p} features)"
@@ -114,22 +119,6 @@ def _merge_products(formula: Any) -> Any:
         factor = formula.factor * float(np.prod([part.factor for part in parts]))
         return parts[0]._replace(scale=scale, factor=factor)
     return formula._replace(parts=tuple(parts))
-
-
-def _check(X: Tensor, formula: Any) -> None:
-    """Refuse what is no set of points, by name."""
-    if X.ndim != 2:
-        raise ValueError(f"Expected rows of features (2 dimensions), got shape {tuple(X.shape)}.")
-    if not bool(torch.isfinite(X).all()):
-        i, j = torch.nonzero(~torch.isfinite(X))[0].tolist()
-        raise ValueError(
-            f"A kernel needs finite numbers; row {i}, column {j} is {float(X[i, j])}. Remove or replace it."
-        )
-    if _has_chi2(formula) and X.numel() and float(X.min()) < 0:
-        i, j = torch.nonzero(X.min() == X)[0].tolist()
-        raise ValueError(
-            f"Negative values in data passed to a chi-squared kernel: row {i}, column {j} is {float(X[i, j])}."
-        )
 
 
 def _has_chi2(formula: Any) -> bool:
@@ -317,7 +306,7 @@ class PlainPairs(KernelPairs):
         X, Z = self.left[part_of(rows)], self.right[part_of(columns)]
         out = X.new_empty((X.shape[0], Z.shape[0]), dtype=self.dtype)
         for some in slices(X.shape[0], max(1, most_entries(self.device) // max(1, Z.shape[0]))):
-            tile = _profiles.values(f.geometry, f.profile, f.parameters, X[some], Z)
+            tile = values(f.geometry, f.profile, f.parameters, X[some], Z)
             out[some] = tile if f.factor == 1.0 else tile.mul_(f.factor)
         return out
 
