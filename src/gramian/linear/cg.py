@@ -27,8 +27,6 @@ AIM = 0.5  # of the tolerance, for the residual that is carried along: it is a l
 USELESS = 0.5  # a cycle that leaves more than this of a residual has not earned another of its kind
 LOOK = 5  # iterations between two looks at the rate
 SLOWEST = 0.98  # rate that is believed: the residuals of conjugate gradients rise at times
-
-
 DEFAULT_LIMIT = 1000  # iterations
 
 
@@ -239,7 +237,17 @@ class _Run:
         P, R = take(self.P, active), take(self.R, active)
         Q = self.system.product(P, active, self.narrow)
         curve, length = dots(P, Q), dots(P, P)
-        good = self._has_positive_curvature(curve, length, active)
+        system = self.system
+        noise = 8 * system.eps * (system.norm + system.lam[active]) * length
+        good, negative = np.asarray(curve > noise), np.flatnonzero(curve < -noise)
+        if len(negative) and not self.narrow:  # beyond rounding in float64
+            j = int(negative[0])
+            lam, quotient = system.lam[active[j]], curve[j] / length[j]
+            raise np.linalg.LinAlgError(
+                f"A + {lam:g} I is not positive definite: a direction of negative curvature, pᵀ(A + λI)p = "
+                f"{quotient:.3g} ‖p‖², shows that A has an eigenvalue of at most {quotient - lam:.3g}. Use a positive "
+                "semidefinite kernel, or a larger shift (alpha)."
+            )
         self.iterations += 1
         alpha = np.divide(dots(P, R), curve, out=np.zeros_like(curve), where=good)
         put(self.X, active, take(self.X, active) + like(P, alpha, float) * P)
@@ -250,21 +258,6 @@ class _Run:
         put(self.R, active, R)
         self.size[active] = lengths(R)
         return good
-
-    def _has_positive_curvature(self, curve: Vector, length: Vector, active: Index) -> Mask:
-        """Whether pᵀ(A+λI)p is positive; an error where it is negative beyond rounding in float64."""
-        system = self.system
-        noise = 8 * system.eps * (system.norm + system.lam[active]) * length
-        negative = np.flatnonzero(curve < -noise)
-        if len(negative) and not self.narrow:
-            j = int(negative[0])
-            lam, quotient = system.lam[active[j]], curve[j] / length[j]
-            raise np.linalg.LinAlgError(
-                f"A + {lam:g} I is not positive definite: a direction of negative curvature, pᵀ(A + λI)p = "
-                f"{quotient:.3g} ‖p‖², shows that A has an eigenvalue of at most {quotient - lam:.3g}. Use a positive "
-                "semidefinite kernel, or a larger shift (alpha)."
-            )
-        return np.asarray(curve > noise)
 
     def _measure(self, columns: Index, before: Vector, X: Array) -> None:
         """Replace the residuals by the true ones; where a cycle did harm, undo it; where little good, go to A."""

@@ -107,8 +107,15 @@ class CGLS:
         work = LeastSquares(A, B / unit, lam, diagonal)
         tol = (1e-5 if A.dtype == A.xp.float32 else 1e-10) if self.tol is None else self.tol
         with A.session():
-            first = work.gradient(None if start is None else A.asarray(start) / unit)
-            true, iterations = self._rounds(work, first, tol)
+            # steps until the carried gradients are small, then the true ones; again while that brings them down
+            true, iterations = work.gradient(None if start is None else A.asarray(start) / unit), 0
+            limit = 100 + 10 * min(A.shape) if self.max_iterations is None else self.max_iterations
+            todo = ~(true.residuals <= tol)
+            while todo.any() and iterations < limit:
+                X, iterations = self._descend(work, true, np.flatnonzero(todo), tol, iterations, limit)
+                previous, true = true, work.gradient(X)
+                todo = ~(true.residuals <= tol) & (true.residuals <= STALLED * previous.residuals)
+                true = true.or_better(previous, A)
         regular = bool(np.all(lam > 0))
         square = work.square + A.offset  # of the numbers that are really multiplied
         spread = np.sqrt(square * work.square)  # of Aᵀ times the rounding of Ax
@@ -132,34 +139,22 @@ class CGLS:
         )
         return Solution(true.X * unit, certificate)
 
-    def _rounds(self, work: LeastSquares, true: Measured, tol: float) -> tuple[Measured, int]:
-        """Steps until the carried gradients are small, then the true ones; again while that brings them down."""
-        done = 0
-        limit = 100 + 10 * min(work.A.shape) if self.max_iterations is None else self.max_iterations
-        todo = ~(true.residuals <= tol)
-        while todo.any() and done < limit:
-            X, steps = self._steps(work, true, np.flatnonzero(todo), tol, done, limit)
-            previous, true, done = true, work.gradient(X), done + steps
-            todo = ~(true.residuals <= tol) & (true.residuals <= STALLED * previous.residuals)
-            true = true.or_better(previous, work.A)
-        return true, done
-
-    def _steps(
-        self, work: LeastSquares, true: Measured, columns: npt.NDArray[np.intp], tol: float, done: int, limit: int
+    def _descend(
+        self, work: LeastSquares, true: Measured, columns: Index, tol: float, done: int, limit: int
     ) -> tuple[Array, int]:
         """Conjugate gradients from the measured state for some columns; each leaves when it is done or stuck."""
-        X, descent, steps = true.X + 0.0, Descent(work, true, columns), 0
+        X, descent = true.X + 0.0, Descent(work, true, columns)
         while len(descent.columns):
             descent.step()
-            steps += 1
+            done += 1
             residuals = descent.gradients / work.size[descent.columns]
             if self.report is not None:
-                self.report(done + steps, float(np.max(residuals)))
-            leaving = (residuals <= AIM * tol) | descent.stuck() | (done + steps >= limit)
+                self.report(done, float(np.max(residuals)))
+            leaving = (residuals <= AIM * tol) | descent.stuck() | (done >= limit)
             for k in np.flatnonzero(leaving):
                 X[:, int(descent.columns[k])] = descent.lowest[:, int(k)]
             descent.keep(~leaving)
-        return X, steps
+        return X, done
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,33 +246,31 @@ class Descent:
 
     def step(self) -> None:
         """x ← x + αp, the gradient g there, and p ← Mg + βp with M the scaling."""
-        before = self.slope
-        self.broken = ~(self._by_one_product() if self.fused else self._by_both_products())
+        before, lam, length = self.slope, self.problem.lam[self.columns], dots(self.P, self.P)
+        if self.fused:  # one pass: AᵀAp at once, by which the gradient is updated
+            Q = self.A.normal(self.P) + self._row(lam) * self.P
+            curve = dots(self.P, Q)
+            self.problem.learn(_ratio(curve, length) - lam)
+            alpha = self._row(_ratio(before, curve))
+            self.X, self.G = self.X + alpha * self.P, self.G - alpha * Q
+        else:  # two: Ap, by which the residual is updated, and the gradient from that
+            Q = self.A.matmat(self.P)
+            square = dots(Q, Q)
+            self.problem.learn(_ratio(square, length))
+            curve = square + lam * length
+            alpha = self._row(_ratio(before, curve))
+            self.X, self.R = self.X + alpha * self.P, self.R - alpha * Q
+            self.G = self.A.rmatmat(self.R) - self._row(lam) * self.X
+        self.broken = ~(curve > 0)
         self.fused = self.fused or self.problem.one_pass  # never back: the residual is then no longer carried along
         Z = self._scaled(self.G)
-        self.slope = dots(self.G, Z)
+        self.slope, gradients = dots(self.G, Z), lengths(self.G)
         self.P = Z + self._row(_ratio(self.slope, before)) * self.P
-        self._note(lengths(self.G))
-
-    def _by_one_product(self) -> Mask:
-        """One pass: AᵀAp at once, by which the gradient is updated."""
-        Q = self.A.normal(self.P) + self._lam * self.P
-        curve = dots(self.P, Q)
-        self.problem.learn(_ratio(curve, dots(self.P, self.P)) - self.problem.lam[self.columns])
-        alpha = self._row(_ratio(self.slope, curve))
-        self.X, self.G = self.X + alpha * self.P, self.G - alpha * Q
-        return np.asarray(curve > 0)
-
-    def _by_both_products(self) -> Mask:
-        """Two passes: Ap, by which the residual is updated, and the gradient from that."""
-        Q = self.A.matmat(self.P)
-        square, length = dots(Q, Q), dots(self.P, self.P)
-        self.problem.learn(_ratio(square, length))
-        curve = square + self.problem.lam[self.columns] * length
-        alpha = self._row(_ratio(self.slope, curve))
-        self.X, self.R = self.X + alpha * self.P, self.R - alpha * Q
-        self.G = self.A.rmatmat(self.R) - self._lam * self.X
-        return np.asarray(curve > 0)
+        better = gradients < self.best
+        where = self.A.xp.asarray(better, **self.A.placement)[None, :]
+        self.lowest = self.X if better.all() else self.A.xp.where(where, self.X, self.lowest)
+        self.since = np.where(better, 0.0, self.since + 1.0)
+        self.best, self.gradients = np.fmin(self.best, gradients), gradients
 
     def stuck(self) -> Mask:
         """Columns that cannot go on, or have not improved for as long as conjugate gradients may take."""
@@ -297,22 +290,11 @@ class Descent:
         self.columns, self.slope, self.gradients = self.columns[index], self.slope[index], self.gradients[index]
         self.best, self.since = self.best[index], self.since[index]
 
-    @property
-    def _lam(self) -> Array:
-        return self._row(self.problem.lam[self.columns])
-
     def _row(self, x: Vector) -> Array:
         return self.A.asarray(x)[None, :]
 
     def _scaled(self, G: Array) -> Array:
         return G if self.scale is None else self.scale * G
-
-    def _note(self, gradients: Vector) -> None:
-        better = gradients < self.best
-        where = self.A.xp.asarray(better, **self.A.placement)[None, :]
-        self.lowest = self.X if better.all() else self.A.xp.where(where, self.X, self.lowest)
-        self.since = np.where(better, 0.0, self.since + 1.0)
-        self.best, self.gradients = np.fmin(self.best, gradients), gradients
 
 
 def _ratio(a: Vector, b: Vector) -> Vector:

@@ -93,7 +93,7 @@ class Cholesky:
             except np.linalg.LinAlgError as error:
                 if dtype != tried[-1]:
                     continue
-                raise np.linalg.LinAlgError(_not_definite(A.shape[0], shift, dtype, error)) from error
+                raise np.linalg.LinAlgError(_explain_failure(A.shape[0], shift, dtype, error)) from error
             X, residuals, steps, condition = _refine(system, factor, X, self.tol, self.max_refinements)
             method = f"Cholesky factor in {dtype}, {steps} steps of refinement"
             if np.all(residuals <= self.tol):
@@ -154,7 +154,7 @@ class HostFactor:
         return np.asarray(X.astype(np.float64) * size)
 
 
-def _not_definite(n: int, shift: float, dtype: str, error: Any) -> str:
+def _explain_failure(n: int, shift: float, dtype: str, error: Any) -> str:
     """Say whether a negative eigenvalue or rounding is to blame."""
     noise = n * float(np.finfo(dtype).eps) * error.size
     head = f"A + {shift:g} I of {n} rows is not positive definite in {dtype} (leading minor {error.minor})"
