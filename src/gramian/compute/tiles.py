@@ -109,44 +109,32 @@ class Stored:
         return self.tiles[rows.start, columns.start]
 
 
-def product(K: Tiled, V: Array) -> Array:
-    """K V."""
+def product(K: Tiled, V: Array, *, transposed: bool = False) -> Array:
+    """K V, or Kᵀ V."""
     V = np.ascontiguousarray(V, dtype=K.dtype)
     k = V.shape[1]
     step = K.side or side(k, K.dtype.itemsize)
-    out = np.empty((K.shape[0], k), K.dtype)
-    columns = _slices(K.shape[1], step)
+    n, m = K.shape[::-1] if transposed else K.shape
+    out, others = np.empty((n, k), K.dtype), _slices(m, step)
 
     def work(share: Sequence[slice]) -> None:
         buffers, part = _buffers(K, step), np.empty((step, k), K.dtype)
-        for rows in share:
-            total = np.zeros((rows.stop - rows.start, k))
-            for along in columns:
-                _add_product(total, K.fill(rows, along, buffers), V[along], part)
-            out[rows] = total
+        for some in share:
+            total = np.zeros((some.stop - some.start, k))
+            for along in others:
+                if transposed:
+                    _add_adjoint(total, K.fill(along, some, buffers), V[along], part)
+                else:
+                    _add_product(total, K.fill(some, along, buffers), V[along], part)
+            out[some] = total
 
-    parallel(work, _slices(K.shape[0], step), serial=K.serial)
+    parallel(work, _slices(n, step), serial=K.serial)
     return out
 
 
 def adjoint(K: Tiled, U: Array) -> Array:
     """Kᵀ U."""
-    U = np.ascontiguousarray(U, dtype=K.dtype)
-    k = U.shape[1]
-    step = K.side or side(k, K.dtype.itemsize)
-    out = np.empty((K.shape[1], k), K.dtype)
-    rows = _slices(K.shape[0], step)
-
-    def work(share: Sequence[slice]) -> None:
-        buffers, part = _buffers(K, step), np.empty((step, k), K.dtype)
-        for columns in share:
-            total = np.zeros((columns.stop - columns.start, k))
-            for down in rows:
-                _add_adjoint(total, K.fill(down, columns, buffers), U[down], part)
-            out[columns] = total
-
-    parallel(work, _slices(K.shape[1], step), serial=K.serial)
-    return out
+    return product(K, U, transposed=True)
 
 
 def symmetric_product(K: Tiled, V: Array) -> Array:

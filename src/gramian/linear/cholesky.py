@@ -146,10 +146,9 @@ class HostFactor:
     def solve(self, R: Array) -> Array:
         """(LLᵀ)⁻¹R, each column brought to unit length first: float32 has few exponents."""
         size = np.linalg.norm(R, axis=0)
-        R = R / np.where(size > 0, size, 1.0)
         if not R.size:
             return R
-        R = np.asfortranarray(R, dtype=self.L.dtype)
+        R = np.asfortranarray(R / np.where(size > 0, size, 1.0), dtype=self.L.dtype)
         X = self._solve(self.n, self.L, R, transr="N", uplo="L", overwrite_b=1)[0]
         return np.asarray(X.astype(np.float64) * size)
 

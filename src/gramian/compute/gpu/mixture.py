@@ -288,63 +288,41 @@ def _triton_expanded(
     programs = _programs(tiles, X.device)
     out = torch.empty((programs, tall, chunks * CHUNK), dtype=T, device=X.device)
     heights = torch.empty(programs, dtype=torch.float64, device=X.device)
+    monomials = (_tensor(LOG2E * table, X, T), *(_tensor(x, X, torch.int32) for x in (first, second)))
+    sizes = {"K": tall, "D": len(offsets), "CHUNK": CHUNK, "CHUNKS": chunks, "ROWS": rows, "num_warps": warps}
     _kernels().expanded_sums[(programs,)](
-        X,
-        X if w is None else w,
-        _tensor(LOG2E * table, X, T),
-        _tensor(first, X, torch.int32),
-        _tensor(second, X, torch.int32),
-        _tensor(offsets, X, T),
-        out,
-        heights,
-        n,
-        d,
-        X.stride(0),
-        X.stride(1),
-        tiles,
-        LEAST,
-        K=tall,
-        D=len(offsets),
-        CHUNK=CHUNK,
-        CHUNKS=chunks,
-        ROWS=rows,
+        *(X, X if w is None else w, *monomials, _tensor(offsets, X, T), out, heights),
+        *(n, d, X.stride(0), X.stride(1), tiles, LEAST),
         WEIGHTED=w is not None,
-        num_warps=warps,
+        **sizes,
         **_single(T),
     )
     total = out.sum(dim=0, dtype=torch.float64)[:k, :count].cpu().numpy()
     return way.finish(Sums(np.zeros(0), np.zeros(0), total, float(heights.sum()) / LOG2E))
 
 
-class _Tables(NamedTuple):
-    """Components as the kernels of the whitened way take them: padded, with what rounding to T loses of the means."""
-
-    roots: torch.Tensor
-    means: torch.Tensor
-    shifts: torch.Tensor
-
-    @classmethod
-    def of(cls, parts: Components, like: torch.Tensor, T: torch.dtype) -> _Tables:
-        (k, d), origin, centres = parts.centres.shape, parts.origin, parts.centres
-        D, narrow = _pad(d), np.float64 if T.itemsize == 8 else np.float32
-        means = origin + centres
-        back = means - origin  # the rounding of a sum, exactly (Knuth)
-        lost = (origin - (means - back)) + (centres - back)
-        kept = means.astype(narrow)
-        roots = parts.roots if parts.roots.ndim == 3 else parts.roots[:, :, None] * np.eye(d)
-        shifts = -np.einsum("kij,kj->ki", roots, (means - kept) + lost)
-        wide = np.zeros((k, D, D))
-        wide[:, :d, :d] = roots
-        rest = ((0, 0), (0, D - d))
-        return cls(*(_tensor(x, like, T) for x in (wide, np.pad(kept, rest), np.pad(shifts, rest))))
+def _whitened_tables(parts: Components, X: torch.Tensor, T: torch.dtype) -> list[torch.Tensor]:
+    """Roots, means and what rounding to T loses of the means, padded, as the kernels of the whitened way take them."""
+    (k, d), origin, centres = parts.centres.shape, parts.origin, parts.centres
+    D, narrow = _pad(d), np.float64 if T.itemsize == 8 else np.float32
+    means = origin + centres
+    back = means - origin  # the rounding of a sum, exactly (Knuth)
+    lost = (origin - (means - back)) + (centres - back)
+    kept = means.astype(narrow)
+    roots = parts.roots if parts.roots.ndim == 3 else parts.roots[:, :, None] * np.eye(d)
+    shifts = -np.einsum("kij,kj->ki", roots, (means - kept) + lost)
+    wide = np.zeros((k, D, D))
+    wide[:, :d, :d] = roots
+    rest = ((0, 0), (0, D - d))
+    return [_tensor(x, X, T) for x in (wide, np.pad(kept, rest), np.pad(shifts, rest))]
 
 
 def _triton_whitened(
     X: torch.Tensor, w: torch.Tensor | None, parts: Components, T: torch.dtype, rows: int = 64, warps: int = 4
 ) -> Sums:
     """Shares of a slab of rows, then the sums of each component over it."""
-    (k, d), tables = parts.centres.shape, _Tables.of(parts, X, T)
-    D = tables.means.shape[1]
+    (k, d), tables = parts.centres.shape, _whitened_tables(parts, X, T)
+    D = _pad(d)
     constants = _tensor(LOG2E * np.maximum(parts.constants, NEVER), X, T)
     common = {"D": D, "ROWS": rows, "num_warps": warps, **_single(T)}
     totals = [torch.zeros(shape, dtype=torch.float64, device=X.device) for shape in ((k,), (k, D), (k, D, D), ())]
