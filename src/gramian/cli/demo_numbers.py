@@ -132,7 +132,7 @@ def _our_numbers() -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
 def _compare_binned_crabs() -> list[tuple[Any, ...]]:
     """Two kinds of crab, the first and last class open, and one kind instead."""
     bins = Bins.of(CRAB_EDGES, CRAB_COUNTS)
-    exact = {"covariance_type": "V", "tol": 1e-8, "max_iter": 10_000}  # the fifth digit of π₁ wants it
+    exact: dict[str, Any] = {"covariance_type": "V", "tol": 1e-8, "max_iter": 10_000}  # the fifth digit of π₁ wants it
     one, two = (GaussianMixture(k, **exact).fit_binned(CRAB_EDGES, CRAB_COUNTS) for k in (1, 2))
     errors, fit = two.standard_errors(bins), two.goodness(bins)
     low, high = np.argsort(two.means_[:, 0])
