@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import matplotlib as mpl
 import numpy as np
@@ -118,6 +118,15 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     return ax
+
+
+def describe_axes(ax: Axes, title: str = "", grid: Literal["", "x", "y", "both"] = "", **settings: Any) -> None:
+    """Write a title on the left, draw the lines of a grid, and set what :meth:`matplotlib.axes.Axes.set` knows."""
+    if title:
+        ax.set_title(title, loc="left")
+    if grid:
+        ax.grid(axis=grid, color=GRID)
+    ax.set(**settings)
 
 
 def new_panels(
@@ -243,28 +252,28 @@ class Display:
 
     def save(self, path: str | os.PathLike[str], *, dpi: float = 150) -> None:
         """Write the picture, as the end of the name says: .png, .pdf or .svg."""
-        save_picture(self._draw_once(), path, dpi=dpi)
+        if not hasattr(self, "figure_"):
+            self.plot()
+        save_picture(self, path, dpi=dpi)
 
     def _repr_png_(self) -> bytes:
         """The picture for a notebook."""
-        return render_png(self._draw_once())
-
-    def _draw_once(self) -> Figure:
         if not hasattr(self, "figure_"):
             self.plot()
-        return self.figure_
+        return render_png(self)
 
-    def _start(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
-        """Take the axes given, or those of a new figure."""
-        return self._keep([new_axes(ax, size)])[0]
+    def _start(self, ax: Axes | None, size: tuple[float, float], title: str = "", **how: Any) -> Axes:
+        """Take the axes given, or those of a new figure, and describe them as in :func:`describe_axes`."""
+        self.axes_ = [new_axes(ax, size)]
+        self.ax_, self.figure_ = self.axes_[0], _figure_of(self.axes_[0])
+        describe_axes(self.ax_, title, **how)
+        return self.ax_
 
     def _panels(self, ax: Axes | None, rows: int, columns: int, size: tuple[float, float], **how: Any) -> list[Axes]:
         """Take a grid of axes in the place of the axes given, or on a new figure."""
-        return self._keep(new_panels(ax, rows, columns, size, **how))
-
-    def _keep(self, axes: list[Axes]) -> list[Axes]:
-        self.axes_, self.ax_, self.figure_ = axes, axes[0], _figure_of(axes[0])
-        return axes
+        self.axes_ = new_panels(ax, rows, columns, size, **how)
+        self.ax_, self.figure_ = self.axes_[0], _figure_of(self.axes_[0])
+        return self.axes_
 
 
 def check_fitted(model: Any) -> Any:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.display.base import GRID, INK, PALETTE, Display, as_names, name_axes
+from gramian.display.base import INK, PALETTE, Display, as_names, name_axes
 from gramian.display.groups import Groups, appearance, groups_of, point_style, points_along, text_colour
 from gramian.display.labels import Labels, add_labels
 
@@ -70,10 +70,8 @@ class MapDisplay(Display):
     ) -> None:
         self.found, self.places = np.asarray(found, dtype=float), np.asarray(places, dtype=float)
         if self.found.ndim != 2 or self.found.shape[1] != 2 or self.found.shape != self.places.shape:
-            raise ValueError(
-                f"found of shape {self.found.shape} and places of {self.places.shape}: both must place the same rows "
-                "in a plane."
-            )
+            shapes = f"found of shape {self.found.shape} and places of {self.places.shape}"
+            raise ValueError(f"{shapes}: both must place the same rows in a plane.")
         wrong = np.flatnonzero(~np.isfinite(self.found + self.places).all(axis=1))
         if len(wrong):
             raise ValueError(f"Row {wrong[0]} has no finite place: leave out such rows ({len(wrong)} of them).")
@@ -96,49 +94,31 @@ class MapDisplay(Display):
 
     def plot(self, ax: Axes | None = None) -> MapDisplay:
         """Draw, on the axes given or on a new figure."""
-        ax = self._start(ax, self._size())
-        ax.grid(color=GRID)
+        # A figure of the shape of the map.
+        aspect = 1.0
+        if self.geographic:
+            middle = float(np.mean([self.places[:, 1].min(), self.places[:, 1].max()]))
+            aspect = 1.0 / max(float(np.cos(np.deg2rad(middle))), 0.1)
+        across, up = np.maximum(np.ptp(np.concatenate([self.found, self.places]), axis=0), 1e-12)
+        size = 7.0, float(np.clip(6.2 * aspect * up / across + 0.8, 3.4, 8.0))
+        ax = self._start(ax, size, f"Places found from the data, R² = {self.r_squared_:.3f}", grid="both")
         style = {**point_style(len(self.found)), "alpha": 0.45}
         if self.groups is None:
-            ax.scatter(self.found[:, 0], self.found[:, 1], color=PALETTE[0], **style)
-            self._draw_row_arrows(ax)
+            ax.scatter(*self.found.T, color=PALETTE[0], **style)
+            if len(self.found) <= ARROWS:
+                lines = list(np.stack([self.places, self.found], axis=1))
+                ax.add_collection(LineCollection(lines, colors="#999999", linewidths=0.7, zorder=1))
+            ring: dict[str, Any] = {"s": 14, "facecolors": "none", "edgecolors": INK, "linewidths": 0.8}
+            ax.scatter(*self.places.T, label="true place", **ring)
+            ax.legend(loc="lower left", frameon=False, fontsize="small")
         else:
             for k in self.groups.present:
                 some = self.found[self.groups.rows(k)]
                 ax.scatter(some[:, 0], some[:, 1], **appearance(k), **style)
             self._draw_group_arrows(ax, self.groups)
         name_axes(ax, *self.names)
-        ax.set_aspect(self._aspect())
-        ax.set_title(f"Places found from the data, R² = {self.r_squared_:.3f}", loc="left")
+        ax.set_aspect(aspect)
         return self
-
-    def _aspect(self) -> float:
-        if not self.geographic:
-            return 1.0
-        middle = float(np.mean([self.places[:, 1].min(), self.places[:, 1].max()]))
-        return 1.0 / max(float(np.cos(np.deg2rad(middle))), 0.1)
-
-    def _size(self) -> tuple[float, float]:
-        """A figure of the shape of the map."""
-        both = np.concatenate([self.found, self.places])
-        across, up = np.maximum(np.ptp(both, axis=0), 1e-12)
-        return 7.0, float(np.clip(6.2 * self._aspect() * up / across + 0.8, 3.4, 8.0))
-
-    def _draw_row_arrows(self, ax: Axes) -> None:
-        """A line from the true place of each row, where there are not too many."""
-        if len(self.found) <= ARROWS:
-            lines = np.stack([self.places, self.found], axis=1)
-            ax.add_collection(LineCollection(list(lines), colors="#999999", linewidths=0.7, zorder=1))
-        ax.scatter(
-            self.places[:, 0],
-            self.places[:, 1],
-            s=14,
-            facecolors="none",
-            edgecolors=INK,
-            linewidths=0.8,
-            label="true place",
-        )
-        ax.legend(loc="lower left", frameon=False, fontsize="small")
 
     def _draw_group_arrows(self, ax: Axes, groups: Groups) -> None:
         """An arrow for each group, from its true place to the middle of its rows, and its name."""
@@ -148,16 +128,8 @@ class MapDisplay(Display):
         stop = np.array([np.median(self.found[groups.rows(k)], axis=0) for k in order])
         for k, true, middle in zip(order, start, stop, strict=True):
             ax.annotate("", middle, true, arrowprops={**ARROW, "color": text_colour(k), "linewidth": 1.3}, zorder=4)
-        ax.scatter(
-            start[:, 0],
-            start[:, 1],
-            s=26,
-            facecolors="white",
-            edgecolors=INK,
-            linewidths=1.1,
-            zorder=5,
-            label="true place",
-        )
+        ring: dict[str, Any] = {"s": 26, "facecolors": "white", "edgecolors": INK, "linewidths": 1.1, "zorder": 5}
+        ax.scatter(*start.T, label="true place", **ring)
         ax.update_datalim(np.vstack([start, stop]))
         colours = [text_colour(k) for k in order]
         names, avoid = [groups.names[k] for k in order], np.vstack([points_along(start, stop, 20), start])

@@ -104,16 +104,31 @@ def groups_of(labels: Any, n: int, most: int = MOST) -> Groups:
     >>> found.names, found.codes.tolist()
     (('a', 'b'), [1, -1, 0, 1])
     """
-    order = getattr(getattr(labels, "dtype", None), "categories", None)
-    values = _label_array(labels)
+    values = np.asarray(labels)
+    if values.dtype.kind in "US" and not hasattr(labels, "dtype"):
+        values = np.array(labels, dtype=object)  # of a NaN among texts NumPy would make a text
     if values.shape != (n,):
         raise ValueError(f"labels of shape {values.shape} do not belong to {n} rows: give one label for each row.")
     known = np.array([not _is_missing(value) for value in values.tolist()], dtype=bool)
     texts = np.array([_label_text(value) for value in values.tolist()], dtype=object)
-    names = _order_names(values[known], texts[known], order)
+    order = getattr(getattr(labels, "dtype", None), "categories", None)
+    if order is None and values.dtype.kind in "fiub":
+        order = np.unique(values[known]).tolist()
+    seen = set(texts[known].tolist())
+    if order is None:
+        names = sorted(seen, key=natural_key)
+    else:
+        names = [name for name in dict.fromkeys(map(_label_text, order)) if name in seen]
     place = {name: k for k, name in enumerate(names)}
     codes = np.array([place[text] if ok else -1 for text, ok in zip(texts, known, strict=True)], dtype=np.intp)
-    return _merge_rarest(names, codes, most)
+    if len(names) <= most:
+        return Groups(tuple(names), codes)
+    # The rarest are put together.
+    counts = np.bincount(codes[codes >= 0], minlength=len(names))
+    kept = np.sort(np.argsort(-counts, kind="stable")[: most - 1])
+    recode = np.full(len(names) + 1, len(kept), dtype=np.intp)
+    recode[kept], recode[-1] = np.arange(len(kept)), -1
+    return Groups((*(names[k] for k in kept), f"other ({len(names) - len(kept)})"), recode[codes])
 
 
 def legend_key(k: int, **changes: Any) -> Line2D:
@@ -151,12 +166,6 @@ def _legend_columns(count: int) -> int:
     return max(1, -(-count // TALL))
 
 
-def _label_array(labels: Any) -> Array:
-    """Labels as an array; of a list in which NaN is among texts, NumPy would make a text of it."""
-    values = np.asarray(labels)
-    return np.array(labels, dtype=object) if values.dtype.kind in "US" and not hasattr(labels, "dtype") else values
-
-
 def _label_text(value: Any) -> str:
     """A label as text: 3 for 3.0, which is what a missing neighbour makes of a 3."""
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
@@ -170,27 +179,6 @@ def _is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):  # pandas.NA is neither equal to itself nor not
         return type(value).__name__ == "NAType"
-
-
-def _order_names(values: Array, texts: Array, order: Any) -> list[str]:
-    """Names in the order of their categories, of their numbers, or of the alphabet."""
-    if order is not None:
-        seen = set(texts.tolist())
-        return [_label_text(name) for name in order if _label_text(name) in seen]
-    if values.dtype.kind in "fiub":
-        return list(dict.fromkeys(_label_text(value) for value in np.unique(values).tolist()))
-    return sorted(set(texts.tolist()), key=natural_key)
-
-
-def _merge_rarest(names: list[str], codes: NDArray[np.intp], most: int) -> Groups:
-    if len(names) <= most:
-        return Groups(tuple(names), codes)
-    counts = np.bincount(codes[codes >= 0], minlength=len(names))
-    kept = np.sort(np.argsort(-counts, kind="stable")[: most - 1])
-    recode = np.full(len(names) + 1, len(kept), dtype=np.intp)
-    recode[kept], recode[-1] = np.arange(len(kept)), -1
-    rest = f"other ({len(names) - len(kept)})"
-    return Groups((*(names[k] for k in kept), rest), recode[codes])
 
 
 RASTER = 5000  # points beyond which they are drawn as pixels, which keeps vector files small
@@ -238,7 +226,15 @@ def scatter(
         ax.scatter(Z[:, 0], Z[:, 1], color=PALETTE[0], **style)
         return None
     if is_scale(labels):
-        _draw_scale(ax, Z, np.asarray(labels, dtype=float), style, title, plain)
+        values = np.asarray(labels, dtype=float)
+        known = np.isfinite(values)
+        if not known.all():
+            ax.scatter(Z[~known, 0], Z[~known, 1], **appearance(-1), **style)
+        points = ax.scatter(Z[known, 0], Z[known, 1], c=values[known], cmap="viridis", **style)
+        if not plain:
+            bar = ax.figure.colorbar(points, ax=ax, label="label", fraction=0.05)
+            set_plain([bar.ax.yaxis.label], [title or "label"])
+            bar.solids.set(alpha=1)  # type: ignore[union-attr]
         return None
     groups = groups_of(labels, len(Z))
     for k in groups.present:
@@ -261,17 +257,6 @@ def _draw_density(ax: Axes, Z: Array, plain: bool) -> None:
     found = ax.hexbin(Z[:, 0], Z[:, 1], gridsize=cells, **style)
     if not plain:
         ax.figure.colorbar(found, ax=ax, label="rows", fraction=0.05)
-
-
-def _draw_scale(ax: Axes, Z: Array, values: Array, style: dict[str, Any], title: str | None, plain: bool) -> None:
-    known = np.isfinite(values)
-    if not known.all():
-        ax.scatter(Z[~known, 0], Z[~known, 1], **appearance(-1), **style)
-    points = ax.scatter(Z[known, 0], Z[known, 1], c=values[known], cmap="viridis", **style)
-    if not plain:
-        bar = ax.figure.colorbar(points, ax=ax, label="label", fraction=0.05)
-        set_plain([bar.ax.yaxis.label], [title or "label"])
-        bar.solids.set(alpha=1)  # type: ignore[union-attr]
 
 
 def side_lengths(Z: Array) -> tuple[float, float]:

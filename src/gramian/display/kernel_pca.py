@@ -64,9 +64,8 @@ class KernelFieldDisplay(Display):
         self.across, self.up = np.asarray(across, dtype=float), np.asarray(up, dtype=float)
         self.field = np.asarray(field, dtype=float)
         if self.field.shape != (len(self.up), len(self.across)):
-            raise ValueError(
-                f"field of shape {self.field.shape} is not of {len(self.up)} by {len(self.across)} points."
-            )
+            grid = f"{len(self.up)} by {len(self.across)}"
+            raise ValueError(f"field of shape {self.field.shape} is not of {grid} points.")
         self.points = None if points is None else np.asarray(points, dtype=float)
         self.labels, self.component, self.names = labels, component, names
 
@@ -106,7 +105,9 @@ class KernelFieldDisplay(Display):
         points = np.asarray(convert_to_numpy(X), dtype=float)
         if points.ndim != 2 or points.shape[1] != 2:
             raise ValueError(f"A field is drawn over the plane: X must have 2 columns, got shape {points.shape}.")
-        across, up = (_grid_line(points[:, j], steps) for j in range(2))
+        low, high = points.min(axis=0), points.max(axis=0)
+        margin = MARGIN * np.where(high > low, high - low, 1.0)
+        across, up = np.linspace(low - margin, high + margin, steps).T
         grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
         Z = np.asarray(check_fitted(model).transform(grid), dtype=float)
         if not 0 <= component < Z.shape[1]:
@@ -118,26 +119,18 @@ class KernelFieldDisplay(Display):
         """Draw, on the axes given or on a new figure."""
         across, up, field = self.across, self.up, self.field
         slope = float(np.ptp(up) / np.ptp(across))
-        ax = self._start(ax, (6.0, float(np.clip(4.4 * slope + 0.9, 2.6, 6.5))))
+        size = 6.0, float(np.clip(4.4 * slope + 0.9, 2.6, 6.5))
+        ax = self._start(ax, size, f"Component {self.component + 1}", aspect="equal")
         shades = ax.contourf(across, up, field, levels=24, cmap="RdBu_r", norm=CenteredNorm(), alpha=0.75)
         if np.ptp(field) > 0:
             ax.contour(across, up, field, levels=12, colors=INK, linewidths=0.5, linestyles="solid")
         if self.points is not None:
             labels = np.zeros(len(self.points), dtype=int) if self.labels is None else self.labels
             scatter(ax, self.points, labels, plain=True, edges="white")  # the colour bar has the place of a legend
-        ax.figure.colorbar(
-            shades, ax=ax, label=f"score {self.component + 1}", shrink=float(np.clip(1.3 * slope, 0.4, 1))
-        )
+        shrink = float(np.clip(1.3 * slope, 0.4, 1))
+        ax.figure.colorbar(shades, ax=ax, label=f"score {self.component + 1}", shrink=shrink)
         name_axes(ax, *self.names)
-        ax.set_aspect("equal")
-        ax.set_title(f"Component {self.component + 1}", loc="left")
         return self
-
-
-def _grid_line(x: Array, steps: int) -> Array:
-    low, high = float(x.min()), float(x.max())
-    margin = MARGIN * ((high - low) or 1.0)
-    return np.linspace(low - margin, high + margin, steps)
 
 
 class EmbeddingDisplay(Display):

@@ -102,13 +102,17 @@ class Labels(Artist):
         super().__init__()
         self.xy, self.avoid, self.outward, self.centred = xy, avoid, outward, centred
         self.taken: list[Array] = []
-        self.texts = [_new_text(ax, **style) for _ in names]
+        style = {"fontsize": "small", "color": INK, "ha": "center", "va": "center", **style}
+        box = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5}
+        self.texts = [Text(0, 0, "", bbox=box, **style) for _ in names]
         set_plain(self.texts, names)
-        self.leaders = [_new_leader(ax, text) for text in self.texts]
-        self.set_in_layout(False)
-        self.set_zorder(6)
-        self.set_figure(ax.figure)
-        self.axes = ax
+        self.leaders = [Line2D([], [], color=style["color"], linewidth=0.6, alpha=0.7, visible=False) for _ in names]
+        for artist in self.get_children():
+            artist.set_transform(IdentityTransform())
+        self.set(in_layout=False, zorder=6)
+        for artist in (self, *self.get_children()):
+            artist.set_figure(ax.figure)
+            artist.axes = ax
 
     def get_children(self) -> list[Artist]:
         """The texts and the lines that lead to them."""
@@ -133,7 +137,10 @@ class Labels(Artist):
         points = self.axes.transData.transform(self.xy)
         hidden = _Counts(frame, self.axes.transData.transform(self.avoid) if len(self.avoid) else self.avoid)
         unit = float(np.asarray(renderer.points_to_pixels(1.0)))
-        taken = [box for other in self._earlier_labels() for box in other.taken]
+        # Names that were added to the same axes before have their places.
+        every = [artist for artist in self.axes.artists if isinstance(artist, Labels)]
+        earlier = every[: every.index(self)] if self in every else []
+        taken = [box for other in earlier for box in other.taken]
         before = len(taken)
         for i, text in enumerate(self.texts):
             text.set_visible(True)
@@ -146,13 +153,10 @@ class Labels(Artist):
             if box is not None:
                 taken.append(box)
                 text.set_position(((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
-                _draw_leader(self.leaders[i], points[i], box, unit)
+                near = np.clip(points[i], box[:2], box[2:])
+                far = bool(np.hypot(*(near - points[i])) > LEADER * unit)
+                self.leaders[i].set(data=np.array([points[i], near]).T, visible=far)
         self.taken = taken[before:]
-
-    def _earlier_labels(self) -> list[Labels]:
-        """Names that were added to the same axes before, and have their places."""
-        every = [artist for artist in self.axes.artists if isinstance(artist, Labels)] if self.axes is not None else []
-        return every[: every.index(self)] if self in every else []
 
 
 def add_labels(
@@ -201,33 +205,6 @@ def add_labels(
         text.set_color(colour)
     ax.add_artist(labels)
     return labels
-
-
-def _new_text(ax: Axes, **style: Any) -> Text:
-    usual: dict[str, Any] = {"fontsize": "small", "color": INK}
-    text = Text(0, 0, "", ha="center", va="center", **{**usual, **style})
-    text.set_bbox({"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5})
-    text.set_transform(IdentityTransform())
-    text.set_figure(ax.figure)
-    text.axes = ax
-    return text
-
-
-def _new_leader(ax: Axes, text: Text) -> Line2D:
-    line = Line2D([], [], color=text.get_color(), linewidth=0.6, alpha=0.7)
-    line.set_transform(IdentityTransform())
-    line.set_figure(ax.figure)
-    line.axes = ax
-    line.set_visible(False)
-    return line
-
-
-def _draw_leader(line: Line2D, point: Array, box: Array, unit: float) -> None:
-    """A line from the point to the nearest of its name, where that is not beside it."""
-    near = np.clip(point, box[:2], box[2:])
-    if np.hypot(*(near - point)) > LEADER * unit:
-        line.set_data([point[0], near[0]], [point[1], near[1]])
-        line.set_visible(True)
 
 
 def _choose_place(

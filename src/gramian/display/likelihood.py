@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.special import chdtri, erf
 
-from gramian.display.base import GRID, INK, PALETTE, Display, as_ticks, check_fitted, name_axes
+from gramian.display.base import GRID, INK, PALETTE, Display, as_ticks, check_fitted, describe_axes, name_axes
 
 Array = NDArray[Any]
 
@@ -77,7 +77,7 @@ class FitData:
         """Classes by their density n/(N·width)."""
         self.left, self.right, self.counts = edges[:-1], edges[1:], np.asarray(counts, dtype=float)
         self.heights = self.counts / self.counts.sum() / np.diff(edges)
-        self.is_open = np.zeros(len(counts), dtype=bool) if is_open is None else is_open
+        self.is_open, self.y_name = np.zeros(len(counts), dtype=bool) if is_open is None else is_open, "density"
 
     def put_fit(self, estimate: Any, low: float, high: float) -> None:
         """The fitted density from low to high and a little beyond; of counts the probability of each."""
@@ -120,7 +120,6 @@ def describe_fit(estimate: Any, bins: Any = "auto") -> FitData:
         edges, is_open = _close_edges(sample.edges)
         data.put_bars(edges, sample.weight, is_open)
         data.put_fit(estimate, float(edges[0]), float(edges[-1]))
-        data.y_name = "density"
     elif sample.exact.all():
         _describe_values(data, estimate, sample, bins)
     elif not family.discrete and (survival := sample.survival()) is not None:
@@ -152,7 +151,6 @@ def _describe_values(data: FitData, estimate: Any, sample: Any, bins: Any) -> No
     counts, edges = np.histogram(sample.lower, bins=bins, weights=sample.weight)
     data.put_bars(edges, counts)
     data.put_fit(estimate, float(edges[0]), float(edges[-1]))
-    data.y_name = "density"
 
 
 def _describe_survival(data: FitData, estimate: Any, sample: Any, times: Array, survival: Array) -> None:
@@ -357,6 +355,7 @@ class ProfileDisplay(Display):
         return self
 
     def _draw_profile(self, ax: Axes, name: str) -> None:
+        """The deviance of one parameter, its parabola and its interval."""
         curve, (low, high) = self.curves_[name], self.intervals_[name]
         at, error = self.estimate[name], self.estimate.standard_errors[name]
         limit = float(chdtri(1.0, 1.0 - self.level))
@@ -364,24 +363,18 @@ class ProfileDisplay(Display):
         if np.isfinite(error) and error > 0:
             t = np.linspace(-np.sqrt(top), np.sqrt(top), 101)
             ax.plot(at + error * t, t**2, color="#888888", linestyle="--", linewidth=1, label="± standard errors")
-        ax.plot(*_refine_curve(curve, at).T, color=PALETTE[0], linewidth=2, label="profile")
+        # More points: the root of the deviance, with a sign, is nearly a straight line in the parameter.
+        root = np.where(curve[:, 0] < at, -1.0, 1.0) * np.sqrt(curve[:, 1])
+        fine = np.unique(np.concatenate([curve[:, 0], np.linspace(curve[0, 0], curve[-1, 0], PROFILE_STEPS)]))
+        ax.plot(fine, np.interp(fine, curve[:, 0], root) ** 2, color=PALETTE[0], linewidth=2, label="profile")
         ax.axhline(limit, color=INK, linewidth=0.8, linestyle=":")
         ends = [end for end in (low, high) if np.isfinite(end)]
         ax.vlines(ends, 0, limit, color=PALETTE[1], linewidth=1.4)
         ax.plot([at] if np.isfinite(at) else [], [0] if np.isfinite(at) else [], "o", color=INK, markersize=5)
-        ax.set_ylim(0, top)
-        ax.set_xlabel(name)
-        ax.grid(axis="y", color=GRID)
+        describe_axes(ax, grid="y", xlabel=name, ylim=(0, top))
         ax.set_title(f"{at:.3g}, {100 * self.level:.4g}%: {low:.3g} to {high:.3g}", loc="left", fontsize="medium")
         if ax is self.ax_:
             ax.legend(loc="upper center", frameon=True, framealpha=0.9, edgecolor="none", fontsize="x-small")
-
-
-def _refine_curve(curve: Array, at: float) -> Array:
-    """More points of a curve: the root of the deviance, with a sign, is nearly a straight line in the parameter."""
-    root = np.where(curve[:, 0] < at, -1.0, 1.0) * np.sqrt(curve[:, 1])
-    fine = np.unique(np.concatenate([curve[:, 0], np.linspace(curve[0, 0], curve[-1, 0], PROFILE_STEPS)]))
-    return np.column_stack([fine, np.interp(fine, curve[:, 0], root) ** 2])
 
 
 def _profile_curve(estimate: Any, name: str) -> Array:

@@ -12,7 +12,7 @@ from matplotlib.legend import Legend
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.display.base import GRID, INK, PALETTE, Display, check_fitted, name_axes
+from gramian.display.base import INK, PALETTE, Display, check_fitted, name_axes
 from gramian.display.groups import appearance, point_style
 from gramian.inputs.devices import convert_to_numpy
 
@@ -145,26 +145,23 @@ class MixtureDisplay(Display):
             Drawn.
         """
         shown = _columns_to_draw(model, columns)
-        names = [_column_name(model, j) for j in shown]
-        if X is None:
-            return cls(model.marginal(shown), names=names).plot(ax=ax)
-        rows = _as_rows(X, model.means_.shape[1])
-        assigned = np.argmax(model.mixture_.joint_log_density(rows), axis=1) if len(shown) == 2 else None
-        return cls(model.marginal(shown), rows=rows[:, shown], assigned=assigned, names=names).plot(ax=ax)
+        options: dict[str, Any] = {"names": [_column_name(model, j) for j in shown]}
+        if X is not None:
+            rows = _as_rows(X, model.means_.shape[1])
+            assigned = np.argmax(model.mixture_.joint_log_density(rows), axis=1) if len(shown) == 2 else None
+            options |= {"rows": rows[:, shown], "assigned": assigned}
+        return cls(model.marginal(shown), **options).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> MixtureDisplay:
         """Draw, on the axes given or on a new figure."""
         one = len(self.names) == 1
-        ax = self._start(ax, (6.4, 4.2) if one else (6.4, 4.8))
-        if one:
-            self._draw_line(ax)
-        else:
-            self._draw_plane(ax)
+        ax = self._start(ax, (6.4, 4.2) if one else (6.4, 4.8), "Density and components")
+        (self._draw_line if one else self._draw_plane)(ax)
         name_axes(ax, self.names[0], "density" if one else self.names[1])
-        ax.set_title("Density and components", loc="left")
         return self
 
     def _draw_line(self, ax: Axes) -> None:
+        """Curves over a histogram of the rows."""
         low, high = _span(self.mixture, 0)
         if self.rows is not None:
             seen = self.rows[np.isfinite(self.rows)]
@@ -173,13 +170,18 @@ class MixtureDisplay(Display):
         _draw_curves(ax, self.mixture, _curve_points(self.mixture, low, high), 1.0)
 
     def _draw_plane(self, ax: Axes) -> None:
+        """Rows by component, level lines of the density, and the ellipses of the components."""
         if self.rows is not None:
             style = point_style(len(self.rows))
             codes = np.zeros(len(self.rows), dtype=int) if self.assigned is None else self.assigned
             for k in range(self.mixture.n_components):
                 some = self.rows[codes == k]
                 ax.scatter(some[:, 0], some[:, 1], label=f"component {k}", **appearance(k), **style)
-        _draw_levels(ax, self.mixture)
+        across, up = (np.linspace(*_span(self.mixture, j), GRID_STEPS) for j in range(2))
+        points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+        height = np.exp(self.mixture.log_density(points)).reshape(len(up), len(across))
+        levels = float(height.max()) * np.geomspace(0.005, 0.9, 9)
+        ax.contour(across, up, height, levels=levels, colors=INK, linewidths=0.6, alpha=0.6)
         angle = np.linspace(0.0, 2 * np.pi, 121)
         circle = np.column_stack([np.cos(angle), np.sin(angle)])
         for k, (mean, S) in enumerate(zip(self.mixture.means, self.mixture.matrices, strict=True)):
@@ -190,15 +192,6 @@ class MixtureDisplay(Display):
             ax.plot(*mean, "+", color=colour, markersize=9, markeredgewidth=2)
         if self.rows is not None:
             _legend_below(ax)
-
-
-def _draw_levels(ax: Axes, mixture: Any) -> None:
-    """Level lines of the density."""
-    across, up = (np.linspace(*_span(mixture, j), GRID_STEPS) for j in range(2))
-    points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
-    height = np.exp(mixture.log_density(points)).reshape(len(up), len(across))
-    levels = float(height.max()) * np.geomspace(0.005, 0.9, 9)
-    ax.contour(across, up, height, levels=levels, colors=INK, linewidths=0.6, alpha=0.6)
 
 
 def _draw_curves(ax: Axes, mixture: Any, line: Array, factor: float) -> None:
@@ -242,9 +235,7 @@ class BinnedMixtureDisplay(Display):
         if mixture.means.shape[1] != 1 or n.ndim != 1 or ends.shape != (len(n) + 1,):
             raise ValueError(f"Bars are drawn over one column: edges {ends.shape} and counts {n.shape} must be of one.")
         if np.isinf(ends).all():
-            raise ValueError(
-                "The one bin is open on both sides: it has no place and no width to draw. Give finite edges."
-            )
+            raise ValueError("The one bin is open on both sides and has no place to draw: give finite edges.")
         self.mixture, self.edges, self.counts, self.name = mixture, ends, n, name
 
     @classmethod
@@ -258,8 +249,8 @@ class BinnedMixtureDisplay(Display):
 
     def plot(self, ax: Axes | None = None) -> BinnedMixtureDisplay:
         """Draw, on the axes given or on a new figure."""
-        ax = self._start(ax, (6.8, 4.2))
         ends, n = self.edges, self.counts
+        ax = self._start(ax, (6.8, 4.2), f"{int(n.sum()):,} observations in {len(n)} bins")
         widths = np.diff(ends)
         closed = np.isfinite(widths)
         usual = float(np.median(widths[closed])) if closed.any() else 1.0
@@ -271,7 +262,6 @@ class BinnedMixtureDisplay(Display):
         line = _curve_points(self.mixture, float(left[0]), float(left[-1] + width[-1]))
         _draw_curves(ax, self.mixture, line, float(n.sum()) * usual)
         name_axes(ax, self.name, "count" if np.allclose(width, usual) else f"count per {usual:.4g}")
-        ax.set_title(f"{int(n.sum()):,} observations in {len(n)} bins", loc="left")
         return self
 
 
@@ -317,17 +307,16 @@ class UncertaintyDisplay(Display):
 
     def plot(self, ax: Axes | None = None) -> UncertaintyDisplay:
         """Draw, on the axes given or on a new figure."""
-        ax = self._start(ax, (6.4, 4.6))
         one = self.points.shape[1] == 1
         up = self.uncertainty if one else self.points[:, 1]
+        doubtful = np.count_nonzero(self.uncertainty > 0.1)
+        ax = self._start(ax, (6.4, 4.6), f"Uncertain rows: {doubtful} of {len(up)} by more than 0.1")
         size = np.full(len(up), 8.0) if one else 4.0 + 160.0 * self.uncertainty
         for k in range(self.n_components):
             mine = self.assigned == k
             style: dict[str, Any] = {"alpha": 0.7, "linewidths": 0, **appearance(k)}
             ax.scatter(self.points[mine, 0], up[mine], s=size[mine], label=f"component {k}", **style)
         name_axes(ax, self.names[0], "1 − max P(k|x)" if one else self.names[1])
-        doubtful = np.count_nonzero(self.uncertainty > 0.1)
-        ax.set_title(f"Uncertain rows: {doubtful} of {len(up)} by more than 0.1", loc="left")
         for handle in _legend_below(ax).legend_handles:
             handle.set_sizes([KEY])  # type: ignore[union-attr]
         return self
@@ -424,8 +413,9 @@ class MixtureChoiceDisplay(Display):
             Itself.
         """
         data = describe_choice(self.choice, criterion)
-        ax = self._start(ax, (7.2, 4.6))
-        ax.grid(color=GRID)
+        title = f"{data.criterion} by components and covariance model"
+        names = {"xlabel": "components", "ylabel": f"{data.criterion} (lower is better)"}
+        ax = self._start(ax, (7.2, 4.6), title, grid="both", **names)
         for j, model in enumerate(data.models):
             style: dict[str, Any] = {**appearance(j), "markersize": 4, "linewidth": 1.2}
             ax.plot(data.sizes, data.values[:, j], linestyle=LINES[j // len(PALETTE) % 4], label=model, **style)
@@ -433,21 +423,15 @@ class MixtureChoiceDisplay(Display):
         ring: dict[str, Any] = {"marker": "o", "markersize": 13, "fillstyle": "none", "color": INK, "linestyle": ""}
         label = f"best: {data.models[column]}, {data.sizes[row]}"
         ax.plot(data.sizes[row], data.values[row, column], label=label, **ring)
-        _draw_frame(ax, np.asarray(data.sizes), data.values)
-        ax.set(xlabel="components", ylabel=f"{data.criterion} (lower is better)", xticks=data.sizes)
-        ax.set_title(f"{data.criterion} by components and covariance model", loc="left")
+        # The frame is for the contest, which is at the bottom; values far above are arrows at its upper edge.
+        low = float(np.nanmin(data.values))
+        reach = float(np.nanmedian(data.values)) - low or 1.0
+        top = min(float(np.nanmax(data.values)) + 0.05 * reach, low + 3 * reach)
+        above = data.values > top
+        if above.any():
+            at = np.asarray(data.sizes)[above.any(axis=1)]
+            label = f"above the frame: {np.count_nonzero(above)}"
+            ax.plot(at, np.full(len(at), top - 0.03 * (top - low)), "^", color=INK, markersize=6, label=label)
+        ax.set(ylim=(low - 0.1 * reach, top), xticks=data.sizes)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
         return self
-
-
-def _draw_frame(ax: Axes, sizes: Array, values: Array) -> None:
-    """A frame for the contest, which is at the bottom; values far above it are arrows at its upper edge."""
-    low, typical = float(np.nanmin(values)), float(np.nanmedian(values))
-    reach = typical - low or 1.0
-    top = min(float(np.nanmax(values)) + 0.05 * reach, low + 3 * reach)
-    ax.set_ylim(low - 0.1 * reach, top)
-    above = np.flatnonzero((values > top).any(axis=1))
-    if len(above):
-        number = int(np.count_nonzero(values > top))
-        at = np.full(len(above), top - 0.03 * (top - low))
-        ax.plot(sizes[above], at, "^", color=INK, markersize=6, label=f"above the frame: {number}")

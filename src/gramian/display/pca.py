@@ -11,7 +11,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm, Normalize
 from matplotlib.patches import Circle
-from matplotlib.ticker import FixedLocator, Locator, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, Locator, MaxNLocator, PercentFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.display.base import (
@@ -23,6 +23,7 @@ from gramian.display.base import (
     as_ticks,
     check_fitted,
     component_name,
+    describe_axes,
     names_of_columns,
     set_plain,
     shares_of,
@@ -182,24 +183,23 @@ class ScreeDisplay(Display):
             for j, height, shift in sums + bars:
                 text = ax.annotate(f"{height:.1%}", (j, height), shift, textcoords="offset points", ha="center")
                 text.set(color=INK, fontsize="small", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
-        side, above = 1.0, 6.0
+        side, above = ("right", 1.0), 6.0
         if threshold is not None:
             ax.plot(index[: len(threshold)], threshold, color="white", linewidth=4, alpha=0.85)  # seen on bars too
             style: dict[str, Any] = {"color": INK, "linestyle": (0, (1, 1)), "linewidth": 2}
             ax.plot(index[: len(threshold)], threshold, label="threshold of parallel analysis", **style)
-            side, above = 0.0, 22.0  # the legend is long now, and lies below the title
-        ax.set(xlabel="component", ylabel="share of variance")
+            side, above = ("left", 0.0), 22.0  # the legend is long now, and lies below the title
         ax.set_title("Variance explained", loc="left", pad=above)
-        place: dict[str, Any] = {"loc": f"lower {'right' if side else 'left'}", "bbox_to_anchor": (side, 1)}
+        place: dict[str, Any] = {"loc": f"lower {side[0]}", "bbox_to_anchor": (side[1], 1)}
         ax.legend(borderaxespad=0.2, ncols=3, frameon=False, fontsize="small", **place)
         # The whole is shown where most of it is there; a few of very many components would vanish on that scale.
         top = 1.0 if total[-1] > 0.5 or total[-1] == 0 else float(total[-1])
         margin = max(0.6, 2.1 - count / 2)
-        ax.set(xlim=(1 - margin, count + margin), ylim=(0, 1.12 * top))
+        frame: dict[str, Any] = {"xlim": (1 - margin, count + margin), "ylim": (0, 1.12 * top)}
+        describe_axes(ax, grid="y", xlabel="component", ylabel="share of variance", **frame)
         ticks: Locator = FixedLocator(range(1, count + 1)) if count <= FEW else MaxNLocator(integer=True, min_n_ticks=1)
         ax.xaxis.set_major_locator(ticks)
         ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-        ax.grid(axis="y", color=GRID)
 
     def _draw_rules(self, ax: Axes) -> None:
         """A line for each rule, a dot at its number; beyond the components drawn an arrow with the number."""
@@ -213,13 +213,10 @@ class ScreeDisplay(Display):
             else:
                 ax.plot([0, k], [row, row], color=GRID, linewidth=4, zorder=1, solid_capstyle="butt")
                 ax.plot(k, row, "o", color=PALETTE[1], markersize=6)
-                number = ax.annotate(
-                    f"{k}", (k, row), (7, 0), textcoords="offset points", va="center", fontsize="small"
-                )
-                number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
-        ax.set_yticks(range(len(self.advice.rules)), as_ticks(self.advice.rules))
-        ax.set_ylim(len(self.advice.rules) - 0.4, -0.6)
-        ax.tick_params(axis="y", length=0, labelsize="small")
+                box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+                style: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": "small"}
+                ax.annotate(f"{k}", (k, row), (7, 0), bbox=box, **style)
+        _name_bars(ax, self.advice.rules)
         ax.spines["left"].set_visible(False)
         ax.set_xlabel("component")
         ax.set_title("Components to keep, by rule", loc="left", fontsize="medium")
@@ -350,22 +347,23 @@ class ScoreDisplay(Display):
             raise ValueError(f"ellipse must be 'rows', 'mean' or None, got {ellipse!r}.")
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level!r}.")
-        ax = self._start(ax, self._size())
-        ax.grid(color=GRID)
-        ax.set_title("Scores", loc="left")
+        ax = self._start(ax, self._size(), "Scores", grid="both")
+        self.labels_ = []
         if self.scores.shape[1] == 1:
-            return self._draw_one_score(ax)
+            self._draw_one_score(ax)
+            return self
         Z = self._plane()
         groups = scatter(ax, Z, self.labels, title=legend_title)
         outlines = [] if ellipse is None else draw_ellipses(ax, Z, groups, level, ellipse)
-        ax.set(
-            xlabel=component_name(self.components[0], self.shares),
-            ylabel=component_name(self.components[1], self.shares),
-        )
+        across, up = (component_name(j, self.shares) for j in self.components)
+        ax.set(xlabel=across, ylabel=up)
         ax.set_aspect("equal", adjustable="datalim")
-        self.labels_ = []
-        self._name_groups(ax, Z, groups, group_names)
-        self._name_rows(ax, Z, most_names, outlines)
+        if groups is not None and (len(groups.names) > DIRECT if group_names is None else group_names):
+            self._name_groups(ax, Z, groups)
+        if self.names is not None:
+            rows = find_extremes(Z, (len(Z) if len(Z) <= ALL else SOME) if most_names is None else most_names)
+            avoid, names = np.concatenate([Z, *outlines]), [self.names[i] for i in rows]
+            self.labels_.append(add_labels(ax, Z[rows], names, avoid=avoid, fontsize="x-small"))
         return self
 
     def hover(self) -> Hover:
@@ -394,46 +392,31 @@ class ScoreDisplay(Display):
             raise ValueError(f"components={self.components!r}: two from 0 to {k - 1} can be drawn.")
         return np.asarray(self.scores[:, list(self.components)])
 
-    def _draw_one_score(self, ax: Axes) -> ScoreDisplay:
-        """One score: its histogram, or a strip of points for each group."""
+    def _draw_one_score(self, ax: Axes) -> None:
+        """One score: its histogram, or a row of points for each group, spread a little so that all are seen."""
         z = self.scores[:, 0]
         ax.set_xlabel(component_name(0, self.shares))
         if self.labels is None or is_scale(self.labels):
             ax.hist(z, bins="auto" if len(z) > 1 else 1, color=PALETTE[0], edgecolor="white", linewidth=0.5)
             ax.set_ylabel("rows")
-            return self
-        _draw_strips(ax, z, groups_of(self.labels, len(z)))
-        return self
-
-    def _name_groups(self, ax: Axes, Z: Array, groups: Groups | None, wanted: bool | None) -> None:
-        if groups is None or not (len(groups.names) > DIRECT if wanted is None else wanted):
             return
+        groups, shift = groups_of(self.labels, len(z)), np.random.default_rng(0).uniform(-0.3, 0.3, len(z))
+        for place, k in enumerate(groups.present):
+            rows = groups.rows(k)
+            ax.scatter(z[rows], place + shift[rows], **appearance(k), **point_style(len(z)))
+        ax.set_yticks(range(len(groups.present)), as_ticks(groups.name(k) for k in groups.present))
+        ax.tick_params(axis="y", labelsize="small")
+        ax.invert_yaxis()
+        ax.grid(axis="y", visible=False)
+
+    def _name_groups(self, ax: Axes, Z: Array, groups: Groups) -> None:
+        """Names at the middles of the groups, those of the largest first."""
         order = np.argsort(-np.bincount(groups.codes[groups.codes >= 0], minlength=len(groups.names)), kind="stable")
         middles = np.array([np.median(Z[groups.rows(int(k))], axis=0) for k in order])
         names = [groups.names[int(k)] for k in order]
         style: dict[str, Any] = {"fontweight": "bold", "fontsize": "small" if len(names) <= 2 * DIRECT else "x-small"}
         colours = [text_colour(int(k)) for k in order]
         self.labels_.append(add_labels(ax, middles, names, centred=True, colors=colours, **style))
-
-    def _name_rows(self, ax: Axes, Z: Array, most: int | None, outlines: list[Array]) -> None:
-        if self.names is None:
-            return
-        count = (len(Z) if len(Z) <= ALL else SOME) if most is None else most
-        rows = find_extremes(Z, count)
-        avoid = np.concatenate([Z, *outlines])
-        self.labels_.append(add_labels(ax, Z[rows], [self.names[i] for i in rows], avoid=avoid, fontsize="x-small"))
-
-
-def _draw_strips(ax: Axes, z: Array, groups: Groups) -> None:
-    """A row of points for each group, spread a little so that they do not hide each other."""
-    shift = np.random.default_rng(0).uniform(-0.3, 0.3, len(z))
-    for place, k in enumerate(groups.present):
-        rows = groups.rows(k)
-        ax.scatter(z[rows], place + shift[rows], **appearance(k), **point_style(len(z)))
-    ax.set_yticks(range(len(groups.present)), as_ticks(groups.name(k) for k in groups.present))
-    ax.tick_params(axis="y", labelsize="small")
-    ax.invert_yaxis()
-    ax.grid(axis="y", visible=False)
 
 
 SHOWN = 25  # variables drawn, the largest
@@ -525,9 +508,9 @@ class LoadingsDisplay(Display):
             panels = self._panels(ax, 1, count, (2.4 + 2.2 * count, 1.2 + 0.22 * len(shown)), sharey=True)
             for panel, j in zip(panels, self.components, strict=True):
                 self._draw_lines(panel, shown, j)
-        _name_bars(self.ax_, [self.names[i] for i in shown])
         for panel in self.axes_:
             panel.tick_params(axis="y", length=0, labelsize="small")
+        _name_bars(self.ax_, [self.names[i] for i in shown])
         if len(shown) < len(self.names):
             self.ax_.set_ylabel(f"the largest {len(shown)} of {len(self.names):,} variables", fontsize="small")
         return self
@@ -545,9 +528,8 @@ class LoadingsDisplay(Display):
             ax.hlines(rows, low, high, color=INK, linewidth=0.8)
             ax.plot(np.concatenate([low, high]), np.tile(rows, 2), "|", color=INK, markersize=5, linestyle="")
         ax.axvline(0, color=INK, linewidth=0.8)
-        ax.grid(axis="x", color=GRID)
+        describe_axes(ax, grid="x", xlabel="loading")
         ax.set_title(component_name(j, self.shares).replace(" of the variance", ""), loc="left", fontsize="medium")
-        ax.set_xlabel("loading")
         ax.xaxis.set_major_locator(MaxNLocator(4))
 
     def _draw_map(self, ax: Axes, values: Array) -> None:
@@ -641,16 +623,13 @@ class ContributionsDisplay(Display):
     def plot(self, ax: Axes | None = None, *, most: int = 15) -> ContributionsDisplay:
         """Draw the largest ``most`` contributions, on the axes given or on a new figure."""
         shown = np.argsort(-self.values, kind="stable")[:most]
-        ax = self._start(ax, (5.6, 1.3 + 0.24 * len(shown)))
+        title = f"{self.what.capitalize()} that make {' and '.join(f'PC{j + 1}' for j in self.components)}"
+        ax = self._start(ax, (5.6, 1.3 + 0.24 * len(shown)), title, grid="x", xlabel="contribution (%)")
         average = 100.0 / len(self.values)
         colours = [PALETTE[0] if self.values[i] > average else "#b9b9c9" for i in shown]
         ax.barh(range(len(shown)), self.values[shown], color=colours, height=0.72)
         ax.axvline(average, color=PALETTE[1], linestyle="--", linewidth=1.4, label=f"average ({average:.3g}%)")
         _name_bars(ax, [self.names[i] for i in shown])
-        ax.grid(axis="x", color=GRID)
-        ax.set_xlabel("contribution (%)")
-        which = " and ".join(f"PC{j + 1}" for j in self.components)
-        ax.set_title(f"{self.what.capitalize()} that make {which}", loc="left")
         ax.legend(loc="lower right", frameon=False, fontsize="small")
         if len(shown) < len(self.values):
             share = self.values[shown].sum()
@@ -745,20 +724,16 @@ class BiplotDisplay(Display):
         Z, V = np.asarray(self.biplot.rows, dtype=float), np.asarray(self.biplot.columns, dtype=float)
         labelled = self.labels is not None and not is_scale(self.labels)
         width = 5.4 + legend_width(groups_of(self.labels, len(Z)).names) if labelled else 6.0
-        ax = self._start(ax, (width, 5.4))
-        ax.grid(color=GRID)
+        ax = self._start(ax, (width, 5.4), "Biplot", grid="both")
         groups = scatter(ax, Z, self.labels, title=legend_title)
         outlines = [] if ellipse is None else draw_ellipses(ax, Z, groups, level, ellipse)
         self.factor_ = _arrow_factor(Z, V)
         heads, order = self.factor_ * V, np.argsort(-np.hypot(*V.T), kind="stable")
         _draw_arrows(ax, heads, order, most_arrows)
-        across, up = (
-            f"PC{j + 1} ({share:.1%} of the variance)"
-            for j, share in zip(self.biplot.components, self.biplot.explained, strict=True)
-        )
+        shares = dict(zip(self.biplot.components, self.biplot.explained, strict=True))
+        across, up = (f"PC{j + 1} ({share:.1%} of the variance)" for j, share in shares.items())
         scaling = str(self.biplot.scaling).partition(":")[0]
         ax.set(xlabel=f"{across}\n{scaling}, arrows × {self.factor_:g}", ylabel=up)
-        ax.set_title("Biplot", loc="left")
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.1)
         # names of the variables first, then those of rows
@@ -856,7 +831,7 @@ class CorrelationCircleDisplay(Display):
 
     def plot(self, ax: Axes | None = None, *, most: int = 20) -> CorrelationCircleDisplay:
         """Draw the ``most`` variables the plane shows best by name, others pale; on the axes given or a new figure."""
-        ax = self._start(ax, (5.8, 5.2))
+        ax = self._start(ax, (5.8, 5.2), "Correlations of variables and components")
         for radius, style in ((1.0, "-"), (0.5, ":")):
             ax.add_patch(Circle((0, 0), radius, fill=False, color="#888888", linestyle=style, linewidth=0.9))
         ax.axhline(0, color=GRID, linewidth=1, zorder=0)
@@ -883,7 +858,6 @@ class CorrelationCircleDisplay(Display):
         ax.scatter(rest[:, 0], rest[:, 1], s=5, color="#bbbbbb", zorder=2)
         across, up = (component_name(j, self.shares) for j in self.components)
         ax.set(xlim=(-1.13, 1.13), ylim=(-1.13, 1.13), aspect="equal", xlabel=across, ylabel=up)
-        ax.set_title("Correlations of variables and components", loc="left")
         avoid = points_along(np.zeros_like(shown), shown)
         self.labels_ = add_labels(ax, shown, [names[i] for i in order[:most]], avoid=avoid, outward=shown)
         return self
@@ -935,9 +909,8 @@ class MonitoringDisplay(Display):
     def from_estimator(cls, monitor: Any, X: Any, *, ax: Axes | None = None, **how: Any) -> MonitoringDisplay:
         """Draw what a Monitor says of rows."""
         if not hasattr(monitor, "check"):
-            raise ValueError(
-                f"{type(monitor).__name__} has no limits to draw: give what gramian.analysis.monitor(pca, X) returns."
-            )
+            given = type(monitor).__name__
+            raise ValueError(f"{given} has no limits to draw: give what gramian.analysis.monitor(pca, X) returns.")
         return cls.from_predictions(monitor.check(X), ax=ax, **how)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "chart", most_names: int = MOST_ALARMS) -> MonitoringDisplay:
@@ -984,8 +957,7 @@ class MonitoringDisplay(Display):
             f"limit {limit:.3g}", (1, limit), (-2, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
             ha="right", fontsize="small", color=INK,
         )  # fmt: skip
-        ax.set_ylabel(name)
-        ax.grid(axis="y", color=GRID)
+        describe_axes(ax, grid="y", ylabel=name)
         _set_scale(ax, "y", values, limit)
         worst = np.flatnonzero(out)[np.argsort(-values[out], kind="stable")][:most]
         line = points_along(np.array([[0.0, limit]]), np.array([[len(points) - 1.0, limit]]), 400)
@@ -1003,8 +975,7 @@ class MonitoringDisplay(Display):
                 ax.scatter(*some.T, color=colour, marker=marker, label=label, **point_style(len(points)))
         ax.axvline(a.t2_limit, color=INK, linestyle="--", linewidth=1.2)
         ax.axhline(a.q_limit, color=INK, linestyle="--", linewidth=1.2)
-        ax.grid(color=GRID)
-        ax.set(xlabel="T², distance within the plane", ylabel="Q, squared distance from it")
+        describe_axes(ax, grid="both", xlabel="T², distance within the plane", ylabel="Q, squared distance from it")
         _set_scale(ax, "x", a.t2, a.t2_limit)
         _set_scale(ax, "y", a.q, a.q_limit)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, fontsize="small")
@@ -1095,7 +1066,8 @@ class ReconstructionDisplay(Display):
     ) -> ReconstructionDisplay:
         """Draw images with the first k components of a fitted PCA, for several k."""
         images, model = np.atleast_2d(np.asarray(convert_to_numpy(X), dtype=float)), check_fitted(model)
-        ks = choose_counts(len(model.components_)) if counts is None else counts
+        most = len(model.components_)  # four numbers, doubling up to all of them, unless given
+        ks = sorted({max(1, most >> shift) for shift in range(4)}) if counts is None else counts
         parts = {f"k = {k}": reconstruct(model, images, k) for k in ks}
         return cls.from_predictions(images, parts, image_shape=image_shape, mean=model.mean_, ax=ax)
 
@@ -1107,16 +1079,14 @@ class ReconstructionDisplay(Display):
         for j, (name, column) in enumerate(columns.items()):
             axes[j].set_title(name, color=INK, fontsize="medium")
             set_plain([axes[j].title])
-            for i, image in enumerate(column):
-                draw_image(axes[i * count + j], image.reshape(self.image_shape), self.images[i])
+            for panel, image, original in zip(axes[j::count], column, self.images, strict=True):
+                low, high = float(original.min()), float(original.max())
+                panel.imshow(image.reshape(self.image_shape), cmap="gray_r", vmin=low, vmax=high)
+                panel.set(xticks=[], yticks=[])
+                panel.spines[:].set(visible=True, color=GRID)
             if j:
                 axes[(m - 1) * count + j].set_xlabel(f"{self.lost_[name]:.1%} lost", color=INK, fontsize="small")
         return self
-
-
-def choose_counts(most: int) -> list[int]:
-    """Four numbers of components, doubling up to all of them."""
-    return sorted({max(1, most >> shift) for shift in range(4)})
 
 
 def reconstruct(pca: Any, X: Array, k: int) -> Array:
@@ -1126,12 +1096,3 @@ def reconstruct(pca: Any, X: Array, k: int) -> Array:
     s = np.ones_like(pca.mean_) if scale is None else np.where(np.asarray(scale) == 0, 1.0, scale)
     V = np.asarray(pca.components_[:k])
     return np.asarray(((X - pca.mean_) / s) @ V.T @ V * s + pca.mean_)
-
-
-def draw_image(ax: Axes, image: Array, original: Array) -> None:
-    """One image on the grey scale of another."""
-    ax.imshow(image, cmap="gray_r", vmin=float(original.min()), vmax=float(original.max()))
-    ax.xaxis.set_major_locator(NullLocator())
-    ax.yaxis.set_major_locator(NullLocator())
-    ax.spines[:].set_visible(True)
-    ax.spines[:].set_color(GRID)

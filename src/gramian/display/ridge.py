@@ -24,6 +24,7 @@ from gramian.display.base import (
     as_names,
     as_ticks,
     check_fitted,
+    describe_axes,
     name_axes,
     set_plain,
     shorten,
@@ -239,8 +240,7 @@ class RidgePathDisplay(Display):
             style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "markevery": (k % step, step)}
             lines += ax.plot(lam, coef[:, j], label=shorten(self.names[j], LONGEST), **style)
         ax.axhline(0.0, color=INK, linewidth=0.8)
-        ax.set_ylabel("coefficient")
-        ax.set_title("Coefficients", loc="left")
+        describe_axes(ax, "Coefficients", ylabel="coefficient")
         key = ax.legend(lines, ["name"] * len(lines), fontsize="small", **RIGHT)
         set_plain(key.get_texts(), [self.names[j] for j in named], LONGEST)
 
@@ -252,8 +252,7 @@ class RidgePathDisplay(Display):
             label, colour, line, marker, width = ends.get(int(j), (None, "#999999", "-", "_", 1))
             style: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": width}
             ax.plot(lam, kept[j], label=label, marker=marker if len(lam) == 1 else None, **style)
-        ax.set(ylabel="σ²/(σ²+λ)", ylim=(-0.03, 1.03))
-        ax.set_title("Kept of each direction", loc="left")
+        describe_axes(ax, "Kept of each direction", ylabel="σ²/(σ²+λ)", ylim=(-0.03, 1.03))
         ax.legend(fontsize="small", **RIGHT)
 
     def _draw_criteria(self, ax: Axes) -> None:
@@ -270,9 +269,8 @@ class RidgePathDisplay(Display):
             handles += (ax if key in ERRORS else right).plot(self.data_.lam, values, label=label, **style)
         if self.data_.is_wide:
             ax.set_yscale("log")
-        ax.set_ylabel("mean squared error")
         right.set_ylabel("−log marginal likelihood")
-        ax.set_title("What chooses λ", loc="left")
+        describe_axes(ax, "What chooses λ", ylabel="mean squared error")
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.28), "ncols": 3}
         ax.legend(handles=handles, frameon=False, fontsize="small", **below)
 
@@ -401,10 +399,7 @@ class LeaveOneOutDisplay(Display):
         check_choice("kind", kind, (None, *KINDS))
         heat = len(self.values) > LINES if kind is None else kind == "heat"
         ax = self._start(ax, (6.8, 4.4))
-        if heat:
-            self._draw_map(ax)
-        else:
-            self._draw_lines(ax)
+        (self._draw_map if heat else self._draw_lines)(ax)
         ax.set(xscale="log", xlabel="λ")
         best = self.kernels[self.best_[0]]
         title = f"Least at λ = {self.alphas[self.best_]:.3g}" + (f", {shorten(best, 40)}" if best else "")
@@ -420,17 +415,18 @@ class LeaveOneOutDisplay(Display):
             style: dict[str, Any] = {"color": colour, "marker": MARKERS[i % len(MARKERS)], "markersize": 3.5}
             lines += ax.plot(self.alphas[i], self.values[i], label=f"kernel {i}", linewidth=1.4, **style)
         ax.plot(self.alphas[self.best_], self.values[self.best_], "o", color=INK, fillstyle="none", markersize=12)
-        ax.grid(color=GRID)
-        if _is_wide(self.values):
-            ax.set_yscale("log")
-        ax.set_ylabel(NAMES.get(self.criterion, self.criterion))
+        scale = "log" if _is_wide(self.values) else "linear"
+        describe_axes(ax, grid="both", yscale=scale, ylabel=NAMES.get(self.criterion, self.criterion))
         if any(self.kernels):
             key = ax.legend(handles=lines, fontsize="small", **RIGHT)
             set_plain(key.get_texts(), self.kernels, 30)
 
     def _draw_map(self, ax: Axes) -> None:
         """A row of cells for each kernel, with the edges of its own λ."""
-        up = self._row_edges()
+        up = [(i - 0.5, i + 0.5) for i in range(len(self.values))]  # lower and upper edge of each row
+        if self.gammas is not None:
+            edges = _cell_edges(np.sort(self.gammas))
+            up = [(float(edges[k]), float(edges[k + 1])) for k in np.argsort(np.argsort(self.gammas))]
         low, high = float(np.nanmin(self.values)), float(np.nanmax(self.values))
         norm: Normalize = LogNorm(low, high) if _is_wide(self.values) else Normalize(low, high)
         order = np.argsort(self.alphas, axis=1)
@@ -448,15 +444,6 @@ class LeaveOneOutDisplay(Display):
             ax.set(yscale="log", ylabel="γ (bandwidth 1/√(2γ))")
         else:
             ax.set_yticks(range(len(up)), as_ticks(self.kernels, 30))
-
-    def _row_edges(self) -> list[tuple[float, float]]:
-        """Lower and upper edge of the row of each kernel."""
-        if self.gammas is None:
-            return [(i - 0.5, i + 0.5) for i in range(len(self.values))]
-        order = np.argsort(self.gammas)
-        edges = _cell_edges(self.gammas[order])
-        place = {int(i): k for k, i in enumerate(order)}
-        return [(float(edges[place[i]]), float(edges[place[i] + 1])) for i in range(len(self.gammas))]
 
 
 def _cell_edges(values: Array) -> Array:
@@ -584,15 +571,22 @@ class PredictionBandDisplay(Display):
         model = check_fitted(model)
         line = np.linspace(points.min(), points.max(), STEPS)
         curve = _one_target(model.predict(line[:, None]), target)
-        low, high = _find_band(model, line, level, target)
-        width = _one_target(model.predict(line[:, None], return_bound=True)[1], target) if bound else None
-        options: dict[str, Any] = {"bound": width, "data": (points, values), "level": level, "names": names}
-        return cls.from_predictions(line, curve, lower=low, upper=high, ax=ax, **options)
+        options: dict[str, Any] = {"data": (points, values), "level": level, "names": names}
+        if bound:
+            options["bound"] = _one_target(model.predict(line[:, None], return_bound=True)[1], target)
+        if hasattr(model, "predict_interval"):
+            ends = model.predict_interval(line[:, None], level=level)
+            options["lower"], options["upper"] = (_one_target(end, target) for end in ends)
+        elif "return_std" in signature(model.predict).parameters:
+            std = _one_target(model.predict(line[:, None], return_std=True)[1], target)
+            half = float(ndtri((1 + level) / 2)) * std
+            options |= {"lower": curve - half, "upper": curve + half}
+        return cls.from_predictions(line, curve, ax=ax, **options)
 
     def plot(self, ax: Axes | None = None) -> PredictionBandDisplay:
         """Draw, on the axes given or on a new figure."""
-        ax = self._start(ax, (6.4, 4.2))
-        ax.grid(color=GRID)
+        title = "Data and prediction" if self.data is not None else "Prediction"
+        ax = self._start(ax, (6.4, 4.2), title, grid="both")
         if self.data is not None:
             points, values = (np.asarray(part, dtype=float) for part in self.data)
             style = {**point_style(len(points)), "alpha": 0.6}
@@ -607,7 +601,6 @@ class PredictionBandDisplay(Display):
             label = f"certified bound: ±{np.max(self.bound):.1e}"
             ax.plot(self.x, self.prediction + self.bound, label=label, **style)
         name_axes(ax, *self.names)
-        ax.set_title("Data and prediction" if self.data is not None else "Prediction", loc="left")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4, frameon=False, fontsize="small")
         return self
 
@@ -620,19 +613,6 @@ def _one_target(values: Any, target: int) -> Array:
     if not 0 <= target < table.shape[1]:
         raise ValueError(f"target must be from 0 to {table.shape[1] - 1}, got {target!r}.")
     return np.asarray(table[:, target])
-
-
-def _find_band(model: Any, line: Array, level: float, target: int) -> tuple[Array | None, Array | None]:
-    """Lower and upper ends of the interval of a new observation, where the model knows one."""
-    if hasattr(model, "predict_interval"):
-        low, high = model.predict_interval(line[:, None], level=level)
-    elif "return_std" in signature(model.predict).parameters:
-        f, std = (np.asarray(part, dtype=float) for part in model.predict(line[:, None], return_std=True))
-        half = float(ndtri((1 + level) / 2)) * std
-        low, high = f - half, f + half
-    else:
-        return None, None
-    return _one_target(low, target), _one_target(high, target)
 
 
 RESIDUAL_KINDS = ("both", "fitted", "qq")
@@ -734,25 +714,25 @@ class ResidualsDisplay(Display):
         else:
             left = right = self._start(ax, (5.0, 3.9))
         if kind != "qq":
-            self._draw_against_prediction(left)
+            self._finish(left, self._draw_against_prediction(left), "Residuals", "prediction")
         if kind != "fitted":
-            self._draw_quantiles(right)
+            self._finish(right, self._draw_quantiles(right), "Normal quantiles", "normal quantile")
         return self
 
-    def _draw_against_prediction(self, ax: Axes) -> None:
+    def _draw_against_prediction(self, ax: Axes) -> Array:
+        """Draw residuals with the medians of neighbours, in up to twelve groups of at least eight; return the dots."""
         points = np.column_stack([self.prediction, self.residuals])
         ax.scatter(*points.T, color=PALETTE[0], **point_style(len(points)))
         ax.axhline(0, color=INK, linewidth=1)
-        trend = _medians(points)
-        if len(trend) > 2:
+        pieces = min(PIECES, len(points) // 8)
+        if pieces > 2:
+            parts = np.array_split(points[np.argsort(points[:, 0], kind="stable")], pieces)
+            trend = np.array([np.median(part, axis=0) for part in parts])
             ax.plot(*trend.T, color=PALETTE[1], linewidth=1.8, label="median of neighbours")
-            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), frameon=False, fontsize="small")
-        ax.set(xlabel="prediction", ylabel=self._residual_name())
-        ax.set_title("Residuals", loc="left")
-        ax.grid(color=GRID)
-        self._name_largest(ax, points)
+        return points
 
-    def _draw_quantiles(self, ax: Axes) -> None:
+    def _draw_quantiles(self, ax: Axes) -> Array:
+        """Draw residuals at normal quantiles, with the band of normal values; return the dots."""
         n = len(self.residuals)
         order, i = np.argsort(self.residuals, kind="stable"), np.arange(1, n + 1)
         normal = ndtri((i - 0.5) / n)
@@ -765,25 +745,14 @@ class ResidualsDisplay(Display):
         points = np.empty((n, 2))
         points[order] = np.column_stack([normal, self.residuals[order]])
         ax.scatter(*points.T, color=PALETTE[0], zorder=3, **point_style(n))
-        ax.set(xlabel="normal quantile", ylabel=self._residual_name())
-        ax.set_title("Normal quantiles", loc="left")
-        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), frameon=False, fontsize="small")
-        ax.grid(color=GRID)
-        self._name_largest(ax, points)
+        return points
 
-    def _residual_name(self) -> str:
-        return "residual / standard deviation" if self.standardised else "residual"
-
-    def _name_largest(self, ax: Axes, points: Array) -> None:
+    def _finish(self, ax: Axes, points: Array, title: str, x_name: str) -> None:
+        """Title, axes, legend, and the names of the largest residuals."""
+        y_name = "residual / standard deviation" if self.standardised else "residual"
+        describe_axes(ax, title, grid="both", xlabel=x_name, ylabel=y_name)
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), frameon=False, fontsize="small")
         rows = np.argsort(-np.abs(self.residuals), kind="stable")[:NAMED]
         names = [self.names[i] for i in rows]
         self.labels_.append(add_labels(ax, points[rows], names, avoid=points, fontsize="x-small"))
-
-
-def _medians(points: Array) -> Array:
-    """Medians of neighbours in x, in up to twelve groups of at least eight."""
-    pieces = min(PIECES, len(points) // 8)
-    if pieces < 3:
-        return np.empty((0, 2))
-    parts = np.array_split(points[np.argsort(points[:, 0], kind="stable")], pieces)
-    return np.array([np.median(part, axis=0) for part in parts])

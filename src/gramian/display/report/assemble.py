@@ -25,7 +25,7 @@ from gramian.display.report.blocks import (
     shorten,
     versions,
 )
-from gramian.display.report.cloud import is_text
+from gramian.display.report.cloud import Cloud, Panel, Points, is_text
 
 CERTIFICATES = 20  # shown one by one
 
@@ -63,47 +63,54 @@ class Common(TypedDict, total=False):
     title: str | None
 
 
+Pairs = list[tuple[str, str]]
+
+
 def assemble(
-    method: str,
-    fitted: Sequence[tuple[str, str]],
-    proofs: Mapping[str, Proof],
-    sections: Sequence[Section],
-    tiles: Sequence[tuple[str, str]],
-    parameters: Mapping[str, Any],
-    common: Common,
+    method: str, model: Any, facts: Pairs, tiles: Pairs, sections: Sequence[Section], common: Common
 ) -> Report:
-    """Put what is particular to a model between what all of them have."""
+    """Put what is particular to a model between what all of them have; sections without blocks are left out.
+
+    The model is fitted, with a certificate and parameters, or a mapping of names to certificates.
+    """
     data, run = common["data"], common.get("run") or Run()
+    # What was fitted.
+    rows = [("Data", f"{data.name}: {data.size}"), ("Method", method), *facts]
+    if data.notes:
+        rows.append(("Reading the data", "; ".join(data.notes)))
+    if run.seconds is not None:
+        rows.append(("Time taken", f"{run.seconds:.3g} s"))
+    opening: list[Block] = [*(Text(f"Warning: {text}", "warning") for text in run.warnings), Facts(rows)]
+    if isinstance(model, Mapping):
+        proofs: Mapping[str, Proof] = model
+    else:
+        proofs, parameters = {"": model.certificate_}, model.get_params()
+        texts = [f"array of shape {v.shape}" if isinstance(v, np.ndarray) else repr(v) for v in parameters.values()]
+        table = {"parameter": list(parameters), "value": [shorten(text, 200) for text in texts]}
+        opening.append(Folded("All parameters", DataTable("parameters", "Parameters", table)))
+    # How far to trust it: certificates that missed their tolerance come first, as a reader must see them.
+    order = sorted(proofs, key=lambda name: proofs[name].converged)
+    trust: list[Block] = [CertificateBlock(proofs[name], name) for name in order[:CERTIFICATES]]
+    if len(order) > CERTIFICATES:
+        trust.append(Text(f"{len(order) - CERTIFICATES} more certificates are like the last of these.", "note"))
+    # How to reproduce it.
+    checksum = f"SHA-256 of {shorten(data.name, 60)}"
+    again = [("Command", run.command), ("Seed", "none was set" if run.seed is None else str(run.seed))]
+    again += [(checksum, data.checksum), ("Versions", ", ".join(" ".join(pair) for pair in versions().items()))]
+    lead = "The same command with the same versions on the same input gives the same numbers."
     given, file = common.get("title"), data.name.rstrip("/").rsplit("/", 1)[-1] or data.name
     return Report(
         title=given or f"{method} of {shorten(file, 80)}",
         subtitle=data.size if given is None else f"{method} of {data.name}, {data.size}",
         sections=[
-            _model_section(data, run, method, fitted, parameters),
-            *_certificate_sections(proofs),
-            *sections,
-            _reproduction_section(data, run),
+            Section("What was fitted", opening),
+            Section("How far to trust the numbers", trust),
+            *(section for section in sections if section.blocks),
+            Section("How to reproduce it", [Facts([row for row in again if row[1]], ("Command", checksum))], lead),
         ],
         tiles=tiles,
-        met=all(proof.converged for proof in proofs.values()) if proofs else None,
+        met=all(proof.converged for proof in proofs.values()),
     )
-
-
-def _model_section(
-    data: DataFacts, run: Run, method: str, fitted: Sequence[tuple[str, str]], parameters: Mapping[str, Any]
-) -> Section:
-    rows = [("Data", f"{data.name}: {data.size}"), ("Method", method), *fitted]
-    if data.notes:
-        rows.append(("Reading the data", "; ".join(data.notes)))
-    if run.seconds is not None:
-        rows.append(("Time taken", f"{run.seconds:.3g} s"))
-    blocks: list[Block] = [Text(f"Warning: {text}", "warning") for text in run.warnings]
-    blocks.append(Facts(rows))
-    if parameters:
-        texts = [f"array of shape {v.shape}" if isinstance(v, np.ndarray) else repr(v) for v in parameters.values()]
-        table = {"parameter": list(parameters), "value": [shorten(text, 200) for text in texts]}
-        blocks.append(Folded("All parameters", DataTable("parameters", "Parameters", table)))
-    return Section("What was fitted", blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,29 +123,6 @@ class Folded:
     def html(self, page: Any) -> str:
         """The block behind its title."""
         return f"<details><summary>{self.title}</summary>{self.block.html(page)}</details>"
-
-
-def _certificate_sections(proofs: Mapping[str, Proof]) -> list[Section]:
-    if not proofs:
-        return []
-    # Those that missed their tolerance come first: they are what a reader must see.
-    order = sorted(proofs, key=lambda name: proofs[name].converged)
-    blocks: list[Block] = [CertificateBlock(proofs[name], name) for name in order[:CERTIFICATES]]
-    if len(order) > CERTIFICATES:
-        blocks.append(Text(f"{len(order) - CERTIFICATES} more certificates are like the last of these.", "note"))
-    return [Section("How far to trust the numbers", blocks)]
-
-
-def _reproduction_section(data: DataFacts, run: Run) -> Section:
-    rows = [("Command", run.command)] if run.command else []
-    rows.append(("Seed", "none was set" if run.seed is None else str(run.seed)))
-    if data.checksum:
-        rows.append((f"SHA-256 of {shorten(data.name, 60)}", data.checksum))
-    rows += [("Versions", ", ".join(f"{name} {number}" for name, number in versions().items()))]
-    lead = "The same command with the same versions on the same input gives the same numbers."
-    return Section(
-        "How to reproduce it", [Facts(rows, code=[name for name, _ in rows if name[:3] in ("Com", "SHA")])], lead
-    )
 
 
 def unique_names(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
@@ -179,6 +163,15 @@ def colour_options(common: Common, axes: Mapping[str, Any], groups: Mapping[str,
     order = sorted(free, key=lambda name: not is_text(free[name]))
     found = {"names": common.get("ids"), "groups": own, "columns": {name: free[name] for name in order}}
     return {**found, "numbers": common.get("rows")}
+
+
+def row_cloud(
+    axes: dict[str, Any], panels: Sequence[Panel], name: str, measures: Any, common: Common, **more: Any
+) -> Cloud:
+    """Rows in linked plots: their measures are axes too, and they are coloured by their labels at first."""
+    axes = axes | with_free_names(measures, axes)
+    points = Points(axes, **colour_options(common, axes), **more)
+    return Cloud(points, panels, colour=next(iter(points.groups), ""), name=name)
 
 
 def matrix(values: Any, name: str) -> NDArray[np.float64]:

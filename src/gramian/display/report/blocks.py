@@ -8,6 +8,7 @@ import math
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -87,10 +88,8 @@ def versions() -> dict[str, str]:
     """Versions of Python and of the packages that numbers and page depend on."""
     found = {"Python": platform.python_version()}
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 
@@ -121,10 +120,9 @@ def explain_certificate(proof: Proof) -> str:
         return f"{_spectrum(proof, passes, asked)} {ARITHMETIC}"
     if isinstance(proof, Optimum):
         return _optimum(proof, passes, asked)
-    bound = "" if proof.error_bounds is None else f" {_bound(proof)}"
     return (
         f"The equations were solved by {proof.method} in {passes}. Put back into the equations, the solution misses "
-        f"their right-hand side by {_power(proof.worst)} of its size; {asked}.{bound} {ARITHMETIC}"
+        f"their right-hand side by {_power(proof.worst)} of its size; {asked}. {_bound(proof)}{ARITHMETIC}"
     )
 
 
@@ -177,17 +175,18 @@ def _optimum(proof: Optimum, passes: str, asked: str) -> str:
 
 def _bound(proof: Residual) -> str:
     """What follows for what the reader wants: coefficients, or predictions."""
-    bounds = () if proof.error_bounds is None else proof.error_bounds
-    largest = _power(float(np.max(bounds, initial=0.0)))
+    if proof.error_bounds is None:
+        return ""
+    largest = _power(float(np.max(proof.error_bounds, initial=0.0)))
     if proof.bounded == "‖ŵ − w‖":
-        return f"It follows that the coefficients, all together, are within {largest} of the exact ones."
+        return f"It follows that the coefficients, all together, are within {largest} of the exact ones. "
     if proof.bounded.startswith("|f̂(x) − f(x)|/‖φ(x)‖"):
         than = "those of exact kernel ridge regression on all rows" if "against" in proof.bounded else "the exact ones"
         return (
             f"It follows that all predictions, wherever they are made, are within {largest} of {than} (times √k(x, x), "
-            "which is 1 for a Gaussian kernel)."
+            "which is 1 for a Gaussian kernel). "
         )
-    return f"It follows that {proof.bounded or 'the error'} is at most {largest}."
+    return f"It follows that {proof.bounded or 'the error'} is at most {largest}. "
 
 
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
@@ -289,11 +288,8 @@ def format_exact(value: Any) -> str:
     """A value for machines: every digit of a number; text guarded."""
     if is_missing(value):
         return ""
-    return (
-        repr(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-        else guard_cell(format_value(value))
-    )
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return repr(value) if is_number else guard_cell(format_value(value))
 
 
 def as_json(value: Any) -> str:
@@ -336,7 +332,7 @@ class Block(Protocol):
 
 @dataclass(frozen=True)
 class Text:
-    """Paragraphs.
+    """Paragraphs; none of an empty text.
 
     Examples
     --------
@@ -350,7 +346,7 @@ class Text:
 
     def html(self, page: Page) -> str:
         """The paragraphs."""
-        paragraphs = [self.text] if isinstance(self.text, str) else self.text
+        paragraphs = [self.text] * bool(self.text) if isinstance(self.text, str) else self.text
         style = f' class="{escape(self.kind)}"' if self.kind else ""
         return "".join(f"<p{style}>{escape(text)}</p>" for text in paragraphs)
 
@@ -364,11 +360,9 @@ class Facts:
 
     def html(self, page: Page) -> str:
         """A list of descriptions."""
-        return f'<dl class="facts">{"".join(self._row(*row) for row in self.rows)}</dl>'
-
-    def _row(self, name: str, text: str) -> str:
-        value = f"<code>{escape(text)}</code>" if name in self.code else isolate(text)
-        return f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>"
+        values = [f"<code>{escape(text)}</code>" if name in self.code else isolate(text) for name, text in self.rows]
+        rows = (f"<div><dt>{escape(row[0])}</dt><dd>{v}</dd></div>" for row, v in zip(self.rows, values, strict=True))
+        return f'<dl class="facts">{"".join(rows)}</dl>'
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,11 +412,10 @@ class DataTable:
             pairs = zip(lists, row, strict=True)
             cells = (self._cell(name, value, largest, first=j == 0) for j, (name, value) in enumerate(pairs))
             body += f"<tr>{''.join(cells)}</tr>"
-        note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
         caption = escape(self.caption)
         return (
-            f'<div class="table"><div class="bar"><h3>{caption}</h3>'
-            f'<button type="button" class="csv" data-file="{escape(self.name)}.csv">Download CSV</button></div>{note}'
+            f'<div class="table"><div class="bar"><h3>{caption}</h3><button type="button" class="csv" '
+            f'data-file="{escape(self.name)}.csv">Download CSV</button></div>{Text(self.note, "note").html(page)}'
             f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table class="data">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
         )
@@ -431,21 +424,15 @@ class DataTable:
         if isinstance(value, str):
             text = isolate(guard_cell(shorten(value, 300)))
             return f'<th scope="row">{text}</th>' if first else f"<td>{text}</td>"
-        style = _shade(value, largest[name]) if name in largest else ""
-        text = format_value(value, name in self.percent)
+        style, text = "", format_value(value, name in self.percent)
+        if largest.get(name) and _is_size(value):  # stronger for larger values, another colour for those below 0
+            red, green, blue = SHADE[0] if value >= 0 else SHADE[1]
+            style = f' style="background:rgba({red},{green},{blue},{0.32 * abs(value) / largest[name]:.2f})"'
         return f'<td class="num" data-v="{escape(format_exact(value))}"{style}>{text}</td>'
 
 
 def _is_size(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-def _shade(value: Any, largest: float) -> str:
-    """The colour of a cell: stronger for larger values, another for those below 0."""
-    if not _is_size(value) or largest == 0.0:
-        return ""
-    red, green, blue = SHADE[0] if value >= 0 else SHADE[1]
-    return f' style="background:rgba({red},{green},{blue},{0.32 * abs(value) / largest:.2f})"'
 
 
 @dataclass(frozen=True, eq=False)
@@ -458,9 +445,9 @@ class Figure:
 
     def html(self, page: Page) -> str:
         """The place that the figure is drawn in, with its title."""
-        note = f"<p>{escape(self.note)}</p>" if self.note else ""
+        head = f"<h3>{escape(self.title)}</h3>{Text(self.note).html(page)}"
         plot = page.plot(self.draw(), f"{self.title}. {self.note}")
-        return f'<figure class="picture"><figcaption><h3>{escape(self.title)}</h3>{note}</figcaption>{plot}</figure>'
+        return f'<figure class="picture"><figcaption>{head}</figcaption>{plot}</figure>'
 
 
 @dataclass(frozen=True, eq=False)
@@ -474,6 +461,11 @@ class Row:
         return f'<div class="row">{"".join(block.html(page) for block in self.blocks)}</div>'
 
 
+def badge_html(met: bool, before: str = "") -> str:
+    """Whether a tolerance was met, by a mark and in words."""
+    return f'<span aria-hidden="true">{"✓" if met else "✗"}</span> {before}tolerance {"met" if met else "NOT met"}'
+
+
 @dataclass(frozen=True, eq=False)
 class CertificateBlock:
     """A certificate: what it means, and then what it says."""
@@ -483,17 +475,13 @@ class CertificateBlock:
 
     def html(self, page: Page) -> str:
         """A badge, a paragraph, a table."""
-        state, mark, word = (
-            ("met", "✓", "tolerance met") if self.proof.converged else ("unmet", "✗", "tolerance NOT met")
-        )
         rows = "".join(
             f"<tr><th scope='row'>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in self.proof.summary()
         )
         title = f"<h3>{isolate(shorten(self.title))}</h3>" if self.title else ""
         return (
-            f'<div class="certificate {state}">{title}'
-            f'<p class="badge"><span aria-hidden="true">{mark}</span> {word}</p>'
-            f"<p>{escape(explain_certificate(self.proof))}</p>"
+            f'<div class="certificate {"met" if self.proof.converged else "unmet"}">{title}'
+            f'<p class="badge">{badge_html(self.proof.converged)}</p><p>{escape(explain_certificate(self.proof))}</p>'
             f'<details><summary>The certificate itself</summary><table class="plain">{rows}</table></details></div>'
         )
 
@@ -508,10 +496,9 @@ class Section:
 
     def html(self, page: Page, anchor: str) -> str:
         """The section, with the name that links lead to."""
-        lead = f'<p class="lead">{escape(self.lead)}</p>' if self.lead else ""
-        body = "".join(block.html(page) for block in self.blocks)
+        body = "".join(block.html(page) for block in (Text(self.lead, "lead"), *self.blocks))
         head = f'<h2 id="{anchor}-h">{isolate(shorten(self.title))}</h2>'
-        return f'<section id="{anchor}" aria-labelledby="{anchor}-h">{head}{lead}{body}</section>'
+        return f'<section id="{anchor}" aria-labelledby="{anchor}-h">{head}{body}</section>'
 
 
 @dataclass(frozen=True, eq=False)
@@ -560,19 +547,14 @@ def new_figure(
     plotting, models = bokeh_module("plotting"), bokeh_module("models")
     options = {"sizing_mode": "stretch_width", "min_width": 240, "toolbar_location": "above", **options}
     figure = plotting.figure(height=height, tools=tools, **options)
-    figure.toolbar.logo = None
-    figure.toolbar.active_scroll = None
-    figure.xaxis.axis_label = models.PlainText(text=x_label)
-    figure.yaxis.axis_label = models.PlainText(text=y_label)
-    figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
+    figure.toolbar.update(logo=None, active_scroll=None)
+    figure.update(background_fill_color=None, border_fill_color=None, outline_line_color=None)
     figure.grid.grid_line_color = GRID
-    for axis in figure.axis:
-        axis.axis_label_text_font_style = "normal"
-        axis.axis_label_text_font = axis.major_label_text_font = FONT
-        axis.axis_label_text_color = INK
-        axis.major_label_text_color = FAINT
-        axis.axis_line_color = axis.major_tick_line_color = "#b9c0c8"
-        axis.minor_tick_line_color = None
+    look: dict[str, Any] = {"axis_label_text_font_style": "normal", "axis_label_text_font": FONT}
+    look |= {"axis_label_text_color": INK, "major_label_text_font": FONT, "major_label_text_color": FAINT}
+    for axis, label in zip(figure.axis, (x_label, y_label), strict=True):
+        axis.update(axis_line_color="#b9c0c8", major_tick_line_color="#b9c0c8", minor_tick_line_color=None, **look)
+        axis.axis_label = models.PlainText(text=label)
     return figure
 
 
@@ -584,13 +566,8 @@ def hover_names(figure: Any, renderers: Any, rows: list[tuple[str, str]], mode: 
 
 def legend_right(figure: Any) -> None:
     """Move the legend out of the data, and let a click on it hide a line."""
-    if not figure.legend:
-        return
-    legend = figure.legend[0]
-    figure.add_layout(legend, "right")
-    legend.click_policy = "mute"
-    legend.border_line_color = legend.background_fill_color = None
-    legend.label_text_font = FONT
-    legend.label_text_font_size = "12px"
-    legend.label_text_color = INK
-    legend.padding = legend.margin = 4
+    if figure.legend:
+        figure.add_layout(figure.legend[0], "right")
+        look: dict[str, Any] = {"label_text_font": FONT, "label_text_font_size": "12px", "label_text_color": INK}
+        look |= {"border_line_color": None, "background_fill_color": None, "padding": 4, "margin": 4}
+        figure.legend[0].update(click_policy="mute", **look)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import INK
-from gramian.display.report.blocks import Page, bokeh_module, escape_math, new_figure, shorten
+from gramian.display.report.blocks import Page, Text, bokeh_module, escape_math, new_figure, shorten
 
 Array = NDArray[Any]
 
@@ -66,13 +66,9 @@ class Points:
     def __post_init__(self) -> None:
         if not self.axes:
             raise ValueError("A cloud of points needs at least one axis.")
-        known = {**self.axes, **self.groups, **self.columns}
-        if self.names is not None:
-            known["names"] = self.names
-        if self.numbers is not None:
-            known["numbers"] = self.numbers
-        for name, values in known.items():
-            if np.shape(values)[:1] != (self.n,):
+        known = [*self.axes.items(), *self.groups.items(), *self.columns.items()]
+        for name, values in (*known, ("names", self.names), ("numbers", self.numbers)):
+            if values is not None and np.shape(values)[:1] != (self.n,):
                 raise ValueError(f"{name!r} has {len(values)} entries for {self.n} points.")
 
     @property
@@ -83,16 +79,40 @@ class Points:
 
 def encode(points: Points) -> tuple[dict[str, Any], list[str]]:
     """Everything the page needs of the points, as plain values, and what was left out, in words."""
-    rows, notes = _sample_rows(points.n, points.title)
+    notes: list[str] = []
+    rows: Array | None = None
+    if points.n > MOST_POINTS:
+        rows = np.sort(np.random.default_rng(0).choice(points.n, MOST_POINTS, replace=False))
+        sample = f"A random sample of {MOST_POINTS:,} of the {points.n:,} {points.title}s is drawn"
+        notes.append(f"{sample}; every number was computed from all.")
     chosen = slice(None) if rows is None else rows
     numbers = rows if points.numbers is None else np.asarray(points.numbers)[chosen]
-    names, told = _encode_names(points.names, chosen)
+    names = None
+    if points.names is not None:
+        texts = [str(name) for name in np.asarray(points.names, dtype=object)[chosen]]
+        total = sum(min(len(text), LETTERS) for text in texts)
+        most = LETTERS if total <= max(NAMES_EACH * len(texts), AT_LEAST // 4) else NAMES_EACH
+        names, cut = [shorten(text, most) for text in texts], sum(len(text) > most for text in texts)
+        if cut:
+            are = "s of more than {} letters are" if cut != 1 else " of more than {} letters is"
+            notes.append(f"{cut:,} name{are.format(most)} shortened.")
     columns = [
         _encode_numbers(name, np.asarray(values)[chosen]) | {"label": shorten(points.wordy.get(name, name))}
         for name, values in points.axes.items()
     ]
     columns += [_encode_groups(name, np.asarray(values)[chosen]) for name, values in points.groups.items()]
-    shades, left = _encode_shades(points, chosen)
+    # Columns that are only coloured by: as many as there is room for.
+    shades, room = [], max(AT_LEAST, BYTES_EACH * min(points.n, MOST_POINTS))
+    wanted = {name: v for name, v in points.columns.items() if name not in {*points.axes, *points.groups}}
+    for name, values in wanted.items():
+        column = _encode_shade(name, np.asarray(values)[chosen])
+        size = 0 if column is None else len(column["data"]) + sum(map(len, column.get("values", ())))
+        if column is not None and size <= room:
+            room -= size
+            shades.append(column)
+    if len(shades) < len(wanted):
+        coloured = f"Points can be coloured by {len(shades)} of {len(wanted)} columns"
+        notes.append(f"{coloured}; the others would make this file too large, or hold too many different texts.")
     return {
         "n": points.n if rows is None else len(rows),
         "title": points.title,
@@ -100,7 +120,7 @@ def encode(points: Points) -> tuple[dict[str, Any], list[str]]:
         "names": names,
         "columns": columns + shades,
         "axes": list(range(len(points.axes))),
-    }, notes + told + left
+    }, notes
 
 
 def is_text(values: Any) -> bool:
@@ -114,26 +134,6 @@ def is_text(values: Any) -> bool:
     return np.asarray(values).dtype.kind not in "fiub"
 
 
-def _sample_rows(n: int, title: str) -> tuple[Array | None, list[str]]:
-    if n <= MOST_POINTS:
-        return None, []
-    rows = np.sort(np.random.default_rng(0).choice(n, MOST_POINTS, replace=False))
-    return rows, [
-        f"A random sample of {MOST_POINTS:,} of the {n:,} {title}s is drawn; every number was computed from all."
-    ]
-
-
-def _encode_names(names: Sequence[str] | None, chosen: Any) -> tuple[list[str] | None, list[str]]:
-    if names is None:
-        return None, []
-    texts = [str(name) for name in np.asarray(names, dtype=object)[chosen]]
-    total = sum(min(len(text), LETTERS) for text in texts)
-    most = LETTERS if total <= max(NAMES_EACH * len(texts), AT_LEAST // 4) else NAMES_EACH
-    cut = sum(len(text) > most for text in texts)
-    note = f"{cut:,} name{'s' * (cut != 1)} of more than {most} letters {'are' if cut != 1 else 'is'} shortened."
-    return [shorten(text, most) for text in texts], [note] if cut else []
-
-
 def _encode_numbers(name: str, values: Array) -> dict[str, Any]:
     """A column as float32 where that keeps its digits, else as float64."""
     wide = values.astype("<f8")
@@ -142,14 +142,13 @@ def _encode_numbers(name: str, values: Array) -> dict[str, Any]:
         lost = np.abs(wide - narrow)
     finite = np.isfinite(wide)
     spread = float(np.ptp(wide[finite])) if finite.any() else 0.0
-    enough = bool(np.all(lost[finite] <= 1e-5 * spread)) or bool(np.all(lost[finite] == 0))
-    kind, data = ("f4", narrow) if enough else ("f8", wide)
+    kind, data = ("f4", narrow) if np.all(lost[finite] <= 1e-5 * spread) else ("f8", wide)
     return {"name": shorten(name), "type": "number", "dtype": kind, "data": _pack(data)}
 
 
 def _encode_groups(name: str, values: Array) -> dict[str, Any]:
     texts = ["" if value is None else str(value) for value in values.tolist()]
-    different = sorted(dict.fromkeys(texts), key=_natural)
+    different = sorted(set(texts), key=_natural)
     place = {text: code for code, text in enumerate(different)}
     kind = "u1" if len(different) < 2**8 else "u2" if len(different) < 2**16 else "u4"
     return {
@@ -169,31 +168,16 @@ def _natural(text: str) -> tuple[int, float, str]:
         return 1, 0.0, text
 
 
-def _encode_shades(points: Points, chosen: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Columns that are only coloured by: as many as there is room for."""
-    found, left, n = [], [], min(points.n, MOST_POINTS)
-    room = max(AT_LEAST, BYTES_EACH * n)
-    taken = {*points.axes, *points.groups}
-    wanted = {name: values for name, values in points.columns.items() if name not in taken}
-    for name, values in wanted.items():
-        column = _encode_shade(name, np.asarray(values)[chosen])
-        size = 0 if column is None else len(column["data"]) + sum(map(len, column.get("values", ())))
-        if column is None or size > room:
-            left.append(name)
-            continue
-        room -= size
-        found.append(column)
-    note = f"Points can be coloured by {len(found)} of {len(wanted)} columns; the others would make this file too large"
-    return found, [f"{note}, or hold too many different texts."] if left else []
-
-
 def _encode_shade(name: str, values: Array) -> dict[str, Any] | None:
+    """A column that is only coloured by: text as groups, unless they are too many, and numbers in 63 steps."""
     if is_text(values):
         texts = [str(value) for value in values.tolist()]
         return _encode_groups(name, np.array(texts, dtype=object)) if len(set(texts)) <= CATEGORIES else None
     wide = values.astype(np.float64)
     finite = wide[np.isfinite(wide)]
-    low, high, cut = _colour_range(finite)
+    least, low, high, most = np.quantile(finite, [0.0, 0.01, 0.99, 1.0]).tolist() if len(finite) else [0.0] * 4
+    far = FAR * (high - low)  # tails that are no longer than this have their own colours
+    low, high = low if low - least > far > 0 else least, high if most - high > far > 0 else most
     with np.errstate(invalid="ignore"):
         codes = np.rint(np.clip((wide - low) / ((high - low) or 1.0), 0.0, 1.0) * STEPS)
     codes = np.where(np.isnan(wide), STEPS + 1, codes).astype(np.uint8)
@@ -203,20 +187,9 @@ def _encode_shade(name: str, values: Array) -> dict[str, Any] | None:
         "dtype": "letter",
         "low": low,
         "high": high,
-        "cut": cut,
+        "cut": [low > least, high < most],
         "data": LETTERS_64[codes].tobytes().decode("ascii"),
     }
-
-
-def _colour_range(finite: Array) -> tuple[float, float, list[bool]]:
-    """The range of the colours, and whether values lie below or above it."""
-    if not len(finite):
-        return 0.0, 0.0, [False, False]
-    ends = np.quantile(finite, [0.0, 0.01, 0.99, 1.0])
-    width = ends[2] - ends[1]
-    low = ends[1] if ends[1] - ends[0] > FAR * width > 0 else ends[0]
-    high = ends[2] if ends[3] - ends[2] > FAR * width > 0 else ends[3]
-    return float(low), float(high), [bool(low > ends[0]), bool(high < ends[3])]
 
 
 def _pack(values: Array) -> str:
@@ -295,14 +268,22 @@ class Cloud:
         """Controls, plots, legend, and the table of what is selected."""
         spec, notes = encode(self.points)
         key = page.cloud(spec)
-        names = [column["name"] for column in spec["columns"]]
+        numbers = {column["name"]: k for k, column in reversed(list(enumerate(spec["columns"])))}
+        ellipses, e = None, self.ellipses
+        if e is not None:
+            ellipses = {
+                "axes": [numbers[shorten(axis)] for axis in e.axes],
+                "names": [shorten(name) for name in e.names],
+                "means": np.asarray(e.means, dtype=float).tolist(),
+                "covariances": np.asarray(e.covariances, dtype=float).tolist(),
+            }
         spec |= {
             "file": self.name,
-            "colour": names.index(shorten(self.colour)) if self.colour else -1,
+            "colour": numbers[shorten(self.colour)] if self.colour else -1,
             "arrows": self.arrows,
-            "ellipses": self._encode_ellipses(names),
+            "ellipses": ellipses,
             "panels": [
-                {"x": names.index(shorten(panel.x)), "y": names.index(shorten(panel.y)), "line": panel.line}
+                {"x": numbers[shorten(panel.x)], "y": numbers[shorten(panel.y)], "line": panel.line}
                 for panel in self.panels
             ],
         }
@@ -312,25 +293,15 @@ class Cloud:
         what, panels = f"Scatter plot of {self.points.n:,} {self.points.title}s", ""
         for j, panel in enumerate(self.panels):
             plot = page.plot(_panel_figure(key, j, panel, source, spec["n"]), f"{what}: {panel.y} against {panel.x}")
-            panels += _frame_html(panel, plot, j)
-        told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+            title = f"<h3>{escape(panel.title)}</h3>" if panel.title else ""
+            pickers = f'<div class="axes">{PICKERS.format(j=j)}</div>' if panel.choose else ""
+            panels += f'<figure class="panel"><figcaption>{title}{pickers}</figcaption>{plot}</figure>'
         wide = " one" if len(self.panels) == 1 else ""
         return (
             f'<div class="cloud" id="{key}">{CONTROLS}<div class="row{wide}">{panels}</div>'
-            f'<div class="legend" role="group" aria-label="Legend"></div>{told}<p class="note hint">{HINT}</p>'
-            '<div class="chosen" hidden></div></div>'
+            f'<div class="legend" role="group" aria-label="Legend"></div>{Text(notes, "note").html(page)}'
+            f'<p class="note hint">{HINT}</p><div class="chosen" hidden></div></div>'
         )
-
-    def _encode_ellipses(self, names: list[str]) -> dict[str, Any] | None:
-        e = self.ellipses
-        if e is None:
-            return None
-        return {
-            "axes": [names.index(shorten(axis)) for axis in e.axes],
-            "names": [shorten(name) for name in e.names],
-            "means": np.asarray(e.means, dtype=float).tolist(),
-            "covariances": np.asarray(e.covariances, dtype=float).tolist(),
-        }
 
 
 CONTROLS = (
@@ -342,54 +313,28 @@ CONTROLS = (
 )
 
 
-def _frame_html(panel: Panel, plot: str, j: int) -> str:
-    title = f"<h3>{escape(panel.title)}</h3>" if panel.title else ""
-    pickers = "".join(
-        f'<label>{way} <select class="axis" data-panel="{j}" data-way="{axis}"></select></label>'
-        for axis, way in (("y", "Vertical"), ("x", "Horizontal"))
-    )
-    chosen = f'<div class="axes">{pickers}</div>' if panel.choose else ""
-    return f'<figure class="panel"><figcaption>{title}{chosen}</figcaption>{plot}</figure>'
+PICKERS = (
+    '<label>Vertical <select class="axis" data-panel="{j}" data-way="y"></select></label>'
+    '<label>Horizontal <select class="axis" data-panel="{j}" data-way="x"></select></label>'
+)
 
 
 def _panel_figure(key: str, j: int, panel: Panel, source: Any, n: int) -> Any:
-    models = bokeh_module("models")
-    figure = new_figure(
-        escape_math(panel.x),
-        escape_math(panel.y),
-        height=430,
-        tools=TOOLS,
-        output_backend="webgl" if n > WEBGL else "canvas",
-        x_range=models.Range1d(0, 1),
-        y_range=models.Range1d(0, 1),
-        name=f"{key}-{j}",
-        active_drag="box_select",
-    )
+    models, few = bokeh_module("models"), n <= WEBGL
+    how: dict[str, Any] = {"x_range": models.Range1d(0, 1), "y_range": models.Range1d(0, 1), "name": f"{key}-{j}"}
+    how |= {"tools": TOOLS, "active_drag": "box_select", "output_backend": "canvas" if few else "webgl"}
+    figure = new_figure(escape_math(panel.x), escape_math(panel.y), height=430, **how)
     lines = models.ColumnDataSource(data={"xs": [], "ys": [], "colour": []}, name=f"{key}-{j}-lines")
     figure.multi_line("xs", "ys", line_color="colour", line_width=1.5, line_alpha=0.9, source=lines)
     smaller = ((400, 9, 0.85), (3000, 7, 0.75), (20_000, 5, 0.6), (np.inf, 3.5, 0.4))  # and fainter, of more points
     size, alpha = next((size, alpha) for most, size, alpha in smaller if n <= most)
-    dots = figure.scatter(
-        f"x{j}",
-        f"y{j}",
-        source=source,
-        marker="marker",
-        size=size,
-        fill_color="colour",
-        line_color="white" if n <= WEBGL else None,
-        line_width=0.5,
-        fill_alpha=alpha,
-        nonselection_fill_alpha=0.12 * alpha,
-        nonselection_line_alpha=0.1,
-        name=f"{key}-{j}-dots",
-    )
-    texts = models.ColumnDataSource(
-        data={"x": [], "y": [], "text": [], "align": [], "offset": []}, name=f"{key}-{j}-texts"
-    )
-    style = {"text_font_size": "12px", "text_color": INK, "text_align": "align", "text_baseline": "middle"}
-    figure.text("x", "y", text="text", x_offset="offset", source=texts, **style)
-    figure.hover.renderers = [dots]
-    figure.hover.name = f"{key}-{j}-hover"
-    figure.hover.limit = 4
-    figure.hover.visible = False
+    style: dict[str, Any] = {"marker": "marker", "size": size, "fill_color": "colour", "fill_alpha": alpha}
+    style |= {"line_color": "white" if few else None, "line_width": 0.5, "nonselection_fill_alpha": 0.12 * alpha}
+    style |= {"nonselection_line_alpha": 0.1, "name": f"{key}-{j}-dots"}
+    dots = figure.scatter(f"x{j}", f"y{j}", source=source, **style)
+    empty: dict[str, Any] = {name: [] for name in ("x", "y", "text", "align", "offset")}
+    texts = models.ColumnDataSource(data=empty, name=f"{key}-{j}-texts")
+    letters = {"text_font_size": "12px", "text_color": INK, "text_align": "align", "text_baseline": "middle"}
+    figure.text("x", "y", text="text", x_offset="offset", source=texts, **letters)
+    figure.hover.update(renderers=[dots], name=f"{key}-{j}-hover", limit=4, visible=False)
     return figure

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.pca import describe_scree
-from gramian.display.report.assemble import Common, assemble, colour_options, matrix, percent, with_free_names
-from gramian.display.report.blocks import Block, DataTable, Figure, Report, Row, Section, Text
+from gramian.display.report.assemble import Common, assemble, matrix, percent, row_cloud
+from gramian.display.report.blocks import DataTable, Figure, Report, Row, Section, Text
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.pca import COMPONENTS, score_axes, score_panels, scree_figure
 from gramian.inputs.devices import convert_to_numpy
@@ -77,7 +77,10 @@ def genotype_report(
     shares = np.asarray(model.eigenvalues_, dtype=np.float64) / (float(model.total_variance_) or 1.0)
     significant = model.tracy_widom_.significant()
     facts = [("Components", str(Z.shape[1])), ("Eigenvalues are", str(model.eigenvalue_scale_))]
-    facts += [(name, f"{number:,}") for name, number in _count_snps(model, counts).items()]
+    if counts is None:
+        dropped = {f"SNPs left out, {why}": number for why, number in dict(model.dropped_).items() if number}
+        counts = {"SNPs used": model.components_.shape[1], **dropped}
+    facts += [(str(name), f"{int(number):,}") for name, number in counts.items()]
     tiles = [(f"{len(Z):,}", "samples"), (f"{model.components_.shape[1]:,}", "SNPs used")]
     tiles += [(percent(shares[0]), "of the variance in PC1"), (str(significant), "components beyond noise (p < 0.05)")]
     if procrustes is not None:
@@ -85,16 +88,9 @@ def genotype_report(
     sections = [
         _samples_section(Z, shares, coordinates, procrustes, measures, given),
         _rank_section(model, shares),
-        *_snps_section(model),
+        _snps_section(model),
     ]
-    return assemble("Genotype PCA", facts, {"": model.certificate_}, sections, tiles, model.get_params(), given)
-
-
-def _count_snps(model: Any, counts: Mapping[str, int] | None) -> dict[str, int]:
-    if counts is not None:
-        return {str(name): int(number) for name, number in counts.items()}
-    dropped = {f"SNPs left out, {why}": int(number) for why, number in dict(model.dropped_).items() if number}
-    return {"SNPs used": int(model.components_.shape[1]), **dropped}
+    return assemble("Genotype PCA", model, facts, tiles, sections, given)
 
 
 def _samples_section(
@@ -113,16 +109,11 @@ def _samples_section(
         axes |= {"moved PC, east": moved[:, 0], "moved PC, north": moved[:, 1]}
         panels = [replace(panel, title=panel.title or "Principal components") for panel in panels]
         panels.append(Panel("moved PC, east", "moved PC, north", "PC1 and PC2 moved onto the map"))
-        lead += (
-            " Turned, scaled and shifted, the first two components agree with the map with a Procrustes correlation of "
-        )
-        lead += f"{procrustes.correlation:.3f}"
+        lead += " Turned, scaled and shifted, the first two components agree with the map with a Procrustes correlation"
+        lead += f" of {procrustes.correlation:.3f}"
         lead += "." if np.isnan(procrustes.p_value) else f" (permutation p = {procrustes.p_value:.2g})."
-    axes |= with_free_names(measures, axes)
-    points = Points(axes, wordy=wordy, title="sample", **colour_options(common, axes))
-    return Section(
-        "Samples", [Cloud(points, panels, colour=next(iter(points.groups), ""), name="selected-samples")], lead
-    )
+    cloud = row_cloud(axes, panels, "selected-samples", measures, common, wordy=wordy, title="sample")
+    return Section("Samples", [cloud], lead)
 
 
 def _rank_section(model: Any, shares: Matrix) -> Section:
@@ -134,60 +125,35 @@ def _rank_section(model: Any, shares: Matrix) -> Section:
         f"{model.tracy_widom_.significant()} components have a Tracy–Widom p-value below 0.05, counted up to the first "
         "that has not: structure that chance would not make in one population (Patterson, Price and Reich 2006)."
     )
-    blocks: list[Block] = [
-        Text(text),
-        Row(
-            [
-                Figure("Scree", lambda: scree_figure(data), "Share of the total variance."),
-                DataTable("tracy-widom", "Tracy–Widom table", table),
-            ]
-        ),
-    ]
-    return Section("How many components are real", blocks)
+    figure = Figure("Scree", lambda: scree_figure(data), "Share of the total variance.")
+    tests = DataTable("tracy-widom", "Tracy–Widom table", table)
+    return Section("How many components are real", [Text(text), Row([figure, tests])])
 
 
-def _snps_section(model: Any) -> list[Section]:
+def _snps_section(model: Any) -> Section:
     """Loadings along the genome, and the largest of them: what a component is made of."""
     snps, V = model.snps_, np.asarray(model.components_, dtype=np.float64)[:COMPONENTS]
     names = [f"PC{j + 1}" for j in range(len(V))]
     size = np.max(np.abs(V), axis=0)
     top = np.argsort(-size, kind="stable")
     some = np.sort(top[:DRAWN])
-    order, chromosome = _order_snps(snps)
-    ids = [str(name) for name in np.asarray(snps.id)[some]]
-    axes: dict[str, Any] = {"place in the genome": order[some].astype(float)}
+    ids, chromosome, a1 = (
+        np.array([str(name) for name in column], dtype=object) for column in (snps.id, snps.chromosome, snps.a1)
+    )
+    number = np.array([float(name) if name.isdigit() else np.inf for name in chromosome])
+    order = np.lexsort([np.asarray(snps.position), chromosome.astype(str), number])
+    axes: dict[str, Any] = {"place in the genome": np.argsort(order)[some].astype(float)}
     axes |= {name: V[j, some] for j, name in enumerate(names)}
     groups = {"chromosome": chromosome[some]}
     panels = [Panel("place in the genome", name) for name in names[:2]]
-    cloud = Cloud(
-        Points(axes, names=ids, groups=groups, title="SNP", numbers=some), panels, "chromosome", "selected-snps"
-    )
+    points = Points(axes, names=ids[some].tolist(), groups=groups, title="SNP", numbers=some)
+    cloud = Cloud(points, panels, "chromosome", "selected-snps")
     largest = top[:LARGEST]
-    table = {
-        "SNP": [str(name) for name in np.asarray(snps.id)[largest]],
-        "chromosome": [str(name) for name in chromosome[largest]],
-        "position": np.asarray(snps.position)[largest],
-        "A1": [str(name) for name in np.asarray(snps.a1)[largest]],
-        "frequency": np.asarray(model.allele_frequency_)[largest],
-    }
-    table |= {name: V[j, largest] for j, name in enumerate(names)}
+    columns = {"SNP": ids, "chromosome": chromosome, "position": snps.position, "A1": a1}
+    columns |= {"frequency": model.allele_frequency_, **dict(zip(names, V, strict=True))}
+    table = {name: np.asarray(column)[largest] for name, column in columns.items()}
     lead = "A component whose large loadings lie in one region of the genome tells of that region, not of ancestry."
     note = f"The {len(largest):,} of {V.shape[1]:,} with the largest loadings."
-    drawn = (
-        f"The {len(some):,} SNPs with the largest loadings are drawn, of {V.shape[1]:,}."
-        if len(some) < V.shape[1]
-        else ""
-    )
-    blocks: list[Block] = [cloud, *([Text(drawn, "note")] if drawn else [])]
-    blocks.append(DataTable("snps", "Largest loadings", table, shaded=names, note=note))
-    return [Section("SNPs", blocks, lead)]
-
-
-def _order_snps(snps: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """The rank of each SNP along the genome, and its chromosome."""
-    chromosome = np.array([str(name) for name in snps.chromosome], dtype=object)
-    number = np.array([float(name) if name.isdigit() else np.inf for name in chromosome])
-    order = np.lexsort([np.asarray(snps.position), chromosome.astype(str), number])
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    return rank, chromosome
+    drawn = f"The {len(some):,} SNPs with the largest loadings are drawn, of {V.shape[1]:,}."
+    shown = DataTable("snps", "Largest loadings", table, shaded=names, note=note)
+    return Section("SNPs", [cloud, Text(drawn if len(some) < V.shape[1] else "", "note"), shown], lead)

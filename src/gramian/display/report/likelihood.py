@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from gramian.display.report.blocks import (
     Run,
     Section,
     Text,
-    bokeh_module,
     format_value,
     hover_names,
     new_figure,
@@ -40,9 +40,8 @@ def fit_figure(estimate: Any) -> Any:
     figure = new_figure(data.x_name, data.y_name, height=340)
     if len(data.heights):
         columns = {"left": data.left, "right": data.right, "top": data.heights, "count": data.counts}
-        source = bokeh_module("models").ColumnDataSource(columns)
         style = {"fill_color": PALETTE[3], "line_color": "white", "legend_label": "data"}
-        bars = figure.quad(left="left", right="right", top="top", bottom=0, source=source, **style)
+        bars = figure.quad(left="left", right="right", top="top", bottom=0, source=columns, **style)
         hover_names(figure, [bars], [("from", "@left"), ("to", "@right"), ("observed", "@count")])
     if len(data.steps):
         figure.step(*data.steps.T, mode="after", color=PALETTE[0], line_width=2, legend_label="data (product limit)")
@@ -78,7 +77,7 @@ def quantile_figure(estimate: Any) -> Any:
     figure = new_figure("fitted quantile", "observed value", height=340)
     ends = [float(values[0]), float(values[-1])]
     figure.line(ends, ends, color=FAINT, line_width=1.5)
-    source = bokeh_module("models").ColumnDataSource({"x": fitted, "y": values[inside], "p": 100 * share[inside]})
+    source = {"x": fitted, "y": values[inside], "p": 100 * share[inside]}
     dots = figure.scatter("x", "y", source=source, color=PALETTE[0], size=5, fill_alpha=0.6, line_color=None)
     hover_names(figure, [dots], [("observed", "@y"), ("fitted", "@x"), ("share below", "@p{0.0} %")])
     return figure
@@ -141,40 +140,26 @@ def fit_report(
         tiles += [(format_value(float(value)), name) for name, value in list(first.estimates.items())[:3]]
     common: Common = {"data": data, "run": run or Run(), "title": title}
     facts = [("Families", ", ".join(families)), ("Observations", f"{first.n:,.6g}")]
-    return assemble("Maximum likelihood", facts, proofs, sections, tiles, {}, common)
-
-
-def _find_intervals(estimate: Any, profile: bool, level: float) -> tuple[dict[str, tuple[float, float]], str]:
-    """Intervals by name, and by which method."""
-    if profile and len(estimate.names) <= PROFILED:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                found = estimate.profile(level)
-                return {name: found[name] for name in found.names}, "profile likelihood"
-            except ValueError:  # a family without a profile
-                pass
-    found = estimate.wald(level)
-    return {name: found[name] for name in found.names}, "Wald"
+    return assemble("Maximum likelihood", proofs, facts, tiles, sections, common)
 
 
 def _estimates_section(best: Mapping[str, Any], profile: bool, level: float) -> Section:
     heads = ("column", "family", "parameter", "estimate", "standard error", "lower", "upper", "interval by")
     rows = []
     for name, estimate in best.items():
-        ends, method = _find_intervals(estimate, profile, level)
+        ends, method = None, "profile likelihood"
+        if profile and len(estimate.names) <= PROFILED:
+            with warnings.catch_warnings(), suppress(ValueError):  # a family without a profile
+                warnings.simplefilter("ignore")
+                ends = estimate.profile(level)
+        if ends is None:
+            ends, method = estimate.wald(level), "Wald"
         for key, value in estimate.estimates.items():
-            interval = ends.get(key, (np.nan, np.nan))
+            interval = ends[key] if key in ends.names else (np.nan, np.nan)
             rows.append((name, estimate.family.name, key, value, estimate.standard_errors[key], *interval, method))
-    lines: dict[str, Any] = dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
-    criteria: dict[str, Any] = {
-        "column": list(best),
-        "family": [estimate.family.name for estimate in best.values()],
-        "observations": [float(estimate.n) for estimate in best.values()],
-        "log-likelihood": [float(estimate.loglik) for estimate in best.values()],
-        "AIC": [float(estimate.aic) for estimate in best.values()],
-        "BIC": [float(estimate.bic) for estimate in best.values()],
-    }
+    lines = _table(heads, rows)
+    numbers = [(e.family.name, float(e.n), float(e.loglik), float(e.aic), float(e.bic)) for e in best.values()]
+    criteria = {"column": list(best)} | _table(("family", "observations", "log-likelihood", "AIC", "BIC"), numbers)
     if set(best) == {""}:
         del lines["column"], criteria["column"]
     often = f"{100 * level:.6g} times in 100"
@@ -183,6 +168,11 @@ def _estimates_section(best: Mapping[str, Any], profile: bool, level: float) -> 
     if len(best) > PICTURES:
         blocks.append(Text(f"The first {PICTURES} of {len(best)} columns are drawn.", "note"))
     return Section("Estimates", blocks, lead)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    """Columns by name, from rows."""
+    return {head: list(column) for head, column in zip(heads, zip(*rows, strict=True), strict=True)}
 
 
 def _column_section(name: str, found: Any, estimate: Any) -> Section:
@@ -212,17 +202,13 @@ def _goodness(estimate: Any) -> list[Block]:
         found = estimate.goodness()
     except ValueError:
         return []
-    rows = [
-        ("deviance G²", found.deviance, found.df, found.p_deviance),
-        ("Pearson X²", found.pearson, found.df, found.p_pearson),
-    ]
-    rows = rows if len(found.observed) else []
+    rows: list[tuple[str, float, float | None, float]] = []
+    if len(found.observed):
+        rows.append(("deviance G²", found.deviance, found.df, found.p_deviance))
+        rows.append(("Pearson X²", found.pearson, found.df, found.p_pearson))
     if not np.isnan(found.ks):
         rows.append(("Kolmogorov–Smirnov D", found.ks, None, found.p_ks))
-    notes: list[Block] = [Text(list(found.notes), "note")] if found.notes else []
+    notes = Text(list(found.notes), "note")
     if not rows:
-        return notes
-    columns = dict(
-        zip(("statistic", "value", "df", "p-value"), (list(c) for c in zip(*rows, strict=True)), strict=True)
-    )
-    return [DataTable("goodness", "Goodness of fit", columns), *notes]
+        return [notes]
+    return [DataTable("goodness", "Goodness of fit", _table(("statistic", "value", "df", "p-value"), rows)), notes]

@@ -57,18 +57,10 @@ def uncertainty_figure(uncertainty: Any, component: Any) -> Any:
     base, drawn = np.zeros(CLASSES), []
     for k in range(int(np.max(component, initial=0)) + 1):
         counts = np.histogram(uncertainty[component == k], bins=edges)[0]
-        data = {
-            "left": edges[:-1],
-            "right": edges[1:],
-            "bottom": base,
-            "top": base + counts,
-            "rows": counts,
-            "name": [f"component {k + 1}"] * CLASSES,
-        }
-        source = bokeh_module("models").ColumnDataSource(data)
-        sides = {side: side for side in ("left", "right", "bottom", "top")}
-        colour = PALETTE[k % len(PALETTE)]
-        drawn.append(figure.quad(**sides, source=source, color=colour, line_color="white", fill_alpha=0.85))
+        data = {"left": edges[:-1], "right": edges[1:], "bottom": base, "top": base + counts}
+        sides, colour = {side: side for side in data}, PALETTE[k % len(PALETTE)]
+        data |= {"rows": counts, "name": [f"component {k + 1}"] * CLASSES}
+        drawn.append(figure.quad(**sides, source=data, color=colour, line_color="white", fill_alpha=0.85))
         base = base + counts
     hover_names(figure, drawn, [("", "@name"), ("uncertainty", "@left{0.000} to @right{0.000}"), ("rows", "@rows")])
     figure.y_range.start = 0
@@ -128,30 +120,18 @@ def mixture_report(
     mixture = model.mixture_
     names = names_of_columns(model, rows.shape[1], feature_names)
     bic = -2.0 * model.log_likelihood_ + model.n_parameters_ * np.log(len(rows))
-    fitted = [
-        ("Components", str(mixture.n_components)),
-        ("Covariance model", str(model.covariance_type)),
-        ("Log-likelihood", f"{format_value(float(model.log_likelihood_))}, {model.n_parameters_} parameters"),
-    ]
-    uncertainty = 1.0 - R.max(axis=1)
+    facts = [("Components", str(mixture.n_components)), ("Covariance model", str(model.covariance_type))]
+    likelihood = format_value(float(model.log_likelihood_))
+    facts.append(("Log-likelihood", f"{likelihood}, {model.n_parameters_} parameters"))
+    doubt = percent(float(np.mean(1.0 - R.max(axis=1) > 0.1)))
     tiles = [(str(mixture.n_components), "components"), (str(model.covariance_type), "covariance model")]
-    tiles += [
-        (format_value(float(bic)), "BIC"),
-        (percent(float(np.mean(uncertainty > 0.1))), "of rows in doubt (> 10 %)"),
+    tiles += [(format_value(float(bic)), "BIC"), (doubt, "of rows in doubt (> 10 %)")]
+    sections = [
+        _rows_section(rows, R, mixture, names, common),
+        _components_section(R, mixture, names, common),
+        _choice_section(choice),
     ]
-    return assemble(
-        "Gaussian mixture",
-        fitted,
-        {"": model.certificate_},
-        [
-            _rows_section(rows, R, mixture, names, common),
-            _components_section(R, mixture, names, uncertainty, common),
-            *_choice_section(choice),
-        ],
-        tiles,
-        model.get_params(),
-        common,
-    )
+    return assemble("Gaussian mixture", model, facts, tiles, sections, common)
 
 
 def _rank_columns(mixture: Any) -> NDArray[np.intp]:
@@ -168,7 +148,9 @@ def _rows_section(rows: Matrix, R: Matrix, mixture: Any, names: list[str], commo
     shown_names = unique_names([names[j] for j in order], ["component", "uncertainty", "log density", "row number"])
     axes: dict[str, Any] = dict(zip(shown_names, rows[:, order].T, strict=True))
     axes |= {"uncertainty": 1.0 - R.max(axis=1), "log density": mixture.log_density(rows)}
-    panels = _choose_panels(shown_names)
+    first, *others = shown_names  # with one pair of columns, or none, the uncertainty is beside it
+    panels = [Panel(first, others[0] if others else "log density")]
+    panels.append(Panel(others[1], others[2]) if len(others) > 2 else Panel(first, "uncertainty"))
     groups = {"component": [str(k + 1) for k in np.argmax(R, axis=1)]}
     given: Common = {**common, "columns": {k: v for k, v in (common.get("columns") or {}).items() if k not in axes}}
     points = Points(axes, **colour_options(given, axes, groups))
@@ -182,49 +164,31 @@ def _rows_section(rows: Matrix, R: Matrix, mixture: Any, names: list[str], commo
     return Section("Rows and components", [cloud], lead)
 
 
-def _choose_panels(names: list[str]) -> list[Panel]:
-    """The first pairs of columns; with one pair, or none, the uncertainty beside it."""
-    if len(names) > 3:
-        return [Panel(names[0], names[1]), Panel(names[2], names[3])]
-    return [Panel(names[0], names[1] if len(names) > 1 else "log density"), Panel(names[0], "uncertainty")]
-
-
-def _components_section(R: Matrix, mixture: Any, names: list[str], uncertainty: Matrix, common: Common) -> Section:
-    k = mixture.n_components
+def _components_section(R: Matrix, mixture: Any, names: list[str], common: Common) -> Section:
+    """Weights and means, how many rows are in doubt, and how often each label falls into each component."""
+    k, mine = mixture.n_components, np.argmax(R, axis=1)
     some = np.sort(_rank_columns(mixture)[:WIDE])
-    table: dict[str, Any] = {
-        "component": np.arange(1, k + 1),
-        "weight": mixture.weights,
-        "rows": np.bincount(np.argmax(R, axis=1), minlength=k),
-    }
-    means = {f"mean {names[j]}": mixture.means[:, j] for j in some}
+    table: dict[str, Any] = {"component": np.arange(1, k + 1), "weight": mixture.weights}
+    table |= {"rows": np.bincount(mine, minlength=k)} | {f"mean {names[j]}": mixture.means[:, j] for j in some}
     left = f"{len(some)} of {len(names)} columns." if len(some) < len(names) else ""
     note = "One minus the probability of the component a row was given to: 0 is no doubt."
-    figure = Figure("Uncertainty", lambda: uncertainty_figure(uncertainty, np.argmax(R, axis=1)), note)
-    lists: list[Block] = [DataTable("components", "Components", table | means, percent=("weight",), note=left)]
-    blocks: list[Block] = [*lists, Row([figure, *_label_tables(R, common)])]
-    return Section("Components", blocks)
+    row: list[Block] = [Figure("Uncertainty", lambda: uncertainty_figure(1.0 - R.max(axis=1), mine), note)]
+    labels, name = common.get("labels"), common.get("label_name") or "label"
+    different, codes = np.unique(np.asarray([] if labels is None else labels, dtype=str), return_inverse=True)
+    if 0 < len(different) <= MOST_LABELS:
+        counts = np.zeros((len(different), k), dtype=int)
+        np.add.at(counts, (codes, mine), 1)
+        heads = [f"component {j + 1}" for j in range(k)]
+        cells = {name: different.tolist()} | dict(zip(heads, counts.T, strict=True))
+        row.append(DataTable("labels", f"Rows by {name} and component", cells, shaded=heads))
+    components = DataTable("components", "Components", table, percent=("weight",), note=left)
+    return Section("Components", [components, Row(row)])
 
 
-def _label_tables(R: Matrix, common: Common) -> list[DataTable]:
-    """How often each label falls into each component."""
-    labels = common.get("labels")
-    if labels is None:
-        return []
-    different, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
-    if len(different) > MOST_LABELS:
-        return []
-    counts = np.zeros((len(different), R.shape[1]), dtype=int)
-    np.add.at(counts, (codes, np.argmax(R, axis=1)), 1)
-    heads = [f"component {k + 1}" for k in range(R.shape[1])]
-    name = common.get("label_name") or "label"
-    table = {name: different.tolist()} | {head: counts[:, k] for k, head in enumerate(heads)}
-    return [DataTable("labels", f"Rows by {name} and component", table, shaded=heads)]
-
-
-def _choice_section(choice: Any) -> list[Section]:
+def _choice_section(choice: Any) -> Section:
+    title = "What it was chosen from"
     if choice is None:
-        return []
+        return Section(title, [])
     best = choice.best
     text = (
         f"Of {np.size(choice.bic)} fits, {best.n_components} component{'s' * (best.n_components != 1)} of model "
@@ -235,4 +199,4 @@ def _choice_section(choice: Any) -> list[Section]:
     )
     figure = Figure("Criterion by number of components", lambda: choice_figure(choice), note)
     table = DataTable("choice", "Every fit", choice.table())
-    return [Section("What it was chosen from", [Text(text), figure, table])]
+    return Section(title, [Text(text), figure, table])

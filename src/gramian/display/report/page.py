@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
+from base64 import b64encode
+from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from typing import Any
 
-from gramian.display.report.blocks import Report, as_json, bokeh_module, shorten
+from gramian.display.report.blocks import Report, as_json, badge_html, bokeh_module, shorten
 from gramian.display.report.cloud import WEBGL
 from gramian.sources.writing import write_whole
 
@@ -69,10 +69,25 @@ def render(report: Report) -> str:
     body = "".join(section.html(canvas, f"s{j}") for j, section in enumerate(report.sections, start=1))
     links = "".join(f'<a href="#s{j}">{escape(s.title)}</a>' for j, s in enumerate(report.sections, start=1))
     scripts = canvas.scripts()
-    head = _head(report, scripts)
+    digests = (b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts)
+    policy = POLICY.format(scripts=" ".join(dict.fromkeys(f"'sha256-{digest}'" for digest in digests)))
+    title, subtitle = escape(shorten(report.title)), escape(shorten(report.subtitle, 300))
+    tiles = "".join(
+        f"<div><strong>{escape(value)}</strong><span>{escape(text)}</span></div>" for value, text in report.tiles
+    )
+    badge = ""
+    if report.met is not None:
+        state = "met" if report.met else "unmet"
+        badge = f'<p class="badge {state}">{badge_html(report.met, "Certified: ")}</p>'
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n{head}\n<body>\n<a class="skip" href="#main">To the content</a>\n'
-        f'{_banner(report)}\n<nav aria-label="Sections">{links}</nav>\n<main id="main">{body}</main>\n'
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{title}</title>\n<style>{_read('report.css')}</style>\n</head>\n"
+        '<body>\n<a class="skip" href="#main">To the content</a>\n'
+        f'<header><h1><bdi>{title}</bdi></h1><p>{subtitle}</p>{badge}<div class="tiles">{tiles}</div></header>\n'
+        f'<nav aria-label="Sections">{links}</nav>\n<main id="main">{body}</main>\n'
         "<noscript><p>The plots are drawn by scripts, which are part of this page; nothing is fetched.</p></noscript>\n"
         f'<script type="application/json" id="plots">{canvas.plots()}</script>\n'
         f'<script type="application/json" id="clouds">{as_json(canvas.clouds)}</script>\n'
@@ -119,55 +134,20 @@ class Canvas:
 
     def scripts(self) -> list[str]:
         """Bokeh, as much of it as is needed, and what makes the page work."""
-        own = _own_script()
-        if not self.figures:
-            return [_check_script(own)]
-        large = any(spec["n"] > WEBGL for spec in self.clouds.values())
-        parts = ["bokeh", "bokeh-gl"] if large else ["bokeh"]
-        resources = bokeh_module("resources").Resources(mode="inline", components=parts, log_level="error")
-        return [_check_script(script) for script in (*resources.js_raw, own)]
+        parts = "".join(_read(name) for name in ("tools.js", "cloud.js", "start.js"))
+        found = [f'"use strict";\n(() => {{\n{parts}}})();\n']  # in a scope of its own
+        if self.figures:
+            large = any(spec["n"] > WEBGL for spec in self.clouds.values())
+            components = ["bokeh", "bokeh-gl"] if large else ["bokeh"]
+            resources = bokeh_module("resources").Resources(mode="inline", components=components, log_level="error")
+            found = [*resources.js_raw, *found]
+        # As a browser reads them, whose checksums are those of text with one kind of line end.
+        found = [script.replace("\r\n", "\n").replace("\r", "\n") for script in found]
+        if any("</script" in script.lower() or "<!--" in script for script in found):
+            raise ValueError("A script would end its own element: this version of Bokeh cannot be put inline.")
+        return found
 
 
-def _own_script() -> str:
-    """What makes the page work, in a scope of its own."""
-    folder = files("gramian.display.report")
-    parts = [folder.joinpath(name).read_text("utf-8") for name in ("tools.js", "cloud.js", "start.js")]
-    return f'"use strict";\n(() => {{\n{"".join(parts)}}})();\n'
-
-
-def _check_script(script: str) -> str:
-    """A script as it will be read: one kind of line end, and nothing that ends its element."""
-    script = script.replace("\r\n", "\n").replace("\r", "\n")
-    if "</script" in script.lower() or "<!--" in script:
-        raise ValueError("A script of the page would end its own element: this version of Bokeh cannot be put inline.")
-    return script
-
-
-def _checksum(script: str) -> str:
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-
-def _head(report: Report, scripts: list[str]) -> str:
-    policy = POLICY.format(scripts=" ".join(dict.fromkeys(map(_checksum, scripts))))
-    style = files("gramian.display.report").joinpath("report.css").read_text("utf-8")
-    return (
-        f'<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(shorten(report.title))}</title>\n<style>{style}</style>\n</head>"
-    )
-
-
-def _banner(report: Report) -> str:
-    tiles = "".join(
-        f"<div><strong>{escape(value)}</strong><span>{escape(text)}</span></div>" for value, text in report.tiles
-    )
-    badge = ""
-    if report.met is not None:
-        state, mark, word = ("met", "✓", "tolerance met") if report.met else ("unmet", "✗", "tolerance NOT met")
-        badge = f'<p class="badge {state}"><span aria-hidden="true">{mark}</span> Certified: {word}</p>'
-    return (
-        f"<header><h1><bdi>{escape(shorten(report.title))}</bdi></h1><p>{escape(shorten(report.subtitle, 300))}</p>"
-        f'{badge}<div class="tiles">{tiles}</div></header>'
-    )
+def _read(name: str) -> str:
+    """A file that lies beside this one."""
+    return files("gramian.display.report").joinpath(name).read_text("utf-8")

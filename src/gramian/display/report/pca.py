@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gramian.display.base import PALETTE, names_of_columns
 from gramian.display.pca import ScreeData, describe_scree
-from gramian.display.report.assemble import Common, assemble, colour_options, matrix, percent, with_free_names
+from gramian.display.report.assemble import Common, assemble, matrix, percent, row_cloud
 from gramian.display.report.blocks import (
     FAINT,
     Block,
@@ -53,25 +53,17 @@ def scree_figure(data: ScreeData, label: str = "share of the variance") -> Any:
     votes = {k: rules for k, rules in data.votes.items() if k <= len(values)}
     figure.y_range.start, figure.y_range.end = 0, tallest * (1.05 + 0.09 * len(votes))
     figure.yaxis.bounds = (0, 1.05 * tallest)  # no numbers where the names of the rules are
-    for j, (k, rules) in enumerate(votes.items()):
-        _mark_vote(figure, k, ", ".join(rules), len(values), tallest * (1.07 + 0.09 * (len(votes) - 1 - j)))
+    look = {"text_font_size": "11px", "text_color": FAINT, "text_baseline": "bottom", "background_fill_color": "white"}
+    for j, (k, rules) in enumerate(votes.items()):  # a line after the last component kept, and who keeps it
+        right, height = 2 * k > len(values), tallest * (1.07 + 0.09 * (len(votes) - 1 - j))
+        figure.segment(k + 0.5, 0, k + 0.5, height, line_color=FAINT, line_dash="dotted", line_width=1.2)
+        side = {"text_align": "right" if right else "left", "x_offset": -4 if right else 4}
+        text = f"{k}: {', '.join(rules)}"
+        figure.add_layout(models.Label(x=k + 0.5, y=height, text=text, background_fill_alpha=0.85, **side, **look))
     figure.yaxis.formatter = models.NumeralTickFormatter(format="0.[0] %")
     figure.xaxis.ticker = models.BasicTicker(min_interval=1, num_minor_ticks=0)
     hover_names(figure, [bars], [("component", "@k"), ("share", "@text"), ("running sum", "@total")], "vline")
     return figure
-
-
-def _mark_vote(figure: Any, k: int, rules: str, most: int, height: float) -> None:
-    """A line after the last component that some rules keep, and the names of the rules."""
-    models = bokeh_module("models")
-    line = {"line_color": FAINT, "line_dash": "dotted", "line_width": 1.2}
-    figure.segment(k + 0.5, 0, k + 0.5, height, **line)
-    right = 2 * k > most
-    side = {"text_align": "right" if right else "left", "x_offset": -4 if right else 4, "text_baseline": "bottom"}
-    look = {"text_font_size": "11px", "text_color": FAINT, "background_fill_color": "white"}
-    figure.add_layout(
-        models.Label(x=k + 0.5, y=height, text=f"{k}: {rules}", background_fill_alpha=0.85, **side, **look)
-    )
 
 
 Matrix = NDArray[np.float64]
@@ -133,32 +125,23 @@ def pca_report(
     if advice is not None and advice.votes:
         k = advice.consensus
         tiles.append(("no majority" if k is None else str(k), "components by most rules"))
-    fitted = [("Components", f"{len(names)}, holding {percent(shares.sum())} of the variance")]
-    fitted.append(("Columns were", "centred and divided by their standard deviations" if model.scale else "centred"))
-    return assemble(
-        "PCA",
-        fitted,
-        {"": model.certificate_},
-        [
-            scores_section(Z, shares, measures, common),
-            _variance_section(model, names, shares, advice),
-            loadings_section(components, names, features),
-        ],
-        tiles,
-        model.get_params(),
-        common,
-    )
+    facts = [("Components", f"{len(names)}, holding {percent(shares.sum())} of the variance")]
+    facts.append(("Columns were", "centred and divided by their standard deviations" if model.scale else "centred"))
+    sections = [
+        scores_section(Z, shares, measures, common),
+        _variance_section(model, names, shares, advice),
+        loadings_section(components, names, features),
+    ]
+    return assemble("PCA", model, facts, tiles, sections, common)
 
 
 def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, common: Common) -> Section:
     """Scores in linked plots; components named with their share of the variance, where it is known."""
     axes, wordy = score_axes(Z, shares, common.get("rows"))
-    axes |= with_free_names(measures, axes)
-    points = Points(axes, wordy=wordy, **colour_options(common, axes))
     k = min(Z.shape[1], COMPONENTS)
     cut = f"The first {k} of {Z.shape[1]} components can be shown here." if k < Z.shape[1] else ""
-    cloud = Cloud(points, score_panels(k), colour=next(iter(points.groups), ""), name="selected-scores")
-    return Section("Scores", [cloud, *([Text(cut, "note")] if cut else [])])
+    cloud = row_cloud(axes, score_panels(k), "selected-scores", measures, common, wordy=wordy)
+    return Section("Scores", [cloud, Text(cut, "note")])
 
 
 def score_axes(Z: Matrix, shares: Any, numbers: Any = None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -187,32 +170,19 @@ def score_panels(k: int) -> list[Panel]:
 def _variance_section(model: Any, names: list[str], shares: Any, advice: Any) -> Section:
     seen = advice.choices.get("broken-stick") if advice is not None else None  # the rule that sees every share
     data = describe_scree(shares, advice, None if seen is None else seen.values)
-    note = "Share of the variance of each component."
-    if advice is not None and "parallel" in advice.choices:
-        note += " Dashes: the 95 % quantile of tables whose columns are independent."
-    if advice is not None:
-        note += " Dotted: where the rules stop."
-    blocks: list[Block] = [
-        Row([Figure("Scree", lambda: scree_figure(data), note), _variance_table(model, names, shares)])
-    ]
-    if advice is not None:
-        blocks += [
-            Text(advice.explain.splitlines()),
-            DataTable("rank-advice", "Number of components, by rule", advice.table()),
-        ]
-    return Section("Variance and rank", blocks)
-
-
-def _variance_table(model: Any, names: list[str], shares: Any) -> DataTable:
-    columns: dict[str, Any] = {
-        "component": names,
-        "variance": np.asarray(model.explained_variance_, dtype=np.float64),
-        "share": shares,
-        "running sum": np.cumsum(shares),
-    }
+    columns: dict[str, Any] = {"component": names, "variance": np.asarray(model.explained_variance_, dtype=np.float64)}
+    columns |= {"share": shares, "running sum": np.cumsum(shares)}
     if isinstance(model.certificate_, SpectralCertificate):
         columns["certain within"] = model.certificate_.eigenvalue_bounds
-    return DataTable("variances", "Variances", columns, percent=("share", "running sum"))
+    table = DataTable("variances", "Variances", columns, percent=("share", "running sum"))
+    note, advised = "Share of the variance of each component.", list[Block]()
+    if advice is not None:
+        if "parallel" in advice.choices:
+            note += " Dashes: the 95 % quantile of tables whose columns are independent."
+        note += " Dotted: where the rules stop."
+        rules = DataTable("rank-advice", "Number of components, by rule", advice.table())
+        advised = [Text(advice.explain.splitlines()), rules]
+    return Section("Variance and rank", [Row([Figure("Scree", lambda: scree_figure(data), note), table]), *advised])
 
 
 def loadings_section(components: Matrix, names: list[str], features: list[str]) -> Section:
@@ -233,7 +203,7 @@ def loadings_section(components: Matrix, names: list[str], features: list[str]) 
     table = {"column": [features[i] for i in order]} | {n: V[order, j] for j, n in enumerate(names[:k])}
     lead = "How much of each column is in each component: the entries of its unit vector."
     shown = DataTable("loadings", "Loadings", table, shaded=names[:k], note=left)
-    return Section("Loadings", [cloud, *([Text(drawn, "note")] if drawn else []), shown], lead)
+    return Section("Loadings", [cloud, Text(drawn, "note"), shown], lead)
 
 
 def kernel_pca_report(
@@ -274,15 +244,7 @@ def kernel_pca_report(
     lead = "Eigenvalues of the centred kernel matrix: the spread of the rows along each component, in feature space."
     data = describe_scree(values / (values.sum() or 1.0))
     figure = Figure("Eigenvalues", lambda: scree_figure(data, "share"), "As shares of their sum.")
-    return assemble(
-        "Kernel PCA",
-        [("Kernel", repr(model.kernel_)), ("Components", str(len(names)))],
-        {"": model.certificate_},
-        [
-            scores_section(Z, (), measures, common),
-            Section("Eigenvalues", [Row([figure, DataTable("eigenvalues", "Eigenvalues", table)])], lead),
-        ],
-        [(str(len(names)), "components"), (type(model.kernel_).__name__, "kernel")],
-        model.get_params(),
-        common,
-    )
+    facts = [("Kernel", repr(model.kernel_)), ("Components", str(len(names)))]
+    tiles = [(str(len(names)), "components"), (type(model.kernel_).__name__, "kernel")]
+    spectrum = Section("Eigenvalues", [Row([figure, DataTable("eigenvalues", "Eigenvalues", table)])], lead)
+    return assemble("Kernel PCA", model, facts, tiles, [scores_section(Z, (), measures, common), spectrum], common)

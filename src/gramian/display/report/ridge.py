@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import PALETTE, as_names, names_of_columns
-from gramian.display.report.assemble import Common, assemble, colour_options, matrix, unique_names, with_free_names
+from gramian.display.report.assemble import Common, Pairs, assemble, matrix, row_cloud, unique_names
 from gramian.display.report.blocks import (
     FAINT,
     Block,
@@ -27,7 +27,7 @@ from gramian.display.report.blocks import (
     new_figure,
     shorten,
 )
-from gramian.display.report.cloud import Cloud, Panel, Points
+from gramian.display.report.cloud import Panel
 from gramian.display.ridge import CRITERIA, ERRORS, PathData, describe_path
 from gramian.inputs.devices import convert_to_numpy
 
@@ -55,10 +55,9 @@ def criteria_figure(data: PathData, chosen: float) -> Any:
         figure.line("x", "y", line_dash="solid" if dash == "-" else "dashed", line_width=2, **style)
         drawn.append(figure.scatter("x", "y", size=6, **style))
     hover_names(figure, drawn, [("", "@name"), ("λ", "@x{0.000e+0}"), ("error", "@y{0.0000a}"), ("df", "@dof{0.0}")])
-    legend = figure.legend[0]
-    figure.add_layout(legend, "above")
-    legend.orientation, legend.border_line_color, legend.background_fill_color = "horizontal", None, None
-    legend.margin = legend.padding = 0
+    figure.add_layout(figure.legend[0], "above")
+    look = {"border_line_color": None, "background_fill_color": None, "margin": 0, "padding": 0}
+    figure.legend[0].update(orientation="horizontal", **look)
     return figure
 
 
@@ -77,19 +76,17 @@ def coefficient_figure(data: PathData, names: list[str], chosen: float) -> Any:
     figure, drawn = _path_figure("coefficient", chosen), []
     for rank, j in enumerate(data.ranked[:DRAWN]):
         columns = {"x": data.lam, "y": data.coef[:, j], "name": [shorten(names[j], 60)] * len(data.lam)}
-        source = bokeh_module("models").ColumnDataSource(columns)
         style: dict[str, Any] = {"color": "#c3c7cd", "line_width": 1, "level": "underlay"}
         if rank < len(PALETTE):
             label = escape_math(shorten(names[j], 18))
             style = {"color": PALETTE[rank], "line_width": 2, "legend_label": label, "muted_alpha": 0.1}
-        drawn.append(figure.line("x", "y", source=source, **style))
+        drawn.append(figure.line("x", "y", source=columns, **style))
     hover_names(figure, drawn, [("", "@name"), ("λ", "$x{0.000e+0}"), ("coefficient", "$y{0.0000}")])
     legend_right(figure)
     return figure
 
 
 Matrix = NDArray[np.float64]
-Pairs = list[tuple[str, str]]
 
 TARGETS = 4  # with axes of their own
 LARGEST = 300  # coefficients in the table
@@ -158,14 +155,13 @@ def regression_report(
     t = Y.shape[1]
     usual = ["y"] if t == 1 else [f"y{j + 1}" for j in range(t)]
     targets = as_names(usual if target_names is None else target_names, t, "target_names", "{}", "targets")
-    facts, tiles = _summarise(model, targets, Y, F)
     sections = [
         _fit_section(Y, F, targets, measures, common),
-        *_path_section(model, feature_names, targets),
-        *_coefficient_section(model, feature_names, targets),
+        _path_section(model, feature_names, targets),
+        _coefficient_section(model, feature_names, targets),
     ]
     method = METHODS.get(type(model).__name__, type(model).__name__)
-    return assemble(method, facts, {"": model.certificate_}, sections, tiles, model.get_params(), common)
+    return assemble(method, model, *_summarise(model, targets, Y, F), sections, common)
 
 
 def _summarise(model: Any, targets: list[str], Y: Matrix, F: Matrix) -> tuple[Pairs, Pairs]:
@@ -205,32 +201,25 @@ def _fit_section(
         tail = f" ({name})" if several else ""
         new = unique_names([f"fitted{tail}", f"observed{tail}", f"residual{tail}"], list(axes))
         axes |= dict(zip(new, (F[:, j], Y[:, j], Y[:, j] - F[:, j]), strict=True))
-    first = list(axes)[:3]
-    axes |= with_free_names(measures, axes)
-    points = Points(axes, **colour_options(common, axes))
+    first, second, third = list(axes)[:3]
     panels = [
-        Panel(first[0], first[1], "Observed against fitted", line="diagonal"),
-        Panel(first[0], first[2], "Residuals against fitted", line="zero"),
+        Panel(first, second, "Observed against fitted", line="diagonal"),
+        Panel(first, third, "Residuals against fitted", line="zero"),
     ]
-    cloud = Cloud(points, panels, colour=next(iter(points.groups), ""), name="selected-rows")
+    cloud = row_cloud(axes, panels, "selected-rows", measures, common)
     lead = "Points on the diagonal are fitted exactly. Residuals should lie about 0 without a shape."
     if len(targets) > TARGETS:
         lead += f" The first {TARGETS} of {len(targets)} targets can be shown."
     return Section("Fit and residuals", [cloud], lead)
 
 
-def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list[str]) -> list[Section]:
+def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list[str]) -> Section:
     path = getattr(model, "path_", None)
     if path is None or not np.any(path.alphas > 0):
-        return []
+        return Section("Choice of λ", [])
     data, chosen = describe_path(path, None), float(np.atleast_1d(model.alpha_)[0])
-    figures: list[Block] = [
-        Figure(
-            "What chooses λ",
-            lambda: criteria_figure(data, chosen),
-            "Mean squared error of rows left out, exact, and generalised cross-validation. The line is the λ chosen.",
-        )
-    ]
+    note = "Mean squared error of rows left out, exact, and generalised cross-validation. The line is the λ chosen."
+    figures: list[Block] = [Figure("What chooses λ", lambda: criteria_figure(data, chosen), note)]
     if path.coef.size and not hasattr(model, "dual_coef_"):
         names = names_of_columns(model, path.coef.shape[2], feature_names)
         note = "Every coefficient shrinks as λ grows; the largest are named."
@@ -240,12 +229,12 @@ def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list
         note = "How many free parameters the fit amounts to."
         figures.append(Figure("Effective degrees of freedom", lambda: dof_figure(data, chosen), note))
     table = {PATH.get(name, name): column for name, column in path.table().items()}
-    return [Section("Choice of λ", [Row(figures), DataTable("path", "Every λ that was tried", table)])]
+    return Section("Choice of λ", [Row(figures), DataTable("path", "Every λ that was tried", table)])
 
 
-def _coefficient_section(model: Any, feature_names: Sequence[str] | None, targets: list[str]) -> list[Section]:
+def _coefficient_section(model: Any, feature_names: Sequence[str] | None, targets: list[str]) -> Section:
     if not hasattr(model, "coef_") or hasattr(model, "dual_coef_"):
-        return []
+        return Section("Coefficients", [])
     W = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     names = names_of_columns(model, W.shape[1], feature_names)
     shown_targets = targets[:TARGETS]
@@ -257,7 +246,6 @@ def _coefficient_section(model: Any, feature_names: Sequence[str] | None, target
         with suppress(AttributeError, ValueError):  # the fit has not kept the covariance of the coefficients
             table["standard deviation"] = np.sqrt(np.diag(model.coef_covariance()))[order]
     left = f"The {LARGEST} largest of {len(names):,}." if len(order) < len(names) else ""
-    lead = (
-        "The change of the target for one unit of a column, the others held. Columns of other units cannot be compared."
-    )
-    return [Section("Coefficients", [DataTable("coefficients", "Coefficients", table, shaded=heads, note=left)], lead)]
+    lead = "The change of the target for one unit of a column, the others held."
+    lead += " Columns of other units cannot be compared."
+    return Section("Coefficients", [DataTable("coefficients", "Coefficients", table, shaded=heads, note=left)], lead)
