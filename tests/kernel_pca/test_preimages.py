@@ -404,7 +404,7 @@ def test_kernel_pca_denoises_digits_better_than_linear_pca(noise):
         ({"kernel": Sigmoid()}, "not for Sigmoid.*ridge"),
         ({"kernel": Polynomial(3), "method": "fixed-point"}, "degree 3.*regularised"),
         ({"kernel": Polynomial(2), "method": "mds"}, "even power.*ridge"),
-        ({"kernel": Gaussian((1.0, 2.0))}, "2 bandwidths.*3 columns"),
+        ({"kernel": Gaussian((1.0, 2.0))}, "2 values.*3 columns"),
         ({"G": np.ones((1, 4))}, r"each of the 40 rows of X; got \(1, 4\)"),
         ({"G": np.full((1, 40), np.nan)}, r"G has nan at \(0, 0\)"),
         ({"start": np.ones((2, 3))}, r"start must have the shape \(1, 3\), got \(2, 3\)"),

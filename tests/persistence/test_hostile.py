@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from scipy import sparse
 
-from gramian import PCA, KernelRidge, PolynomialMap
+from gramian import PCA, GaussianMixture, KernelRidge, PolynomialMap
 from gramian.persistence import ModelFile, ModelFileError, container, inspect, load, save
 from gramian.persistence.encode import ModelDecoder
 
@@ -171,6 +171,14 @@ def test_a_class_of_a_newer_version_says_what_to_do(forge):
         document["kind"] = document["model"]["class"] = "SparsePCA"
 
     refused(forge(newer), r"'SparsePCA' is unknown. It was written by Gramian 9\.0: use that version")
+
+
+def test_a_class_that_is_gone_is_named(forge):
+    def older(header, document, data):
+        document["model"]["state"]["_stepwise"]["class"] = "mixture.Stream"
+
+    model = GaussianMixture(2).partial_fit(X).partial_fit(X)
+    refused(forge(older, model), r"'mixture\.Stream' is unknown. It was written by Gramian")
 
 
 def change_state(**nodes):

@@ -214,8 +214,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             found = solve_krylov(problem, k, tol, self.max_iter, seed, reason)
         self._name_results(found, problem, n, kept, tol)
         warn_if_indefinite(found.smallest, found.values)
-        if self.fit_inverse_transform:
-            self._fit_inverse(points)
+        if self.fit_inverse_transform:  # learn the map from scores back to rows
+            if is_precomputed(kernel) or isinstance(points, (list, tuple)):
+                raise ValueError(
+                    "Cannot fit_inverse_transform with a precomputed kernel, or without rows to go back to."
+                )
+            if np.ndim(getattr(kernel, "gamma", None) or 0.0) > 0 or isinstance(self.gamma_, tuple):
+                raise ValueError(
+                    "A kernel with one parameter for each feature does not fit scores. Use inverse='regularised'."
+                )
+            rows = points.toarray() if hasattr(points, "toarray") else points
+            self.X_transformed_fit_ = self._training_scores()
+            penalty = self.alpha if self._root is None else self.alpha / self._root[:, 0] ** 2
+            self.dual_coef_ = fit_ridge_inverse(self._score_kernel(), self.X_transformed_fit_, rows, penalty)
         store_like(self, X)
         return self
 
@@ -235,7 +246,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def novelty(self, X: Any) -> Novelty:
         """T² within the components and squared distance from their span, in feature space, of the rows of X."""
         check_is_fitted(self)
-        Z, lengths = self._scores_and_lengths(X)
+        points, _ = open_points(self, X, reset=False)
+        if is_precomputed(self.kernel_):
+            raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which distances need.")
+        # scores, and ‖φ(x) − φ̄‖² = k(x, x) − 2φ(x)·φ̄ + ‖φ̄‖², from one product
+        both = self._product(X, points, np.column_stack([self.dual_coefficients_, self.mean_coefficients_]))
+        own = np.asarray(self.kernel_.diagonal(points), dtype=np.float64)
+        Z, lengths = both[:, :-1] - self.offset_, own - 2 * both[:, -1] + self._mean_square if self.centre else own
         variances = self.eigenvalues_ / max(self._weight - 1.0, 1.0)
         t2 = np.sum(np.divide(Z**2, variances, out=np.zeros_like(Z), where=variances > 0), axis=1)
         return Novelty(t2, np.maximum(lengths - np.sum(Z**2, axis=1), 0.0))
@@ -354,19 +371,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if np.all(error <= tol * np.sqrt(found.values / self._weight)):
                 self._precision = np.float32
 
-    def _fit_inverse(self, points: Any) -> None:
-        """Learn the map from scores back to rows."""
-        if is_precomputed(self.kernel_) or isinstance(points, (list, tuple)):
-            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel, or without rows to go back to.")
-        rows = points.toarray() if hasattr(points, "toarray") else points
-        if np.ndim(getattr(self.kernel_, "gamma", None) or 0.0) > 0 or isinstance(self.gamma_, tuple):
-            raise ValueError(
-                "A kernel with one parameter for each feature does not fit scores. Use inverse='regularised'."
-            )
-        self.X_transformed_fit_ = self._training_scores()
-        penalty = self.alpha if self._root is None else self.alpha / self._root[:, 0] ** 2
-        self.dual_coef_ = fit_ridge_inverse(self._score_kernel(), self.X_transformed_fit_, rows, penalty)
-
     def _refuse_without_inverse(self) -> None:
         if not self.fit_inverse_transform:
             raise NotFittedError(
@@ -383,16 +387,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _scores(self, X: Any) -> Array:
         points, _ = open_points(self, X, reset=False)
         return np.asarray(self._product(X, points, self.dual_coefficients_, self._precision) - self.offset_)
-
-    def _scores_and_lengths(self, X: Any) -> tuple[Array, Array]:
-        """Scores, and ‖φ(x) − φ̄‖² = k(x, x) − 2φ(x)·φ̄ + ‖φ̄‖², from one product."""
-        points, _ = open_points(self, X, reset=False)
-        if is_precomputed(self.kernel_):
-            raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which distances need.")
-        both = self._product(X, points, np.column_stack([self.dual_coefficients_, self.mean_coefficients_]))
-        own = np.asarray(self.kernel_.diagonal(points), dtype=np.float64)
-        lengths = own - 2 * both[:, -1] + self._mean_square if self.centre else own
-        return both[:, :-1] - self.offset_, lengths
 
     def _product(self, X: Any, points: Any, V: Array, dtype: Any = np.float64) -> Array:
         """k(x, X_fit_) V of the points of an input X, computed where that says."""

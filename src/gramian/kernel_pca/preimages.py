@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from gramian.inputs.checks import check_choice, check_integer
 from gramian.kernels import Gaussian, Kernel, Linear, Polynomial
-from gramian.kernels.base import as_points
+from gramian.kernels.base import as_points, is_sparse
 from gramian.results import NumericalWarning, caller_level
 
 Array = npt.NDArray[np.float64]
@@ -208,12 +208,22 @@ def preimages(
     if norms is None and products is not None:
         norms = np.einsum("ij,ij->i", G, products)
     if geometry is None:
-        points = _by_ridge(kernel, scores, dual, targets, m)
+        ridge = {"targets": targets, "scores": scores, "dual": dual}
+        missing = [name for name, value in ridge.items() if value is None]
+        if missing:
+            raise ValueError(f"method='ridge' needs {', '.join(missing)}: see fit_ridge_inverse.")
+        points = ridge_points(kernel, scores, dual, targets)
+        if len(points) != m:
+            raise ValueError(f"targets has {len(points)} rows for {m} rows of coefficients G.")
         found = SearchResult(points, np.ones(m, dtype=bool), np.zeros(m, dtype=np.intp))
     else:
         begin = None
         if method != "mds":
-            begin = _check_array("start", start, (m, d)) if start is not None else _nearest_rows(kernel, X, G, products)
+            if start is not None:
+                begin = _check_array("start", start, (m, d))
+            else:  # the training rows nearest to P; where that is dear, those with the largest γ
+                score = G if products is None else 2 * products - kernel.diagonal(X)
+                begin = as_dense(X[np.argmax(score, axis=1)])
             begin = np.asarray(geometry.inward(begin))
         parts = []
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that overflow on the way are steps not taken
@@ -263,25 +273,9 @@ def _check_array(name: str, given: Any, shape: tuple[int, ...] | None = None) ->
     return values
 
 
-def _nearest_rows(kernel: Kernel, X: Any, G: Array, products: Array | None) -> Array:
-    """The training rows nearest to P; where that is dear, those with the largest γ."""
-    score = G if products is None else 2 * products - kernel.diagonal(X)
-    return as_dense(X[np.argmax(score, axis=1)])
-
-
 def _blocks(m: int, n: int) -> list[slice]:
     step = max(1, NUMBERS // max(n, 1))
     return [slice(i, min(i + step, m)) for i in range(0, m, step)]
-
-
-def _by_ridge(kernel: Kernel, scores: Any, dual: Any, targets: Any, m: int) -> Array:
-    missing = [name for name, value in {"targets": targets, "scores": scores, "dual": dual}.items() if value is None]
-    if missing:
-        raise ValueError(f"method='ridge' needs {', '.join(missing)}: see fit_ridge_inverse.")
-    points = ridge_points(kernel, scores, dual, targets)
-    if len(points) != m:
-        raise ValueError(f"targets has {len(points)} rows for {m} rows of coefficients G.")
-    return points
 
 
 def fit_ridge_inverse(kernel: Kernel, scores: Any, X: Any, alpha: Any = 1.0) -> Array:
@@ -607,33 +601,14 @@ def choose_geometry(kernel: Kernel, X: Any, method: str) -> KernelGeometry:
     kernel, d = kernel.resolved(X), X.shape[1]
     if isinstance(kernel, Gaussian):
         shift = 0.0 if is_sparse(X) else np.mean(X, axis=0, dtype=np.float64)
-        return GaussianGeometry(X, np.sqrt(_rates(kernel, d)), shift)
+        return GaussianGeometry(X, kernel.formula(d).scale, shift)
     if isinstance(kernel, Polynomial):
         return PowerGeometry(X, float(np.sqrt(kernel.gamma or 1.0 / d)), kernel.degree, kernel.coef0)
     return PowerGeometry(X, 1.0, 1, 0.0)
 
 
-def _rates(kernel: Gaussian, d: int) -> float | Array:
-    """γ of exp(−γ‖x − z‖²), or one for each feature."""
-    if kernel.bandwidth is not None:
-        rates = 0.5 / np.asarray(kernel.bandwidth, dtype=np.float64) ** 2
-    else:
-        given = next((v for v in (kernel.gamma, kernel.beta) if v is not None), 1.0 / d)
-        rates = np.asarray(given, dtype=np.float64)
-    if rates.ndim and len(rates) != d:
-        raise ValueError(
-            f"The kernel has {len(rates)} bandwidths for data with {d} columns: give one, or one for each."
-        )
-    return rates if rates.ndim else float(rates)
-
-
 def _squares(Y: Any) -> Array:
     return np.asarray(Y.multiply(Y).sum(axis=1) if is_sparse(Y) else np.einsum("ij,ij->i", Y, Y))
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether X is a scipy.sparse matrix."""
-    return bool(sp.issparse(X))
 
 
 def as_dense(X: Any) -> Array:
