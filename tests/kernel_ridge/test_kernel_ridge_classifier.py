@@ -21,7 +21,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gramian.kernel_ridge.choose import held_out_rows
-from gramian.kernel_ridge.classifier import KernelRidgeClassifier, Sigmoid, fit_sigmoid, probabilities
+from gramian.kernel_ridge.classifier import KernelRidgeClassifier, ProbabilitySigmoid, fit_sigmoid, probabilities
 from gramian.kernels import Gaussian, Linear
 from oracles import Array
 
@@ -245,7 +245,7 @@ def test_values_that_say_nothing_give_the_share_of_the_class() -> None:
     share = (3 * 4 / 5 + 7 / 9) / 10  # Platt's targets, averaged
     for values in (np.ones(10), np.arange(10.0)):  # constant, or larger where the class is not
         assert_allclose(fit_sigmoid(values, positive)(values), share)
-    assert_allclose(probabilities(np.full((1, 3), -1e4), Sigmoid(1.0, 0.0)), 1 / 3)
+    assert_allclose(probabilities(np.full((1, 3), -1e4), ProbabilitySigmoid(1.0, 0.0)), 1 / 3)
 
 
 @given(st.integers(4, 60), st.integers(0, 10**6), st.floats(-3, 3))

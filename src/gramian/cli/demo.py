@@ -31,7 +31,7 @@ from gramian.cli.output import refuse_existing, write_csv
 from gramian.display import save_picture
 from gramian.display.base import render_formula, render_png
 from gramian.display.report import CertificateBlock, DataTable, Report, Section, Text, write_report
-from gramian.display.report.blocks import Block
+from gramian.display.report.blocks import ReportBlock
 from gramian.sources.writing import write_json, write_whole_folder
 
 DRAWS = [draw for draws in CHAPTERS.values() for draw in draws]
@@ -176,7 +176,7 @@ def gallery(plates: Mapping[str, Plate], numbers: list[Number]) -> Report:
     }
     verdict = Text(f"{wrong} of {len(numbers)} do NOT agree.", "warning") if wrong else Text(f"All {agree} agree.")
     lead = "Computed again from the same data and compared digit by digit: in print, or recomputed where it says so."
-    blocks: list[Block] = [verdict, DataTable("numbers", "Reference numbers", table), Text(NOTE, "note")]
+    blocks: list[ReportBlock] = [verdict, DataTable("numbers", "Reference numbers", table), Text(NOTE, "note")]
     return Report(
         "Gramian: the gallery",
         "Principal components, regression and likelihood on data that everybody has or that are simulated. With each "

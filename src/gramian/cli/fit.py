@@ -13,11 +13,11 @@ import numpy as np
 
 from gramian.cli.errors import data_errors
 from gramian.cli.options import NAMES, command, option
-from gramian.cli.output import Output, Results, Table, describe_data, output_options, publish
+from gramian.cli.output import Output, Results, ResultTable, describe_data, output_options, publish
 from gramian.cli.reading import (
     FILE,
     ObservationColumns,
-    Reading,
+    ReadingOptions,
     choose_families,
     input_name,
     make_sample,
@@ -83,7 +83,7 @@ def fit(
     fixed: tuple[tuple[str, float], ...],
     level: float,
     tol: float,
-    reading: Reading,
+    reading: ReadingOptions,
     output: Output,
     run: Run,
 ) -> None:
@@ -126,15 +126,15 @@ def fit(
         every["family"] += [fits[name].family.name] * len(found["parameter"])
         for head in PARAMETERS:
             every[head] += found[head]
-    compared = [] if ranking is None else [Table(ranking.table(), "comparison", "Families")]
-    shown = [Table(estimates[name], title=f"{estimate.family.name}: {name}") for name, estimate in fits.items()]
+    compared = [] if ranking is None else [ResultTable(ranking.table(), "comparison", "Families")]
+    shown = [ResultTable(estimates[name], title=f"{estimate.family.name}: {name}") for name, estimate in fits.items()]
     results = Results(
         command="fit",
         data=describe_data(table, file),
         columns=list(values),
         model=model,
         certificates={name if len(fits) > 1 else "": estimate.certificate for name, estimate in fits.items()},
-        tables=[*compared, *shown, Table(every, "estimates")],
+        tables=[*compared, *shown, ResultTable(every, "estimates")],
         pictures=_pictures(model, names[0], level),
         report=partial(fit_report, ranking if ranking is not None else fits, level=level),
         facts={

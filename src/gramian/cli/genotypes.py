@@ -28,7 +28,16 @@ from gramian.cli.genotype_reading import (
     selection_options,
 )
 from gramian.cli.options import NAMES, command, option, portable
-from gramian.cli.output import CHECKSUM_MOST, Output, Results, Table, as_texts, output_options, publish, without_folders
+from gramian.cli.output import (
+    CHECKSUM_MOST,
+    Output,
+    Results,
+    ResultTable,
+    as_texts,
+    output_options,
+    publish,
+    without_folders,
+)
 from gramian.cli.reading import input_name
 from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.compute.devices import resolve
@@ -202,18 +211,18 @@ def genotype_pca(
         "": ["" if j < model.n_separated_ else "noise" for j in range(components)],
     }
     found = [
-        Table(account, "filters", "Left out", most=20),
-        Table(screen, title="Components", formats=SHOWN, most=20),
-        Table(model.tracy_widom_.table(), "tracy_widom"),
+        ResultTable(account, "filters", "Left out", most=20),
+        ResultTable(screen, title="Components", formats=SHOWN, most=20),
+        ResultTable(model.tracy_widom_.table(), "tracy_widom"),
     ]
     if groups is not None:
-        found.append(Table(groups.table(), "fst", f"F_ST by {known.name} (Hudson), mean {groups.mean:.4g}"))
+        found.append(ResultTable(groups.table(), "fst", f"F_ST by {known.name} (Hudson), mean {groups.mean:.4g}"))
     if output.quality and output.out is not None:
         whole, used = study.whole, study.source
         snps, samples = (np.zeros(size, dtype=bool) for size in whole.shape[::-1])
         snps[used.snp_index], samples[used.sample_index] = True, True
-        found.append(Table({**snp_quality(whole).table(), "used": snps}, "snp_quality"))
-        found.append(Table({**sample_quality(whole).table(), "used": samples}, "sample_quality"))
+        found.append(ResultTable({**snp_quality(whole).table(), "used": snps}, "snp_quality"))
+        found.append(ResultTable({**sample_quality(whole).table(), "used": samples}, "sample_quality"))
     pictures: dict[str, Callable[[], Any]] = {
         "scree": partial(ScreeDisplay.from_estimator, model),
         "scores": partial(

@@ -12,8 +12,8 @@ from gramian import persistence
 from gramian.cli.errors import data_errors, one_line
 from gramian.cli.genotype_reading import GenotypeFacts
 from gramian.cli.options import command, option
-from gramian.cli.output import Columns, Results, Table, json_option, print_json, print_screen
-from gramian.cli.reading import FILE, Reading, input_name, new_reading_options, read
+from gramian.cli.output import Columns, Results, ResultTable, json_option, print_json, print_screen
+from gramian.cli.reading import FILE, ReadingOptions, input_name, new_reading_options, read
 from gramian.cli.running import Run, running_options
 from gramian.compute.memory import gibibytes
 from gramian.display.report import DataFacts
@@ -36,7 +36,7 @@ SEXES = {"male": 1, "female": 2, "unknown": 0}
 @new_reading_options
 @running_options
 @click.pass_context
-def info(context: click.Context, /, file: Path, as_json: bool, every: bool, reading: Reading, run: Run) -> None:
+def info(context: click.Context, /, file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: Run) -> None:
     """What is in FILE: rows, columns, their types and missing cells; or the model in a model.gramian.
 
     Exit code: 0 done, 2 wrong use, 3 unusable data.
@@ -55,7 +55,7 @@ def info(context: click.Context, /, file: Path, as_json: bool, every: bool, read
         else:
             rows, columns, notes = _describe_numbers(file, reading, run)
         count = len(columns["column"])
-        table = Table(columns, title="", most=count if every else MOST)
+        table = ResultTable(columns, title="", most=count if every else MOST)
         results = Results(
             command="info",
             data=DataFacts(name, rows, count, "", [one_line(note) for note in notes]),
@@ -79,7 +79,7 @@ def _describe_model(file: Path, as_json: bool) -> None:
     print_json(Results(command="info", facts=facts))
 
 
-def _describe_table(file: Path, reading: Reading) -> tuple[int, Columns, list[str]]:
+def _describe_table(file: Path, reading: ReadingOptions) -> tuple[int, Columns, list[str]]:
     """Rows, columns with their types, and what was detected, of a table whose columns may be of any kind."""
     written = {"delimiter": reading.delimiter, "decimal": reading.decimal}
     options = {**written, "header": False if reading.no_header else None}
@@ -106,7 +106,7 @@ def _describe_column(records: Records, j: int) -> tuple[Any, ...]:
     return (*head, int(np.isnan(x).sum()), len(seen), *ends)
 
 
-def _describe_numbers(file: Path, reading: Reading, run: Run) -> tuple[int, Columns, list[str]]:
+def _describe_numbers(file: Path, reading: ReadingOptions, run: Run) -> tuple[int, Columns, list[str]]:
     """The same of an array, or of standard input."""
     notes: list[str] = []
     if str(file) != "-":
@@ -165,13 +165,13 @@ def _describe_genotypes(file: Path, every: bool) -> Results:
         "allele alone; X, Y, MT and unplaced SNPs unless --chr or --all-chromosomes says otherwise",
         *notes,
     ]
-    chromosomes = Table(_count_chromosomes(source, by_snp))
+    chromosomes = ResultTable(_count_chromosomes(source, by_snp))
     share = [f"{value:.3%}" for value in chromosomes.columns["missing"]]
     most = len(share) if every else MOST
     return Results(
         command="info",
         data=GenotypeFacts(name, n, p, "", lines),
-        tables=[Table({**chromosomes.columns, "missing": share}, title="", most=most)],
+        tables=[ResultTable({**chromosomes.columns, "missing": share}, title="", most=most)],
         facts={
             "file": name,
             "samples": n,

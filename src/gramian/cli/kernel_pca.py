@@ -16,7 +16,7 @@ from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
     Output,
     Results,
-    Table,
+    ResultTable,
     as_texts,
     describe_data,
     describe_rows,
@@ -25,7 +25,7 @@ from gramian.cli.output import (
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, Reading, input_name, read, read_rows, reading_options
+from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
 from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.display import KernelFieldDisplay, ScoreDisplay
 from gramian.display.base import name_axes
@@ -66,7 +66,7 @@ def kernel_pca(
     tol: float,
     solver: str,
     landmarks: int | None,
-    reading: Reading,
+    reading: ReadingOptions,
     output: Output,
     run: Run,
     device: str,
@@ -120,8 +120,8 @@ def kernel_pca(
         model=model,
         certificates={"": model.certificate_},
         tables=[
-            Table({**row_keys(table), **number_columns("PC", scores)}, "scores"),
-            Table(eigenvalues, "eigenvalues", f"Components of {model.kernel_!r}"),
+            ResultTable({**row_keys(table), **number_columns("PC", scores)}, "scores"),
+            ResultTable(eigenvalues, "eigenvalues", f"Components of {model.kernel_!r}"),
         ],
         pictures=pictures,
         report=partial(kernel_pca_report, model, scores, **describe_rows(table, reading.label)),

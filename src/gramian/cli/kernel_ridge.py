@@ -12,8 +12,8 @@ import numpy as np
 from gramian.cli.errors import data_errors
 from gramian.cli.kernels import KernelOptions, kernel_options
 from gramian.cli.options import NumbersType, command, option, portable
-from gramian.cli.output import Output, Results, Table, describe_data, describe_rows, output_options, publish
-from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
+from gramian.cli.output import Output, Results, ResultTable, describe_data, describe_rows, output_options, publish
+from gramian.cli.reading import FILE, ReadingOptions, input_name, read, reading_options
 from gramian.cli.ridge import (
     PICTURES,
     Array,
@@ -68,7 +68,7 @@ def kernel_ridge(
     file: Path,
     alpha: tuple[float | str, ...],
     kernel: KernelOptions,
-    reading: Reading,
+    reading: ReadingOptions,
     output: Output,
     run: Run,
     **options: Any,
@@ -99,7 +99,7 @@ def kernel_ridge(
     if isinstance(model, KernelRidgeCV):  # every kernel and λ that was tried, with its score
         kernels = np.repeat([repr(kernel) for kernel in model.kernels_], np.shape(model.scores_)[-1])
         scores = {"kernel": kernels, "alpha": np.ravel(model.alphas_), "score": np.ravel(model.scores_)}
-        choice = [Table(scores, "choice")]
+        choice = [ResultTable(scores, "choice")]
     told = {"target_names": [target], "measures": {"bound on the error": bound}, **describe_rows(table, reading.label)}
     results = Results(
         command="kernel-ridge",
@@ -108,8 +108,8 @@ def kernel_ridge(
         model=model,
         certificates={"": model.certificate_},
         tables=[
-            Table({"": list(numbers), "value": list(numbers.values())}, title=f"{target} by {model.kernel_!r}"),
-            Table({**prediction_columns(table, y, fitted), "bound": bound}, "predictions"),
+            ResultTable({"": list(numbers), "value": list(numbers.values())}, title=f"{target} by {model.kernel_!r}"),
+            ResultTable({**prediction_columns(table, y, fitted), "bound": bound}, "predictions"),
             *path_tables(model),
             *choice,
         ],

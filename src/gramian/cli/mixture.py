@@ -15,7 +15,7 @@ from gramian.cli.options import NAMES, command, option, portable
 from gramian.cli.output import (
     Output,
     Results,
-    Table,
+    ResultTable,
     describe_data,
     describe_rows,
     number_columns,
@@ -23,7 +23,7 @@ from gramian.cli.output import (
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, Reading, input_name, read, read_rows, reading_options
+from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
 from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.display import MixtureChoiceDisplay, MixtureDisplay
 from gramian.display.report import mixture_report
@@ -88,7 +88,7 @@ def mixture(
     criterion: str,
     counts: str | None,
     starts: int,
-    reading: Reading,
+    reading: ReadingOptions,
     output: Output,
     run: Run,
     **options: Any,
@@ -162,10 +162,10 @@ def mixture(
         model=model,
         certificates={"": model.certificate_},
         tables=[
-            Table({**row_keys(table), **clusters, **number_columns("probability", R)}, "clusters"),
-            Table({"component": np.arange(k) + 1, "weight": model.weights_, **means}, "components", title),
-            Table(covariances, "covariances"),
-            *([Table(choice.table(), "choice")] if many else []),
+            ResultTable({**row_keys(table), **clusters, **number_columns("probability", R)}, "clusters"),
+            ResultTable({"component": np.arange(k) + 1, "weight": model.weights_, **means}, "components", title),
+            ResultTable(covariances, "covariances"),
+            *([ResultTable(choice.table(), "choice")] if many else []),
         ],
         pictures={
             "mixture": draw_mixture,

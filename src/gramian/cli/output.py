@@ -46,7 +46,7 @@ BLOCK = 10_000  # rows that are turned into text at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ResultTable:
     """Named columns of one length: a file where it has a name, on the screen where it has a title.
 
     Attributes
@@ -83,7 +83,7 @@ class Results:
     command : str
         Its name.
     facts : mapping
-        The main numbers, for scripts: keys of the JSON object; a :class:`Table` stands for its columns.
+        The main numbers, for scripts: keys of the JSON object; a :class:`ResultTable` stands for its columns.
     tables : sequence of Table
         What is written, shown, or both.
     lines : sequence of str
@@ -106,7 +106,7 @@ class Results:
 
     command: str
     facts: Mapping[str, Any]
-    tables: Sequence[Table] = ()
+    tables: Sequence[ResultTable] = ()
     lines: Sequence[str] = ()
     data: Any = None
     model: Any = None
@@ -379,7 +379,7 @@ def print_screen(results: Results, *, stderr: bool = False) -> Console:
     return console
 
 
-def screen_table(table: Table) -> ScreenTable:
+def screen_table(table: ResultTable) -> ScreenTable:
     """Return a table for the screen: of many rows the first ones."""
     shown = ScreenTable(title=escape(one_line(table.title or "")), box=rich.box.SIMPLE_HEAD, title_justify="left")
     formats = dict.fromkeys(table.columns, "") if table.formats is None else table.formats
@@ -426,7 +426,7 @@ def _certificate_panel(certificate: Any, name: str) -> Panel:
 def print_json(results: Results, *, before: Columns | None = None, after: Columns | None = None) -> None:
     """Print the command and its facts as one JSON object, with more of it before and after them."""
     content = {"command": results.command, **(before or {}), **results.facts, **(after or {})}
-    found = {key: dict(value.columns) if isinstance(value, Table) else value for key, value in content.items()}
+    found = {key: dict(value.columns) if isinstance(value, ResultTable) else value for key, value in content.items()}
     click.echo(json.dumps(as_json(found), allow_nan=False))
 
 

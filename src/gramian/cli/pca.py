@@ -17,7 +17,7 @@ from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
     Output,
     Results,
-    Table,
+    ResultTable,
     as_texts,
     describe_data,
     describe_rows,
@@ -26,7 +26,7 @@ from gramian.cli.output import (
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, Reading, input_name, load_into_memory, read, reading_options, watch
+from gramian.cli.reading import FILE, ReadingOptions, input_name, load_into_memory, read, reading_options, watch
 from gramian.cli.running import Run, device_option, running_options
 from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import pca_report
@@ -84,7 +84,7 @@ def pca(
     /,
     file: Path,
     components: int | float | str | None,
-    reading: Reading,
+    reading: ReadingOptions,
     output: Output,
     run: Run,
     device: str,
@@ -144,9 +144,9 @@ def pca(
         model=model,
         certificates={"": model.certificate_},
         tables=[
-            Table({**row_keys(table), **number_columns("PC", scores)}, "scores"),
-            Table({"column": table.names, **number_columns("PC", model.components_.T)}, "loadings"),
-            Table(variances, "variances", "Components", SHOWN, most=10),
+            ResultTable({**row_keys(table), **number_columns("PC", scores)}, "scores"),
+            ResultTable({"column": table.names, **number_columns("PC", model.components_.T)}, "loadings"),
+            ResultTable(variances, "variances", "Components", SHOWN, most=10),
         ],
         pictures={
             "scree": partial(ScreeDisplay.from_estimator, model),

@@ -15,7 +15,7 @@ from gramian.cli.options import command, option
 from gramian.cli.output import (
     Columns,
     Results,
-    Table,
+    ResultTable,
     TableOutput,
     number_columns,
     publish_table,
@@ -25,7 +25,7 @@ from gramian.cli.output import (
 from gramian.cli.reading import (
     FILE,
     MODEL_FILE,
-    Reading,
+    ReadingOptions,
     input_name,
     load_model,
     new_reading_options,
@@ -59,7 +59,14 @@ from gramian.sources import Source
 @running_options
 @click.pass_context
 def predict(
-    context: click.Context, /, model: Path, file: Path, level: float, reading: Reading, output: TableOutput, run: Run
+    context: click.Context,
+    /,
+    model: Path,
+    file: Path,
+    level: float,
+    reading: ReadingOptions,
+    output: TableOutput,
+    run: Run,
 ) -> None:
     """What MODEL, a model.gramian of ridge, kernel-ridge, mixture or fit, says of the rows of FILE.
 
@@ -80,7 +87,7 @@ def predict(
     with run.step("Predicting"), data_errors(input_name(file)):
         columns = answer(fitted.model, table.source, level, run)
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
-    found = Table({**row_keys(table), **columns})
+    found = ResultTable({**row_keys(table), **columns})
     publish_table(run, output, Results(command="predict", facts=facts, tables=[found]))
 
 

@@ -17,7 +17,7 @@ from gramian.cli.options import bundle, command, option
 from gramian.cli.output import (
     MODEL,
     Results,
-    Table,
+    ResultTable,
     TableOutput,
     number_columns,
     publish_table,
@@ -27,7 +27,7 @@ from gramian.cli.output import (
 from gramian.cli.reading import (
     FILE,
     MODEL_FILE,
-    Reading,
+    ReadingOptions,
     input_name,
     load_model,
     new_reading_options,
@@ -56,7 +56,7 @@ from gramian.sources.plink import open_bed
 @running_options
 @click.pass_context
 def project(
-    context: click.Context, /, model: Path, file: Path, reading: Reading, output: TableOutput, run: Run
+    context: click.Context, /, model: Path, file: Path, reading: ReadingOptions, output: TableOutput, run: Run
 ) -> None:
     """Scores of the rows of FILE on the components of MODEL, a model.gramian of pca or kernel-pca.
 
@@ -78,7 +78,7 @@ def project(
             except ValueError:  # cells are missing
                 LOG.info("Q is left out: cells are missing")
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
-    found = Table({**row_keys(table), **columns})
+    found = ResultTable({**row_keys(table), **columns})
     publish_table(run, output, Results(command="project", facts=facts, tables=[found]))
 
 
@@ -208,7 +208,7 @@ def genotype_project(
             "scale": scale,
             "matching": asdict(found.report),
         },
-        tables=[Table({**scores, **number_columns("PC", values)}), _account_for_snps(found)],
+        tables=[ResultTable({**scores, **number_columns("PC", values)}), _account_for_snps(found)],
         lines=[
             f"{len(found.samples):,} samples on {found.scores.shape[1]} components by {found.method}, "
             f"{used.min():,} to {used.max():,} genotypes each, in the scale of {scale}"
@@ -253,11 +253,11 @@ def _find_loadings(model: Path) -> Path:
     raise ValueError(f"the folder holds no {MODEL} and no loadings ({', '.join(ENDINGS[1:])})")
 
 
-def _account_for_snps(found: Projection) -> Table:
+def _account_for_snps(found: Projection) -> ResultTable:
     """What became of the SNPs."""
     counts = asdict(found.report)
     rows = [("used", f"of {found.report.loadings:,} SNPs with loadings", found.report.used)]
     rows += [("used", word, counts[key]) for key, word in USED.items() if counts[key]]
     rows += [("not used", word, counts[key]) for key, word in LOST.items() if counts[key]]
     columns = dict(zip(("SNPs", "which", "count"), map(list, zip(*rows, strict=True)), strict=True))
-    return Table(columns, title="", most=len(rows))
+    return ResultTable(columns, title="", most=len(rows))

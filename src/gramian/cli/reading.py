@@ -83,7 +83,7 @@ TABS = ("tab", "\\t")
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingOptions:
     """Which columns are read, what they mean, and how the file is written."""
 
     columns: tuple[str, ...] | None = None
@@ -98,7 +98,7 @@ class Reading:
     no_header: bool = False
     dataset: str | None = None
 
-    def with_(self, **changes: Any) -> Reading:
+    def with_(self, **changes: Any) -> ReadingOptions:
         """Return a copy with some of it changed."""
         return replace(self, **changes)
 
@@ -128,7 +128,7 @@ def input_name(file: Path) -> str:
     return "standard input" if str(file) == "-" else one_line(click.format_filename(file))
 
 
-def read(file: Path, reading: Reading, run: Run, like: Sequence[str] | None = None) -> Table:
+def read(file: Path, reading: ReadingOptions, run: Run, like: Sequence[str] | None = None) -> Table:
     """Read a table, and say what was found; exit code 3 with a remedy where it will not do.
 
     ``like`` are the columns of an earlier table, which are then read from this one.
@@ -152,7 +152,7 @@ def _section(*names: str, **settings: Any) -> Callable[[Any], Any]:
 
 
 def reading_options(*, target: str = "", missing: str = "keep") -> Callable[[Any], Any]:
-    """Return a decorator that adds the options for reading; the command is handed a :class:`Reading` as ``reading``.
+    """Return a decorator that adds the options for reading; the command is handed :class:`ReadingOptions` as ``reading``.
 
     Parameters
     ----------
@@ -173,13 +173,15 @@ def reading_options(*, target: str = "", missing: str = "keep") -> Callable[[Any
         help="What to do with columns of text.",
     )
     return bundle(
-        Reading, "reading", [*wanted, *chosen, *_role_options(), text, _missing_option(missing), *_format_options()]
+        ReadingOptions,
+        "reading",
+        [*wanted, *chosen, *_role_options(), text, _missing_option(missing), *_format_options()],
     )
 
 
 def new_reading_options(function: Any) -> Any:
     """Add the options for reading rows that a model is asked about: the model knows which columns."""
-    return bundle(Reading, "reading", [*_role_options(), _missing_option("keep"), *_format_options()])(function)
+    return bundle(ReadingOptions, "reading", [*_role_options(), _missing_option("keep"), *_format_options()])(function)
 
 
 def _role_options() -> list[Callable[[Any], Any]]:
@@ -230,7 +232,7 @@ def load_model(file: Path, run: Run) -> Fitted:
     return Fitted(model, known.kind, columns)
 
 
-def read_matching_table(file: Path, fitted: Fitted, reading: Reading, run: Run) -> Table:
+def read_matching_table(file: Path, fitted: Fitted, reading: ReadingOptions, run: Run) -> Table:
     """Read the columns of the fit from another file, in their order; exit code 3 names those that are not there."""
     table = read(file, reading, run, like=fitted.columns)
     wanted = int(getattr(fitted.model, "n_features_in_", table.source.shape[1]))

@@ -17,14 +17,14 @@ from gramian.cli.output import (
     Columns,
     Output,
     Results,
-    Table,
+    ResultTable,
     describe_data,
     describe_rows,
     output_options,
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, Reading, input_name, read, read_rows, reading_options, watch
+from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options, watch
 from gramian.cli.running import LOG, Run, device_option, running_options
 from gramian.display import LeaveOneOutDisplay, PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
 from gramian.display.report import regression_report
@@ -68,7 +68,7 @@ def ridge(
     criterion: str,
     no_intercept: bool,
     solver: str,
-    reading: Reading,
+    reading: ReadingOptions,
     output: Output,
     run: Run,
     device: str,
@@ -106,8 +106,8 @@ def ridge(
         model=model,
         certificates={"": model.certificate_},
         tables=[
-            Table(coefficients, "coefficients", f"Coefficients for {target}, λ = {alpha_:.4g}"),
-            Table(prediction_columns(table, y, fitted), "predictions"),
+            ResultTable(coefficients, "coefficients", f"Coefficients for {target}, λ = {alpha_:.4g}"),
+            ResultTable(prediction_columns(table, y, fitted), "predictions"),
             *path_tables(model),
         ],
         pictures=regression_pictures(model, table, y, fitted, target),
@@ -171,7 +171,7 @@ def measure_fit(y: Array, fitted: Array) -> dict[str, float]:
     return {"rmse": float(np.sqrt(rss / len(y))), "r2": 1.0 - rss / total if total > 0 else float("nan")}
 
 
-def path_tables(model: Any) -> list[Table]:
+def path_tables(model: Any) -> list[ResultTable]:
     """Every λ with its degrees of freedom and every criterion, where λ was chosen."""
     path = getattr(model, "path_", None)
     if path is None:
@@ -181,7 +181,7 @@ def path_tables(model: Any) -> list[Table]:
         values = getattr(path, name, None)
         if values is not None:
             columns[name] = np.asarray(values).reshape(len(path.alphas), -1)[:, 0]
-    return [Table(columns, "path")]
+    return [ResultTable(columns, "path")]
 
 
 def regression_pictures(

@@ -26,7 +26,7 @@ ENOUGH = 1e-14  # of the total weight: what a Newton step would still gain
 
 
 @dataclass(frozen=True)
-class Sigmoid:
+class ProbabilitySigmoid:
     """P(y = 1 | f) = 1/(1 + exp(−(af + b))).
 
     Attributes
@@ -37,8 +37,8 @@ class Sigmoid:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.kernel_ridge.classifier import Sigmoid
-    >>> Sigmoid(2.0, 0.0)(np.array([-1.0, 0.0, 1.0])).round(4)
+    >>> from gramian.kernel_ridge.classifier import ProbabilitySigmoid
+    >>> ProbabilitySigmoid(2.0, 0.0)(np.array([-1.0, 0.0, 1.0])).round(4)
     array([0.1192, 0.5   , 0.8808])
     """
 
@@ -50,7 +50,7 @@ class Sigmoid:
         return np.asarray(expit(self.slope * np.asarray(values, dtype=np.float64) + self.offset))
 
 
-def fit_sigmoid(values: Array, positive: npt.NDArray[np.bool_], w: Array | None = None) -> Sigmoid:
+def fit_sigmoid(values: Array, positive: npt.NDArray[np.bool_], w: Array | None = None) -> ProbabilitySigmoid:
     """Fit a sigmoid to decision values of rows that were left out.
 
     Parameters
@@ -64,7 +64,7 @@ def fit_sigmoid(values: Array, positive: npt.NDArray[np.bool_], w: Array | None 
 
     Returns
     -------
-    Sigmoid
+    ProbabilitySigmoid
         Constant where larger values do not go with the class: then they carry no information.
 
     Examples
@@ -80,11 +80,11 @@ def fit_sigmoid(values: Array, positive: npt.NDArray[np.bool_], w: Array | None 
     t = np.where(positive, (high + 1.0) / (high + 2.0), 1.0 / (low + 2.0))
     middle = float(w @ values / w.sum())
     spread = float(np.sqrt(w @ (values - middle) ** 2 / w.sum()))
-    flat = Sigmoid(0.0, float(logit(w @ t / w.sum())))
+    flat = ProbabilitySigmoid(0.0, float(logit(w @ t / w.sum())))
     if not spread > 0.0:
         return flat
     a, b = _minimise_entropy((values - middle) / spread, t, w, flat.offset)
-    return Sigmoid(a / spread, b - a * middle / spread) if a > 0.0 else flat
+    return ProbabilitySigmoid(a / spread, b - a * middle / spread) if a > 0.0 else flat
 
 
 def _minimise_entropy(z: Array, t: Array, w: Array, offset: float) -> tuple[float, float]:
@@ -113,7 +113,7 @@ def _minimise_entropy(z: Array, t: Array, w: Array, offset: float) -> tuple[floa
     return float(at[0]), float(at[1])
 
 
-def common_sigmoid(values: Array, Y: Array, w: Array | None = None) -> Sigmoid:
+def common_sigmoid(values: Array, Y: Array, w: Array | None = None) -> ProbabilitySigmoid:
     """One sigmoid for all classes, fitted to all pairs of a row and a class: of two classes b = 0 by symmetry.
 
     With one increasing function for all, the class of highest probability is that of the largest decision value.
@@ -131,14 +131,14 @@ def common_sigmoid(values: Array, Y: Array, w: Array | None = None) -> Sigmoid:
     return fit_sigmoid(values.ravel(), Y.ravel() > 0, each)
 
 
-def probabilities(values: Array, sigmoid: Sigmoid) -> Array:
+def probabilities(values: Array, sigmoid: ProbabilitySigmoid) -> Array:
     """Probabilities of the classes, to sum 1: of two from one column of values, of more from one for each.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.kernel_ridge.classifier import Sigmoid, probabilities
-    >>> probabilities(np.array([[1.0, 0.0, -1.0]]), Sigmoid(2.0, 0.0)).round(3)
+    >>> from gramian.kernel_ridge.classifier import ProbabilitySigmoid, probabilities
+    >>> probabilities(np.array([[1.0, 0.0, -1.0]]), ProbabilitySigmoid(2.0, 0.0)).round(3)
     array([[0.587, 0.333, 0.079]])
     """
     if values.shape[1] == 1:
@@ -200,7 +200,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         The labels, sorted.
     best_score_, scores_ : float; ndarray of shape (kernels, λs)
         Larger is better: minus the mean squared error, or the accuracy, of rows left out.
-    sigmoid_ : Sigmoid
+    sigmoid_ : ProbabilitySigmoid
         What turns decision values into probabilities, with its ``slope`` and ``offset``.
     alpha_, alphas_, kernel_, kernels_, gamma_, path_, dof_, solver_, n_iter_
         As in :class:`KernelRidgeCV`.

@@ -13,7 +13,7 @@ from gramian.compute.rowspace import RowSpace
 from gramian.genetics.pca import GenotypePCA
 from gramian.kernel_pca.estimator import KernelPCA
 from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
-from gramian.kernel_ridge.classifier import KernelRidgeClassifier, Sigmoid
+from gramian.kernel_ridge.classifier import KernelRidgeClassifier, ProbabilitySigmoid
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.likelihood import families as laws
 from gramian.likelihood.estimator import MaximumLikelihood
@@ -69,7 +69,7 @@ CLASSES: dict[str, type] = {
     "mixture.Statistics": mixture.SufficientStatistics,
     "ridge.Group": RidgeInverse,
     **_named("inducing", InducingFit, Whitening),
-    **_named("calibration", Sigmoid),
+    "calibration.Sigmoid": ProbabilitySigmoid,
     **_named("stream", RowSpace, DenseSource),
     **_named("genetics", Samples, Snps, TracyWidomTable),
 }

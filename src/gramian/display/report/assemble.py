@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from gramian.compute.devices import to_numpy
 from gramian.display.report.blocks import (
-    Block,
     CertificateBlock,
     DataFacts,
     DataTable,
     Facts,
     Proof,
     Report,
+    ReportBlock,
     Run,
     Section,
     Text,
@@ -118,7 +118,7 @@ class Folded:
     """A block that is opened by a click."""
 
     title: str
-    block: Block
+    block: ReportBlock
 
     def html(self, page: Any) -> str:
         """The block behind its title."""

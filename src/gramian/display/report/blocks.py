@@ -323,7 +323,7 @@ class Page(Protocol):
         """A number that no other element has."""
 
 
-class Block(Protocol):
+class ReportBlock(Protocol):
     """Something that can stand in a section."""
 
     def html(self, page: Page, /) -> str:
@@ -454,7 +454,7 @@ class Figure:
 class Row:
     """Blocks side by side, where the page is wide enough."""
 
-    blocks: Sequence[Block]
+    blocks: Sequence[ReportBlock]
 
     def html(self, page: Page) -> str:
         """The blocks in a grid."""
@@ -491,7 +491,7 @@ class Section:
     """A heading and what stands under it."""
 
     title: str
-    blocks: Sequence[Block]
+    blocks: Sequence[ReportBlock]
     lead: str = ""
 
     def html(self, page: Page, anchor: str) -> str:

@@ -14,12 +14,12 @@ from gramian.display.likelihood import describe_fit
 from gramian.display.report.assemble import Common, assemble
 from gramian.display.report.blocks import (
     FAINT,
-    Block,
     DataFacts,
     DataTable,
     Figure,
     Proof,
     Report,
+    ReportBlock,
     Row,
     Run,
     Section,
@@ -164,7 +164,10 @@ def _estimates_section(best: Mapping[str, Any], profile: bool, level: float) -> 
         del lines["column"], criteria["column"]
     often = f"{100 * level:.6g} times in 100"
     lead = f"Estimates with intervals that hold the true value {often}, in large samples, if the family is right."
-    blocks: list[Block] = [DataTable("estimates", "Estimates", lines), DataTable("criteria", "Likelihoods", criteria)]
+    blocks: list[ReportBlock] = [
+        DataTable("estimates", "Estimates", lines),
+        DataTable("criteria", "Likelihoods", criteria),
+    ]
     if len(best) > PICTURES:
         blocks.append(Text(f"The first {PICTURES} of {len(best)} columns are drawn.", "note"))
     return Section("Estimates", blocks, lead)
@@ -177,13 +180,13 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, lis
 
 def _column_section(name: str, found: Any, estimate: Any) -> Section:
     """What was fitted to one column: the ranking of families, the fit over its data, and how well it fits."""
-    blocks: list[Block] = []
+    blocks: list[ReportBlock] = []
     if isinstance(found, Comparison):
         table = found.table()
         blocks.append(DataTable(f"families-{name}" if name else "families", "Families, the best first", table))
     sample = estimate.sample
     if sample is not None and hasattr(estimate.family, "log_interval"):
-        figures: list[Block] = [Figure("Fit", lambda: fit_figure(estimate), "Data and the fitted distribution.")]
+        figures: list[ReportBlock] = [Figure("Fit", lambda: fit_figure(estimate), "Data and the fitted distribution.")]
         if sample.edges is None and sample.plain and not estimate.family.discrete and len(sample.lower) > 1:
             note = "Points on the line are where the fit puts them."
             figures.append(Figure("Quantiles", lambda: quantile_figure(estimate), note))
@@ -196,7 +199,7 @@ def _column_section(name: str, found: Any, estimate: Any) -> Section:
     return Section(f"{name}: {estimate.family.name}" if name else estimate.family.name, blocks)
 
 
-def _goodness(estimate: Any) -> list[Block]:
+def _goodness(estimate: Any) -> list[ReportBlock]:
     """Statistics of fit, where the data allow any."""
     try:
         found = estimate.goodness()

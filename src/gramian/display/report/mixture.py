@@ -12,10 +12,10 @@ from gramian.display.base import PALETTE, names_of_columns
 from gramian.display.mixture import describe_choice
 from gramian.display.report.assemble import Common, assemble, colour_options, matrix, percent, unique_names
 from gramian.display.report.blocks import (
-    Block,
     DataTable,
     Figure,
     Report,
+    ReportBlock,
     Row,
     Section,
     Text,

@@ -13,10 +13,10 @@ from gramian.display.pca import ScreeData, describe_scree
 from gramian.display.report.assemble import Common, assemble, matrix, percent, row_cloud
 from gramian.display.report.blocks import (
     FAINT,
-    Block,
     DataTable,
     Figure,
     Report,
+    ReportBlock,
     Row,
     Section,
     Text,

@@ -13,10 +13,10 @@ from gramian.display.base import PALETTE, as_names, names_of_columns
 from gramian.display.report.assemble import Common, Pairs, assemble, matrix, row_cloud, unique_names
 from gramian.display.report.blocks import (
     FAINT,
-    Block,
     DataTable,
     Figure,
     Report,
+    ReportBlock,
     Row,
     Section,
     bokeh_module,
