@@ -152,7 +152,7 @@ def _section(*names: str, **settings: Any) -> Callable[[Any], Any]:
 
 
 def reading_options(*, target: str = "", missing: str = "keep") -> Callable[[Any], Any]:
-    """Return a decorator that adds the options for reading; the command is handed :class:`ReadingOptions` as ``reading``.
+    """Return a decorator that adds the options for reading; the command gets :class:`ReadingOptions` as ``reading``.
 
     Parameters
     ----------

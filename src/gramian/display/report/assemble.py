@@ -80,7 +80,7 @@ def assemble(
         rows.append(("Reading the data", "; ".join(data.notes)))
     if run.seconds is not None:
         rows.append(("Time taken", f"{run.seconds:.3g} s"))
-    opening: list[Block] = [*(Text(f"Warning: {text}", "warning") for text in run.warnings), Facts(rows)]
+    opening: list[ReportBlock] = [*(Text(f"Warning: {text}", "warning") for text in run.warnings), Facts(rows)]
     if isinstance(model, Mapping):
         proofs: Mapping[str, Proof] = model
     else:
@@ -90,7 +90,7 @@ def assemble(
         opening.append(Folded("All parameters", DataTable("parameters", "Parameters", table)))
     # How far to trust it: certificates that missed their tolerance come first, as a reader must see them.
     order = sorted(proofs, key=lambda name: proofs[name].converged)
-    trust: list[Block] = [CertificateBlock(proofs[name], name) for name in order[:CERTIFICATES]]
+    trust: list[ReportBlock] = [CertificateBlock(proofs[name], name) for name in order[:CERTIFICATES]]
     if len(order) > CERTIFICATES:
         trust.append(Text(f"{len(order) - CERTIFICATES} more certificates are like the last of these.", "note"))
     # How to reproduce it.

@@ -172,7 +172,7 @@ def _components_section(R: Matrix, mixture: Any, names: list[str], common: Commo
     table |= {"rows": np.bincount(mine, minlength=k)} | {f"mean {names[j]}": mixture.means[:, j] for j in some}
     left = f"{len(some)} of {len(names)} columns." if len(some) < len(names) else ""
     note = "One minus the probability of the component a row was given to: 0 is no doubt."
-    row: list[Block] = [Figure("Uncertainty", lambda: uncertainty_figure(1.0 - R.max(axis=1), mine), note)]
+    row: list[ReportBlock] = [Figure("Uncertainty", lambda: uncertainty_figure(1.0 - R.max(axis=1), mine), note)]
     labels, name = common.get("labels"), common.get("label_name") or "label"
     different, codes = np.unique(np.asarray([] if labels is None else labels, dtype=str), return_inverse=True)
     if 0 < len(different) <= MOST_LABELS:

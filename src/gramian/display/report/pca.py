@@ -175,7 +175,7 @@ def _variance_section(model: Any, names: list[str], shares: Any, advice: Any) ->
     if isinstance(model.certificate_, SpectralCertificate):
         columns["certain within"] = model.certificate_.eigenvalue_bounds
     table = DataTable("variances", "Variances", columns, percent=("share", "running sum"))
-    note, advised = "Share of the variance of each component.", list[Block]()
+    note, advised = "Share of the variance of each component.", list[ReportBlock]()
     if advice is not None:
         if "parallel" in advice.choices:
             note += " Dashes: the 95 % quantile of tables whose columns are independent."

@@ -219,7 +219,7 @@ def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list
         return Section("Choice of λ", [])
     data, chosen = describe_path(path, None), float(np.atleast_1d(model.alpha_)[0])
     note = "Mean squared error of rows left out, exact, and generalised cross-validation. The line is the λ chosen."
-    figures: list[Block] = [Figure("What chooses λ", lambda: criteria_figure(data, chosen), note)]
+    figures: list[ReportBlock] = [Figure("What chooses λ", lambda: criteria_figure(data, chosen), note)]
     if path.coef.size and not hasattr(model, "dual_coef_"):
         names = names_of_columns(model, path.coef.shape[2], feature_names)
         note = "Every coefficient shrinks as λ grows; the largest are named."
