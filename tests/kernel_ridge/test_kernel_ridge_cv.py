@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
@@ -16,7 +17,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian import NumericalWarning
+from gramian import KernelRidgeClassifier, NumericalWarning
 from gramian.kernel_ridge.choose import held_out_rows
 from gramian.kernel_ridge.estimator import KernelRidge as OurKernelRidge
 from gramian.kernel_ridge.estimator import KernelRidgeCV
@@ -440,6 +441,17 @@ def test_targets_without_squares_are_refused(scale: float, solver: str) -> None:
         KernelRidgeCV(solver=solver).fit(X, np.column_stack([y, scale * y]))
     zeros = KernelRidgeCV([1.0], solver=solver).fit(X, np.column_stack([y, 0 * y]))
     assert_allclose(zeros.predict(X)[:, 1], 0.0)
+
+
+@pytest.mark.parametrize("estimator", [KernelRidgeCV, KernelRidgeClassifier])
+def test_max_iter_ends_the_iterations_of_cg(estimator: Any) -> None:
+    X, y = problem(300)
+    y = y if estimator is KernelRidgeCV else np.sign(y)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        ours = estimator([1e-8], gamma=5.0, solver="cg", tol=1e-14, max_iter=1).fit(X, y)
+    assert ours.n_iter_ == 1
+    with pytest.raises(ValueError, match="max_iter"):
+        estimator(max_iter=0).fit(X, y)
 
 
 @pytest.mark.parametrize("solver", ["eigh", "cg", "landmarks"])

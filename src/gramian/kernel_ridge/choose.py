@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -52,8 +53,8 @@ class Rule:
         Whether targets are ±1: one column, or one for each class.
     copies : ndarray or None
         How often each row is there, as for :func:`gramian.kernel_ridge.path.eigen_system`.
-    show : callable or None
-        Called with a line of text on each kernel as it is tried.
+    shown_as : str
+        Under which name to show the best score of each kernel as it is tried; empty not to.
     """
 
     alphas: Any
@@ -63,7 +64,7 @@ class Rule:
     tol: float
     labels: bool = False
     copies: Array | None = None
-    show: Callable[[str], None] | None = None
+    shown_as: str = ""
 
     def joint(self, S: Array) -> Array:
         """One number for each λ, of all targets: likelihoods multiply, errors are averaged."""
@@ -166,12 +167,19 @@ def choose_pair(
         trial = try_kernel(problem.with_(kernel=kernel), rule)
         S, means = trial.scores, rule.joint(trial.scores)
         tried.append((trial.alphas, means))
-        if rule.show is not None:  # larger is better there
+        if rule.shown_as:  # larger is better there
             shown = -means + float(rule.criterion == "accuracy")
             i = int(np.argmax(np.where(np.isnan(shown), -np.inf, shown)))
             score = f"{rule.criterion} score {shown[i]:.4g} at λ = {trial.alphas[i]:.3g}"
-            rule.show(f"{kernel!r}, {k + 1} of {len(kernels)}: {score}")
-        index, mine = _best_alphas(S, trial.ties, rule.per_target)
+            line = f"{rule.shown_as}: {kernel!r}, {k + 1} of {len(kernels)}: {score}"
+            print(line, file=sys.stderr, flush=True)  # noqa: T201
+        # the best λ for each target, and the two numbers by which kernels are compared: smaller is better
+        losses, ties = (np.where(np.isnan(values), np.inf, values) for values in (S, trial.ties))
+        if not rule.per_target:
+            losses, ties = losses.sum(axis=1, keepdims=True), ties.sum(axis=1, keepdims=True)
+        columns = np.arange(losses.shape[1])
+        index = np.array([np.lexsort((ties[:, j], losses[:, j]))[0] for j in columns])
+        mine = (float(losses[index, columns].sum()), float(ties[index, columns].sum()))
         if mine < rank or (best is None and trial.usable):
             rank, index = mine, np.broadcast_to(index, (t,))
             chosen = problem.with_(kernel=kernel, lam=trial.alphas[index])
@@ -190,16 +198,6 @@ def choose_pair(
             "Give one alpha, and one kernel."
         )
     return replace(best, scores=means, alphas=grid)
-
-
-def _best_alphas(S: Array, ties: Array, per_target: bool) -> tuple[Index, tuple[float, float]]:
-    """Index of the best λ for each target, and the two numbers by which kernels are compared: smaller is better."""
-    S, ties = (np.where(np.isnan(values), np.inf, values) for values in (S, ties))
-    if not per_target:
-        S, ties = S.sum(axis=1, keepdims=True), ties.sum(axis=1, keepdims=True)
-    index = np.array([np.lexsort((ties[:, j], S[:, j]))[0] for j in range(S.shape[1])])
-    columns = np.arange(S.shape[1])
-    return index, (float(S[index, columns].sum()), float(ties[index, columns].sum()))
 
 
 def _is_misclassified(Y: Array, errors: Array) -> npt.NDArray[np.bool_]:
@@ -274,7 +272,9 @@ def held_out_rows(n: int, seed: int, labels: Any = None) -> tuple[Index, Index]:
     return np.flatnonzero(~judge), np.flatnonzero(judge)
 
 
-def try_held_out(problem: KernelProblem, rule: Rule, report: Report | None) -> Trial:
+def try_held_out(
+    problem: KernelProblem, rule: Rule, max_iter: int | None = None, report: Report | None = None
+) -> Trial:
     """Fit four fifths of the rows for every λ by conjugate gradients, and judge by the others."""
     n, t = problem.Y.shape
     if rule.criterion in ("gcv", "marginal_likelihood"):
@@ -286,7 +286,7 @@ def try_held_out(problem: KernelProblem, rule: Rule, report: Report | None) -> T
     fit, judge = held_out_rows(n, problem.seed, labels)
     if not len(judge):
         raise ValueError(f"n_samples={n} are too few to hold out one in {HELD_OUT}. Use solver='eigh'.")
-    alphas, errors = _held_out_errors(problem, rule, fit, judge, report)
+    alphas, errors = _held_out_errors(problem, rule, fit, judge, min(STEPS, max_iter or STEPS), report)
     w, copies = problem.frequencies[judge], rule.copies
     size = copies[judge] if copies is not None else w if problem.counts else np.ones(len(judge))
     squares = np.tensordot(w / float(size.sum()), errors**2, axes=1)
@@ -303,7 +303,7 @@ def try_held_out(problem: KernelProblem, rule: Rule, report: Report | None) -> T
 
 
 def _held_out_errors(
-    problem: KernelProblem, rule: Rule, fit: Index, judge: Index, report: Report | None
+    problem: KernelProblem, rule: Rule, fit: Index, judge: Index, steps: int, report: Report | None
 ) -> tuple[Array, Array]:
     """λ and the errors, of shape (rows held out, λs, t): all λ and targets in one block."""
     t, whole = problem.Y.shape[1], is_precomputed(problem.kernel)
@@ -322,7 +322,7 @@ def _held_out_errors(
         some = part.with_(Y=part.Y[:, columns % t], lam=lam[columns])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # judged as they are, by rows they have not seen
-            found = solve(some, "cg", rule.reason, tol=ENOUGH, max_iter=STEPS, report=report)
+            found = solve(some, "cg", rule.reason, tol=ENOUGH, max_iter=steps, report=report)
         alpha = some.dual(found.beta)
         parts.append(across(alpha) + some.mean - means @ alpha)
     f = np.concatenate(parts, axis=1).reshape(len(judge), len(alphas), t)

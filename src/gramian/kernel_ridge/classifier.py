@@ -185,6 +185,8 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         As in :class:`KernelRidgeCV`.
     tol : float, optional
         As in :class:`KernelRidgeCV`.
+    max_iter : int, optional
+        As in :class:`KernelRidgeCV`.
     n_landmarks : int, optional
         Number of landmarks.
     random_state : int, RandomState or None, default=None
@@ -233,6 +235,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         class_weight: Any = None,
         solver: str = "auto",
         tol: float | None = None,
+        max_iter: int | None = None,
         n_landmarks: int | None = None,
         random_state: Any = None,
         verbose: Any = False,
@@ -249,6 +252,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.solver = solver
         self.tol = tol
+        self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
         self.verbose = verbose
@@ -286,7 +290,13 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         self._model = KernelRidgeCV(**shared)
         choice = self._model._choose_and_fit(X, Y, w, criterion=self.criterion, labels=True, copies=copies)
         self._model.device = None  # it is asked where ``device`` says
-        self._take_over()
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        for name in SHARED:
+            if hasattr(self._model, name):
+                setattr(self, name, getattr(self._model, name))
+        one = float(self.criterion == "accuracy")  # which is 1 less the share of errors
+        self.best_score_, self.scores_ = one + self._model.best_score_, one + self._model.scores_
         rows = slice(None) if choice.rows is None else choice.rows
         T = choice.problem.Y[rows]
         self.sigmoid_ = common_sigmoid(T - choice.left_out, T, choice.problem.frequencies[rows])
@@ -371,16 +381,6 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         else:
             raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}.")
         return own * np.asarray(each)[labels], own if has_whole_weights(own) else np.ones(n)
-
-    def _take_over(self) -> None:
-        """Name what the regression found; the accuracy is 1 less the share of errors."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        for name in SHARED:
-            if hasattr(self._model, name):
-                setattr(self, name, getattr(self._model, name))
-        one = float(self.criterion == "accuracy")
-        self.best_score_, self.scores_ = one + self._model.best_score_, one + self._model.scores_
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -384,6 +383,8 @@ class KernelRidgeCV(KernelRidge):
         "landmarks" chooses for the model of its landmarks.
     tol : float, optional
         Relative residual of the fit: 1e-8 by "eigh" and "landmarks", 1e-6 by "cg" where None.
+    max_iter : int, optional
+        Most iterations of "cg"; what it fits to choose by takes 100 at most.
     n_landmarks : int, optional
         Number of landmarks.
     random_state : int, RandomState or None, default=None
@@ -429,7 +430,6 @@ class KernelRidgeCV(KernelRidge):
     True
     """
 
-    max_iter = None
     landmarks = "rpcholesky"
 
     def __init__(
@@ -446,6 +446,7 @@ class KernelRidgeCV(KernelRidge):
         alpha_per_target: bool = False,
         solver: str = "auto",
         tol: float | None = None,
+        max_iter: int | None = None,
         n_landmarks: int | None = None,
         random_state: Any = None,
         verbose: Any = False,
@@ -462,6 +463,7 @@ class KernelRidgeCV(KernelRidge):
         self.alpha_per_target = alpha_per_target
         self.solver = solver
         self.tol = tol
+        self.max_iter = max_iter
         self.n_landmarks = n_landmarks
         self.random_state = random_state
         self.verbose = verbose
@@ -495,15 +497,38 @@ class KernelRidgeCV(KernelRidge):
         """Fit, and return what was chosen; a classifier has ``labels``, and ``copies`` of rows as well as weights."""
         self._check_parameters()
         problem, every, kept = self._open(X, y, sample_weight)
-        _refuse_extreme(problem.Y)
+        size = np.max(np.abs(problem.Y), axis=0, initial=0.0)
+        extreme = size[(size > SQUARED[1]) | ((size > 0) & (size < SQUARED[0]))]
+        if len(extreme):
+            raise ValueError(
+                f"y has a target of size {extreme[0]:.1e}, whose squared errors are no numbers to choose by. Divide y "
+                "by it."
+            )
         if copies is not None:
             copies, problem = copies if kept is None else copies[kept], problem.with_(counts=False)
         whole = any(kernel.takes_objects for kernel in self.kernels_) or is_pairwise(self.kernel)
         options = {"whole": whole, "file": isinstance(problem.points, Source), "device": problem.device}
         self.solver_, reason = choose_solver(problem.n, self.solver, every_alpha=True, **options)
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
-        rule = Rule(self.alphas, criterion, self.alpha_per_target, reason, tol, labels, copies, self._show_line())
-        choice = choose_pair(problem, self.kernels_, rule, self._trial(problem))
+        shown_as = type(self).__name__ if self.verbose and not callable(self.verbose) else ""
+        rule = Rule(self.alphas, criterion, self.alpha_per_target, reason, tol, labels, copies, shown_as)
+        try_kernel: Callable[[KernelProblem, Rule], Any] = try_by_eigenvectors
+        if self.solver_ == "landmarks":
+            try_kernel = partial(try_landmarks, n_landmarks=self.n_landmarks)
+        elif self.solver_ == "cg":
+
+            def try_and_report(problem: KernelProblem, rule: Rule) -> Trial:
+                with report_residuals(self.verbose, f"{type(self).__name__}, to choose", ENOUGH) as report:
+                    return try_held_out(problem, rule, self.max_iter, report)
+
+            try_kernel = try_and_report
+        else:
+            number = AUTO_ALPHAS[2] if isinstance(self.alphas, str) else np.size(self.alphas)
+            nbytes = eigen_bytes(problem.n, problem.Y.shape[1], number, problem.device)
+            what = f"The eigendecomposition of the kernel matrix of {problem.n} rows"
+            remedy = "Use solver='cg', which stores no matrix, or solver='landmarks'."
+            refuse_beyond_device(nbytes, problem.device, what, remedy)
+        choice = choose_pair(problem, self.kernels_, rule, try_kernel)
 
         each = self.alpha_per_target and not self._vector
         lam, path = choice.problem.lam, choice.path
@@ -518,26 +543,6 @@ class KernelRidgeCV(KernelRidge):
         self.n_iter_ = max(1, self.certificate_.iterations)
         return choice
 
-    def _trial(self, problem: KernelProblem) -> Callable[[KernelProblem, Rule], Any]:
-        """How each kernel is tried: by the solver that suits the size."""
-        if self.solver_ == "landmarks":
-            return partial(try_landmarks, n_landmarks=self.n_landmarks)
-        if self.solver_ == "cg":
-
-            def try_and_report(problem: KernelProblem, rule: Rule) -> Trial:
-                with report_residuals(self.verbose, f"{type(self).__name__}, to choose", ENOUGH) as report:
-                    return try_held_out(problem, rule, report)
-
-            return try_and_report
-        number = AUTO_ALPHAS[2] if isinstance(self.alphas, str) else np.size(self.alphas)
-        refuse_beyond_device(
-            eigen_bytes(problem.n, problem.Y.shape[1], number, problem.device),
-            problem.device,
-            f"The eigendecomposition of the kernel matrix of {problem.n} rows",
-            "Use solver='cg', which stores no matrix, or solver='landmarks'.",
-        )
-        return try_by_eigenvectors
-
     def _fit_chosen(self, choice: KernelChoice, every: Any, kept: Any, rule: Rule) -> None:
         """Fit to all rows at the pair chosen, unless the choice has done so."""
         problem, solution = choice.problem, choice.solution
@@ -546,7 +551,8 @@ class KernelRidgeCV(KernelRidge):
             self._keep_landmarks(problem, landmarks, system.fit(problem.lam, rule.tol, rule.reason), kept)
         elif solution is None:
             with report_residuals(self.verbose, type(self).__name__, rule.tol) as report:
-                solution = solve(problem, self.solver_, rule.reason, tol=rule.tol, report=report)
+                options: dict[str, Any] = {"max_iter": self.max_iter, "report": report}
+                solution = solve(problem, self.solver_, rule.reason, tol=rule.tol, **options)
             self._keep_solution(problem, solution, every, kept)
         else:
             low, path = choice.lowest, choice.path
@@ -557,12 +563,6 @@ class KernelRidgeCV(KernelRidge):
             solution = replace(solution, certificate=add_bounds(problem, solution))
             self._keep_solution(problem, solution, every, kept)
             self.certificate_.warn_unless_converged(*FACTORED)
-
-    def _show_line(self) -> Callable[[str], None] | None:
-        """Return what shows a line of text, where progress is to be shown and not handed to a function."""
-        if callable(self.verbose) or not self.verbose:
-            return None
-        return lambda line: print(f"{type(self).__name__}: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
     def _resolve_kernels(self, points: Any) -> list[Kernel]:
         """The kernels to choose from: each of ``kernel`` with each of ``gamma``."""
@@ -586,16 +586,6 @@ class KernelRidgeCV(KernelRidge):
         super()._check_parameters(solvers)
 
     path_: RidgePath | None
-
-
-def _refuse_extreme(Y: Array) -> None:
-    """Refuse targets by whose squared errors nothing can be chosen."""
-    size = np.max(np.abs(Y), axis=0, initial=0.0)
-    beyond = size[(size > SQUARED[1]) | ((size > 0) & (size < SQUARED[0]))]
-    if len(beyond):
-        raise ValueError(
-            f"y has a target of size {beyond[0]:.1e}, whose squared errors are no numbers to choose by. Divide y by it."
-        )
 
 
 def _gamma(kernel: Kernel) -> Any:

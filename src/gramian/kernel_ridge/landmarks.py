@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Any
@@ -253,26 +253,22 @@ def _choose_by_cholesky(kernel: Kernel, X: Any, w: Array, m: int, rng: Generator
     points, root = X if len(rows) == len(w) else read_rows(X, rows), np.sqrt(w[rows])
     K = kernel_operator(kernel, points, dtype=np.float64, store=False, device=device)
     own = root**2 * kernel_diagonal(kernel, points)
-    found = rp_cholesky(own, _weighted_columns(K, root), m, seed=int(rng.integers(2**31)))
+    there, weighted = K.asarray(root), not np.all(root == 1.0)
+
+    def columns(j: Index, i: Any = None) -> Any:
+        """Of √w K √w, where K lives."""
+        if not weighted:
+            return K.columns(j, i)
+        left = there if i is None else K.asarray(root[i])
+        return K.columns(j, i) * left[:, None] * K.asarray(root[j])[None, :]
+
+    found = rp_cholesky(own, columns, m, seed=int(rng.integers(2**31)))
     if not len(found.indices):
         return draw(w, 1, rng), "one row drawn evenly, since every k(x, x) is 0"
     alive = np.count_nonzero(w)
     of = f" of a random sample of {len(rows)} of {alive} rows" if len(rows) < alive else ""
     fewer = f"; {len(found.indices)} span the features of all" if len(found.indices) < m else ""
     return rows[found.indices], f"by randomly pivoted Cholesky{of}{fewer}"
-
-
-def _weighted_columns(K: Any, root: Array) -> Callable[..., Any]:
-    """Columns of √w K √w, where K lives."""
-    if np.all(root == 1.0):
-        return lambda j, i=None: K.columns(j, i)
-    there = K.asarray(root)
-
-    def columns(j: Index, i: Any = None) -> Any:
-        left = there if i is None else K.asarray(root[i])
-        return K.columns(j, i) * left[:, None] * K.asarray(root[j])[None, :]
-
-    return columns
 
 
 def fit_landmarks(

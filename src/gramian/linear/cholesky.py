@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
+from gramian.compute import tiles
 from gramian.linear.systems import System
 from gramian.operators.base import Capability, DeviceFactor, Operator
 from gramian.results import NumericalWarning, Residual, Solution
@@ -129,7 +130,7 @@ class HostFactor:
     """L of A + λI = LLᵀ in LAPACK's packed rectangles, half a matrix in NumPy."""
 
     def __init__(self, A: Operator, shift: float, dtype: str) -> None:
-        self.n, L = A.shape[0], A.packed_triangle(np.dtype(dtype))
+        self.n, L = A.shape[0], tiles.packed(A.tiled(np.dtype(dtype)))
         half, even = (self.n + 1) // 2, 1 - self.n % 2
         C, i, j = L.reshape(half, self.n + even), np.arange(half), np.arange(self.n - half)
         for piece in ((i, i + even), (j + 1 - even, j)):  # the diagonal is in two pieces
@@ -188,7 +189,12 @@ def _refine(
         going = (size > tol) & (size <= CONTRACTS * best[open_])
         best[some] = size[better]
         open_, steps = open_[going], steps + 1
-    return X, best, max(0, steps - 1), condition.finish()
+    n = system.A.shape[0]
+    for _ in range(POWER_STEPS - condition.products if n else 0):  # steps that were not needed otherwise
+        condition.product(np.empty((n, 0)), np.empty(0, dtype=np.intp))
+    for _ in range(POWER_STEPS - condition.solutions if n else 0):
+        condition.solve(np.empty((n, 0)))
+    return X, best, max(0, steps - 1), max(1.0, condition.norm * condition.inverse) if n else None
 
 
 class _Condition:
@@ -216,14 +222,3 @@ class _Condition:
         self.down, self.solutions = X[:, -1:], self.solutions + 1
         self.inverse = max(self.inverse, float(np.linalg.norm(self.down)))
         return X[:, :-1]
-
-    def finish(self) -> float | None:
-        """Make up for steps that were not needed otherwise."""
-        n = self.system.A.shape[0]
-        if not n:
-            return None
-        for _ in range(POWER_STEPS - self.products):
-            self.product(np.empty((n, 0)), np.empty(0, dtype=np.intp))
-        for _ in range(POWER_STEPS - self.solutions):
-            self.solve(np.empty((n, 0)))
-        return max(1.0, self.norm * self.inverse)

@@ -81,7 +81,7 @@ class System:
         V = V / like(V, np.where(size > 0, size, 1.0), float)
         A = self.twin if narrow and self.twin is not None else self.A
         Y = A.matmat(A.asarray(V))
-        Y = to_numpy(Y, float) if is_numpy(self.B) else wide(Y)
+        Y = to_numpy(Y, float) if isinstance(self.B, np.ndarray) else wide(Y)
         self.norm = max(self.norm, float(np.max(lengths(Y), initial=0.0)))
         return (Y + like(V, self.lam[columns], float) * V) * like(V, size, float)
 

@@ -150,15 +150,15 @@ class KernelOperator(Operator):
         if isinstance(self.kernel, Precomputed):  # rows of a matrix are read faster than tiles of it
             multiply = cpu.adjoint if name == "adjoint" else cpu.product
             return np.asarray(multiply(self._pairs.K, V.astype(self.dtype, copy=False)))
-        if not self.stored and self._worth_storing():
+        if self.store and not self.stored and self._worth_storing():
             self._pairs = tiles.Stored(self._pairs)
         return np.asarray(getattr(tiles, name)(self._pairs, V))
 
     def _worth_storing(self) -> bool:
         """The rule of the class: the second product, where K fits."""
-        if self.store == "auto":
-            return self.passes > 1 and tiles.Stored.nbytes(self._pairs) <= memory_budget() // STORE_SHARE
-        return bool(self.store)
+        if self.store != "auto":
+            return True
+        return self.passes > 1 and tiles.Stored.nbytes(self._pairs) <= memory_budget() // STORE_SHARE
 
     def gram(self, w: Array | None = None) -> Array:
         """KᵀWK from blocks of rows, in one pass."""
@@ -425,7 +425,7 @@ class DeviceKernelOperator(KernelOperator):
     def _multiply(self, V: Array, name: str) -> Array:
         self._count_pass()
         V = self.asarray(V)
-        if self._kept is None and self._worth_storing():
+        if self.store and self._kept is None and self._worth_storing():
             self._kept = self._whole()
         if self._kept is None:
             return getattr(self.tiles, name)(self._pairs, V)
@@ -433,7 +433,7 @@ class DeviceKernelOperator(KernelOperator):
 
     def _worth_storing(self) -> bool:
         if self.store != "auto":
-            return bool(self.store)
+            return True
         on_gpu = self.device.type == "cuda"
         if self.passes <= 1 or (on_gpu and self.dtype != self.xp.float64):
             return False

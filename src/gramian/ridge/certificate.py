@@ -141,8 +141,7 @@ def certify(
 def _refine(problem: RidgeProblem, factor: RidgeFactor, lam: Array, scale: Array) -> Gradient:
     """Correct by the measured gradient while that brings it down."""
     B = factor.coefficients()
-    best = _gradient_of_moments(problem, B, lam) if factor.solver == "cholesky" else None
-    best = best or _gradient(problem, B, lam)
+    best = _gradient(problem, B, lam, spare=factor.solver == "cholesky" and not problem.source.resident)
     worst = float(np.max(column_norms(best.G) / scale, initial=0.0))
     for step in range(3):
         done = worst <= 1e-13 and (step > 0 or factor.condition < CORRECTED)
@@ -158,26 +157,20 @@ def _refine(problem: RidgeProblem, factor: RidgeFactor, lam: Array, scale: Array
     return best
 
 
-def _gradient(problem: RidgeProblem, B: Array, lam: Array) -> Gradient:
-    """Measured with the data: two products."""
+def _gradient(problem: RidgeProblem, B: Array, lam: Array, *, spare: bool = False) -> Gradient:
+    """Measured with the data: two products; or, to ``spare`` a file another pass, from X̃ᵀX̃ and X̃ᵀỸ."""
     A, source = problem.A, problem.source
+    if spare and problem.gram is not None and problem.cross is not None:
+        GB, energy, length = problem.gram @ B, problem.energy, problem.total**0.5
+        rss = energy + np.sum(B * (GB - 2 * problem.cross), axis=0)
+        if not np.any(rss < CANCELLED * energy):  # else too many digits would cancel
+            size, G = np.sqrt(energy) + length * column_norms(B), problem.cross - GB - lam * B
+            return Gradient(B, np.zeros((0, B.shape[1])), G, rss, size, EPS * length * size)
     R = problem.targets - to_numpy(A @ like(source, B), float)
     G = to_numpy(A.T @ like(source, R), float) - lam * B
     size = column_norms(R)
     lost = EPS * A.offset**0.5 * (size + problem.total**0.5 * column_norms(B))
     return Gradient(B, R, G, size**2, size, lost)
-
-
-def _gradient_of_moments(problem: RidgeProblem, B: Array, lam: Array) -> Gradient | None:
-    """From X̃ᵀX̃ and X̃ᵀỸ, to spare a file another pass; None where too many digits would cancel."""
-    if problem.source.resident or problem.gram is None or problem.cross is None:
-        return None
-    GB, energy, length = problem.gram @ B, problem.energy, problem.total**0.5
-    rss = energy + np.sum(B * (GB - 2 * problem.cross), axis=0)
-    if np.any(rss < CANCELLED * energy):
-        return None
-    size = np.sqrt(energy) + length * column_norms(B)
-    return Gradient(B, np.zeros((0, B.shape[1])), problem.cross - GB - lam * B, rss, size, EPS * length * size)
 
 
 def column_norms(G: Array) -> Array:

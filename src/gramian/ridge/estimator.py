@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from gramian.compute.devices import like, refuse_beyond_device, resolve, to_numpy
 from gramian.compute.memory import gibibytes
-from gramian.inputs.checks import check_choice, check_penalties
+from gramian.inputs.checks import check_choice, check_integer, check_penalties
 from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.results import NumericalWarning, caller_level
@@ -192,14 +192,8 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         if not (isinstance(self.tol, Real) and 0.0 <= float(self.tol) < np.inf):
             raise ValueError(f"tol must be a number that is not negative, got {self.tol!r}.")
-        if self.max_iter is not None and not (isinstance(self.max_iter, Integral) and int(self.max_iter) >= 1):
-            raise ValueError(f"max_iter must be a positive integer or None, got {self.max_iter!r}.")
-
-    def __sklearn_tags__(self) -> Any:
-        """Say what scikit-learn may expect."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        if self.max_iter is not None:
+            check_integer("max_iter", self.max_iter)
 
 
 TAKEN = ("certificate_", "coef_", "dof_", "intercept_", "noise_variance_", "rank_", "solver_", *PRIVATE)
@@ -346,7 +340,15 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         ]
         self.certificate_ = self.certificate_.with_(notes=(*self.certificate_.notes, *notes))
         if left.errors is not None:
-            self._keep_errors(problem, left.errors, vector, predictions=score is not None)
+            if score is not None:
+                results = np.stack([_predictions(problem, e) for e in np.moveaxis(left.errors, 1, 0)], axis=2)
+            else:  # squared errors, weighted where the weights are precisions
+                squares = np.where(np.isnan(left.errors), 0.0, left.errors / problem.y_unit) ** 2
+                if weights.values is not None and not weights.counts:
+                    squares *= weights.values[:, None, None]
+                results = np.ascontiguousarray(np.swapaxes(squares, 1, 2))
+            results = results[:, 0] if vector else results
+            self.cv_results_ = like(data, results.astype(np.float32) if data.dtype == data.xp.float32 else results)
         store_like(self, source, ARRAYS)
         return self
 
@@ -399,20 +401,6 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         each = bool(self.alpha_per_target) and not vector
         self.alpha_ = alpha if each and len(alpha) > 1 else float(alpha[0])
         self.best_score_ = score if each else score[0]
-
-    def _keep_errors(self, problem: RidgeProblem, errors: Array, vector: bool, *, predictions: bool) -> None:
-        """Name squared errors, weighted where the weights are precisions, or predictions: of shape (n, t, L)."""
-        source, weights = problem.source, problem.weights
-        if predictions:
-            results = np.stack([_predictions(problem, e) for e in np.moveaxis(errors, 1, 0)], axis=2)
-        else:
-            squares = np.where(np.isnan(errors), 0.0, errors / problem.y_unit) ** 2
-            if weights.values is not None and not weights.counts:
-                squares *= weights.values[:, None, None]
-            results = np.ascontiguousarray(np.swapaxes(squares, 1, 2))
-        results = results[:, 0] if vector else results
-        single = source.dtype == source.xp.float32
-        self.cv_results_ = like(source, results.astype(np.float32) if single else results)
 
     def _score_function(self, Y: Array, weights: RowWeights, vector: bool, sample_weight: Any, params: Any) -> Any:
         """The scorer on predictions of rows left out; rows without weight have none and are passed over."""
@@ -504,12 +492,6 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         router = MetadataRouter(owner=self).add_self_request(self)
         router.add(scorer=self._scorer(), method_mapping=MethodMapping().add(caller="fit", callee="score"))
         return router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-
-    def __sklearn_tags__(self) -> Any:
-        """Say what scikit-learn may expect."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _decompose_safely(problem: RidgeProblem, solver: str, alphas: Array | None) -> tuple[Decomposition, Array]:

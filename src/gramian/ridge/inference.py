@@ -25,7 +25,6 @@ from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Multiple
 from gramian.pca.problem import centred_data
-from gramian.results import Residual
 from gramian.ridge.solve import KEEP, RidgeInverse, RidgeSolution
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device
@@ -41,20 +40,9 @@ class LinearPredictions:
     """The methods of a fitted linear model: (X̃ᵀX̃+λI)⁻¹, f(μ), μ, Σw (0 without an intercept) and N are its own."""
 
     device: Any
-    coef_: Array
-    intercept_: Array
+    intercept_: Any
     noise_variance_: Any
     dof_: Any
-    solver_: str
-    rank_: int | None
-    certificate_: Residual
-    _groups: tuple[RidgeInverse, ...]
-    _level: Array
-    _slack: Array
-    _centre: Array
-    _mass: float
-    _count: float
-    _free: Array
 
     def predict(self, X: Any, return_std: bool = False, return_bound: bool = False) -> Array:
         r"""Predictions f(x) = xᵀŵ + b, the standard deviation of a new observation there, and a bound on their error.
@@ -186,6 +174,12 @@ class LinearPredictions:
         self.noise_variance_ = float(noise[0]) if one else noise
         self.dof_ = solution.dof if np.ptp(solution.dof) > 0 else float(solution.dof[0])  # NaN where unknown
         self.solver_, self.rank_, self.certificate_ = solution.solver, solution.rank, solution.certificate
+
+    def __sklearn_tags__(self) -> Any:
+        """Say what scikit-learn may expect."""
+        tags: Any = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
 
     def _noise(self) -> Array:
         noise = np.atleast_1d(np.asarray(self.noise_variance_, dtype=np.float64))

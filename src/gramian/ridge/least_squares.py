@@ -43,40 +43,32 @@ class LeastSquaresFactor(RidgeFactor):
         self.problem, t = problem, problem.Y.shape[1]
         lengths = np.exp2(np.round(0.5 * np.log2(np.where(problem.varies, problem.diagonal, 1.0))))
         self.lengths = np.where(problem.varies, lengths, np.inf)
-        if p > n:
-            self._decompose_wide()
-        else:
-            self._decompose_tall()
+        if p > n:  # U, Σ, V of a wide X̃, cut to its rank
+            found = decompose_wide(problem)
+            self.rank = r = found.rank
+            sigma = np.sqrt(found.squares[:r])
+            self.method = f"{found.label}, least norm"
+            self.condition = float(sigma[0] / sigma[-1]) if r else 1.0
+            self.steepest = problem.total**0.5 / float(sigma[-1]) if r else 0.0
+            self.basis = found.right_vectors(r) / sigma
+            self.start = self.basis @ found.projections[:r]
+        else:  # R of [X̃D⁻¹ Ỹ] = QR and the SVD of its first p columns
+            d = self.lengths
+            R = augmented_triangle(problem, d)
+            U, s, Vt = la.svd(R[:p, :p], check_finite=False)
+            self.rank = r = int(np.count_nonzero(s > problem.rounding * max(s[0], 1e-300)))
+            self.method = "QR of X̃ with columns of length 1" + ("" if r == p else ", least norm")
+            self.condition = float(s[0] / s[r - 1]) if r else 1.0
+            self.steepest = 1.0 / float(s[r - 1]) if r else 0.0
+            self.basis = Vt[:r].T / d[:, None] / s[:r]
+            if 0 < r < p:  # of least norm: without a component along what X̃ does not see
+                Q = la.orth(Vt[r:].T / d[:, None])
+                self.basis = self.basis - Q @ (Q.T @ self.basis)
+            self.start = self.basis @ (U[:, :r].T @ R[:p, p:])
         least = 1.0 / np.linalg.norm(self.basis, 2) - 4 * EPS * problem.A.offset**0.5 if self.rank else np.inf
         self.floor = np.full(t, max(float(least), 0.0) ** 2)
         self.dof = np.full(t, float(self.rank))
         self.free = np.full(t, max(problem.weights.count - float(problem.intercept) - self.rank, 0.0))
-
-    def _decompose_wide(self) -> None:
-        """U, Σ, V of a wide X̃, cut to its rank."""
-        found = decompose_wide(self.problem)
-        self.rank = r = found.rank
-        sigma = np.sqrt(found.squares[:r])
-        self.method = f"{found.label}, least norm"
-        self.condition = float(sigma[0] / sigma[-1]) if r else 1.0
-        self.steepest = self.problem.total**0.5 / float(sigma[-1]) if r else 0.0
-        self.basis = found.right_vectors(r) / sigma
-        self.start = self.basis @ found.projections[:r]
-
-    def _decompose_tall(self) -> None:
-        """R of [X̃D⁻¹ Ỹ] = QR and the SVD of its first p columns."""
-        p, d = self.problem.source.shape[1], self.lengths
-        R = augmented_triangle(self.problem, d)
-        U, s, Vt = la.svd(R[:p, :p], check_finite=False)
-        self.rank = r = int(np.count_nonzero(s > self.problem.rounding * max(s[0], 1e-300)))
-        self.method = "QR of X̃ with columns of length 1" + ("" if r == p else ", least norm")
-        self.condition = float(s[0] / s[r - 1]) if r else 1.0
-        self.steepest = 1.0 / float(s[r - 1]) if r else 0.0
-        self.basis = Vt[:r].T / d[:, None] / s[:r]
-        if 0 < r < p:  # of least norm: without a component along what X̃ does not see
-            Q = la.orth(Vt[r:].T / d[:, None])
-            self.basis = self.basis - Q @ (Q.T @ self.basis)
-        self.start = self.basis @ (U[:, :r].T @ R[:p, p:])
 
     def coefficients(self) -> Array:
         """D⁻¹(X̃D⁻¹)⁺Ỹ."""

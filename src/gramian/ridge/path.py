@@ -7,7 +7,7 @@ factorisation of [X̃ Ỹ], block by block, gives the same without forming eithe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -35,6 +35,7 @@ DEVICE_TILE = 2**24  # numbers of the predictions of a part of a block on a devi
 GRID = 50
 NEARLY = 0.01  # of the degrees of freedom: what the ends of an automatic grid leave out
 SQUARES = ("loo", "gcv", "noise_variance")  # of a path: what has the units of y²
+ELSEWHERE = "Use solver='cg' or device='cpu'."  # for what a device cannot hold
 PATH_CELLS = 2**25  # coefficients of a whole path that are kept: 256 MiB
 
 
@@ -128,7 +129,13 @@ def decompose(problem: RidgeProblem, solver: str, least: float, *, dual: bool = 
         found = _decompose_gram(problem) if solver == "cholesky" else _decompose_cogram(problem)
         if found.is_safe(least):
             return found
-    return decompose_wide(problem, dual=dual) if p >= n - int(problem.intercept) else _decompose_rows(problem)
+    if p >= n - int(problem.intercept):
+        return decompose_wide(problem, dual=dual)
+    # V, Σ and c from the R of [X̃ Ỹ] = QR, made in one pass over the rows
+    R = augmented_triangle(problem)
+    U, sigma, Vt = la.svd(R[:p, :p], check_finite=False)
+    rest = np.sum(R[p:, p:] ** 2, axis=0)
+    return Decomposition(problem, sigma**2, Vt.T, U.T @ R[:p, p:], rest, False, "SVD of the R of X̃ = QR", False)
 
 
 def _decompose_gram(problem: RidgeProblem) -> Decomposition:
@@ -148,7 +155,7 @@ def _decompose_cogram(problem: RidgeProblem) -> Decomposition:
     n, Q = problem.source.shape[0], _constant_directions(problem)
     what, remedy = f"The {n} × {n} matrix X̃X̃ᵀ", "Use solver='cg', which never forms it."
     refuse_beyond_device(24.0 * n * n, None, f"{what} with its eigenvectors", remedy)
-    _refuse_beyond_device(problem, 16.0 * n * n, what)
+    refuse_beyond_device(16.0 * n * n, problem.A.device, what, ELSEWHERE)
     K = to_numpy(problem.A.cogram(), float)
     if Q.shape[1]:
         lift = 2.0 * float(np.trace(K)) or 1.0  # above all others, so that no other eigenvector mixes with Q
@@ -158,12 +165,6 @@ def _decompose_cogram(problem: RidgeProblem) -> Decomposition:
     squares, U = np.maximum(squares[kept], 0.0), np.ascontiguousarray(U[:, kept])
     c = U.T @ problem.targets
     return Decomposition(problem, squares, U, c, np.zeros(c.shape[1]), True, "eigenvectors of X̃X̃ᵀ", True)
-
-
-def _refuse_beyond_device(problem: RidgeProblem, nbytes: float, what: str) -> None:
-    """Say before it is made that a device cannot hold something."""
-    if problem.A.device is not None:
-        refuse_beyond_device(nbytes, problem.A.device, what, "Use solver='cg' or device='cpu'.")
 
 
 def _constant_directions(problem: RidgeProblem) -> Array:
@@ -176,15 +177,6 @@ def _constant_directions(problem: RidgeProblem) -> Array:
     if problem.intercept:
         Q[:, -1] = root / np.linalg.norm(root)
     return Q
-
-
-def _decompose_rows(problem: RidgeProblem) -> Decomposition:
-    """V, Σ and c from the R of [X̃ Ỹ] = QR, made in one pass over the rows; for p ≤ n."""
-    p = problem.source.shape[1]
-    R = augmented_triangle(problem)
-    U, sigma, Vt = la.svd(R[:p, :p], check_finite=False)
-    rest = np.sum(R[p:, p:] ** 2, axis=0)
-    return Decomposition(problem, sigma**2, Vt.T, U.T @ R[:p, p:], rest, False, "SVD of the R of X̃ = QR", False)
 
 
 def augmented_triangle(problem: RidgeProblem, scale: Array | None = None) -> Array:
@@ -210,15 +202,18 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
     (n, p), Q = problem.source.shape, _constant_directions(problem)
     k, lift = Q.shape[1], 2.0 * problem.total**0.5 or 1.0
     if problem.source.sparse:
-        R = lift * Q.T
-        for block in _column_blocks(problem):
-            R = cpu.triangle(np.concatenate([R, block]))
+        R, X, root = lift * Q.T, problem.source.values.tocsc(), problem.weights.root
+        mean = to_numpy(problem.mean, float) + to_numpy(problem.low, float)
+        for some in _slices(p, max(1, COLUMN_BYTES // (8 * n))):
+            block = problem.unit * X[:, some].toarray().astype(np.float64).T
+            block = block - mean[some, None] if problem.intercept else block
+            R = cpu.triangle(np.concatenate([R, block if root is None else block * root]))
         _, sigma, Ut = la.svd(R, full_matrices=False, check_finite=False)
         U, sigma, V, label = Ut[k:].T, sigma[k:], None, "SVD of the R of X̃ᵀ = QR"
     else:
         remedy = "Use solver='cg' or a larger alpha."
         refuse_beyond_device(24.0 * n * p, None, f"The SVD of a dense {n} × {p} matrix", remedy)
-        _refuse_beyond_device(problem, 16.0 * n * p, f"A dense {n} × {p} matrix in float64")
+        refuse_beyond_device(16.0 * n * p, problem.A.device, f"A dense {n} × {p} matrix in float64", ELSEWHERE)
         X = to_numpy(problem.A.to_dense(), float)
         # to_dense may be the caller's own array: only a copy is ours to write over
         X = np.concatenate([lift * Q, X], axis=1) if k else X
@@ -227,18 +222,6 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
     c = U.T @ problem.targets
     dual = dual or V is None
     return Decomposition(problem, sigma**2, U if dual or V is None else V, c, np.zeros(c.shape[1]), dual, label, False)
-
-
-def _column_blocks(problem: RidgeProblem) -> Iterator[Array]:
-    """Rows of X̃ᵀ of sparse data, a few at a time."""
-    X: Any = problem.source.values.tocsc()
-    n, p = X.shape
-    root, mean = problem.weights.root, to_numpy(problem.mean, float) + to_numpy(problem.low, float)
-    step = max(1, COLUMN_BYTES // (8 * n))
-    for j in range(0, p, step):
-        block = problem.unit * X[:, j : j + step].toarray().astype(np.float64).T
-        block = block - mean[j : j + step, None] if problem.intercept else block
-        yield block if root is None else block * root
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +298,9 @@ def leave_out(found: Decomposition, lam: Array, *, keep: bool = False) -> LeftOu
     loo, rss = np.zeros((L, t)), np.zeros((L, t))
     blocks = [(0, n, found.basis)] if dual else problem.unweighted.rows(like(source, found.basis))
     for start, _, Z in blocks:
-        tiles = _tiles(len(Z), Z.shape[1], L, t) if here else _device_tiles(len(Z), L * t, t)
+        # here as many tiles of rows for each thread; there so few rows that all their predictions fit
+        rows = max(1, DEVICE_TILE // max(1, L * t))
+        tiles = _tiles(len(Z), Z.shape[1], L, t) if here else [(some, slice(0, t)) for some in _slices(len(Z), rows)]
         for a, b in parallel(partial(sums, Z, start), tiles) if here else [sums(Z, start, tiles)]:
             loo += a
             rss += b
@@ -332,14 +317,11 @@ def _tiles(n: int, r: int, L: int, t: int) -> list[tuple[slice, slice]]:
     width = max(1, min(t, TILE // (2 * r * L + 1)))
     pieces = -(-n // max(64, TILE // (2 * r + L * (width + 2))))
     rows = -(-n // (-(-pieces // n_threads()) * n_threads()))
-    columns = [slice(j, min(j + width, t)) for j in range(0, t, width)]
-    return [(slice(i, min(i + rows, n)), targets) for targets in columns for i in range(0, n, rows)]
+    return [(some, targets) for targets in _slices(t, width) for some in _slices(n, rows)]
 
 
-def _device_tiles(n: int, width: int, t: int) -> list[tuple[slice, slice]]:
-    """Tiles of rows, so few that all their predictions fit on the device."""
-    rows = max(1, DEVICE_TILE // max(1, width))
-    return [(slice(i, min(i + rows, n)), slice(0, t)) for i in range(0, n, rows)]
+def _slices(n: int, step: int) -> list[slice]:
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 def automatic_grid(squares: Array) -> Array:
