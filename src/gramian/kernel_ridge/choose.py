@@ -309,7 +309,15 @@ def _held_out_errors(
     t, whole = problem.Y.shape[1], is_precomputed(problem.kernel)
     points = problem.points[np.ix_(fit, fit)] if whole else take_points(problem.points, fit)
     part = problem.with_(points=points, Y=problem.Y[fit], w=None if problem.w is None else problem.w[fit])
-    alphas = check_alphas(rule.alphas, _largest_eigenvalue(part), partial(automatic_alphas, shares=ALPHAS))
+    # the largest eigenvalue of B, by a factor of low rank, which lies below B and is near it where it matters; 0 where
+    # that is what rounding leaves of rows that centring makes 0
+    factors = PivotedFactors(part)
+    F = factors(min(RANK, part.n))
+    top = float(np.max(np.linalg.eigvalsh(to_numpy(F.T @ F, float)), initial=0.0))
+    slip = 4 * float(np.finfo(factors.dtype).eps) if part.intercept else 0.0
+    if top <= slip**2 * float(part.frequencies @ np.abs(part.squared_lengths)):
+        top = 0.0
+    alphas = check_alphas(rule.alphas, top, partial(automatic_alphas, shares=ALPHAS))
     lam = np.repeat(alphas, t)
     across: Callable[[Array], Array]
     if whole:
@@ -327,15 +335,3 @@ def _held_out_errors(
         parts.append(across(alpha) + some.mean - means @ alpha)
     f = np.concatenate(parts, axis=1).reshape(len(judge), len(alphas), t)
     return alphas, problem.Y[judge][:, None, :] - f
-
-
-def _largest_eigenvalue(problem: KernelProblem) -> float:
-    """The largest eigenvalue of B, by a factor of low rank, which lies below B and is near it where it matters.
-
-    0 where that is what rounding leaves of rows that centring makes 0.
-    """
-    factors = PivotedFactors(problem)
-    F = factors(min(RANK, problem.n))
-    top = float(np.max(np.linalg.eigvalsh(to_numpy(F.T @ F, float)), initial=0.0))
-    slip = 4 * float(np.finfo(factors.dtype).eps) if problem.intercept else 0.0
-    return top if top > slip**2 * float(problem.frequencies @ np.abs(problem.squared_lengths)) else 0.0

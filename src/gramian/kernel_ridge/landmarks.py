@@ -282,9 +282,9 @@ def fit_landmarks(
 ) -> InducingFit:
     """Fit the coefficients of the landmarks by passes over all rows; what is not converged is left to the caller."""
     A = problem.between(problem.points, landmarks.points)
-    way, _ = choose_method(*A.shape, problem.Y.shape[1], resident=A.resident, on_gpu=is_on_gpu(A))
+    method, _ = choose_method(*A.shape, problem.Y.shape[1], resident=A.resident, on_gpu=is_on_gpu(A))
     solver = Inducing(tol=tol, max_iterations=max_iter, report=report)
-    inner, known = _inner(problem, landmarks, way), _describe_rows(problem, landmarks)
+    inner, known = _inner(problem, landmarks, method), _describe_rows(problem, landmarks)
     return solver(A, inner, problem.Y, problem.lam, reason=reason, warn=False, **known)
 
 
@@ -294,11 +294,11 @@ def decompose_landmarks(problem: KernelProblem, landmarks: Landmarks, copies: Ar
     return Inducing().decompose(A, inner, problem.Y, copies=copies, **_describe_rows(problem, landmarks))
 
 
-def _inner(problem: KernelProblem, landmarks: Landmarks, way: str) -> Any:
+def _inner(problem: KernelProblem, landmarks: Landmarks, method: str) -> Any:
     """k(Z, Z) of the landmarks where it is evaluated, unless matrices of that size do not fit there."""
     m, gpu = len(landmarks.indices), getattr(problem.device, "type", "cpu") != "cpu"
     what, remedy = f"solver='landmarks' with {m} landmarks", "Use fewer landmarks (n_landmarks)."
-    refuse_beyond_device(needed_bytes(m, way, gpu), problem.device, what, remedy)
+    refuse_beyond_device(needed_bytes(m, method, gpu), problem.device, what, remedy)
     return dense_matrix(problem.between(landmarks.points))
 
 

@@ -61,12 +61,8 @@ def dense_system(problem: KernelProblem) -> tuple[DeviceArray, Array, float]:
     n, means, size = problem.n, np.zeros(problem.n), 0.0
     if problem.kernel.takes_objects:
         K = np.array(problem.kernel(problem.points), dtype=np.float64)
-    elif problem.device is not None:
-        K = dense_matrix(problem.kernel_operator())
     else:
-        K = np.empty((n, n))
-        for start, stop, block in problem.kernel_operator().rows():
-            K[start:stop] = block
+        K = dense_matrix(problem.kernel_operator())
     if problem.intercept:
         w, share = (like(K, x, K.dtype) for x in (problem.frequencies, problem.share))
         squares = sum(float(w[rows] @ (K[rows] ** 2 @ w)) for rows in _slices(n, n))

@@ -8,7 +8,7 @@ weighted means (H = I − 1w̄ᵀ), after which
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -67,13 +67,6 @@ class KernelProblem:
     counts: bool = True
     seed: int = 0
     device: Any = None
-    n: int = field(init=False)
-    frequencies: Array = field(init=False)
-    mass: float = field(init=False)
-    share: Array = field(init=False)
-    count: float = field(init=False)
-    mean: Array = field(init=False)
-    targets: Array = field(init=False)
 
     def __post_init__(self) -> None:
         self.n = len(self.Y)
