@@ -38,9 +38,9 @@ def test_a_packed_triangle_is_laid_out_as_lapack_lays_it_out(n: int, threads: in
     with threadpool_limits(threads):
         for A in (K, FeatureCentred(K), FeatureCentred(K, w), FeatureCentred(Data(K.to_dense()), w, centre=False)):
             want = lapack.dtrttf(np.asfortranarray(A @ np.eye(n)), transr="N", uplo="L")[0]
-            assert_allclose(tiles.packed(A.tiled(np.float64)), want, atol=1e-13)
-            assert_allclose(tiles.packed(A.tiled(np.float32)), want, atol=3e-6)
-            assert tiles.packed(A.tiled(np.float32)).dtype == np.float32
+            assert_allclose(A.packed_triangle(np.float64), want, atol=1e-13)
+            assert_allclose(A.packed_triangle(np.float32), want, atol=3e-6)
+            assert A.packed_triangle(np.float32).dtype == np.float32
 
 
 def test_to_dense_and_the_diagonal_agree_with_products() -> None:
@@ -55,13 +55,13 @@ def test_to_dense_and_the_diagonal_agree_with_products() -> None:
 
 def test_two_sets_of_points_have_no_triangle() -> None:
     with pytest.raises(ValueError, match="two sets of points"):
-        KernelOperator(Gaussian(1.0), points(4), points(5)).tiled(np.float64)
+        KernelOperator(Gaussian(1.0), points(4), points(5)).packed_triangle(np.float64)
 
 
 def test_a_precomputed_matrix_is_packed_from_its_values() -> None:
     K = Gaussian(0.2)(points(30))
     want = lapack.dtrttf(np.asfortranarray(K), transr="N", uplo="L")[0]
-    assert_array_equal(tiles.packed(KernelOperator(Precomputed(), K).tiled(np.float64)), want)
+    assert_array_equal(KernelOperator(Precomputed(), K).packed_triangle(np.float64), want)
     assert tiles.packed(Precomputed().pairs(K)).nbytes == 30 * 31 // 2 * 8
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
-from gramian.compute import tiles
 from gramian.linear.systems import System
 from gramian.operators.base import Capability, DeviceFactor, Operator
 from gramian.results import NumericalWarning, Residual, Solution
@@ -130,7 +129,7 @@ class HostFactor:
     """L of A + λI = LLᵀ in LAPACK's packed rectangles, half a matrix in NumPy."""
 
     def __init__(self, A: Operator, shift: float, dtype: str) -> None:
-        self.n, L = A.shape[0], tiles.packed(A.tiled(np.dtype(dtype)))
+        self.n, L = A.shape[0], A.packed_triangle(np.dtype(dtype))
         half, even = (self.n + 1) // 2, 1 - self.n % 2
         C, i, j = L.reshape(half, self.n + even), np.arange(half), np.arange(self.n - half)
         for piece in ((i, i + even), (j + 1 - even, j)):  # the diagonal is in two pieces

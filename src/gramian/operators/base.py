@@ -165,6 +165,10 @@ class Operator(ABC):
         tile = self.to_dense()[rows, columns]
         return tile if dtype is None else self.xp.astype(tile, dtype, copy=False)
 
+    def packed_triangle(self, dtype: Any) -> npt.NDArray[Any]:
+        """One triangle of a symmetric A in LAPACK's packed rectangles, in NumPy: what Cholesky factors."""
+        return tiles.packed(self.tiled(dtype))
+
     def tiled(self, dtype: Any) -> tiles.Tiled:
         """A symmetric A as something that hands out tiles of NumPy in a dtype, each evaluated when asked for."""
         return _DenseTiles(to_numpy(self.to_dense(), np.dtype(dtype)))
