@@ -64,6 +64,6 @@ def test_half_precision_of_either_kind_reaches_numpy() -> None:
 
 def test_a_model_file_names_devices(tmp_path: Any) -> None:
     model = KernelRidge(device=torch.device("cpu")).fit(np.eye(3), np.ones(3))
-    with pytest.raises(ValueError, match=r"KernelRidge\.device is device.*: model\.set_params\(device='cpu'\)"):
+    with pytest.raises(ValueError, match=r"KernelRidge\.device.*device.*model\.set_params\(device='cpu'\)"):
         save(model, tmp_path / "model.gramian")
     save(model.set_params(device="cpu"), tmp_path / "model.gramian")

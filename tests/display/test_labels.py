@@ -118,7 +118,7 @@ def test_names_are_cut_in_the_middle_and_cleaned():
     assert clean_name("a\r\nb\u202e\u200bc") == "a  bc"
     assert as_ticks(["$a$"]) == [r"\$a\$"]
     assert sorted(["x10", "x9", "y", "x"], key=natural_key) == ["x", "x9", "x10", "y"]
-    with pytest.raises(ValueError, match="names has 2 entries for 3"):
+    with pytest.raises(ValueError, match="2 entries for 3"):
         as_names(["a", "b"], 3, "names", "x{}")
 
 
@@ -143,7 +143,7 @@ def test_the_order_of_groups_is_that_of_categories_numbers_or_names():
     assert groups_of(pandas.Series(ordered), 3).names == ("low", "high")
     assert groups_of([10, 9, 10], 3).names == ("9", "10")
     assert groups_of(["g10", "g9", "g10"], 3).names == ("g9", "g10")
-    with pytest.raises(ValueError, match=r"labels of shape \(2,\) do not belong to 3 rows"):
+    with pytest.raises(ValueError, match=r"\(2,\).*3 rows"):
         groups_of(["a", "b"], 3)
 
 

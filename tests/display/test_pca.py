@@ -130,5 +130,5 @@ def test_gallery_counts_default_to_halving(data):
 
 
 def test_gallery_refuses_a_shape_that_does_not_fit(pca, data):
-    with pytest.raises(ValueError, match=r"image_shape \(2, 2\) does not hold the 6 values"):
+    with pytest.raises(ValueError, match=r"image_shape \(2, 2\).*6 values"):
         gallery(pca, data, image_shape=(2, 2))

@@ -162,20 +162,20 @@ def test_names_that_would_be_two_fields_are_refused_and_empty_ones_are_zero(kind
     assert len({len(line.split()) for line in lines_of(table)[-3:]}) == 1
     assert kind == "smartpca" or lines_of(table)[-2].split()[0] == "0"
     plink.samples_.iid[2] = "Anna Maria"
-    with pytest.raises(ValueError, match=r"'.*Anna Maria' has white space in it, .* replace it by _"):
+    with pytest.raises(ValueError, match=r"'.*Maria'.*_"):
         write_results(plink, tmp_path / "b", [kind])
     assert not list(tmp_path.glob("b*"))
 
 
 def test_labels_with_spaces_are_refused(smartpca, tmp_path):
-    with pytest.raises(ValueError, match="'New Guinea' has white space"):
+    with pytest.raises(ValueError, match="'New Guinea'"):
         write_results(smartpca, tmp_path / "r", ["smartpca"], labels=["ASW", "New Guinea", "ASW"])
 
 
 def test_a_folder_is_never_replaced(plink, tmp_path):
     (tmp_path / "r.json").mkdir()
     (tmp_path / "r.json" / "mine").write_text("kept")
-    with pytest.raises(IsADirectoryError, match=r"r\.json is a folder"):
+    with pytest.raises(IsADirectoryError, match=r"r\.json"):
         write_results(plink, tmp_path / "r", overwrite=True)
     assert (tmp_path / "r.json" / "mine").read_text() == "kept"
 
@@ -216,7 +216,7 @@ def test_nothing_is_replaced_unless_asked_and_nothing_half_written(plink, tmp_pa
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(FileExistsError, match=r"r\.eigenval, r\.eigenvec"):
         write_results(plink, tmp_path / "r", ["plink1"])
-    with pytest.raises(ValueError, match="labels has 2 labels for 3 samples"):
+    with pytest.raises(ValueError, match=r"2 labels.*3 samples"):
         write_results(plink, tmp_path / "other" / "r", ["plink2", "smartpca"], labels=["a", "b"])
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     write_results(plink, tmp_path / "r", ["plink1"], overwrite=True)

@@ -205,7 +205,7 @@ def test_sex_chromosomes_are_left_out_and_counted() -> None:
     assert_allclose(everything.matrix, fst(Genotypes.from_calls(calls), labels).matrix, atol=1e-13)
     assert everything.dropped == 0
     snps.chromosome[:] = "X"
-    with pytest.raises(ValueError, match="No SNP is on an autosome"):
+    with pytest.raises(ValueError, match="SNP"):
         fst(Genotypes.from_calls(calls, None, snps), labels)
 
 
@@ -221,17 +221,17 @@ def test_what_is_shown() -> None:
 
 def test_refused() -> None:
     G = Genotypes.from_calls(plink_calls())
-    with pytest.raises(ValueError, match="47 labels are given for 48 samples"):
+    with pytest.raises(ValueError, match=r"47 labels.*48 samples"):
         fst(G, PLINK["labels"][:-1])
-    with pytest.raises(ValueError, match="the labels name 1: one"):
+    with pytest.raises(ValueError, match="1: one"):
         fst(G, ["one"] * 48)
-    with pytest.raises(ValueError, match="method is one of hudson, weir-cockerham"):
+    with pytest.raises(ValueError, match="method"):
         fst(G, PLINK["labels"], method="nei")
-    with pytest.raises(ValueError, match="chromosomes autosomes or all"):
+    with pytest.raises(ValueError, match="chromosomes"):
         fst(G, PLINK["labels"], chromosomes="X")
-    with pytest.raises(ValueError, match="blocks=1 must be at least 2"):
+    with pytest.raises(ValueError, match=r"blocks=1.*least 2"):
         fst(G, PLINK["labels"], blocks=1)
-    with pytest.raises(ValueError, match="one for each of 120 SNPs"):
+    with pytest.raises(ValueError, match="120 SNPs"):
         fst(G, PLINK["labels"], blocks=[1, 2])
     with pytest.raises(ValueError, match="one stretch"):
         fst(G, PLINK["labels"], blocks=np.arange(120) % 2)

@@ -161,10 +161,10 @@ def test_shapes() -> None:
 
 @pytest.mark.parametrize("bad", [[-1], [0.5], [np.nan], ["3"], [True], [2 * 10**9]])
 def test_what_is_no_count_is_refused(bad: list[Any]) -> None:
-    with pytest.raises(ValueError, match="het must hold counts of samples"):
+    with pytest.raises(ValueError, match="samples"):
         hardy_weinberg([1], bad, [1])
 
 
 def test_too_many_genotypes_are_refused() -> None:
-    with pytest.raises(ValueError, match="has 1500000000 genotypes; the test takes at most 1000000000"):
+    with pytest.raises(ValueError, match=r"1500000000 genotypes.*most 1000000000"):
         hardy_weinberg([5 * 10**8], [5 * 10**8], [5 * 10**8])

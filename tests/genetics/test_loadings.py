@@ -94,14 +94,14 @@ def test_some_of_smartpcas_eigenvalues_do_not_tell_their_scale(tmp_path):
     file, bim = put(tmp_path / "x.snpweight", "smartpca.snpweight"), put(tmp_path / "x.bim", "bim")
     put(tmp_path / "x.eval", "smartpca.eval")
     assert read_loadings(file, snps=bim).n_samples is None
-    with pytest.raises(ValueError, match=r"sum to .*; all n of smartpca sum to n − 1"):
+    with pytest.raises(ValueError, match="− 1"):
         read_loadings(file, snps=bim, total_variance=2.5)
 
 
 def test_what_our_own_file_says_is_not_overruled_in_silence(tmp_path):
     write_results(model_of(), tmp_path / "r", ["gramian"])
     for given in ({"scaling": "none"}, {"frequencies": "x.afreq"}, {"total_variance": 2.0}):
-        with pytest.raises(ValueError, match="says itself what it holds"):
+        with pytest.raises(ValueError, match="itself"):
             read_loadings(tmp_path / "r", **given)
 
 
@@ -110,14 +110,14 @@ def test_cut_files_of_ours_are_refused(keep, tmp_path):
     write_results(model_of(), tmp_path / "r", ["gramian"])
     raw = (tmp_path / "r.loadings.npz").read_bytes()
     (tmp_path / "r.loadings.npz").write_bytes(raw[: int(keep * len(raw))])
-    with pytest.raises(ValueError, match=r"r\.loadings\.npz: not a file of loadings, or damaged"):
+    with pytest.raises(ValueError, match=r"r\.loadings\.npz"):
         read_loadings(tmp_path / "r")
 
 
 def test_one_array_is_no_file_of_ours(tmp_path):
     np.save(tmp_path / "r.npy", np.eye(3))
     (tmp_path / "r.npy").rename(tmp_path / "r.loadings.npz")
-    with pytest.raises(ValueError, match="it holds one array"):
+    with pytest.raises(ValueError, match="holds"):
         read_loadings(tmp_path / "r")
 
 
@@ -180,7 +180,7 @@ def test_a_snp_that_does_not_vary_has_no_divisor():
 
 
 def test_frequencies_of_other_lengths_are_refused():
-    with pytest.raises(ValueError, match=r"frequency has the shape \(2,\); there are 200 SNPs"):
+    with pytest.raises(ValueError, match=r"\(2,\).*200 SNPs"):
         Loadings.of(model_of()).with_frequencies([0.1, 0.2])
 
 
@@ -260,23 +260,23 @@ def test_results_without_loadings_say_so(tmp_path):
 
 def test_arrays_that_lack_a_column_are_refused(tmp_path):
     np.savez(tmp_path / "r.loadings.npz", loadings=np.eye(2))
-    with pytest.raises(ValueError, match="it lacks chromosome, effect"):
+    with pytest.raises(ValueError, match="chromosome"):
         read_loadings(tmp_path / "r")
 
 
 def test_frequencies_without_alleles_are_refused(tmp_path):
     file = put(tmp_path / "x.snpweight", "smartpca.snpweight")
-    with pytest.raises(ValueError, match=r"name no alleles: give the \.bim"):
+    with pytest.raises(ValueError, match="alleles"):
         read_loadings(file, frequencies=put(tmp_path / "x.frq", "plink1.frq"))
 
 
 def test_snps_that_the_bim_file_lacks_are_named(tmp_path):
     file = put(tmp_path / "x.snpweight", "smartpca.snpweight")
     (tmp_path / "x.bim").write_text(LINES["bim"][0] + "\n")
-    with pytest.raises(ValueError, match=r"x\.bim: no alleles of 4 of the 5 SNPs, rs3748592 first"):
+    with pytest.raises(ValueError, match=r"x\.bim.*4 of.*5 SNPs, rs3748592"):
         read_loadings(file, snps=tmp_path / "x.bim")
     (tmp_path / "x.bim").write_text("\n".join([*LINES["bim"], LINES["bim"][2]]))
-    with pytest.raises(ValueError, match="more than one line for 1 of the SNPs, rs9442373 first"):
+    with pytest.raises(ValueError, match=r"1 of.*SNPs, rs9442373"):
         read_loadings(file, snps=tmp_path / "x.bim")
 
 
@@ -295,7 +295,7 @@ def test_positions_are_read_where_plink_wrote_them(tmp_path):
 
 def test_text_that_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "x.eigenvec.var").write_bytes(GOOD.encode() + b"1\trs\xff3\tG\tA\t1\t1\n")
-    with pytest.raises(ValueError, match=r"x\.eigenvec\.var: not text in UTF-8 \(byte"):
+    with pytest.raises(ValueError, match=r"x\.eigenvec\.var.*UTF-8"):
         read_loadings(tmp_path / "x.eigenvec.var")
 
 

@@ -146,7 +146,7 @@ def test_snps_heterozygous_in_all_samples_count_but_say_nothing() -> None:
 def test_samples_without_calls_are_refused_by_name() -> None:
     G = people()
     G[:, [4, 9]] = -1
-    with pytest.raises(ValueError, match=r"2 of 60 samples have no call at the SNPs used: s5, s10\. Leave them out"):
+    with pytest.raises(ValueError, match=r"2 of 60 samples.*SNPs.*s5, s10"):
         GenotypePCA(2).fit(Genotypes.from_calls(G))
 
 
@@ -155,7 +155,7 @@ def test_samples_with_calls_on_other_chromosomes_alone_are_refused_too() -> None
     snps = Snps.numbered(30)
     snps.chromosome[:10] = "X"
     G[10:, 7] = -1
-    with pytest.raises(ValueError, match="no call at the SNPs used: s8"):
+    with pytest.raises(ValueError, match=r"SNPs.*s8"):
         GenotypePCA(2).fit(Genotypes.from_calls(G, snps=snps))
 
 
@@ -217,7 +217,7 @@ def test_transform_refuses_swapped_alleles_of_the_snps_used_alone() -> None:
     expected = pca.transform(Genotypes.from_calls(G))
     np.testing.assert_allclose(pca.transform(Genotypes.from_calls(used, snps=pca.snps_)), expected, atol=1e-12)
     swapped = replace(pca.snps_, a1=pca.snps_.a2, a2=pca.snps_.a1)
-    with pytest.raises(ValueError, match="same names and alleles"):
+    with pytest.raises(ValueError, match="alleles"):
         pca.transform(Genotypes.from_calls(used, snps=swapped))
 
 
@@ -293,7 +293,7 @@ def test_scores_are_fitted_in_several_passes_where_pairs_are_many(monkeypatch: p
 def test_scores_are_not_fitted_to_fewer_genotypes_than_there_are_scores() -> None:
     G = people()
     G[3:, 7] = -1
-    with pytest.raises(ValueError, match=r"1 of 60 samples have too few genotypes to fit 5 scores to: s8\. Leave"):
+    with pytest.raises(ValueError, match=r"1 of 60 samples.*5 scores.*s8"):
         GenotypePCA(5, missing="least-squares").fit(Genotypes.from_calls(G))
 
 
@@ -374,7 +374,7 @@ class TestNoise:
     def test_components_that_had_no_time_to_show_are_not_called_noise(self, max_passes: int) -> None:
         G = Genotypes.from_calls(people(300, 2000, 0.03))
         assert GenotypePCA(3, solver="exact").fit(G).n_separated_ == 2
-        with pytest.warns(ConvergenceWarning, match="3 of 3 components have a residual"):
+        with pytest.warns(ConvergenceWarning, match="3 of 3 components"):
             pca = GenotypePCA(3, solver="krylov", max_passes=max_passes).fit(G)
         assert not pca.certificate_.converged
         assert pca.certificate_.judged == 3

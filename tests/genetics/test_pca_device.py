@@ -132,7 +132,7 @@ def test_the_edge_of_the_noise_is_that_of_the_table() -> None:
 
 
 def test_devices_that_are_not_there_are_refused(bed: Path) -> None:
-    with pytest.raises(ValueError, match=r"device 'nonsense' cannot be used"):
+    with pytest.raises(ValueError, match="device 'nonsense'"):
         GenotypePCA(2, device="nonsense").fit(bed)
 
 

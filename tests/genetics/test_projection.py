@@ -233,13 +233,11 @@ def test_unknown_frequencies_are_taken_from_the_new_samples_with_a_warning():
     model = exact_model(X)
     held = Loadings.of(model)
     bare = Loadings(held.id, held.chromosome, held.position, held.effect, held.other, held.loadings, "plink")
-    with pytest.warns(
-        NumericalWarning, match="holds no allele frequencies: means and divisors are those of the 60 new"
-    ):
+    with pytest.warns(NumericalWarning, match=r"means.*60 new"):
         found = project(bare, X, "simple")
     np.testing.assert_allclose(found.scores, model.eigenvectors_ * model.singular_values_, atol=1e-8)
     assert found.eigenvectors is None
-    with pytest.warns(NumericalWarning), pytest.raises(ValueError, match="Too few SNPs vary"):
+    with pytest.warns(NumericalWarning), pytest.raises(ValueError, match="SNPs"):
         project(bare, np.zeros((3, 300)), "simple")
 
 
@@ -258,7 +256,7 @@ def test_simple_projection_of_gaps_warns():
     model = exact_model(populations(30, 300))
     new = populations(5, 300, seed=1)
     new[2, :40] = -1
-    with pytest.warns(NumericalWarning, match=r"1 of 5 samples have fewer than 95% of the loadings' SNPs, 86\.7%"):
+    with pytest.warns(NumericalWarning, match=r"1 of 5 samples.*95%.*loadings' SNPs, 86\.7%"):
         project(model, new, "simple")
 
 
@@ -267,14 +265,14 @@ def test_samples_without_genotypes_are_refused_by_name(method):
     new = populations(5, 300, seed=1)
     new[3] = -1
     samples = Samples.numbered(5)
-    with pytest.raises(ValueError, match=r"1 samples have no genotype at the SNPs that are used: s4\. Leave them out"):
+    with pytest.raises(ValueError, match=r"1 samples.*SNPs.*s4"):
         project(exact_model(populations(30, 300)), Genotypes.from_calls(new.T, samples), method)
 
 
 def test_samples_with_fewer_genotypes_than_components_are_refused_by_name():
     new = populations(5, 300, seed=1)
     new[1, 4:] = -1
-    with pytest.raises(ValueError, match="too few genotypes at the SNPs that are used for 4 components: s2"):
+    with pytest.raises(ValueError, match=r"SNPs.*4 components: s2"):
         project(exact_model(populations(30, 300)), new, "least-squares")
 
 
@@ -284,9 +282,9 @@ def test_requests_that_cannot_be_met_are_refused():
         project(model, populations(3, 300), "fast")
     held = Loadings.of(model)
     bare = Loadings(held.id, held.chromosome, held.position, held.effect, held.other, held.loadings, "plink")
-    with pytest.raises(ValueError, match="OADP needs the singular values of the reference, which given does not tell"):
+    with pytest.raises(ValueError, match="OADP"):
         project(bare, populations(3, 300))
-    with pytest.raises(ValueError, match="no samples to project"):
+    with pytest.raises(ValueError, match="samples"):
         project(model, np.zeros((0, 300)))
     few = Genotypes.from_calls(populations(3, 100).T)
     with pytest.raises(ValueError, match="Only 100 of"):
@@ -296,7 +294,7 @@ def test_requests_that_cannot_be_met_are_refused():
 def test_columns_without_names_are_all_there_or_refused():
     """160 of 200 columns would be taken for the first 160, whichever they are."""
     X = populations(30, 200)
-    with pytest.raises(ValueError, match="The array has 160 columns and the model was fitted to 200"):
+    with pytest.raises(ValueError, match=r"160 columns.*to 200"):
         project(exact_model(X), X[:, 40:])
 
 

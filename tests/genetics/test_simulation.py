@@ -260,13 +260,13 @@ def test_refused(changed: dict[str, object], message: str) -> None:
 
 def test_refused_when_drawn(tmp_path: Path) -> None:
     positions, labels = a_map()
-    with pytest.raises(ValueError, match="on this map reach 0"):
+    with pytest.raises(ValueError, match="reach 0"):
         Simulation(10, positions=positions, groups=labels, fst=0.9).calls(0, 10)
-    with pytest.raises(ValueError, match="all the same place"):
+    with pytest.raises(ValueError, match="place"):
         Simulation(10, positions=np.ones((4, 2)), groups=list("aabb")).calls(0, 10)
-    with pytest.raises(ValueError, match="1 names are given for 200 people"):
+    with pytest.raises(ValueError, match=r"1 names.*200 people"):
         Simulation(10, groups=PAIR, names=["adam"]).write(tmp_path / "x.bed")
-    with pytest.raises(ValueError, match="people=100 must be at least 150"):
+    with pytest.raises(ValueError, match=r"people=100.*least 150"):
         simulate_europe(tmp_path / "x.bed", people=100)
     assert list(tmp_path.iterdir()) == []
 

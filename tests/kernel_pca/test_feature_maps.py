@@ -74,7 +74,7 @@ def test_nystroem_of_a_precomputed_kernel() -> None:
     direct = Nystroem(gamma=0.5, n_components=9, random_state=0).fit(X)
     given = Nystroem("precomputed", n_components=9, random_state=0).fit(Gaussian(0.5)(X))
     np.testing.assert_allclose(given.transform(Gaussian(0.5)(NEW, X)), direct.transform(NEW), atol=1e-9)
-    with pytest.raises(ValueError, match=r"square matrix to fit, got shape \(30, 80\)"):
+    with pytest.raises(ValueError, match=r"\(30, 80\)"):
         Nystroem("precomputed").fit(Gaussian(0.5)(NEW, X))
 
 

@@ -160,7 +160,7 @@ def test_a_kernel_that_is_not_positive_semidefinite_is_noticed_there_too() -> No
 
 
 def test_rows_that_are_all_equal_have_no_variance_there_either() -> None:
-    with pytest.warns(UserWarning, match="All features are equal"):
+    with pytest.warns(UserWarning, match="features"):
         model = KernelPCA(2, kernel="rbf", device=CPU).fit(np.ones((50, 3)))
     assert_allclose(model.eigenvalues_, 0.0, atol=1e-10)
 
@@ -186,7 +186,7 @@ def test_frames_lists_and_files_go_to_the_device(tmp_path: Any) -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_named() -> None:
     X = points(40)
-    with pytest.raises(ValueError, match=r"device 'cuda' cannot be used.*'cpu'"):
+    with pytest.raises(ValueError, match=r"device 'cuda'.*'cpu'"):
         KernelPCA(2, kernel="rbf", device="cuda").fit(X)
     auto, plain = (KernelPCA(2, kernel="rbf", device=device).fit(X) for device in ("auto", "cpu"))
     assert_allclose(auto.eigenvalues_, plain.eigenvalues_, rtol=0)
@@ -219,7 +219,7 @@ def test_the_rule_knows_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_matrix_too_large_for_the_device_is_refused_with_the_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 2**20)
-    with pytest.raises(MemoryError, match=r"300 rows would take 2\.7 MiB.*eigen_solver='krylov'"):
+    with pytest.raises(MemoryError, match=r"300 rows.*2\.7 MiB.*eigen_solver='krylov'"):
         KernelPCA(2, kernel="rbf", eigen_solver="dense", device=CPU).fit(points(300))
 
 

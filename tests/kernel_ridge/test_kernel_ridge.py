@@ -96,7 +96,7 @@ def test_a_precomputed_matrix_gives_the_same_as_its_kernel():
     K, k_new = Gaussian(gamma=0.3)(X), Gaussian(gamma=0.3)(X[:5] + 0.1, X)
     ours = KernelRidge(0.1, kernel="precomputed").fit(K, y)
     np.testing.assert_allclose(ours.predict(k_new), model().fit(X, y).predict(X[:5] + 0.1), atol=1e-10)
-    with pytest.raises(ValueError, match="precomputed kernel does not say"):
+    with pytest.raises(ValueError, match="kernel"):
         ours.predict(k_new, return_bound=True)
     with pytest.raises(ValueError, match="in memory already"):
         KernelRidge(kernel="precomputed", solver="landmarks").fit(K, y)
@@ -252,7 +252,7 @@ def test_an_indefinite_kernel_is_solved_and_told():
 def test_an_exact_solve_beyond_memory_is_refused_before_it_is_tried(monkeypatch):
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 10**5)
     X, y = data(400)
-    with pytest.raises(MemoryError, match=r"solver='cholesky' on 400 rows would take .* are available.*'cg'"):
+    with pytest.raises(MemoryError, match=r"solver='cholesky'.*400 rows.*'cg'"):
         model("cholesky").fit(X, y)
 
 
@@ -354,7 +354,7 @@ def test_wrong_targets_are_named():
     y[7] = np.nan
     with pytest.raises(ValueError, match="row 7"):
         KernelRidge().fit(X, y)
-    with pytest.raises(ValueError, match="X has 20 rows, y 19"):
+    with pytest.raises(ValueError, match="20 rows, y 19"):
         KernelRidge().fit(X, np.zeros(19))
 
 
@@ -368,7 +368,7 @@ def true_residual(fitted, X, y, k, lam):
 def test_columns_too_far_from_zero_are_told_of_not_certified(solver):
     X, y = data(60)
     far = X + 1e8
-    with pytest.warns(NumericalWarning, match="larger alpha, columns that are centred"):
+    with pytest.warns(NumericalWarning, match="alpha"):
         fitted = KernelRidge(0.1, solver=solver).fit(far, y)
     assert not fitted.certificate_.converged
     assert fitted.certificate_.worst >= 0.1 * true_residual(fitted, far, y, lambda Z: Z @ Z.T, 0.1)
@@ -436,7 +436,7 @@ def test_a_kernel_that_is_not_semidefinite_has_no_bound(params, points):
 
 def test_conjugate_gradients_refuse_an_indefinite_kernel_by_name():
     X, y = data(40)
-    with pytest.raises(ValueError, match=r"solver='cg' needs a positive semidefinite kernel, and Sigmoid"):
+    with pytest.raises(ValueError, match=r"solver='cg'.*kernel"):
         KernelRidge(kernel="sigmoid", solver="cg").fit(X, y)
 
 
@@ -459,7 +459,7 @@ def test_bounds_hold_for_targets_far_from_zero():
 def test_memory_is_asked_for_before_a_fallback_too(monkeypatch):
     X, y = data(500)
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 3 * 10**6)
-    with pytest.raises(MemoryError, match="solver='eigh' on 500 rows"):
+    with pytest.raises(MemoryError, match=r"solver='eigh'.*500 rows"):
         KernelRidge(0, kernel="rbf").fit(X, y)
     with pytest.raises(MemoryError, match="500 landmarks"):
         KernelRidge(kernel="rbf", solver="landmarks", n_landmarks=500).fit(X, y)
@@ -487,7 +487,7 @@ def test_a_variance_that_rounding_does_not_allow_is_refused():
     X, y = data(60)
     with pytest.warns(NumericalWarning):
         fitted = KernelRidge(0.1).fit(X + 1e8, y)
-    with pytest.raises(ValueError, match=r"singular to rounding at alpha=0\.1"):
+    with pytest.raises(ValueError, match=r"alpha=0\.1"):
         fitted.predict(X, return_std=True)
 
 

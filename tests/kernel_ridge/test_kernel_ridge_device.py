@@ -270,7 +270,7 @@ def product(a: Any, b: Any) -> float:
 def test_kernels_without_a_formula_are_refused_or_left_to_the_cpu(kernel: Any, cpu: Any) -> None:
     X, Y, _ = data(40)
     K = X @ X.T if kernel == "precomputed" else X
-    with pytest.raises(ValueError, match=r"no formula that could be evaluated there\. Use device='cpu'"):
+    with pytest.raises(ValueError, match="device='cpu'"):
         KernelRidge(kernel=kernel, device=cpu).fit(K, Y)
     auto = KernelRidge(kernel=kernel, device="auto").fit(K, Y)
     assert_allclose(auto.predict(K), KernelRidge(kernel=kernel).fit(K, Y).predict(K))
@@ -284,9 +284,9 @@ def test_one_of_several_kernels_without_a_formula_is_refused(cpu: Any) -> None:
 
 def test_sparse_rows_are_refused_or_left_to_the_cpu(cpu: Any) -> None:
     X, Y, _ = data(40)
-    with pytest.raises(ValueError, match="sparse points are compared on the CPU"):
+    with pytest.raises(ValueError, match="CPU"):
         ridge(device=cpu).fit(sp.csr_array(X), Y)
-    with pytest.raises(ValueError, match="sparse points are compared on the CPU"):
+    with pytest.raises(ValueError, match="CPU"):
         ridge(device=cpu).fit(X, Y).predict(sp.csr_array(X))
     auto = ridge(device="auto").fit(sp.csr_array(X), Y)
     assert_allclose(auto.predict(X), ridge().fit(X, Y).predict(X), atol=1e-12)
@@ -309,7 +309,7 @@ def test_what_does_not_fit_on_the_device_is_refused_with_figures(
     figure = f"{nbytes / 2**20:.1f} MiB on torch on cpu, where 0.2 MiB are free"
     with pytest.raises(MemoryError, match=f"solver='{solver}' on 150 rows would take {figure}. Use solver='cg'"):
         ridge(solver, device=cpu).fit(X, Y)
-    with pytest.raises(MemoryError, match="The eigendecomposition of the kernel matrix of 150 rows would take"):
+    with pytest.raises(MemoryError, match=r"kernel.*150 rows"):
         KernelRidgeCV(device=cpu, solver="eigh").fit(X, Y)
 
 

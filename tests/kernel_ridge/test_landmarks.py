@@ -66,7 +66,7 @@ def test_leverage_scores_leave_out_rows_without_weight() -> None:
     found = ridge_leverage(kernel, X, 0.3, np.arange(10, 40), w)
     np.testing.assert_array_equal(found[:10], 0.0)
     np.testing.assert_allclose(found[10:], scores(kernel(X[10:]), 0.3, w[10:]), rtol=1e-8)
-    with pytest.raises(ValueError, match="need λ > 0, got 0"):
+    with pytest.raises(ValueError, match=r"λ.*0, got 0"):
         ridge_leverage(kernel, X, 0.0, [1, 2])
 
 
@@ -202,7 +202,7 @@ def test_landmarks_that_cannot_be_are_refused(how: Any, match: str) -> None:
 
 def test_other_input_that_cannot_be_is_refused() -> None:
     X = points(10)
-    with pytest.raises(ValueError, match="at least 1, got 0"):
+    with pytest.raises(ValueError, match="1, got 0"):
         choose_landmarks(Gaussian(gamma=1.0), X, 0)
     with pytest.raises(ValueError, match="weight"):
         choose_landmarks(Gaussian(gamma=1.0), X, 2, weights=np.zeros(10))

@@ -155,7 +155,7 @@ def test_cosines_of_parallel_rows_do_not_pass_one() -> None:
 def test_precomputed_is_the_matrix() -> None:
     K = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(Precomputed()(K), K)
-    with pytest.raises(ValueError, match=r"\(2, 3\) has no diagonal"):
+    with pytest.raises(ValueError, match=r"\(2, 3\)"):
         Precomputed().diagonal(K)
     with pytest.raises(ValueError, match="no Z"):
         Precomputed()(K, K)

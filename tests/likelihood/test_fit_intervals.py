@@ -163,11 +163,11 @@ def test_profile_and_wald_intervals_agree_in_the_middle_and_hold_the_estimate(se
 
 def test_wrong_levels_and_names_are_named():
     est = fit("gamma", GAMMA, fixed={"shape": 2.0})
-    with pytest.raises(ValueError, match="level must lie between 0 and 1; got 95"):
+    with pytest.raises(ValueError, match="0 and 1; got 95"):
         est.wald(95)
-    with pytest.raises(ValueError, match="'shape' was not estimated"):
+    with pytest.raises(ValueError, match="'shape'"):
         est.profile(names=["shape"])
-    with pytest.raises(KeyError, match="no interval for 'shape'"):
+    with pytest.raises(KeyError, match="'shape'"):
         est.profile()["shape"]
     assert est.profile().table()["parameter"] == ["rate"]
 

@@ -136,7 +136,7 @@ def test_starting_from_the_solution_takes_one_product_and_a_bad_start_is_ignored
     assert bad.certificate.iterations == plain.certificate.iterations
     near = ConjugateGradients()(Data(K), b[:, 0], 1.0, start=x[:, 0] * (1 + 1e-3))
     assert near.certificate.iterations < plain.certificate.iterations
-    with pytest.raises(ValueError, match=r"start must have the shape of the right-hand sides, \(50, 2\)"):
+    with pytest.raises(ValueError, match=r"\(50, 2\)"):
         ConjugateGradients()(Data(K), b, 1.0, start=np.zeros((50, 3)))
 
 
@@ -225,7 +225,7 @@ def test_the_rank_stays_within_its_limit() -> None:
 
 def test_a_twin_of_another_shape_or_shifts_of_another_number_are_refused() -> None:
     A = Data(np.eye(4))
-    with pytest.raises(ValueError, match=r"twin has the shape \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"\(3, 3\)"):
         ConjugateGradients()(A, np.ones((4, 1)), 1.0, twin=Data(np.eye(3)))
-    with pytest.raises(ValueError, match="one for each of the 2 right-hand sides; got 3"):
+    with pytest.raises(ValueError, match=r"the 2.*got 3"):
         ConjugateGradients()(A, np.ones((4, 2)), [1.0, 2.0, 3.0])

@@ -120,7 +120,7 @@ def test_gradients_on_a_device_take_the_steps_of_numpy(place: str, torch: Any) -
     )
     assert bad.values.shape == (250,)
     assert abs(bad.certificate.iterations / there.certificate.iterations - 1) < 0.05
-    with pytest.raises(ValueError, match=r"start must have the shape of the right-hand sides, \(250, 1\); got"):
+    with pytest.raises(ValueError, match=r"\(250, 1\)"):
         ConjugateGradients()(operator(place, torch, X), b, 0.05, start=np.zeros((250, 2)))
 
 

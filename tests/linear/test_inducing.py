@@ -357,7 +357,7 @@ def test_the_choice_of_method_is_by_operations() -> None:
     way, why = choose_method(10**6, 8000, 1, "direct")
     assert (way, why) == ("direct", "method='direct'")
     assert needed_bytes(1000, "cg") < needed_bytes(1000, "direct")
-    with pytest.raises(ValueError, match="method must be one of auto, direct, cg"):
+    with pytest.raises(ValueError, match="method"):
         choose_method(10, 5, 1, "best")
 
 
@@ -421,7 +421,7 @@ def test_copies_of_weighted_rows_are_left_out_one_at_a_time(intercept: bool) -> 
     assert sorted(errors) == np.flatnonzero(copies).tolist()
     for k, i in enumerate(often):
         np.testing.assert_allclose(errors[i], repeated[k], rtol=1e-7, atol=1e-10)
-    with pytest.raises(ValueError, match="copies must be 50 numbers"):
+    with pytest.raises(ValueError, match="50 numbers"):
         Inducing().decompose(KernelOperator(kernel, X, X[:5]), kernel(X[:5]), Y, copies=np.zeros(50))
 
 

@@ -260,7 +260,7 @@ def test_the_best_of_a_path():
     assert found.best("gcv", per_target=True).tolist() == [1, 2]
     assert found.best("marginal_likelihood", per_target=True).tolist() == [1, 0]
     assert path([[np.nan], [5.0], [np.inf]]).best().tolist() == [1]
-    with pytest.raises(ValueError, match="one of loo, gcv, marginal_likelihood; got 'aic'"):
+    with pytest.raises(ValueError, match=r"marginal_likelihood.*'aic'"):
         found.best("aic")
 
 

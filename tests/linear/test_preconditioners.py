@@ -127,7 +127,7 @@ def test_a_factor_is_continued() -> None:
     same = factored(K, 10, start=more)  # of fewer landmarks: the first of them
     assert_array_equal(same.indices, first.indices)
     assert same.trace == pytest.approx(first.trace)
-    with pytest.raises(ValueError, match="start is a factor of 90 rows, and the diagonal has 50"):
+    with pytest.raises(ValueError, match=r"90 rows.*has 50"):
         factored(kernel(50), 20, start=first)
 
 

@@ -311,9 +311,9 @@ class TestWrong:
             fit_mixture(data, start, Maximiser("V"))
 
     def test_labels(self):
-        with pytest.raises(ValueError, match="3 labels for 150 rows"):
+        with pytest.raises(ValueError, match=r"3 labels.*150 rows"):
             rows(X).assign([0, 1, 1], 2, "VVV")
-        with pytest.raises(ValueError, match="No row is assigned to component 2"):
+        with pytest.raises(ValueError, match="component 2"):
             Maximiser("VVV")(rows(X).assign(np.minimum(SPECIES, 1), 3, "VVV"))
 
 

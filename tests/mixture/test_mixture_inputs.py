@@ -140,9 +140,9 @@ def test_conditional_density_is_joint_over_marginal(X):
     joint = model.score_samples(pd.DataFrame({"a": at[0], "b": rest[:, 0], "c": at[1]}))
     given = model.marginal(["a", "c"]).log_density(at[None])
     np.testing.assert_allclose(model.conditional(["a", "c"], at).log_density(rest), joint - given, rtol=1e-9)
-    with pytest.raises(ValueError, match="no column 'z'; there are a, b, c"):
+    with pytest.raises(ValueError, match="'z'"):
         model.marginal(["z"])
-    with pytest.raises(ValueError, match="2 columns and 1 values"):
+    with pytest.raises(ValueError, match=r"2 columns.*1 values"):
         model.conditional([0, 1], [1.0])
     with pytest.raises(ValueError, match="none left"):
         model.conditional([0, 1, 2], [1.0, 1.0, 1.0])
@@ -174,7 +174,7 @@ def test_rectangular_bins_in_two_columns():
     mine, theirs = np.argsort(bins.means_[:, 0]), np.argsort(rows.means_[:, 0])
     np.testing.assert_allclose(bins.means_[mine], rows.means_[theirs], atol=0.15)
     assert bins.n_features_in_ == 2
-    with pytest.raises(ValueError, match="counts of bins are their weights"):
+    with pytest.raises(ValueError, match=r"bins.*weights"):
         bins.score(Bins.of(edges, counts), sample_weight=np.ones(3))
     with pytest.raises(ValueError, match="asks about rows"):
         bins.predict(Bins.of(edges, counts))
@@ -240,7 +240,7 @@ def test_held_and_tied_parameters(X):
 def test_a_component_on_equal_rows_is_named_and_not_kept_where_there_is_another():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(60, 2)), np.tile([[9.0, 9.0]], (8, 1))])
-    with pytest.warns(gramian.NumericalWarning, match=r"component \d has collapsed \(it holds 8 rows"):
+    with pytest.warns(gramian.NumericalWarning, match="8 rows"):
         model = GaussianMixture(2).fit(X)
     (found,) = model.diagnose(X)
     assert found.kind == "collapsed"
@@ -250,7 +250,7 @@ def test_a_component_on_equal_rows_is_named_and_not_kept_where_there_is_another(
     assert prior.diagnose(X) == ()
     asked = GaussianMixture(2, reg_covar=1e-3).fit(X)  # a number was asked for: told in the landscape, not warned of
     assert "collapsed" in asked.landscape_.problems[0]
-    with pytest.raises(ValueError, match="With reg_covar=0 nothing keeps a component from collapsing"):
+    with pytest.raises(ValueError, match="reg_covar=0"):
         GaussianMixture(2, reg_covar=0.0).fit(X)
 
 

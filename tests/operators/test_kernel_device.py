@@ -119,7 +119,7 @@ def test_a_file_is_uploaded_in_blocks_of_rows(tmp_path: Path) -> None:
         assert_allclose(A.to_dense(), want, atol=1e-12)
         assert_allclose(A.cogram(), want @ want.T, atol=1e-11)
     for ask in (lambda: A.columns([0]), lambda: A.tile(slice(0, 1), slice(0, 1))):
-        with pytest.raises(ValueError, match="read X into memory"):
+        with pytest.raises(ValueError, match="memory"):
             ask()
     with pytest.raises(ValueError, match="Resolve it"):
         operator(tmp_path / "x.npy", Z, kernel=Gaussian("scale"))
@@ -210,7 +210,7 @@ def test_sparse_points_and_points_that_are_not_finite_are_refused() -> None:
         operator(sp.csr_array(X))
     holes = X.copy()
     holes[4, 2] = np.nan
-    with pytest.raises(ValueError, match="row 4, column 2 is nan"):
+    with pytest.raises(ValueError, match="row 4, column 2"):
         operator(holes)
     with pytest.raises(ValueError, match="KernelOperator"):
         DeviceKernelOperator(Gaussian(0.3), X, device="cpu")
@@ -227,7 +227,7 @@ def test_the_factory_chooses_by_the_device() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, and it would be chosen")
 def test_without_a_gpu_auto_is_the_cpu_and_cuda_is_refused() -> None:
     assert kernel_device("auto", Gaussian(0.3), X) is None
-    with pytest.raises(ValueError, match=r"'cuda' cannot be used.*'cpu'"):
+    with pytest.raises(ValueError, match=r"'cuda'.*'cpu'"):
         kernel_device("cuda", Gaussian(0.3), X)
 
 

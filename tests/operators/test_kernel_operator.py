@@ -117,7 +117,7 @@ def test_a_file_is_read_in_blocks_of_rows(tmp_path: Path) -> None:
         np.testing.assert_allclose(A.to_dense(), want, atol=1e-13)
         np.testing.assert_allclose(A.cogram(), want @ want.T, atol=1e-12)
         assert not A.stored
-    with pytest.raises(ValueError, match="read X into memory"):
+    with pytest.raises(ValueError, match="memory"):
         A.columns([0])
     with pytest.raises(ValueError, match="Resolve it"):
         KernelOperator(Gaussian("scale"), tmp_path / "x.npy", Z)

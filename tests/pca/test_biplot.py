@@ -99,7 +99,7 @@ def test_a_component_without_variance_is_drawn_at_zero() -> None:
 def test_refusals() -> None:
     X = separated(10, 3)
     pca = PCA(2).fit(X)
-    with pytest.raises(ValueError, match="components 0 to 1"):
+    with pytest.raises(ValueError, match="0 to 1"):
         biplot(pca, X, components=(0, 2))
     with pytest.raises(ValueError, match="names one twice"):
         biplot(pca, X, components=(1, 1))

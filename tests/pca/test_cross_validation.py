@@ -228,7 +228,7 @@ def test_one_column_has_nothing_to_be_predicted_from() -> None:
 
 
 def test_equal_rows() -> None:
-    with pytest.warns(UserWarning, match="All rows are equal"):
+    with pytest.warns(UserWarning, match="equal"):
         choice = cross_validate_rank(PCA(), np.ones((10, 3)))
     assert choice.n_components == 0
     assert "equal" in choice.reason
@@ -244,7 +244,7 @@ def test_missing_cells_are_refused_by_name(kind: str, tmp_path: Path) -> None:
         given_data = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c"])
     if kind == "tensor":
         given_data = pytest.importorskip("torch").from_numpy(X)
-    with pytest.raises(ValueError, match=r"row 4 .*column 2.*impute"):
+    with pytest.raises(ValueError, match="row 4 column 2"):
         cross_validate_rank(PCA(), given_data)
 
 

@@ -252,7 +252,7 @@ def test_other_rows_and_forgotten_weights_are_refused() -> None:
         describe(pca, values[:20], w[:20])
     with pytest.raises(ValueError, match="times the variance"):
         describe(pca, values * 2, w)
-    with pytest.raises(ValueError, match="row 3 has -1"):
+    with pytest.raises(ValueError, match=r"row 3.*-1"):
         describe(pca, values, np.where(np.arange(30) == 3, -1, 1))
     with pytest.raises(ValueError, match="expecting 4 features"):
         describe(pca, values[:, :3], w)
@@ -283,7 +283,7 @@ def test_tables_name_what_makes_a_component() -> None:
     assert describe(PCA(2).fit(X), X).rows.table(1)["name"][0] in range(41)
     with pytest.raises(ValueError, match="counted from 0"):
         reading.rows.table(3)
-    with pytest.raises(ValueError, match="2 names for 41 rows"):
+    with pytest.raises(ValueError, match=r"2 names.*41 rows"):
         describe(PCA(2).fit(X), X, row_labels=["a", "b"])
 
 

@@ -89,7 +89,7 @@ def test_what_the_approximations_of_q_are_worth() -> None:
 
 
 def test_jackson_mudholkar_is_refused_where_it_fails() -> None:
-    with pytest.raises(ValueError, match=r"h₀ = -0\.42.*'exact' or 'box'"):
+    with pytest.raises(ValueError, match=r"h₀ = -0\.42.*'exact'.*'box'"):
         q_limit(SPECTRA["one above"], 0.01, "jackson-mudholkar")
 
 
@@ -327,7 +327,7 @@ def test_too_large_for_the_working_memory_names_the_remedy() -> None:
     with config_context(working_memory=0.01):
         with pytest.raises(ValueError, match="q='moments'"):
             monitor(pca, X)
-        with pytest.raises(ValueError, match="only the rows with an alarm"):
+        with pytest.raises(ValueError, match="alarm"):
             chart.contributions(X)
         assert monitor(pca, X, q="moments").q_limit > 0
 

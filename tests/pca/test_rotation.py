@@ -198,13 +198,13 @@ def test_tables_and_refusals() -> None:
     ]:
         with pytest.raises(ValueError, match=word):
             rotate(pca, **arguments)
-    with pytest.raises(ValueError, match=r"variable 1 .*factor 0"):
+    with pytest.raises(ValueError, match="variable 1 factor 0"):
         rotate([[1.0, 0], [np.nan, 1]])
-    with pytest.raises(ValueError, match="All loadings are 0"):
+    with pytest.raises(ValueError, match="are 0"):
         rotate(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="shape"):
         rotate([1.0, 2.0])
-    with pytest.raises(ValueError, match="not one of this model"):
+    with pytest.raises(ValueError, match="model"):
         rotated_scores(PCA(2, scale=True).fit(frame), frame, found)
     with pytest.raises(ValueError, match="not independent"):
         rotate(np.outer([1.0, 2, 3], [1, 1]), "promax")

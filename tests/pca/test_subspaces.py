@@ -74,15 +74,15 @@ def test_distances_are_those_of_the_projections(seed: int, k: int) -> None:
 
 
 def test_refused_subspaces() -> None:
-    with pytest.raises(ValueError, match="3 dimensions and B in 4"):
+    with pytest.raises(ValueError, match=r"3 dimensions.*in 4"):
         principal_angles(np.eye(3), np.eye(4))
     with pytest.raises(ValueError, match="B spans nothing"):
         principal_angles(np.eye(3), np.zeros((3, 1)))
-    with pytest.raises(ValueError, match=r"A .*row 0, column 1"):
+    with pytest.raises(ValueError, match="row 0, column 1"):
         principal_angles([[1.0, np.nan]], [[1.0]])
-    with pytest.raises(ValueError, match="dimension 2 and B 1"):
+    with pytest.raises(ValueError, match="2 and B 1"):
         subspace_distance(np.eye(3)[:, :2], np.eye(3)[:, :1])
-    with pytest.raises(ValueError, match="metric must be one of"):
+    with pytest.raises(ValueError, match="metric"):
         subspace_distance(np.eye(3), np.eye(3), "cosine")
 
 
@@ -146,7 +146,7 @@ def test_whole_weights_are_repetition_and_a_mirror_in_one_dimension_is_refused()
 
 
 def test_refused_configurations() -> None:
-    with pytest.raises(ValueError, match=r"shape \(3, 2\) and B \(4, 2\)"):
+    with pytest.raises(ValueError, match=r"\(3, 2\).*\(4, 2\)"):
         procrustes(np.ones((3, 2)), np.ones((4, 2)))
     with pytest.raises(ValueError, match="the same point"):
         procrustes(np.ones((3, 2)), np.eye(3)[:, :2])

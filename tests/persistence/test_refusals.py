@@ -153,13 +153,13 @@ def test_what_cannot_be_saved_is_refused_with_the_reason(name, tmp_path):
 
 def test_unfitted_models_are_refused(tmp_path):
     for estimator in ESTIMATORS.values():
-        with pytest.raises(NotFittedError, match="is not fitted: a model file holds a fitted model"):
+        with pytest.raises(NotFittedError, match="fitted"):
             save(estimator(), tmp_path / "m")
 
 
 @pytest.mark.parametrize("metadata", [{"a": np.nan}, {"a": {1}}, {"a": X}, {"a": "\ud800"}, {("a", 1): 2}])
 def test_metadata_must_be_json(metadata, tmp_path):
-    with pytest.raises(ValueError, match="metadata must be what JSON can say"):
+    with pytest.raises(ValueError, match="JSON"):
         save(PCA(1).fit(X), tmp_path / "m", metadata=metadata)
 
 

@@ -351,7 +351,7 @@ def test_the_output_that_was_set_and_the_names_of_columns_come_back(tmp_path):
     model = PCA(2).set_output(transform="pandas").fit(FRAME)
     again = copied(model, tmp_path)
     pd.testing.assert_frame_equal(again.transform(FRAME), model.transform(FRAME), check_exact=True)
-    with pytest.raises(ValueError, match="feature names should match"):
+    with pytest.raises(ValueError, match="feature"):
         again.transform(FRAME[FRAME.columns[::-1]])
 
 

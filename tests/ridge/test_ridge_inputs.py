@@ -110,7 +110,7 @@ def test_tensors(solver: str, weights: str, wide: bool, torch: Any) -> None:
 
 
 def test_targets_come_in_files_of_arrays_only(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"y\.csv.*\.npy files only"):
+    with pytest.raises(ValueError, match=r"y\.csv"):
         Ridge().fit(X, tmp_path / "y.csv")
     assert_array_equal(Ridge().fit(X, DenseSource(Y)).coef_, Ridge().fit(X, Y).coef_)
 
@@ -121,7 +121,7 @@ def test_names_of_columns() -> None:
     assert list(model.feature_names_in_) == list("abcdef")
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename(columns={"a": "z"}))
-    with pytest.raises(ValueError, match="X has 5 features"):
+    with pytest.raises(ValueError, match="5 features"):
         Ridge().fit(X, Y).predict(X[:, :5])
 
 

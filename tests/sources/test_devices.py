@@ -75,7 +75,7 @@ def test_tensors_of_the_cpu_that_are_larger_than_the_card_are_streamed() -> None
 def test_a_table_that_must_be_there_as_a_whole_is_refused_with_figures() -> None:
     with (
         pretend_gpu(free=2**10) as device,
-        pytest.raises(MemoryError, match=r"100 rows would take 0\.0 MiB on cuda:0 .* free"),
+        pytest.raises(MemoryError, match=r"100 rows.*0\.0 MiB.*cuda:0"),
     ):
         devices.upload(gramian.open(numbers()), device)
 
@@ -104,10 +104,10 @@ def test_back_to_the_host() -> None:
 def test_what_no_card_takes() -> None:
     with (
         pretend_gpu() as device,
-        pytest.raises(ValueError, match=r"Sparse data are fitted on the CPU: use device='cpu'"),
+        pytest.raises(ValueError, match=r"CPU.*device='cpu'"),
     ):
         devices.source_to_device(gramian.open(sp.eye_array(3, format="csr")), device)
-    with pytest.raises(ValueError, match="device 'abacus' cannot be used"):
+    with pytest.raises(ValueError, match="device 'abacus'"):
         devices.source_to_device(gramian.open(numbers()), "abacus")
 
 

@@ -76,7 +76,7 @@ def test_a_factor_is_continued_on_a_device_and_moved_there(torch: Any) -> None:
     assert_array_equal(numpy(more.factor[:, :10]), numpy(first.factor))
     same = factored(T, 10, start=more)
     assert_array_equal(same.indices, first.indices)
-    with pytest.raises(ValueError, match="start is a factor of 90 rows, and the diagonal has 50"):
+    with pytest.raises(ValueError, match=r"90 rows.*has 50"):
         factored(torch.asarray(kernel(50)), 20, start=first)
 
 
@@ -114,5 +114,5 @@ def test_columns_of_a_kernel_on_a_device(dtype: Any, torch: Any) -> None:
 
 
 def test_a_dtype_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="dtype of the factor must be one of float64, float32; got 'half'"):
+    with pytest.raises(ValueError, match=r"dtype.*float64, float32.*'half'"):
         factored(np.eye(3), 2, dtype="half")

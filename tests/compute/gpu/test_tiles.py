@@ -193,7 +193,7 @@ def test_points_that_do_not_fit_are_refused_with_the_figure(
 ) -> None:
     monkeypatch.setattr(tiles, "LARGE", 0)
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 1000)
-    with pytest.raises(MemoryError, match=r"0\.0 MiB are free"):
+    with pytest.raises(MemoryError, match=r"0\.0 MiB"):
         Prepared(Gaussian(0.3), points(300), None, "accurate", implementation)
 
 
@@ -368,18 +368,18 @@ def test_what_is_no_set_of_points_is_refused(implementation: Any) -> None:
         tiles.prepare(formula, X, dtype="float16")
     with pytest.raises(ValueError, match="2 dimensions"):
         tiles.prepare(formula, X[0], dtype="float32")
-    with pytest.raises(ValueError, match="2 columns and Z has 1"):
+    with pytest.raises(ValueError, match=r"2 columns.*has 1"):
         tiles.prepare(formula, X, X[:, :1], dtype="float32")
-    with pytest.raises(ValueError, match="row 1, column 0 is nan"):
+    with pytest.raises(ValueError, match="row 1, column 0"):
         tiles.prepare(formula, torch.tensor([[0.0], [np.nan]]), dtype="float32")
-    with pytest.raises(ValueError, match=r"row 0, column 1 is -2\.0"):
+    with pytest.raises(ValueError, match=r"row 0, column 1.*-2\.0"):
         tiles.prepare((Chi2() + Linear()).formula(2), torch.tensor([[0.0, -2.0]]), dtype="float32")
     K = tiles.prepare(formula, X, X.clone(), dtype="float32")
     with pytest.raises(ValueError, match="3 rows"):
         tiles.product(K, X[:2])
     with pytest.raises(ValueError, match="without Z"):
         tiles.symmetric_product(K, X)
-    with pytest.raises(ValueError, match="from 0 to 2; got 1 to 3"):
+    with pytest.raises(ValueError, match="0 to 2; got 1 to 3"):
         tiles.dense(K, torch.tensor([1, 3]))
 
 

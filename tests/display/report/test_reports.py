@@ -127,7 +127,7 @@ def test_kernel_ridge_has_no_table_of_dual_coefficients():
 
 
 def test_observed_and_fitted_must_be_the_same_rows():
-    with pytest.raises(ValueError, match=r"\(80, 1\) and fitted \(79, 1\)"):
+    with pytest.raises(ValueError, match=r"\(80, 1\).*\(79, 1\)"):
         regression_report(Ridge().fit(X, Y), Y, Y[1:], data=FACTS)
 
 
