@@ -1,4 +1,4 @@
-"""Names beside points never lie on one another, and names from data do no harm."""
+"""Names next to points never lie on one another, and names from data do no harm."""
 
 import numpy as np
 import pytest

@@ -81,7 +81,7 @@ def test_equal_rows_have_kernel_one_wherever_they_stand(kernel: Kernel, dtype: A
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("gamma", [1.0, 1e2, 1e4, 1e6, 1e10])
 def test_tight_clusters_far_apart(dtype: Any, gamma: float) -> None:
-    """Narrow kernels: every distance that matters is small beside the norms, and most entries need repair."""
+    """Narrow kernels: every distance that matters is small compared with the norms, and most entries need repair."""
     rng = np.random.default_rng(2)
     centres = 10 * rng.standard_normal((3, 6))
     X = (centres[rng.integers(0, 3, 60)] + rng.standard_normal((60, 6)) / np.sqrt(6 * gamma)).astype(dtype)

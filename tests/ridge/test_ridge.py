@@ -240,7 +240,7 @@ def test_large_means_cost_no_digits(solver: str, mean: float) -> None:
 def test_sizes_of_the_data(solver: str, size: float) -> None:
     X, Y = data(40, 3)
     deviations = X - X.mean(axis=0)
-    # λ = 1 is all there is beside tiny data, and nothing beside huge ones
+    # λ = 1 is all there is compared with tiny data, and nothing compared with huge ones
     limit = deviations.T @ (Y - Y.mean(axis=0)) if size < 1 else np.linalg.pinv(deviations) @ (Y - Y.mean(axis=0))
     model = Ridge(solver=solver, tol=1e-12).fit(X * size, Y)
     assert_allclose(model.coef_ / size if size < 1 else model.coef_ * size, limit.T, rtol=1e-9)

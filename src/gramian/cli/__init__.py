@@ -145,7 +145,7 @@ COMMANDS = {
     "simulate": LazyCommand("gramian.cli.simulate:simulate", "Genotypes over a map of Europe, or of populations."),
     "info": LazyCommand("gramian.cli.info:info", "What is in a data file or a model file."),
     "demo": LazyCommand("gramian.cli.demo:demo", "Known data sets, numbers in print, pictures."),
-    "bench": LazyCommand("gramian.cli.bench:bench", "Gramian beside scikit-learn on this machine."),
+    "bench": LazyCommand("gramian.cli.bench:bench", "Gramian against scikit-learn on this machine."),
     "completion": LazyCommand("gramian.cli.completion:completion", "Script for completion in a shell."),
 }
 

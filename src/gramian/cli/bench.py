@@ -99,7 +99,7 @@ WORKLOADS = (
 @running_options
 @click.pass_context
 def bench(context: click.Context, quick: bool, as_json: bool, run: Run) -> None:
-    """Time Gramian beside scikit-learn on this machine, and compare the answers.
+    """Time Gramian against scikit-learn on this machine, and compare the answers.
 
     In a clone of the project this runs its own benchmarks (python -m bench), which take long; elsewhere, and with
     --quick, four small workloads.

@@ -65,7 +65,7 @@ def demo(context: click.Context, /, out: Path, force: bool, quick: bool, debug: 
 
     Prints reference numbers, published or recomputed, beside ours and writes index.html, a gallery in which each
     picture has its equation, its certificate and the code that made it; the pictures, certificates.json and numbers.csv
-    lie beside it.
+    lie next to it.
 
     Exit code: 0 done, 2 wrong use, 4 a number disagrees or a tolerance was not met (the gallery is there anyway).
     """

@@ -111,7 +111,7 @@ ABSENT = frozenset({"", "NA", "NaN", "nan", "."})
 
 @dataclass(frozen=True, eq=False)
 class SampleLabels:
-    """What is known of the samples beside their genotypes, in their order.
+    """What is known of the samples besides their genotypes, in their order.
 
     Attributes
     ----------

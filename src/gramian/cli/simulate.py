@@ -1,4 +1,4 @@
-"""``gramian simulate``: genotypes with a known truth, as PLINK files with a table of labels beside them."""
+"""``gramian simulate``: genotypes with a known truth, as PLINK files with a table of labels next to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A map found from data beside the true one: scores moved onto coordinates, with arrows from the true places."""
+"""A map found from data next to the true one: scores moved onto coordinates, with arrows from the true places."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def legend_key(k: int, **changes: Any) -> Line2D:
 
 
 def draw_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[Any], *, title: str | None = None) -> Legend:
-    """A legend beside the axes where the figure makes room for it, on them otherwise; in columns where it is long."""
+    """A legend next to the axes where the figure makes room for it, on them otherwise; in columns where it is long."""
     figure = ax.get_figure(root=True)
     roomy = figure is not None and figure.get_layout_engine() is not None
     style: dict[str, Any] = {"ncols": _legend_columns(len(names)), "columnspacing": 1.0, "handletextpad": 0.4}
@@ -157,7 +157,7 @@ def draw_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[Any], *, ti
 
 
 def legend_width(names: Sequence[str]) -> float:
-    """Inches a legend beside the axes takes, about."""
+    """Inches a legend next to the axes takes, about."""
     longest = min(max((len(name) for name in names), default=0), 24)
     return _legend_columns(len(names)) * (0.35 + 0.075 * longest) if names else 0.0
 
@@ -209,7 +209,7 @@ def scatter(
     title : str, optional
         What the labels are, over the legend or beside the scale.
     plain : bool, default=False
-        No legend and no scale beside the axes.
+        No legend and no scale next to the axes.
     edges : str, optional
         Colour of the rims of the points; none unless given.
 
@@ -267,7 +267,7 @@ def side_lengths(Z: Array) -> tuple[float, float]:
 
 
 def points_along(start: Array, stop: Array, steps: int = 40) -> Array:
-    """Points along lines from start to stop: what names beside them should not hide."""
+    """Points along lines from start to stop: what names next to them should not hide."""
     t = np.linspace(0.0, 1.0, steps)[:, None, None]
     return np.asarray((1 - t) * np.asarray(start)[None] + t * np.asarray(stop)[None]).reshape(-1, 2)
 

@@ -1,4 +1,4 @@
-"""Pictures of kernel PCA: a component as a field over the plane, and data beside their scores."""
+"""Pictures of kernel PCA: a component as a field over the plane, and data next to their scores."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class EmbeddingDisplay(Display):
     def from_estimator(
         cls, model: Any, X: ArrayLike, *, labels: Any = None, ax: Axes | None = None
     ) -> EmbeddingDisplay:
-        """Draw rows beside the scores that a fitted model gives them."""
+        """Draw rows next to the scores that a fitted model gives them."""
         points = convert_to_numpy(X)
         return cls.from_predictions(points, check_fitted(model).transform(points), labels=labels, ax=ax)
 

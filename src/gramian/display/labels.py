@@ -1,4 +1,4 @@
-"""Names beside points that never lie on one another, whatever the size of the picture.
+"""Names next to points that never lie on one another, whatever the size of the picture.
 
 Places are found when the picture is drawn, as only then it is known how large a name is beside the axes. Names are
 placed greedily, the most important first: of some sixty places around its point the one that hides the least is taken;
@@ -170,7 +170,7 @@ def add_labels(
     colors: Sequence[Any] | None = None,
     **style: Any,
 ) -> Labels:
-    """Put names beside points, the most important first.
+    """Put names next to points, the most important first.
 
     Parameters
     ----------

@@ -376,7 +376,7 @@ class ScoreDisplay(Display):
         return Hover(self.ax_, self._plane(), names)
 
     def _size(self) -> tuple[float, float]:
-        """A figure that follows the shape of the points, and leaves them their room beside a long legend."""
+        """A figure that follows the shape of the points, and leaves them their room next to a long legend."""
         across, up = side_lengths(self._plane()) if self.scores.shape[1] > 1 else (1.0, 0.8)
         height = float(np.clip(4.6 * up / across + 0.8, 3.4, 6.0))
         if self.labels is None or is_scale(self.labels):

@@ -24,14 +24,14 @@ LAST_BITS = np.array([0xFF, 0x03, 0x0F, 0x3F], dtype=np.uint8)  # of a row's las
 class BedWriter:
     """Write ``.bed``, ``.bim`` and ``.fam`` files of any size, a block of SNPs at a time.
 
-    The files are written to a temporary folder beside their place and renamed when the ``with`` block ends well. When
+    The files are written to a temporary folder next to their place and renamed when the ``with`` block ends well. When
     it does not, on Ctrl-C too, nothing stays behind and files that were there before are untouched. Two bits a genotype
     go to disk; memory holds one block.
 
     Parameters
     ----------
     path : path
-        The ``.bed`` file; the others lie beside it under the same name. Its folder must exist.
+        The ``.bed`` file; the others lie next to it under the same name. Its folder must exist.
     samples : Samples
         The people, in the order of the columns of the calls.
     overwrite : bool, default=False
@@ -69,7 +69,7 @@ class BedWriter:
     ) -> None:
         self.path = Path(path)
         if self.path.suffix != ".bed":
-            raise ValueError(f"{self.path}: the name must end in .bed; .bim and .fam are written beside it.")
+            raise ValueError(f"{self.path}: the name must end in .bed; .bim and .fam are written next to it.")
         if not len(samples):
             raise ValueError(f"{self.path}: there are no samples to write.")
         _check_text(samples, ("fid", "iid", "father", "mother", "phenotype"), "sample")
@@ -142,7 +142,7 @@ def write_bed(
     Parameters
     ----------
     path : path
-        The ``.bed`` file; ``.bim`` and ``.fam`` lie beside it.
+        The ``.bed`` file; ``.bim`` and ``.fam`` lie next to it.
     genotypes : Genotypes or array-like of shape (SNPs, samples)
         0, 1, 2 copies of allele A1, −1 where missing. Genotypes are copied a block at a time.
     samples, snps : Samples, Snps, optional

@@ -176,7 +176,7 @@ def read_loadings(
 ) -> Loadings:
     r"""Read loadings that genotypes can be projected on.
 
-    Files of PLINK and smartpca hold W = √M·V; what else a projection needs is taken from the files beside them, or
+    Files of PLINK and smartpca hold W = √M·V; what else a projection needs is taken from the files next to them, or
     from those named here.
 
     Parameters
@@ -187,9 +187,9 @@ def read_loadings(
     snps : path, optional
         ``.bim`` or EIGENSTRAT ``.snp`` file of the reference, for files without alleles: smartpca's.
     frequencies : path, optional
-        ``.afreq`` or ``.frq`` file of the reference; by default the one beside the loadings, where there is one.
+        ``.afreq`` or ``.frq`` file of the reference; by default the one next to the loadings, where there is one.
     eigenvalues : path, optional
-        ``.eigenval`` or ``.eval`` file; by default the one beside the loadings.
+        ``.eigenval`` or ``.eval`` file; by default the one next to the loadings.
     scaling : {"plink", "patterson", "smartpca", "none"}, optional
         What genotypes were divided by, where that is not what the program does that wrote the file.
     total_variance : float, optional
@@ -279,7 +279,7 @@ def _find_loadings(path: Path) -> Path:
 
 
 def _sibling(named: Any, place: Path, stem: str, endings: tuple[str, ...]) -> Path | None:
-    """The file that was named, else the first that stands beside the loadings."""
+    """The file that was named, else the first that stands next to the loadings."""
     if named is not None:
         return Path(named)
     beside = (place.with_name(stem + ending) for ending in endings)
@@ -287,7 +287,7 @@ def _sibling(named: Any, place: Path, stem: str, endings: tuple[str, ...]) -> Pa
 
 
 def _read_companion(place: Path, stem: str, shape: tuple[int, int]) -> dict[str, Any] | None:
-    """What we wrote beside a file of weights of ours; None where another program wrote it."""
+    """What we wrote next to a file of weights of ours; None where another program wrote it."""
     path = place.with_name(f"{stem}.json")
     try:
         content = json.loads(path.read_text("utf-8")) if path.is_file() else None
@@ -421,7 +421,7 @@ def _add_singular_values(loadings: Loadings, program: str, place: Path, path: Pa
     if total is None:
         return loadings
     raise ValueError(
-        f"The {n} eigenvalues beside {place} sum to {values.sum():.6g}; all n of smartpca sum to n − 1, which "
+        f"The {n} eigenvalues next to {place} sum to {values.sum():.6g}; all n of smartpca sum to n − 1, which "
         "tells their scale. Name a file with all of them as eigenvalues, or leave total_variance out and project "
         "by least squares."
     )

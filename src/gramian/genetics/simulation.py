@@ -529,7 +529,7 @@ def simulate_genotypes(
     Parameters
     ----------
     path : path
-        The ``.bed`` file; the others lie beside it.
+        The ``.bed`` file; the others lie next to it.
     n_snps : int
         SNPs.
     overwrite : bool, default=False

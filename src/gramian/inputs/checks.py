@@ -1,4 +1,4 @@
-"""Checks of what users hand in beside X: weights, seeds, targets, whole numbers and choices among names."""
+"""Checks of what users hand in besides X: weights, seeds, targets, whole numbers and choices among names."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def store_like(estimator: Any, given: Any, names: Iterable[str] | None = None) -
     """Move fitted arrays to where the input lived, as scikit-learn's rules for the array API say.
 
     With ``names`` those attributes alone, in either direction. Without, all public numeric arrays of an estimator that
-    works in NumPy; the arrays are kept beside the tensors, and :func:`convert_to_numpy` takes them from there.
+    works in NumPy; the arrays are kept next to the tensors, and :func:`convert_to_numpy` takes them from there.
     """
     own = vars(estimator)
     if names is not None:

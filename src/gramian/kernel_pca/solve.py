@@ -185,7 +185,7 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str) -> Kern
     if device is not None:
         what = f"The eigendecomposition of {n} rows"
         refuse_beyond_device(dense_bytes(n), device, what, "Use eigen_solver='krylov', which stores no matrix.")
-    # entries that are large beside what centring leaves of them have lost digits before LAPACK sees them
+    # entries that are large compared with what centring leaves of them have lost digits before LAPACK sees them
     largest = max(float(B.xp.max(B.xp.abs(block))) for _, _, block in B.A.rows()) * float(np.max(problem.frequencies))
     smallest = 0.0
     if device is None:

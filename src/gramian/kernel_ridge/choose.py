@@ -185,7 +185,7 @@ def choose_pair(
             chosen = problem.with_(kernel=kernel, lam=trial.alphas[index])
             score = S[index, np.arange(t) if S.shape[1] == t else 0]
             best = KernelChoice(chosen, index, score, S, S, k, trial.path, trial.lowest, **trial.finish(chosen))
-        del trial  # its decomposition would be kept beside the next one
+        del trial  # its decomposition would be kept while the next one is made
     grid, means = np.array([a for a, _ in tried]), np.array([s for _, s in tried])
     if best is None:
         raise ValueError(

@@ -223,7 +223,7 @@ class PivotedFactors:
     """F of B ≈ FFᵀ, of any rank, each continuing the last: where K lives.
 
     On the CPU its columns are evaluated in float32, for half the time; on a device in float64, since a thousand of n
-    columns cost nothing beside a product and show smaller pivots.
+    columns cost nothing compared with a product and show smaller pivots.
     """
 
     def __init__(self, problem: KernelProblem) -> None:

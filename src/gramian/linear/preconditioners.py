@@ -34,7 +34,7 @@ class Costs:
     factor : float
         n·r² of a factor of rank r: pivoted Cholesky, FᵀF, and U.
     eigen : float
-        r³ of the eigenvectors of FᵀF, where they are not as good as free beside that.
+        r³ of the eigenvectors of FᵀF, where they are not as good as free compared with that.
     """
 
     product: float

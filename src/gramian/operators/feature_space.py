@@ -53,7 +53,7 @@ class FeatureCentred(Composed):
 
     @property
     def means(self) -> Array:
-        """K w̄: the inner products of the mean feature with every other; found beside the first product."""
+        """K w̄: the inner products of the mean feature with every other; found with the first product."""
         if self._means is None:
             self._means = self.A.matmat(self.share[:, None])[:, 0]
         return self._means

@@ -50,7 +50,7 @@ class KernelOperator(Operator):
         says which.
     X : array, sparse matrix, data frame, tensor, path, Source; for :class:`~gramian.kernels.Callable` any sequence
         The n points of the rows. A file is read in blocks of rows where Z is given, and into memory otherwise: n points
-        are small beside n² products.
+        are small compared with n² products.
     Z : the same, optional
         The m points of the columns, read into memory; the same as X where not given.
     dtype : dtype, optional

@@ -319,7 +319,7 @@ def rv_coefficient(
     .. math:: \mathrm{RV} = \frac{\mathrm{tr}\,S_{XY}S_{YX}}{\sqrt{\mathrm{tr}\,S_{XX}^2\;\mathrm{tr}\,S_{YY}^2}}
 
     A squared correlation between whole tables: for two single columns it is r². By chance it is not 0 on average, and
-    comes near 1 with many columns and few rows, so read it beside its mean, or adjusted.
+    comes near 1 with many columns and few rows, so read it next to its mean, or adjusted.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ class Header:
 
 
 def write(path: Path, tensors: dict[str, Array], document: dict[str, Any]) -> None:
-    """Write to a temporary folder beside the place, enter the checksum, and rename."""
+    """Write to a temporary folder next to the place, enter the checksum, and rename."""
     text = json.dumps({"sha256": NO_SUM, **document}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if len(text.encode("utf-8")) > MOST // 2:  # the header escapes it and adds the tensors
         raise ValueError(f"What is not in arrays takes {len(text)} characters, too many for a model file: use arrays.")

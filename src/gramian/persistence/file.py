@@ -21,7 +21,7 @@ PathLike = str | os.PathLike[str]
 def save(model: Any, path: PathLike, *, metadata: Mapping[str, Any] | None = None) -> None:
     """Save a fitted model in one file, which :func:`load` makes predict bit for bit the same.
 
-    The file is written beside its place and renamed: it is whole or absent, and a file that was there is replaced.
+    The file is written next to its place and renamed: it is whole or absent, and a file that was there is replaced.
     Everything is stored or the model is refused; only what can be computed again is left out.
 
     Parameters

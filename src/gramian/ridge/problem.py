@@ -240,7 +240,7 @@ def _unit_for(peak: float, low: float = np.inf, high: float = -np.inf) -> float:
 
 
 def _largest_entry(source: Source, mean: Array | None) -> float:
-    """Largest |x|, or largest |x − mean| where squares underflow beside a representable mean."""
+    """Largest |x|, or largest |x − mean| where squares underflow next to a representable mean."""
 
     def largest(block: Block) -> float:
         if source.sparse:

@@ -19,7 +19,7 @@ from gramian.sources.errors import SourceError
 
 S = TypeVar("S")
 
-BLOCK_BYTES = 2**24  # 16 MiB: long reads, and small beside any sensible memory budget
+BLOCK_BYTES = 2**24  # 16 MiB: long reads, and small compared with any sensible memory budget
 
 
 @contextmanager

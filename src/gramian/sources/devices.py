@@ -27,7 +27,7 @@ from gramian.sources.base import Block, Source, memory_budget
 
 Array = npt.NDArray[Any]
 
-BLOCK_BYTES = 2**26  # of a block on its way: long enough for the bus, short beside the memory of any GPU
+BLOCK_BYTES = 2**26  # of a block on its way: long enough for the bus, short compared with the memory of any GPU
 WHOLE = 0.5  # of the free memory of a device: data that take more are sent block by block, every pass anew
 # dtypes that torch has too
 KEPT = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")

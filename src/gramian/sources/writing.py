@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written under a temporary name beside their place, then renamed; JSON."""
+"""Files that appear whole or not at all: written under a temporary name next to their place, then renamed; JSON."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def test_inner_products_of_points_of_any_size(size: float, implementation: Any) 
 
 @modes
 def test_columns_of_all_sizes(mode: str, implementation: Any) -> None:
-    """Huge, tiny and zero columns beside each other, and entries of very different size in one."""
+    """Huge, tiny and zero columns next to each other, and entries of very different size in one."""
     V = columns(75, 6) * np.array([1e30, 1e-30, 0.0, 1.0, 1e-38, 1.0])
     V[:37, 5] *= 1e-5
     P = Prepared(Gaussian(0.3), points(40), points(75, seed=1), mode, implementation)

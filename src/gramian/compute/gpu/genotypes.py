@@ -123,7 +123,7 @@ def product(
 
 
 def working_bytes(width: int, rows: int, columns: int, mode: str) -> int:
-    """Bytes that products of a block of SNPs with so many columns take beside the genotypes themselves.
+    """Bytes that products of a block of SNPs with so many columns take besides the genotypes themselves.
 
     Examples
     --------

@@ -9,7 +9,7 @@ for distances) and x, z the prepared points about their common origin, the error
   The points are rotated at random before they are rounded, so that the errors of their coordinates are independent
   however regular the data are.
 * **two fp16 parts** leave what tensor cores cut off when they add: emulated, at most 2⁻²⁴(1.5 + 4)(|x|² + |z|²)/2. The
-  norms of each 20 features stand beside them, so that this does not grow with the number of features.
+  norms of each 20 features are stored with them, so that this does not grow with the number of features.
 * **float64** products: 2⁻⁵³(4 + p/16)(|x|² + |z|²)/2.
 
 The error of K, relative to K in the Frobenius norm, is predicted as the mean square of f′ times the error of t over a

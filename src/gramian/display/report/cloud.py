@@ -46,7 +46,7 @@ class Points:
     numbers : array of shape (n,), optional
         Their row numbers, where they are not 0, 1, 2, …
     wordy : mapping of str to str
-        What stands beside an axis, where that is more than its name.
+        What stands next to an axis, where that is more than its name.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> None:
     Parameters
     ----------
     path : path-like
-        Where to write. The file is written beside its place and renamed, so that it is whole or absent.
+        Where to write. The file is written next to its place and renamed, so that it is whole or absent.
     report : Report
         What one of the ``*_report`` functions returned.
 
@@ -149,5 +149,5 @@ class Canvas:
 
 
 def _read(name: str) -> str:
-    """A file that lies beside this one."""
+    """A file that lies next to this one."""
     return files("gramian.display.report").joinpath(name).read_text("utf-8")

@@ -145,7 +145,7 @@ def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, c
 
 
 def score_axes(Z: Matrix, shares: Any, numbers: Any = None) -> tuple[dict[str, Any], dict[str, str]]:
-    """The first components as axes, a single one beside the numbers of the rows; and what stands beside each axis."""
+    """The first components as axes, a single one next to the numbers of the rows; and what stands next to each axis."""
     axes: dict[str, Any] = {f"PC{j + 1}": z for j, z in enumerate(Z.T[:COMPONENTS])}
     wordy = {name: f"{name} ({percent(share)})" for name, share in zip(axes, shares, strict=False)}
     if len(axes) == 1:
