@@ -319,6 +319,11 @@ def test_wrong_use(here, arguments, text):
     assert text in error_of("pca", *arguments, code=2)
 
 
+@pytest.mark.parametrize(("range_", "text"), [("", "--chr ''"), ("5-2", "--chr 5-2")], ids=["empty", "backwards"])
+def test_a_range_of_chromosomes_that_is_none_is_named(here, range_, text):
+    assert text in error_of("pca", "cohort.bed", "--chr", range_, "--json", code=3)
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [

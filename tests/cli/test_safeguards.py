@@ -164,3 +164,42 @@ def test_no_number_is_cut_off_on_a_narrow_screen(run, monkeypatch):
     (head,) = (line for line in lines if line.split()[:1] == ["workload"])
     assert head.rstrip().endswith("difference")
     assert len(head) <= 80
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["kernel-pca", "-k", "2"], ["pca", "-k", "parallel"], ["ridge", "--target", "y", "--missing", "keep"]],
+    ids=["kernel-pca", "a rule", "ridge"],
+)
+def test_missing_cells_that_a_model_refuses_come_with_the_option_that_helps(run, gaps, arguments):
+    command, *options = arguments
+    result = run(command, "gaps.csv", "--drop", "kind of thing", *options, "--json")
+    assert result.exit_code == 3
+    assert "--missing drop" in result.stderr
+    assert "--missing mean" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["predict", "project"])
+def test_new_rows_with_missing_cells_come_with_the_option_that_helps(run, gaps, command):
+    fit = ["ridge", "--target", "y"] if command == "predict" else ["kernel-pca", "-k", "1"]
+    columns = ("--drop", "kind of thing", "--missing", "drop")
+    assert run(fit[0], "gaps.csv", *fit[1:], *columns, "--out", "out", *FAST).exit_code == 0
+    result = run(command, "out/model.gramian", "gaps.csv")
+    assert result.exit_code == 3
+    assert "--missing drop" in result.stderr
+
+
+def test_a_solver_that_keeps_no_inverse_is_answered_with_the_option_that_does(run):
+    fit = ("ridge", "houses.csv", "--target", "price", "--alpha", 1, "--solver", "cg", "--out", "out", *FAST)
+    assert run(*fit).exit_code == 0
+    result = run("predict", "out/model.gramian", "new-houses.csv")
+    assert result.exit_code == 0
+    assert "--solver svd" in result.stderr
+
+
+def test_a_solver_that_cannot_judge_by_a_criterion_names_those_that_can(run):
+    arguments = ("--target", "y", "--solver", "cg", "--criterion", "gcv", "--json")
+    result = run("kernel-ridge", "curve.csv", *arguments)
+    assert result.exit_code == 3
+    assert "--criterion loo" in result.stderr
+    assert "--solver landmarks" in result.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import signal
 import sys
 import traceback
@@ -20,6 +21,9 @@ from gramian.sources.errors import Argument, SourceError
 # options that are not called what the arguments of Python are
 OPTIONS = {
     "n_components": "-k",
+    "svd_solver": "--solver",
+    "eigen_solver": "--solver",
+    "gcv_mode": "--solver",
     "max_snp_missing": "--geno",
     "max_sample_missing": "--mind",
     "chromosomes": "--chr",
@@ -71,9 +75,20 @@ def data_errors(name: str) -> Iterator[None]:
         text = one_line(error) or "does not fit in memory. A .npy file is read in blocks, of a size that --memory sets."
         raise DataError(f"{name}: {text}") from error
     except (ValueError, TypeError, ImportError, OSError) as error:
-        told = error.text(as_option) if isinstance(error, SourceError) else error
-        text = one_line(told).removeprefix(f"{name}: ").rstrip(".")
+        text = name_options(error).removeprefix(f"{name}: ").rstrip(".")
         raise DataError(f"{name}: {text or type(error).__name__}.") from error
+
+
+def name_options(error: Exception) -> str:
+    """Return the text of an error, on one line, with the options of the running command that help."""
+    if not isinstance(error, SourceError):
+        return one_line(error)
+    text = one_line(error.text(as_option))
+    context = click.get_current_context(silent=True)
+    offered = [] if context is None else [p.type for p in context.command.params if p.name == "missing"]
+    if error.missing and any(isinstance(kind, click.Choice) and "drop" in kind.choices for kind in offered):
+        text = f"{text.rstrip('.')}. Here --missing drop leaves such rows out and --missing mean fills them in."
+    return text
 
 
 def as_option(argument: Argument) -> str:
@@ -88,7 +103,7 @@ def as_option(argument: Argument) -> str:
     """
     name, value = argument
     option = FLAGS.get((name, value)) or OPTIONS.get(name) or f"--{name.replace('_', '-')}"
-    return option if value is None or (name, value) in FLAGS else f"{option} {value}"
+    return option if value is None or (name, value) in FLAGS else f"{option} {shlex.quote(str(value))}"
 
 
 @contextmanager

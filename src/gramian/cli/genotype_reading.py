@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,11 +51,11 @@ BED = BedFile()
 
 @dataclass(frozen=True)
 class Selection:
-    """Which samples and SNPs, under the names that PLINK has made familiar."""
+    """Which samples and SNPs, by the names of :class:`Filters`; the options have those that PLINK has made familiar."""
 
     maf: float | None = None
-    geno: float | None = None
-    mind: float | None = None
+    max_snp_missing: float | None = None
+    max_sample_missing: float | None = None
     hwe: float | None = None
     chromosomes: str | None = None
     all_chromosomes: bool = False
@@ -70,26 +70,17 @@ class Selection:
         """The filters that were asked for."""
         if self.all_chromosomes and self.chromosomes is not None:
             raise click.UsageError("--chr and --all-chromosomes contradict each other: leave out one of them")
-        return Filters(
-            maf=self.maf,
-            max_snp_missing=self.geno,
-            max_sample_missing=self.mind,
-            hwe=self.hwe,
-            chromosomes="all" if self.all_chromosomes else self.chromosomes or "1-22",
-            ranges=self.ranges,
-            exclude_ranges=self.exclude_ranges,
-            extract=self.extract,
-            exclude=self.exclude,
-            keep=self.keep,
-            remove=self.remove,
-        )
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        if given.pop("all_chromosomes"):
+            given["chromosomes"] = "all"
+        return Filters(**given)
 
 
 _filter = partial(option, section="Filters")
 FILTERS = (
     _filter("--maf", type=click.FloatRange(0, 0.5), metavar="SHARE", help="SNPs: least minor allele frequency."),
-    _filter("--geno", type=SHARE, metavar="SHARE", help="SNPs: most missing calls."),
-    _filter("--mind", type=SHARE, metavar="SHARE", help="Samples: most missing calls."),
+    _filter("--geno", "max_snp_missing", type=SHARE, metavar="SHARE", help="SNPs: most missing calls."),
+    _filter("--mind", "max_sample_missing", type=SHARE, metavar="SHARE", help="Samples: most missing calls."),
     _filter("--hwe", type=SHARE, metavar="P", help="SNPs: least exact p-value of the Hardy–Weinberg test."),
     _filter("--chr", "chromosomes", metavar="LIST", help="Chromosomes, as 1-4,22,X [default: 1-22]."),
     _filter("--all-chromosomes", is_flag=True, help="Keep sex chromosomes, MT and unplaced SNPs."),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.errors import data_errors
+from gramian.cli.errors import data_errors, name_options
 from gramian.cli.kernel_ridge import predict_with_bound
 from gramian.cli.options import command, option
 from gramian.cli.output import (
@@ -91,27 +91,21 @@ def predict(
     publish_table(run, output, Results(command="predict", facts=facts, tables=[found]))
 
 
-def _by_ridge(model: Any, source: Source, level: float, run: Run) -> Columns:
+def _by_regression(model: Any, source: Source, level: float, run: Run) -> Columns:
+    interval: Columns = {}
     try:
         values, spread = model.predict(source, return_std=True)
         lower, upper = model.predict_interval(source, level)
+        interval = {"std": spread, "lower": lower, "upper": upper}
     except ValueError as error:
         values = model.predict(source)
-        run.warn(f"there are no intervals: {error}")
-        return _named({"prediction": values})
-    return _named({"prediction": values, "std": spread, "lower": lower, "upper": upper})
-
-
-def _by_kernel_ridge(model: Any, source: Source, level: float, run: Run) -> Columns:
-    values, bound = predict_with_bound(model, source)
-    found = {"prediction": values, "bound": bound}
-    try:
-        spread = model.predict(source, return_std=True)[1]
-        lower, upper = model.predict_interval(source, level)
-    except ValueError as error:
-        run.warn(f"there are no intervals: {error}")
-        return _named(found)
-    return _named({**found, "std": spread, "lower": lower, "upper": upper})
+        run.warn(f"there are no intervals: {name_options(error)}")
+    bound = {"bound": predict_with_bound(model, source)[1]} if isinstance(model, KernelRidge) else {}
+    found: dict[str, Any] = {}
+    for name, column in {"prediction": values, **bound, **interval}.items():
+        array = np.asarray(column)  # columns of several targets are numbered
+        found |= {name: array} if array.ndim == 1 else number_columns(f"{name} ", array)
+    return found
 
 
 def _by_classifier(model: Any, source: Source, level: float, run: Run) -> Columns:
@@ -129,20 +123,9 @@ def _by_distribution(model: Any, source: Source, level: float, run: Run) -> Colu
     return {"log_density": np.asarray(model.score_samples(read_rows(source)))}
 
 
-def _named(columns: Columns) -> Columns:
-    """Columns by name; those of several targets are numbered."""
-    found: dict[str, Any] = {}
-    for name, values in columns.items():
-        array = np.asarray(values)
-        found |= {name: array} if array.ndim == 1 else number_columns(f"{name} ", array)
-    return found
-
-
-ANSWERS: tuple[tuple[type, Callable[..., Columns]], ...] = (
-    (Ridge, _by_ridge),
-    (RidgeCV, _by_ridge),
+ANSWERS: tuple[tuple[type | tuple[type, ...], Callable[..., Columns]], ...] = (
     (KernelRidgeClassifier, _by_classifier),
-    (KernelRidge, _by_kernel_ridge),
+    ((Ridge, RidgeCV, KernelRidge), _by_regression),
     (GaussianMixture, _by_mixture),
     (MaximumLikelihood, _by_distribution),
 )

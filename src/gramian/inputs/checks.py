@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y
 
 from gramian.compute.devices import is_tensor, to_numpy
+from gramian.sources.errors import SourceError
 
 Array = npt.NDArray[np.float64]
 
@@ -97,9 +98,10 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
         bad = np.argwhere(~np.isfinite(values))
         if len(bad):
             where = f"row {bad[0][0]}" + (f", target {bad[0][1]}" if values.ndim > 1 else "")
-            raise ValueError(
-                f"Input y contains NaN or infinity: the first is {values[tuple(bad[0])]} in {where}, counted from 0. "
-                "Remove such rows."
+            first = values[tuple(bad[0])]
+            raise SourceError(
+                f"Input y contains NaN or infinity: the first is {first} in {where}, counted from 0. Remove such rows.",
+                missing=bool(np.isnan(first)),
             )
     values = np.asarray(_check_y(y, multi_output=np.asarray(y).ndim != 1, y_numeric=True), dtype=np.float64)
     if len(values) != n:

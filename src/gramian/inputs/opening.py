@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_array, validate_data
 from gramian.compute.devices import to_numpy
 from gramian.sources import DenseSource, Source, SparseSource, open_source
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame
+from gramian.sources.errors import SourceError
 
 
-class MissingValuesError(ValueError):
+class MissingValuesError(SourceError):
     """There are NaN cells in data that were to be complete."""
 
 
@@ -83,7 +84,8 @@ def refuse_non_finite(source: Source) -> None:
         if np.isnan(value):
             raise MissingValuesError(
                 f"Input X contains NaN: {where} Here complete rows are needed (PCA.fit, transform, score and impute "
-                "take missing cells in dense data): remove such rows, or fill them in with PCA(k).fit(X).impute(X)."
+                "take missing cells in dense data): remove such rows, or fill them in with PCA(k).fit(X).impute(X).",
+                missing=True,
             )
         raise ValueError(f"Input X contains infinity (inf): {where} Remove such rows or replace the value.")
 

@@ -25,6 +25,7 @@ from gramian.kernels import Kernel, Precomputed
 from gramian.operators import Data, FeatureCentred, Multiple, Shifted, kernel_operator
 from gramian.results import NumericalWarning, SpectralCertificate, caller_level
 from gramian.sources import memory_budget
+from gramian.sources.errors import Argument, SourceError
 from gramian.spectral import SymmetricKrylov
 from gramian.spectral.rayleigh import norms, orthogonality
 from gramian.spectral.rpcholesky import rp_cholesky
@@ -319,8 +320,9 @@ def solve_nystrom(
     K̂ = FFᵀ with F = K_{:,L}F_L⁻ᵀ and F_LF_Lᵀ = K_LL, so that 0 ≤ λ_i(K) − λ_i(K̂) ≤ tr(K − K̂), centred or not.
     """
     if not problem.kernel.positive_semidefinite:
-        raise ValueError(
-            f"{problem.kernel!r} is not positive semidefinite, which eigen_solver='nystrom' needs. Use 'krylov'."
+        nystrom, krylov = Argument("eigen_solver", "nystrom"), Argument("eigen_solver", "krylov")
+        raise SourceError(
+            f"{problem.kernel!r} is not positive semidefinite, which ", nystrom, " needs. Use ", krylov, "."
         )
     m = min(problem.n, n_landmarks or max(LANDMARKS, 4 * k))
     if problem.device is not None:

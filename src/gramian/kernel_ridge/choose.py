@@ -23,6 +23,7 @@ from gramian.kernel_ridge.solve import PivotedFactors, Report, solve
 from gramian.kernels import Kernel
 from gramian.linear.inducing import Decomposed
 from gramian.linear.path import RidgePath
+from gramian.sources.errors import Argument, SourceError
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
@@ -278,14 +279,21 @@ def try_held_out(
     """Fit four fifths of the rows for every λ by conjugate gradients, and judge by the others."""
     n, t = problem.Y.shape
     if rule.criterion in ("gcv", "marginal_likelihood"):
-        raise ValueError(
-            f"criterion={rule.criterion!r} needs the eigenvalues of the kernel matrix of {n} rows, which solver='cg' "
-            "does not find. Use criterion='loo', by rows held out, or solver='landmarks' or 'eigh'."
+        raise SourceError(
+            Argument("criterion", rule.criterion),
+            f" needs the eigenvalues of the kernel matrix of {n} rows, which ",
+            Argument("solver", "cg"),
+            " does not find. Use ",
+            Argument("criterion", "loo"),
+            ", by rows held out, or ",
+            Argument("solver", "landmarks"),
+            " or 'eigh'.",
         )
     labels = np.unique(problem.Y, axis=0, return_inverse=True)[1].reshape(-1) if rule.labels else None
     fit, judge = held_out_rows(n, problem.seed, labels)
     if not len(judge):
-        raise ValueError(f"n_samples={n} are too few to hold out one in {HELD_OUT}. Use solver='eigh'.")
+        text = f"n_samples={n} are too few to hold out one in {HELD_OUT}. Use "
+        raise SourceError(text, Argument("solver", "eigh"), ".")
     alphas, errors = _held_out_errors(problem, rule, fit, judge, min(STEPS, max_iter or STEPS), report)
     w, copies = problem.frequencies[judge], rule.copies
     size = copies[judge] if copies is not None else w if problem.counts else np.ones(len(judge))

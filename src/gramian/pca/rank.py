@@ -632,7 +632,7 @@ def refuse_missing(source: Source) -> None:
     >>> from gramian.pca.rank import refuse_missing
     >>> refuse_missing(gramian.open([[1.0, 2.0], [3.0, float("nan")]]))
     Traceback (most recent call last):
-    ValueError: Rules for the number of components need whole rows; row 1 has NaN in column 1 (from 0). ...
+    gramian.sources.errors.SourceError: Rules for the number of components need whole rows; row 1 has NaN ...
     """
     if source.sparse or not source.xp.isdtype(source.dtype, "real floating"):
         return
@@ -641,9 +641,10 @@ def refuse_missing(source: Source) -> None:
             continue
         i, j = np.argwhere(np.isnan(to_numpy(block.values, float)))[0]
         name = f" ({source.feature_names[j]!r})" if source.feature_names else ""
-        raise ValueError(
+        raise SourceError(
             f"Rules for the number of components need whole rows; row {block.start + i} has NaN in column {j}{name} "
-            "(from 0). Leave such rows out, or fill them in with PCA(k).fit(X).impute(X) for a k of your choice."
+            "(from 0). Leave such rows out, or fill them in with PCA(k).fit(X).impute(X) for a k of your choice.",
+            missing=True,
         )
 
 

@@ -18,6 +18,7 @@ from gramian.pca.problem import CentredProblem, PCAFit
 from gramian.pca.rank import apply_rule
 from gramian.results import NumericalWarning, SpectralCertificate, Spectrum, caller_level
 from gramian.sources import Source
+from gramian.sources.errors import Argument, SourceError
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
 from gramian.spectral.auto import SpectralFacts, choose_spectral_solver
 
@@ -81,9 +82,12 @@ def choose_solver(source: Source, k: int | None, pca: Any) -> Choice:
         return Choice("exact", asked)
     choice = rule if pca.svd_solver == "auto" else Choice(pca.svd_solver, asked)
     if k is None and choice.solver != "exact":
-        raise ValueError(
-            f"n_components={pca.n_components!r} needs the whole spectrum, of which {asked} finds only part "
-            f"for data of shape {(n, p)} ({rule.reason}). Give n_components as a number, or use svd_solver='full'."
+        raise SourceError(
+            f"n_components={pca.n_components!r} needs the whole spectrum, of which ",
+            Argument("svd_solver", pca.svd_solver),
+            f" finds only part for data of shape {(n, p)} ({rule.reason}). Give n_components as a number, or use ",
+            Argument("svd_solver", "full"),
+            ".",
         )
     return choice
 

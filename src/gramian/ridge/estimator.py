@@ -43,6 +43,7 @@ from gramian.ridge.solve import (
 )
 from gramian.sources import Source, memory_budget
 from gramian.sources.devices import source_to_device
+from gramian.sources.errors import Argument
 
 Array = npt.NDArray[np.float64]
 
@@ -476,10 +477,10 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
                 )
         return np.asarray(values, dtype=np.float64)
 
-    def _advise_keeping(self) -> str:
+    def _advise_keeping(self) -> tuple[str | Argument, ...]:
         if self.cv is None:
-            return "Fit with gcv_mode='svd', which keeps it whatever its size."
-        return "Fit Ridge(alpha_, solver='svd'), which keeps it whatever its size."
+            return "Fit with ", Argument("gcv_mode", "svd")
+        return "Fit Ridge(alpha_) with ", Argument("solver", "svd")
 
     def _scorer(self) -> Any:
         if get_config()["enable_metadata_routing"] and self.scoring is None:

@@ -28,6 +28,7 @@ from gramian.pca.problem import centred_data
 from gramian.ridge.solve import KEEP, RidgeInverse, RidgeSolution
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device
+from gramian.sources.errors import Argument, SourceError
 
 Array = Any
 
@@ -197,12 +198,13 @@ class LinearPredictions:
             if self.solver_ != "cg":
                 p = len(self._centre)
                 why = f"The inverse of {p} columns was too large to keep with the model (limit: {KEEP:,} numbers)"
-            raise ValueError(f"{why}, so that variances are not known. {self._advise_keeping()}")
+            why += ", so that variances are not known. "
+            raise SourceError(why, *self._advise_keeping(), ", which keeps it whatever its size.")
         return self._groups
 
-    def _advise_keeping(self) -> str:
+    def _advise_keeping(self) -> tuple[str | Argument, ...]:
         """What to do to have the inverse kept."""
-        return "Fit with solver='svd', which keeps it whatever its size."
+        return "Fit with ", Argument("solver", "svd")
 
     def _values(self, source: Source) -> Array:
         """Predictions of shape (n, t), about the mean of the training rows while intercept_ is as it was fitted."""

@@ -26,6 +26,8 @@ class SourceError(ValueError):
         The text. Arguments stand in it as such, so that a command line can name its options instead.
     path : path-like, optional
         The file it is about.
+    missing : bool, default False
+        Whether missing cells are what is wrong, so that leaving them out or filling them in would help.
 
     Examples
     --------
@@ -37,9 +39,11 @@ class SourceError(ValueError):
     'no row is complete: use --missing mean.'
     """
 
-    def __init__(self, *parts: str | Argument, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, *parts: str | Argument, path: str | os.PathLike[str] | None = None, missing: bool = False
+    ) -> None:
         super().__init__(*parts)
-        self.parts, self.path = parts, path
+        self.parts, self.path, self.missing = parts, path, missing
 
     def text(self, spell: Callable[[Argument], str] = str) -> str:
         """The text without the file, its arguments spelled by ``spell``."""

@@ -23,6 +23,7 @@ from gramian.compute.moments import Moments, block_moments
 from gramian.inputs.checks import check_weights
 from gramian.likelihood.families.base import FormulaFit, Joint, NoMaximumError
 from gramian.sources import Source, open_source
+from gramian.sources.errors import SourceError
 
 Array = npt.NDArray[np.float64]
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -72,7 +73,8 @@ class MultivariateNormal(Joint):
             if len(bad):
                 i, j = bad[0]
                 where = f"Row {block.start + i}, column {j} is {rows[i, j]}"
-                raise ValueError(f"{where}: complete rows of finite numbers are needed.")
+                text = f"{where}: complete rows of finite numbers are needed."
+                raise SourceError(text, missing=bool(np.isnan(rows[i, j])))
             weights = None if w is None else w[block.start : block.stop]
             return block_moments(cpu, rows, weights, np.empty((0, d)), full=True)
 
