@@ -214,7 +214,7 @@ def test_results_need_a_place(npy):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--delimiter", ";"], "--delimiter ;"),
+        (["--delimiter", ";"], "--delimiter ';'"),
         (["--drop", "x9"], "no column 'x9'"),
     ],
 )

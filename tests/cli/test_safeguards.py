@@ -1,14 +1,17 @@
 """That what is written belongs together, says which row is which, keeps to what was asked, and gives nothing away."""
 
 import base64
+import io
 import json
 import re
+import sys
 from importlib import import_module
 
 import numpy as np
 import pytest
 
 from gramian.cli import output as answers
+from gramian.cli.running import Run
 
 FAST = ("--no-report", "--no-pictures")
 
@@ -119,11 +122,16 @@ def test_the_ending_of_a_table_may_be_in_capitals(run, tmp_path):
     assert (tmp_path / "scores.PARQUET").read_bytes()[:4] == b"PAR1"
 
 
-def test_cells_do_not_move_the_cursor_of_a_terminal():
-    assert answers._escape_row(["\x1b]0;owned\x07", 1.5]) == [
-        "\N{REPLACEMENT CHARACTER}]0;owned\N{REPLACEMENT CHARACTER}",
-        1.5,
-    ]
+def test_cells_do_not_move_the_cursor_of_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("sys.stdout", Terminal())
+    table = answers.Table({"id": ["\x1b]0;owned\x07"], "PC1": [1.5]})
+    answers.publish_table(Run(), answers.TableOutput(None, False, False), answers.Results(facts={}, tables=[table]))
+    mark = "\N{REPLACEMENT CHARACTER}"
+    assert sys.stdout.getvalue() == f"id,PC1\n{mark}]0;owned{mark},1.5\n"
 
 
 def test_a_folder_called_bench_is_not_run(tmp_path, monkeypatch):

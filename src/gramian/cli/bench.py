@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn import decomposition, kernel_ridge, linear_model, mixture
 
 from gramian.cli.options import command, option
-from gramian.cli.output import Results, ResultTable, json_option, print_json, print_screen
+from gramian.cli.output import Results, Table, json_option, print_results
 from gramian.cli.running import Run, running_options
 from gramian.kernel_ridge.estimator import KernelRidge
 from gramian.mixture.estimator import GaussianMixture
@@ -110,20 +110,29 @@ def bench(context: click.Context, quick: bool, as_json: bool, run: Run) -> None:
     found = []
     with run.step("Timing") as report:
         for done, work in enumerate(WORKLOADS):
-            report(done, len(WORKLOADS))
-            found.append(_measure(work, scale, run.seed))
+            report(done, len(WORKLOADS), work.name)
+            data = work.data(scale, np.random.default_rng(run.seed))
+            ours, mine = _time(work.ours, data)
+            theirs, other = _time(work.theirs, data)
+            a, b = work.answer(mine), work.answer(other)
+            found.append(
+                {
+                    "workload": work.name,
+                    "data": " × ".join(map(str, data[0].shape)),
+                    "scikit-learn s": theirs,
+                    "Gramian s": ours,
+                    "speed-up": theirs / ours,
+                    "difference": float(np.max(np.abs(a - b)) / np.max(np.abs(b))),
+                }
+            )
     columns = {name: [row[name] for row in found] for name in found[0]}
     told = "difference: of the answers, relative to the largest. Small workloads say little about large ones."
     results = Results(
-        command="bench",
-        tables=[ResultTable(columns, title="Best of three runs on this machine")],
+        tables=[Table(columns, title="Best of three runs on this machine")],
         lines=[told],
         facts={"workloads": found},
     )
-    if as_json:
-        print_json(results)
-    else:
-        print_screen(results)
+    print_results(results, as_json)
 
 
 def _in_clone() -> bool:
@@ -131,21 +140,6 @@ def _in_clone() -> bool:
     project = Path("pyproject.toml")
     named = project.is_file() and 'name = "gramian"' in project.read_text("utf-8", "replace")
     return named and Path("bench", "__main__.py").is_file()
-
-
-def _measure(work: Workload, scale: float, seed: int) -> dict[str, Any]:
-    data = work.data(scale, np.random.default_rng(seed))
-    ours, mine = _time(work.ours, data)
-    theirs, other = _time(work.theirs, data)
-    a, b = work.answer(mine), work.answer(other)
-    return {
-        "workload": work.name,
-        "data": " × ".join(map(str, data[0].shape)),
-        "scikit-learn s": theirs,
-        "Gramian s": ours,
-        "speed-up": theirs / ours,
-        "difference": float(np.max(np.abs(a - b)) / np.max(np.abs(b))),
-    }
 
 
 def _time(fit: Callable[..., Any], data: tuple[Any, ...]) -> tuple[float, Any]:

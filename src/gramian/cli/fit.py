@@ -72,10 +72,7 @@ def parameter(text: str) -> tuple[str, float]:
 @reading_options(missing="refuse")
 @output_options()
 @running_options
-@click.pass_context
 def fit(
-    context: click.Context,
-    /,
     file: Path,
     family: tuple[str, ...] | None,
     by: str,
@@ -98,17 +95,25 @@ def fit(
     records.check(reading.columns)
     output.check(TABLES, PICTURES)
     if records.lower is not None:  # an interval without an end has an empty cell
-        reading = reading.with_(columns=records.names, missing="keep")
+        reading = replace(reading, columns=records.names, missing="keep")
     elif reading.columns is not None:
-        reading = reading.with_(columns=(*reading.columns, *records.names))
+        reading = replace(reading, columns=(*reading.columns, *records.names))
     table = read(file, reading, run)
     with run.step("Fitting"), data_errors(input_name(file)):
         columns = dict(zip(table.names, read_rows(table.source).T, strict=True))
         values = {name: column for name, column in columns.items() if name not in records.names}
-        settings = {"truncated": records.truncated, "fixed": dict(fixed) or None, "tol": tol}
+        settings: dict[str, Any] = {"truncated": records.truncated, "fixed": dict(fixed) or None, "tol": tol}
         ranking = None
         if len(values) > 1:
-            model = _fit_each(values, columns, family or ("normal",), records, settings)
+            families = family or ("normal",)  # one for every column
+            if len(families) > 1 or records.event is not None:
+                many = f"there are {len(values)} columns of values"
+                raise click.UsageError(f"{many}: name one with --columns, or one --family")
+            if families[0].replace("-", " ").replace("_", " ") == JOINT:
+                settings = {"tol": tol}
+            weights = None if records.counts is None else columns[records.counts]
+            X = np.column_stack(list(values.values()))
+            model = MaximumLikelihood(families[0], **settings).fit(X, sample_weight=weights)
         else:
             sample = make_sample(columns, next(iter(values.values()), None), records)
             model, ranking = _fit_best(sample, family or choose_families(sample), by, settings)
@@ -126,41 +131,29 @@ def fit(
         every["family"] += [fits[name].family.name] * len(found["parameter"])
         for head in PARAMETERS:
             every[head] += found[head]
-    compared = [] if ranking is None else [ResultTable(ranking.table(), "comparison", "Families")]
-    shown = [ResultTable(estimates[name], title=f"{estimate.family.name}: {name}") for name, estimate in fits.items()]
+    compared = [] if ranking is None else [Table(ranking.table(), "comparison", "Families")]
+    shown = [Table(estimates[name], title=f"{estimate.family.name}: {name}") for name, estimate in fits.items()]
+    first = model.estimates_[0]
+    pictures: dict[str, Callable[[], Any]] = {}
+    if first.sample is not None:
+        pictures["fit"] = partial(FitDisplay.from_estimator, first, name=names[0])
+        if first.seen_from is not None:
+            pictures["profile"] = partial(ProfileDisplay.from_estimator, first, level=level)
     results = Results(
-        command="fit",
         data=describe_data(table, file),
         columns=list(values),
         model=model,
         certificates={name if len(fits) > 1 else "": estimate.certificate for name, estimate in fits.items()},
-        tables=[*compared, *shown, ResultTable(every, "estimates")],
-        pictures=_pictures(model, names[0], level),
+        tables=[*compared, *shown, Table(every, "estimates")],
+        pictures=pictures,
         report=partial(fit_report, ranking if ranking is not None else fits, level=level),
         facts={
-            "family": model.estimates_[0].family.name,
+            "family": first.family.name,
             "fits": {name: _fit_facts(estimate, estimates[name]) for name, estimate in fits.items()},
             **({"comparison": compared[0], "not_fitted": failed} if compared else {}),
         },
     )
-    publish(context, run, output, results)
-
-
-def _fit_each(
-    values: Mapping[str, Any],
-    columns: Mapping[str, Any],
-    families: tuple[str, ...],
-    records: ObservationColumns,
-    settings: Any,
-) -> MaximumLikelihood:
-    """One family for every column."""
-    if len(families) > 1 or records.event is not None:
-        raise click.UsageError(f"there are {len(values)} columns of values: name one with --columns, or one --family")
-    weights = None if records.counts is None else columns[records.counts]
-    if families[0].replace("-", " ").replace("_", " ") == JOINT:
-        settings = {"tol": settings["tol"]}
-    X = np.column_stack(list(values.values()))
-    return MaximumLikelihood(families[0], **settings).fit(X, sample_weight=weights)
+    publish(run, output, results)
 
 
 def _fit_best(
@@ -202,15 +195,3 @@ def _fit_facts(estimate: Any, columns: Mapping[str, list[Any]]) -> dict[str, Any
         "bic": estimate.bic,
         "parameters": dict(zip(named, each, strict=True)),
     }
-
-
-def _pictures(model: MaximumLikelihood, name: str, level: float) -> dict[str, Callable[[], Any]]:
-    """The first column with its fit, and the likelihood of each parameter."""
-    first = model.estimates_[0]
-    if first.sample is None:
-        return {}
-
-    drawn: dict[str, Callable[[], Any]] = {"fit": partial(FitDisplay.from_estimator, first, name=name)}
-    if first.seen_from is not None:
-        drawn["profile"] = partial(ProfileDisplay.from_estimator, first, level=level)
-    return drawn

@@ -44,7 +44,7 @@ from gramian.compute.devices import resolve
 from gramian.compute.memory import gibibytes
 from gramian.compute.threads import n_threads
 from gramian.display import MapDisplay, ScoreDisplay, ScreeDisplay
-from gramian.display.report import DataFacts, genotype_report
+from gramian.display.report import genotype_report
 from gramian.genetics.countries import map_plane
 from gramian.genetics.files import FORMATS, result_files, write_results
 from gramian.genetics.fst import fst
@@ -125,10 +125,7 @@ OUTPUT = (
 @output_options(GenotypeOutput, OUTPUT)
 @device_option
 @running_options
-@click.pass_context
 def genotype_pca(
-    context: click.Context,
-    /,
     file: Path,
     components: int,
     solver: str,
@@ -156,11 +153,11 @@ def genotype_pca(
         raise click.UsageError("--fst and --label need --labels FILE")
     tables = [*["sample_quality", "snp_quality"] * output.quality, *["fst"] * between, "tracy_widom", "filters"]
     coded = [path.name for path in result_files(PREFIX, output.formats)]
-    output.check_files([*coded, *(f"{name}.tsv" for name in tables)], ["scree", "scores"])
+    output.check(tables, ["scree", "scores"], coded)
     study = prepare_study(file, selection, (labels, label), run)
     (n, p), known = study.source.shape, study.labels
     if known.places is not None and components > 1:
-        output.check_files([], ["map"])
+        output.check([], ["map"])
     most = min(n - 1, p)
     if components > most:
         raise click.UsageError(f"-k {components} is more than the {most} components of {n:,} samples × {p:,} SNPs")
@@ -196,24 +193,35 @@ def genotype_pca(
     scores = np.asarray(model.eigenvectors_ * model.singular_values_, dtype=np.float64)
     groups = None
     with run.step("Comparing"), data_errors(input_name(file)):
-        place = _align_with_map(scores, known.places, run.seed)
+        aligned = None if known.places is None else _align_with_map(scores, known.places, run.seed)
         if between:
             if known.groups is None:
                 raise ValueError("the labels have no column of groups, which --fst needs")
             groups = fst(study.source, known.groups)
-        data = _describe_genotypes(study)
+        large = file.stat().st_size > CHECKSUM_MOST
+        notes = [*study.notes, *(["no checksum: the file is large"] if large else [])]
+        data = GenotypeFacts(without_folders(input_name(file)), n, p, "" if large else checksum(file), notes)
 
     names = as_texts(known.groups)
-    eigenvalues, account = _eigenvalue_columns(model), study.account()
+    account, tests = study.account(), model.tracy_widom_
+    untested = [np.nan] * max(0, components - len(tests.statistics))  # nothing is left to compare these with
+    eigenvalues: dict[str, Any] = {
+        "component": [f"PC{j + 1}" for j in range(components)],
+        "eigenvalue": np.asarray(model.eigenvalues_),
+        "share": np.asarray(model.explained_variance_ratio_),
+        "residual": np.asarray(proof.residuals),
+        "tracy_widom": np.array([*tests.statistics[:components], *untested]),
+        "p_value": np.array([*tests.p_values[:components], *untested]),
+    }
     screen = {
         **eigenvalues,
         "p_value": ["< 1e-300" if p < 1e-300 else "" if p != p else f"{p:.2g}" for p in eigenvalues["p_value"]],
         "": ["" if j < model.n_separated_ else "noise" for j in range(components)],
     }
     found = [
-        ResultTable(account, "filters", "Left out", most=20),
-        ResultTable(screen, title="Components", formats=SHOWN, most=20),
-        ResultTable(model.tracy_widom_.table(), "tracy_widom"),
+        Table(account, "filters", "Left out", most=20),
+        Table(screen, title="Components", formats=SHOWN, most=20),
+        Table(tests.table(), "tracy_widom"),
     ]
     if groups is not None:
         found.append(ResultTable(groups.table(), "fst", f"F_ST by {known.name} (Hudson), mean {groups.mean:.4g}"))
@@ -233,34 +241,51 @@ def genotype_pca(
             legend_title=None if names is None else known.name,
         ),
     }
-    if place is not None:
-        near = None if known.groups is None else as_texts(known.groups[place.rows])
-        drawn = MapDisplay(place.found, place.places, labels=near, geographic=True)
-        pictures["map"] = drawn.plot
-    after, markers, error = _effective_markers(model)
+    lines, placed = [], {}
+    if aligned is not None and known.places is not None:
+        (fit, rows), places = aligned, known.places[aligned[1]]
+        found_places = fit.apply(scores[rows, :2]) / [math.cos(math.radians(float(places[:, 1].mean()))), 1.0]
+        near = None if known.groups is None else as_texts(known.groups[rows])
+        pictures["map"] = MapDisplay(found_places, places, labels=near, geographic=True).plot
+        lines = [
+            f"Procrustes correlation of PC1 and PC2 with the map: {fit.correlation:.4f} "
+            f"(p = {fit.p_value:.2g} by {PERMUTATIONS} permutations, {rows.sum():,} samples)"
+        ]
+        named = {name: getattr(fit, name) for name in ("correlation", "p_value", "r_squared")}
+        placed = {"procrustes": {**named, "samples": int(rows.sum())}}
+    after, markers, error = 0, math.nan, math.nan
+    if len(tests.effective_n):  # not of two samples, or one SNP
+        after = min(model.n_separated_, len(tests.effective_n) - 1)
+        markers = float(tests.effective_n[after])
+        error = float(markers * model.effective_markers_error_)
+    count = tests.significant()
+    significant = f"{count} component{'s' * (count != 1)}"
+    if count == len(tests.p_values) == components < min(n - 1, len(model.components_.T)):
+        significant = f"all {components} that were computed, and perhaps more"
+    elif count > components:
+        significant += f", {components} of them computed"
     results = Results(
-        command="pca",
         data=data,
         model=model,
-        certificates={"": model.certificate_},
+        certificates={"": proof},
         tables=found,
         lines=[
             f"Eigenvalues: {model.eigenvalue_scale_.removeprefix('eigenvalues ')}",
-            f"Significant: {_significant(model)} (Tracy–Widom p < 0.05)",
+            f"Significant: {significant} (Tracy–Widom p < 0.05)",
             f"Effective number of markers: {markers:,.0f}{f' ± {error:,.0f}' if error else ''} of {p:,}, "
             + ("of all eigenvalues", "without the first component", f"without the first {after} components")[
                 min(after, 2)
             ],
-            *([] if place is None else [place.text]),
-            f"Time of the fit: {run.seconds:.1f} s, {model.certificate_.passes} passes over the genotypes; {expected}",
+            *lines,
+            f"Time of the fit: {run.seconds:.1f} s, {proof.passes} passes over the genotypes; {expected}",
         ],
         pictures=pictures,
         report=partial(
             genotype_report,
             model,
             scores=scores,
-            coordinates=None if place is None else known.places,
-            procrustes=None if place is None else place.alignment,
+            coordinates=None if aligned is None else known.places,
+            procrustes=None if aligned is None else aligned[0],
             counts=study.counts(),
             measures={"missing": study.missing},
             ids=model.samples_.names,
@@ -283,15 +308,15 @@ def genotype_pca(
             "eigenvalue_scale": model.eigenvalue_scale_,
             "components": eigenvalues,
             "total_variance": model.total_variance_,
-            "significant": model.tracy_widom_.significant(),
+            "significant": count,
             "separated": model.n_separated_,
             "effective_markers": {"value": markers, "standard_error": error, "after_components": after},
             "predicted_memory": need,
-            **({} if place is None else {"procrustes": place.facts}),
+            **placed,
             **({} if groups is None else {"fst": groups.table()}),
         },
     )
-    publish(context, run, output, results)
+    publish(run, output, results)
 
 
 def _check_options(solver: str, exact: bool, missing: str, formats: tuple[str, ...]) -> str:
@@ -372,91 +397,14 @@ def _plan(
     return solver, max(need, least)
 
 
-# What is said of a fit
+def _align_with_map(scores: NDArray[Any], places: NDArray[np.float64], seed: int) -> Any:
+    """Procrustes alignment of the first two components with a map, and the rows that have a place.
 
-
-def _describe_genotypes(study: GenotypeStudy) -> DataFacts:
-    """What is said of the data; the checksum is that of the .bed file."""
-    large = study.path.stat().st_size > CHECKSUM_MOST
-    notes = [*study.notes, *(["no checksum: the file is large"] if large else [])]
-    name = without_folders(input_name(study.path))
-    return GenotypeFacts(name, *study.source.shape, "" if large else checksum(study.path), notes)
-
-
-@dataclass(frozen=True, eq=False)
-class Map:
-    """The first two components beside the places where the samples come from.
-
-    Attributes
-    ----------
-    alignment : Procrustes
-        How scores were moved onto places in a plane where a degree is as long in both directions.
-    rows : ndarray of bool
-        Samples with a place.
-    places, found : ndarray of shape (m, 2)
-        Longitude and latitude of these, true and found from the genotypes.
+    The map is a plane where a degree is as long in both directions. None where one component
+    or too few places are there.
     """
-
-    alignment: Any
-    rows: NDArray[np.bool_]
-    places: NDArray[np.float64]
-    found: NDArray[np.float64]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """How well they agree."""
-        named = {name: getattr(self.alignment, name) for name in ("correlation", "p_value", "r_squared")}
-        return {**named, "samples": int(self.rows.sum())}
-
-    @property
-    def text(self) -> str:
-        """The same in words."""
-        fit = self.alignment
-        return (
-            f"Procrustes correlation of PC1 and PC2 with the map: {fit.correlation:.4f} "
-            f"(p = {fit.p_value:.2g} by {PERMUTATIONS} permutations, {self.rows.sum():,} samples)"
-        )
-
-
-def _align_with_map(scores: NDArray[Any], places: NDArray[np.float64] | None, seed: int) -> Map | None:
-    """Move the first two components onto the map; None where there are no places or one component."""
-    if places is None or scores.shape[1] < 2:
-        return None
     rows = np.asarray(np.isfinite(places).all(axis=1))
-    if rows.sum() < 3 or not np.ptp(places[rows], axis=0).any():
+    if scores.shape[1] < 2 or rows.sum() < 3 or not np.ptp(places[rows], axis=0).any():
         return None
-    longitude, latitude = places[rows].T
-    Z = scores[rows, :2]
-    fit = procrustes(Z, map_plane(latitude, longitude), n_permutations=PERMUTATIONS, random_state=seed)
-    width = math.cos(math.radians(float(latitude.mean())))
-    return Map(fit, rows, places[rows], fit.apply(Z) / [width, 1.0])
-
-
-def _eigenvalue_columns(model: GenotypePCA) -> dict[str, Any]:
-    """A row for each component; NaN where nothing is left to compare an eigenvalue with."""
-    k, table = len(model.eigenvalues_), model.tracy_widom_
-    pad = [np.nan] * max(0, k - len(table.statistics))
-    return {
-        "component": [f"PC{j + 1}" for j in range(k)],
-        "eigenvalue": np.asarray(model.eigenvalues_),
-        "share": np.asarray(model.explained_variance_ratio_),
-        "residual": np.asarray(model.certificate_.residuals),
-        "tracy_widom": np.array([*table.statistics[:k], *pad]),
-        "p_value": np.array([*table.p_values[:k], *pad]),
-    }
-
-
-def _effective_markers(model: GenotypePCA) -> tuple[int, float, float]:
-    """After how many components, the effective number of markers, and its standard error; NaN if nothing is tested."""
-    each = model.tracy_widom_.effective_n
-    if not len(each):  # two samples, or one SNP
-        return 0, math.nan, math.nan
-    after = min(model.n_separated_, len(each) - 1)
-    return after, float(each[after]), float(each[after] * model.effective_markers_error_)
-
-
-def _significant(model: GenotypePCA) -> str:
-    k, count, tested = len(model.eigenvalues_), model.tracy_widom_.significant(), len(model.tracy_widom_.p_values)
-    if count == tested == k < min(model.n_samples_ - 1, len(model.components_.T)):
-        return f"all {k} that were computed, and perhaps more"
-    return f"{count} component{'s' * (count != 1)}" + (f", {k} of them computed" if count > k else "")
+    plane = map_plane(places[rows, 1], places[rows, 0])
+    return procrustes(scores[rows, :2], plane, n_permutations=PERMUTATIONS, random_state=seed), rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,17 @@ from gramian import persistence
 from gramian.cli.errors import data_errors, one_line
 from gramian.cli.genotype_reading import GenotypeFacts
 from gramian.cli.options import command, option
-from gramian.cli.output import Columns, Results, ResultTable, json_option, print_json, print_screen
-from gramian.cli.reading import FILE, ReadingOptions, input_name, new_reading_options, read
+from gramian.cli.output import Columns, Results, Table, json_option, print_json, print_results
+from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
 from gramian.cli.running import Run, running_options
 from gramian.compute.memory import gibibytes
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import few, genome_order
-from gramian.sources import Source, open_source
+from gramian.sources import open_source
 from gramian.sources.columns import kind_of, levels_of
 from gramian.sources.files import TABULAR, load_pyarrow, suffix_of
-from gramian.sources.plink import Genotypes, open_bed
-from gramian.sources.records import Records, open_records
+from gramian.sources.plink import open_bed
+from gramian.sources.records import open_records
 
 MOST = 30  # columns, chromosomes and contigs that are shown
 MANY = 0.05  # share of missing calls above which SNPs and samples are often left out
@@ -33,17 +34,23 @@ SEXES = {"male": 1, "female": 2, "unknown": 0}
 @click.argument("file", type=FILE)
 @json_option
 @option("--all", "every", is_flag=True, section="Output", help="Show every column, however many there are.")
-@new_reading_options
+@reading_options(new_rows=True)
 @running_options
-@click.pass_context
-def info(context: click.Context, /, file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: Run) -> None:
+def info(file: Path, as_json: bool, every: bool, reading: Reading, run: Run) -> None:
     """What is in FILE: rows, columns, their types and missing cells; or the model in a model.gramian.
 
     Exit code: 0 done, 2 wrong use, 3 unusable data.
     """
     name = input_name(file)
     if file.suffix == ".gramian":
-        _describe_model(file, as_json)
+        with data_errors(name):
+            found = persistence.inspect(file)
+        if as_json:
+            fields = ("kind", "gramian", "format", "parameters", "attributes", "metadata", "bytes", "sha256")
+            print_json(Results(facts={"file": name, **{field: getattr(found, field) for field in fields}}))
+        else:
+            head, *lines = repr(found).splitlines()
+            click.echo("\n".join([one_line(head), *lines]))
         return
     if file.suffix == ".bed":
         with run.step(f"Counting {name}"), data_errors(name):
@@ -57,26 +64,11 @@ def info(context: click.Context, /, file: Path, as_json: bool, every: bool, read
         count = len(columns["column"])
         table = ResultTable(columns, title="", most=count if every else MOST)
         results = Results(
-            command="info",
             data=DataFacts(name, rows, count, "", [one_line(note) for note in notes]),
             tables=[table],
             facts={"file": name, "rows": rows, "columns": table.records(), "notes": notes},
         )
-    if as_json:
-        print_json(results)
-    else:
-        print_screen(results)
-
-
-def _describe_model(file: Path, as_json: bool) -> None:
-    with data_errors(input_name(file)):
-        found = persistence.inspect(file)
-    if not as_json:
-        click.echo("\n".join(one_line(line) if i == 0 else line for i, line in enumerate(repr(found).splitlines())))
-        return
-    fields = ("kind", "gramian", "format", "parameters", "attributes", "metadata", "bytes", "sha256")
-    facts = {"file": input_name(file), **{name: getattr(found, name) for name in fields}}
-    print_json(Results(command="info", facts=facts))
+    print_results(results, as_json)
 
 
 def _describe_table(file: Path, reading: ReadingOptions) -> tuple[int, Columns, list[str]]:
@@ -86,53 +78,45 @@ def _describe_table(file: Path, reading: ReadingOptions) -> tuple[int, Columns, 
     records = open_records(file, suffix_of(file), **options)
     each = range(len(records.names))
     records.prepare(list(each))
-    facts = [_describe_column(records, j) for j in each]
+    facts: list[tuple[Any, ...]] = []
+    for j in each:
+        values, kind = records.column(j), kind_of(records.type(j))
+        missing, low, high = int(values.null_count), np.nan, np.nan
+        if kind == "number":
+            x = np.asarray(values.cast(load_pyarrow().float64(), safe=False).to_numpy(zero_copy_only=False))
+            seen = np.unique(x[~np.isnan(x)])
+            missing, count = int(np.isnan(x).sum()), len(seen)
+            if count:
+                low, high = float(seen[0]), float(seen[-1])
+        else:
+            count = len(levels_of(values) if kind == "text" else values.unique())
+        facts.append((records.names[j], kind, missing, count, low, high))
     heads = ("column", "type", "missing", "different", "smallest", "largest")
     columns = dict(zip(heads, map(list, zip(*facts, strict=True)), strict=True))
     return len(records.column(0)), columns, list(records.notes)
 
 
-def _describe_column(records: Records, j: int) -> tuple[Any, ...]:
-    pa = load_pyarrow()
-    values, kind = records.column(j), kind_of(records.type(j))
-    head = (records.names[j], kind)
-    if kind == "text":
-        return (*head, int(values.null_count), len(levels_of(values)), np.nan, np.nan)
-    if kind != "number":
-        return (*head, int(values.null_count), len(values.unique()), np.nan, np.nan)
-    x = np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
-    seen = np.unique(x[~np.isnan(x)])
-    ends = (float(seen[0]), float(seen[-1])) if len(seen) else (np.nan, np.nan)
-    return (*head, int(np.isnan(x).sum()), len(seen), *ends)
-
-
-def _describe_numbers(file: Path, reading: ReadingOptions, run: Run) -> tuple[int, Columns, list[str]]:
+def _describe_numbers(file: Path, reading: Reading, run: Run) -> tuple[int, Columns, list[str]]:
     """The same of an array, or of standard input."""
     notes: list[str] = []
     if str(file) != "-":
         with run.step(f"Reading {input_name(file)}"), data_errors(input_name(file)):
             source = open_source(file, dataset=reading.dataset)
     else:
-        table = read(file, reading.with_(categorical="drop", missing="keep"), run)
+        table = read(file, replace(reading, categorical="drop", missing="keep"), run)
         source, notes = table.source, list(table.notes)
     with run.step("Counting"), data_errors(input_name(file)):
-        missing, low, high = _count_missing(source)
+        p = source.shape[1]
+        missing, low, high = np.zeros(p, dtype=int), np.full(p, np.inf), np.full(p, -np.inf)
+        for block in source.blocks():
+            X = np.asarray(block.values.toarray() if source.sparse else block.values, dtype=np.float64)
+            absent = np.isnan(X)
+            missing += absent.sum(axis=0)
+            low = np.minimum(low, np.min(np.where(absent, np.inf, X), axis=0, initial=np.inf))
+            high = np.maximum(high, np.max(np.where(absent, -np.inf, X), axis=0, initial=-np.inf))
     names = source.feature_names or [f"x{j + 1}" for j in range(source.shape[1])]
     columns = {"column": list(names), "type": ["number"] * len(names), "missing": missing, "smallest": low}
     return source.shape[0], {**columns, "largest": high}, [f"numbers of type {source.dtype}", *notes]
-
-
-def _count_missing(source: Source) -> tuple[Any, Any, Any]:
-    """Missing cells, and the smallest and largest value of every column: one pass."""
-    p = source.shape[1]
-    missing, low, high = np.zeros(p, dtype=int), np.full(p, np.inf), np.full(p, -np.inf)
-    for block in source.blocks():
-        X = np.asarray(block.values.toarray() if source.sparse else block.values, dtype=np.float64)
-        absent = np.isnan(X)
-        missing += absent.sum(axis=0)
-        low = np.minimum(low, np.min(np.where(absent, np.inf, X), axis=0, initial=np.inf))
-        high = np.maximum(high, np.max(np.where(absent, -np.inf, X), axis=0, initial=-np.inf))
-    return missing, low, high
 
 
 def _describe_genotypes(file: Path, every: bool) -> Results:
@@ -165,13 +149,25 @@ def _describe_genotypes(file: Path, every: bool) -> Results:
         "allele alone; X, Y, MT and unplaced SNPs unless --chr or --all-chromosomes says otherwise",
         *notes,
     ]
-    chromosomes = ResultTable(_count_chromosomes(source, by_snp))
-    share = [f"{value:.3%}" for value in chromosomes.columns["missing"]]
-    most = len(share) if every else MOST
+    # a row for each chromosome in the order of the genome
+    order = genome_order(source.snps.chromosome)
+    number = {name: i for i, name in enumerate(order)}
+    code = np.array([number[name] for name in source.snps.chromosome], dtype=np.intp)
+    held = np.bincount(code, minlength=len(order))
+    first, last = np.full(len(order), np.iinfo(np.int64).max), np.zeros(len(order), dtype=np.int64)
+    np.minimum.at(first, code, source.snps.position)
+    np.maximum.at(last, code, source.snps.position)
+    columns: dict[str, Any] = {
+        "chromosome": ["unplaced" if name == "0" else name for name in order],
+        "SNPs": held,
+        "first position": first,
+        "last position": last,
+        "missing": np.bincount(code, by_snp, len(order)) / held,
+    }
+    share = [f"{value:.3%}" for value in columns["missing"]]
     return Results(
-        command="info",
         data=GenotypeFacts(name, n, p, "", lines),
-        tables=[ResultTable({**chromosomes.columns, "missing": share}, title="", most=most)],
+        tables=[Table({**columns, "missing": share}, title="", most=len(order) if every else MOST)],
         facts={
             "file": name,
             "samples": n,
@@ -180,21 +176,7 @@ def _describe_genotypes(file: Path, every: bool) -> Results:
             "sexes": sexes,
             "missing": missing,
             "counts": {"snps": snps, "samples": samples},
-            "chromosomes": chromosomes.records(),
+            "chromosomes": Table(columns).records(),
             "notes": notes,
         },
     )
-
-
-def _count_chromosomes(source: Genotypes, missing: Any) -> Columns:
-    """A row for each chromosome in the order of the genome."""
-    order = genome_order(source.snps.chromosome)
-    number = {name: i for i, name in enumerate(order)}
-    code = np.array([number[name] for name in source.snps.chromosome], dtype=np.intp)
-    held = np.bincount(code, minlength=len(order))
-    first, last = np.full(len(order), np.iinfo(np.int64).max), np.zeros(len(order), dtype=np.int64)
-    np.minimum.at(first, code, source.snps.position)
-    np.maximum.at(last, code, source.snps.position)
-    found: dict[str, Any] = {"chromosome": ["unplaced" if name == "0" else name for name in order], "SNPs": held}
-    share = np.bincount(code, missing, len(order)) / held
-    return {**found, "first position": first, "last position": last, "missing": share}

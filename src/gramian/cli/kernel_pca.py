@@ -56,10 +56,7 @@ PICTURES = ("scores", "field")
 @output_options()
 @running_options
 @device_option
-@click.pass_context
 def kernel_pca(
-    context: click.Context,
-    /,
     file: Path,
     components: int,
     kernel: KernelOptions,
@@ -114,7 +111,6 @@ def kernel_pca(
         "residual": model.certificate_.residuals,
     }
     results = Results(
-        command="kernel-pca",
         data=describe_data(table, file),
         columns=table.names,
         model=model,
@@ -127,4 +123,4 @@ def kernel_pca(
         report=partial(kernel_pca_report, model, scores, **describe_rows(table, reading.label)),
         facts={"kernel": repr(model.kernel_), "n_components": scores.shape[1], "eigenvalues": model.eigenvalues_},
     )
-    publish(context, run, output, results)
+    publish(run, output, results)

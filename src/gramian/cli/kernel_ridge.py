@@ -61,10 +61,7 @@ TABLES = ("predictions", "path", "choice")
 @output_options()
 @running_options
 @device_option
-@click.pass_context
 def kernel_ridge(
-    context: click.Context,
-    /,
     file: Path,
     alpha: tuple[float | str, ...],
     kernel: KernelOptions,
@@ -102,7 +99,6 @@ def kernel_ridge(
         choice = [ResultTable(scores, "choice")]
     told = {"target_names": [target], "measures": {"bound on the error": bound}, **describe_rows(table, reading.label)}
     results = Results(
-        command="kernel-ridge",
         data=describe_data(table, file),
         columns=table.names,
         model=model,
@@ -124,7 +120,7 @@ def kernel_ridge(
             "largest_bound": largest,
         },
     )
-    publish(context, run, output, results)
+    publish(run, output, results)
 
 
 def _make_model(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import click
@@ -56,20 +57,21 @@ class KernelOptions:
     def make_kernels(self, source: Source) -> list[Kernel]:
         """Return the kernels, with every parameter found from the rows where a rule asks for that."""
         if self.kernel in WITH_WIDTH and (self.gamma is None or self.standardise):
-            return self._kernels_by_width(source)
+            X = read_rows(source)  # widths are in the units of the columns, or in standard deviations of each
+            spread = np.std(X, axis=0) if self.standardise else np.ones(X.shape[1])
+            spread = np.where(spread > 0, spread, 1.0)
+            widths = [self._width(value, X / spread) for value in self.bandwidth or self.gamma or ("median",)]
+            makers: dict[str, Callable[[Any], Kernel]] = {
+                "rbf": lambda width: Gaussian(bandwidth=width),
+                "matern": partial(Matern, self.nu),
+                "rational-quadratic": partial(RationalQuadratic, 1.0),
+            }
+            return [makers[self.kernel](tuple((w * spread).tolist()) if self.standardise else w) for w in widths]
         found = [as_kernel(self.kernel, gamma, self.degree, self.coef0) for gamma in self.gamma or (None,)]
         if not any(kernel.automatic for kernel in found):
             return found
         X = read_rows(source)
         return [kernel.resolved(X) for kernel in found]
-
-    def _kernels_by_width(self, source: Source) -> list[Kernel]:
-        """Kernels by their widths, in the units of the columns, or in standard deviations of each."""
-        X = read_rows(source)
-        spread = np.std(X, axis=0) if self.standardise else np.ones(X.shape[1])
-        spread = np.where(spread > 0, spread, 1.0)
-        widths = self.bandwidth or self.gamma or ("median",)
-        return [self._make_kernel(self._width(value, X / spread), spread) for value in widths]
 
     def _width(self, value: float | str, X: Any) -> float:
         if value == "median":
@@ -77,14 +79,6 @@ class KernelOptions:
         if value == "scale":
             return float(np.sqrt(X.shape[1] * np.var(X) / 2) or 1.0)  # γ = 1/(p·Var X)
         return float(value) if self.gamma is None else float(np.sqrt(0.5 / float(value)))
-
-    def _make_kernel(self, width: float, spread: Any) -> Kernel:
-        each = tuple(float(v) for v in width * spread) if self.standardise else width
-        if self.kernel == "matern":
-            return Matern(self.nu, each)
-        if self.kernel == "rational-quadratic":
-            return RationalQuadratic(1.0, each)
-        return Gaussian(bandwidth=each)
 
 
 def kernel_options(*, several: bool = False) -> Callable[[Any], Any]:

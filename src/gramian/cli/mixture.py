@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 @output_options()
 @running_options
 @device_option
-@click.pass_context
 def mixture(
-    context: click.Context,
-    /,
     file: Path,
     components: tuple[int, ...],
     covariance: tuple[str, ...] | None,
@@ -107,7 +105,7 @@ def mixture(
     if criterion == "lrt" and len(covariance or ()) != 1:
         raise click.UsageError("--criterion lrt compares numbers of components in one model: name it by --covariance")
     output.check(TABLES, PICTURES)
-    table = read(file, reading.with_(target=counts), run)
+    table = read(file, replace(reading, target=counts), run)
     prototype = GaussianMixture(n_init=starts, random_state=run.seed, **options)
     sizes = str(components[0]) if len(components) == 1 else f"{components[0]} to {components[-1]}"
     with run.step(f"Fitting mixtures of {sizes} components") as report, data_errors(input_name(file)):
@@ -156,7 +154,6 @@ def mixture(
     }
     title = f"{model.covariance_type}, {k} component{'s' * (k > 1)}"
     results = Results(
-        command="mixture",
         data=describe_data(table, file),
         columns=names,
         model=model,
@@ -183,4 +180,4 @@ def mixture(
             **({"choice": [dict(zip(CHOICE, row, strict=True)) for row in choice.ranked()]} if many else {}),
         },
     )
-    publish(context, run, output, results)
+    publish(run, output, results)

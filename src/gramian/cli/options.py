@@ -133,9 +133,16 @@ class NumbersType(ParamType):
         """Return a tuple of numbers, or of the words that are allowed."""
         if not isinstance(value, str):
             return value
-        if ":" in value:
-            return self._grid(value, param, ctx)
-        return tuple(self._one(part.strip(), param, ctx) for part in value.split(","))
+        if ":" not in value:
+            return tuple(self._one(part.strip(), param, ctx) for part in value.split(","))
+        parts = value.split(":")
+        try:
+            low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
+        except (ValueError, IndexError):
+            low, high, count = 0.0, 0.0, 0
+        if len(parts) != 3 or not 0 < low < high < float("inf") or not 2 <= count <= 10_000:
+            self.fail(f"{value!r} is no grid; low:high:count is, as 0.001:1000:50", param, ctx)
+        return tuple(low * (high / low) ** (i / (count - 1)) for i in range(count))
 
     def _one(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         if text in self.words:
@@ -148,16 +155,6 @@ class NumbersType(ParamType):
             words = f", or {' or '.join(self.words)}" if self.words else ""
             self.fail(f"{text!r} is no number from 0 on{words}", param, ctx)
         return number
-
-    def _grid(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
-        parts = text.split(":")
-        try:
-            low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
-        except (ValueError, IndexError):
-            low, high, count = 0.0, 0.0, 0
-        if len(parts) != 3 or not 0 < low < high < float("inf") or not 2 <= count <= 10_000:
-            self.fail(f"{text!r} is no grid; low:high:count is, as 0.001:1000:50", param, ctx)
-        return tuple(low * (high / low) ** (i / (count - 1)) for i in range(count))
 
 
 class SizeType(ParamType):

@@ -80,8 +80,6 @@ class Results:
 
     Attributes
     ----------
-    command : str
-        Its name.
     facts : mapping
         The main numbers, for scripts: keys of the JSON object; a :class:`ResultTable` stands for its columns.
     tables : sequence of Table
@@ -104,7 +102,6 @@ class Results:
         Given the folder, or the file of a command that writes one, what writes in the formats of other programs.
     """
 
-    command: str
     facts: Mapping[str, Any]
     tables: Sequence[ResultTable] = ()
     lines: Sequence[str] = ()
@@ -144,18 +141,17 @@ class Output:
         """Whether a report is to be written."""
         return self.out is not None and not self.no_report
 
-    def check(self, tables: Sequence[str], pictures: Sequence[str]) -> None:
-        """Exit 2 where there is no place to write to, or where one of the results is there already."""
-        self.check_files([f"{name}.{self.format}" for name in tables], pictures)
+    def check(self, tables: Sequence[str], pictures: Sequence[str], files: Sequence[str] = ()) -> None:
+        """Exit 2 where there is no place to write to, or where one of the results is there already.
 
-    def check_files(self, files: Sequence[str], pictures: Sequence[str]) -> None:
-        """Do so for files by their whole names."""
+        Tables and pictures are given by their names without endings, more files by their whole names.
+        """
         if self.out is None and not self.as_json:
             raise click.UsageError("results need a folder: add --out FOLDER, or --json to print them only")
         if self.out is not None:
+            written = [*files, *(f"{name}.{self.format}" for name in tables), MODEL, CERTIFICATE]
             drawn = [] if self.no_pictures else [f"{name}.png" for name in pictures]
-            page = [] if self.no_report else [REPORT]
-            refuse_existing(self.out, [*files, MODEL, CERTIFICATE, *page, *drawn], self.force)
+            refuse_existing(self.out, [*written, *([] if self.no_report else [REPORT]), *drawn], self.force)
 
 
 def output_options(kind: type[Output] = Output, own: Iterable[Any] = ()) -> Callable[[Any], Any]:
@@ -293,7 +289,7 @@ def without_folders(text: str) -> str:
 # The renderings
 
 
-def publish(context: click.Context, run: Run, output: Output, results: Results) -> None:
+def publish(run: Run, output: Output, results: Results) -> None:
     """Write everything or nothing, say what was found, and exit with 0, or with 4 where a tolerance was not met."""
     for name, certificate in results.certificates.items():
         LOG.info("%s%s, because %s", f"{name}: " if name else "", certificate.method, certificate.reason)
@@ -308,7 +304,7 @@ def publish(context: click.Context, run: Run, output: Output, results: Results) 
         ):
             write_files(folder, output, run, results)
             if output.has_report:
-                write_report(folder / REPORT, context, run, results)
+                write_report(folder / REPORT, run, results)
             files = sorted(path.name for path in folder.iterdir())
         stems = {*(table.file for table in results.tables), *results.pictures, Path(REPORT).stem, *OPTIONAL}
         left = [name for name in sorted(earlier - set(files)) if Path(name).suffix in ENDINGS]
@@ -324,7 +320,7 @@ def publish(context: click.Context, run: Run, output: Output, results: Results) 
         console = print_screen(results)
         place = one_line(click.format_filename(output.out or ""))
         console.print(f"Wrote {', '.join(files)} to {place}", markup=False, highlight=False, soft_wrap=True)
-    context.exit(DONE if results.converged else UNMET)
+    click.get_current_context().exit(DONE if results.converged else UNMET)
 
 
 def publish_table(run: Run, output: TableOutput, results: Results) -> None:
@@ -341,22 +337,23 @@ def publish_table(run: Run, output: TableOutput, results: Results) -> None:
     if output.as_json:
         print_json(results, after={**_describe_run(run, out), **({"table": table} if out is None else {})})
     elif out is None:
-        lines = chain([list(table.columns)], csv_rows(table.columns))
-        # cells must not move the cursor of a terminal; a pipe gets them as they are
-        csv.writer(sys.stdout, lineterminator="\n").writerows(map(_escape_row, lines) if sys.stdout.isatty() else lines)
+        lines: Iterable[Any] = chain([list(table.columns)], csv_rows(table.columns))
+        if sys.stdout.isatty():  # cells must not move the cursor of a terminal; a pipe gets them as they are
+            lines = ([one_line(cell) if isinstance(cell, str) else cell for cell in line] for line in lines)
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
 
 
 def _describe_run(run: Run, out: Path | None) -> dict[str, Any]:
     return {"warnings": run.warnings, "out": None if out is None else click.format_filename(out)}
 
 
-def _escape_row(row: Sequence[Any]) -> list[Any]:
-    return [one_line(cell) if isinstance(cell, str) else cell for cell in row]
-
-
 def _data_facts(data: Any) -> dict[str, Any]:
     facts = {"file": data.name, "rows": data.rows, "columns": data.columns, "sha256": data.checksum}
     return {**facts, "notes": list(data.notes)}
+
+
+def _command_name() -> str:
+    return str(click.get_current_context().command.name)
 
 
 # ... on the screen
@@ -375,7 +372,14 @@ def print_screen(results: Results, *, stderr: bool = False) -> Console:
     for line in results.lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
     for name, certificate in results.certificates.items():
-        console.print(_certificate_panel(certificate, name))
+        rows = ScreenTable.grid(padding=(0, 2))
+        rows.add_column(style="bold")
+        rows.add_column(overflow="fold")
+        for row, text in certificate.summary():
+            rows.add_row(escape(row), escape(text))
+        colour, head = ("green", "converged") if certificate.converged else ("red", "NOT converged")
+        title = f"Certificate{f' of {escape(name)}' if name else ''}: {head}"
+        console.print(Panel(rows, title=title, border_style=colour, title_align="left", expand=False))
     return console
 
 
@@ -394,30 +398,18 @@ def screen_table(table: ResultTable) -> ScreenTable:
             no_wrap=number,
             min_width=None if number else min(WORD, max(words, default=0)),  # words are not broken; long ones are
         )
+
+    def cell_text(value: Any, form: str) -> str:
+        if isinstance(value, (float, np.floating)):
+            return "" if value != value else format(value, form or ".5g")
+        return escape(one_line(value))
+
     length = len(next(iter(arrays.values()), ()))
     for i in range(min(length, table.most)):
-        shown.add_row(*(_cell_text(array[i], formats[name]) for name, array in arrays.items()))
+        shown.add_row(*(cell_text(array[i], formats[name]) for name, array in arrays.items()))
     if length > table.most:
         shown.add_row(*["…"] * len(arrays))
     return shown
-
-
-def _cell_text(value: Any, form: str) -> str:
-    if isinstance(value, (float, np.floating)):
-        return "" if value != value else format(value, form or ".5g")
-    return escape(one_line(value))
-
-
-def _certificate_panel(certificate: Any, name: str) -> Panel:
-    """A certificate in a frame, green when the tolerance was met and red otherwise."""
-    table = ScreenTable.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for row, text in certificate.summary():
-        table.add_row(escape(row), escape(text))
-    colour, head = ("green", "converged") if certificate.converged else ("red", "NOT converged")
-    title = f"Certificate{f' of {escape(name)}' if name else ''}: {head}"
-    return Panel(table, title=title, border_style=colour, title_align="left", expand=False)
 
 
 # ... as JSON
@@ -425,9 +417,17 @@ def _certificate_panel(certificate: Any, name: str) -> Panel:
 
 def print_json(results: Results, *, before: Columns | None = None, after: Columns | None = None) -> None:
     """Print the command and its facts as one JSON object, with more of it before and after them."""
-    content = {"command": results.command, **(before or {}), **results.facts, **(after or {})}
-    found = {key: dict(value.columns) if isinstance(value, ResultTable) else value for key, value in content.items()}
+    content = {"command": _command_name(), **(before or {}), **results.facts, **(after or {})}
+    found = {key: dict(value.columns) if isinstance(value, Table) else value for key, value in content.items()}
     click.echo(json.dumps(as_json(found), allow_nan=False))
+
+
+def print_results(results: Results, as_json: bool) -> None:
+    """Print what was found as one JSON object, or on the screen."""
+    if as_json:
+        print_json(results)
+    else:
+        print_screen(results)
 
 
 # ... as files
@@ -443,10 +443,10 @@ def write_files(folder: Path, output: Output, run: Run, results: Results) -> Non
     data = _data_facts(results.data)
     each = {name: certificate.as_dict() for name, certificate in results.certificates.items()}
     proof = each[""] if set(each) == {""} else {"converged": results.converged, "certificates": each}
-    head = {"gramian": version("gramian"), "command": results.command, **data, "parameters": results.model.get_params()}
+    head = {"gramian": version("gramian"), "command": _command_name(), **data, "parameters": results.model.get_params()}
     head.pop("notes")
     write_json(folder / CERTIFICATE, {**head, **proof})
-    metadata = {"command": results.command, "columns": results.columns, "data": data, "seed": run.seed}
+    metadata = {"command": _command_name(), "columns": results.columns, "data": data, "seed": run.seed}
     persistence.save(results.model, folder / MODEL, metadata=as_json(metadata))
     if not output.no_pictures:
         for name, draw in results.pictures.items():
@@ -482,11 +482,11 @@ def csv_rows(columns: Columns, absent: str = "") -> Iterator[Sequence[Any]]:
 # ... and as a report
 
 
-def write_report(path: Path, context: click.Context, run: Run, results: Results) -> None:
+def write_report(path: Path, run: Run, results: Results) -> None:
     """Write the page; without the packages it takes, say so."""
     assert results.report is not None
-    invocation = context.find_object(Invocation)
-    typed = shlex.join(["gramian", *map(without_folders, invocation.arguments if invocation else [results.command])])
+    invocation = click.get_current_context().find_object(Invocation)
+    typed = shlex.join(["gramian", *map(without_folders, invocation.arguments if invocation else [_command_name()])])
     made = reports.Run(one_line(typed), run.seed, run.seconds, tuple(run.warnings))
     try:
         reports.write_report(path, results.report(data=results.data, run=made))

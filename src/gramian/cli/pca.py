@@ -78,10 +78,7 @@ def number_or_rule(text: str) -> int | float | str:
 @output_options()
 @running_options
 @device_option
-@click.pass_context
 def pca(
-    context: click.Context,
-    /,
     file: Path,
     components: int | float | str | None,
     reading: ReadingOptions,
@@ -138,7 +135,6 @@ def pca(
         variances["residual"] = model.certificate_.residuals
         variances["variance_bound"] = model.certificate_.eigenvalue_bounds
     results = Results(
-        command="pca",
         data=describe_data(table, file),
         columns=table.names,
         model=model,
@@ -158,7 +154,7 @@ def pca(
         report=report_page,
         facts={"n_components": model.n_components_, "variances": variances},
     )
-    publish(context, run, output, results)
+    publish(run, output, results)
 
 
 def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | None:

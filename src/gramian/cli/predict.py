@@ -28,9 +28,9 @@ from gramian.cli.reading import (
     ReadingOptions,
     input_name,
     load_model,
-    new_reading_options,
     read_matching_table,
     read_rows,
+    reading_options,
 )
 from gramian.cli.running import Run, running_options
 from gramian.kernel_ridge.classifier import KernelRidgeClassifier
@@ -54,20 +54,10 @@ from gramian.sources import Source
     default=0.95,
     help="Of the intervals that hold a new observation.",
 )
-@new_reading_options
+@reading_options(new_rows=True)
 @table_output_options()
 @running_options
-@click.pass_context
-def predict(
-    context: click.Context,
-    /,
-    model: Path,
-    file: Path,
-    level: float,
-    reading: ReadingOptions,
-    output: TableOutput,
-    run: Run,
-) -> None:
+def predict(model: Path, file: Path, level: float, reading: Reading, output: TableOutput, run: Run) -> None:
     """What MODEL, a model.gramian of ridge, kernel-ridge, mixture or fit, says of the rows of FILE.
 
     Regressions give predictions, standard deviations and intervals of new observations, and kernel-ridge a bound on the
@@ -87,8 +77,8 @@ def predict(
     with run.step("Predicting"), data_errors(input_name(file)):
         columns = answer(fitted.model, table.source, level, run)
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
-    found = ResultTable({**row_keys(table), **columns})
-    publish_table(run, output, Results(command="predict", facts=facts, tables=[found]))
+    found = Table({**row_keys(table), **columns})
+    publish_table(run, output, Results(facts=facts, tables=[found]))
 
 
 def _by_regression(model: Any, source: Source, level: float, run: Run) -> Columns:

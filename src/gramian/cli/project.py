@@ -30,8 +30,8 @@ from gramian.cli.reading import (
     ReadingOptions,
     input_name,
     load_model,
-    new_reading_options,
     read_matching_table,
+    reading_options,
 )
 from gramian.cli.running import LOG, Run, running_options
 from gramian.genetics.loadings import Loadings, read_loadings
@@ -51,13 +51,10 @@ from gramian.sources.plink import open_bed
 )
 @click.argument("model", type=MODEL_FILE)
 @click.argument("file", type=FILE)
-@new_reading_options
+@reading_options(new_rows=True)
 @table_output_options()
 @running_options
-@click.pass_context
-def project(
-    context: click.Context, /, model: Path, file: Path, reading: ReadingOptions, output: TableOutput, run: Run
-) -> None:
+def project(model: Path, file: Path, reading: Reading, output: TableOutput, run: Run) -> None:
     """Scores of the rows of FILE on the components of MODEL, a model.gramian of pca or kernel-pca.
 
     Columns are matched by name: their order may differ and others are left out, but none may be absent. Prints CSV
@@ -78,8 +75,8 @@ def project(
             except ValueError:  # cells are missing
                 LOG.info("Q is left out: cells are missing")
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
-    found = ResultTable({**row_keys(table), **columns})
-    publish_table(run, output, Results(command="project", facts=facts, tables=[found]))
+    found = Table({**row_keys(table), **columns})
+    publish_table(run, output, Results(facts=facts, tables=[found]))
 
 
 # New samples on the components of others
@@ -158,10 +155,7 @@ REFERENCE = (
 @bundle(Reference, "reference", REFERENCE)
 @table_output_options("File: .csv, .parquet, or as PLINK 2 (.eigenvec, .tsv) [default: print CSV].", dir_okay=True)
 @running_options
-@click.pass_context
 def genotype_project(
-    context: click.Context,
-    /,
     model: Path,
     file: Path,
     method: str | None,
@@ -199,7 +193,6 @@ def genotype_project(
     scores = {"FID": found.samples.fid, "IID": found.samples.iid, "SNPS": found.snps_used}
     used = found.snps_used
     results = Results(
-        command="project",
         facts={
             "model": input_name(model),
             "data": input_name(file),

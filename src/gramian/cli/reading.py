@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from gramian import persistence
 from gramian.cli.errors import data_errors, one_line
 from gramian.cli.options import NAMES, ParamType, bundle, option
 from gramian.cli.running import LOG, Run
+from gramian.inputs.progress import Progress
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.sources import Block, DenseSource, Source, memory_budget
 from gramian.sources.tables import Table, read_table
@@ -30,13 +32,13 @@ class Watched(Source):
     ----------
     source : Source
         What is read.
-    report : callable
-        Called as ``report(rows, all_rows)`` after each block.
+    report : Progress
+        Called with the rows so far, and all of them, after each block.
     """
 
     resident = False
 
-    def __init__(self, source: Source, report: Callable[[int, int], None]) -> None:
+    def __init__(self, source: Source, report: Progress) -> None:
         self.source, self.report = source, report
         self.shape, self.dtype, self.xp = source.shape, source.dtype, source.xp
         self.feature_names, self.sparse = source.feature_names, source.sparse
@@ -45,10 +47,10 @@ class Watched(Source):
         """Yield the blocks of the source."""
         for block in self.source.blocks(rows):
             yield block
-            self.report(block.stop, self.shape[0])
+            self.report(block.stop, self.shape[0], "")
 
 
-def watch(source: Source, report: Callable[[int, int], None]) -> Source:
+def watch(source: Source, report: Progress) -> Source:
     """Watch what is read from a file; what is in memory is as it was."""
     return source if source.resident else Watched(source, report)
 
@@ -78,7 +80,6 @@ def colour_columns(source: Source) -> dict[str, Any] | None:
     return {name: values[:, j] for j, name in enumerate(names)}
 
 
-SECTION = "Reading"
 TABS = ("tab", "\\t")
 
 
@@ -97,10 +98,6 @@ class ReadingOptions:
     decimal: str | None = None
     no_header: bool = False
     dataset: str | None = None
-
-    def with_(self, **changes: Any) -> ReadingOptions:
-        """Return a copy with some of it changed."""
-        return replace(self, **changes)
 
 
 class InputFile(ParamType):
@@ -147,12 +144,8 @@ def read(file: Path, reading: ReadingOptions, run: Run, like: Sequence[str] | No
     return table
 
 
-def _section(*names: str, **settings: Any) -> Callable[[Any], Any]:
-    return option(*names, section=SECTION, **settings)
-
-
-def reading_options(*, target: str = "", missing: str = "keep") -> Callable[[Any], Any]:
-    """Return a decorator that adds the options for reading; the command gets :class:`ReadingOptions` as ``reading``.
+def reading_options(*, target: str = "", missing: str = "keep", new_rows: bool = False) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options for reading; the command is handed a :class:`Reading` as ``reading``.
 
     Parameters
     ----------
@@ -160,53 +153,33 @@ def reading_options(*, target: str = "", missing: str = "keep") -> Callable[[Any
         What the target is, for commands that have one.
     missing : str, default="keep"
         What to do with missing values unless said otherwise.
+    new_rows : bool, default=False
+        Whether a model is asked about the rows: it knows which columns.
     """
-    wanted = [_section("--target", metavar="NAME", required=True, help=target)] if target else []
-    chosen = [
-        _section("--columns", type=NAMES, metavar="NAMES", help="Columns to use, as a,b,c [default: all]."),
-        _section("--drop", type=NAMES, metavar="NAMES", default=(), help="Columns to leave out."),
+    add = partial(option, section="Reading")
+    options = [
+        add("--label", metavar="NAME", help="Column of classes: shown in colour, not fitted."),
+        add("--id", metavar="NAME", help="Column that names the rows: shown, not fitted."),
+        add(
+            "--missing",
+            type=click.Choice(["keep", "refuse", "drop", "mean"]),
+            default=missing,
+            help="Missing cells: keep them for the model, refuse, drop such rows, or fill in the mean.",
+        ),
+        add("--delimiter", metavar="C", help="Between cells, as ';' or tab [default: detected]."),
+        add("--decimal", type=click.Choice([".", ","]), help="Decimal point or comma [default: detected]."),
+        add("--no-header", is_flag=True, help="The first row holds numbers, not names."),
+        add("--dataset", metavar="NAME", help="Array inside .npz, .h5, .h5ad and .zarr files."),
     ]
-    text = _section(
-        "--categorical",
-        type=click.Choice(["refuse", "onehot", "drop"]),
-        default="refuse",
-        help="What to do with columns of text.",
-    )
-    return bundle(
-        ReadingOptions,
-        "reading",
-        [*wanted, *chosen, *_role_options(), text, _missing_option(missing), *_format_options()],
-    )
-
-
-def new_reading_options(function: Any) -> Any:
-    """Add the options for reading rows that a model is asked about: the model knows which columns."""
-    return bundle(ReadingOptions, "reading", [*_role_options(), _missing_option("keep"), *_format_options()])(function)
-
-
-def _role_options() -> list[Callable[[Any], Any]]:
-    return [
-        _section("--label", metavar="NAME", help="Column of classes: shown in colour, not fitted."),
-        _section("--id", metavar="NAME", help="Column that names the rows: shown, not fitted."),
-    ]
-
-
-def _missing_option(default: str) -> Callable[[Any], Any]:
-    return _section(
-        "--missing",
-        type=click.Choice(["keep", "refuse", "drop", "mean"]),
-        default=default,
-        help="Missing cells: keep them for the model, refuse, drop such rows, or fill in the mean.",
-    )
-
-
-def _format_options() -> list[Callable[[Any], Any]]:
-    return [
-        _section("--delimiter", metavar="C", help="Between cells, as ';' or tab [default: detected]."),
-        _section("--decimal", type=click.Choice([".", ","]), help="Decimal point or comma [default: detected]."),
-        _section("--no-header", is_flag=True, help="The first row holds numbers, not names."),
-        _section("--dataset", metavar="NAME", help="Array inside .npz, .h5, .h5ad and .zarr files."),
-    ]
+    if not new_rows:
+        kinds = click.Choice(["refuse", "onehot", "drop"])
+        options.insert(2, add("--categorical", type=kinds, default="refuse", help="What to do with columns of text."))
+        options[:0] = [
+            *([add("--target", metavar="NAME", required=True, help=target)] if target else []),
+            add("--columns", type=NAMES, metavar="NAMES", help="Columns to use, as a,b,c [default: all]."),
+            add("--drop", type=NAMES, metavar="NAMES", default=(), help="Columns to leave out."),
+        ]
+    return bundle(Reading, "reading", options)
 
 
 MODEL_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -310,21 +283,18 @@ def make_sample(columns: dict[str, Vector], values: Vector | None, records: Obse
     """
     counts = None if records.counts is None else columns[records.counts]
     if records.lower is not None and records.upper is not None:
-        return _intervals(columns[records.lower], columns[records.upper], counts, records.truncated)
+        low, high = columns[records.lower], columns[records.upper]
+        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+        order = np.argsort(low, kind="stable")
+        edges = np.append(low[order], high[order][-1:])
+        if counts is not None and np.array_equal(edges[1:], high[order]) and np.all(np.diff(edges) > 0):
+            return as_sample(Binned(edges, counts[order]), None, records.truncated)
+        return as_sample(Intervals(low, high), counts, records.truncated)
     if values is None:
         raise ValueError("there is no column of values: name it with --columns")
     if records.event is not None:
         return as_sample(Censored(values, columns[records.event], records.side), counts, records.truncated)
     return as_sample(values, counts, records.truncated)
-
-
-def _intervals(low: Vector, high: Vector, counts: Vector | None, truncated: Any) -> Sample:
-    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-    order = np.argsort(low, kind="stable")
-    edges = np.append(low[order], high[order][-1:])
-    if counts is not None and np.array_equal(edges[1:], high[order]) and np.all(np.diff(edges) > 0):
-        return as_sample(Binned(edges, counts[order]), None, truncated)
-    return as_sample(Intervals(low, high), counts, truncated)
 
 
 def choose_families(sample: Sample) -> tuple[str, ...]:

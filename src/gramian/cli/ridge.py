@@ -59,10 +59,7 @@ PICTURES = ("residuals", "path", "choice", "curve")
 @output_options()
 @running_options
 @device_option
-@click.pass_context
 def ridge(
-    context: click.Context,
-    /,
     file: Path,
     alpha: tuple[float | str, ...],
     criterion: str,
@@ -100,7 +97,6 @@ def ridge(
     }
     told = {"feature_names": names, "target_names": [target], **describe_rows(table, reading.label)}
     results = Results(
-        command="ridge",
         data=describe_data(table, file),
         columns=names,
         model=model,
@@ -122,7 +118,7 @@ def ridge(
             "coefficients": dict(zip(names, coef.tolist(), strict=True)),
         },
     )
-    publish(context, run, output, results)
+    publish(run, output, results)
 
 
 def _make_model(alpha: tuple[float | str, ...], criterion: str, intercept: bool, solver: str) -> Ridge | RidgeCV:

@@ -6,39 +6,25 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Protocol
+from functools import partial, wraps
+from typing import Any
 
 import click
+from rich import progress as bars
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from sklearn import config_context
 from threadpoolctl import threadpool_limits
 
 from gramian.cli.errors import Invocation, one_line
 from gramian.cli.options import SIZE, bundle, check_device, option
+from gramian.inputs.progress import Progress
 
 LOG = logging.getLogger("gramian")
 _option = partial(option, section="Running")
-
-
-class StepReport(Protocol):
-    """What work calls to say how far it is, and perhaps in new words what it is doing."""
-
-    def __call__(self, done: int, total: int, text: str = "", /) -> None:
-        """So much is done of all."""
 
 
 @dataclass(eq=False)
@@ -66,7 +52,14 @@ class Run:
     def session(self) -> Iterator[None]:
         """Set threads, memory and logging for a while."""
         with ExitStack() as stack:
-            stack.enter_context(_logging(self.verbose))
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("%(message)s"))
+            LOG.addHandler(handler)
+            stack.callback(LOG.removeHandler, handler)
+            stack.callback(LOG.setLevel, LOG.level)
+            stack.callback(setattr, LOG, "propagate", LOG.propagate)
+            LOG.setLevel({0: logging.WARNING, 1: logging.INFO}.get(self.verbose, logging.DEBUG))
+            LOG.propagate = False
             if self.memory is not None:
                 stack.enter_context(config_context(working_memory=max(self.memory / 2**20, 1e-4)))
                 LOG.info("memory: blocks of rows take at most %.4g MiB", self.memory / 4 / 2**20)
@@ -76,7 +69,7 @@ class Run:
             yield
 
     @contextmanager
-    def step(self, text: str) -> Iterator[StepReport]:
+    def step(self, text: str) -> Iterator[Progress]:
         """Do something that may take a while: shown on a terminal and only there, timed, its warnings gathered.
 
         Parameters
@@ -86,14 +79,35 @@ class Run:
 
         Yields
         ------
-        callable
-            To be called as ``report(done, total)`` by work that knows how far it is; a bar then shows the time left.
-            A third argument is shown after the text.
+        Progress
+            To be called by work that knows how far it is; a bar then shows the time left, before that a clock. A
+            message is shown after the text.
         """
-        start, shown = time.perf_counter(), one_line(text)
+        start, shown, console = time.perf_counter(), one_line(text), Console(stderr=True)
+        clock: Any = [bars.SpinnerColumn(), bars.TextColumn("{task.description}", markup=False)]
+        clock += [bars.TimeElapsedColumn()]
         try:
-            with _collect_warnings(self.warn), _progress(shown) as report:
+            with (
+                bars.Progress(*clock, console=console, transient=True, disable=not console.is_terminal) as shower,
+                warnings.catch_warnings(record=True) as caught,
+            ):
+                warnings.simplefilter("always")
+                for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):  # for developers
+                    warnings.filterwarnings("ignore", category=kind)
+                # pictures ask models about points of their own; columns of files are matched by name before
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
+                task = shower.add_task(shown, total=None)
+
+                def report(done: int, total: int, message: str, /) -> None:
+                    if len(shower.columns) == len(clock):
+                        left = (bars.BarColumn(), bars.TaskProgressColumn(), bars.TimeRemainingColumn())
+                        shower.columns = (*clock[:2], *left)
+                    doing = one_line(f"{shown}: {message}" if message else shown)
+                    shower.update(task, completed=done, total=total, description=doing)
+
                 yield report
+            for warning in caught:
+                self.warn(warning.message)
         finally:
             took = time.perf_counter() - start
             self.seconds += took
@@ -105,54 +119,6 @@ class Run:
         if line not in self.warnings:
             self.warnings.append(line)
             Console(stderr=True, soft_wrap=True).print(f"[yellow]Warning:[/] {escape(line)}", highlight=False)
-
-
-@contextmanager
-def _logging(verbose: int) -> Iterator[None]:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    level, propagate = LOG.level, LOG.propagate
-    LOG.addHandler(handler)
-    LOG.setLevel({0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG))
-    LOG.propagate = False
-    try:
-        yield
-    finally:
-        LOG.removeHandler(handler)
-        LOG.setLevel(level)
-        LOG.propagate = propagate
-
-
-@contextmanager
-def _collect_warnings(tell: Callable[[object], None]) -> Iterator[None]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):  # for developers
-            warnings.filterwarnings("ignore", category=kind)
-        # pictures ask models about points of their own; columns of files are matched by name before
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        try:
-            yield
-        finally:
-            found = [warning.message for warning in caught]
-    for message in found:
-        tell(message)
-
-
-@contextmanager
-def _progress(text: str) -> Iterator[StepReport]:
-    """A bar with the time left once the work reports how far it is, before that a clock; nothing off a terminal."""
-    console = Console(stderr=True)
-    columns: Any = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        task = bars.add_task(text, total=None)
-
-        def report(done: int, total: int, new: str = "", /) -> None:
-            if len(bars.columns) == len(columns):
-                bars.columns = (*columns[:2], BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-            bars.update(task, completed=done, total=total, description=one_line(f"{text}: {new}" if new else text))
-
-        yield report
 
 
 def _debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -185,12 +151,11 @@ OPTIONS = (
 def running_options(function: Any) -> Any:
     """Add the options of every command that computes; the command is handed a :class:`Run` as ``run``."""
 
+    @wraps(function)
     def call_in_session(*arguments: Any, run: Run, **given: Any) -> Any:
         click.get_current_context().with_resource(run.session())
         return function(*arguments, run=run, **given)
 
-    call_in_session.__dict__.update(function.__dict__)
-    call_in_session.__name__, call_in_session.__doc__ = function.__name__, function.__doc__
     return bundle(Run, "run", OPTIONS)(call_in_session)
 
 

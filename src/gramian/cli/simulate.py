@@ -58,10 +58,7 @@ class SizesType(ParamType):
 @json_option
 @option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
 @running_options
-@click.pass_context
 def simulate(
-    context: click.Context,
-    /,
     scene: str,
     people: int | None,
     sizes: tuple[int, ...] | None,
@@ -95,22 +92,18 @@ def simulate(
                     out, seed=run.seed, people=people or 1400, overwrite=True, n_snps=snps, **settings
                 ).genotypes.shape
             else:
-                shape = _simulate_populations(out, snps, run.seed, sizes or (100, 100, 100), settings)
+                people_of = list(zip(LETTERS, sizes or (100, 100, 100), strict=False))
+                groups = [letter for letter, size in people_of for _ in range(size)]
+                names = [f"{letter}{i + 1}" for letter, size in people_of for i in range(size)]
+                rows = [f"{name}\t{name}\t{group}\n" for name, group in zip(names, groups, strict=True)]
+                plan = Simulation(snps, groups=groups, names=names, seed=run.seed, **settings)
+                beside = {".tsv": "".join(["FID\tIID\tpopulation\n", *rows])}
+                shape = plan.write(out, overwrite=True, beside=beside).shape
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if as_json:
         facts = {"scene": scene, "samples": shape[0], "snps": shape[1], "seed": run.seed}
         place = {"out": click.format_filename(out), "files": files}
-        print_json(Results(command="simulate", facts={**facts, **place}))
+        print_json(Results(facts={**facts, **place}))
     else:
         click.echo(f"Simulated {shape[0]:,} people × {shape[1]:,} SNPs. Wrote {', '.join(files)} to {out.parent}")
-
-
-def _simulate_populations(
-    out: Path, snps: int, seed: int, sizes: tuple[int, ...], settings: dict[str, Any]
-) -> tuple[int, int]:
-    groups = [LETTERS[g] for g, size in enumerate(sizes) for _ in range(size)]
-    names = [f"{LETTERS[g]}{i + 1}" for g, size in enumerate(sizes) for i in range(size)]
-    plan = Simulation(snps, groups=groups, names=names, seed=seed, **settings)
-    rows = ["FID\tIID\tpopulation", *(f"{name}\t{name}\t{group}" for name, group in zip(names, groups, strict=True))]
-    return plan.write(out, overwrite=True, beside={".tsv": "\n".join(rows) + "\n"}).shape

@@ -73,8 +73,9 @@ class BedWriter:
         if not len(samples):
             raise ValueError(f"{self.path}: there are no samples to write.")
         _check_text(samples, ("fid", "iid", "father", "mother", "phenotype"), "sample")
+        fam = (samples.fid, samples.iid, samples.father, samples.mother, samples.sex.tolist(), samples.phenotype)
+        self._beside = {**(beside or {}), ".fam": "".join(map("{} {} {} {} {} {}\n".format, *fam))}
         # .bed last: where it is, the others are
-        self._beside = {**(beside or {}), ".fam": _fam(samples)}
         self._paths = [self.path.with_suffix(suffix) for suffix in (*self._beside, ".bim", ".bed")]
         self._samples, self._overwrite = samples, overwrite
         self.n_snps = 0
@@ -123,7 +124,8 @@ class BedWriter:
         if np.any(packed[:, -1] & ~LAST_BITS[n % 4]):
             raise ValueError(f"{self.path}: bits after the last of {n} samples are set; PLINK wants them 0.")
         _check_text(snps, ("chromosome", "id", "a1", "a2"), "SNP", self.n_snps)
-        lines = _bim(snps)
+        bim = (snps.chromosome, snps.id, snps.cm.tolist(), snps.position.tolist(), snps.a1, snps.a2)
+        lines = "".join(map("{}\t{}\t{:.10g}\t{}\t{}\t{}\n".format, *bim))
         self._bed.write(np.ascontiguousarray(packed).data)
         self._bim.write(lines)
         self.n_snps += len(snps)
@@ -205,13 +207,3 @@ def _check_text(rows: Any, names: Sequence[str], what: str, start: int = 0) -> N
                 f"{what} {start + at}: {name} is {column[at]!r}; fields of PLINK's files are not empty and hold no "
                 "white space."
             )
-
-
-def _fam(samples: Samples) -> str:
-    columns = (samples.fid, samples.iid, samples.father, samples.mother, samples.sex.tolist(), samples.phenotype)
-    return "".join(map("{} {} {} {} {} {}\n".format, *columns))
-
-
-def _bim(snps: Snps) -> str:
-    columns = (snps.chromosome, snps.id, snps.cm.tolist(), snps.position.tolist(), snps.a1, snps.a2)
-    return "".join(map("{}\t{}\t{:.10g}\t{}\t{}\t{}\n".format, *columns))

@@ -168,10 +168,15 @@ def simulate_europe(
     """
     if people < 150:
         raise ValueError(f"people={people} must be at least 150: every country needs somebody.")
-    counts = _share_people(people)
+    ends = np.cumsum([place.people for place in EUROPE])
+    counts = np.diff(np.rint(people * ends / ends[-1]).astype(np.intp), prepend=0)
     country = np.repeat([place.code for place in EUROPE], counts)
     names = [f"{place.code}{i + 1}" for place, count in zip(EUROPE, counts, strict=True) for i in range(count)]
-    latitude, longitude = _draw_homes(counts, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(HOMES,))))
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(HOMES,)))
+    centre = np.repeat([(place.latitude, place.longitude) for place in EUROPE], counts, axis=0)
+    shift = SPREAD * rng.standard_normal(centre.shape)
+    shift[:, 1] /= np.cos(np.radians(centre[:, 0]))  # as far from the middle of the country in all directions
+    latitude, longitude = np.round(centre + shift, 4).T
     described = {"length": LENGTH, **description}
     plane = map_plane(latitude, longitude)
     plan = Simulation(n_snps, positions=plane, groups=country, fst=fst, names=names, seed=seed, **described)
@@ -179,21 +184,6 @@ def simulate_europe(
     lines = ["\t".join(table), *("\t".join(map(str, row)) for row in zip(*table.values(), strict=True))]
     genotypes = plan.write(path, overwrite=overwrite, beside={".tsv": "\n".join(lines) + "\n"})
     return Study(genotypes, country, latitude, longitude)
-
-
-def _share_people(people: int) -> npt.NDArray[np.intp]:
-    """Whole numbers in the proportions of ``EUROPE`` that sum to ``people``."""
-    ends = np.cumsum([place.people for place in EUROPE])
-    return np.asarray(np.diff(np.rint(people * ends / ends[-1]).astype(np.intp), prepend=0))
-
-
-def _draw_homes(counts: npt.NDArray[np.intp], rng: np.random.Generator) -> tuple[Vector, Vector]:
-    """Latitudes and longitudes, as far from the middle of the country in all directions."""
-    centre = np.repeat([(place.latitude, place.longitude) for place in EUROPE], counts, axis=0)
-    shift = SPREAD * rng.standard_normal(centre.shape)
-    shift[:, 1] /= np.cos(np.radians(centre[:, 0]))
-    latitude, longitude = np.round(centre + shift, 4).T
-    return latitude, longitude
 
 
 def _table(fid: Any, iid: Any, country: Any, latitude: Any, longitude: Any) -> dict[str, Any]:

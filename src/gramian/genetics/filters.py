@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from gramian.genetics.files import write_tsv
 from gramian.genetics.hardy_weinberg import hardy_weinberg
-from gramian.genetics.quality import Tallies, tally
+from gramian.genetics.quality import TableFile, Tallies, tally
 from gramian.results.tables import text_table
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes, Snps, chromosome_name
@@ -54,7 +53,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Filtered:
+class Filtered(TableFile):
     """Genotypes that passed, and an account of those that did not.
 
     Attributes
@@ -91,10 +90,6 @@ class Filtered:
         """Return the columns filter, of, removed, left and detail, ready for ``pandas.DataFrame``."""
         names = ("name", "of", "removed", "left", "detail")
         return {"filter" if name == "name" else name: [getattr(step, name) for step in self.steps] for name in names}
-
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the table between tabs; the file is whole or absent, and replaced only with ``overwrite``."""
-        write_tsv(path, self.table(), overwrite)
 
     def __repr__(self) -> str:
         (n, p), (kept_n, kept_p) = self.shape, self.source.shape
@@ -450,19 +445,16 @@ def _match_ids(wanted: Sequence[Any], keys: Sequence[Sequence[Hashable]], kind: 
         hits = {key for key in own if key in times}
         mask[i] = bool(hits)
         owners.update(hits)
-    absent = [_as_words(key) for key in times if key not in owners]
-    several = [f"{_as_words(key)} ({count})" for key, count in owners.items() if count > 1]
-    twice = [_as_words(key) for key, count in times.items() if count > 1]
+    words: dict[Any, str] = {key: key if isinstance(key, str) else " ".join(key) for key in times}
+    absent = [words[key] for key in times if key not in owners]
+    several = [f"{words[key]} ({count})" for key, count in owners.items() if count > 1]
+    twice = [words[key] for key, count in times.items() if count > 1]
     remarks = [
         (absent, f"of {len(times)} {kind} ids are not in the data"),
         (several, f"{kind} ids belong to more than one {kind}, all of which are meant"),
         (twice, f"{kind} ids are listed more than once, and count once"),
     ]
     return mask, [f"{len(found)} {text}: {few(found)}." for found, text in remarks if found]
-
-
-def _as_words(key: Any) -> str:
-    return key if isinstance(key, str) else " ".join(key)
 
 
 def few(items: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gramian.compute.genotypes import sample_mask, snp_counts
 from gramian.compute.threads import parallel
-from gramian.genetics.genotypes import AUTOSOMES
+from gramian.genetics.genotypes import is_autosomal
 from gramian.sources.plink import Genotypes
 
 Counts = npt.NDArray[np.int64]
@@ -75,23 +75,20 @@ def weir_cockerham(counts: Counts) -> Terms:
     found = Terms(*(np.zeros((size, size)) for _ in Terms._fields))
     for g in range(size - 1):
         rest = slice(g + 1, None)
-        terms = _pairs(called[:, g, None], called[:, rest], p[:, g, None], p[:, rest], h[:, g, None], h[:, rest])
+        n1, p1, h1 = called[:, g, None], p[:, g, None], h[:, g, None]
+        n2, p2, h2 = called[:, rest], p[:, rest], h[:, rest]
+        good = (n1 > 0) & (n2 > 0) & (n1 + n2 > 2)  # both have calls, and there are more than two people
+        n = np.where(good, (n1 + n2) / 2, 2.0)
+        n_c = np.where(good, 2 * n - (n1**2 + n2**2) / (2 * n), 1.0)
+        mean, het = (n1 * p1 + n2 * p2) / (2 * n), (n1 * h1 + n2 * h2) / (2 * n)
+        s2 = (n1 * (p1 - mean) ** 2 + n2 * (p2 - mean) ** 2) / n
+        v = mean * (1 - mean) - s2 / 2
+        a = n / n_c * (s2 - (v - het / 4) / (n - 1))
+        b = n / (n - 1) * (v - (2 * n - 1) / (4 * n) * het)
+        terms = a * good, (a + b + het / 2) * good, good.astype(np.float64)
         for whole, part in zip(found, terms, strict=True):
             whole[g, rest] = whole[rest, g] = part.sum(axis=0)
     return found
-
-
-def _pairs(n1: Matrix, n2: Matrix, p1: Matrix, p2: Matrix, h1: Matrix, h2: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-    """a, a + b + c and 1 of each SNP and pair; 0 where a group has no calls, or there are but two people."""
-    good = (n1 > 0) & (n2 > 0) & (n1 + n2 > 2)
-    n = np.where(good, (n1 + n2) / 2, 2.0)
-    n_c = np.where(good, 2 * n - (n1**2 + n2**2) / (2 * n), 1.0)
-    p, h = (n1 * p1 + n2 * p2) / (2 * n), (n1 * h1 + n2 * h2) / (2 * n)
-    s2 = (n1 * (p1 - p) ** 2 + n2 * (p2 - p) ** 2) / n
-    v = p * (1 - p) - s2 / 2
-    a = n / n_c * (s2 - (v - h / 4) / (n - 1))
-    b = n / (n - 1) * (v - (2 * n - 1) / (4 * n) * h)
-    return a * good, (a + b + h / 2) * good, good.astype(np.float64)
 
 
 def _shares(counts: Counts) -> tuple[Matrix, Matrix, Matrix]:
@@ -104,8 +101,6 @@ def _shares(counts: Counts) -> tuple[Matrix, Matrix, Matrix]:
 
 TERMS = {"hudson": hudson, "weir-cockerham": weir_cockerham}
 
-
-Mask = tuple[slice, npt.NDArray[np.uint64], int]
 
 BYTES = 2**18  # packed genotypes that are counted together: they stay in a core's cache
 SHOWN = 10  # pairs that are printed
@@ -222,7 +217,7 @@ def fst(
         )
     names, members = _groups(labels, genotypes.samples.names)
     block = _blocks(blocks, genotypes.shape[1])
-    on = np.isin(genotypes.snps.chromosome.astype(str), sorted(AUTOSOMES)) | (chromosomes == "all")
+    on = is_autosomal(genotypes.snps) | (chromosomes == "all")
     if not on.any():
         raise ValueError("No SNP is on an autosome (1–22). Use chromosomes='all' if everybody has two copies of each.")
     runs, block = np.unique(block[on], return_inverse=True)
@@ -270,38 +265,31 @@ def _blocks(blocks: Any, p: int) -> npt.NDArray[np.intp]:
 
 def _sums(source: Genotypes, members: list[npt.NDArray[np.intp]], block: Any, count: int, method: str) -> Terms:
     """Terms of every block and pair: one pass, shared between threads."""
-    masks = [_mask(source, rows) for rows in members]
+    # of each group the bytes that hold it, which often is one stretch of the samples; its bits in them; its size
+    masks = []
+    for rows in members:
+        words = sample_mask(source.sample_index[rows], source.width)
+        first, *_, last = np.flatnonzero(words).repeat(2).tolist()
+        masks.append((slice(8 * first, 8 * (last + 1)), words[first : last + 1], len(rows)))
+    # stretches of SNPs that stay in a core's cache, none in two blocks
+    step = max(1, BYTES // source.width)
+    ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]
+    spans = [(i, min(i + step, b)) for a, b in zip([0, *ends], ends, strict=False) for i in range(a, b, step)]
     shape = (count, len(members), len(members))
 
     def work(share: Sequence[tuple[int, int]]) -> Terms:
         found = Terms(np.zeros(shape), np.zeros(shape), np.zeros(shape))
         for start, stop in share:
-            terms = TERMS[method](_group_counts(source.packed(start, stop), masks))
+            packed = source.packed(start, stop)
+            counts = np.stack([snp_counts(packed[:, where], bits, n) for where, bits, n in masks], axis=1)
+            terms = TERMS[method](counts)
             source.give_back()
             for whole, part in zip(found, terms, strict=True):
                 whole[block[start]] += part
         return found
 
-    parts = parallel(work, _spans(block, max(1, BYTES // source.width)))
+    parts = parallel(work, spans)
     return Terms(*(np.sum(items, axis=0) for items in zip(*parts, strict=True)))
-
-
-def _mask(source: Genotypes, rows: npt.NDArray[np.intp]) -> Mask:
-    """The bytes that hold a group, which often is one stretch of the samples; its bits in them; and its size."""
-    words = sample_mask(source.sample_index[rows], source.width)
-    first, *_, last = np.flatnonzero(words).repeat(2).tolist()
-    return slice(8 * first, 8 * (last + 1)), words[first : last + 1], len(rows)
-
-
-def _group_counts(packed: npt.NDArray[np.uint8], masks: list[Mask]) -> npt.NDArray[np.int64]:
-    return np.stack([snp_counts(packed[:, where], bits, n) for where, bits, n in masks], axis=1)
-
-
-def _spans(block: npt.NDArray[np.intp], rows: int) -> list[tuple[int, int]]:
-    """(start, stop) of at most so many SNPs, none in two blocks."""
-    ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]
-    starts = [0, *ends[:-1]]
-    return [(i, min(i + rows, b)) for a, b in zip(starts, ends, strict=True) for i in range(a, b, rows)]
 
 
 def jackknife_error(sums: Terms) -> tuple[Matrix, Matrix]:

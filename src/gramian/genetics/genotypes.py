@@ -62,8 +62,13 @@ def standardise(by_snp: npt.NDArray[np.int64], scaling: str) -> Standard:
     return Standard(f, mean, scale, squares)
 
 
-AUTOSOMES = frozenset(str(i) for i in range(1, 23))
+AUTOSOMES = [str(i) for i in range(1, 23)]
 SHOWN = 5  # samples named in an error
+
+
+def is_autosomal(snps: Snps) -> npt.NDArray[np.bool_]:
+    """Which SNPs lie on chromosomes 1 to 22."""
+    return np.asarray(np.isin(snps.chromosome.astype(str), AUTOSOMES))
 
 
 def as_genotypes(X: Any) -> Genotypes:
@@ -110,7 +115,7 @@ def select_usable_snps(source: Genotypes, autosomes: bool) -> tuple[Genotypes, n
         raise ValueError(f"There are {source.shape[0]} samples and {source.shape[1]} SNPs: nothing to analyse.")
     by_snp = source.snp_counts()
     calls = by_snp[:, :3].sum(axis=1)
-    on = np.array([name in AUTOSOMES for name in source.snps.chromosome]) if autosomes else np.ones(len(calls), bool)
+    on = is_autosomal(source.snps) if autosomes else np.ones(len(calls), bool)
     absent = on & (calls == 0)
     one_allele = by_snp[:, [0, 2]].max(axis=1) == calls  # all heterozygous is not: PLINK counts such SNPs
     constant = on & ~absent & one_allele

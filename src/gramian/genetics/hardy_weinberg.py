@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import lgamma, log
 
 import numpy as np
@@ -14,6 +13,7 @@ from gramian.compute.threads import parallel
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 SMALL = 16  # factorials below this are tabulated, above it Stirling's series has reached rounding
 NEGLIGIBLE = 2.0**-54
@@ -56,50 +56,43 @@ def log_probability(n: Counts, r: Counts, h: Counts) -> Array:
     return np.asarray(alleles + genotypes - deviance)
 
 
-def _factors_up(n: Counts, r: Counts, h: Counts) -> Array:
-    """The x, y, z, w of P(h+2)/P(h) = xy/(zw); k steps further on it is (x−k)(y−k)/((z+k)(w+k))."""
+def _factors(n: Counts, r: Counts, h: Counts, up: Mask | bool) -> Array:
+    """The x, y, z, w of P(h+2)/P(h) = xy/(zw) where ``up``, else of P(h−2)/P(h).
+
+    k steps further on the ratio is (x−k)(y−k)/((z+k)(w+k)).
+    """
     a = (r - h) // 2
-    return np.stack([a, n - a - h, h / 2 + 1, h / 2 + 0.5])
+    b = n - a - h
+    return np.where(up, np.stack([a, b, h / 2 + 1, h / 2 + 0.5]), np.stack([h / 2, h / 2 - 0.5, a + 1, b + 1]))
 
 
-def _factors_down(n: Counts, r: Counts, h: Counts) -> Array:
-    """The x, y, z, w of P(h−2)/P(h) = xy/(zw), likewise."""
-    a = (r - h) // 2
-    return np.stack([h / 2, h / 2 - 0.5, a + 1, n - a - h + 1])
-
-
-def _ratio(factors: Array) -> Array:
-    x, y, z, w = factors
+def _ratio(n: Counts, r: Counts, h: Counts, up: Mask | bool) -> Array:
+    """P(h + 2)/P(h) where ``up``, else P(h − 2)/P(h)."""
+    x, y, z, w = _factors(n, r, h, up)
     return np.asarray((x * y) / (z * w))
 
 
-def ratio_up(n: Counts, r: Counts, h: Counts) -> Array:
-    """Return P(h + 2)/P(h)."""
-    return _ratio(_factors_up(n, r, h))
+def tails(n: Counts, r: Counts, h: Counts, up: Mask) -> Array:
+    """Return the sum of P(h'), over P(h), for h' from h on away from the mode: upwards where ``up``, else downwards.
 
-
-def ratio_down(n: Counts, r: Counts, h: Counts) -> Array:
-    """Return P(h − 2)/P(h)."""
-    return _ratio(_factors_down(n, r, h))
-
-
-def tails(n: Counts, r: Counts, h: Counts, up: npt.NDArray[np.bool_]) -> Array:
-    """Return the sum of P(h'), over P(h), for h' from h on away from the mode: upwards where ``up``, else downwards."""
-    factors = np.where(up, _factors_up(n, r, h), _factors_down(n, r, h))
-    return _series(factors)
-
-
-def _series(factors: Array) -> Array:
-    """1 + ρ₀ + ρ₀ρ₁ + … with ρ_k = (x−k)(y−k)/((z+k)(w+k)), each sum until what is left of it is below rounding.
-
-    ρ falls with k, so what is left after a term t is at most tρ/(1 − ρ). Sums that are complete are taken out.
+    That is 1 + ρ₀ + ρ₀ρ₁ + … with ρ_k = (x−k)(y−k)/((z+k)(w+k)), each sum until what is left of it is below rounding: ρ
+    falls with k, so what is left after a term t is at most tρ/(1 − ρ). Sums that are complete are taken out.
     """
-    result = np.ones(factors.shape[1])
-    place = np.arange(factors.shape[1])
-    x, y, z, w = factors
+    x, y, z, w = _factors(n, r, h, up)
+    result, place = np.ones(len(x)), np.arange(len(x))
     total, term = np.ones_like(x), np.ones_like(x)
     while place.size:
-        ratio = _add_terms((x, y, z, w), total, term)
+        ratio, below = np.empty_like(x), np.empty_like(x)
+        for _ in range(PATIENCE):
+            np.multiply(x, y, out=ratio)
+            np.multiply(z, w, out=below)
+            ratio /= below
+            term *= ratio
+            total += term
+            x -= 1
+            y -= 1
+            z += 1
+            w += 1
         left = term * ratio > NEGLIGIBLE * total * (1 - ratio)
         if np.count_nonzero(left) <= 0.75 * left.size:
             result[place] = total
@@ -107,26 +100,10 @@ def _series(factors: Array) -> Array:
     return result
 
 
-def _add_terms(factors: tuple[Array, Array, Array, Array], total: Array, term: Array) -> Array:
-    """Add the next few terms, in place; return the last ratio between two."""
-    x, y, z, w = factors
-    ratio, below = np.empty_like(x), np.empty_like(x)
-    for _ in range(PATIENCE):
-        np.multiply(x, y, out=ratio)
-        np.multiply(z, w, out=below)
-        ratio /= below
-        term *= ratio
-        total += term
-        x -= 1
-        y -= 1
-        z += 1
-        w += 1
-    return ratio
-
-
 TIE = 1e-10  # relative difference below which two probabilities are taken as equal
 CHUNK = 8192  # tables worked on together: a dozen arrays of this length stay in a core's cache
 LARGEST = 10**9  # genotypes of one SNP; (2n)² must be an int64
+TWO = np.int64(2)  # a step between two possible numbers of heterozygotes
 NEWTON = 12  # steps of Newton's method before bisection takes over
 
 
@@ -191,8 +168,25 @@ def hardy_weinberg(
     if n.size and n.max() > LARGEST:
         raise ValueError(f"A SNP has {n.max()} genotypes; the test takes at most {LARGEST}.")
     r = h + 2 * np.minimum(aa, bb)
-    result = _of_unique(n, r, h, mid_p).reshape(shape)
-    return result if log else np.exp(result)
+    if not n.size:
+        return np.zeros(shape)
+    order = np.lexsort((h, n, r))  # equal tables are worked out once, and those of like length together
+    keys = np.stack([n, r, h])[:, order]
+    new = np.concatenate([[True], np.any(keys[:, 1:] != keys[:, :-1], axis=0)])
+    unique = keys[:, new]
+    found = np.full(unique.shape[1], np.log(0.5) if mid_p else 0.0)
+    possible = np.flatnonzero(unique[1] > 0)  # with one allele there is one table, and nothing to compute
+
+    def work(chunks: Sequence[npt.NDArray[np.intp]]) -> None:
+        for chunk in chunks:
+            n, r, h = unique[:, chunk]
+            found[chunk] = _log_p(n, r, h, mid_p)
+
+    if possible.size:
+        parallel(work, [possible[start : start + CHUNK] for start in range(0, possible.size, CHUNK)])
+    result = np.empty(n.size)
+    result[order] = found[np.cumsum(new) - 1]
+    return result.reshape(shape) if log else np.exp(result).reshape(shape)
 
 
 def _counts(values: npt.ArrayLike, name: str) -> Counts:
@@ -203,45 +197,16 @@ def _counts(values: npt.ArrayLike, name: str) -> Counts:
     return found.astype(np.int64)
 
 
-def _of_unique(n: Counts, r: Counts, h: Counts, mid_p: bool) -> Array:
-    """ln p of each table, worked out once for equal ones; the order also puts tables of like length together."""
-    if not n.size:
-        return np.zeros(0)
-    order = np.lexsort((h, n, r))
-    keys = np.stack([n, r, h])[:, order]
-    new = np.concatenate([[True], np.any(keys[:, 1:] != keys[:, :-1], axis=0)])
-    found = _in_chunks(keys[:, new], mid_p)
-    result = np.empty(n.size)
-    result[order] = found[np.cumsum(new) - 1]
-    return result
-
-
-def _in_chunks(keys: Counts, mid_p: bool) -> Array:
-    """Share chunks of tables between the threads."""
-    result = np.full(keys.shape[1], np.log(0.5) if mid_p else 0.0)
-    possible = np.flatnonzero(keys[1] > 0)  # with one allele there is one table, and nothing to compute
-    chunks = [possible[start : start + CHUNK] for start in range(0, possible.size, CHUNK)]
-    if chunks:
-        parallel(partial(_work, keys, mid_p, result), chunks)
-    return result
-
-
-def _work(keys: Counts, mid_p: bool, result: Array, chunks: Sequence[npt.NDArray[np.intp]]) -> None:
-    for chunk in chunks:
-        n, r, h = keys[:, chunk]
-        result[chunk] = _log_p(n, r, h, mid_p)
-
-
 def _log_p(n: Counts, r: Counts, h: Counts, mid_p: bool) -> Array:
     """ln of P(h)·T(h) + P(g)·T(g): g is the first count beyond the mode with P(g) ≤ P(h), T a tail's sum over P."""
-    above = ratio_up(n, r, h) < 1  # of two equal modes the lower one looks down, and finds its twin across
+    above = _ratio(n, r, h, True) < 1  # of two equal modes the lower one looks down, and finds its twin across
     observed = log_probability(n, r, h)
     steps, last = _across(n, r, h, above, observed)
     near, far, tied = tails(n, r, h, above), np.zeros(n.size), np.zeros(n.size, np.bool_)
     there = np.flatnonzero(steps <= last)
     if there.size:
         n, r, up = n[there], r[there], ~above[there]
-        g = h[there] + _two(up) * steps[there]
+        g = np.where(up, h[there] + TWO * steps[there], h[there] - TWO * steps[there])
         relative = np.exp(np.minimum(log_probability(n, r, g) - observed[there], 0.0))
         far[there], tied[there] = relative * tails(n, r, g, up), relative >= 1 - TIE
     every = steps == 1  # h is the mode: all tables are as extreme
@@ -249,12 +214,7 @@ def _log_p(n: Counts, r: Counts, h: Counts, mid_p: bool) -> Array:
     return np.where(every, np.log1p(-half * np.exp(observed)), np.minimum(observed + np.log(near + far - half), 0.0))
 
 
-def _two(up: npt.NDArray[np.bool_]) -> Counts:
-    """A step between two possible numbers of heterozygotes."""
-    return np.where(up, np.int64(2), np.int64(-2))
-
-
-def _across(n: Counts, r: Counts, h: Counts, above: npt.NDArray[np.bool_], observed: Array) -> tuple[Counts, Counts]:
+def _across(n: Counts, r: Counts, h: Counts, above: Mask, observed: Array) -> tuple[Counts, Counts]:
     """How many steps of 2 from h across the mode lead to P ≤ P(h), and how many there are: one more where none does.
 
     ln P is concave, so Newton's method comes within a step in a few evaluations from the reflection of h in the mean;
@@ -271,19 +231,11 @@ def _across(n: Counts, r: Counts, h: Counts, above: npt.NDArray[np.bool_], obser
         probe = np.clip(
             np.rint(guess[open_] if turn < NEWTON else middle).astype(np.int64), low[open_] + 1, high[open_] - 1
         )
-        some = (n[open_], r[open_], h[open_], above[open_], observed[open_])
-        less, guess[open_] = _probe(*some, probe)
+        up = ~above[open_]
+        g = h[open_] + np.where(up, TWO, -TWO) * probe
+        excess = log_probability(n[open_], r[open_], g) - observed[open_]
+        fall = np.maximum(-np.log(np.maximum(_ratio(n[open_], r[open_], g, up), 1e-300)), 1e-12)
+        less, guess[open_] = excess <= TIE, np.clip(probe + excess / fall, 0, 2.0**40)  # where Newton's method goes on
         high[open_] = np.where(less, probe, high[open_])
         low[open_] = np.where(less, low[open_], probe)
     return high, last
-
-
-def _probe(
-    n: Counts, r: Counts, h: Counts, above: npt.NDArray[np.bool_], observed: Array, steps: Counts
-) -> tuple[npt.NDArray[np.bool_], Array]:
-    """Whether P is down to P(h) after these steps, and where Newton's method would look next."""
-    g = h + _two(~above) * steps
-    excess = log_probability(n, r, g) - observed
-    slope = np.where(above, ratio_down(n, r, g), ratio_up(n, r, g))
-    fall = np.maximum(-np.log(np.maximum(slope, 1e-300)), 1e-12)
-    return excess <= TIE, np.clip(steps + excess / fall, 0, 2.0**40)

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.genetics.files import FORMAT, FittedGenotypePCA, as_text, is_number, read_arrays, read_lines, score_lengths
 from gramian.genetics.genotypes import SCALES
 from gramian.genetics.matching import find_rows
+from gramian.genetics.text import Text, as_text, is_number, read_lines
 from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import chromosome_name, read_bim
 
-Text = npt.NDArray[np.object_]
+if TYPE_CHECKING:
+    from gramian.genetics.pca import GenotypePCA
+
 Array = npt.NDArray[np.float64]
+
+FORMAT = "gramian genotype PCA 1"  # of the JSON file beside results of ours
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +87,7 @@ class Loadings:
     origin: str = "given"
 
     @classmethod
-    def of(cls, model: FittedGenotypePCA) -> Loadings:
+    def of(cls, model: GenotypePCA) -> Loadings:
         """The loadings of a fitted model."""
         model = convert_to_numpy(model)
         snps, samples = model.snps_, model.samples_
@@ -222,8 +228,7 @@ def read_loadings(
                 f"{place} says itself what it holds: snps, frequencies, eigenvalues, scaling and total_variance are "
                 "for files of other programs. Loadings.with_frequencies takes other frequencies."
             )
-        arrays = read_arrays(place, tuple(SCALES))
-        return Loadings(**arrays, n_samples=len(arrays["iid"]), origin=place.name)
+        return _read_own(place)
     found, program = _read_weights(place)
     if snps is not None:
         found = _add_alleles(found, Path(snps))
@@ -300,6 +305,75 @@ def _read_companion(place: Path, stem: str, shape: tuple[int, int]) -> dict[str,
         raise ValueError(f"{path}: damaged, it lacks {', '.join(lacking)}; write the results again.")
     ours = place.name in content["files"] and (content["snps"], content["components"]) == shape
     return content if ours else None
+
+
+# Our own file of loadings: all that a projection needs, in full precision
+
+SEPARATOR = "\n"  # of strings kept as one: no field of a text file can hold it
+# axes of M SNPs, k components and n samples, and the kind of number or text
+FIELDS = dict.fromkeys(("id", "chromosome", "effect", "other"), ("M", "O")) | {
+    "position": ("M", "i"),
+    "mean": ("M", "f"),
+    "scale": ("M", "f"),
+    "loadings": ("Mk", "f"),
+    "singular_values": ("k", "f"),
+    "total_variance": ("", "f"),
+    "eigenvectors": ("nk", "f"),
+    "fid": ("n", "O"),
+    "iid": ("n", "O"),
+    "scaling": ("", "U"),
+}
+
+
+def score_lengths(model: GenotypePCA) -> Array:
+    """What scores are divided by to be in the scale of ``eigenvectors_``: σ, or the lengths of fitted scores."""
+    return np.asarray(getattr(model, "score_lengths_", model.singular_values_), dtype=np.float64)
+
+
+def write_loadings(path: Path, loadings: Loadings) -> None:
+    """Write all fields, strings as one string of bytes each, so that none is padded or pickled."""
+    arrays: dict[str, Any] = {}
+    for name, (_, kind) in FIELDS.items():
+        arrays[name] = value = getattr(loadings, name)
+        if kind == "f":
+            arrays[name] = np.asarray(value, dtype=np.float64)
+        elif kind == "O":
+            bad = next((text for text in value if SEPARATOR in text), None)
+            if bad is not None:
+                raise ValueError(f"The name {bad!r} has a line break in it, which no file of results can hold.")
+            arrays[name] = np.frombuffer(SEPARATOR.join(value).encode("utf-8"), dtype=np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def _read_own(path: Path) -> Loadings:
+    """Read what :func:`write_loadings` wrote: all fields, of the sizes and kinds that were written, and finite."""
+    try:
+        with path.open("rb") as file:  # opened here, since NumPy leaves a damaged file open
+            found = np.load(file, allow_pickle=False)
+            if not isinstance(found, np.lib.npyio.NpzFile):
+                raise ValueError("it holds one array")
+            arrays: dict[str, Any] = {name: found[name] for name in found.files}
+        for name, a in arrays.items():
+            if a.dtype == np.uint8:
+                arrays[name] = as_text(a.tobytes().decode("utf-8").split(SEPARATOR))
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path}: not a file of loadings, or damaged: {error}. Write the results again.") from None
+    if set(arrays) != set(FIELDS):
+        lacking, more = sorted(set(FIELDS) - set(arrays)), sorted(set(arrays) - set(FIELDS))
+        what = f"it lacks {', '.join(lacking)}" if lacking else f"it also holds {', '.join(more)}"
+        raise ValueError(f"{path}: not a file of loadings: {what}.")
+    sizes = dict(zip("Mk", arrays["loadings"].shape, strict=False)) | {"n": len(np.atleast_1d(arrays["iid"]))}
+    for name, (axes, kind) in FIELDS.items():
+        shape, a = tuple(sizes.get(axis, -1) for axis in axes), arrays[name]
+        if a.shape != shape or a.dtype.kind != kind:
+            raise ValueError(f"{path}: damaged: {name} is {a.dtype} of shape {a.shape}, not of shape {shape}.")
+        if kind == "f" and not np.isfinite(a).all():
+            raise ValueError(f"{path}: damaged: {name} holds what is not a finite number.")
+    arrays["scaling"], arrays["total_variance"] = str(arrays["scaling"]), float(arrays["total_variance"])
+    if arrays["scaling"] not in SCALES:
+        raise ValueError(f"{path}: scaling {arrays['scaling']!r} is none of {', '.join(SCALES)}.")
+    return Loadings(**arrays, n_samples=len(arrays["iid"]), origin=path.name)
 
 
 # Files of weights √M·V

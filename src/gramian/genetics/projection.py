@@ -15,10 +15,10 @@ from scipy import sparse
 
 from gramian.compute.genotypes import Decoder, calls, sample_counts
 from gramian.compute.threads import parallel
-from gramian.genetics.files import component_names, write_sample_table
 from gramian.genetics.genotypes import as_genotypes, column_names, is_table
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
+from gramian.genetics.text import component_names, write_sample_table
 from gramian.inputs.checks import check_choice
 from gramian.results import NumericalWarning
 from gramian.sources.errors import Argument, SourceError

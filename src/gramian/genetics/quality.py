@@ -11,22 +11,30 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.threads import parallel
-from gramian.genetics.files import write_tsv
+from gramian.genetics.genotypes import is_autosomal
 from gramian.genetics.hardy_weinberg import hardy_weinberg
-from gramian.results.tables import text_table
+from gramian.genetics.text import write_tsv
+from gramian.results.tables import Tabular
 from gramian.sources.plink import Genotypes, Samples, Snps
 
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
 
-AUTOSOMES = tuple(str(i) for i in range(1, 23))
 MALE = 1
 BLOCK = 2**20  # packed bytes looked at together
 
 
+class TableFile(Tabular):
+    """A result that can be written as a table between tabs."""
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the table between tabs; the file is whole or absent, and replaced only with ``overwrite``."""
+        write_tsv(path, self.table(), overwrite)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class SnpQuality:
+class SnpQuality(TableFile):
     """Statistics of SNPs, in their order.
 
     Attributes
@@ -77,16 +85,12 @@ class SnpQuality:
             "hwe_p": self.hardy_weinberg,
         }
 
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the table between tabs; the file is whole or absent, and replaced only with ``overwrite``."""
-        write_tsv(path, self.table(), overwrite)
-
-    def __repr__(self) -> str:
-        return f"SnpQuality: {len(self.snps)} SNPs\n{text_table(self.table())}"
+    def _title(self) -> str:
+        return f"SnpQuality: {len(self.snps)} SNPs"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampleQuality:
+class SampleQuality(TableFile):
     """Statistics of samples, in their order.
 
     Attributes
@@ -126,12 +130,8 @@ class SampleQuality:
             "inbreeding": self.inbreeding,
         }
 
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the table between tabs; the file is whole or absent, and replaced only with ``overwrite``."""
-        write_tsv(path, self.table(), overwrite)
-
-    def __repr__(self) -> str:
-        return f"SampleQuality: {len(self.samples)} samples\n{text_table(self.table())}"
+    def _title(self) -> str:
+        return f"SampleQuality: {len(self.samples)} samples"
 
 
 def snp_quality(source: Genotypes, *, mid_p: bool = False) -> SnpQuality:
@@ -211,7 +211,7 @@ def sample_quality(source: Genotypes) -> SampleQuality:
     >>> found.het_rate, found.inbreeding.round(3)
     (array([0. , 1. , 0.5, 1. ]), array([ 1.   , -1.118, -0.059, -1.   ]))
     """
-    found, autosomal = tally(source), np.isin(source.snps.chromosome.astype(str), AUTOSOMES)
+    found, autosomal = tally(source), is_autosomal(source.snps)
     share = _ratio(found.a1, found.alleles)
     hom = np.where(autosomal & (found.alleles > 0), 1 - 2 * share * (1 - share), 0.0)
     gaps = autosomal & (found.snp_missing > 0)
@@ -281,7 +281,7 @@ def tally(source: Genotypes) -> Tallies:
     found = Tallies(a1, alleles, np.zeros((p, 3), np.int64), np.ones(p, np.bool_), snp_missing, snp_asked, *by_sample)
     chromosome = source.snps.chromosome.astype(str)
     X, Y, MT = (chromosome == name for name in ("X", "Y", "MT"))
-    autosomal, male = np.isin(chromosome, AUTOSOMES), source.samples.sex == MALE
+    autosomal, male = is_autosomal(source.snps), source.samples.sex == MALE
     found.testable[Y | MT] = False
     # SNPs, samples (None: everybody), copies of an allele, whether their proportions are tested
     for snps, people, copies, is_tested in (

@@ -53,7 +53,25 @@ def balding_nichols(ancestry: Array, fst: float) -> Frequencies:
 
 def smooth_field(features: Array, groups: npt.NDArray[np.intp], fst: float, maf: tuple[float, float]) -> Frequencies:
     """Frequencies that vary over a map as the module says, with a mean F_ST between groups as asked."""
-    sigma = _amplitude(features, groups, fst, maf) if fst else 0.0
+    sigma = 0.0
+    if fst:  # σ for which F_ST, averaged over the pairs of groups, is as asked
+        rows: Any = slice(None)
+        if len(groups) > PEOPLE:  # some 1,500 people, of every group the same share and at least one
+            order = np.argsort(groups, kind="stable")
+            first = np.concatenate([[True], np.diff(groups[order]) > 0])
+            rows = order[first | (np.arange(len(groups)) % -(-len(groups) // PEOPLE) == 0)]
+        pairs = np.triu_indices(int(groups.max()) + 1, 1)
+
+        def excess(sigma: float) -> float:
+            return float(expected_fst(features[rows], groups[rows], sigma, maf)[pairs].mean()) - fst
+
+        most = excess(WILDEST) + fst if len(pairs[0]) else 0.0
+        if not most > fst:
+            raise ValueError(
+                f"fst={fst}: frequencies on this map reach {most:.3g} at most. Ask for less, choose a smaller length, "
+                "or give groups without positions."
+            )
+        sigma = float(brentq(excess, 0.0, WILDEST, xtol=1e-7))
     angles = np.vstack([np.ones(len(features)), 2 * sigma * features.T]).astype(np.float32)
 
     def frequencies(p: Array, rng: np.random.Generator) -> Single:
@@ -117,27 +135,6 @@ def expected_fst(features: Array, groups: npt.NDArray[np.intp], sigma: float, ma
     return np.asarray((own_square[:, None] + own_square - 2 * ff) / (f[:, None] + f - 2 * ff))
 
 
-def _amplitude(features: Array, groups: npt.NDArray[np.intp], fst: float, maf: tuple[float, float]) -> float:
-    """The σ for which F_ST, averaged over the pairs of groups, is as asked."""
-    rows: Any = slice(None)
-    if len(groups) > PEOPLE:  # some 1,500 people, of every group the same share and at least one
-        order = np.argsort(groups, kind="stable")
-        first = np.concatenate([[True], np.diff(groups[order]) > 0])
-        rows = order[first | (np.arange(len(groups)) % -(-len(groups) // PEOPLE) == 0)]
-    pairs = np.triu_indices(int(groups.max()) + 1, 1)
-
-    def excess(sigma: float) -> float:
-        return float(expected_fst(features[rows], groups[rows], sigma, maf)[pairs].mean()) - fst
-
-    if not len(pairs[0]) or not excess(WILDEST) > 0:
-        most = excess(WILDEST) + fst if len(pairs[0]) else 0.0
-        raise ValueError(
-            f"fst={fst}: frequencies on this map reach {most:.3g} at most. Ask for less, choose a smaller length, or "
-            "give groups without positions."
-        )
-    return float(brentq(excess, 0.0, WILDEST, xtol=1e-7))
-
-
 class Background:
     """People described by positions, groups or ancestry, and how their allele frequencies are drawn.
 
@@ -154,7 +151,12 @@ class Background:
                 "People need positions (with groups or without), or groups, or ancestry; give one of these."
             )
         self.positions = None if positions is None else _table(positions, "positions")
-        self.ancestry = None if ancestry is None else _proportions(ancestry)
+        self.ancestry = None if ancestry is None else _table(ancestry, "ancestry")
+        if self.ancestry is not None:
+            bad = np.flatnonzero((self.ancestry < 0).any(axis=1) | (np.abs(self.ancestry.sum(axis=1) - 1) > 1e-6))
+            if len(bad):
+                shares = self.ancestry[bad[0]].tolist()
+                raise ValueError(f"ancestry: person {bad[0]} has {shares}; proportions sum to 1, none negative.")
         if groups is not None and not len(groups):
             raise ValueError("groups are empty: one label for each person was expected.")
         self.groups = None  # 0, 1, … for the labels in sorted order
@@ -198,16 +200,6 @@ def _table(values: Any, name: str) -> Array:
     bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
     if len(bad):
         raise ValueError(f"{name}: person {bad[0]} has {table[bad[0]].tolist()}; numbers are needed.")
-    return table
-
-
-def _proportions(values: Any) -> Array:
-    table = _table(values, "ancestry")
-    bad = np.flatnonzero((table < 0).any(axis=1) | (np.abs(table.sum(axis=1) - 1) > 1e-6))
-    if len(bad):
-        raise ValueError(
-            f"ancestry: person {bad[0]} has {table[bad[0]].tolist()}; proportions sum to 1, none negative."
-        )
     return table
 
 
@@ -500,21 +492,23 @@ class Simulation:
         return np.random.Generator(np.random.SFC64(np.random.SeedSequence(self.seed, spawn_key=key)))
 
     def _packed(self, chunks: Sequence[int]) -> list[npt.NDArray[np.uint8]]:
-        plan = self._frequencies, self._genome, self._rates  # made once, before threads ask for them
-        with quiet_blas():
-            parts = parallel(lambda share: [(chunk, self._chunk(chunk, *plan)) for chunk in share], chunks)
-        found = dict(item for part in parts for item in part)
-        return [found[chunk] for chunk in chunks]
+        """Draw chunks of SNPs, the last one whole too: what is drawn depends on the chunk alone."""
+        frequencies, genome, rates = self._frequencies, self._genome, self._rates  # before threads ask for them
+        found: dict[int, npt.NDArray[np.uint8]] = {}
 
-    def _chunk(self, chunk: int, frequencies: Frequencies, genome: Genome, rates: Array) -> npt.NDArray[np.uint8]:
-        """Draw a chunk of SNPs, the last one whole too: what is drawn depends on the chunk alone."""
-        rng, start = self._generator(DRAW_CHUNK, chunk), chunk * self._rows
-        f = frequencies(rng.uniform(*self.maf, self._rows), rng)
-        starts = genome.starts(start, start + self._rows)
-        calls = draw_calls(f, rng, self.ld**0.5, self.ld_block, starts)
-        if self.missing:
-            erase(calls, rates, self.missing_spread, rng)
-        return pack(calls)
+        def draw(share: Sequence[int]) -> None:
+            for chunk in share:
+                rng, start = self._generator(DRAW_CHUNK, chunk), chunk * self._rows
+                f = frequencies(rng.uniform(*self.maf, self._rows), rng)
+                starts = genome.starts(start, start + self._rows)
+                calls = draw_calls(f, rng, self.ld**0.5, self.ld_block, starts)
+                if self.missing:
+                    erase(calls, rates, self.missing_spread, rng)
+                found[chunk] = pack(calls)
+
+        with quiet_blas():
+            parallel(draw, chunks)
+        return [found[chunk] for chunk in chunks]
 
     def __repr__(self) -> str:
         missing = f", {100 * self.missing:g}% missing" if self.missing else ""
