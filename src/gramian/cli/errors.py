@@ -121,7 +121,7 @@ def run_and_explain(work: Callable[[], Any], invocation: Invocation) -> int:
         code = work()
         return code if isinstance(code, int) else DONE
     except (click.Abort, Terminated) as stop:
-        _say("Stopped. Nothing half done is left behind.")
+        click.echo("Stopped. Nothing half done is left behind.", err=True)
         return TERMINATED if isinstance(stop, Terminated) else STOPPED
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
@@ -129,24 +129,16 @@ def run_and_explain(work: Callable[[], Any], invocation: Invocation) -> int:
     except Exception as error:
         if invocation.debug:
             click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-        code, text = _explain(error)
-        _say(f"Error: {one_line(text)}")
+        code, text = FAILED, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, click.ClickException):
+            code, text = error.exit_code, error.format_message()
+        else:
+            text = f"{text.rstrip('.')}. This is unexpected: --debug shows where it happened."
+        if isinstance(error, click.UsageError):
+            where = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
+            text = f"{text}{'' if text.endswith(('.', '?')) else '.'}{where}"
+        click.echo(f"Error: {one_line(text)}", err=True)
         return code
-
-
-def _explain(error: Exception) -> tuple[int, str]:
-    if isinstance(error, click.UsageError):
-        where = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
-        text = error.format_message()
-        return error.exit_code, f"{text}{'' if text.endswith(('.', '?')) else '.'}{where}"
-    if isinstance(error, click.ClickException):
-        return error.exit_code, error.format_message()
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return FAILED, f"{what.rstrip('.')}. This is unexpected: --debug shows where it happened."
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)
 
 
 AGAIN = 10.0  # seconds after which a stop that nothing came of is tried again
@@ -161,25 +153,16 @@ def stop_on_signals() -> None:
 
     Python drops an exception that is raised while a finaliser or a callback from C runs; then it is raised again.
     """
-    signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGINT, _stop)
+    signal.signal(signal.SIGTERM, _stop)
     if hasattr(signal, "SIGALRM"):
-        signal.signal(signal.SIGALRM, _interrupt)
+        signal.signal(signal.SIGALRM, _stop)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    _try_again()
-    raise KeyboardInterrupt
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    _try_again()
-    raise Terminated
-
-
-def _try_again() -> None:
+def _stop(number: int, frame: FrameType | None) -> None:
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def leave(code: int) -> NoReturn:

@@ -11,12 +11,11 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from click.shell_completion import CompletionItem
 
 from gramian.cli import is_prefix
 from gramian.cli.errors import as_option, data_errors, one_line
-from gramian.cli.options import ParamType, bundle, option
-from gramian.cli.reading import input_name
+from gramian.cli.options import bundle, option
+from gramian.cli.reading import InputFile, input_name
 from gramian.cli.running import LOG, Run
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import Filtered, Filters, NothingLeftError, few, numbered_lines, split_fields
@@ -29,10 +28,8 @@ SCALINGS = ("plink", "patterson", "smartpca", "none")
 SHARE = click.FloatRange(0, 1)
 
 
-class BedFile(ParamType):
+class BedFile(InputFile):
     """A PLINK fileset, named by its .bed file or by what its three files have in common."""
-
-    name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path of the .bed file."""
@@ -40,10 +37,6 @@ class BedFile(ParamType):
         if not Path(text).exists() and not is_prefix(text):
             self.fail(f"there is no file {one_line(click.format_filename(text))!r}", param, ctx)
         return Path(f"{text}.bed" if is_prefix(text) else text)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Complete names of files."""
-        return [CompletionItem(incomplete, type="file")]
 
 
 BED = BedFile()

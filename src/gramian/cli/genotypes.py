@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.cli.errors import data_errors
+from gramian.cli.errors import data_errors, name_options
 from gramian.cli.genotype_reading import (
     BED,
     PREFIX,
@@ -148,11 +148,18 @@ def genotype_pca(
     Exit code: 0 done, 2 wrong use, 3 unusable data, 4 tolerance not met by a component that stands out of the noise
     (the results are there anyway).
     """
-    solver = _check_options(solver, exact, options["missing"], output.formats)
+    if exact and solver == "krylov":
+        raise click.UsageError("--exact and --solver krylov contradict each other: leave out one of them")
+    if options["missing"] == "pairwise" and solver == "krylov":
+        raise click.UsageError("--missing pairwise needs the whole matrix: leave out --solver krylov")
+    solver = "exact" if exact or options["missing"] == "pairwise" else solver
     if labels is None and (between or label is not None):
         raise click.UsageError("--fst and --label need --labels FILE")
     tables = [*["sample_quality", "snp_quality"] * output.quality, *["fst"] * between, "tracy_widom", "filters"]
-    coded = [path.name for path in result_files(PREFIX, output.formats)]
+    try:
+        coded = [path.name for path in result_files(PREFIX, output.formats)]
+    except ValueError as refusal:
+        raise click.UsageError(name_options(refusal)) from refusal
     output.check(tables, ["scree", "scores"], coded)
     study = prepare_study(file, selection, (labels, label), run)
     (n, p), known = study.source.shape, study.labels
@@ -317,22 +324,6 @@ def genotype_pca(
         },
     )
     publish(run, output, results)
-
-
-def _check_options(solver: str, exact: bool, missing: str, formats: tuple[str, ...]) -> str:
-    """Exit 2 where options contradict each other; return the solver that is meant."""
-    if exact and solver == "krylov":
-        raise click.UsageError("--exact and --solver krylov contradict each other: leave out one of them")
-    if missing == "pairwise" and solver == "krylov":
-        raise click.UsageError("--missing pairwise needs the whole matrix: leave out --solver krylov")
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown:
-        raise click.UsageError(f"--formats {','.join(unknown)}: give some of {', '.join(FORMATS)}")
-    if {"plink1", "plink2"} <= set(formats):
-        raise click.UsageError(
-            "--formats plink1,plink2: both write files of the same names; choose one, or run it again for another --out"
-        )
-    return "exact" if exact or missing == "pairwise" else solver
 
 
 # Memory: predicted before the fit, and held below the ceiling that --memory sets

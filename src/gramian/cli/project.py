@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -217,7 +217,7 @@ def _load_reference(model: Path, reference: Reference, run: Run) -> Loadings:
     with run.step(f"Loading {name}"), data_errors(name):
         place = _find_loadings(model)
         if place.suffix != Path(MODEL).suffix:
-            return read_loadings(place, **{f.name: getattr(reference, f.name) for f in fields(reference)})
+            return read_loadings(place, **asdict(reference))
         fitted = persistence.load(place)
         if not isinstance(fitted, GenotypePCA):
             raise ValueError(f"holds a {type(fitted).__name__}; genotypes are projected on a GenotypePCA")

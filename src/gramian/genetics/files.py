@@ -15,6 +15,7 @@ import numpy.typing as npt
 from gramian.genetics.loadings import FORMAT, Loadings, score_lengths, write_loadings
 from gramian.genetics.text import as_text, component_names, one_field, write_rows, write_sample_table
 from gramian.inputs.devices import convert_to_numpy
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import write_parquet
 from gramian.sources.writing import write_json, write_whole_folder
 
@@ -73,9 +74,11 @@ def result_files(prefix: str | os.PathLike[str], formats: Sequence[str] = ("plin
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown or isinstance(formats, str):
-        raise ValueError(f"formats={formats!r}: give a list of some of {', '.join(FORMATS)}.")
+        named = formats if isinstance(formats, str) else ",".join(unknown)
+        raise SourceError(Argument("formats", named), f": give a list of some of {', '.join(FORMATS)}.")
     if {"plink1", "plink2"} <= set(formats):
-        raise ValueError("plink1 and plink2 write files of the same names: choose one, or write to two prefixes.")
+        twice = Argument("formats", "plink1,plink2")
+        raise SourceError(twice, ": both write files of the same names; choose one, or write to two places.")
     stem = Path(prefix)
     if not stem.name or str(prefix).endswith(("/", os.sep)):
         raise ValueError(f"prefix={str(prefix)!r} names a folder: add the beginning of the files' names.")

@@ -159,7 +159,13 @@ def project(
     if method != "simple":  # columns of length 1
         lengths = np.linalg.norm(loadings.loadings, axis=0)
         V = V / np.where(lengths > 0, lengths, 1.0)
-    sums = _sum_genotypes(source.select(snps=match.snps), _standardising_line(loadings, match), V, method != "simple")
+    assert loadings.mean is not None
+    assert loadings.scale is not None
+    # (a, b) of z = ag + b for each SNP: where A1 is the other allele, z = −(g − (2 − mean))/scale
+    mean, inverse = loadings.mean[match.loadings], 1 / loadings.scale[match.loadings]
+    mean, inverse = np.where(match.flip, 2 - mean, mean), np.where(match.flip, -inverse, inverse)
+    line = np.stack([inverse, -mean * inverse], axis=1)
+    sums = _sum_genotypes(source.select(snps=match.snps), line, V, method != "simple")
     _refuse_samples(source, sums.seen == 0, "have no genotype at the SNPs that are used")
     M, k = loadings.shape
     if method == "simple":
@@ -217,15 +223,6 @@ def _count_frequencies(source: Genotypes) -> tuple[Array, Array]:
     two, one, none, _ = source.snp_counts().T
     called = 2.0 * (two + one + none)
     return np.divide(2.0 * two + one, called, out=np.full(len(called), 0.5), where=called > 0), called
-
-
-def _standardising_line(loadings: Loadings, match: SnpMatch) -> Array:
-    """(a, b) of z = ag + b for each SNP: where A1 is the other allele, z = −(g − (2 − mean))/scale."""
-    assert loadings.mean is not None
-    assert loadings.scale is not None
-    mean, inverse = loadings.mean[match.loadings], 1 / loadings.scale[match.loadings]
-    mean, inverse = np.where(match.flip, 2 - mean, mean), np.where(match.flip, -inverse, inverse)
-    return np.stack([inverse, -mean * inverse], axis=1)
 
 
 def _refuse_samples(source: Genotypes, bad: npt.NDArray[np.bool_], what: str) -> None:
