@@ -18,7 +18,8 @@ from gramian.cli.options import bundle, option
 from gramian.cli.reading import InputFile, input_name
 from gramian.cli.running import LOG, Run
 from gramian.display.report import DataFacts
-from gramian.genetics.filters import Filtered, Filters, NothingLeftError, few, numbered_lines, split_fields
+from gramian.genetics.filters import Filtered, Filters, NothingLeftError, numbered_lines, split_fields
+from gramian.genetics.text import list_few
 from gramian.sources.errors import Argument
 from gramian.sources.plink import Genotypes, Samples, open_bed
 
@@ -150,13 +151,13 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Samp
         del rows[0]
     elif len(head) > 2 and rows[0][1][1] in set(samples.iid):
         ids, head = [0, 1], ["FID", "IID", *(f"label{j or ''}" for j in range(len(head) - 2))]
-        taken = f"the first columns are taken for FID and IID, the others for {few(head[2:])}."
+        taken = f"the first columns are taken for FID and IID, the others for {list_few(head[2:])}."
         notes = [f"there is no header: {taken}"]
     else:
-        raise ValueError(f"{path}: line 1: a header with IID, and FID perhaps, was expected; it is {few(head)}.")
+        raise ValueError(f"{path}: line 1: a header with IID, and FID perhaps, was expected; it is {list_few(head)}.")
     twice = sorted({name for name in head if head.count(name) > 1})
     if twice:
-        raise ValueError(f"{path}: line 1: columns are named more than once: {few(twice)}.")
+        raise ValueError(f"{path}: line 1: columns are named more than once: {list_few(twice)}.")
     if len(head) == len(ids):
         raise ValueError(f"{path}: there are no labels: columns after {' and '.join(head)} were expected.")
     lines: dict[Any, int] = {}
@@ -171,10 +172,10 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Samp
     if len(without) == len(own):
         raise ValueError(
             f"{path}: none of its {len(lines)} rows is of a sample of the study; it names "
-            f"{few([' '.join(key) for key in lines])}, the study {few(without)}."
+            f"{list_few([' '.join(key) for key in lines])}, the study {list_few(without)}."
         )
     extra = len(lines) - len(set(order) - {-1})
-    notes += [f"{len(without)} of {len(own)} samples have no row: {few(without)}."] if without else []
+    notes += [f"{len(without)} of {len(own)} samples have no row: {list_few(without)}."] if without else []
     notes += [f"{extra} rows are of nobody in the analysis."] if extra else []
     found = {
         name: _as_column(["" if line < 0 else rows[line][1][j] for line in order])
@@ -183,7 +184,7 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Samp
     }
     places = _take_places(path, found)
     if column is not None and column not in found:
-        raise ValueError(f"{path}: there is no column {column!r}; there are {few(list(found)) or 'none'}.")
+        raise ValueError(f"{path}: there is no column {column!r}; there are {list_few(list(found)) or 'none'}.")
     text = (name for name, values in found.items() if values.dtype == object)
     column = column or next(text, next(iter(found), None))
     groups = None if column is None else found.pop(column)

@@ -18,7 +18,8 @@ from gramian.cli.reading import FILE, Reading, input_name, read, reading_options
 from gramian.cli.running import Run, running_options
 from gramian.compute.memory import gibibytes
 from gramian.display.report import DataFacts
-from gramian.genetics.filters import few, genome_order
+from gramian.genetics.filters import genome_order
+from gramian.genetics.text import list_few
 from gramian.sources import open_source
 from gramian.sources.columns import kind_of, levels_of
 from gramian.sources.files import TABULAR, load_pyarrow, suffix_of
@@ -137,7 +138,9 @@ def _describe_genotypes(file: Path, every: bool) -> Results:
     samples = {"above_5_percent": int(np.sum(by_sample > MANY)), "without_calls": len(silent)}
     notes = [one_line(note) for note in source.notes]
     if silent:
-        notes.append(one_line(f"Samples without a call, which pca refuses: {few(silent)}. Leave them out with --mind."))
+        notes.append(
+            one_line(f"Samples without a call, which pca refuses: {list_few(silent)}. Leave them out with --mind.")
+        )
     lines = [
         f"{gibibytes(size)} at two bits a genotype",
         f"Samples: {', '.join(f'{count:,} {sex}' for sex, count in sexes.items())} (sex)",

@@ -37,7 +37,7 @@ from gramian.cli.running import LOG, Run, running_options
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import AMBIGUOUS, BY
 from gramian.genetics.pca import GenotypePCA
-from gramian.genetics.projection import METHODS, Projection, write_projection
+from gramian.genetics.projection import METHODS, write_projection
 from gramian.genetics.projection import project as project_genotypes
 from gramian.kernel_pca.estimator import KernelPCA
 from gramian.pca.estimator import PCA
@@ -82,21 +82,6 @@ def project(model: Path, file: Path, reading: Reading, output: TableOutput, run:
 # New samples on the components of others
 
 ENDINGS = (".json", ".eigenvec.var", ".eigenvec.allele", ".snpweight", ".snpwt")
-LOST = {
-    "absent": "absent",
-    "chromosome": "on another chromosome",
-    "mismatched": "with other alleles",
-    "ambiguous": "A/T or C/G",
-    "repeated": "with several partners",
-    "constant": "constant in the reference",
-}
-USED = {
-    "by_position": "found by position",
-    "swapped": "alleles swapped",
-    "strand": "on the other strand",
-    "one_allele": "with one allele named",
-    "moved": "at another position",
-}
 
 
 @dataclass(frozen=True)
@@ -192,6 +177,8 @@ def genotype_project(
     scale, values = ("scores", found.scores) if values is None else ("eigenvectors", values)
     scores = {"FID": found.samples.fid, "IID": found.samples.iid, "SNPS": found.snps_used}
     used = found.snps_used
+    fates = [("used", f"of {found.report.loadings:,} SNPs with loadings", found.report.used), *found.report.fates()]
+    account = dict(zip(("SNPs", "which", "count"), map(list, zip(*fates, strict=True)), strict=True))
     results = Results(
         facts={
             "model": input_name(model),
@@ -201,7 +188,7 @@ def genotype_project(
             "scale": scale,
             "matching": asdict(found.report),
         },
-        tables=[ResultTable({**scores, **number_columns("PC", values)}), _account_for_snps(found)],
+        tables=[Table({**scores, **number_columns("PC", values)}), Table(account, title="", most=len(fates))],
         lines=[
             f"{len(found.samples):,} samples on {found.scores.shape[1]} components by {found.method}, "
             f"{used.min():,} to {used.max():,} genotypes each, in the scale of {scale}"
@@ -244,13 +231,3 @@ def _find_loadings(model: Path) -> Path:
         if files:
             raise ValueError(f"the folder holds {', '.join(path.name for path in files)}: name one of them")
     raise ValueError(f"the folder holds no {MODEL} and no loadings ({', '.join(ENDINGS[1:])})")
-
-
-def _account_for_snps(found: Projection) -> ResultTable:
-    """What became of the SNPs."""
-    counts = asdict(found.report)
-    rows = [("used", f"of {found.report.loadings:,} SNPs with loadings", found.report.used)]
-    rows += [("used", word, counts[key]) for key, word in USED.items() if counts[key]]
-    rows += [("not used", word, counts[key]) for key, word in LOST.items() if counts[key]]
-    columns = dict(zip(("SNPs", "which", "count"), map(list, zip(*rows, strict=True)), strict=True))
-    return ResultTable(columns, title="", most=len(rows))

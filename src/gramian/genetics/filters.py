@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.quality import TableFile, Tallies, tally
+from gramian.genetics.text import list_few
 from gramian.results.tables import text_table
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes, Snps, chromosome_name
@@ -23,7 +24,6 @@ from gramian.sources.plink import Genotypes, Snps, chromosome_name
 Mask = npt.NDArray[np.bool_]
 SampleId = str | tuple[str, str]
 
-SHOWN = 5  # examples in a note
 SLACK = 1e-12  # a rate that equals its threshold passes, however both were rounded
 LISTS = ("ranges", "exclude_ranges", "extract", "exclude", "keep", "remove")
 LIMITS = {"maf": 0.5, "max_snp_missing": 1.0, "max_sample_missing": 1.0, "hwe": 1.0}
@@ -208,9 +208,9 @@ class Filters:
         wanted = chromosome_set(self.chromosomes)
         unknown = genome_order((wanted or frozenset()) - set(ORDER) - set(snps.chromosome))
         if unknown:
-            known = few(genome_order(snps.chromosome))
+            known = list_few(genome_order(snps.chromosome))
             raise SourceError(
-                Argument("chromosomes", few(unknown)), f": no such chromosome in the data, which have {known}."
+                Argument("chromosomes", list_few(unknown)), f": no such chromosome in the data, which have {known}."
             )
         chosen: list[tuple[str, Mask, str]] = []
         for name in ("ranges", "exclude_ranges", "extract", "exclude"):
@@ -344,7 +344,7 @@ class Sieve:
         calls = self.tallies.sample_asked - self.tallies.sample_missing
         empty = np.flatnonzero(calls == 0)
         if empty.size:
-            who = few([f"{self.source.samples.fid[i]} {self.source.samples.iid[i]}" for i in empty])
+            who = list_few([f"{self.source.samples.fid[i]} {self.source.samples.iid[i]}" for i in empty])
             raise SourceError(
                 f"{empty.size} sample{'s have' if empty.size > 1 else ' has'} no call on the {self.source.shape[1]} "
                 f"SNPs that are left: {who} (FID IID). Leave them out with ",
@@ -454,12 +454,7 @@ def _match_ids(wanted: Sequence[Any], keys: Sequence[Sequence[Hashable]], kind: 
         (several, f"{kind} ids belong to more than one {kind}, all of which are meant"),
         (twice, f"{kind} ids are listed more than once, and count once"),
     ]
-    return mask, [f"{len(found)} {text}: {few(found)}." for found, text in remarks if found]
-
-
-def few(items: Sequence[str]) -> str:
-    """The first few of them."""
-    return ", ".join(items[:SHOWN]) + (", …" if len(items) > SHOWN else "")
+    return mask, [f"{len(found)} {text}: {list_few(found)}." for found, text in remarks if found]
 
 
 # Places on the genome
@@ -568,4 +563,4 @@ def _snps_within(given: list[Region], snps: Snps) -> tuple[Mask, list[str]]:
         mask[held] = True
         if not held.size:
             void.append(f"{chromosome}:{start}-{end}")
-    return mask, [f"{len(void)} of {len(given)} ranges hold no SNP: {few(void)}."] if void else []
+    return mask, [f"{len(void)} of {len(given)} ranges hold no SNP: {list_few(void)}."] if void else []

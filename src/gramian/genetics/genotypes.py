@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gramian.compute.devices import is_tensor, resolve, to_numpy
+from gramian.genetics.text import list_few
 from gramian.operators.genotype import upload_if_room
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame
 from gramian.sources.errors import Argument, SourceError
@@ -63,7 +64,6 @@ def standardise(by_snp: npt.NDArray[np.int64], scaling: str) -> Standard:
 
 
 AUTOSOMES = [str(i) for i in range(1, 23)]
-SHOWN = 5  # samples named in an error
 
 
 def is_autosomal(snps: Snps) -> npt.NDArray[np.bool_]:
@@ -136,10 +136,9 @@ def select_usable_snps(source: Genotypes, autosomes: bool) -> tuple[Genotypes, n
         calls = view.counts().by_sample[:, :3].sum(axis=1)
     silent = np.flatnonzero(calls == 0)
     if len(silent):
-        names = ", ".join(view.samples.take(silent[:SHOWN]).names)
-        more = f" and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
+        names = list_few(view.samples.take(silent).names)
         raise SourceError(
-            f"{len(silent)} of {len(calls)} samples have no call at the SNPs used: {names}{more}. "
+            f"{len(silent)} of {len(calls)} samples have no call at the SNPs used: {names}. "
             "Leave them out by a filter, as ",
             Argument("max_sample_missing", 0.5),
             ".",

@@ -27,6 +27,23 @@ ERRORS = 3.0  # ... and the new one in standard errors
 MOST = 16  # rows of one name or place on either side: with more, it tells nothing apart
 
 
+USED = {
+    "by_position": "by position",
+    "swapped": "alleles swapped",
+    "strand": "on the other strand",
+    "one_allele": "with one allele named",
+    "moved": "at another position",
+}
+LOST = {
+    "absent": "absent",
+    "chromosome": "on another chromosome",
+    "mismatched": "with other alleles",
+    "ambiguous": "A/T or C/G, strand not known",
+    "repeated": "with several partners",
+    "constant": "constant in the reference",
+}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class MatchReport:
     """What became of the SNPs of the loadings: ``used`` and the next six counts add up to ``loadings``.
@@ -77,25 +94,17 @@ class MatchReport:
         """Columns by name: what was counted, and how many."""
         return {"count": [f.name for f in fields(self)], "snps": [getattr(self, f.name) for f in fields(self)]}
 
+    def fates(self) -> list[tuple[str, str, int]]:
+        """Whether SNPs were used, which, and how many: what happened to none is left out."""
+        words = [("used", USED), ("not used", LOST)]
+        each = [(use, text, getattr(self, name)) for use, named in words for name, text in named.items()]
+        return [(use, text, count) for use, text, count in each if count]
+
     def __repr__(self) -> str:
-        lost = {
-            "absent": self.absent,
-            "on another chromosome": self.chromosome,
-            "with other alleles": self.mismatched,
-            "A/T or C/G, strand not known (ambiguous='keep' where both files are on one)": self.ambiguous,
-            "with several partners": self.repeated,
-            "constant in the reference": self.constant,
-        }
-        how = {
-            "by position": self.by_position,
-            "alleles swapped": self.swapped,
-            "on the other strand": self.strand,
-            "with one allele named": self.one_allele,
-            "at another position": self.moved,
-        }
         lines = [f"MatchReport: {self.used} of {self.loadings} SNPs used ({self.share:.1%})"]
-        lines += [f"  used      {count:>9}  {name}" for name, count in how.items() if count]
-        lines += [f"  not used  {count:>9}  {name}" for name, count in lost.items() if count]
+        for use, text, count in self.fates():
+            remedy = " (ambiguous='keep' where both files are on one)" if text == LOST["ambiguous"] else ""
+            lines.append(f"  {use:<8}  {count:>9}  {text}{remedy}")
         return "\n".join(lines)
 
 

@@ -28,6 +28,7 @@ from gramian.genetics.genotypes import (
     select_usable_snps,
     standardise,
 )
+from gramian.genetics.text import list_few
 from gramian.inputs.checks import check_choice, check_integer, check_seed
 from gramian.inputs.devices import like_input, store_like
 from gramian.inputs.progress import Progress, show_progress
@@ -542,13 +543,11 @@ class Noise:
 
     def table(self, eigenvalues: Array) -> TracyWidomTable:
         """Test the leading eigenvalues as far as some are left to compare with."""
-        few = eigenvalues[: self.count - 1]
-        few = few[few > 0]
-        return (
-            tracy_widom_from_sums(few, self.count, self.total, self.deviation)
-            if len(few)
-            else _single_eigenvalue_table()
-        )
+        tested = eigenvalues[: self.count - 1]
+        tested = tested[tested > 0]
+        if not len(tested):
+            return _single_eigenvalue_table()
+        return tracy_widom_from_sums(tested, self.count, self.total, self.deviation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -691,7 +690,6 @@ def _critical_value() -> float:
 # Scores of samples with missing genotypes
 
 PAIR_BYTES = 2**28  # of products of pairs of loadings that are multiplied in one pass
-SHOWN = 5  # samples named in an error
 
 
 def fit_scores_to_calls(
@@ -718,7 +716,7 @@ def fit_scores_to_calls(
     least = np.linalg.eigvalsh(normal)[:, 0]  # all genotypes make each matrix the identity
     bad = np.flatnonzero(~(least > 100 * np.finfo(components.dtype).eps))
     if len(bad):
-        names = ", ".join(source.samples.take(bad[:SHOWN]).names) + (", …" if len(bad) > SHOWN else "")
+        names = list_few(source.samples.take(bad).names)
         raise SourceError(
             f"{len(bad)} of {len(normal)} samples have too few genotypes to fit {k} scores to: {names}. "
             "Leave them out by a filter, as ",

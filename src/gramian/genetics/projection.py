@@ -18,7 +18,7 @@ from gramian.compute.threads import parallel
 from gramian.genetics.genotypes import as_genotypes, column_names, is_table
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
-from gramian.genetics.text import component_names, write_sample_table
+from gramian.genetics.text import component_names, list_few, write_sample_table
 from gramian.inputs.checks import check_choice
 from gramian.results import NumericalWarning
 from gramian.sources.errors import Argument, SourceError
@@ -228,8 +228,7 @@ def _count_frequencies(source: Genotypes) -> tuple[Array, Array]:
 def _refuse_samples(source: Genotypes, bad: npt.NDArray[np.bool_], what: str) -> None:
     if bad.any():
         names = source.samples.take(bad).names
-        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        raise ValueError(f"{len(names)} samples {what}: {shown}. Leave them out.")
+        raise ValueError(f"{len(names)} samples {what}: {list_few(names)}. Leave them out.")
 
 
 class SampleSums(NamedTuple):

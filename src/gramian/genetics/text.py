@@ -19,6 +19,12 @@ from gramian.sources.writing import write_whole
 Text = npt.NDArray[np.object_]
 
 ROWS = 1 << 14  # rows formatted together
+SHOWN = 5  # examples in a message
+
+
+def list_few(items: Sequence[str]) -> str:
+    """The first few of many, with commas between them."""
+    return ", ".join(items[:SHOWN]) + (", …" if len(items) > SHOWN else "")
 
 
 def component_names(k: int) -> list[str]:
