@@ -28,6 +28,7 @@ OPTIONS = {
     "max_sample_missing": "--mind",
     "chromosomes": "--chr",
     "ranges": "--range",
+    "prefix": "--out",
     "exclude_ranges": "--exclude-range",
 }
 FLAGS = {("header", False): "--no-header", ("chromosomes", "all"): "--all-chromosomes"}

@@ -78,7 +78,8 @@ def result_files(prefix: str | os.PathLike[str], formats: Sequence[str] = ("plin
         raise SourceError(Argument("formats", named), f": give a list of some of {', '.join(FORMATS)}.")
     if {"plink1", "plink2"} <= set(formats):
         twice = Argument("formats", "plink1,plink2")
-        raise SourceError(twice, ": both write files of the same names; choose one, or write to two places.")
+        text = ": both write files of the same names; choose one, or write the other under another "
+        raise SourceError(twice, text, Argument("prefix"), ".")
     stem = Path(prefix)
     if not stem.name or str(prefix).endswith(("/", os.sep)):
         raise ValueError(f"prefix={str(prefix)!r} names a folder: add the beginning of the files' names.")
