@@ -22,7 +22,6 @@ from gramian.cli.genotype_reading import (
     READABLE,
     SCALINGS,
     GenotypeFacts,
-    GenotypeStudy,
     Selection,
     prepare_study,
     selection_options,
