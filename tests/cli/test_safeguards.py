@@ -128,7 +128,7 @@ def test_cells_do_not_move_the_cursor_of_a_terminal(monkeypatch):
             return True
 
     monkeypatch.setattr("sys.stdout", Terminal())
-    table = answers.Table({"id": ["\x1b]0;owned\x07"], "PC1": [1.5]})
+    table = answers.ResultTable({"id": ["\x1b]0;owned\x07"], "PC1": [1.5]})
     answers.publish_table(Run(), answers.TableOutput(None, False, False), answers.Results(facts={}, tables=[table]))
     mark = "\N{REPLACEMENT CHARACTER}"
     assert sys.stdout.getvalue() == f"id,PC1\n{mark}]0;owned{mark},1.5\n"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn import decomposition, kernel_ridge, linear_model, mixture
 
 from gramian.cli.options import command, option
-from gramian.cli.output import Results, Table, json_option, print_results
+from gramian.cli.output import Results, ResultTable, json_option, print_results
 from gramian.cli.running import Run, running_options
 from gramian.kernel_ridge.estimator import KernelRidge
 from gramian.mixture.estimator import GaussianMixture
@@ -128,7 +128,7 @@ def bench(context: click.Context, quick: bool, as_json: bool, run: Run) -> None:
     columns = {name: [row[name] for row in found] for name in found[0]}
     told = "difference: of the answers, relative to the largest. Small workloads say little about large ones."
     results = Results(
-        tables=[Table(columns, title="Best of three runs on this machine")],
+        tables=[ResultTable(columns, title="Best of three runs on this machine")],
         lines=[told],
         facts={"workloads": found},
     )

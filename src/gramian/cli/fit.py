@@ -131,8 +131,8 @@ def fit(
         every["family"] += [fits[name].family.name] * len(found["parameter"])
         for head in PARAMETERS:
             every[head] += found[head]
-    compared = [] if ranking is None else [Table(ranking.table(), "comparison", "Families")]
-    shown = [Table(estimates[name], title=f"{estimate.family.name}: {name}") for name, estimate in fits.items()]
+    compared = [] if ranking is None else [ResultTable(ranking.table(), "comparison", "Families")]
+    shown = [ResultTable(estimates[name], title=f"{estimate.family.name}: {name}") for name, estimate in fits.items()]
     first = model.estimates_[0]
     pictures: dict[str, Callable[[], Any]] = {}
     if first.sample is not None:
@@ -144,7 +144,7 @@ def fit(
         columns=list(values),
         model=model,
         certificates={name if len(fits) > 1 else "": estimate.certificate for name, estimate in fits.items()},
-        tables=[*compared, *shown, Table(every, "estimates")],
+        tables=[*compared, *shown, ResultTable(every, "estimates")],
         pictures=pictures,
         report=partial(fit_report, ranking if ranking is not None else fits, level=level),
         facts={

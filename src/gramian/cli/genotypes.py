@@ -225,9 +225,9 @@ def genotype_pca(
         "": ["" if j < model.n_separated_ else "noise" for j in range(components)],
     }
     found = [
-        Table(account, "filters", "Left out", most=20),
-        Table(screen, title="Components", formats=SHOWN, most=20),
-        Table(tests.table(), "tracy_widom"),
+        ResultTable(account, "filters", "Left out", most=20),
+        ResultTable(screen, title="Components", formats=SHOWN, most=20),
+        ResultTable(tests.table(), "tracy_widom"),
     ]
     if groups is not None:
         found.append(ResultTable(groups.table(), "fst", f"F_ST by {known.name} (Hudson), mean {groups.mean:.4g}"))

@@ -82,7 +82,7 @@ class Results:
     ----------
     facts : mapping
         The main numbers, for scripts: keys of the JSON object; a :class:`ResultTable` stands for its columns.
-    tables : sequence of Table
+    tables : sequence of ResultTable
         What is written, shown, or both.
     lines : sequence of str
         Said below the tables on the screen.
@@ -418,7 +418,7 @@ def screen_table(table: ResultTable) -> ScreenTable:
 def print_json(results: Results, *, before: Columns | None = None, after: Columns | None = None) -> None:
     """Print the command and its facts as one JSON object, with more of it before and after them."""
     content = {"command": _command_name(), **(before or {}), **results.facts, **(after or {})}
-    found = {key: dict(value.columns) if isinstance(value, Table) else value for key, value in content.items()}
+    found = {key: dict(value.columns) if isinstance(value, ResultTable) else value for key, value in content.items()}
     click.echo(json.dumps(as_json(found), allow_nan=False))
 
 

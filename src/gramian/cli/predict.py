@@ -57,7 +57,7 @@ from gramian.sources import Source
 @reading_options(new_rows=True)
 @table_output_options()
 @running_options
-def predict(model: Path, file: Path, level: float, reading: Reading, output: TableOutput, run: Run) -> None:
+def predict(model: Path, file: Path, level: float, reading: ReadingOptions, output: TableOutput, run: Run) -> None:
     """What MODEL, a model.gramian of ridge, kernel-ridge, mixture or fit, says of the rows of FILE.
 
     Regressions give predictions, standard deviations and intervals of new observations, and kernel-ridge a bound on the
@@ -77,7 +77,7 @@ def predict(model: Path, file: Path, level: float, reading: Reading, output: Tab
     with run.step("Predicting"), data_errors(input_name(file)):
         columns = answer(fitted.model, table.source, level, run)
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
-    found = Table({**row_keys(table), **columns})
+    found = ResultTable({**row_keys(table), **columns})
     publish_table(run, output, Results(facts=facts, tables=[found]))
 
 

@@ -54,7 +54,7 @@ from gramian.sources.plink import open_bed
 @reading_options(new_rows=True)
 @table_output_options()
 @running_options
-def project(model: Path, file: Path, reading: Reading, output: TableOutput, run: Run) -> None:
+def project(model: Path, file: Path, reading: ReadingOptions, output: TableOutput, run: Run) -> None:
     """Scores of the rows of FILE on the components of MODEL, a model.gramian of pca or kernel-pca.
 
     Columns are matched by name: their order may differ and others are left out, but none may be absent. Prints CSV
@@ -75,7 +75,7 @@ def project(model: Path, file: Path, reading: Reading, output: TableOutput, run:
             except ValueError:  # cells are missing
                 LOG.info("Q is left out: cells are missing")
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
-    found = Table({**row_keys(table), **columns})
+    found = ResultTable({**row_keys(table), **columns})
     publish_table(run, output, Results(facts=facts, tables=[found]))
 
 
@@ -188,7 +188,10 @@ def genotype_project(
             "scale": scale,
             "matching": asdict(found.report),
         },
-        tables=[Table({**scores, **number_columns("PC", values)}), Table(account, title="", most=len(fates))],
+        tables=[
+            ResultTable({**scores, **number_columns("PC", values)}),
+            ResultTable(account, title="", most=len(fates)),
+        ],
         lines=[
             f"{len(found.samples):,} samples on {found.scores.shape[1]} components by {found.method}, "
             f"{used.min():,} to {used.max():,} genotypes each, in the scale of {scale}"

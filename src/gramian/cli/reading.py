@@ -145,7 +145,7 @@ def read(file: Path, reading: ReadingOptions, run: Run, like: Sequence[str] | No
 
 
 def reading_options(*, target: str = "", missing: str = "keep", new_rows: bool = False) -> Callable[[Any], Any]:
-    """Return a decorator that adds the options for reading; the command is handed a :class:`Reading` as ``reading``.
+    """Return a decorator that adds the options for reading; the command is handed them as ``reading``.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def reading_options(*, target: str = "", missing: str = "keep", new_rows: bool =
             add("--columns", type=NAMES, metavar="NAMES", help="Columns to use, as a,b,c [default: all]."),
             add("--drop", type=NAMES, metavar="NAMES", default=(), help="Columns to leave out."),
         ]
-    return bundle(Reading, "reading", options)
+    return bundle(ReadingOptions, "reading", options)
 
 
 MODEL_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
