@@ -417,7 +417,7 @@ def test_copies_of_weighted_rows_are_left_out_one_at_a_time(intercept: bool) -> 
     ours, theirs = once.path(alphas), twice.path(alphas)
     for name in ("loo", "gcv", "log_marginal_likelihood", "noise_variance", "dof", "coef"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-7, err_msg=name)
-    errors, repeated = (dict(_each(system.left_out(alphas))) for system in (once, twice))
+    errors, repeated = (dict(_each(system.leave_one_out_errors(alphas))) for system in (once, twice))
     assert sorted(errors) == np.flatnonzero(copies).tolist()
     for k, i in enumerate(often):
         np.testing.assert_allclose(errors[i], repeated[k], rtol=1e-7, atol=1e-10)
@@ -433,7 +433,7 @@ def test_left_out_errors_make_up_the_score() -> None:
     X, Y = data(60)
     kernel, alphas = Gaussian(gamma=0.3), np.array([0.1, 3.0])
     system = Inducing().decompose(KernelOperator(kernel, X, X[:9]), kernel(X[:9]), 1e3 * Y, intercept=True)
-    errors = np.array([e for _, e in sorted(dict(_each(system.left_out(alphas))).items())])
+    errors = np.array([e for _, e in sorted(dict(_each(system.leave_one_out_errors(alphas))).items())])
     np.testing.assert_allclose(np.mean(errors**2, axis=0), system.path(alphas).loo, rtol=1e-12)
 
 

@@ -227,7 +227,7 @@ def try_by_eigenvectors(problem: KernelProblem, rule: Rule) -> Trial:
     # where K is indefinite, λ that outweigh its negative eigenvalues are among those found
     alphas = check_alphas(rule.alphas, max(system.largest, -4.0 * system.low))
     path, usable = system.path(alphas), system.usable(alphas)
-    S = _path_scores(problem, rule, path, system.left_out)
+    S = _path_scores(problem, rule, path, system.leave_one_out_errors)
 
     def finish(chosen: KernelProblem) -> dict[str, Any]:
         solution = refine(system, chosen, rule.reason, rule.tol)
@@ -248,11 +248,11 @@ def try_landmarks(problem: KernelProblem, rule: Rule, n_landmarks: int | None) -
         how = "chosen for the model of the landmarks, by leaving out each row with the landmarks as they are"
         left_out = np.zeros_like(problem.Y) if rule.labels else np.empty((0, problem.Y.shape[1]))
         if rule.labels:  # one λ of all targets; 0 of rows without weight
-            for rows, errors in system.left_out(chosen.lam[:1]):
+            for rows, errors in system.leave_one_out_errors(chosen.lam[:1]):
                 left_out[rows] = errors[:, 0, :]
         return {"model": (landmarks, system), "left_out": left_out, "how": how}
 
-    return Trial(path.alphas, _path_scores(problem, rule, path, system.left_out), path.loo, finish, path)
+    return Trial(path.alphas, _path_scores(problem, rule, path, system.leave_one_out_errors), path.loo, finish, path)
 
 
 def held_out_rows(n: int, seed: int, labels: Any = None) -> tuple[Index, Index]:

@@ -186,7 +186,7 @@ class KernelEigen:
         """Leave-one-out errors y_i − f₋ᵢ(x_i), of shape (n, t), for one λ of each target."""
         each, which = np.unique(lam, return_inverse=True)
         d = self.diagonal(each)[:, which]
-        return self._left_out(self.beta(lam), d, lam, slice(None))
+        return self._leave_one_out(self.beta(lam), d, lam, slice(None))
 
     def all_errors(self, alphas: Array) -> Iterator[tuple[slice, Array, Array]]:
         """Yield a slice of rows, their β and their leave-one-out errors, both of shape (rows, λs, t)."""
@@ -196,9 +196,9 @@ class KernelEigen:
             U = self.vectors[rows]
             beta = matmul(U, flat).reshape(len(U), *dual.shape[1:])
             d = matmul(U**2, inverse)
-            yield rows, beta, self._left_out(beta, d[:, :, None], alphas[:, None], rows)
+            yield rows, beta, self._leave_one_out(beta, d[:, :, None], alphas[:, None], rows)
 
-    def left_out(self, alphas: Array) -> Iterator[tuple[slice, Array]]:
+    def leave_one_out_errors(self, alphas: Array) -> Iterator[tuple[slice, Array]]:
         """Yield a slice of rows and their leave-one-out errors, of shape (rows, λs, t)."""
         return ((rows, errors) for rows, _, errors in self.all_errors(alphas))
 
@@ -227,7 +227,7 @@ class KernelEigen:
                 kept.noise(alphas) * fit,
             )
 
-    def _left_out(self, beta: Array, d: Array, lam: Any, rows: slice) -> Array:
+    def _leave_one_out(self, beta: Array, d: Array, lam: Any, rows: slice) -> Array:
         """e = λβ/√w over 1 − H_ii/c = (c − 1 + λd)/c, for rows of c copies of which one is left out; ∞ of one alone."""
         trailing = (1,) * (beta.ndim - 1)
         residual = beta if self.problem.w is None else beta / np.sqrt(self.problem.w[rows]).reshape(-1, *trailing)

@@ -868,7 +868,7 @@ class Decomposed:
                 noise_variance=f.noise(lam) * scale**2,
             )
 
-    def left_out(self, alphas: Any) -> Iterator[tuple[Index, Floats]]:
+    def leave_one_out_errors(self, alphas: Any) -> Iterator[tuple[Index, Floats]]:
         """Yield the numbers of some rows and their leave-one-out errors, of shape (rows, λs, t): one pass over all."""
         lam = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         return ((rows, errors * self.problem.scale) for rows, errors in self._scaled_errors(lam))
