@@ -244,7 +244,7 @@ def test_missing_cells_are_refused_by_name(kind: str, tmp_path: Path) -> None:
         given_data = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c"])
     if kind == "tensor":
         given_data = pytest.importorskip("torch").from_numpy(X)
-    with pytest.raises(ValueError, match="row 4 column 2"):
+    with pytest.raises(ValueError, match=r"row 4.*column 2"):
         cross_validate_rank(PCA(), given_data)
 
 

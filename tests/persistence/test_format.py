@@ -95,7 +95,9 @@ DTYPES = st.one_of(
     hnp.datetime64_dtypes(),
     hnp.timedelta64_dtypes(),
 )
-TEXTS = hnp.arrays("U5", hnp.array_shapes(min_dims=0, min_side=0, max_side=3), elements=st.text(LETTERS, max_size=5))
+# NumPy drops NUL at the end of a text, so that an array cannot hold what Hypothesis would draw
+WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=5)
+TEXTS = hnp.arrays("U5", hnp.array_shapes(min_dims=0, min_side=0, max_side=3), elements=WORDS)
 ARRAYS = hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
 VALUES = st.recursive(
     SCALARS | ARRAYS | ARRAYS.map(np.transpose) | TEXTS | TEXTS.map(lambda a: a.astype(object)),
