@@ -69,7 +69,7 @@ def test_every_route_gives_what_scikit_learn_gives(
 ) -> None:
     X, Y = data(*shape)
     w = WEIGHTS[weights](len(X))
-    known = SklearnRidge(alpha, fit_intercept=intercept, solver="cholesky").fit(X, Y, sample_weight=w)
+    known = SklearnRidge(np.asarray(alpha)[()], fit_intercept=intercept, solver="cholesky").fit(X, Y, sample_weight=w)
     ours = Ridge(alpha, fit_intercept=intercept, solver=solver, tol=1e-13).fit(X, Y, sample_weight=w)
     size = np.max(np.abs(known.coef_))
     assert_allclose(ours.coef_, known.coef_, rtol=0, atol=1e-10 * size)

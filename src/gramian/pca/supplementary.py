@@ -266,7 +266,7 @@ def supplementary_categories(pca: PCA, X: Any, labels: Any, sample_weight: Any =
     v = ratio(1.0, np.sqrt(ratio(n - n_g, n_g * max(n - 1.0, 1.0))))[:, None] * means
     coordinates = means * spread + centre
     # distance ‖(x̄_g − x̄)/s‖ of each category's mean row, from Σ w(x − x̄) over its rows
-    source, weighted, mean = open_source(X), indicator * w, to_numpy(pca.mean_, float)
+    source, weighted, mean = open_source(X), (indicator * w).tocsr(), to_numpy(pca.mean_, float)
     sums = np.zeros((len(n_g), source.shape[1]))
     for block in source.blocks():
         values, part = float_rows(source, block), weighted[:, block.start : block.stop]
