@@ -236,10 +236,3 @@ def test_correlations_of_oblique_factors_are_printed() -> None:
     assert text.splitlines()[1].split() == ["factor0", *(f"{x:.4g}" for x in found.correlations[0])]
     # loadings alone are taken as those of scaled variables, as R's print of loadings does
     assert found.total_variance == len(R["mtcars"]["loadings"])
-
-
-def test_scores_by_the_method_of_the_model() -> None:
-    X = separated(40, 5)
-    pca = PCA(2).fit(X)
-    found = rotate(pca, "promax")
-    assert_allclose(rotated_scores(pca, X, found), rotated_scores(pca, X, found), rtol=0)
