@@ -9,7 +9,7 @@ JOBS ?= auto
 BLAS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest lint pytest bench docs clean
+.PHONY: help demo test test-all test-lowest attack lint pytest bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -53,6 +53,19 @@ LOWEST := .venv-lowest/bin/python
 
 test-lowest: .venv-lowest/stamp  ## the tests with the lowest versions that pyproject.toml allows
 	OPENBLAS_NUM_THREADS=$(BLAS) $(LOWEST) -m pytest -q -n $(JOBS)
+
+# A failure is repeated by the seed printed: make attack SEED=... CASES=...
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+CASES ?= 10000
+ATTACK = GRAMIAN_ATTACK_SEED=$(1) GRAMIAN_ATTACK_CASES=$(CASES) HYPOTHESIS_PROFILE=attack \
+	OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS) --hypothesis-seed=$(1)
+
+attack: .venv/dev.stamp  ## hours: hostile files, signals and random problems, and new examples for every property
+	@seed=$(SEED); echo "Seed $$seed, $(CASES) cases of each kind; again: make attack SEED=$$seed CASES=$(CASES)"; \
+	$(call ATTACK,$$seed) tests/attack; attacked=$$?; \
+	$(call ATTACK,$$seed) -m hypothesis tests --ignore tests/attack; explored=$$?; \
+	echo "Seed $$seed: the attack ended with $$attacked, new examples with $$explored"; \
+	test $$attacked -eq 0 && test $$explored -eq 0
 
 pytest: .venv/dev.stamp
 	OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)
