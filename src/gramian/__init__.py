@@ -5,7 +5,7 @@ Its parts load when they are first named, so that ``import gramian`` takes next 
 
 from typing import TYPE_CHECKING
 
-from gramian._lazy import lazy_names
+from gramian.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gramian import (

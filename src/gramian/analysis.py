@@ -13,7 +13,6 @@ from gramian.pca.bootstrap import (
     AsymptoticErrors,
     Bootstrap,
     EqualityTest,
-    Interval,
     bootstrap,
     eigenvalue_errors,
     equality_test,
@@ -58,6 +57,7 @@ from gramian.pca.tracy_widom import (
     tracy_widom_sf,
     tracy_widom_statistics,
 )
+from gramian.results.intervals import Interval
 
 __all__ = [
     "RV",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gramian.cli import output as answers
-from gramian.cli.running import Run
+from gramian.cli.running import CommandRun
 
 FAST = ("--no-report", "--no-pictures")
 
@@ -129,7 +129,9 @@ def test_cells_do_not_move_the_cursor_of_a_terminal(monkeypatch):
 
     monkeypatch.setattr("sys.stdout", Terminal())
     table = answers.ResultTable({"id": ["\x1b]0;owned\x07"], "PC1": [1.5]})
-    answers.publish_table(Run(), answers.TableOutput(None, False, False), answers.Results(facts={}, tables=[table]))
+    answers.publish_table(
+        CommandRun(), answers.TableOutput(None, False, False), answers.Results(facts={}, tables=[table])
+    )
     mark = "\N{REPLACEMENT CHARACTER}"
     assert sys.stdout.getvalue() == f"id,PC1\n{mark}]0;owned{mark},1.5\n"
 

@@ -16,6 +16,7 @@ from sklearn import config_context
 from gramian.kernels import Gaussian, Polynomial
 from gramian.operators import (
     Centred,
+    ColumnScaled,
     Data,
     DeviceGenotypeOperator,
     DeviceKernelOperator,
@@ -26,7 +27,6 @@ from gramian.operators import (
     Known,
     Operator,
     RowWeighted,
-    Scaled,
     Shifted,
     Transposed,
 )
@@ -95,18 +95,18 @@ COMPOSITIONS: dict[str, tuple[Build, Build]] = {
         lambda A: Centred(A, vector(P, 2), left=vector(N, 3)),
         lambda X: X - np.outer(vector(N, 3), vector(P, 2)),
     ),
-    "scaled": (lambda A: Scaled(A, vector(P, 4)), lambda X: X / vector(P, 4)),
+    "scaled": (lambda A: ColumnScaled(A, vector(P, 4)), lambda X: X / vector(P, 4)),
     "weighted": (lambda A: RowWeighted(A, vector(N, 3)), lambda X: vector(N, 3)[:, None] * X),
     "transposed": (lambda A: Transposed(A), lambda X: X.T),
     "gram": (lambda A: Gram(A), lambda X: X.T @ X),
     "shifted-gram": (lambda A: Shifted(Gram(A), 0.7), lambda X: X.T @ X + 0.7 * np.eye(P)),
     "known": (lambda A: Known(A, A.gram()), lambda X: X),
     "pca": (
-        lambda A: Centred(Scaled(RowWeighted(A, vector(N, 3)), vector(P, 4)), vector(P, 2), left=vector(N, 3)),
+        lambda A: Centred(ColumnScaled(RowWeighted(A, vector(N, 3)), vector(P, 4)), vector(P, 2), left=vector(N, 3)),
         lambda X: vector(N, 3)[:, None] * (X / vector(P, 4) - vector(P, 2)),
     ),
     "inside-out": (
-        lambda A: RowWeighted(Scaled(Centred(A, vector(P, 2)), vector(P, 4)), vector(N, 3)),
+        lambda A: RowWeighted(ColumnScaled(Centred(A, vector(P, 2)), vector(P, 4)), vector(N, 3)),
         lambda X: vector(N, 3)[:, None] * (X - vector(P, 2)) / vector(P, 4),
     ),
     "kernel": (lambda A: KernelOperator(Gaussian(0.3), A.source), lambda X: gaussian(X, X)),

@@ -21,9 +21,9 @@ from gramian import KernelRidgeClassifier, NumericalWarning
 from gramian.kernel_ridge.choose import held_out_rows
 from gramian.kernel_ridge.estimator import KernelRidge as OurKernelRidge
 from gramian.kernel_ridge.estimator import KernelRidgeCV
+from gramian.kernel_ridge.landmark_fit import LandmarkSolver
 from gramian.kernel_ridge.solve import choose_solver
 from gramian.kernels import Gaussian, Laplacian, Linear, Matern, Precomputed
-from gramian.linear.inducing import Inducing
 from oracles import Array
 
 ALPHAS = np.geomspace(1e-3, 10.0, 6)
@@ -384,7 +384,7 @@ def test_too_many_landmarks_are_refused_before_they_are_decomposed(monkeypatch: 
         raise AssertionError("decomposed before memory was asked for")
 
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 2**14)
-    monkeypatch.setattr("gramian.kernel_ridge.landmarks.Inducing.decompose", never)
+    monkeypatch.setattr("gramian.kernel_ridge.landmarks.LandmarkSolver.decompose", never)
     with pytest.raises(MemoryError, match=r"solver='landmarks'.*50 landmarks.*landmarks"):
         KernelRidgeCV(solver="landmarks").fit(*problem())
 
@@ -477,7 +477,7 @@ def test_the_model_of_the_landmarks_is_decomposed_once(intercept: bool, monkeypa
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again, after the choice had decomposed the model")
 
-    monkeypatch.setattr(Inducing, "__call__", never)
+    monkeypatch.setattr(LandmarkSolver, "__call__", never)
     monkeypatch.setattr("gramian.kernel_ridge.estimator.choose_landmarks", never)
     ours = KernelRidgeCV(solver="landmarks", fit_intercept=intercept).fit(X, y.astype(float))
     assert ours.certificate_.converged

@@ -16,9 +16,9 @@ from sklearn.kernel_ridge import KernelRidge
 
 from gramian.inputs.kernels import dense_kernel, kernel_diagonal
 from gramian.kernel_ridge import landmarks as _landmarks
+from gramian.kernel_ridge.landmark_fit import LandmarkSolver
 from gramian.kernel_ridge.landmarks import HOW, choose_landmarks, default_landmarks, draw, ridge_leverage
 from gramian.kernels import Callable, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
-from gramian.linear.inducing import Inducing
 from gramian.operators import KernelOperator
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -246,7 +246,7 @@ def test_models_come_nearer_to_exact_kernel_ridge_as_landmarks_are_added(how: st
         found = []
         for seed in range(5):
             _, Z = choose_landmarks(kernel, X, m, how, lam=0.1, seed=seed)
-            fit = Inducing()(KernelOperator(kernel, X, Z), kernel(Z), y, 0.1)
+            fit = LandmarkSolver()(KernelOperator(kernel, X, Z), kernel(Z), y, 0.1)
             found.append(np.sqrt(np.mean((kernel(new, Z) @ fit.coef[:, 0] - truth) ** 2)))
         return float(np.mean(found))
 

@@ -14,13 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
 from gramian.compute.devices import is_numpy, like, to_numpy
+from gramian.kernel_ridge import landmark_fit as passes
+from gramian.kernel_ridge.landmark_fit import LandmarkSolver, choose_method, is_on_gpu, needed_bytes, whiten
 from gramian.kernels import Gaussian, Linear, Matern, Polynomial
-from gramian.linear import inducing as passes
 from gramian.linear import preconditioners
 from gramian.linear import preconditioners as _ranks
 from gramian.linear import systems as _resident
 from gramian.linear.cg import ConjugateGradients
-from gramian.linear.inducing import Inducing, choose_method, is_on_gpu, needed_bytes, whiten
 from gramian.linear.preconditioners import (
     GPU,
     Costs,
@@ -270,7 +270,7 @@ def test_with_all_rows_as_centres_it_is_kernel_ridge(place: str, method: str, to
     w = np.random.default_rng(1).uniform(0.2, 3, 150)
     peer = KernelRidge(alpha=[0.1, 0.5], kernel="rbf", gamma=0.3).fit(X, Y, sample_weight=w)
     A = operator(place, torch, X, X)
-    fit = Inducing(method=method)(A, KERNEL(X), Y, [0.1, 0.5], weights=w, indices=np.arange(150))
+    fit = LandmarkSolver(method=method)(A, KERNEL(X), Y, [0.1, 0.5], weights=w, indices=np.arange(150))
     assert_allclose(KERNEL(X) @ fit.coef, peer.predict(X), rtol=0, atol=1e-8)
     assert fit.certificate.converged
 
@@ -289,11 +289,11 @@ def test_few_centres_minimise_the_objective_and_say_the_same_everywhere(
     rows, lam = np.arange(20, 55), np.array([0.3, 0.3 if same else 2.0])
     options = {"weights": w, "intercept": intercept, "indices": rows, "diagonal": 1.0}
     K, Kmm = KERNEL(X, X[rows]), KERNEL(X[rows])
-    fit = Inducing(1e-10, method)(operator(place, torch, X, X[rows]), Kmm, Y, lam, **options)
+    fit = LandmarkSolver(1e-10, method)(operator(place, torch, X, X[rows]), Kmm, Y, lam, **options)
     for j in range(2):
         truth = stacked(K, Kmm, Y[:, j], lam[j], w, intercept)
         assert_allclose((K @ fit.coef + fit.intercept)[:, j], truth, rtol=0, atol=1e-7)
-    here = Inducing(1e-10, method)(operator("numpy", torch, X, X[rows]), Kmm, Y, lam, **options)
+    here = LandmarkSolver(1e-10, method)(operator("numpy", torch, X, X[rows]), Kmm, Y, lam, **options)
     assert_allclose(fit.certificate.error_bounds, here.certificate.error_bounds, rtol=1e-6)
     assert_allclose(fit.objective, here.objective, rtol=1e-10)
     assert fit.certificate.converged
@@ -314,14 +314,14 @@ def test_leave_one_out_is_refitting_and_the_path_is_the_same(place: str, interce
     rows, alphas = np.arange(5, 17), np.array([0.01, 1.0, 30.0])
     K, Kmm = KERNEL(X, X[rows]), KERNEL(X[rows])
     options = {"weights": w, "intercept": intercept}
-    found = Inducing().decompose(operator(place, torch, X, X[rows]), Kmm, Y, **options)
+    found = LandmarkSolver().decompose(operator(place, torch, X, X[rows]), Kmm, Y, **options)
     path = found.path(alphas)
     for i, lam in enumerate(alphas):
         without = ((j, np.where(np.arange(40) == j, 0.0, w)) for j in np.flatnonzero(w))
         errors = [(Y[:, 0] - stacked(K, Kmm, Y[:, 0], lam, less, intercept))[j] for j, less in without]
         truth = np.sum(w[w > 0] * np.square(errors)) / np.count_nonzero(w)
         assert path.loo[i, 0] == pytest.approx(truth, rel=1e-8)
-    here = Inducing().decompose(operator("numpy", torch, X, X[rows]), Kmm, Y, **options)
+    here = LandmarkSolver().decompose(operator("numpy", torch, X, X[rows]), Kmm, Y, **options)
     for name in ("coef", "intercept", "gcv", "log_marginal_likelihood", "dof", "noise_variance"):
         assert_allclose(getattr(path, name), getattr(here.path(alphas), name), rtol=1e-7, atol=1e-9, err_msg=name)
     fit = found.fit(1.0)
@@ -335,12 +335,12 @@ def test_blocks_are_joined_and_thin_ones_come_to_the_same(
     X, Y = data(300)
     rows = np.arange(10)
     A = operator(place, torch, X, X[rows])
-    whole = Inducing(method="direct")(A, KERNEL(X[rows]), Y, 0.1, intercept=True, diagonal=1.0)
+    whole = LandmarkSolver(method="direct")(A, KERNEL(X[rows]), Y, 0.1, intercept=True, diagonal=1.0)
     monkeypatch.setattr(passes, "ROWS", 1)
     K = A.to_dense()
     monkeypatch.setattr(type(A), "rows", lambda self: ((i, i + 6, K[i : i + 6]) for i in range(0, 300, 6)))
     assert [stop - start for start, stop, _ in passes.blocks(A)] == [12] * 25
-    thin = Inducing(method="direct")(A, KERNEL(X[rows]), Y, 0.1, intercept=True, diagonal=1.0)
+    thin = LandmarkSolver(method="direct")(A, KERNEL(X[rows]), Y, 0.1, intercept=True, diagonal=1.0)
     assert_allclose(thin.coef, whole.coef, rtol=1e-9)
     assert_allclose(thin.certificate.error_bounds, whole.certificate.error_bounds, rtol=1e-9)
 
@@ -383,9 +383,9 @@ def test_a_kernel_that_is_no_inner_product_is_refused_on_a_device(torch: Any) ->
     A = operator("dense tensor", torch, X, X[:5])
     for match, Kmm in [("not positive semidefinite", np.eye(5) - 0.9), ("not negative", -KERNEL(X[:5]))]:
         with pytest.raises(ValueError, match=match):
-            Inducing()(A, Kmm, Y, 1.0)
+            LandmarkSolver()(A, Kmm, Y, 1.0)
     with pytest.raises(ValueError, match=r"float32.*needs float64"):
-        Inducing()(operator("dense tensor", torch, X, X[:5], np.float32), KERNEL(X[:5]), Y, 1.0)
+        LandmarkSolver()(operator("dense tensor", torch, X, X[:5], np.float32), KERNEL(X[:5]), Y, 1.0)
 
 
 @pytest.mark.parametrize("method", ["direct", "cg"])
@@ -393,7 +393,7 @@ def test_nothing_to_fit_on_a_device(method: str, torch: Any) -> None:
     X = np.ones((50, 2))
     Y = points(50, 1)
     A: Operator = Data(torch.asarray(Linear()(X, X[:3])))
-    fit = Inducing(method=method)(A, Linear()(X[:3]), Y, 1.0, intercept=True)
+    fit = LandmarkSolver(method=method)(A, Linear()(X[:3]), Y, 1.0, intercept=True)
     assert fit.rank == 0  # all points are one, so that only the mean can be fitted
     assert_array_equal(fit.coef, 0.0)
     assert fit.intercept[0] == pytest.approx(Y.mean())

@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 from gramian import PCA
 from gramian.analysis import fit_incomplete
 from gramian.pca import bootstrap as _replicates
-from gramian.pca.bootstrap import Bootstrap, bootstrap, eigenvalue_errors, intervals, match_components, refit
+from gramian.pca.bootstrap import Bootstrap, bootstrap, eigenvalue_errors, match_components, refit
+from gramian.results.intervals import bootstrap_intervals
 from oracles import Array, fix_signs, naive_pca, separated
 
 REPLICATES = 40
@@ -266,7 +267,7 @@ def test_bias_corrected_intervals_by_their_definition() -> None:
     rng = np.random.default_rng(0)
     R, estimate = rng.gamma(2.0, size=(200, 6)), rng.gamma(2.0, size=6)
     estimate[5] = 1e9  # beyond all replicates
-    found = intervals(estimate, R, 0.9, "bc")
+    found = bootstrap_intervals(estimate, R, 0.9, "bc")
     for j in range(5):
         z0 = norm.ppf(np.mean(R[:, j] < estimate[j]))
         ends = norm.cdf(2 * z0 + norm.ppf([0.05, 0.95]))

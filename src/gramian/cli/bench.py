@@ -16,7 +16,7 @@ from sklearn import decomposition, kernel_ridge, linear_model, mixture
 
 from gramian.cli.options import command, option
 from gramian.cli.output import Results, ResultTable, json_option, print_results
-from gramian.cli.running import Run, running_options
+from gramian.cli.running import CommandRun, running_options
 from gramian.kernel_ridge.estimator import KernelRidge
 from gramian.mixture.estimator import GaussianMixture
 from gramian.pca.estimator import PCA
@@ -98,7 +98,7 @@ WORKLOADS = (
 @json_option
 @running_options
 @click.pass_context
-def bench(context: click.Context, quick: bool, as_json: bool, run: Run) -> None:
+def bench(context: click.Context, quick: bool, as_json: bool, run: CommandRun) -> None:
     """Time Gramian against scikit-learn on this machine, and compare the answers.
 
     In a clone of the project this runs its own benchmarks (python -m bench), which take long; elsewhere, and with

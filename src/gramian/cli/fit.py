@@ -26,7 +26,7 @@ from gramian.cli.reading import (
     reading_options,
     record_options,
 )
-from gramian.cli.running import LOG, Run, running_options
+from gramian.cli.running import LOG, CommandRun, running_options
 from gramian.display import FitDisplay, ProfileDisplay
 from gramian.display.report import fit_report
 from gramian.likelihood import Comparison, compare
@@ -82,7 +82,7 @@ def fit(
     tol: float,
     reading: ReadingOptions,
     output: Output,
-    run: Run,
+    run: CommandRun,
 ) -> None:
     """Fit distributions to a column of FILE, and rank them; - is standard input.
 

@@ -16,7 +16,7 @@ from gramian.cli import is_prefix
 from gramian.cli.errors import as_option, data_errors, one_line
 from gramian.cli.options import bundle, option
 from gramian.cli.reading import InputFile, input_name
-from gramian.cli.running import LOG, Run
+from gramian.cli.running import LOG, CommandRun
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import Filtered, Filters, NothingLeftError, numbered_lines, split_fields
 from gramian.genetics.text import list_few
@@ -294,7 +294,9 @@ class GenotypeFacts(DataFacts):
         return f"{self.rows:,} sample{'s' * (self.rows != 1)} × {self.columns:,} SNP{'s' * (self.columns != 1)}"
 
 
-def prepare_study(path: Path, selection: Selection, labels: tuple[Path | None, str | None], run: Run) -> GenotypeStudy:
+def prepare_study(
+    path: Path, selection: Selection, labels: tuple[Path | None, str | None], run: CommandRun
+) -> GenotypeStudy:
     """Open, filter and label; exit code 3 with one line where that cannot be."""
     name = input_name(path)
     with run.step(f"Reading {name}"), data_errors(name):

@@ -38,7 +38,7 @@ from gramian.cli.output import (
     without_folders,
 )
 from gramian.cli.reading import input_name
-from gramian.cli.running import LOG, Run, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, device_option, running_options
 from gramian.compute.devices import resolve
 from gramian.compute.memory import gibibytes
 from gramian.compute.threads import n_threads
@@ -135,7 +135,7 @@ def genotype_pca(
     selection: Selection,
     output: GenotypeOutput,
     device: str,
-    run: Run,
+    run: CommandRun,
     **options: Any,
 ) -> None:
     """Principal components of the genotypes in FILE, a PLINK .bed with its .bim and .fam, or their common name.

@@ -15,7 +15,7 @@ from gramian.cli.genotype_reading import GenotypeFacts
 from gramian.cli.options import command, option
 from gramian.cli.output import Columns, Results, ResultTable, json_option, print_json, print_results
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, reading_options
-from gramian.cli.running import Run, running_options
+from gramian.cli.running import CommandRun, running_options
 from gramian.compute.memory import gibibytes
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import genome_order
@@ -37,7 +37,7 @@ SEXES = {"male": 1, "female": 2, "unknown": 0}
 @option("--all", "every", is_flag=True, section="Output", help="Show every column, however many there are.")
 @reading_options(new_rows=True)
 @running_options
-def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: Run) -> None:
+def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: CommandRun) -> None:
     """What is in FILE: rows, columns, their types and missing cells; or the model in a model.gramian.
 
     Exit code: 0 done, 2 wrong use, 3 unusable data.
@@ -97,7 +97,7 @@ def _describe_table(file: Path, reading: ReadingOptions) -> tuple[int, Columns, 
     return len(records.column(0)), columns, list(records.notes)
 
 
-def _describe_numbers(file: Path, reading: ReadingOptions, run: Run) -> tuple[int, Columns, list[str]]:
+def _describe_numbers(file: Path, reading: ReadingOptions, run: CommandRun) -> tuple[int, Columns, list[str]]:
     """The same of an array, or of standard input."""
     notes: list[str] = []
     if str(file) != "-":

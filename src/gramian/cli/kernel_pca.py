@@ -26,7 +26,7 @@ from gramian.cli.output import (
     row_keys,
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
-from gramian.cli.running import LOG, Run, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, device_option, running_options
 from gramian.display import KernelFieldDisplay, ScoreDisplay
 from gramian.display.base import name_axes
 from gramian.display.report import kernel_pca_report
@@ -65,7 +65,7 @@ def kernel_pca(
     landmarks: int | None,
     reading: ReadingOptions,
     output: Output,
-    run: Run,
+    run: CommandRun,
     device: str,
 ) -> None:
     """Principal components of the rows of FILE in the feature space of a kernel; - is standard input.

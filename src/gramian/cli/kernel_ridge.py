@@ -24,7 +24,7 @@ from gramian.cli.ridge import (
     prediction_columns,
     regression_pictures,
 )
-from gramian.cli.running import LOG, Run, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, device_option, running_options
 from gramian.display.report import regression_report
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernels import Kernel
@@ -67,7 +67,7 @@ def kernel_ridge(
     kernel: KernelOptions,
     reading: ReadingOptions,
     output: Output,
-    run: Run,
+    run: CommandRun,
     **options: Any,
 ) -> None:
     """Kernel ridge regression of a column of FILE on the others; - is standard input.

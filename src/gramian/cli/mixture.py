@@ -25,7 +25,7 @@ from gramian.cli.output import (
     row_keys,
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
-from gramian.cli.running import LOG, Run, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, device_option, running_options
 from gramian.display import MixtureChoiceDisplay, MixtureDisplay
 from gramian.display.report import mixture_report
 from gramian.mixture.choose import select_mixture
@@ -88,7 +88,7 @@ def mixture(
     starts: int,
     reading: ReadingOptions,
     output: Output,
-    run: Run,
+    run: CommandRun,
     **options: Any,
 ) -> None:
     """Gaussian mixture of the rows of FILE; - is standard input. Missing cells are taken into the likelihood.

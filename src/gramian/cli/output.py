@@ -27,7 +27,7 @@ from gramian import persistence
 from gramian.cli.errors import DONE, UNMET, Invocation, one_line, write_errors
 from gramian.cli.options import bundle, option
 from gramian.cli.reading import colour_columns, input_name
-from gramian.cli.running import LOG, Run
+from gramian.cli.running import LOG, CommandRun
 from gramian.display import report as reports
 from gramian.display import save_picture
 from gramian.sources.files import write_parquet
@@ -289,7 +289,7 @@ def without_folders(text: str) -> str:
 # The renderings
 
 
-def publish(run: Run, output: Output, results: Results) -> None:
+def publish(run: CommandRun, output: Output, results: Results) -> None:
     """Write everything or nothing, say what was found, and exit with 0, or with 4 where a tolerance was not met."""
     for name, certificate in results.certificates.items():
         LOG.info("%s%s, because %s", f"{name}: " if name else "", certificate.method, certificate.reason)
@@ -323,7 +323,7 @@ def publish(run: Run, output: Output, results: Results) -> None:
     click.get_current_context().exit(DONE if results.converged else UNMET)
 
 
-def publish_table(run: Run, output: TableOutput, results: Results) -> None:
+def publish_table(run: CommandRun, output: TableOutput, results: Results) -> None:
     """Write the first table to its file, or print it as CSV; the others, and what is said, go to the screen."""
     table, out = results.tables[0], output.out
     if not output.as_json and (results.lines or len(results.tables) > 1):
@@ -343,7 +343,7 @@ def publish_table(run: Run, output: TableOutput, results: Results) -> None:
         csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
 
 
-def _describe_run(run: Run, out: Path | None) -> dict[str, Any]:
+def _describe_run(run: CommandRun, out: Path | None) -> dict[str, Any]:
     return {"warnings": run.warnings, "out": None if out is None else click.format_filename(out)}
 
 
@@ -433,7 +433,7 @@ def print_results(results: Results, as_json: bool) -> None:
 # ... as files
 
 
-def write_files(folder: Path, output: Output, run: Run, results: Results) -> None:
+def write_files(folder: Path, output: Output, run: CommandRun, results: Results) -> None:
     """Write tables, certificate, model and pictures."""
     for table in results.tables:
         if table.file:
@@ -482,7 +482,7 @@ def csv_rows(columns: Columns, absent: str = "") -> Iterator[Sequence[Any]]:
 # ... and as a report
 
 
-def write_report(path: Path, run: Run, results: Results) -> None:
+def write_report(path: Path, run: CommandRun, results: Results) -> None:
     """Write the page; without the packages it takes, say so."""
     assert results.report is not None
     invocation = click.get_current_context().find_object(Invocation)

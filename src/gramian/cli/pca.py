@@ -27,7 +27,7 @@ from gramian.cli.output import (
     row_keys,
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, load_into_memory, read, reading_options, watch
-from gramian.cli.running import Run, device_option, running_options
+from gramian.cli.running import CommandRun, device_option, running_options
 from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import pca_report
 from gramian.pca.advice import rank_advice
@@ -83,7 +83,7 @@ def pca(
     components: int | float | str | None,
     reading: ReadingOptions,
     output: Output,
-    run: Run,
+    run: CommandRun,
     device: str,
     **options: Any,
 ) -> None:

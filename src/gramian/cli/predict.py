@@ -32,7 +32,7 @@ from gramian.cli.reading import (
     read_rows,
     reading_options,
 )
-from gramian.cli.running import Run, running_options
+from gramian.cli.running import CommandRun, running_options
 from gramian.kernel_ridge.classifier import KernelRidgeClassifier
 from gramian.kernel_ridge.estimator import KernelRidge
 from gramian.likelihood.estimator import MaximumLikelihood
@@ -57,7 +57,9 @@ from gramian.sources import Source
 @reading_options(new_rows=True)
 @table_output_options()
 @running_options
-def predict(model: Path, file: Path, level: float, reading: ReadingOptions, output: TableOutput, run: Run) -> None:
+def predict(
+    model: Path, file: Path, level: float, reading: ReadingOptions, output: TableOutput, run: CommandRun
+) -> None:
     """What MODEL, a model.gramian of ridge, kernel-ridge, mixture or fit, says of the rows of FILE.
 
     Regressions give predictions, standard deviations and intervals of new observations, and kernel-ridge a bound on the
@@ -81,7 +83,7 @@ def predict(model: Path, file: Path, level: float, reading: ReadingOptions, outp
     publish_table(run, output, Results(facts=facts, tables=[found]))
 
 
-def _by_regression(model: Any, source: Source, level: float, run: Run) -> Columns:
+def _by_regression(model: Any, source: Source, level: float, run: CommandRun) -> Columns:
     interval: Columns = {}
     try:
         values, spread = model.predict(source, return_std=True)
@@ -98,18 +100,18 @@ def _by_regression(model: Any, source: Source, level: float, run: Run) -> Column
     return found
 
 
-def _by_classifier(model: Any, source: Source, level: float, run: Run) -> Columns:
+def _by_classifier(model: Any, source: Source, level: float, run: CommandRun) -> Columns:
     P = np.asarray(model.predict_proba(source))
     return {"class": model.predict(source), **{f"probability {c}": P[:, j] for j, c in enumerate(model.classes_)}}
 
 
-def _by_mixture(model: Any, source: Source, level: float, run: Run) -> Columns:
+def _by_mixture(model: Any, source: Source, level: float, run: CommandRun) -> Columns:
     R = np.asarray(model.predict_proba(source))
     found = {"component": np.argmax(R, axis=1) + 1, "uncertainty": 1.0 - np.max(R, axis=1)}
     return {**found, **number_columns("probability", R), "log_density": np.asarray(model.score_samples(source))}
 
 
-def _by_distribution(model: Any, source: Source, level: float, run: Run) -> Columns:
+def _by_distribution(model: Any, source: Source, level: float, run: CommandRun) -> Columns:
     return {"log_density": np.asarray(model.score_samples(read_rows(source)))}
 
 

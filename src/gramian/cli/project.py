@@ -33,7 +33,7 @@ from gramian.cli.reading import (
     read_matching_table,
     reading_options,
 )
-from gramian.cli.running import LOG, Run, running_options
+from gramian.cli.running import LOG, CommandRun, running_options
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import AMBIGUOUS, BY
 from gramian.genetics.pca import GenotypePCA
@@ -54,7 +54,7 @@ from gramian.sources.plink import open_bed
 @reading_options(new_rows=True)
 @table_output_options()
 @running_options
-def project(model: Path, file: Path, reading: ReadingOptions, output: TableOutput, run: Run) -> None:
+def project(model: Path, file: Path, reading: ReadingOptions, output: TableOutput, run: CommandRun) -> None:
     """Scores of the rows of FILE on the components of MODEL, a model.gramian of pca or kernel-pca.
 
     Columns are matched by name: their order may differ and others are left out, but none may be absent. Prints CSV
@@ -147,7 +147,7 @@ def genotype_project(
     scale: str,
     reference: Reference,
     output: TableOutput,
-    run: Run,
+    run: CommandRun,
     **matching: Any,
 ) -> None:
     """Scores of the samples in FILE (.bed) on the components of MODEL, which were found without them.
@@ -201,7 +201,7 @@ def genotype_project(
     publish_table(run, output, results)
 
 
-def _load_reference(model: Path, reference: Reference, run: Run) -> Loadings:
+def _load_reference(model: Path, reference: Reference, run: CommandRun) -> Loadings:
     """Loadings of a folder of results, a model file, a prefix or a file of another program."""
     name = input_name(model)
     with run.step(f"Loading {name}"), data_errors(name):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gramian import persistence
 from gramian.cli.errors import data_errors, one_line
 from gramian.cli.options import NAMES, ParamType, bundle, option
-from gramian.cli.running import LOG, Run
+from gramian.cli.running import LOG, CommandRun
 from gramian.inputs.progress import Progress
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.sources import Block, DenseSource, Source, memory_budget
@@ -125,7 +125,7 @@ def input_name(file: Path) -> str:
     return "standard input" if str(file) == "-" else one_line(click.format_filename(file))
 
 
-def read(file: Path, reading: ReadingOptions, run: Run, like: Sequence[str] | None = None) -> Table:
+def read(file: Path, reading: ReadingOptions, run: CommandRun, like: Sequence[str] | None = None) -> Table:
     """Read a table, and say what was found; exit code 3 with a remedy where it will not do.
 
     ``like`` are the columns of an earlier table, which are then read from this one.
@@ -194,7 +194,7 @@ class Fitted:
     columns: list[str] | None
 
 
-def load_model(file: Path, run: Run) -> Fitted:
+def load_model(file: Path, run: CommandRun) -> Fitted:
     """Load a model; exit code 3 where the file is none, is damaged, or is of a newer version."""
     with run.step(f"Loading {input_name(file)}"), data_errors(input_name(file)):
         model = persistence.load(file)
@@ -205,7 +205,7 @@ def load_model(file: Path, run: Run) -> Fitted:
     return Fitted(model, known.kind, columns)
 
 
-def read_matching_table(file: Path, fitted: Fitted, reading: ReadingOptions, run: Run) -> Table:
+def read_matching_table(file: Path, fitted: Fitted, reading: ReadingOptions, run: CommandRun) -> Table:
     """Read the columns of the fit from another file, in their order; exit code 3 names those that are not there."""
     table = read(file, reading, run, like=fitted.columns)
     wanted = int(getattr(fitted.model, "n_features_in_", table.source.shape[1]))

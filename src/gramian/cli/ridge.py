@@ -25,7 +25,7 @@ from gramian.cli.output import (
     row_keys,
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options, watch
-from gramian.cli.running import LOG, Run, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, device_option, running_options
 from gramian.display import LeaveOneOutDisplay, PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
 from gramian.display.report import regression_report
 from gramian.kernel_ridge.estimator import KernelRidgeCV
@@ -67,7 +67,7 @@ def ridge(
     solver: str,
     reading: ReadingOptions,
     output: Output,
-    run: Run,
+    run: CommandRun,
     device: str,
 ) -> None:
     """Ridge regression of a column of FILE on the others; - is standard input.

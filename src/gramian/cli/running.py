@@ -28,7 +28,7 @@ _option = partial(option, section="Running")
 
 
 @dataclass(eq=False)
-class Run:
+class CommandRun:
     """One run of a command.
 
     Attributes
@@ -149,14 +149,14 @@ OPTIONS = (
 
 
 def running_options(function: Any) -> Any:
-    """Add the options of every command that computes; the command is handed a :class:`Run` as ``run``."""
+    """Add the options of every command that computes; the command is handed a :class:`CommandRun` as ``run``."""
 
     @wraps(function)
-    def call_in_session(*arguments: Any, run: Run, **given: Any) -> Any:
+    def call_in_session(*arguments: Any, run: CommandRun, **given: Any) -> Any:
         click.get_current_context().with_resource(run.session())
         return function(*arguments, run=run, **given)
 
-    return bundle(Run, "run", OPTIONS)(call_in_session)
+    return bundle(CommandRun, "run", OPTIONS)(call_in_session)
 
 
 device_option = _option(

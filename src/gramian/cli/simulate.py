@@ -10,7 +10,7 @@ import click
 from gramian.cli.errors import write_errors
 from gramian.cli.options import ParamType, command, option
 from gramian.cli.output import Results, json_option, print_json, refuse_existing
-from gramian.cli.running import Run, running_options
+from gramian.cli.running import CommandRun, running_options
 from gramian.genetics.countries import simulate_europe
 from gramian.genetics.simulation import Simulation
 
@@ -66,7 +66,7 @@ def simulate(
     out: Path,
     as_json: bool,
     force: bool,
-    run: Run,
+    run: CommandRun,
     **description: Any,
 ) -> None:
     """Simulated genotypes: europe, whose allele frequencies vary over a map of thirty countries, or populations that

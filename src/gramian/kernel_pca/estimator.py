@@ -28,7 +28,7 @@ from gramian.kernel_pca.solve import (
 )
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators import kernel_device, kernel_operator
-from gramian.pca.solve import fix_signs
+from gramian.spectral.rayleigh import fix_signs
 
 Array = npt.NDArray[np.float64]
 

@@ -16,12 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 from gramian.compute.devices import to_numpy
 from gramian.inputs.kernels import is_precomputed, multiply, take_points
 from gramian.kernel_ridge.certificate import KernelSolution
+from gramian.kernel_ridge.landmark_fit import Decomposed
 from gramian.kernel_ridge.landmarks import Landmarks, choose_landmarks, decompose_landmarks
 from gramian.kernel_ridge.path import automatic_alphas, eigen_system, refine
 from gramian.kernel_ridge.problem import KernelProblem
 from gramian.kernel_ridge.solve import PivotedFactors, Report, solve
 from gramian.kernels import Kernel
-from gramian.linear.inducing import Decomposed
 from gramian.linear.path import RidgePath
 from gramian.sources.errors import Argument, SourceError
 

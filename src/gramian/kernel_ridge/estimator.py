@@ -47,13 +47,13 @@ from gramian.kernel_ridge.choose import (
     try_held_out,
     try_landmarks,
 )
+from gramian.kernel_ridge.landmark_fit import LandmarkFit
 from gramian.kernel_ridge.landmarks import HOW, Landmarks, choose_landmarks, fit_landmarks
 from gramian.kernel_ridge.path import AUTO_ALPHAS
 from gramian.kernel_ridge.problem import KernelProblem, choose_device, count_points
 from gramian.kernel_ridge.solve import TOLERANCES, choose_solver, eigen_bytes, solve
 from gramian.kernel_ridge.uncertainty import KernelPredictions
 from gramian.kernels import Gaussian, Kernel, Precomputed, as_kernel
-from gramian.linear.inducing import InducingFit
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.sources import Source
 
@@ -282,7 +282,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
         options = {"weights": problem.w, "seed": problem.seed, "device": problem.device}
         return choose_landmarks(problem.kernel, problem.points, m, how, lam=float(problem.lam.min()), **options)
 
-    def _keep_landmarks(self, problem: KernelProblem, landmarks: Landmarks, found: InducingFit, kept: Any) -> None:
+    def _keep_landmarks(self, problem: KernelProblem, landmarks: Landmarks, found: LandmarkFit, kept: Any) -> None:
         """Name what the model of the landmarks gave."""
         certificate = found.certificate.with_(notes=(*found.certificate.notes, landmarks.note))
         self._rows, self._support, self._subset = int(np.sum(problem.frequencies > 0)), None, None

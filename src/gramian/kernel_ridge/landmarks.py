@@ -16,10 +16,17 @@ from gramian.compute.devices import free_bytes, refuse_beyond_device
 from gramian.compute.memory import available_memory
 from gramian.inputs.checks import check_weights
 from gramian.inputs.kernels import dense_kernel, dense_matrix, kernel_diagonal, load_points, read_rows
+from gramian.kernel_ridge.landmark_fit import (
+    Decomposed,
+    LandmarkFit,
+    LandmarkSolver,
+    choose_method,
+    is_on_gpu,
+    needed_bytes,
+)
 from gramian.kernel_ridge.problem import KernelProblem
 from gramian.kernel_ridge.solve import Report
 from gramian.kernels import Kernel
-from gramian.linear.inducing import Decomposed, Inducing, InducingFit, choose_method, is_on_gpu, needed_bytes
 from gramian.linear.systems import dots, triangular
 from gramian.operators import kernel_operator
 from gramian.sources import Source
@@ -279,11 +286,11 @@ def fit_landmarks(
     tol: float,
     max_iter: int | None = None,
     report: Report | None = None,
-) -> InducingFit:
+) -> LandmarkFit:
     """Fit the coefficients of the landmarks by passes over all rows; what is not converged is left to the caller."""
     A = problem.between(problem.points, landmarks.points)
     method, _ = choose_method(*A.shape, problem.Y.shape[1], resident=A.resident, on_gpu=is_on_gpu(A))
-    solver = Inducing(tol=tol, max_iterations=max_iter, report=report)
+    solver = LandmarkSolver(tol=tol, max_iterations=max_iter, report=report)
     inner, known = _inner(problem, landmarks, method), _describe_rows(problem, landmarks)
     return solver(A, inner, problem.Y, problem.lam, reason=reason, warn=False, **known)
 
@@ -291,7 +298,7 @@ def fit_landmarks(
 def decompose_landmarks(problem: KernelProblem, landmarks: Landmarks, copies: Array | None) -> Decomposed:
     """Decompose the model of the landmarks: every λ from two passes over the rows."""
     A, inner = problem.between(problem.points, landmarks.points), _inner(problem, landmarks, "direct")
-    return Inducing().decompose(A, inner, problem.Y, copies=copies, **_describe_rows(problem, landmarks))
+    return LandmarkSolver().decompose(A, inner, problem.Y, copies=copies, **_describe_rows(problem, landmarks))
 
 
 def _inner(problem: KernelProblem, landmarks: Landmarks, method: str) -> Any:

@@ -33,9 +33,9 @@ from gramian.inputs.kernels import (
     read_all,
     take_points,
 )
+from gramian.kernel_ridge.landmark_fit import LandmarkFit
 from gramian.kernel_ridge.problem import choose_device, count_points
 from gramian.kernels import Kernel
-from gramian.linear.inducing import InducingFit
 from gramian.operators import KernelOperator, kernel_operator
 from gramian.results import Residual
 from gramian.sources import memory_budget
@@ -69,7 +69,7 @@ class KernelPredictions:
     _support: npt.NDArray[np.intp] | None  # which of X_fit_ these are, where not all
     _fit_weights: Array | None  # their weights
     _subset: npt.NDArray[np.intp] | None  # rows that a preconditioner chose
-    _landmark_fit: InducingFit | None
+    _landmark_fit: LandmarkFit | None
     _mean_weights: Array | None  # w̄ where features are centred
     _mean_square: float  # ‖φ̄‖²
     _longest: float  # the largest √k(x, x) of the rows

@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from gramian._lazy import lazy_names
+from gramian.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gramian.linear.cg import ConjugateGradients
     from gramian.linear.cgls import CGLS
     from gramian.linear.cholesky import Cholesky
-    from gramian.linear.inducing import Inducing
     from gramian.linear.path import CRITERIA, Filter, RidgePath, leave_one_out
     from gramian.linear.preconditioners import Nystrom
     from gramian.results import Residual, Solution
@@ -21,7 +20,6 @@ __all__ = [
     "Cholesky",
     "ConjugateGradients",
     "Filter",
-    "Inducing",
     "Nystrom",
     "Residual",
     "RidgePath",

@@ -23,8 +23,8 @@ from gramian.mixture.diagnose import match_components
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
 from gramian.mixture.parameters import Mixture, fill_masked
-from gramian.pca.bootstrap import Interval, intervals
 from gramian.results import NumericalWarning
+from gramian.results.intervals import Interval, bootstrap_intervals
 from gramian.sources import open_source
 
 Array = npt.NDArray[np.float64]
@@ -512,7 +512,7 @@ def bootstrap_mixture(
         notes.append(f"a component collapsed or was empty in {bad} of {len(fits)} fits")
     mixtures = [fit[0].reorder(match_components(at, fit[0])[1]).shift_origin(at.origin) for fit in fits]
     weights, centres, spread = (
-        intervals(getattr(at, name), np.stack([getattr(m, name) for m in mixtures]), level, "percentile")
+        bootstrap_intervals(getattr(at, name), np.stack([getattr(m, name) for m in mixtures]), level, "percentile")
         for name in ("weights", "centres", "matrices")
     )
     moved = {name: getattr(centres, name) + at.origin for name in ("estimate", "lower", "upper")}

@@ -17,10 +17,10 @@ from gramian.compute import reference
 from gramian.compute.devices import describe, gpu, load_torch, resolve, to_device, to_numpy, torch_dtype
 from gramian.compute.mixture import rounding_size
 from gramian.compute.moments import Moments, block_moments
+from gramian.inputs.observed import summarise_observed
 from gramian.mixture import missing
 from gramian.mixture.models import DIAGONAL
 from gramian.mixture.parameters import Mixture, SufficientStatistics, as_floats
-from gramian.pca.factor import survey
 from gramian.sources import Block, Source, memory_budget
 from gramian.sources.devices import source_to_device, source_to_numpy
 
@@ -108,7 +108,7 @@ class MixtureRows:
         if np.isfinite(float(np.sum(seen.scatter))):
             return replace(rows, origin=seen.mean, variances=seen.scatter / seen.weight, weight=seen.weight)
         local = source_to_numpy(there)
-        cells = survey(local, w)  # names what cannot be used; otherwise NaN, if only in rows without weight
+        cells = summarise_observed(local, w)  # names what cannot be used; otherwise NaN, if only in rows without weight
         return cls(local, w, cells.mean, cells.scatter / cells.count, cells.weight, True)
 
     def expect(self, mixture: Mixture) -> SufficientStatistics:

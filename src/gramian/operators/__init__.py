@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from gramian._lazy import lazy_names
+from gramian.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gramian.operators.base import Capability, Operator, Transposed
-    from gramian.operators.compose import Centred, Gram, Known, Multiple, RowWeighted, Scaled, Shifted
+    from gramian.operators.compose import Centred, ColumnScaled, Gram, Known, Multiple, RowWeighted, Shifted
     from gramian.operators.data import Data
     from gramian.operators.feature_space import FeatureCentred
     from gramian.operators.genotype import DeviceGenotypeOperator, GenotypeOperator, genotype_operator
@@ -17,6 +17,7 @@ else:
 __all__ = [
     "Capability",
     "Centred",
+    "ColumnScaled",
     "Data",
     "DeviceGenotypeOperator",
     "DeviceKernelOperator",
@@ -28,7 +29,6 @@ __all__ = [
     "Multiple",
     "Operator",
     "RowWeighted",
-    "Scaled",
     "Shifted",
     "Transposed",
     "genotype_operator",

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from gramian.operators.base import Composed, Operator
+from gramian.operators.data import Data
+from gramian.sources import Source
 
 Array = Any
 
@@ -111,14 +113,14 @@ def _correct_gram(G: Array, m: Array, s: Array, c: float) -> Array:
     return G - (half + half.T)
 
 
-class Scaled(Composed):
+class ColumnScaled(Composed):
     """A diag(1/scale): columns divided, as in correlation PCA.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.operators import Data, Scaled
-    >>> Scaled(Data(np.array([[2.0, 30.0]])), [2.0, 10.0]).to_dense()
+    >>> from gramian.operators import Data, ColumnScaled
+    >>> ColumnScaled(Data(np.array([[2.0, 30.0]])), [2.0, 10.0]).to_dense()
     array([[1., 3.]])
     """
 
@@ -322,3 +324,14 @@ class Known(Composed):
     def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
         """Rows of A V."""
         return self.A.rows(V)
+
+
+def centred_data(source: Source, mean: Array, scale: Array | None, dtype: Any) -> Operator:
+    """(X − 1μᵀ)diag(1/s) for new rows X."""
+    data = Data(source, origin=None if source.sparse else mean, dtype=dtype)
+    A: Operator = data if scale is None else ColumnScaled(data, scale)
+    # what rounding to the dtype took from the mean; all of it where zeros are not stored
+    shift = mean if source.sparse else mean - source.xp.astype(data.asarray(mean), mean.dtype)
+    if not source.sparse and float(source.xp.max(source.xp.abs(shift))) == 0.0:
+        return A
+    return Centred(A, shift if scale is None else shift / scale)

@@ -27,13 +27,15 @@ from sklearn.base import clone
 
 from gramian.compute.devices import to_numpy
 from gramian.inputs.checks import check_choice, check_weights
-from gramian.pca.factor import NO_NOISE, Factor, fit_factor, survey
+from gramian.inputs.observed import summarise_observed
+from gramian.pca.factor import NO_NOISE, Factor, fit_factor
 from gramian.pca.problem import PCAFit
 from gramian.pca.rank import apply_rule
-from gramian.pca.solve import check_number, complete_basis, fix_signs, refuse_too_few, warn
+from gramian.pca.solve import check_number, complete_basis, refuse_too_few, warn
 from gramian.results import NumericalWarning, Optimum
 from gramian.sources import Block, Source, map_source
 from gramian.sources.devices import source_to_numpy
+from gramian.spectral.rayleigh import fix_signs
 
 if TYPE_CHECKING:
     from gramian.pca.estimator import PCA
@@ -134,7 +136,7 @@ def fit_missing(
 
 def _fit_all_components(pca: PCA, source: Source, w: Array | None, k: int | None, tol: float, max_iter: int) -> PCAFit:
     """Fit the whole covariance, which is p − 1 components and noise; then keep all, or a fraction (k is None)."""
-    seen = survey(source, w)
+    seen = summarise_observed(source, w)
     p, varied = source.shape[1], np.flatnonzero(seen.scatter > 0)
     q = len(varied)
     if q < 2 or q > seen.rows - 2:
@@ -166,7 +168,7 @@ def _fit_all_components(pca: PCA, source: Source, w: Array | None, k: int | None
 
 def _fit_likelihood(pca: PCA, source: Source, w: Array | None, k: int, tol: float, max_iter: int) -> PCAFit:
     """Probabilistic PCA of the observed cells, columns divided by their observed deviations where asked."""
-    seen, p = survey(source, w), source.shape[1]
+    seen, p = summarise_observed(source, w), source.shape[1]
     most = min(seen.rows - 1, p - 1)
     if k > most:
         raise ValueError(
@@ -374,7 +376,7 @@ def iterative_pca(
     8.0
     """
     check_choice("method", method, ITERATIVE)
-    regularised, (n, p), seen = method == "regularised", source.shape, survey(source, w)
+    regularised, (n, p), seen = method == "regularised", source.shape, summarise_observed(source, w)
     w = np.ones(n) if w is None else w
     most = min(seen.rows - 2, math.ceil(seen.weight) - 2, p - 1)
     if not 1 <= k <= most:

@@ -25,9 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 from gramian.compute.devices import like, to_numpy
 from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.devices import convert_to_numpy
+from gramian.inputs.observed import NothingObservedError, refuse_rows
 from gramian.inputs.opening import open_input
 from gramian.inputs.progress import Progress
-from gramian.pca.factor import Factor, NothingObservedError, posterior, refuse_rows
+from gramian.pca.factor import Factor, posterior
 from gramian.pca.interpret import variable_scale
 from gramian.pca.missing import fit_incomplete
 from gramian.results.tables import Tabular

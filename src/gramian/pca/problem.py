@@ -12,7 +12,8 @@ import numpy.typing as npt
 from gramian.compute.devices import like, refuse_beyond_device, to_numpy
 from gramian.compute.moments import Moments, block_moments
 from gramian.inputs.opening import refuse_non_finite
-from gramian.operators import Centred, Data, Known, Operator, RowWeighted, Scaled
+from gramian.operators import Centred, ColumnScaled, Data, Known, Operator, RowWeighted
+from gramian.operators.compose import centred_data
 from gramian.operators.data import kernels_for
 from gramian.sources import Block, Source
 
@@ -154,7 +155,7 @@ def build_problem(
     shift = shift if s is None else shift / s
     root = None if w is None else w**0.5
     A: Operator = data if root is None else RowWeighted(data, root)
-    A = Centred(A if s is None else Scaled(A, s), shift, left=root, sums=weight * shift)
+    A = Centred(A if s is None else ColumnScaled(A, s), shift, left=root, sums=weight * shift)
     if gram:
         A = Known(A, moments.scatter if s is None else moments.scatter / (s[:, None] * s[None, :]))
     mean, s_own = (mean + low) / unit, None if s is None else s / unit
@@ -186,17 +187,6 @@ def _largest_entry(source: Source, mean: Array | None) -> float:
         return float(xp.max(xp.abs(x if mean is None else x - mean[None, :])))
 
     return source.reduce(largest, max)
-
-
-def centred_data(source: Source, mean: Array, scale: Array | None, dtype: Any) -> Operator:
-    """(X − 1μᵀ)diag(1/s) for new rows X."""
-    data = Data(source, origin=None if source.sparse else mean, dtype=dtype)
-    A: Operator = data if scale is None else Scaled(data, scale)
-    # what rounding to the dtype took from the mean; all of it where zeros are not stored
-    shift = mean if source.sparse else mean - source.xp.astype(data.asarray(mean), mean.dtype)
-    if not source.sparse and float(source.xp.max(source.xp.abs(shift))) == 0.0:
-        return A
-    return Centred(A, shift if scale is None else shift / scale)
 
 
 def scores(source: Source, components: Array, mean: Array, scale: Array | None) -> Array:

@@ -21,13 +21,13 @@ from gramian.sources import Source
 from gramian.sources.errors import Argument, SourceError
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
 from gramian.spectral.auto import SpectralFacts, choose_spectral_solver
+from gramian.spectral.rayleigh import fix_signs
 
 Array = Any
 Vector = npt.NDArray[np.float64]
 
 BLOCK = 64  # unit vectors made orthogonal at a time
 APART = 1e-3  # a unit vector nearer than this to the span of the others is passed over
-TIE = 1e-5  # entries this close to the largest count as equally large
 ALONE = 512  # rows or columns of a matrix that one core decomposes as fast as several
 
 
@@ -247,22 +247,3 @@ def complete_basis(xp: Any, V: Array, k: int) -> Array:
             filled += width
         j += width
     return out
-
-
-def fix_signs(xp: Any, V: Array) -> Array:
-    """Turn each column of V so that its entry largest in size is positive; the first one if several tie.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.pca.solve import fix_signs
-    >>> fix_signs(np, np.array([[0.6], [-0.8]])).ravel()
-    array([-0.6,  0.8])
-    """
-    if V.shape[1] == 0:
-        return V
-    size = xp.abs(V)
-    top = xp.max(size, axis=0)
-    first = xp.argmax(xp.astype(size >= (1 - TIE) * top[None, :], xp.int8), axis=0)
-    chosen = xp.take_along_axis(V, first[None, :], axis=0)
-    return xp.where(chosen < 0, -V, V)

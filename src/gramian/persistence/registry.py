@@ -15,6 +15,7 @@ from gramian.kernel_pca.estimator import KernelPCA
 from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
 from gramian.kernel_ridge.classifier import KernelRidgeClassifier, ProbabilitySigmoid
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
+from gramian.kernel_ridge.landmark_fit import LandmarkFit, Whitening
 from gramian.likelihood import families as laws
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families.base import Link, Parameter, Unit
@@ -24,7 +25,6 @@ from gramian.likelihood.fit import Estimate, refit
 from gramian.likelihood.intervals import LineProfile
 from gramian.likelihood.problem import LikelihoodProblem
 from gramian.likelihood.sample import Binned, Censored, Intervals, Sample
-from gramian.linear.inducing import InducingFit, Whitening
 from gramian.linear.path import RidgePath
 from gramian.mixture.estimator import GaussianMixture
 from gramian.pca.estimator import PCA
@@ -68,7 +68,8 @@ CLASSES: dict[str, type] = {
     "mixture.Fit": mixture.MixtureFit,
     "mixture.Statistics": mixture.SufficientStatistics,
     "ridge.Group": RidgeInverse,
-    **_named("inducing", InducingFit, Whitening),
+    "inducing.InducingFit": LandmarkFit,
+    "inducing.Whitening": Whitening,
     "calibration.Sigmoid": ProbabilitySigmoid,
     **_named("stream", RowSpace, DenseSource),
     **_named("genetics", Samples, Snps, TracyWidomTable),

@@ -24,7 +24,7 @@ from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Multiple
-from gramian.pca.problem import centred_data
+from gramian.operators.compose import centred_data
 from gramian.ridge.solve import KEEP, RidgeInverse, RidgeSolution
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gramian._lazy import lazy_names
+from gramian.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gramian.sources.arrays import DenseSource, SparseSource, TensorSource

@@ -1,4 +1,4 @@
-"""What every spectral solver shares: orthonormal bases, the last Rayleigh–Ritz step, the certificate."""
+"""What every spectral solver shares: orthonormal bases, the last Rayleigh–Ritz step, the certificate, signs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from gramian.results import SpectralCertificate, Spectrum
 
 Array = Any
 Vector = npt.NDArray[np.float64]
+
+TIE = 1e-5  # entries this close to the largest count as equally large
 
 
 def default_tolerance(A: Operator) -> float:
@@ -125,3 +127,22 @@ def spectrum(
         notes=notes,
     )
     return Spectrum(found.values, found.right, found.left if left else None, certificate)
+
+
+def fix_signs(xp: Any, V: Array) -> Array:
+    """Turn each column of V so that its entry largest in size is positive; the first one if several tie.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.spectral.rayleigh import fix_signs
+    >>> fix_signs(np, np.array([[0.6], [-0.8]])).ravel()
+    array([-0.6,  0.8])
+    """
+    if V.shape[1] == 0:
+        return V
+    size = xp.abs(V)
+    top = xp.max(size, axis=0)
+    first = xp.argmax(xp.astype(size >= (1 - TIE) * top[None, :], xp.int8), axis=0)
+    chosen = xp.take_along_axis(V, first[None, :], axis=0)
+    return xp.where(chosen < 0, -V, V)

@@ -1,4 +1,4 @@
-"""Inducing points: against least squares on stacked matrices, scikit-learn, refits, and exact kernel ridge."""
+"""Landmarks: against least squares on stacked matrices, scikit-learn, refits, and exact kernel ridge."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 
+from gramian.kernel_ridge.landmark_fit import LandmarkFit, LandmarkSolver, choose_method, needed_bytes
 from gramian.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Polynomial, Sigmoid
-from gramian.linear.inducing import Inducing, InducingFit, choose_method, needed_bytes
 from gramian.operators import KernelOperator
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -33,10 +33,10 @@ def data(n: int, p: int = 3, t: int = 2, seed: int = 0) -> tuple[Array, Array]:
 
 def fitted(kernel: Kernel, X: Any, centres: Array, Y: Array, lam: Any, method: str = "auto", **options: Any) -> Any:
     A = KernelOperator(kernel, X, centres, dtype=np.float64, store=False)
-    return Inducing(method=method, **options.pop("solver", {}))(A, kernel(centres), Y, lam, **options)
+    return LandmarkSolver(method=method, **options.pop("solver", {}))(A, kernel(centres), Y, lam, **options)
 
 
-def predicted(fit: InducingFit, kernel: Kernel, X: Array, centres: Array) -> Array:
+def predicted(fit: LandmarkFit, kernel: Kernel, X: Array, centres: Array) -> Array:
     return np.asarray(kernel(X, centres) @ fit.coef + fit.intercept)
 
 
@@ -243,7 +243,7 @@ def test_leave_one_out_is_refitting(intercept: bool, kind: str) -> None:
     w = {"none": np.ones(40), "counts": rng.integers(0, 4, 40) * 1.0, "precisions": rng.uniform(0.3, 2, 40)}[kind]
     rows, kernel, alphas = np.flatnonzero(w)[:12], Gaussian(gamma=0.3), np.array([0.01, 1.0, 30.0])
     A = KernelOperator(kernel, X, X[rows])
-    path = Inducing().decompose(A, kernel(X[rows]), Y, weights=w, intercept=intercept).path(alphas)
+    path = LandmarkSolver().decompose(A, kernel(X[rows]), Y, weights=w, intercept=intercept).path(alphas)
     K, Kmm = kernel(X, X[rows]), kernel(X[rows])
     for i, lam in enumerate(alphas):
         for j in range(2):
@@ -258,7 +258,7 @@ def test_degrees_of_freedom_gcv_and_likelihood_follow_from_the_hat_matrix_and_th
     X, Y = data(60, t=1)
     rows, kernel, lam = np.arange(10), Gaussian(gamma=0.3), 0.7
     K, Kmm = kernel(X, X[rows]), kernel(X[rows])
-    path = Inducing().decompose(KernelOperator(kernel, X, X[rows]), Kmm, Y).path([lam])
+    path = LandmarkSolver().decompose(KernelOperator(kernel, X, X[rows]), Kmm, Y).path([lam])
     low = K @ np.linalg.solve(Kmm, K.T)
     hat = low @ np.linalg.inv(low + lam * np.eye(60))
     rss = float(np.sum((Y - hat @ Y) ** 2))
@@ -318,7 +318,7 @@ def test_a_file_larger_than_working_memory_gives_the_same(method: str, tmp_path:
         mapped = np.load(path, mmap_mode="r")
         file = fitted(kernel, mapped, X[rows], Y, 0.5, method, **dict(options))
         A = KernelOperator(kernel, path, X[rows])
-        one = Inducing().decompose(A, kernel(X[rows]), Y, intercept=True).path([0.5])
+        one = LandmarkSolver().decompose(A, kernel(X[rows]), Y, intercept=True).path([0.5])
     np.testing.assert_allclose(file.coef, memory.coef, rtol=0, atol=1e-6 * np.abs(memory.coef).max())
     np.testing.assert_allclose(file.objective, memory.objective, rtol=1e-10)
     np.testing.assert_allclose(file.certificate.error_bounds, memory.certificate.error_bounds, rtol=1e-6)
@@ -368,7 +368,7 @@ def test_what_cannot_be_is_refused() -> None:
     narrow = KernelOperator(kernel, X, X[rows], dtype=np.float32)
     w = np.ones(30)
     w[2] = 0.0
-    solve = Inducing()
+    solve = LandmarkSolver()
     for match, call in [
         ("float32.*needs float64", lambda: solve(narrow, Kmm, Y, 1.0)),
         ("Kmm has shape", lambda: solve(A, Kmm[:4], Y, 1.0)),
@@ -396,7 +396,7 @@ def test_a_kernel_that_is_no_inner_product_is_refused() -> None:
 def test_representation_says_what_it_is() -> None:
     X, Y = data(50)
     fit = fitted(Gaussian(gamma=0.3), X, X[:10], Y, 1.0, reason="asked for")
-    assert repr(fit).startswith("InducingFit(10 landmarks of rank 10, 2 targets")
+    assert repr(fit).startswith("LandmarkFit(10 landmarks of rank 10, 2 targets")
     assert "asked for; 50 rows and 10 landmarks take" in fit.certificate.reason
     assert fit.certificate.error_bounds is None
     assert "no bound" in fit.certificate.notes[-1]
@@ -411,9 +411,9 @@ def test_copies_of_weighted_rows_are_left_out_one_at_a_time(intercept: bool) -> 
     rows, kernel, alphas = np.flatnonzero(copies)[:12], Gaussian(gamma=0.3), np.array([0.01, 1.0, 30.0])
     often, Kmm = np.repeat(np.arange(50), copies), kernel(X[rows])
     both = {"weights": copies * precision, "copies": copies, "intercept": intercept}
-    once = Inducing().decompose(KernelOperator(kernel, X, X[rows]), Kmm, Y, **both)
+    once = LandmarkSolver().decompose(KernelOperator(kernel, X, X[rows]), Kmm, Y, **both)
     long = {"weights": precision[often], "counts": False, "intercept": intercept}
-    twice = Inducing().decompose(KernelOperator(kernel, X[often], X[rows]), Kmm, Y[often], **long)
+    twice = LandmarkSolver().decompose(KernelOperator(kernel, X[often], X[rows]), Kmm, Y[often], **long)
     ours, theirs = once.path(alphas), twice.path(alphas)
     for name in ("loo", "gcv", "log_marginal_likelihood", "noise_variance", "dof", "coef"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-7, err_msg=name)
@@ -422,7 +422,7 @@ def test_copies_of_weighted_rows_are_left_out_one_at_a_time(intercept: bool) -> 
     for k, i in enumerate(often):
         np.testing.assert_allclose(errors[i], repeated[k], rtol=1e-7, atol=1e-10)
     with pytest.raises(ValueError, match="50 numbers"):
-        Inducing().decompose(KernelOperator(kernel, X, X[:5]), kernel(X[:5]), Y, copies=np.zeros(50))
+        LandmarkSolver().decompose(KernelOperator(kernel, X, X[:5]), kernel(X[:5]), Y, copies=np.zeros(50))
 
 
 def _each(blocks: Any) -> Any:
@@ -432,7 +432,7 @@ def _each(blocks: Any) -> Any:
 def test_left_out_errors_make_up_the_score() -> None:
     X, Y = data(60)
     kernel, alphas = Gaussian(gamma=0.3), np.array([0.1, 3.0])
-    system = Inducing().decompose(KernelOperator(kernel, X, X[:9]), kernel(X[:9]), 1e3 * Y, intercept=True)
+    system = LandmarkSolver().decompose(KernelOperator(kernel, X, X[:9]), kernel(X[:9]), 1e3 * Y, intercept=True)
     errors = np.array([e for _, e in sorted(dict(_each(system.leave_one_out_errors(alphas))).items())])
     np.testing.assert_allclose(np.mean(errors**2, axis=0), system.path(alphas).loo, rtol=1e-12)
 
@@ -459,7 +459,7 @@ def test_scores_are_in_the_units_of_the_targets(power: int) -> None:
     X, Y = data(60)
     kernel, lam, scale = Gaussian(gamma=0.3), np.array([0.1, 3.0]), np.array([2.0**power, 1.0])
     A = KernelOperator(kernel, X, X[:9])
-    plain, scaled = (Inducing().decompose(A, kernel(X[:9]), T, intercept=True).path(lam) for T in (Y, Y * scale))
+    plain, scaled = (LandmarkSolver().decompose(A, kernel(X[:9]), T, intercept=True).path(lam) for T in (Y, Y * scale))
     for name in ("loo", "gcv", "noise_variance"):
         np.testing.assert_allclose(getattr(scaled, name) / scale**2, getattr(plain, name), rtol=1e-10)
     np.testing.assert_allclose(scaled.coef / scale[:, None], plain.coef, rtol=1e-10)
@@ -470,7 +470,7 @@ def test_scores_are_in_the_units_of_the_targets(power: int) -> None:
 @pytest.mark.parametrize("X", [np.ones((30, 2)), np.full((30, 3), 0.1), np.zeros((30, 2)), np.ones((1, 2))], ids=str)
 def test_every_penalty_gives_the_mean_where_all_points_are_one(X: Array) -> None:
     Y = np.random.default_rng(0).standard_normal((len(X), 2))
-    system = Inducing().decompose(KernelOperator(Linear(), X, X), Linear()(X), Y, intercept=True)
+    system = LandmarkSolver().decompose(KernelOperator(Linear(), X, X), Linear()(X), Y, intercept=True)
     path = system.path([0.1, 10.0])
     np.testing.assert_array_equal(path.coef, 0.0)
     np.testing.assert_allclose(path.intercept, np.broadcast_to(Y.mean(axis=0), (2, 2)), rtol=1e-13)

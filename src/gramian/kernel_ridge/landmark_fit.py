@@ -49,7 +49,7 @@ PATIENCE = 40  # iterations without a new lowest gradient
 
 
 @dataclass(frozen=True)
-class Inducing:
+class LandmarkSolver:
     r"""Fit f(x) = Σ_j a_j k(x, z_j) + b by passes over the rows of k(X, Z).
 
     "direct" forms ΦᵀWΦ in one pass and decomposes it, after which every λ is there. "cg" iterates, one pass over a file
@@ -76,12 +76,12 @@ class Inducing:
     --------
     >>> import numpy as np
     >>> from gramian.kernels import Gaussian
-    >>> from gramian.linear.inducing import Inducing
+    >>> from gramian.kernel_ridge.landmark_fit import LandmarkSolver
     >>> from gramian.operators import KernelOperator
     >>> X = np.linspace(0, 6, 200)[:, None]
     >>> k, landmarks = Gaussian(gamma=0.2), np.arange(0, 200, 20)
     >>> A = KernelOperator(k, X, X[landmarks])
-    >>> found = Inducing()(A, k(X[landmarks]), np.sin(X), 1e-3, indices=landmarks)
+    >>> found = LandmarkSolver()(A, k(X[landmarks]), np.sin(X), 1e-3, indices=landmarks)
     >>> bool(np.max(np.abs(A @ found.coef + found.intercept - np.sin(X))) < 0.01)
     True
     """
@@ -94,7 +94,7 @@ class Inducing:
 
     def __call__(
         self, A: Operator, Kmm: Any, Y: Any, shifts: Any, *, reason: str = "", warn: bool = True, **options: Any
-    ) -> InducingFit:
+    ) -> LandmarkFit:
         """Fit for one λ, or one for each target.
 
         Parameters
@@ -117,10 +117,10 @@ class Inducing:
 
         Returns
         -------
-        InducingFit
+        LandmarkFit
             Coefficients, intercepts and certificate.
         """
-        problem = InducingProblem(A, Kmm, Y, **options)
+        problem = LandmarkProblem(A, Kmm, Y, **options)
         lam = check_shifts(shifts, problem.Y.shape[1])
         method, why = choose_method(*A.shape, len(lam), self.method, resident=A.resident, on_gpu=is_on_gpu(A))
         if method == "cg" and not np.all(lam > 0):
@@ -154,9 +154,9 @@ class Inducing:
         Decomposed
             With ``filter``, ``fit``, ``path`` and ``left_out``.
         """
-        return Decomposed(InducingProblem(A, Kmm, Y, **options))
+        return Decomposed(LandmarkProblem(A, Kmm, Y, **options))
 
-    def _iterate(self, problem: InducingProblem, lam: Floats, reason: str) -> InducingFit:
+    def _iterate(self, problem: LandmarkProblem, lam: Floats, reason: str) -> LandmarkFit:
         """Steps until the gradients carried along are small, then the true ones; again while that brings them down."""
         A, w, mass = problem.A, problem.w, problem.mass
         before, size = A.passes, SAMPLE * A.shape[1]
@@ -182,7 +182,7 @@ class Inducing:
 
     def _descend(
         self,
-        problem: InducingProblem,
+        problem: LandmarkProblem,
         lam: Floats,
         inverse: Inverse,
         at: MeasuredFit,
@@ -249,7 +249,7 @@ def choose_method(
 
     Examples
     --------
-    >>> from gramian.linear.inducing import choose_method
+    >>> from gramian.kernel_ridge.landmark_fit import choose_method
     >>> choose_method(100_000, 1_000, 1)[0], choose_method(1_000_000, 10_000, 1)[0]
     ('direct', 'cg')
     """
@@ -273,7 +273,7 @@ def needed_bytes(m: int, method: str, on_gpu: bool = False) -> int:
 
     Examples
     --------
-    >>> from gramian.linear.inducing import needed_bytes
+    >>> from gramian.kernel_ridge.landmark_fit import needed_bytes
     >>> needed_bytes(10_000, "direct")
     4000000000
     """
@@ -287,7 +287,7 @@ def is_on_gpu(A: Operator) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.linear.inducing import is_on_gpu
+    >>> from gramian.kernel_ridge.landmark_fit import is_on_gpu
     >>> from gramian.operators import Data
     >>> is_on_gpu(Data(np.eye(2)))
     False
@@ -296,7 +296,7 @@ def is_on_gpu(A: Operator) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class InducingFit:
+class LandmarkFit:
     """A fitted model f(x) = k(x, Z)a + b.
 
     Attributes
@@ -338,7 +338,7 @@ class InducingFit:
         across = self.basis.outside(K, F, own) + self.mean_outside
         return np.asarray(np.hypot(np.linalg.norm(F - self.mean[:, None], axis=0), across))
 
-    def times(self, scale: Floats | float) -> InducingFit:
+    def times(self, scale: Floats | float) -> LandmarkFit:
         """Return the model of targets ``scale`` times as large."""
         bounds = self.certificate.error_bounds
         certificate = self.certificate if bounds is None else self.certificate.with_(error_bounds=bounds * scale)
@@ -349,10 +349,10 @@ class InducingFit:
 
     def __repr__(self) -> str:
         m, t = self.coef.shape
-        return f"InducingFit({m} landmarks of rank {self.rank}, {t} targets; {self.certificate.method})"
+        return f"LandmarkFit({m} landmarks of rank {self.rank}, {t} targets; {self.certificate.method})"
 
 
-class InducingProblem:
+class LandmarkProblem:
     """k(X, Z), the targets and their weights, and the basis in which the problem is a ridge regression.
 
     All arrays are NumPy's but the factor of the basis, W and targets, which are where A lives.
@@ -531,13 +531,13 @@ class InducingProblem:
             S += K.T @ (W[start:stop, :] * (K @ there - shift))
         return self.basis.adjoint(to_numpy(S, float))
 
-    def certify(self, at: MeasuredFit, lam: Floats, method: str, **said: Any) -> InducingFit:
+    def certify(self, at: MeasuredFit, lam: Floats, method: str, **said: Any) -> LandmarkFit:
         """The fitted model of the targets as they were given, with its certificate."""
         A, basis, m = self.A, self.basis, self.A.shape[1]
         bounds, note = self._error_bounds(at, lam)
         lost = m - basis.rank - self.intercept
         certificate = Residual(
-            method=f"inducing points, {m} landmarks: {method}",
+            method=f"{m} landmarks: {method}",
             residuals=at.residuals,
             rounding=max(EPS, A.epsilon) * (np.sqrt(m) + 16),
             error_bounds=bounds,
@@ -559,7 +559,7 @@ class InducingProblem:
         elif self.own is not None:
             square = basis.squares(self.w @ self.own / self.mass, np.mean(self.sums) / self.mass)
             across = float(np.sqrt(max(float(square) - float(mean @ mean), 0.0) + 1e3 * EPS * basis.size**2))
-        found = InducingFit(at.a, at.intercept, objective, certificate, basis.rank, basis.in_numpy(), mean, across)
+        found = LandmarkFit(at.a, at.intercept, objective, certificate, basis.rank, basis.in_numpy(), mean, across)
         return found.times(self.scale)
 
     def _error_bounds(self, at: MeasuredFit, lam: Floats) -> tuple[Floats | None, str]:
@@ -739,7 +739,7 @@ def whiten(Kmm: Array, centred: bool) -> Whitening:
     Examples
     --------
     >>> import numpy as np
-    >>> from gramian.linear.inducing import whiten
+    >>> from gramian.kernel_ridge.landmark_fit import whiten
     >>> whiten(np.array([[4.0, 2.0, 4.0], [2.0, 2.0, 2.0], [4.0, 2.0, 4.0]]), False).rank
     2
     """
@@ -808,7 +808,7 @@ class Decomposed:
         V, the right singular vectors of the features, where k(X, Z) lives.
     """
 
-    def __init__(self, problem: InducingProblem) -> None:
+    def __init__(self, problem: LandmarkProblem) -> None:
         w, copies = problem.w, problem.copies
         values, V = eigh(problem.first_pass())
         squares = np.where(values > len(values) * EPS * np.max(values, initial=0.0), values, 0.0)
@@ -824,7 +824,7 @@ class Decomposed:
         """VC, in NumPy."""
         return to_numpy(self.vectors @ like(self.vectors, C, float), float)
 
-    def fit(self, shifts: Any, tol: float = 1e-8, reason: str = "asked for") -> InducingFit:
+    def fit(self, shifts: Any, tol: float = 1e-8, reason: str = "asked for") -> LandmarkFit:
         """Return the model for one λ, or one for each target: one more pass, and another where a residual is large."""
         problem, lam = self.problem, check_shifts(shifts, self.problem.Y.shape[1])
         before = problem.A.passes
