@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, erfcx, logsumexp, ndtr
 
-from gramian.mixture.parameters import Mixture, SufficientStatistics, as_floats
+from gramian.mixture.parameters import Mixture, SufficientStatistics, as_floats, check_variances
 
 Array = npt.NDArray[np.float64]
 
@@ -295,16 +295,19 @@ class Bins:
             raise ValueError(f"Count {bad[0]} is {n[bad[0]]}; counts must be finite and not negative.")
         if not n.sum() > 0:
             raise ValueError("All counts are 0: there is nothing to fit.")
-        with np.errstate(invalid="ignore"):  # rows at midpoints, open boxes at their limit
-            middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, 0.5 * (low + high)))
-            width = np.where(np.isfinite(high - low), high - low, 0.0)
-        known = np.isfinite(middle)
-        w = np.where(known, n[:, None], 0.0)
-        total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
-        value = np.where(known, middle, 0.0)
-        start = value[np.argmax(w > 0, axis=0), np.arange(low.shape[1])]
-        mean = start + np.sum(w * (value - start), axis=0) / total
-        variances = np.sum(w * ((value - mean) ** 2 + width**2 / 12), axis=0) / total
+        with np.errstate(invalid="ignore", over="ignore"):  # rows at midpoints, open boxes at their limit
+            middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, 0.5 * low + 0.5 * high))
+            width = np.where(np.isinf(low) | np.isinf(high), 0.0, high - low)
+            known = np.isfinite(middle)
+            w = np.where(known, n[:, None], 0.0)
+            total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+            value = np.where(known, middle, 0.0)
+            start = value[np.argmax(w > 0, axis=0), np.arange(low.shape[1])]
+            mean = start + np.sum(w * (value - start), axis=0) / total
+            variances = np.sum(w * ((value - mean) ** 2 + width**2 / 12), axis=0) / total
+        edges = np.concatenate([low, high])[np.tile(n > 0, 2)]
+        low_end, high_end = (f.reduce(np.where(np.isinf(edges), np.nan, edges), axis=0) for f in (np.fmin, np.fmax))
+        check_variances(variances, low_end < high_end)
         return cls(low, high, n, mean, variances, float(n.sum()))
 
     def expect(self, mixture: Mixture) -> SufficientStatistics:

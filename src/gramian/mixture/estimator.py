@@ -473,7 +473,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """The component of largest responsibility, for each row."""
         mixture = self.mixture_
-        return self._on_rows(X, lambda x: mixture.joint_log_density(x).argmax(1))
+        return self._on_rows(X, lambda x: mixture.relative_log_density(x).argmax(1))
 
     def predict_proba(self, X: Any) -> Any:
         r"""Responsibilities :math:`\pi_kN(x;\mu_k,\Sigma_k)/p(x)` of the components, for each row."""

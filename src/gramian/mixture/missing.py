@@ -41,16 +41,16 @@ def joint_log_density(X: Array, mixture: Mixture) -> Array:
     array([-0.9189])
     """
     D = np.asarray(X, dtype=np.float64) - mixture.origin
-    if mixture.diagonal:
-        logs = ~np.isnan(D) @ np.log(2 * math.pi * mixture.covariances).T
-        squares = [np.nansum(((D - m) * r) ** 2, axis=1) for m, r in zip(mixture.centres, mixture.roots, strict=True)]
-        out = -0.5 * (logs + np.stack(squares, axis=1))
-    else:
-        out = np.empty((len(D), mixture.n_components))
-        for rows, seen in _patterns(D):
-            for k in range(mixture.n_components):
-                out[rows, k] = _PartlySeen(mixture, k, seen).log_density(D[np.ix_(rows, seen)])
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):  # a weight of 0, and rows so far away that densities are 0
+        if mixture.diagonal:
+            logs = ~np.isnan(D) @ np.log(2 * math.pi * mixture.covariances).T
+            parts = zip(mixture.centres, mixture.roots, strict=True)
+            out = -0.5 * (logs + np.stack([np.nansum(((D - m) * r) ** 2, axis=1) for m, r in parts], axis=1))
+        else:
+            out = np.empty((len(D), mixture.n_components))
+            for rows, seen in group_by_observed(D):
+                for k in range(mixture.n_components):
+                    out[rows, k] = _PartlySeen(mixture, k, seen).log_density(D[np.ix_(rows, seen)])
         return np.asarray(out + np.log(mixture.weights))
 
 
@@ -75,7 +75,7 @@ def expectation(X: Array, w: Array | None, mixture: Mixture) -> loops.Sums:
         return loops.Sums(N + R.sum(axis=0), first, second, height + total)
     with np.errstate(divide="ignore"):
         log_weights = np.log(mixture.weights)
-    for rows, seen in _patterns(D):
+    for rows, seen in group_by_observed(D):
         parts = [_PartlySeen(mixture, k, seen) for k in range(mixture.n_components)]
         joint = np.stack([part.log_density(D[np.ix_(rows, seen)]) for part in parts], axis=1) + log_weights
         R, total = _responsibilities(joint, each[rows])
@@ -124,7 +124,7 @@ def impute(X: Array, mixture: Mixture) -> tuple[Array, Array]:
     array([[2., 1.]])
     """
     out, deviations = np.array(X, dtype=np.float64), np.zeros(X.shape)
-    for rows, seen in _patterns(out):
+    for rows, seen in group_by_observed(out):
         hidden = np.setdiff1d(np.arange(X.shape[1]), seen)
         if not len(hidden):
             continue
@@ -167,7 +167,7 @@ class _PartlySeen:
         return np.asarray(E)
 
 
-def _patterns(D: Array) -> Iterator[tuple[Index, Index]]:
+def group_by_observed(D: Array) -> Iterator[tuple[Index, Index]]:
     """Rows that have the same cells observed, and those cells."""
     if len(D) == 0:
         return

@@ -43,6 +43,11 @@ Labels = npt.NDArray[np.intp]
 
 FLOOR = 1e-22  # of the variances of the data
 EPS = float(np.finfo(float).eps)
+LEAST_VARIANCE, MOST_VARIANCE = (
+    2.0**-940,
+    2.0**1000,
+)  # FLOOR times the one, and sums of squares of the other, are normal
+FAR = -1e6  # ln π_k N_k of all components, below which it loses the digits that tell them apart
 CONJUGATE = tuple(m for m in MODELS if m in POOLED or m in SEPARATE)  # models that have a conjugate prior
 SHRINKAGE = 0.01
 SUMS = ("counts", "first", "second", "log_likelihood", "weight")  # of sufficient statistics
@@ -89,6 +94,26 @@ def resolve_columns(columns: Iterable[Any], d: int) -> npt.NDArray[np.intp]:
     if len(set(numbers)) < len(numbers) or not numbers:
         raise ValueError(f"Name one column or more, each once; got {numbers}.")
     return np.array(numbers, dtype=np.intp)
+
+
+def check_variances(variances: Array, varies: Mask) -> None:
+    """Refuse columns whose variances float64 cannot hold, with the power of two that would bring them near 1.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (d,)
+        Of the columns; 0 where squares underflow, inf where they overflow.
+    varies : bool ndarray of shape (d,)
+        Whether a column has two values at least.
+    """
+    bad = np.flatnonzero(varies & ~((variances >= LEAST_VARIANCE) & (variances <= MOST_VARIANCE)))
+    if len(bad):
+        small = variances[bad[0]] < 1.0
+        limit, what, power = (LEAST_VARIANCE, "below", "2.0**600") if small else (MOST_VARIANCE, "above", "2.0**-600")
+        raise ValueError(
+            f"The variance of column {bad[0]} is {what} {limit:.0e}, where float64 has no room for covariances and "
+            f"their inverses. Multiply the column by a power of two, such as {power}, which changes no digit."
+        )
 
 
 def free_parameters(model: str, k: int, d: int) -> int:
@@ -277,9 +302,51 @@ class Mixture:
         each = to_numpy(self.log_density(X))
         return float(each.sum() if sample_weight is None else to_numpy(sample_weight) @ each)
 
+    def relative_log_density(self, X: Any) -> Any:
+        r"""ln π_k N(x; μ_k, Σ_k), of shape (n, K), less a number of each row: what tells components apart.
+
+        Far from all of them the densities of two components agree in all digits, or are 0. There the squares of
+        :math:`R_k(su-m_k)`, with s the size of the row, are compared power by power,
+
+        .. math:: -\tfrac12s^2\|R_ku\|^2 + s\,(R_ku)^T(R_km_k) + (a_k-\tfrac12\|R_km_k\|^2),
+
+        and the difference of two components is taken before it is multiplied by s.
+        """
+        joint = self.joint_log_density(X)
+        top = joint.amax(1) if is_tensor(joint) else joint.max(axis=1)
+        far = ~(top > FAR)
+        if not bool(far.any()):
+            return joint
+        rows = to_numpy(X[far] if is_tensor(X) else np.asarray(X)[far], float)
+        apart = np.full((len(rows), self.n_components), -np.inf)
+        live = np.flatnonzero(self.weights > 0)
+        for mine, seen in missing.group_by_observed(rows):
+            part = (self if len(seen) == rows.shape[1] else self.marginal([int(j) for j in seen])).reorder(live)
+            D = rows[np.ix_(mine, seen)] - part.origin
+            power = np.minimum(np.frexp(np.abs(D).max(axis=1, initial=0.0))[1], 1023)
+            U, R = np.ldexp(D, -power[:, None]), part.roots
+            if part.diagonal:
+                Y, M = U[:, None, :] * R, part.centres * R
+            else:
+                Y, M = np.einsum("kij,nj->nki", R, U), np.einsum("kij,kj->ki", R, part.centres)
+            terms = np.stack(
+                [
+                    np.broadcast_to(part.components.constants - 0.5 * np.sum(M**2, axis=1), Y.shape[:2]),
+                    np.sum(Y * M, axis=2),
+                    -0.5 * np.sum(Y**2, axis=2),
+                ]
+            )
+            best = np.lexsort(terms, axis=1)[:, -1:]  # by the highest power of s first
+            c, b, a = terms - np.take_along_axis(terms, best[None], axis=2)
+            s = np.ldexp(1.0, power)[:, None]
+            with np.errstate(over="ignore"):
+                apart[np.ix_(mine, live)] = np.clip(s * (s * a + b) + c, -1e300, 1e300)
+        joint[far] = to_device(apart, joint.device) if is_tensor(joint) else apart
+        return joint
+
     def responsibilities(self, X: Any) -> Any:
         """P(k | x), of shape (n, K)."""
-        joint = self.joint_log_density(X)
+        joint = self.relative_log_density(X)
         return joint.softmax(dim=1) if is_tensor(joint) else np.asarray(softmax(joint, axis=1))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[np.int64]]:

@@ -20,7 +20,7 @@ from gramian.compute.moments import Moments, block_moments
 from gramian.inputs.observed import summarise_observed
 from gramian.mixture import missing
 from gramian.mixture.models import DIAGONAL
-from gramian.mixture.parameters import Mixture, SufficientStatistics, as_floats
+from gramian.mixture.parameters import LEAST_VARIANCE, Mixture, SufficientStatistics, as_floats, check_variances
 from gramian.sources import Block, Source, memory_budget
 from gramian.sources.devices import source_to_device, source_to_numpy
 
@@ -105,11 +105,23 @@ class MixtureRows:
 
         with np.errstate(all="ignore"):
             seen = rows._reduce(moments, Moments.merge)
+        check_variances(seen.scatter, np.isfinite(seen.mean) & ~(seen.scatter <= 1.0))
         if np.isfinite(float(np.sum(seen.scatter))):
-            return replace(rows, origin=seen.mean, variances=seen.scatter / seen.weight, weight=seen.weight)
-        local = source_to_numpy(there)
-        cells = summarise_observed(local, w)  # names what cannot be used; otherwise NaN, if only in rows without weight
-        return cls(local, w, cells.mean, cells.scatter / cells.count, cells.weight, True)
+            rows = replace(rows, origin=seen.mean, variances=seen.scatter / seen.weight, weight=seen.weight)
+        else:
+            local = source_to_numpy(there)
+            # names what cannot be used; otherwise NaN, if only in rows without weight
+            cells = summarise_observed(local, w)
+            rows = cls(local, w, cells.mean, cells.scatter / cells.count, cells.weight, True)
+        if (rows.variances < LEAST_VARIANCE).any():  # constant columns, or squares that underflow: look again
+
+            def ends(X: Any, w: Any, block: Block) -> Array:
+                X = to_numpy(X if w is None else X[w > 0])
+                return np.stack([np.fmin.reduce(X, axis=0, initial=np.inf), np.fmax.reduce(X, axis=0, initial=-np.inf)])
+
+            low, high = rows._reduce(ends, lambda a, b: np.stack([np.fmin(a[0], b[0]), np.fmax(a[1], b[1])]))
+            check_variances(rows.variances, low < high)
+        return rows
 
     def expect(self, mixture: Mixture) -> SufficientStatistics:
         """One expectation step: one pass."""
