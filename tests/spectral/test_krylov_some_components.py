@@ -33,7 +33,7 @@ class Recorder:
 
 def test_components_waited_for_meet_the_tolerance_and_the_others_are_reported() -> None:
     A = matrix()
-    found = Krylov(tol=1e-8).attempt(Data(A), 6, "asked for", waited=Recorder(2))
+    found = Krylov(tol=1e-8).attempt(Data(A), 6, "asked for", count_required=Recorder(2))
     all_of = Krylov(tol=1e-8).attempt(Data(A), 6, "asked for")
     s = np.linalg.svd(A, compute_uv=False)
     np.testing.assert_allclose(found.values[:2], s[:2], rtol=1e-12)
@@ -49,14 +49,14 @@ def test_components_waited_for_meet_the_tolerance_and_the_others_are_reported() 
 def test_the_question_is_asked_of_eigenpairs_found_so_far() -> None:
     A = matrix()
     recorder = Recorder(2)
-    Krylov(tol=1e-8).attempt(Data(A), 2, "asked for", waited=recorder)
+    Krylov(tol=1e-8).attempt(Data(A), 2, "asked for", count_required=recorder)
     values, vectors, passes = recorder.seen[-1]
     np.testing.assert_allclose(np.sum((A.T @ vectors) ** 2, axis=0), values)
     assert passes >= len(recorder.seen)
 
 
 def test_none_waited_for_ends_at_once() -> None:
-    found = Krylov(tol=1e-12).attempt(Data(matrix()), 3, "asked for", waited=Recorder(0))
+    found = Krylov(tol=1e-12).attempt(Data(matrix()), 3, "asked for", count_required=Recorder(0))
     assert found.certificate.converged
     assert found.certificate.passes <= 6
 

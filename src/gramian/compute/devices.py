@@ -10,6 +10,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_namespace, is_torch_namespace
 from sklearn import get_config
 
@@ -168,9 +169,9 @@ def to_numpy(x: Any, dtype: Any = None) -> Array:
         return None  # type: ignore[return-value]
     if is_tensor(x):
         x = x.detach().cpu()
-        x = (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()  # which NumPy does not have
-    elif hasattr(x, "toarray"):
-        x = x.toarray()
+        x = (x.float() if x.dtype == load_torch().bfloat16 else x).numpy()  # which NumPy does not have
+    elif sp.issparse(x):
+        x = sp.csr_array(x).toarray()
     elif not isinstance(x, np.ndarray) and is_array_api_obj(x):
         x = array_api_compat.to_device(x, "cpu")
     return np.asarray(x, dtype=dtype)

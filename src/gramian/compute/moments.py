@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import scipy.sparse as sp
 from array_api_compat import array_namespace, device
 
 Array = Any
@@ -82,7 +83,7 @@ def block_moments(
     if weight == 0.0:
         zero = xp.zeros(X.shape[1], dtype=like.dtype, device=device(like))
         return Moments(0.0, 0, zero, zero, zero[:, None] * zero if full else zero)
-    if hasattr(X, "indptr"):
+    if sp.issparse(X):
         # sparse rows: the diagonal is summed without cancelling, the rest about the origin 0
         s, q = kernels.spread(X, w, like, None, unit)
         mean = s / weight

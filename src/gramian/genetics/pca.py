@@ -366,7 +366,9 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             counter.residual = history[-1][1]
             return choice.fallback and passes_to_go(history, tol) > HOPE * budget
 
-        found = solver.attempt(Z, k, choice.reason, abandon, start=Z.asarray(probes.product), waited=probes.waited)
+        found = solver.attempt(
+            Z, k, choice.reason, abandon, start=Z.asarray(probes.product), count_required=probes.count_required
+        )
         passes = Z.passes - before
         if not found.certificate.converged and choice.fallback:
             solution = self._solve_exactly(
@@ -604,7 +606,7 @@ class Probes:
                 return j
         return len(eigenvalues)
 
-    def waited(self, eigenvalues: Array, vectors: Callable[[], Any], passes: int) -> int:
+    def count_required(self, eigenvalues: Array, vectors: Callable[[], Any], passes: int) -> int:
         """All components at first; when they have had time to show, those that lie above the noise."""
         if passes < SEEN:
             return len(eigenvalues)

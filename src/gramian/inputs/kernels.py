@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 
 from gramian.compute.devices import is_tensor, like, to_numpy
@@ -18,6 +19,7 @@ from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators import KernelOperator, Operator
 from gramian.results import NumericalWarning
 from gramian.sources import Source, open_source
+from gramian.sources.arrays import is_frame
 
 Array = npt.NDArray[np.float64]
 
@@ -37,7 +39,7 @@ def are_objects(kernel: Any, X: Any) -> bool:
         return False
     if is_array_api_obj(X):
         return bool(is_numpy_array(X) and X.dtype == object and X.ndim == 1)
-    if isinstance(X, (Source, str)) or hasattr(X, "toarray") or hasattr(X, "columns"):
+    if isinstance(X, (Source, str)) or sp.issparse(X) or is_frame(X):
         return False
     rows = all(isinstance(x, (list, tuple, np.ndarray)) and all(isinstance(v, Real) for v in x) for x in X)
     return not rows or len({len(x) for x in X}) > 1
@@ -105,7 +107,7 @@ def take_points(X: Any, index: npt.NDArray[np.intp]) -> Any:
 
 def check_kernel_matrix(K: Any) -> npt.NDArray[Any]:
     """Return a precomputed kernel matrix, square and symmetric, or say which entries differ."""
-    K = np.asarray(K.toarray() if hasattr(K, "toarray") else K)
+    K = to_numpy(K)
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"A precomputed kernel matrix must be square to fit; this one has the shape {K.shape}.")
     gap = np.abs(K - K.T)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -198,7 +199,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if w is not None and kept is not None:  # a row of weight 0 is no row
             points, w = take_points(points, kept), w[kept]
             points = points[:, kept] if self._is_pairwise() else points
-        elif self.copy_X and hasattr(points, "copy"):
+        elif self.copy_X and not isinstance(points, tuple):
             points = points.copy()
         kernel = self._resolve_kernel(points)
         device = kernel_device(self.device, kernel, points, like=X)
@@ -223,7 +224,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 raise ValueError(
                     "A kernel with one parameter for each feature does not fit scores. Use inverse='regularised'."
                 )
-            rows = points.toarray() if hasattr(points, "toarray") else points
+            rows = to_numpy(points) if sp.issparse(points) else points
             self.X_transformed_fit_ = self._training_scores()
             penalty = self.alpha if self._root is None else self.alpha / self._root[:, 0] ** 2
             self.dual_coef_ = fit_ridge_inverse(self._score_kernel(), self.X_transformed_fit_, rows, penalty)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.compute.devices import to_numpy
 from gramian.inputs.checks import check_choice, check_integer
 from gramian.inputs.opening import open_input
 from gramian.kernels import Precomputed, as_kernel, polynomial_features, scale_gamma
@@ -304,7 +305,7 @@ class PolynomialMap(FeatureMap):
         """φ of the rows of X, as a dense array."""
         check_is_fitted(self)
         points = self._points(X, reset=False)
-        dense = points.toarray() if hasattr(points, "toarray") else points
+        dense = to_numpy(points)
         return polynomial_features(dense, self.degree, self.coef0, self.gamma).astype(points.dtype, copy=False)
 
     @property

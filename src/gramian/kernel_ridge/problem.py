@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from gramian.compute.devices import is_tensor
 from gramian.inputs.kernels import is_precomputed, kernel_diagonal, multiply
@@ -127,7 +128,7 @@ def count_points(points: Any) -> int:
 
 def choose_device(device: Any, X: Any, points: Any, kernels: list[Kernel]) -> Any:
     """Where kernels of these points are evaluated, by ``device`` and where X lives; None is NumPy on the CPU."""
-    seen = is_tensor(X) or isinstance(X, Source) or hasattr(X, "toarray")
-    where = X if seen and not hasattr(points, "toarray") else points
+    seen = is_tensor(X) or isinstance(X, Source) or sp.issparse(X)
+    where = X if seen and not sp.issparse(points) else points
     found = [kernel_device(device, kernel, where) for kernel in kernels]
     return None if any(one is None for one in found) else found[0]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+import scipy.sparse as sp
 from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
@@ -189,7 +190,7 @@ class KernelPredictions:
         alpha = self.dual_coef_.reshape(len(self.dual_coef_), -1)
         t, b = alpha.shape[1], np.atleast_1d(self.intercept_)
         if is_precomputed(self.kernel_):
-            K = points.toarray() if hasattr(points, "toarray") else points
+            K = to_numpy(points) if sp.issparse(points) else points
             return np.asarray(K @ alpha, dtype=np.float64) + b, np.empty(0)
         centred = with_bound and self._mean_weights is not None
         columns = np.column_stack([alpha, np.asarray(self._mean_weights)]) if centred else alpha

@@ -96,7 +96,7 @@ class Radial(Normalised):
         """f of u = −t, in place; t ≤ 0."""
 
     @abstractmethod
-    def near(self, ratio: float) -> float:
+    def least_flat_argument(self, ratio: float) -> float:
         """The least u from which |f′(u)| ≤ 1/ratio: beyond it an error of δ·ratio in u moves f by at most δ."""
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
@@ -157,7 +157,9 @@ class RadialPairs(Pairs):
         reach = self._peak(rows, True) + self._peak(columns, False)
         # the u below which the product is not good enough for these rows and columns; two units even where all norms
         # are 0, so that a tile of identical points is at distance 0 too
-        limit = float(max(self.certain * reach, self.kernel.near(self.typical * reach / self.delta), 4e-45))
+        limit = float(
+            max(self.certain * reach, self.kernel.least_flat_argument(self.typical * reach / self.delta), 4e-45)
+        )
         if t.size and t.max() > -limit:
             self._repair(t, rows, columns, limit)
         if same:
@@ -206,7 +208,7 @@ class _Distance(Radial):
         np.negative(t, out=t)
         return np.add(t, 0.0, out=t)  # no −0
 
-    def near(self, ratio: float) -> float:
+    def least_flat_argument(self, ratio: float) -> float:
         return 0.0
 
 
@@ -337,7 +339,7 @@ class Gaussian(Radial):
         """exp(t)."""
         return np.asarray(exponential(at_least(t, lowest(t.dtype)), out=t))
 
-    def near(self, ratio: float) -> float:
+    def least_flat_argument(self, ratio: float) -> float:
         """ln ratio, for f′ = −f."""
         return RATE * float(np.log(max(ratio, 1.0)))
 
@@ -476,7 +478,7 @@ class Matern(_WithLengthScale):
         np.exp(np.negative(s, out=s), out=s)
         return np.multiply(s, factor, out=s)
 
-    def near(self, ratio: float) -> float:
+    def least_flat_argument(self, ratio: float) -> float:
         """From |f′| = e⁻ˢ/2s, e⁻ˢ/2 and (1 + s)e⁻ˢ/6 ≤ e^(−s/2)/4."""
         if self.nu == 0.5:
             return max(min(ratio / 2, 1.0), _log(ratio / 2)) ** 2
@@ -530,7 +532,7 @@ class RationalQuadratic(_WithLengthScale):
             return np.reciprocal(t, out=t)
         return np.asarray(np.power(t, t.dtype.type(-self.alpha), out=t))
 
-    def near(self, ratio: float) -> float:
+    def least_flat_argument(self, ratio: float) -> float:
         """From |f′| = α(1 + u)^(−α−1)."""
         return float(max(self.alpha * ratio, 1.0) ** (1.0 / (self.alpha + 1.0)) - 1.0)
 

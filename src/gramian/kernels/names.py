@@ -37,7 +37,7 @@ def as_kernel(
     """
     if isinstance(kernel, Kernel):
         return kernel
-    if callable(kernel) and hasattr(kernel, "is_stationary"):  # one of scikit-learn's for Gaussian processes
+    if any(cls.__module__ == "sklearn.gaussian_process.kernels" for cls in type(kernel).__mro__):
         return MatrixFunction(kernel)
     if callable(kernel):
         return Callable(kernel, tuple(kernel_params.items()))

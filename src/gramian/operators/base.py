@@ -233,7 +233,7 @@ class Operator(ABC):
             raise ValueError(
                 f"Cannot multiply an operator of shape {self.shape} by an array of shape {tuple(V.shape)}."
             )
-        V = self.xp.astype(V, self.dtype, copy=False) if hasattr(self.xp, "astype") else V
+        V = V if V.dtype == self.dtype else self.asarray(V)
         return self.matmat(V[:, None])[:, 0] if V.ndim == 1 else self.matmat(V)
 
     def _by_identity(self, size: int, multiply: Any) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ class KernelOperator(Operator):
     def _points(self, kernel: Kernel, X: Any, in_memory: bool) -> Any:
         """The points as a kernel takes them: an array or CSR, a list of objects, or the Source of a file."""
         if kernel.takes_objects and not isinstance(X, Source):
-            return X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
+            return X if isinstance(X, Sized) or sp.issparse(X) else list(X)
         if type(X) is np.ndarray and X.ndim == 2:
             return X
         source = open_source(X)
@@ -370,7 +370,7 @@ class DeviceKernelOperator(KernelOperator):
         self._formula = self.kernel.formula(int(self.X.shape[1]))
         self.xp = array_namespace(self.X if self.Z is None else self.Z)
         given = [part.dtype for part in (self.X, self.Z) if part is not None]
-        natural = "float32" if all("float32" in str(kind) for kind in given) else "float64"
+        natural = "float32" if all(torch_dtype(kind) == torch_dtype("float32") for kind in given) else "float64"
         self.dtype = torch_dtype(natural if dtype is None else dtype)
         self.shape = (self.X.shape[0], self.X.shape[0] if self.Z is None else self.Z.shape[0])
         self._kept: Array | None = None

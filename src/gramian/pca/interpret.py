@@ -16,6 +16,7 @@ from gramian.inputs.devices import convert_to_numpy
 from gramian.results import Optimum
 from gramian.results.tables import Tabular, text_table
 from gramian.sources import Block, DenseSource, Source, SparseSource, open_source
+from gramian.sources.arrays import is_frame
 
 if TYPE_CHECKING:
     from gramian.pca.estimator import PCA
@@ -54,7 +55,7 @@ def row_names(X: Any, labels: Sequence[Any] | None = None, n: int | None = None)
     if labels is not None and len(labels) != n:
         raise ValueError(f"row_labels has {len(labels)} names for {n} rows.")
     if labels is None:
-        labels = getattr(X, "index", None) if hasattr(X, "columns") else None
+        labels = getattr(X, "index", None) if is_frame(X) else None
     return None if labels is None or type(labels).__name__ == "RangeIndex" else tuple(map(str, labels))
 
 

@@ -28,6 +28,7 @@ from gramian.pca.interpret import (
 )
 from gramian.results.tables import text_table
 from gramian.sources import open_source
+from gramian.sources.arrays import is_frame
 
 Array = npt.NDArray[np.float64]
 Names = tuple[str, ...]
@@ -289,7 +290,7 @@ def _read_categories(labels: Any, w: Array) -> tuple[Names, Names, Names, Any]:
     Returns the categorical variables; for each category the variable it belongs to, and its own name; and the sparse
     matrix of shape (g, n) that is 1 where a row belongs to a category.
     """
-    if hasattr(labels, "columns"):
+    if is_frame(labels):
         columns = tuple(map(str, labels.columns))
         table = [np.asarray(labels[name], dtype=object) for name in labels.columns]
     else:

@@ -222,13 +222,17 @@ class LinearPredictions:
 
     def _is_narrow(self, source: Source) -> bool:
         """Whether predictions are made in float32: both the rows and the coefficients are."""
-        return bool(source.dtype == source.xp.float32 and "32" in str(self.coef_.dtype))
+        return bool(source.dtype == source.xp.float32 and self._has_narrow_coef())
+
+    def _has_narrow_coef(self) -> bool:
+        """Whether the coefficients are in float32."""
+        return bool(to_numpy(self.coef_[:0]).dtype == np.float32)
 
     def _is_as_fitted(self) -> bool:
         """Whether intercept_ and coef_ are still those of the fit, up to rounding."""
         coef = self._rows()
         b, at = to_numpy(self.intercept_, float).ravel() + np.zeros(len(coef)), coef @ self._centre
-        eps = 2.0**-23 if "32" in str(self.coef_.dtype) else EPS
+        eps = 2.0**-23 if self._has_narrow_coef() else EPS
         size = np.abs(b) + np.abs(coef) @ np.abs(self._centre)
         return bool(np.all(np.abs(self._level - (b + at)) <= 4 * len(self._centre) * eps * size))
 

@@ -113,7 +113,8 @@ class TensorSource(Source):
 
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas or polars data frame (neither package is imported to find out)."""
-    return type(X).__module__.partition(".")[0] in ("pandas", "polars") and hasattr(X, "columns")
+    names = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(X).__mro__}
+    return not names.isdisjoint({("pandas", "DataFrame"), ("polars", "DataFrame")})
 
 
 def frame_names(X: Any) -> list[str] | None:

@@ -23,7 +23,7 @@ BLUR = 1e-10  # λ/λ₁ below which rounding mixes Ritz vectors
 Array = Any
 Vector = npt.NDArray[np.float64]
 History = list[tuple[int, float]]
-Waited = Callable[[Vector, Callable[[], Array], int], int]
+RequiredCount = Callable[[Vector, Callable[[], Array], int], int]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Krylov:
         abandon: Callable[[History], bool] = lambda _: False,
         *,
         start: Array | None = None,
-        waited: Waited | None = None,
+        count_required: RequiredCount | None = None,
     ) -> Spectrum:
         """Do the same without a warning.
 
@@ -94,7 +94,7 @@ class Krylov:
             Sees (passes, worst residual) so far and may stop the iteration.
         start : array of shape (m, b), optional
             Start block, m the smaller side (the rows of data stored by columns), instead of a random one.
-        waited : callable, optional
+        count_required : callable, optional
             Given the eigenvalues of AᵀA found so far, a function that makes their vectors, and the passes: how many of
             the leading ones must meet the tolerance. The others are reported as they are, for those that noise keeps
             together would take for ever.
@@ -110,7 +110,7 @@ class Krylov:
         with A.session():
             start = random_block(B, m, b, self.seed) if start is None else start
             lanczos = BlockLanczos(B.normal, start, B.xp, limit, self.seed)
-            found, judged = self._iterate(B, lanczos, k, tol, before, abandon, waited)
+            found, judged = self._iterate(B, lanczos, k, tol, before, abandon, count_required)
         found = found.transposed if flip else found
         method = f"block Krylov on {'AAᵀ' if flip else 'AᵀA'} ({lanczos.block} vectors a pass)"
         passes = A.passes - before
@@ -125,7 +125,7 @@ class Krylov:
         tol: float,
         before: int,
         abandon: Callable[[History], bool],
-        waited: Waited | None,
+        count_required: RequiredCount | None,
     ) -> tuple[Triplets, int | None]:
         history: History = []
         goal, checked = tol, 0
@@ -138,7 +138,11 @@ class Krylov:
                 continue
             checked = lanczos.d
             theta, S, residuals = lanczos.ritz(k)
-            judged = None if waited is None else waited(theta, partial(lanczos.vectors, S), B.passes - before)
+            judged = (
+                None
+                if count_required is None
+                else count_required(theta, partial(lanczos.vectors, S), B.passes - before)
+            )
             worst = _relative(theta[:judged], residuals[:judged], B.epsilon)
             history.append((B.passes - before, worst))
             stop = full or out_of_passes or abandon(history)

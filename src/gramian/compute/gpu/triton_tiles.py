@@ -167,7 +167,7 @@ def _tile(
 
 
 @triton.jit
-def _held(X, rows, GEOMETRY: tl.constexpr, KD: tl.constexpr, BK: tl.constexpr):
+def _load_rows(X, rows, GEOMETRY: tl.constexpr, KD: tl.constexpr, BK: tl.constexpr):
     """The rows of a block for the whole of its columns, where they are multiplied and fit."""
     if GEOMETRY == "dot" and KD == BK:
         x = tl.load(X + rows.to(tl.int64)[:, None] * KD + tl.arange(0, BK)[None, :])
@@ -192,7 +192,7 @@ def multiply(
     first = tl.program_id(1) * span
     last = tl.minimum(first + span, m)
     lift, a, b, one = (tl.load(parameters), tl.load(parameters + 1), tl.load(parameters + 2), tl.load(parameters + 3))
-    x = _held(X, rows, GEOMETRY, KD, BK)
+    x = _load_rows(X, rows, GEOMETRY, KD, BK)
     here = out + tl.program_id(1).to(tl.int64) * n * C + rows.to(tl.int64) * C
     within = rows < n
     side, width = tl.arange(0, BN), tl.arange(0, C)
@@ -240,7 +240,7 @@ def multiply_symmetric(
     side = tl.arange(0, B)
     rows = i * B + side
     a, b, one = tl.load(parameters + 1), tl.load(parameters + 2), tl.load(parameters + 3)
-    x = _held(X, rows, GEOMETRY, KD, BK)
+    x = _load_rows(X, rows, GEOMETRY, KD, BK)
     here = tl.load(V + rows)
     p = _tile(X, Z, x, rows, rows, ldx, ldx, D, a, b, one, GEOMETRY, PROFILE, DEGREE, KD, BK, UNROLL, B, B)
     known = tl.load(parameters + 4)
@@ -329,19 +329,23 @@ class TritonPairs(KernelPairs):
 
     def times(self, V: Tensor) -> Tensor:
         """K V."""
-        return self._grouped(V, self.n, lambda part, group: self._multiply("left", "right", self.n, part, group))
+        return self._multiply_by_groups(
+            V, self.n, lambda part, group: self._multiply("left", "right", self.n, part, group)
+        )
 
     def transposed_times(self, U: Tensor) -> Tensor:
         """Kᵀ U."""
-        return self._grouped(U, self.m, lambda part, group: self._multiply("right", "left", self.m, part, group))
+        return self._multiply_by_groups(
+            U, self.m, lambda part, group: self._multiply("right", "left", self.m, part, group)
+        )
 
     def symmetric_times(self, V: Tensor) -> Tensor:
         """K V, with tiles that serve twice for one column of many rows."""
         if V.shape[1] != 1 or self.n < SMALL:
             return self.times(V)
-        return self._grouped(V, self.n, lambda part, group: self._symmetric(part))
+        return self._multiply_by_groups(V, self.n, lambda part, group: self._symmetric(part))
 
-    def _grouped(self, V: Tensor, n: int, multiply: Callable[[Tensor, int], Tensor]) -> Tensor:
+    def _multiply_by_groups(self, V: Tensor, n: int, multiply: Callable[[Tensor, int], Tensor]) -> Tensor:
         """All columns, as many at a time as a tile is multiplied by, each scaled to the range of the arithmetic."""
         out = V.new_empty((n, V.shape[1]))
         most = GROUPS[self.chosen.pieces]
