@@ -1,0 +1,78 @@
+"""The benchmark over random shapes: what it draws, what it counts as accurate, what it prints."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sklearn.decomposition
+from bench.anywhere import CLASSES, Shape, Timing, build, draw_shape, is_accurate, make_data, measure_fit, peers
+
+from bench import anywhere
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_shapes_stay_within_the_limit_and_repeat_with_the_seed(kind):
+    """Two streams of one seed draw the same problems; no table is larger than asked."""
+    rng, twin = np.random.default_rng([3, 1]), np.random.default_rng([3, 1])
+    shapes = [draw_shape(kind, rng, 1e6) for _ in range(200)]
+    assert shapes == [draw_shape(kind, twin, 1e6) for _ in range(200)]
+    for shape in shapes:
+        assert shape.rows * shape.cols * shape.density <= 1e6 * 1.01
+        assert shape.rows >= 50
+        assert 0 <= shape.components < max(shape.rows, 2)
+    assert max(s.rows for s in shapes) > 20 * min(s.rows for s in shapes)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_solver_and_ours_are_accurate_by_the_measure(kind):
+    """On an easy problem the residual of ours and of scikit-learn's exact solver is at rounding."""
+    shape = Shape(kind, 5, 80, 6, 2 if kind in {"PCA", "KernelPCA", "GaussianMixture"} else 0, alpha=0.5)
+    shape = replace(shape, option={"GaussianMixture": "full", "PCA": ""}.get(kind, "rbf"))
+    X, y = make_data(shape)
+    supervised = kind in {"Ridge", "RidgeCV", "KernelRidge"}
+    for solver in ("ours", peers(shape)[0]):
+        model = build(shape, solver)
+        model = model.fit(X, y) if supervised else model.fit(X)
+        residual, objective = measure_fit(shape, model, X, y)
+        assert residual <= 1e-9
+        assert np.isfinite(objective)
+
+
+def test_a_missing_leading_component_is_not_accurate():
+    """Exact eigenvectors of the wrong components have small residuals; the lost energy tells."""
+    shape = Shape("PCA", 2, 200, 8, 2, spectrum="fast")
+    X, y = make_data(shape)
+    model = sklearn.decomposition.PCA(3).fit(X)
+    best = float(np.sum(model.singular_values_[:2] ** 2))
+    model.components_, model.singular_values_ = model.components_[1:], model.singular_values_[1:]
+    residual, objective = measure_fit(shape, model, X, y)
+    wrong = Timing("wrong", [0.1], residual, objective)
+    right = Timing("right", [0.1], 1e-12, best)
+    assert residual < 1e-9
+    assert not is_accurate(wrong, right, "PCA", "float64", best)
+    assert is_accurate(right, right, "PCA", "float64", best)
+
+
+def test_an_inaccurate_fit_of_ours_opens_no_door():
+    """A residual of ours above the base does not admit peers that are as bad."""
+    ours, peer = Timing("ours", [0.1], 1e-2), Timing("peer", [0.1], 5e-3)
+    assert not is_accurate(peer, ours, "Ridge", "float64", 0.0)
+    assert not is_accurate(ours, ours, "Ridge", "float64", 0.0)
+
+
+def test_a_run_prints_seed_ratio_and_new_over_old(tmp_path):
+    """A whole run with one small shape, against this same tree: the figures are in the record."""
+    said: list[str] = []
+    out = tmp_path / "found"
+    options = ["--only", "Ridge", "--shapes", "1", "--most", "2000", "--rounds", "1", "--seed", "7"]
+    anywhere.main([*options, "--tree", str(anywhere.ROOT), "--out", str(out)], say=said.append)
+    record = json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))
+    [outcome] = record["outcomes"]["Ridge"]
+    times = [run["seconds"][0] for name, run in outcome["all"].items() if name in {outcome["rival"], "ours"}]
+    assert record["seed"] == 7
+    assert outcome["ratio"] == pytest.approx(outcome["theirs"] / outcome["ours"])
+    assert set(times) == {outcome["ours"], outcome["theirs"]}
+    assert outcome["after_before"] > 0
+    assert "seed 7" in said[0]
+    assert f"{outcome['ratio']:.2f}" in out.with_suffix(".md").read_text(encoding="utf-8")
