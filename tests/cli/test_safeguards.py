@@ -12,6 +12,7 @@ import pytest
 
 from gramian.cli import output as answers
 from gramian.cli.running import CommandRun
+from gramian.sources.writing import claim
 
 FAST = ("--no-report", "--no-pictures")
 
@@ -79,6 +80,67 @@ def test_no_work_is_done_for_a_place_that_cannot_be_written(run, tmp_path, monke
     result = run("pca", "geyser.csv", "--out", "deep/out")
     assert result.exit_code == 2
     assert "write-protected" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("pca", "geyser.csv", "--out", "out"),
+        ("pca", "geyser.csv", "--out", "out", "--force"),
+        ("project", "fitted/model.gramian", "geyser.csv", "--out", "out.csv"),
+        ("simulate", "europe", "--out", "out.bed"),
+        ("demo", "--out", "out"),
+    ],
+    ids=lambda arguments: " ".join(arguments[::3]),
+)
+def test_a_place_that_another_run_is_writing_to_is_refused_before_any_work(run, tmp_path, arguments):
+    if arguments[0] == "project":
+        assert run("pca", "geyser.csv", "--out", "fitted", *FAST).exit_code == 0
+    before = sorted(tmp_path.iterdir())
+    with claim(tmp_path / ("out.csv" if arguments[0] == "project" else "out")):
+        result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert "another run is writing to" in result.stderr
+    assert "Traceback" not in result.output
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["pca", "project", "simulate", "demo"])
+@pytest.mark.parametrize("out", ["", " "])
+def test_an_empty_place_is_not_the_current_folder(run, tmp_path, command, out):
+    arguments = {"pca": ["geyser.csv"], "project": ["geyser.csv", "geyser.csv"], "simulate": ["europe"], "demo": []}
+    before = sorted(tmp_path.iterdir())
+    result = run(command, *arguments[command], "--out", out)
+    assert result.exit_code == 2
+    assert "--out" in result.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_appears_while_a_run_computes_is_not_replaced(run, tmp_path, monkeypatch):
+    real = answers.write_files
+
+    def write_late(*arguments):
+        real(*arguments)
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "model.gramian").write_text("mine")
+
+    monkeypatch.setattr(answers, "write_files", write_late)
+    result = run("pca", "geyser.csv", "--out", "out", *FAST)
+    assert result.exit_code == 1
+    assert "--force" in result.stderr
+    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["mine"]
+
+
+def test_files_of_others_stay_where_results_are_replaced(run, tmp_path):
+    assert run("pca", "geyser.csv", "--out", "out", *FAST).exit_code == 0
+    (tmp_path / "out" / "notes").mkdir()
+    (tmp_path / "out" / "notes" / "a.txt").write_text("mine")
+    (tmp_path / "out" / "b.txt").write_text("mine")
+    first = (tmp_path / "out" / "scores.csv").read_bytes()
+    assert run("pca", "geyser.csv", "-k", 1, "--out", "out", "--force", *FAST).exit_code == 0
+    assert (tmp_path / "out" / "scores.csv").read_bytes() != first
+    assert (tmp_path / "out" / "notes" / "a.txt").read_text() == "mine"
+    assert (tmp_path / "out" / "b.txt").read_text() == "mine"
 
 
 def test_families_that_could_not_be_fitted_are_named(run, tmp_path):

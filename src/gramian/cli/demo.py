@@ -27,7 +27,7 @@ from gramian.cli.demo_numbers import Number, compare_numbers
 from gramian.cli.demo_pictures import CHAPTERS, QUICK
 from gramian.cli.errors import DONE, UNMET, Invocation, write_errors
 from gramian.cli.options import command, option
-from gramian.cli.output import refuse_existing, write_csv
+from gramian.cli.output import OutputPath, claim_place, write_csv
 from gramian.display import save_picture
 from gramian.display.base import render_formula, render_png
 from gramian.display.report import CertificateBlock, DataTable, Report, Section, Text, write_report
@@ -49,7 +49,7 @@ NOTE = (
 @option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutputPath(file_okay=False),
     default=Path("demo"),
     show_default=True,
     metavar="FOLDER",
@@ -72,9 +72,9 @@ def demo(context: click.Context, /, out: Path, force: bool, quick: bool, debug: 
     invocation = context.find_object(Invocation)
     if invocation is not None:
         invocation.debug = debug
-    refuse_existing(out, FILES, force)
+    claim_place(out, [out / name for name in FILES], force)
     console = Console(highlight=False)
-    with write_errors(out), write_whole_folder(out, overwrite=True) as folder:
+    with write_errors(out), write_whole_folder(out, overwrite=force, claimed=True) as folder:
         plates, numbers = _draw_all(console, folder, quick)
         rows = [(n.what, n.published, n.ours, n.verdict, n.source) for n in numbers]
         write_csv(folder / "numbers.csv", ("what", "reference", "ours", "agree", "source"), rows)

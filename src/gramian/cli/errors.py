@@ -112,6 +112,11 @@ def write_errors(place: object) -> Iterator[None]:
     """Turn a full disk, a folder that may not be written to and the like into one line."""
     try:
         yield
+    except FileExistsError as error:
+        raise OutputError(
+            f"{place} holds files now that were not there when this run began: add --force to replace them, or choose "
+            "another --out."
+        ) from error
     except OSError as error:
         raise OutputError(f"cannot write to {place}: {error.strerror or error}. Choose another --out.") from error
 

@@ -32,7 +32,7 @@ from gramian.display import report as reports
 from gramian.display import save_picture
 from gramian.sources.files import write_parquet
 from gramian.sources.tables import Table as InputTable
-from gramian.sources.writing import as_json, write_json, write_whole_folder
+from gramian.sources.writing import PlaceTakenError, as_json, claim, write_json, write_whole, write_whole_folder
 
 Columns: TypeAlias = Mapping[str, Any]
 
@@ -40,6 +40,7 @@ MODEL, CERTIFICATE, REPORT = "model.gramian", "certificate.json", "report.html"
 TABLE_ENDINGS = (".csv", ".parquet")
 ENDINGS = (*TABLE_ENDINGS, ".png", ".html")
 OPTIONAL = ("path", "choice", "curve", "field", "profile", "comparison")  # what not every run writes
+CLAIMED = "gramian.cli.claimed"  # key of a context: its place is claimed
 CHECKSUM_MOST = 2**33  # bytes of a file that is read once more to have its checksum
 WORD = 11  # letters of a word that are kept together on the screen
 BLOCK = 10_000  # rows that are turned into text at a time
@@ -121,6 +122,20 @@ class Results:
 
 # Where results go: options, and refusals before any work is done
 
+
+class OutputPath(click.Path):
+    """A place to write to. An empty name, often a variable that was not set, is not taken for the current folder."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(path_type=Path, **settings)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        if not str(value).strip():
+            self.fail("the name is empty; for the current folder, write . (a dot)", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 _option = partial(option, section="Output")
 json_option = _option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
@@ -151,7 +166,8 @@ class Output:
         if self.out is not None:
             written = [*files, *(f"{name}.{self.format}" for name in tables), MODEL, CERTIFICATE]
             drawn = [] if self.no_pictures else [f"{name}.png" for name in pictures]
-            refuse_existing(self.out, [*written, *([] if self.no_report else [REPORT]), *drawn], self.force)
+            names = [*written, *([] if self.no_report else [REPORT]), *drawn]
+            claim_place(self.out, [self.out / name for name in names], self.force)
 
 
 def output_options(kind: type[Output] = Output, own: Iterable[Any] = ()) -> Callable[[Any], Any]:
@@ -161,7 +177,7 @@ def output_options(kind: type[Output] = Output, own: Iterable[Any] = ()) -> Call
         kind,
         "output",
         [
-            _option("-o", "--out", type=click.Path(path_type=Path), help="Folder for the results."),
+            _option("-o", "--out", type=OutputPath(), help="Folder for the results."),
             *(own or [formats]),
             _option("--no-report", is_flag=True, help="Leave out report.html."),
             _option("--no-pictures", is_flag=True, help="Leave out the pictures."),
@@ -189,7 +205,7 @@ class TableOutput:
             )
         if not any_ending and self.out.suffix.lower() not in TABLE_ENDINGS:
             raise click.UsageError(f"--out {self.out.name}: the name must end in .csv or .parquet")
-        refuse_existing(self.out.parent, [self.out.name], self.force)
+        claim_place(self.out, [self.out], self.force)
 
 
 def table_output_options(
@@ -200,24 +216,37 @@ def table_output_options(
         TableOutput,
         "output",
         [
-            _option("-o", "--out", type=click.Path(path_type=Path, dir_okay=dir_okay), help=help),
+            _option("-o", "--out", type=OutputPath(dir_okay=dir_okay), help=help),
             json_option,
             _option("--force", is_flag=True, help="Replace a file that is there already."),
         ],
     )
 
 
-def refuse_existing(out: Path, names: Sequence[str], force: bool) -> None:
-    """Exit 2 where results could not be written to a folder, or would replace something without ``--force``."""
-    place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+def claim_place(out: Path, files: Sequence[Path], force: bool) -> None:
+    """Keep a file or folder for this run until its command ends; what killed runs left there is cleared away.
+
+    Exit 2 where it cannot be written to, another run is writing there, or a file would be replaced without ``--force``.
+    """
+    folder = files[0].parent
+    place = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if not place.is_dir():
         raise click.UsageError(f"cannot write to {out}: {place} is a file; choose another --out")
     if not os.access(place, os.W_OK | os.X_OK):
         raise click.UsageError(f"cannot write to {out}: {place} is write-protected; choose another --out")
-    there = [name for name in names if (out / name).exists()]
+    context = click.get_current_context()
+    if CLAIMED not in context.meta:
+        with write_errors(out):
+            try:
+                context.meta[CLAIMED] = context.with_resource(claim(out))
+            except PlaceTakenError:
+                raise click.UsageError(
+                    f"another run is writing to {out}: wait until it has ended, or choose another --out"
+                ) from None
+    there = [file.name for file in files if file.exists()]
     if there and not force:
         raise click.UsageError(
-            f"{out} already holds {', '.join(there)}: add --force to replace, or choose another --out"
+            f"{folder} already holds {', '.join(there)}: add --force to replace, or choose another --out"
         )
 
 
@@ -300,7 +329,7 @@ def publish(run: CommandRun, output: Output, results: Results) -> None:
         with (
             run.step(f"Writing to {output.out}"),
             write_errors(output.out),
-            write_whole_folder(output.out, overwrite=True) as folder,
+            write_whole_folder(output.out, overwrite=output.force, claimed=True) as folder,
         ):
             write_files(folder, output, run, results)
             if output.has_report:
@@ -329,11 +358,11 @@ def publish_table(run: CommandRun, output: TableOutput, results: Results) -> Non
     if not output.as_json and (results.lines or len(results.tables) > 1):
         print_screen(results, stderr=out is None)
     if out is not None:
-        with run.step(f"Writing {out}"), write_errors(out), write_whole_folder(out.parent, overwrite=True) as folder:
+        with run.step(f"Writing {out}"), write_errors(out), write_whole(out, overwrite=output.force) as part:
             if results.write_more is not None and out.suffix.lower() not in TABLE_ENDINGS:
-                results.write_more(folder / out.name)
+                results.write_more(part)
             else:
-                write_table(folder / out.name, table.columns)
+                write_table(part, table.columns)
     if output.as_json:
         print_json(results, after={**_describe_run(run, out), **({"table": table} if out is None else {})})
     elif out is None:

@@ -9,7 +9,7 @@ import click
 
 from gramian.cli.errors import write_errors
 from gramian.cli.options import ParamType, command, option
-from gramian.cli.output import Results, json_option, print_json, refuse_existing
+from gramian.cli.output import OutputPath, Results, claim_place, json_option, print_json
 from gramian.cli.running import CommandRun, running_options
 from gramian.genetics.countries import simulate_europe
 from gramian.genetics.simulation import Simulation
@@ -52,9 +52,7 @@ class SizesType(ParamType):
 @option(
     "--ld", type=click.FloatRange(0, 1), default=0.0, metavar="R²", help="Of neighbouring SNPs that are as frequent."
 )
-@option(
-    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, section="Output", help="The .bed."
-)
+@option("-o", "--out", type=OutputPath(dir_okay=False), required=True, section="Output", help="The .bed.")
 @json_option
 @option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
 @running_options
@@ -82,14 +80,14 @@ def simulate(
     if (scene == "europe" and sizes) or (scene == "populations" and people):
         raise click.UsageError("--people is for europe and --sizes for populations")
     files = [out.with_suffix(ending).name for ending in ENDINGS]
-    refuse_existing(out.parent, files, force)
+    claim_place(out.with_suffix(""), [out.with_suffix(ending) for ending in ENDINGS], force)
     settings = {name: value for name, value in description.items() if value is not None}
     with run.step(f"Simulating {out.name}"), write_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         try:
             if scene == "europe":
                 shape = simulate_europe(
-                    out, seed=run.seed, people=people or 1400, overwrite=True, n_snps=snps, **settings
+                    out, seed=run.seed, people=people or 1400, overwrite=force, n_snps=snps, **settings
                 ).genotypes.shape
             else:
                 people_of = list(zip(LETTERS, sizes or (100, 100, 100), strict=False))
@@ -98,7 +96,7 @@ def simulate(
                 rows = [f"{name}\t{name}\t{group}\n" for name, group in zip(names, groups, strict=True)]
                 plan = Simulation(snps, groups=groups, names=names, seed=run.seed, **settings)
                 beside = {".tsv": "".join(["FID\tIID\tpopulation\n", *rows])}
-                shape = plan.write(out, overwrite=True, beside=beside).shape
+                shape = plan.write(out, overwrite=force, beside=beside).shape
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if as_json:
