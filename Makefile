@@ -9,7 +9,7 @@ JOBS ?= auto
 BLAS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest attack lint pytest bench docs clean
+.PHONY: help demo test test-all test-lowest attack mutate lint pytest bench docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -66,6 +66,14 @@ attack: .venv/dev.stamp  ## hours: hostile files, signals and random problems, a
 	$(call ATTACK,$$seed) -m hypothesis tests --ignore tests/attack; explored=$$?; \
 	echo "Seed $$seed: the attack ended with $$attacked, new examples with $$explored"; \
 	test $$attacked -eq 0 && test $$explored -eq 0
+
+.venv/mutate.stamp: .venv/dev.stamp
+	@$(PIP) -e '.[dev,mutate]'
+	@touch $@
+
+# MODULE=gramian.pca.rank tries one module, SAMPLE=50 so many changes of each.
+mutate: .venv/mutate.stamp  ## hours: small wrong changes where bounds, paths, statistics and outputs are computed
+	$(PY) tools/mutate.py $(if $(MODULE),--module $(MODULE)) $(if $(SAMPLE),--sample $(SAMPLE))
 
 pytest: .venv/dev.stamp
 	OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)

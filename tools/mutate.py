@@ -1,0 +1,275 @@
+"""Make small wrong changes in the modules that compute what users rely on, and see whether their tests notice.
+
+Usage: python tools/mutate.py [--module NAME] [--sample N] [--jobs N]
+
+cosmic-ray makes the changes, one at a time: an operator, a comparison, a number, a truth value, a sign, and, by
+:class:`NameReplacer`, ``any`` for ``all`` and the like. ``tools/mutate.toml`` names the modules and the tests of each;
+``tools/survivors.toml`` lists changes that no test can notice because they change nothing, each with its reason. All of
+it happens in copies of the tree in a temporary folder. The exit status is 1 where less than 90 % are noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.operator import Operator
+from cosmic_ray.plugins import get_operator, operator_names
+from parso.python.tree import Name
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTICED = 0.9  # the least share of changes that the tests must notice
+# Loaded once: each run of the tests is a fork of this process, which then imports only Gramian and the tests.
+HEAVY = (
+    "hypothesis", "matplotlib.figure", "mpmath", "numpy", "pytest", "rich.console", "scipy.linalg", "scipy.optimize",
+    "scipy.sparse.linalg", "scipy.stats", "sklearn.utils.estimator_checks",
+)  # fmt: skip
+PYTEST = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+PAIRS = (
+    "all any", "max min", "maximum minimum", "argmax argmin", "nanmax nanmin", "fmax fmin", "floor ceil", "left right",
+    "lower upper", "append extend", "zeros ones", "mean sum", "first last", "row column",
+)  # fmt: skip
+SWAPPED = {a: b for pair in PAIRS for a, b in (pair.split(), pair.split()[::-1])}
+
+
+class NameReplacer(Operator):
+    """``any`` for ``all``, ``min`` for ``max`` and others that are easily confused, where they are called."""
+
+    def mutation_positions(self, node: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """Where a name can be put for another."""
+        if isinstance(node, Name) and node.value in SWAPPED and not node.is_definition():
+            after = node.get_next_leaf()
+            if after is not None and after.value == "(":
+                yield node.start_pos, node.end_pos
+
+    def mutate(self, node: Any, index: int) -> Any:
+        """Put the other name."""
+        node.value = SWAPPED[node.value]
+        return node
+
+    @classmethod
+    def examples(cls) -> tuple[Any, ...]:
+        """None: cosmic-ray tests its own operators by them."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a module: its text after the change, and the line that changed, before and after."""
+
+    number: int
+    code: str
+    line: int
+    before: str
+    after: str
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The line before and after, as :file:`survivors.toml` has it."""
+        return self.before.strip(), self.after.strip()
+
+
+def find_mutants(source: str, wanted: Sequence[str]) -> list[Mutant]:
+    """Every change of a module by the operators wanted, without those that only touch type annotations.
+
+    cosmic-ray parses afresh for each change, so it is given one function or class of the module at a time.
+    """
+    kinds = [get_operator(name) for name in operator_names() if any(fnmatch(name, like) for like in wanted)]
+    operators, quiet = [*(kind() for kind in kinds), NameReplacer()], _annotated(source)
+    found: dict[tuple[int, str], Mutant] = {}
+    head = ""
+    for part in get_ast(source).children:
+        text = part.get_code()
+        first, nodes = head.count("\n"), list(ast_nodes(get_ast(text)))
+        for operator in operators:
+            places = [(*place, node) for node in nodes for place in operator.mutation_positions(node)]
+            for occurrence, ((line, column), _, node) in enumerate(places):
+                if any(begin <= (first + line, column) < end for begin, end in quiet):
+                    continue
+                if node.parent.type in ("parameters", "param", "argument") and node.type == "operator":
+                    continue  # the star of a signature, which cosmic-ray takes for a product
+                changed = str(mutate_code(text, operator, occurrence))
+                pairs = enumerate(zip(text.splitlines(), changed.splitlines(), strict=False))
+                i, (before, after) = next((i, pair) for i, pair in pairs if _differ(*pair))
+                mutant = Mutant(
+                    len(found), head + changed + source[len(head) + len(text) :], first + i + 1, before, after
+                )
+                found.setdefault((first + i, after), mutant)
+        head += text
+    return sorted(found.values(), key=lambda mutant: mutant.line)
+
+
+def _differ(before: str, after: str) -> bool:
+    return re.sub(r"\s+", "", before) != re.sub(r"\s+", "", after)
+
+
+def _annotated(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where annotations and decorators stand, and what is for mypy alone, which checks what they say."""
+    parts: list[ast.expr | None] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            parts += node.decorator_list
+        if isinstance(node, ast.FunctionDef):
+            every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+            parts += [node.returns, *(argument.annotation for argument in every if argument is not None)]
+        elif isinstance(node, ast.AnnAssign):
+            parts.append(node.annotation)
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            parts.append(node.test)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "cast":
+            parts.append(node.args[0])
+    spans = [part for part in parts if part is not None]
+    return [((s.lineno, s.col_offset), (s.end_lineno or s.lineno, s.end_col_offset or 0)) for s in spans]
+
+
+def copy_tree(folder: Path) -> None:
+    """Copy every file of the project that git knows or would add."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    for name in filter(None, listed.stdout.splitlines()):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+
+
+def run_tests(tree: Path, tests: Sequence[str], limit: float | None) -> bool | None:
+    """Whether the tests pass in this tree; None where they took longer than the limit."""
+    child = os.fork()
+    if not child:
+        os.setsid()
+        os.chdir(tree)
+        sys.path.insert(0, str(tree / "src"))
+        os.environ |= {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+        sys.dont_write_bytecode = True
+        with open(tree / "tests.log", "wb") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        status = 3
+        try:
+            import pytest
+
+            status = int(pytest.main([*PYTEST, *tests]))
+            if not str(sys.modules["gramian"].__file__).startswith(str(tree)):
+                status = 4
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    end = time.monotonic() + (limit or 3600.0)
+    while time.monotonic() < end:
+        done, code = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(code) == 0
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def judge(
+    tree: Path, path: str, source: str, mutants: Sequence[Mutant], tests: Sequence[str], limit: float, out: Any
+) -> None:
+    """Try each change in one copy of the tree; say of each whether the tests noticed."""
+    for mutant in mutants:
+        (tree / path).write_text(mutant.code, encoding="utf-8")
+        out.put((mutant.number, run_tests(tree, tests, limit) is not True))
+        (tree / path).write_text(source, encoding="utf-8")
+
+
+def try_module(
+    name: str, settings: dict[str, Any], sample: int | None, jobs: int, trees: Sequence[Path]
+) -> tuple[int, int, int]:
+    """Try the changes of one module, print those unnoticed; return how many were noticed, tried and harmless."""
+    path = f"src/{name.replace('.', '/')}.py"
+    source = (ROOT / path).read_text("utf-8")
+    tests = [*settings["modules"][name], path]
+    begin = time.monotonic()
+    if run_tests(trees[0], tests, None) is not True:
+        print((trees[0] / "tests.log").read_text("utf-8")[-3000:])
+        raise SystemExit(f"{name}: its tests fail without any change.")
+    limit = 20.0 + 4.0 * jobs * (time.monotonic() - begin)
+    mutants = find_mutants(source, settings["operators"])
+    if sample is not None and sample < len(mutants):
+        mutants = random.Random(0).sample(mutants, sample)
+    harmless = {
+        (entry["before"], after): entry["reason"]
+        for entry in tomllib.loads((ROOT / "tools" / "survivors.toml").read_text("utf-8")).get("survivor", ())
+        if entry["module"] == name
+        for after in entry["after"]
+    }
+    accepted = [mutant for mutant in mutants if mutant.shown in harmless]
+    tried = [mutant for mutant in mutants if mutant.shown not in harmless]
+    fork = multiprocessing.get_context("fork")
+    out = fork.SimpleQueue()
+    workers = [
+        fork.Process(target=judge, args=(tree, path, source, tried[j::jobs], tests, limit, out))
+        for j, tree in enumerate(trees)
+    ]
+    for worker in workers:
+        worker.start()
+    by_number, noticed = {mutant.number: mutant for mutant in tried}, 0
+    for done in range(len(tried)):
+        number, seen = out.get()
+        noticed += seen
+        if not seen:
+            before, after = by_number[number].shown
+            place = f"{path}:{by_number[number].line}: not noticed ({done + 1}/{len(tried)})"
+            print(f"{place}\n  - {before}\n  + {after}", flush=True)
+    for worker in workers:
+        worker.join()
+    share = noticed / max(len(tried), 1)
+    print(f"{name}: {noticed} of {len(tried)} changes noticed, {share:.1%}; {len(accepted)} harmless", flush=True)
+    return noticed, len(tried), len(accepted)
+
+
+def main() -> int:
+    """Try the modules asked for; return the exit status."""
+    settings = tomllib.loads((ROOT / "tools" / "mutate.toml").read_text("utf-8"))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--module", action="append", choices=sorted(settings["modules"]), help="may be repeated")
+    parser.add_argument(
+        "--sample", type=int, help="at most so many changes of a module, drawn at random, the same each time"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="copies of the tree that are tested at a time"
+    )
+    given = parser.parse_args()
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    for heavy in HEAVY:
+        import_module(heavy)
+    results = {}
+    with tempfile.TemporaryDirectory(prefix="gramian-mutate-") as folder:
+        trees = [Path(folder, str(j)) for j in range(given.jobs)]
+        for tree in trees:
+            copy_tree(tree)
+        for name in given.module or settings["modules"]:
+            results[name] = try_module(name, settings, given.sample, given.jobs, trees)
+    weak = [name for name, (noticed, tried, _) in results.items() if noticed < NOTICED * tried]
+    noticed, tried, accepted = (sum(column) for column in zip(*results.values(), strict=True))
+    share = noticed / max(tried, 1)
+    print(f"{len(results)} modules: {noticed} of {tried} changes noticed, {share:.1%}; {accepted} harmless")
+    print(*(f"Less than {NOTICED:.0%} noticed: {name}" for name in weak), sep="\n", end="\n" if weak else "")
+    return 1 if weak else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
