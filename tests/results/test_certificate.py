@@ -207,7 +207,7 @@ def test_another_kind_of_warning():
 def test_warnings_name_the_line_of_the_user():
     X = np.random.default_rng(0).normal(size=(60, 20))
     with pytest.warns(ConvergenceWarning) as caught:
-        PCA(3, svd_solver="power", max_iter=1, tol=1e-14).fit(X)
+        PCA(3, svd_solver="randomized", iterated_power=0, tol=1e-14).fit(X)
     assert {warning.filename for warning in caught} == {__file__}
     assert caller_level() == 1
 
