@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import gramian
+from gramian.sources import SourceError
 from gramian.sources import text as _text_files
 from gramian.sources.tables import Table, read_table
 
@@ -120,9 +121,10 @@ def test_numbers_are_read_to_the_last_bit_as_python_reads_them(tmp_path: Path) -
     texts = [
         "0.1",
         "1e-320",
-        "123456789012345678",
+        "123456789012345680",
         "2.2250738585072011e-308",
-        "9007199254740993",
+        "9007199254740992",
+        "12345678901234567.8",
         "-0.0",
         ".5",
         "5.",
@@ -130,6 +132,32 @@ def test_numbers_are_read_to_the_last_bit_as_python_reads_them(tmp_path: Path) -
     ]
     table = read_table(written(tmp_path, "a\n" + "\n".join(texts) + "\n"))
     assert values(table).ravel().tolist() == [float(text) for text in texts]
+
+
+@pytest.mark.parametrize("kind", ["csv", "quoted", "parquet", "feather", "decimal"])
+@pytest.mark.parametrize("role", ["feature", "target"])
+def test_whole_numbers_that_float64_would_round_are_refused(tmp_path: Path, kind: str, role: str) -> None:
+    number, name = 2**60 + 1, f"t.{'csv' if kind == 'quoted' else 'parquet' if kind == 'decimal' else kind}"
+    frame = pd.DataFrame({"a": [1, 2, 2**60, number], "b": [0.5, 1.5, 2.5, 3.5]})
+    if kind == "csv":
+        frame.to_csv(tmp_path / name, index=False)
+    elif kind == "quoted":
+        rows = "".join(f'"{a}",{b}\n' for a, b in zip(frame.a, frame.b, strict=True))
+        (tmp_path / name).write_text(f"a,b\n{rows}")
+    elif kind == "parquet":
+        frame.to_parquet(tmp_path / name)
+    elif kind == "decimal":
+        pa = pytest.importorskip("pyarrow")
+        pq = pytest.importorskip("pyarrow.parquet")
+        table = pa.table({"a": pa.array(frame.a.tolist(), pa.decimal128(25)), "b": frame.b.to_numpy()})
+        pq.write_table(table, tmp_path / name)
+    else:
+        frame.to_feather(tmp_path / name)
+    where = "line 5" if name.endswith("csv") else "row 3"
+    with pytest.raises(SourceError, match=rf"'a'.*{number}|{number}.*'a'") as error:
+        read_table(tmp_path / name, target="a" if role == "target" else None)
+    assert where in str(error.value)
+    assert read_table(tmp_path / name, drop="a").names == ["b"]
 
 
 def test_pieces_of_a_file_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

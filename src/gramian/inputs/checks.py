@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y
 
 from gramian.compute.devices import is_tensor, to_numpy
+from gramian.sources.arrays import frame_to_array, is_frame, to_numbers
 from gramian.sources.errors import SourceError
 
 Array = npt.NDArray[np.float64]
@@ -49,9 +50,7 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight", *, al
     """
     if sample_weight is None:
         return np.ones(n)
-    given = to_numpy(sample_weight) if is_tensor(sample_weight) else sample_weight
-    if np.ma.is_masked(given):
-        raise ValueError(f"{name} has masked entries: leave those rows out, or give them a weight of 0.")
+    given = to_numpy(sample_weight) if is_tensor(sample_weight) else to_numbers(sample_weight, name)
     w: Array = np.asarray(given, dtype=np.float64)
     w = np.full(n, float(w)) if w.ndim == 0 else w
     if w.shape != (n,):
@@ -89,7 +88,7 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     """The targets as an (n, t) float64 array, and whether they came as a vector."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    y = to_numpy(y) if is_tensor(y) else y
+    y = to_numpy(y) if is_tensor(y) else frame_to_array(y) if is_frame(y) else to_numbers(y, "y")
     try:
         values = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):

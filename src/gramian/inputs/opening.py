@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from gramian.compute.devices import to_numpy
 from gramian.sources import DenseSource, Source, SparseSource, open_source
-from gramian.sources.arrays import frame_names, frame_to_array, is_frame
+from gramian.sources.arrays import frame_names, frame_to_array, is_frame, to_numbers
 from gramian.sources.errors import SourceError
 
 
@@ -31,6 +31,7 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
         source = DenseSource(values, frame_names(X))
     else:
         # NaN and inf are found, and named, by the statistics that are needed anyway
+        X = to_numbers(X)
         values = validate_data(estimator, X, reset=reset, dtype="numeric", accept_sparse=True, ensure_all_finite=False)
         source = SparseSource(values) if sp.issparse(values) else DenseSource(values)
     if source.shape[0] == 0:

@@ -18,6 +18,7 @@ from gramian.compute.devices import is_tensor, to_numpy
 from gramian.inputs.checks import check_choice, check_weights, has_whole_weights
 from gramian.inputs.devices import copy_with, like_input, store_like
 from gramian.kernel_ridge.estimator import KernelRidgeCV, is_pairwise
+from gramian.sources.arrays import to_numbers
 
 Array = npt.NDArray[np.float64]
 
@@ -357,7 +358,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         shape = np.asarray(y).shape
         if len(shape) == 2 and shape[1] > 1:
             raise ValueError(f"y must be one label for each row, got shape {shape}: fit one model for each column.")
-        y = _check_y(y, estimator=self)
+        y = _check_y(to_numbers(y, "y") if np.ma.is_masked(y) else y, estimator=self)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         return np.asarray(labels, dtype=np.intp)

@@ -18,6 +18,7 @@ from gramian.likelihood.families.multivariate import MultivariateNormal
 from gramian.likelihood.fit import fit
 from gramian.likelihood.problem import closed_window
 from gramian.likelihood.sample import Sample, sample_like
+from gramian.sources.arrays import to_numbers
 
 Array = npt.NDArray[Any]
 
@@ -196,6 +197,7 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         if sp.issparse(X):
             raise TypeError("Sparse data was passed; maximum likelihood takes dense data: use X.toarray().")
         kind = None if isinstance(as_family(self.family), Categorical) else np.float64
+        X = to_numbers(X) if kind is not None or np.ma.is_masked(X) else X
         return np.asarray(validate_data(self, X, reset=reset, dtype=kind))
 
     def __sklearn_tags__(self) -> Any:

@@ -15,18 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.inputs.checks import check_weights
+from gramian.sources.arrays import to_numbers
 
 Array = npt.NDArray[np.float64]
 
 
 def as_floats(data: Any, name: str) -> Array:
-    """Return an array of real numbers; hidden, complex or written ones are refused by name."""
+    """Return an array of real numbers; masked, complex or written ones are refused by name."""
     if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
         row = int(np.flatnonzero(np.ma.getmaskarray(data).ravel())[0])
         raise ValueError(f"{name} is masked at entry {row}: leave masked values out, as {name}.compressed() does.")
-    given = np.asarray(data)
-    if np.iscomplexobj(given):
-        raise ValueError(f"{name} is complex: a likelihood needs real numbers. Take the real part, or the modulus.")
+    given = np.asarray(to_numbers(data, name))
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,8 +1,11 @@
-"""Arrays, sparse matrices, tensors and data frames as sources."""
+"""Arrays, sparse matrices, tensors and data frames as sources, and numbers that float64 holds exactly."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,136 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from array_api_compat import array_namespace, device
 
+from gramian.compute.devices import to_numpy
 from gramian.sources.base import Block, Source
+from gramian.sources.errors import SourceError
 
 DEVICE_BYTES = 2**31  # of a block of float64 numbers on a GPU, whose loops cut it further
+WHOLE = 2**53  # up to here float64 holds every whole number
+
+
+def to_numbers(X: Any, what: str = "X") -> Any:
+    """Return an array, or lists of numbers, as numbers that float64 holds; masked and absent cells are NaN.
+
+    Every computation is in float64 at most. Whole numbers beyond 2⁵³ and long doubles that would be rounded are refused
+    by row and column, since a certificate would be one of other data; so are complex numbers, dates and records. What
+    is neither array nor list, text, and objects that are no numbers are returned as they are.
+
+    Parameters
+    ----------
+    X : array-like
+        Masked arrays included; of object arrays, None and ``pandas.NA`` are missing cells.
+    what : str, default="X"
+        What an error calls it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.sources.arrays import to_numbers
+    >>> to_numbers(np.ma.masked_equal([[1, 2], [3, 4]], 3))
+    array([[ 1.,  2.],
+           [nan,  4.]])
+    """
+    if type(X).__module__.partition(".")[0] in ("pandas", "polars") and not is_frame(X):
+        X = np.asarray(X) if getattr(X.dtype, "kind", "O") in "fiubmMc" else np.array(list(X), dtype=object)
+    if not isinstance(X, (np.ndarray, list, tuple)):
+        return X
+    values = np.asarray(X)
+    if values.dtype.names is not None:
+        raise SourceError(
+            f"{what} is an array of records with the fields {', '.join(values.dtype.names)}. Convert it with "
+            f"numpy.lib.recfunctions.structured_to_unstructured({what})."
+        )
+    if values.dtype.kind == "c":
+        raise SourceError(f"Complex data not supported: {what} has dtype {values.dtype}, real numbers are expected.")
+    if values.dtype.kind in "mM":
+        raise SourceError(f"{what} holds dates or times (dtype {values.dtype}). Convert them to numbers first.")
+    mask = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X) else None
+    if mask is not None:
+        values = np.where(mask, values.dtype.type(0), values)  # what is behind a mask is nobody's business
+    if values.dtype.kind == "O" or (isinstance(X, (list, tuple)) and values.dtype.kind == "f"):
+        values = _convert_objects(X, values, what)
+    refuse_rounding(values, what)
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        values = values.astype(np.float64)
+    if mask is None:
+        return values
+    if values.dtype.kind not in "fiub":
+        raise SourceError(
+            f"{what} has masked entries, the first in row {np.argwhere(mask)[0][0]}. Leave such rows out."
+        )
+    values = values.astype(np.result_type(values.dtype, np.float16 if values.dtype.kind == "f" else np.float64))
+    values[mask] = np.nan
+    return values
+
+
+def _convert_objects(X: Any, values: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
+    """Return Python's numbers as float64, or the array as it is where some are no numbers."""
+    if values.dtype.kind == "f":  # lists: whole numbers among decimals are rounded already
+        with np.errstate(invalid="ignore"):
+            if not np.any(np.abs(values) > WHOLE):
+                return values
+        values = np.array(X, dtype=object)
+    pandas = sys.modules.get("pandas")  # where it is not loaded there is no pandas.NA
+    absent = np.zeros(values.shape, np.bool_) if pandas is None else pandas.isna(values)
+    try:
+        floats: npt.NDArray[np.float64] = np.where(absent, np.nan, values).astype(np.float64)
+    except (TypeError, ValueError):
+        return values
+    except OverflowError:
+        refuse_rounding(values, what)
+        raise
+    with np.errstate(invalid="ignore"):
+        if np.any(np.abs(floats) > WHOLE):
+            refuse_rounding(values, what)
+    return floats
+
+
+def refuse_rounding(values: Any, what: str = "X", start: int = 0, names: list[str] | None = None) -> None:
+    """Raise an error that names the first number that float64 does not hold, if there is one.
+
+    Looked at are 64-bit integers, in one pass and another where some are large, long doubles, and Python's numbers.
+    """
+    sparse = sp.issparse(values)
+    cells: npt.NDArray[Any] = values.data if sparse else values
+    if cells.dtype.itemsize < 8 or cells.dtype.kind not in "fiuO" or cells.dtype == np.float64 or cells.size == 0:
+        return
+    if cells.dtype.kind == "O":
+        rounded = np.vectorize(_is_rounded, otypes=[np.bool_])(cells)
+    elif cells.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            rounded = (cells.astype(np.float64) != cells) & ~np.isnan(cells)
+    elif cells.max() <= WHOLE and cells.min() >= -WHOLE:
+        return
+    else:  # a large float64 less its upper 32 bits is exact
+        high = cells >> 32
+        rounded = cells.astype(np.float64) - high * 2.0**32 != (cells - (high << 32)).astype(np.float64)
+    if not rounded.any():
+        return
+    at = tuple(int(i) for i in np.argwhere(rounded)[0])
+    digits = str(cells[at])
+    if sparse:
+        at = (int(np.searchsorted(values.indptr, at[0], side="right")) - 1, int(values.indices[at[0]]))
+    where = f" in row {at[0] + start}" if at else ""
+    if len(at) > 1:
+        where += f", column {at[1]}" + ("" if names is None else f" ({names[at[1]]!r})")
+    shown = digits if len(digits) <= 40 else f"{digits[:20]}… ({len(digits)} digits)"
+    raise SourceError(
+        f"{what} holds {shown}{where}, counted from 0, which float64 would round. Subtract a number near it from the "
+        "whole column first, in its own dtype, or say that the rounding is meant with astype(float)."
+    )
+
+
+def _is_rounded(cell: Any) -> bool:
+    """Whether a large number, of Python or of NumPy, is another one as a float."""
+    if isinstance(cell, Integral):
+        cell = int(cell)  # NumPy would compare it rounded
+    elif not isinstance(cell, (Real, Decimal)):
+        return False
+    try:
+        return bool(abs(cell) > WHOLE and cell != float(cell))
+    except OverflowError:
+        return True
 
 
 def _two_dimensional(X: Any) -> tuple[int, int]:
@@ -43,6 +173,8 @@ class DenseSource(Source):
             raise ValueError(
                 f"Expected real numbers, got an array of dtype {X.dtype}. Convert it with X.astype(float)."
             )
+        refuse_rounding(X, names=feature_names)
+        X = X.astype(np.float64) if X.dtype.kind == "f" and X.dtype.itemsize > 8 else X
         self.values, self.dtype, self.feature_names = X, X.dtype, feature_names
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
@@ -73,6 +205,7 @@ class SparseSource(Source):
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
+        refuse_rounding(X, names=feature_names)
         self.values, self.dtype, self.feature_names = X, X.dtype, feature_names
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
@@ -100,6 +233,8 @@ class TensorSource(Source):
             )
         if getattr(X, "requires_grad", False):
             X = X.detach()
+        if X.dtype in (self.xp.int64, self.xp.uint64) and 0 not in self.shape and self.xp.max(self.xp.abs(X)) > WHOLE:
+            refuse_rounding(to_numpy(X), names=feature_names)
         self.values, self.dtype, self.feature_names = X, X.dtype, feature_names
         self.device = device(X)
 
@@ -134,28 +269,34 @@ def frame_to_array(X: Any) -> npt.NDArray[Any]:
     array([[1. , 0.5],
            [2. , 1.5]])
     """
-    bad = [str(name) for name in X.columns if not _is_numeric(X[name])]
+    columns = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(X.shape[1])]
+    kinds = {str(column.dtype) for column in columns}
+    bad = [str(name) for name, column in zip(X.columns, columns, strict=True) if not _is_numeric(column, str(name))]
     if bad:
         raise ValueError(
             f"Columns without numbers: {', '.join(bad)} (could not convert string to float). Drop or encode them first."
         )
-    if X.shape[1] == 0:
+    if not columns:
         return np.empty((X.shape[0], 0))
     # missing values become NaN, which the estimator then refuses or handles by its own rules
     pandas = type(X).__module__.startswith("pandas")
     nullable = pandas and any(not isinstance(dtype, np.dtype) for dtype in X.dtypes)
     values = X.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else np.asarray(X)
-    return values.astype(np.float64) if values.dtype.kind == "O" else values
+    values = to_numbers(values) if values.dtype.kind == "O" else values
+    if values.dtype == np.float64 and kinds != {"float64"} and len(values):  # whole numbers may have been rounded
+        largest = np.maximum(np.fmax.reduce(values, axis=0), -np.fmin.reduce(values, axis=0))
+        for j in np.flatnonzero(largest > WHOLE):
+            refuse_rounding(np.array(list(columns[j]), dtype=object), f"Column {X.columns[j]!r}")
+    return values
 
 
-def _is_numeric(column: Any) -> bool:
+def _is_numeric(column: Any, name: str) -> bool:
     dtype = column.dtype
     if hasattr(dtype, "is_numeric"):  # polars
         return bool(dtype.is_numeric() or str(dtype) == "Boolean")
     if (isinstance(dtype, np.dtype) and dtype.kind in "fiub") or getattr(dtype, "_is_numeric", False):
         return True
-    try:  # Python objects may be numbers throughout
-        np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
+    if dtype.kind in "mM":
         return False
-    return True
+    values = to_numbers(np.array(list(column), dtype=object), f"Column {name!r}")
+    return bool(values.dtype.kind == "f")  # Python objects may be numbers throughout

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.sources.arrays import DenseSource
+from gramian.sources.arrays import WHOLE, DenseSource, refuse_rounding
 from gramian.sources.base import Block, Source, memory_budget, naming, rows_at_a_time
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import load_pyarrow, suffix_of
@@ -257,12 +257,19 @@ def match_features(records: Records, wanted: list[tuple[int, str | None]]) -> li
     return features
 
 
-def numbers_of(values: Any, feature: Feature) -> npt.NDArray[Any]:
-    """Return the numbers of a pyarrow array or chunked array: shape (n,), or (n, levels); NaN where one is absent."""
+def numbers_of(values: Any, feature: Feature, start: int = 0) -> npt.NDArray[Any]:
+    """Return the numbers of a pyarrow array or chunked array: shape (n,), or (n, levels); NaN where one is absent.
+
+    ``start`` is the number of its first row, for an error about one that float64 would round.
+    """
     pa = load_pyarrow()
     if feature.levels is None:
         kind = pa.float32() if _is_single(values.type) else pa.float64()
-        return np.asarray(values.cast(kind, safe=False).to_numpy(zero_copy_only=False))
+        numbers = np.asarray(values.cast(kind, safe=False).to_numpy(zero_copy_only=False))
+        exact = pa.types.is_floating(values.type) or pa.types.is_boolean(values.type) or len(numbers) == 0
+        if not exact and max(np.fmax.reduce(numbers), -np.fmin.reduce(numbers)) > WHOLE:
+            refuse_rounding(np.array(values.to_pylist(), dtype=object), f"column {feature.name!r}", start)
+        return numbers
     codes = pa.compute.index_in(as_strings(values), value_set=pa.array(feature.levels, pa.string()))
     at: npt.NDArray[np.float64] = codes.cast(pa.float64()).to_numpy(zero_copy_only=False)
     out: npt.NDArray[np.float64] = (at[:, None] == np.arange(len(feature.levels))).astype(np.float64)
@@ -297,7 +304,7 @@ def as_source(records: Records, features: list[Feature]) -> Source:
         width = len(feature.names)
         row = 0
         for chunk in values.chunks:
-            part = numbers_of(chunk, feature)
+            part = numbers_of(chunk, feature, row)
             out[row : row + len(chunk), at : at + width] = part.reshape(len(chunk), width)
             row += len(chunk)
         at += width
@@ -340,7 +347,7 @@ class RecordsSource(Source):
                 at = 0
                 for feature, values in zip(self.features, part.columns, strict=True):
                     width = len(feature.names)
-                    numbers = numbers_of(values, feature).reshape(len(part), width)
+                    numbers = numbers_of(values, feature, start + filled).reshape(len(part), width)
                     block[filled : filled + len(part), at : at + width] = numbers
                     at += width
                 filled, taken = filled + len(part), taken + len(part)

@@ -12,14 +12,24 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 
 from gramian.sources.anndata import open_h5ad
-from gramian.sources.arrays import DenseSource, SparseSource, TensorSource, frame_names, frame_to_array, is_frame
-from gramian.sources.base import Source, naming
+from gramian.sources.arrays import (
+    DenseSource,
+    SparseSource,
+    TensorSource,
+    frame_names,
+    frame_to_array,
+    is_frame,
+    refuse_rounding,
+    to_numbers,
+)
+from gramian.sources.base import Block, Source, naming
 from gramian.sources.columns import open_tabular
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import TABULAR, check_content, split_dataset, spool_standard_input, suffix_of
 from gramian.sources.hdf5 import open_hdf5
 from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz
 from gramian.sources.plink import open_bed
+from gramian.sources.views import MappedSource
 from gramian.sources.zarr import is_zarr, open_zarr
 
 # A new format is a line here: a file of one table, or one of several that are chosen by name.
@@ -73,14 +83,14 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
             spool.keep_for(source)
             return source
     if isinstance(data, np.memmap):
-        return MemmapSource(data)
+        return _check_blocks(MemmapSource(data))
     if sp.issparse(data):
         return SparseSource(data)
     if is_frame(data):
         return DenseSource(frame_to_array(data), frame_names(data))
     if is_array_api_obj(data) and not is_numpy_array(data):
         return TensorSource(data)
-    return DenseSource(np.asarray(data))
+    return DenseSource(np.asarray(to_numbers(data)))
 
 
 def open_file(name: str, dataset: str | None = None) -> Source:
@@ -90,9 +100,22 @@ def open_file(name: str, dataset: str | None = None) -> Source:
     suffix = check_file(path)
     with naming(path):
         if suffix in CONTAINERS:
-            return CONTAINERS[suffix](path, dataset)
+            return _check_blocks(CONTAINERS[suffix](path, dataset))
         refuse_dataset(suffix, dataset)
-        return READERS[suffix](path)
+        return _check_blocks(READERS[suffix](path))
+
+
+def _check_blocks(source: Source) -> Source:
+    """Refuse numbers that float64 would round also in what is read block by block."""
+    kind, size = source.dtype.kind, source.dtype.itemsize
+    if source.resident or not ((kind in "iu" and size == 8) or (kind == "f" and size > 8)):
+        return source
+
+    def check(block: Block) -> Any:
+        refuse_rounding(block.values, start=block.start, names=source.feature_names)
+        return block.values.astype(np.float64) if kind == "f" else block.values
+
+    return MappedSource(source, check, alike=kind != "f")
 
 
 def refuse_dataset(suffix: str, dataset: str | None) -> None:

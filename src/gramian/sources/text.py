@@ -20,12 +20,14 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gramian.sources.arrays import WHOLE
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import load_pyarrow
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?", ".")
 NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?)", re.IGNORECASE)
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 YEAR = re.compile(r"[12]\d{3}")
 DELIMITERS = ("\t", ";", "|", ",", " ")  # where two do equally well, the earlier
 SPELLED = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
@@ -414,7 +416,24 @@ def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> TextColumn
         refuse_undecodable(path)
     if found.quotes and found.lines != dialect.skip + found.rows:  # quotes have joined lines, rightly or not
         check_lines(path, dialect)
+    if found.rows and found.numeric:
+        values = found.values[: found.rows]
+        largest = np.maximum(np.fmax.reduce(values, axis=0), -np.fmin.reduce(values, axis=0))
+        for i in np.flatnonzero(largest > WHOLE):
+            _refuse_rounding(path, dialect, found.numeric[i], values[:, i])
     return found
+
+
+def _refuse_rounding(path: Path, dialect: Dialect, column: int, values: npt.NDArray[np.float64]) -> None:
+    """Raise an error that names the first whole number of a column that float64 does not hold, if there is one."""
+    texts = read_verbatim(path, dialect, column)
+    for row in np.flatnonzero(np.isfinite(values) & (np.abs(values) > WHOLE)):
+        if WHOLE_NUMBER.fullmatch(texts[row]) and int(texts[row]) != int(values[row]):
+            where = f"line {line_of_row(path, dialect, int(row))}: column {dialect.names[column]!r}"
+            raise SourceError(
+                f"{where} is {texts[row].strip()}, which float64 would round. Subtract a number near it from the whole "
+                "column first, or leave it out."
+            )
 
 
 def read_verbatim(path: Path, dialect: Dialect, column: int) -> list[str]:
