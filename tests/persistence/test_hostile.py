@@ -1,5 +1,6 @@
 """Files that are damaged, foreign, newer, or made to do harm: refused, with the reason, and without harm."""
 
+import contextlib
 import hashlib
 import json
 import pickle
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from scipy import sparse
 
-from gramian import PCA, GaussianMixture, KernelRidge, PolynomialMap
+from gramian import PCA, GaussianMixture, KernelRidge, PolynomialMap, kernels
 from gramian.persistence import ModelFile, ModelFileError, container, inspect, load, save
 from gramian.persistence.encode import ModelDecoder
 
@@ -94,7 +95,9 @@ def test_flipped_bytes_in_arrays_are_noticed(tmp_path):
     raw[-5] ^= 1
     path.write_bytes(raw)
     refused(path, "checksum")
-    assert inspect(path).kind == "PCA"  # which reads the header alone
+    with pytest.raises(ModelFileError, match="checksum"):
+        inspect(path)
+    assert inspect(path, verify=False).kind == "PCA"
 
 
 def test_every_truncation_is_noticed(whole, tmp_path):
@@ -339,6 +342,80 @@ def test_deep_nesting_is_refused(forge):
         document["model"]["state"]["extra_"] = node
 
     refused(forge(deep), "levels deep")
+
+
+def doubled(levels, make):
+    """Nodes of which each holds the one before it twice: 2 to the power of ``levels`` parts in a few kilobytes."""
+    node = make({"$": "object", "class": "kernels.Linear", "state": {}}, 0)
+    for level in range(1, levels):
+        again = {"$": "ref", "id": level - 1}
+        node = make({"$": "tuple", "items": [node, again]}, level)
+    return node
+
+
+def as_kernel(node, level):
+    first, second = node["items"] if node["$"] == "tuple" else [node, 1]
+    return {"$": "object", "class": "kernels.Sum", "state": {"first": first, "second": second}, "id": level}
+
+
+@pytest.mark.parametrize("make", [lambda node, level: {**node, "id": level}, as_kernel], ids=["tuples", "kernels"])
+@pytest.mark.parametrize("as_key", [False, True])
+def test_parts_that_are_shared_again_and_again_are_refused(forge, make, as_key):
+    node = doubled(50, make)
+    if as_key:
+        node = {"$": "dict", "items": [[node, 1]]}
+    path = forge(change_state(extra_=node))
+    assert path.stat().st_size < 10_000
+    refused(path)
+    try:
+        inspect(path)
+    except ModelFileError:
+        pass
+    else:
+        assert not as_key or make is as_kernel  # parts of objects are not shown
+    few = load(forge(change_state(extra_=doubled(5, as_kernel)))).extra_
+    assert few.first is few.second
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    kernel = kernels.Linear()
+    for _ in range(40):
+        kernel = kernels.Sum(kernel, kernel)
+    model = PCA(2).fit(X)
+    model.extra_ = kernel
+    with pytest.raises(ValueError, match="extra_"):
+        save(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("shape", [[0, 2**62], [0, 2**70], [2**31, 0, 2**33]])
+def test_empty_tensors_of_any_shape_are_read_or_refused(forge, shape):
+    def change(header, document, data):
+        header["extra_"] = {"dtype": "F64", "shape": shape, "data_offsets": [len(data), len(data)]}
+        document["model"]["state"]["extra_"] = {"$": "array", "tensor": "extra_"}
+
+    with contextlib.suppress(ModelFileError):
+        assert load(forge(change)).extra_.shape == tuple(shape)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_components_that_are_no_numbers_are_refused(forge, value):
+    def change(header, document, data):
+        start = header["components_"]["data_offsets"][0]
+        return data[:start] + np.float64(value).tobytes() + data[start + 8 :]
+
+    refused(forge(change), "components_")
+
+
+def test_names_in_a_summary_do_not_move_the_cursor(forge):
+    def change(header, document, data):
+        document["model"]["state"]["\x1b[31mred"] = 1
+        document["metadata"]["\x1b]0;owned\x07"] = "a\nb"
+        document["gramian"] = "1\r2"
+
+    text = repr(inspect(forge(change)))
+    assert all(line.isprintable() for line in text.splitlines())
+    assert "red" in text
 
 
 def test_texts_cannot_ask_for_more_memory_than_the_file_justifies(forge):

@@ -50,8 +50,7 @@ def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: C
             fields = ("kind", "gramian", "format", "parameters", "attributes", "metadata", "bytes", "sha256")
             print_json(Results(facts={"file": name, **{field: getattr(found, field) for field in fields}}))
         else:
-            head, *lines = repr(found).splitlines()
-            click.echo("\n".join([one_line(head), *lines]))
+            click.echo(repr(found))
         return
     if file.suffix == ".bed":
         with run.step(f"Counting {name}"), data_errors(name):

@@ -198,7 +198,7 @@ def load_model(file: Path, run: CommandRun) -> Fitted:
     """Load a model; exit code 3 where the file is none, is damaged, or is of a newer version."""
     with run.step(f"Loading {input_name(file)}"), data_errors(input_name(file)):
         model = persistence.load(file)
-        known = persistence.inspect(file)
+        known = persistence.inspect(file, verify=False)  # load has compared the checksum
     LOG.info("%s", known)
     names = getattr(model, "feature_names_in_", None)
     columns = known.metadata.get("columns") if names is None else [str(name) for name in names]

@@ -125,7 +125,9 @@ def read_tensors(header: Header) -> dict[str, Array]:
                 raise ModelFileError(f"{header.path} was replaced while it was read: load it again.")
             # copies, which their owner may change, at addresses such as NumPy's own arrays have
             return {name: np.array(file.get_tensor(name), copy=True) for name in header.tensors}
-    except SafetensorError as error:
+    except ModelFileError:
+        raise
+    except (SafetensorError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{header.path} is damaged: {error}.") from None
 
 

@@ -231,8 +231,27 @@ def unstorable(value: Any, where: str) -> ValueError:
 
 
 DEEPEST = 100  # levels of objects within objects
+MOST_PARTS = 2**20  # of a model in which what is shared is counted each time it is met, beyond those in the file
+SHARED = ("array", "object", "sparse", "texts")  # what can be referred to
 NUMBERS = "biufcmM"
 PLAIN = (bool, int, float, str, type(None))
+
+
+class PartCounter:
+    """Counts the parts of a model, and refuses one whose shared parts, each time they are met, are too many.
+
+    A few objects, each of which holds the one before it twice, would be walked through for ever.
+    """
+
+    def __init__(self) -> None:
+        self.all = self.stored = 0
+
+    def add(self, where: str, again: int = 0) -> None:
+        """Count one more, and the parts of what it refers to."""
+        self.stored += 1
+        self.all += 1 + again
+        if self.all > MOST_PARTS + self.stored:
+            raise ValueError(f"{where} holds the same parts again and again, more than {MOST_PARTS} times in all")
 
 
 class Encoder:
@@ -247,14 +266,17 @@ class Encoder:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.tensors: dict[str, Array] = {}
-        # what was met, kept alive so that its id stays its own
-        self._first: dict[int, tuple[Any, dict[str, Any], int]] = {}
+        # what was met, kept alive so that its id stays its own, with its node, its number and how many parts it has
+        self._first: dict[int, tuple[Any, dict[str, Any], int, int]] = {}
         self._inside: list[int] = []
+        self._parts = PartCounter()
 
     def node(self, value: Any, path: str = "") -> Any:
         """The node of any value; arrays and objects that are met again become references to the first."""
         if type(value) in PLAIN:
             return self._plain(value, path)
+        before = self._parts.all
+        self._parts.add(self._where(path))
         if isinstance(value, TensorSource):
             value = DenseSource(_to_numpy(value.values, self._where(path)), value.feature_names)
         if type(value) in (list, tuple, dict):
@@ -262,10 +284,11 @@ class Encoder:
         if not (isinstance(value, np.ndarray) or is_torch_array(value) or sp.issparse(value) or type(value) in NAMES):
             return self._small(value, path)
         if id(value) in self._first:
-            _, first, number = self._first[id(value)]
+            _, first, number, parts = self._first[id(value)]
+            self._parts.add(self._where(path), parts)
             return {"$": "ref", "id": first.setdefault("id", number)}
         made: dict[str, Any] = self._within(value, path, self._large)
-        self._first[id(value)] = value, made, len(self._first)
+        self._first[id(value)] = value, made, len(self._first), self._parts.all - before
         return made
 
     def _where(self, path: str) -> str:
@@ -388,8 +411,9 @@ class ModelDecoder:
 
     def __init__(self, tensors: dict[str, Array]) -> None:
         self.tensors = tensors
-        self._known: dict[int, Any] = {}
+        self._known: dict[int, tuple[Any, int]] = {}  # what can be referred to, and how many parts it has
         self._depth = 0
+        self._parts = PartCounter()
         self._makers: dict[str, Callable[[dict[str, Any]], Any]] = {
             "array": lambda node: unpack(self.tensors.pop(node["tensor"]), node),
             "dict": lambda node: {self.value(key): self.value(item) for key, item in node["items"]},
@@ -400,7 +424,7 @@ class ModelDecoder:
             "partial": lambda node: functools.partial(
                 FUNCTIONS[node["function"]], *(self.value(item) for item in node["arguments"])
             ),
-            "ref": lambda node: self._known[node["id"]],
+            "ref": self._reference,
             "scalar": lambda node: SCALARS[node["dtype"]](self.value(node["value"])),
             "sparse": self._sparse,
             "texts": lambda node: unpack_texts(
@@ -417,15 +441,22 @@ class ModelDecoder:
         if self._depth >= DEEPEST + 20:  # nodes of scalars and functions are levels here, and none when saved
             raise ValueError(f"it is nested more than {DEEPEST} levels deep")
         self._depth += 1
+        before = self._parts.all
+        self._parts.add("it")
         if isinstance(node, list):
             made: Any = [self.value(item) for item in node]
         elif node["$"] in self._makers:
             made = self._makers[node["$"]](node)
-            if "id" in node:
-                self._known[node["id"]] = made
+            if node["$"] in SHARED and "id" in node:
+                self._known[node["id"]] = made, self._parts.all - before
         else:
             raise ValueError(f"{node['$']!r} is unknown")
         self._depth -= 1
+        return made
+
+    def _reference(self, node: dict[str, Any]) -> Any:
+        made, parts = self._known[node["id"]]
+        self._parts.add("it", parts)
         return made
 
     def _sparse(self, node: dict[str, Any]) -> Any:

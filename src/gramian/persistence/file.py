@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gramian.inputs.devices import convert_to_numpy
 from gramian.persistence.container import FORMAT, ModelFileError, check_sum, read_header, read_tensors, write
 from gramian.persistence.encode import Encoder, ModelDecoder, refuse_model
@@ -16,6 +18,8 @@ from gramian.persistence.registry import ESTIMATORS
 from gramian.persistence.summary import ModelFile, summary_of
 
 PathLike = str | os.PathLike[str]
+
+FINITE = ("coef_", "components_", "dual_coef_", "means_", "weights_")  # no fit leaves NaN in these
 
 
 def save(model: Any, path: PathLike, *, metadata: Mapping[str, Any] | None = None) -> None:
@@ -118,6 +122,10 @@ def load(path: PathLike) -> Any:
         model = decoder.value(document["model"])
         if type(model) is not ESTIMATORS[document["kind"]] or decoder.tensors:
             raise ValueError("its parts do not fit together")
+        for name in FINITE:
+            value = vars(model).get(name)
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise ValueError(f"{name} holds NaN or infinity, with which nothing can be predicted")
     except Exception as error:  # of whatever kind: the file says something that cannot be
         raise ModelFileError(
             f"{header.path} cannot be read by Gramian {version('gramian')}: {_line(error)}. It was written by Gramian "
@@ -126,13 +134,15 @@ def load(path: PathLike) -> Any:
     return model
 
 
-def inspect(path: PathLike) -> ModelFile:
-    """Say what a model file holds, from its header alone: arrays are not read, and the checksum is not compared.
+def inspect(path: PathLike, *, verify: bool = True) -> ModelFile:
+    """Say what a model file holds; arrays are not kept in memory.
 
     Parameters
     ----------
     path : path-like
         The file.
+    verify : bool, default=True
+        Whether the whole file is read once to compare its checksum, as :func:`load` does.
 
     Returns
     -------
@@ -153,6 +163,8 @@ def inspect(path: PathLike) -> ModelFile:
     """
     with Path(path).open("rb") as file:
         header = read_header(file, Path(path))
+        if verify:
+            check_sum(file, header)
     try:
         return summary_of(header)
     except Exception as error:

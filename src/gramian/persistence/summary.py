@@ -1,4 +1,4 @@
-"""What a model file holds, from its header alone."""
+"""What a model file holds: parameters, attributes, metadata; arrays by their type and shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gramian.persistence.container import Header
-from gramian.persistence.encode import TENSOR_TYPES, parameters_of, read_dtype
+from gramian.persistence.encode import SHARED, TENSOR_TYPES, parameters_of, read_dtype
 from gramian.persistence.registry import CLASSES
 
 
@@ -55,7 +55,7 @@ class ModelFile:
     bytes : int
         Size of the file.
     sha256 : str
-        Its checksum, which :func:`gramian.load` compares and this summary does not.
+        Its checksum.
     """
 
     path: Path
@@ -77,7 +77,7 @@ class ModelFile:
         width = max(map(len, shown), default=0)
         lines += [f"  {name:{width}}  {_short(value)}" for name, value in shown.items()]
         lines += [f"  metadata {name}: {_short(value)}" for name, value in self.metadata.items()]
-        return "\n".join(lines)
+        return "\n".join("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line) for line in lines)
 
 
 def summary_of(header: Header) -> ModelFile:
@@ -105,7 +105,7 @@ class _Reader:
     def __init__(self, header: Header) -> None:
         self.tensors = header.tensors
         self.first = {
-            node["id"]: node for node in _nodes(header.document["model"]) if "id" in node and node["$"] != "ref"
+            node["id"]: node for node in _nodes(header.document["model"]) if "id" in node and node["$"] in SHARED
         }
 
     def show(self, node: Any) -> Any:
