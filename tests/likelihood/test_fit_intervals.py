@@ -331,9 +331,10 @@ def test_a_moving_support_does_not_end_the_walk_early():
         assert 2.0 * (est.loglik + at_end) == pytest.approx(Q95, abs=1e-5)
 
 
-def test_data_that_leave_a_curve_of_maxima_have_open_profiles():
+@pytest.mark.parametrize("edge", [1, 2, 3, 0.7, 1e-200, 1e200, np.pi])
+def test_data_that_leave_a_curve_of_maxima_have_open_profiles(edge):
     with pytest.warns(ConvergenceWarning, match="no standard errors"):
-        est = fit("gamma", Binned([0, 1, INF], [5, 5]))
+        est = fit("gamma", Binned([0, edge, INF], [5, 5]))
     found = est.profile()
     assert found["shape"] == (0.0, INF)
     assert found["rate"] == (0.0, INF)

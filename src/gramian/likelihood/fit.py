@@ -278,8 +278,9 @@ def check_level(level: float) -> float:
 
 
 LARGE = 1e4  # of a parameter whose limit is another family
-WIDE = 5.0  # ln of a scale that has run away with its location
+WIDE = 4.0  # ln of a scale that has run away with its location
 TILT = 1e-3  # location over squared scale, in units of the sample, that is more than rounding
+SINGULAR = 1e-11  # of the information in units of its diagonal: what its differences of the gradient may be wrong by
 END = 25.0  # coordinate that stands for an infinite one: e⁻²⁵ = 1e-11
 UNDETERMINED = (
     "the information is not positive definite: the data leave a direction undetermined, or this is no maximum"
@@ -370,7 +371,7 @@ class LikelihoodFit:
         law, phi = self.law, found.phi
         covariance = _covariance(problem, found)
         determined = not np.isnan(covariance).any()
-        stretch = problem.slopes(phi) * law.stretch(unit)
+        stretch = problem.slopes(phi) * law.change_of_units(unit)[1]
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             spread = np.sqrt(np.diag(covariance))
             errors = spread * stretch  # not roots of what may be too small or too large for a square
@@ -481,7 +482,8 @@ class LikelihoodFit:
             return self._at_end_of_range(problem, unit, law.to_units(theta, unit), found.phi, found.value, note)
         raise NoMaximumError(
             f"The likelihood of the {law.name} family keeps growing as {follows}{parameter.name} → {word}: these data "
-            "have no maximum there. Fix the parameter (fixed={...}), take a smaller family, or use finer data."
+            "have no maximum there, or one so far from where the search began that start= must lead to it. Fix the "
+            "parameter (fixed={...}), take a smaller family, or use finer data."
         )
 
 
@@ -516,7 +518,7 @@ def _covariance(problem: LikelihoodProblem, found: Ascent) -> Array:
     if good:
         scale = 1.0 / np.sqrt(diagonal)
         values, vectors = np.linalg.eigh(found.information * np.outer(scale, scale))
-        if values[0] > 1e-13:
+        if values[0] > SINGULAR:
             inverse = (vectors / values) @ vectors.T * np.outer(scale, scale)
             covariance[np.ix_(which, which)] = inverse
             return covariance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isinf
@@ -188,7 +189,7 @@ def log_less_digamma(a: float) -> float:
     return float(1.0 / (2.0 * a) + 1.0 / (12.0 * a**2) - 1.0 / (120.0 * a**4) + 1.0 / (252.0 * a**6))
 
 
-def log_poisson(k: Array, rate: float | Array) -> Array:
+def log_poisson(k: Array | float, rate: float | Array) -> Array:
     """k ln λ − λ − ln k!, for large k about its saddle point: k(ln(λ/k) + 1 − λ/k) − ½ ln 2πk − … (Loader 2000)."""
     large = k >= LARGE
     few, many = np.where(large, 0.0, k), np.where(large, k, LARGE)
@@ -214,7 +215,7 @@ class Parameter:
     """A parameter: its name, its range, and what a change of units does to it.
 
     ``kind`` is "location" (shift + scale·θ), "scale" (scale·θ), "rate" (θ/scale), "log" (θ + ln scale), "angle" or
-    "shape" (no change).
+    "shape" (no change); see :meth:`Family.change_of_units`.
     """
 
     name: str
@@ -224,10 +225,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Unit:
-    """The units a fit is made in: x = shift + scale·z."""
+    """The units a fit is made in: x = shift + scale·z, with a power of two for a scale, which rounds nothing."""
 
     shift: float = 0.0
     scale: float = 1.0
+
+    @classmethod
+    def of(cls, size: float, shift: float = 0.0) -> Unit:
+        """Units in which this size is about 1; those of the data where there is none."""
+        known = math.isfinite(size) and size > 0
+        return cls(shift, 2.0 ** min(max(math.frexp(size)[1], -1000), 1000) if known else 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,42 +414,34 @@ class Family:
     def unit(self, sample: Sample) -> Unit:
         """The units in which the data are of order 1, as far as the family can follow."""
         kinds = {parameter.kind for parameter in self.parameters}
-        x = sample.representatives(self.low, self.high)
+        x, w = sample.representatives(self.low, self.high), sample.weight / np.max(sample.weight)
         if "location" in kinds:  # median, and half the width of the middle half (or the spread of all, where that is 0)
             order = np.argsort(x, kind="stable")
-            below = np.cumsum(sample.weight[order])
+            below = np.cumsum(w[order])
             low, median, high = (float(x[order[np.searchsorted(below, q * below[-1])]]) for q in (0.25, 0.5, 0.75))
-            spread = 0.5 * (high - low) or float(np.sqrt(np.average((x - median) ** 2, weights=sample.weight)))
-            return Unit(median, spread or 1.0)
-        if kinds & {"scale", "rate", "log"}:
-            size = float(np.average(np.abs(x), weights=sample.weight))
-            return Unit(0.0, size if np.isfinite(size) and size > 0 else 1.0)
-        return Unit()
+            return Unit.of(0.5 * high - 0.5 * low or mean_size(0.5 * x - 0.5 * median, w), median)
+        return Unit.of(mean_size(x, w)) if kinds & {"scale", "rate", "log"} else Unit()
 
     def to_units(self, theta: Array, unit: Unit) -> Array:
         """θ in the units of the data, from θ in units of order 1."""
-        change = {
-            "location": lambda t: unit.shift + unit.scale * t,
-            "scale": lambda t: unit.scale * t,
-            "rate": lambda t: t / unit.scale,
-            "log": lambda t: t + np.log(unit.scale),
-        }
-        return np.array([change.get(p.kind, float)(t) for p, t in zip(self.parameters, theta, strict=True)])
+        shift, factor = self.change_of_units(unit)
+        return np.asarray(shift + factor * theta)
 
     def from_units(self, theta: Array, unit: Unit) -> Array:
         """The way back."""
-        change = {
-            "location": lambda t: (t - unit.shift) / unit.scale,
-            "scale": lambda t: t / unit.scale,
-            "rate": lambda t: t * unit.scale,
-            "log": lambda t: t - np.log(unit.scale),
-        }
-        return np.array([change.get(p.kind, float)(t) for p, t in zip(self.parameters, theta, strict=True)])
+        shift, factor = self.change_of_units(unit)
+        return np.asarray((theta - shift) / factor)
 
-    def stretch(self, unit: Unit) -> Array:
-        """The derivative of :meth:`to_units`."""
-        factors = {"location": unit.scale, "scale": unit.scale, "rate": 1.0 / unit.scale}
-        return np.array([factors.get(parameter.kind, 1.0) for parameter in self.parameters])
+    def change_of_units(self, unit: Unit) -> tuple[Array, Array]:
+        """Shifts and factors of the parameters: θ in the units of the data is shift + factor·θ."""
+        by_kind = {
+            "location": (unit.shift, unit.scale),
+            "scale": (0.0, unit.scale),
+            "rate": (0.0, 1.0 / unit.scale),
+            "log": (math.log(unit.scale), 1.0),
+        }
+        shift, factor = zip(*(by_kind.get(p.kind, (0.0, 1.0)) for p in self.parameters), strict=True)
+        return np.array(shift), np.array(factor)
 
     def check(self, sample: Sample) -> None:
         """Refuse records that are impossible in this family, by name."""
@@ -516,6 +515,12 @@ def nodes(a: Array, b: Array) -> tuple[Array, Array]:
     """Points and weights of Gauss–Legendre quadrature over each interval, a column each."""
     half = 0.5 * (b - a)
     return a + half * (1.0 + _POINTS[:, None]), half * _SHARES[:, None]
+
+
+def mean_size(x: Array, weight: Array) -> float:
+    """The weighted mean of |x|, whose sum does not overflow."""
+    most = float(np.max(np.abs(x), initial=0.0))
+    return most * float(np.average(np.abs(x) / most, weights=weight)) if 0.0 < most < INF else most
 
 
 def moments(x: Array, weight: Array) -> tuple[float, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, digamma, xlog1py, xlogy
@@ -35,6 +37,13 @@ class CountFamily(Family):
     discrete = True
     low = 0.0
     begin = (0.01, 0.99)  # between which θ the search begins
+    most: ClassVar[float] = 1e150  # counts whose squares are numbers
+
+    def check(self, sample: Sample) -> None:
+        """Refuse what is no count, or too large a one to be worked with."""
+        super().check(sample)
+        ends = np.stack([sample.lower, sample.upper])
+        self._refuse(sample, np.any(np.isfinite(ends) & (np.abs(ends) > self.most), axis=0), "too large a count")
 
     def log_mass(self, k: Array, theta: Array) -> Array:
         """ln P(X = k) for k in the support."""
@@ -233,6 +242,7 @@ class Geometric(CountFamily):
     """
 
     name = "geometric"
+    most = INF
     parameters = (Parameter("theta", UNIT),)
     begin = (0.001, 0.99)
 
@@ -303,9 +313,10 @@ class NegativeBinomial(CountFamily):
         size, mean = theta
         if np.isinf(size):
             return log_poisson(k, mean)
-        # −ln B(k+1, r) − ln(k+r) is the coefficient, without subtracting gamma functions of r
-        choices = -betaln(k + 1.0, size) - np.log(k + size)
-        return np.asarray(choices - size * np.log1p(mean / size) + k * (np.log(mean) - np.log(size + mean)))
+        # r/n of n = k + r trials, of which k fail: a ratio of Poisson's, where large terms cancel (Loader 2000)
+        n, share = k + size, 1.0 / (size + mean)
+        trials = log_poisson(size, n * (size * share)) + log_poisson(k, n * (mean * share)) - log_poisson(n, n)
+        return np.asarray(np.log(size / n) + trials)
 
     def log_tail(self, k: Array, theta: Array, above: bool) -> Array:
         """ln I_q(k+1, r), or ln(1 − I_q(k+1, r)), q = 1 − p."""
@@ -329,14 +340,16 @@ class NegativeBinomial(CountFamily):
         """The moments: r = μ²/(v − μ)."""
         x = sample.representatives(0.0)
         mean = max(self.mean(sample), 0.1)
-        variance = float(np.average((x - mean) ** 2, weights=sample.weight))
+        with np.errstate(over="ignore"):
+            variance = float(np.average((x - mean) ** 2, weights=sample.weight))
         return np.array([float(np.clip(mean**2 / max(variance - mean, 1e-9), 0.05, 100.0)), mean])
 
     def boundary(self, sample: Sample) -> Boundary | None:
         """The Poisson limit, and zeros only."""
         seen = sample.observed()
         mean = self.mean(seen)
-        if seen.plain and np.average((seen.lower - mean) ** 2, weights=seen.weight) <= mean:
+        size = max(float(np.max(np.abs(seen.lower), where=seen.exact, initial=1.0)), 1.0)  # squares must not overflow
+        if seen.plain and np.average(((seen.lower - mean) / size) ** 2, weights=seen.weight) <= mean / size / size:
             if mean == 0.0:
                 raise NoMaximumError("All counts are 0: any size fits as well with mean = 0. Fit the poisson family.")
             return Boundary(np.array([INF, mean]), self.limit.note)

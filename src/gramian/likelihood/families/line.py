@@ -12,15 +12,18 @@ from gramian.likelihood.families.base import (
     Family,
     Limit,
     Parameter,
+    Unit,
     log1mexp,
     log1pmx,
     log_beta_q,
+    mean_size,
     moments,
 )
 from gramian.likelihood.sample import Sample
 
 Array = npt.NDArray[np.float64]
 LOG_2PI = float(np.log(2.0 * np.pi))
+OUTLYING = 1e4  # times as far as the middle half of the data do others lie, which then determine the scale
 
 
 class LocationScale(Family):
@@ -62,6 +65,12 @@ class LocationScale(Family):
     def velocity(self, x: Array, theta: Array) -> Array:
         """1 and z."""
         return np.array([np.ones_like(x), (x - theta[0]) / theta[1]])
+
+    def unit(self, sample: Sample) -> Unit:
+        """The middle half of the data for a unit, or their mean distance from it where others lie far beyond."""
+        near, x = super().unit(sample), sample.representatives()
+        far = Unit.of(mean_size(0.5 * x - 0.5 * near.shift, sample.weight), near.shift)
+        return far if far.scale > OUTLYING * near.scale else near
 
     def start(self, sample: Sample) -> Array:
         """Mean and standard deviation of one value for each record."""
@@ -257,6 +266,7 @@ class StudentT(Family):
         x = sample.representatives()
         mean = float(np.average(x, weights=sample.weight))
         rest = x - mean
+        rest = rest / (float(np.max(np.abs(rest))) or 1.0) if np.max(np.abs(rest)) > 1e60 else rest
         second = float(np.average(rest**2, weights=sample.weight)) or 1.0
         excess = float(np.average(rest**4, weights=sample.weight)) / second**2 - 3.0
         df = float(np.clip(4.0 + 6.0 / excess, 3.0, 30.0)) if excess > 0 else 30.0

@@ -14,6 +14,7 @@ from gramian.likelihood.families.base import (
     Family,
     NoMaximumError,
     Parameter,
+    Unit,
     log1mexp,
     log1pmx,
     log_gamma_p,
@@ -38,9 +39,15 @@ class _Positive(Family):
     def logs(self, sample: Sample) -> tuple[float, float, float]:
         """Mean, mean of the logarithm and its standard deviation, for one value for each record."""
         x = sample.representatives(0.0)
-        x = np.maximum(x, 1e-3 * float(np.max(x)) if np.max(x) > 0 else 1.0)
+        x = np.where(x > 0, x, 1e-3 * float(np.max(x)) or 1.0)  # what lies between 0 and 0
         centre, variance = moments(np.log(x), sample.weight)
         return float(np.average(x, weights=sample.weight)), centre, max(float(np.sqrt(variance)), 1e-3)
+
+    def unit_by_logarithms(self, sample: Sample) -> Unit:
+        """The middle of the logarithms of the data for a unit: values of all sizes stay numbers there."""
+        x = sample.representatives(0.0)
+        powers = np.frexp(x[x > 0])[1]
+        return Unit.of(2.0 ** (int(powers.min() + powers.max()) // 2)) if len(powers) else Unit()
 
 
 class Exponential(_Positive):
@@ -120,6 +127,7 @@ class Weibull(_Positive):
     """
 
     name = "weibull"
+    unit = _Positive.unit_by_logarithms
     parameters = (Parameter("shape", POSITIVE), Parameter("scale", POSITIVE, "scale"))
     concentration = Concentration("shape → ∞", centre=1, width=0)
 
@@ -175,6 +183,7 @@ class LogNormal(_Positive):
     """
 
     name = generator = "lognormal"
+    unit = _Positive.unit_by_logarithms
     parameters = (Parameter("meanlog", kind="log"), Parameter("sdlog", POSITIVE))
     concentration = Concentration("sdlog → 0", centre=0, width=1)
 
