@@ -64,12 +64,11 @@ def test_rows_of_samples_far_apart_take_no_more_memory_than_they_hold() -> None:
 
 
 def test_bits_after_the_last_sample_mean_nothing(bed: Path) -> None:
-    content = bytearray(bed.read_bytes())
     clean = open_bed(bed)
     by_snp, by_sample = clean.counts()
-    content[4::2] = bytes(byte | 0b10_11_01_00 for byte in content[4::2])  # 5 samples leave 3 places in a second byte
-    bed.write_bytes(content)
-    G = open_bed(bed)
+    packed = clean.packed(0, 3).copy()
+    packed[:, 1] |= 0b10_11_01_00  # 5 samples leave 3 places in a second byte
+    G = Genotypes.from_packed(packed, 5)
     assert np.array_equal(G.calls(0, 3), CALLS)
     assert np.array_equal(G.counts().by_snp, by_snp)
     assert np.array_equal(G.counts().by_sample, by_sample)
@@ -121,6 +120,17 @@ def test_tabs_or_spaces(tmp_path: Path, separator: str, end: str) -> None:
     samples = read_fam(path)
     assert samples.iid.tolist() == ["s0", "s1", "s2"]
     assert samples.phenotype.tolist() == ["-9"] * 3
+
+
+@pytest.mark.parametrize(
+    "head", ["#FID IID PAT MAT SEX PHENO1\n", "# made by hand\n#FID\tIID\n", "fid iid father mother sex pheno\n"]
+)
+def test_a_header_of_a_fam_file_is_no_sample(bed: Path, head: str) -> None:
+    """PLINK 1.9 and 2 skip lines that begin with #: otherwise everybody would get the next one's genotypes."""
+    bed.with_suffix(".fam").write_text(head + FAM)
+    G = open_bed(bed)
+    assert G.samples.names == ["F1:a", "F1:b", "F2:c", "d", "e"]
+    assert np.array_equal(G.calls(0, 3), CALLS)
 
 
 def test_empty_fields_between_tabs_are_missing_names(tmp_path: Path) -> None:
@@ -202,6 +212,21 @@ class TestRefusals:
         bed.with_suffix(".bim").write_text(BIM * 2)
         with pytest.raises(ValueError, match=r"6 SNPs.*15 bytes.*9\. It.*3 SNPs.*5 samples"):
             open_bed(bed)
+
+    @pytest.mark.parametrize("n", [5, 6, 7, 8])
+    def test_a_fam_file_with_samples_too_few_or_too_many(self, tmp_path: Path, n: int) -> None:
+        """Every number of samples that takes the same bytes is told apart by the bits after the last sample."""
+        calls = np.random.default_rng(n).integers(-1, 3, (300, n))
+        path = tmp_path / "t.bed"
+        path.write_bytes(b"\x6c\x1b\x01" + Genotypes.from_calls(calls).packed(0, 300).tobytes())
+        path.with_suffix(".bim").write_text("".join(f"1 rs{i} 0 {i} A G\n" for i in range(300)))
+        for listed in (5, 6, 7, 8):
+            path.with_suffix(".fam").write_text("".join(f"0 s{i} 0 0 1 -9\n" for i in range(listed)))
+            if listed == n:
+                assert np.array_equal(open_bed(path).calls(0, 300), calls)
+            else:
+                with pytest.raises(ValueError, match=rf"t\.bed.*{listed} samples"):
+                    open_bed(path)
 
     def test_ragged_line(self, bed: Path) -> None:
         bed.with_suffix(".fam").write_text(FAM.replace("F2 c a b 0 2.5", "F2 c a b 0"))

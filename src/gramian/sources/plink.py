@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -200,8 +201,13 @@ class Snps(NamedColumns):
 
 
 def read_fam(path: Path) -> Samples:
-    """Read a ``.fam`` file: family, name, father, mother, sex, phenotype, between tabs or spaces."""
+    """Read a ``.fam`` file: family, name, father, mother, sex, phenotype, between tabs or spaces.
+
+    Lines that begin with ``#`` are no samples: PLINK 1.9 and 2 skip them. Nor is a first line "FID IID …".
+    """
     fid, iid, father, mother, sex, phenotype = _columns(path, FAM)
+    if (fid[0].upper(), iid[0].upper()) == ("FID", "IID"):
+        fid, iid, father, mother, sex, phenotype = (column[1:] for column in (fid, iid, father, mother, sex, phenotype))
     codes = np.array([{"1": 1, "2": 2}.get(code, 0) for code in sex], dtype=np.int8)
     return Samples(fid, iid, father, mother, codes, phenotype)
 
@@ -239,9 +245,11 @@ _CHROMOSOMES = {str(i) for i in range(23)} | {"X", "Y", "XY", "MT"}
 def _columns(path: Path, names: Sequence[str]) -> list[Text]:
     """The columns of a file of lines with as many fields as there are names."""
     text = _read(path)
-    first = text.split("\n", 1)[0]
+    # A blank line in place of a comment keeps the numbers of the lines that messages name.
+    text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
     if not text.strip():
         raise ValueError(f"{path}: the file is empty; {len(names)} columns were expected ({', '.join(names)}).")
+    first = text.lstrip("\r\n").split("\n", 1)[0]
     # between tabs a field may be empty or hold spaces; otherwise any white space parts the fields
     delimiter = "\t" if first.count("\t") == len(names) - 1 else None
     try:
@@ -290,7 +298,8 @@ def _numbers(path: Path, column: Text, dtype: Any, name: str) -> npt.NDArray[Any
             try:
                 dtype(field)
             except (ValueError, OverflowError):
-                lines = [number for number, line in enumerate(_read(path).split("\n"), 1) if line.strip()]
+                numbered = enumerate(_read(path).split("\n"), 1)
+                lines = [number for number, line in numbered if line.strip() and line[0] != "#"]
                 raise ValueError(f"{path}: line {lines[i]}: the {name} {field!r} is not a number.") from None
         raise
 
@@ -637,4 +646,35 @@ def open_bed(path: str | os.PathLike[str], bim: Any = None, fam: Any = None) -> 
             f"{bed}: {what}: {n} samples ({bed.stem}.fam) × {p} SNPs ({bed.stem}.bim) take {expected} bytes, "
             f"the file has {actual}. {holds} Use the three files that were written together."
         )
-    return Genotypes(np.memmap(bed, np.uint8, "r", HEADER, (p, width)), samples, snps, bed)
+    packed = np.memmap(bed, np.uint8, "r", HEADER, (p, width))
+    _check_padding(packed, n, bed)
+    return Genotypes(packed, samples, snps, bed)
+
+
+def _check_padding(packed: npt.NDArray[np.uint8], n: int, bed: Path) -> None:
+    """Refuse a fileset whose last bytes contradict the number of its samples.
+
+    The bytes of a SNP leave room for up to three samples more; their bits are 0. Bits that are set there belong to
+    samples that the ``.fam`` file does not list. A last sample whose bits are 0 at every SNP (two copies of A1), while
+    others in the same byte vary, is such room that the ``.fam`` file counts as a sample. Either way every name
+    stands beside another's genotypes. At most 1,024 SNPs, spread evenly, are looked at: a wrong number shows in all.
+    """
+    used = n - 4 * (packed.shape[1] - 1)
+    last = np.asarray(packed[:: max(1, packed.shape[0] // 1024), -1])
+    beyond = np.bitwise_or.reduce(last >> np.uint8(2 * used)) if used < 4 and last.size else 0
+    remedy = f"Use the .fam file that was written with {bed.name}."
+    if beyond:
+        raise ValueError(
+            f"{bed}: the .fam file lists {n} samples, but the last byte of each SNP holds genotypes of more. {remedy}"
+        )
+    seen = [np.bitwise_or.reduce((last >> np.uint8(2 * i)) & np.uint8(3)) for i in range(used)] if last.size else []
+    if last.size >= LEAST_SNPS_FOR_PADDING and used > 1 and not seen[-1] and any(seen[:-1]):
+        raise ValueError(
+            f"{bed}: the last of the {n} samples of the .fam file has no genotypes but the zero bits that fill up a "
+            f"byte: the file holds fewer samples than the .fam file lists. {remedy}"
+        )
+
+
+# A person with two copies of A1 at this many SNPs, where others have none, does not exist: even at a frequency of
+# 0.9 the probability is 0.81^64 = 1e-6.
+LEAST_SNPS_FOR_PADDING = 64
