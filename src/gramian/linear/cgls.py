@@ -21,6 +21,7 @@ Index = npt.NDArray[np.intp]
 
 
 AIM = 0.5  # of the tolerance: the gradient that is carried along differs a little from the true one
+REMEDY = "Raise the tolerance or λ, scale the columns, allow more iterations, or use an exact solver."
 STALLED = 0.5  # a round that leaves more than this of the true gradient is the last for its column
 
 
@@ -69,6 +70,7 @@ class CGLS:
         start: Array | None = None,
         diagonal: Any = None,
         reason: str = "asked for",
+        warn: bool = True,
     ) -> Solution:
         r"""Return x for every column.
 
@@ -87,6 +89,8 @@ class CGLS:
             columns of A differ much in length.
         reason : str, optional
             Why this method was chosen, for the certificate.
+        warn : bool, default=True
+            Whether to warn of an unmet tolerance; otherwise the certificate alone says so.
 
         Returns
         -------
@@ -134,9 +138,8 @@ class CGLS:
             device=A.device_name,
             precision=A.precision,
         )
-        certificate.warn_unless_converged(
-            "Raise the tolerance or λ, scale the columns, allow more iterations, or use an exact solver."
-        )
+        if warn:
+            certificate.warn_unless_converged(REMEDY)
         return Solution(true.X * unit, certificate)
 
     def _descend(

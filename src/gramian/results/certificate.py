@@ -111,7 +111,7 @@ class Certificate(ABC):
             warnings.warn(f"{self.method}: {self._shortfall()}. {remedy}", kind, stacklevel=caller_level())
 
     def _met(self) -> str:
-        return f"(tolerance {self.tolerance:.1e} {'met' if self.converged else 'NOT met'})"
+        return f"(tolerance {self.tolerance:.1e} {'met' if self.worst <= self.tolerance else 'NOT met'})"
 
     def __repr__(self) -> str:
         rows = self.summary()
@@ -259,6 +259,9 @@ class Residual(Certificate):
         What is bounded, as a formula.
     indefinite : bool
         Whether A was found to have a negative eigenvalue: then no bound follows.
+    proved : bool
+        Whether the error of the answer itself is proved to be as small as the tolerance promises; where a method
+        promises nothing beyond the residual, True.
     device, precision, notes
         As in every :class:`Certificate`.
 
@@ -277,11 +280,17 @@ class Residual(Certificate):
     error_bounds: Array | None = None
     bounded: str = ""
     indefinite: bool = False
+    proved: bool = True
 
     @property
     def worst(self) -> float:
         """The largest residual, or the rounding error of the products where that is larger."""
         return float(np.maximum(np.max(self.residuals, initial=0.0), self.rounding))
+
+    @property
+    def converged(self) -> bool:
+        """Whether the residuals meet the tolerance, and the error is proved to be as small as that promises."""
+        return self.proved and super().converged
 
     def _details(self) -> list[tuple[str, str]]:
         rows = [
@@ -289,6 +298,8 @@ class Residual(Certificate):
             ("right-hand sides", str(len(self.residuals))),
             ("largest residual", f"{self.worst:.1e} {self._met()}"),
         ]
+        if not self.proved:
+            rows.append(("error", "not proved to be as small as the tolerance promises"))
         if self.condition is not None:
             rows.append(("condition number, about", f"{self.condition:.1e}"))
         if self.error_bounds is not None:
@@ -296,6 +307,11 @@ class Residual(Certificate):
         return rows
 
     def _shortfall(self) -> str:
+        if super().converged:
+            bounds = "nothing is proved" if self.error_bounds is None else f"{np.max(self.error_bounds):.1e} is proved"
+            return (
+                f"the residuals meet the tolerance {self.tolerance:.1e}, but of the error {bounds}, which is too much"
+            )
         missed = int(np.count_nonzero(~(self.residuals <= self.tolerance)))
         what = f"{missed} of {len(self.residuals)} right-hand sides have a residual above the tolerance"
         what = what if missed else "the products themselves round to more than the tolerance"

@@ -18,6 +18,7 @@ Array = npt.NDArray[np.float64]
 EPS = 2.0**-52
 TOLERANCE = 1e-8  # of the gradient, for direct methods: far above what they reach
 CANCELLED = 1e-6  # RSS/‖ỹ‖² below which it is not derived from the moments
+UNSEEN = 2.0**-40  # of ‖ỹ‖/‖X̃‖: coefficients within this of the exact ones are as good as right, though they be 0
 CORRECTED = 1e4  # condition numbers above which a direct solution is corrected once whatever its gradient
 
 
@@ -85,16 +86,43 @@ class RidgeFactor(ABC):
         return None
 
     def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
-        """‖B̂ − B‖ is at most ‖G‖/(σ_p²+λ), to which rounding adds.
+        """Bound ‖ŵ − w‖ of each target, of products whose relative error is ``eps``."""
+        return bound_by_floor(problem, state, eps, self.floor)
 
-        That of X̃ᵀR is divided by σ_p² + λ as well, that of R = Ỹ − X̃B by its root: ‖(X̃ᵀX̃+λI)⁻¹X̃ᵀ‖ is no more.
-        """
-        offset, length = problem.A.offset, column_norms(state.B)
-        size = float((problem.total + (16.0 * offset if offset else 0.0)) ** 0.5)  # of the numbers that are multiplied
-        floor = np.where(self.floor > 0, self.floor, np.nan)
-        within = eps * (np.sqrt(problem.energy) + size * length) / np.sqrt(floor)
-        bounds = (column_norms(state.G) + eps * size * state.size) / floor + within + 2 * EPS * length
-        return np.where(self.floor > 0, bounds, np.inf)
+
+def bound_by_floor(problem: RidgeProblem, state: Gradient, eps: float, floor: Array) -> Array:
+    """Bound ‖ŵ − w‖ by ‖G‖/(σ_p²+λ), to which rounding adds, with ``floor`` no more than σ_p² + λ.
+
+    The rounding of X̃ᵀR is divided by σ_p² + λ as well, that of R = Ỹ − X̃B by its root: ‖(X̃ᵀX̃+λI)⁻¹X̃ᵀ‖ is no more.
+    """
+    offset, length = problem.A.offset, column_norms(state.B)
+    size = float((problem.total + (16.0 * offset if offset else 0.0)) ** 0.5)  # of the numbers that are multiplied
+    least = np.where(floor > 0, floor, np.nan)
+    within = eps * (np.sqrt(problem.energy) + size * length) / np.sqrt(least)
+    bounds = (column_norms(state.G) + eps * size * state.size) / least + within + 2 * EPS * length
+    return np.where(floor > 0, bounds, np.inf)
+
+
+def rounding_of_gradient(problem: RidgeProblem, state: Gradient, eps: float) -> tuple[Array, Array]:
+    """‖δR‖ and ‖D⁻¹δG‖ of the rounding of R = Ỹ − X̃B and of X̃ᵀR, with D the lengths of the columns of X̃.
+
+    At most ε(p+2)Σ|b_j|‖x̃_j‖ + 2ε‖ỹ‖ and, as sums of n products err like random numbers, ε(8+√n)√p‖R‖.
+    """
+    (n, p), longer = problem.source.shape, eps * problem.longer
+    residual = longer * ((p + 2) * (np.sqrt(problem.diagonal) @ np.abs(state.B)) + 2 * np.sqrt(problem.energy))
+    return residual, longer * (8 + n**0.5) * p**0.5 * state.size
+
+
+def is_proved(problem: RidgeProblem, B: Array, bounds: Array | None, tolerance: float) -> bool:
+    """Whether ‖ŵ − w‖ is proved to be at most √tolerance ‖ŵ‖, or next to nothing compared with ‖ỹ‖/‖X̃‖.
+
+    A gradient within the tolerance says nothing of the coefficients where X̃ᵀX̃ + λI is nearly singular: what users read
+    off a solution that has converged are coefficients, so that half of the digits asked for are promised of these.
+    """
+    if bounds is None:
+        return False
+    size = np.sqrt(problem.energy) / (problem.total**0.5 or 1.0)
+    return bool(np.all(bounds <= np.maximum(tolerance**0.5 * column_norms(B), UNSEEN * size)))
 
 
 def certify(
@@ -120,6 +148,7 @@ def certify(
             cancels = problem.A.offset > 0
             why = "large means cancel in it" if cancels else "the fit is almost exact, and residuals cancel"
         notes.append(f"forming the Gram matrix was not safe: {why}")
+    bounds = factor.bounds(problem, state, eps)
     certificate = Residual(
         method=factor.method,
         reason=reason,
@@ -129,8 +158,9 @@ def certify(
         tolerance=TOLERANCE,
         rounding=float(np.max(state.rounding / scale, initial=0.0)),
         condition=factor.condition,
-        error_bounds=factor.bounds(problem, state, eps),
+        error_bounds=bounds,
         bounded="‖ŵ − w‖",
+        proved=is_proved(problem, state.B, bounds, TOLERANCE),
         device=problem.A.device_name,
         precision=problem.A.precision,
         notes=tuple(notes),
@@ -141,13 +171,13 @@ def certify(
 def _refine(problem: RidgeProblem, factor: RidgeFactor, lam: Array, scale: Array) -> Gradient:
     """Correct by the measured gradient while that brings it down."""
     B = factor.coefficients()
-    best = _gradient(problem, B, lam, spare=factor.solver == "cholesky" and not problem.source.resident)
+    best = measure_gradient(problem, B, lam, spare=factor.solver == "cholesky" and not problem.source.resident)
     worst = float(np.max(column_norms(best.G) / scale, initial=0.0))
     for step in range(3):
         done = worst <= 1e-13 and (step > 0 or factor.condition < CORRECTED)
         if done or not (problem.source.resident or worst > TOLERANCE):  # passes over a file cost
             break
-        state = _gradient(problem, factor.refine(best.B, best.R, best.G), lam)
+        state = measure_gradient(problem, factor.refine(best.B, best.R, best.G), lam)
         now = float(np.max(column_norms(state.G) / scale, initial=0.0))
         better = now < 0.5 * worst
         if better or (step == 0 and now <= 2 * worst):
@@ -157,7 +187,7 @@ def _refine(problem: RidgeProblem, factor: RidgeFactor, lam: Array, scale: Array
     return best
 
 
-def _gradient(problem: RidgeProblem, B: Array, lam: Array, *, spare: bool = False) -> Gradient:
+def measure_gradient(problem: RidgeProblem, B: Array, lam: Array, *, spare: bool = False) -> Gradient:
     """Measured with the data: two products; or, to ``spare`` a file another pass, from X̃ᵀX̃ and X̃ᵀỸ."""
     A, source = problem.A, problem.source
     if spare and problem.gram is not None and problem.cross is not None:

@@ -158,8 +158,7 @@ class LinearPredictions:
     def _keep(self, solution: RidgeSolution, vector: bool) -> None:
         """Give the results of a fit their names, in the array type and dtype of the data."""
         problem, source, weights = solution.problem, solution.problem.source, solution.problem.weights
-        single = source.dtype == source.xp.float32
-        coef: Array = solution.coef.T.astype(np.float32) if single else np.ascontiguousarray(solution.coef.T)
+        coef: Array = np.ascontiguousarray(solution.coef.T)
         b, self._level = problem.intercepts(coef)
         self._groups, self._centre, self._count = solution.inverses, problem.centre, weights.count
         self._mass, self._free = weights.mass if problem.intercept else 0.0, solution.free

@@ -1,8 +1,20 @@
 r"""λ = 0: ordinary least squares, which does not care how its columns are scaled, or the solution of least norm.
 
-Columns are brought to about length 1 before the rank is judged. A small problem of full rank is refined as Björck
-(1967) does it: with A = QR, the residuals of r + Ax = b and Aᵀr = 0 are taken in extended precision and both r and x
-are corrected, so that what remains is little more than the rounding of the answer, whatever the condition up to 1/ε.
+Columns are brought to about length 1 before the rank is judged, those that are constant are left out. A small problem
+of full rank is refined as Björck (1967) does it: with A = QR, the residuals of r + Ax = b and Aᵀr = 0 are taken in
+extended precision and both r and x are corrected, so that what remains is little more than the rounding of the answer,
+whatever the condition up to 1/ε.
+
+**The bound.** With columns A = X̃D⁻¹ of length 1 and M = D⁻¹A⁺ the exact solution differs from B by (X̃ᵀX̃)⁺ times the
+exact gradient, which differs from the measured G = X̃ᵀR by the rounding of R = Ỹ − X̃B, of at most ε(p+2)Σ|b_j|‖x̃_j‖ +
+2ε‖ỹ‖, and by that of a product with it, ε(8+√n)√p‖R‖ for columns of length 1. So
+
+.. math:: \|\hat w-w\| \le \|MM^TG\| + \|M\|\big(\|\delta R\| + \|A^+\|\,\|\delta G\|\big) + \varepsilon\|\hat w\|,
+
+all norms of M and A⁺ enlarged by what the rounding of A, ε(8+√n)√p of its length √p, can take off its least singular
+value. A wide X̃ of full rank has the solution of least norm, whose part outside the row space is rounding as well:
+ε(8+√p)‖X̃‖/σ_r of its length. Where fewer directions stand out of rounding than the shape of X̃ allows, nothing proves
+that the others are empty: then there is no bound.
 """
 
 from __future__ import annotations
@@ -12,7 +24,7 @@ import numpy.typing as npt
 import scipy.linalg as la
 
 from gramian.compute.devices import to_numpy
-from gramian.ridge.certificate import Gradient, RidgeFactor, column_norms
+from gramian.ridge.certificate import Gradient, RidgeFactor, column_norms, rounding_of_gradient
 from gramian.ridge.path import augmented_triangle, decompose_wide
 from gramian.ridge.problem import RidgeProblem
 
@@ -34,22 +46,25 @@ class LeastSquaresFactor(RidgeFactor):
         M with (X̃ᵀX̃)⁺ = MMᵀ.
     steepest : float
         1/σ of the least singular value kept, of columns of length 1.
+    has_full_rank : bool
+        Whether the rank is what the shape allows, which rounding cannot feign.
     """
 
     solver = "svd"
 
     def __init__(self, problem: RidgeProblem) -> None:
-        n, p = problem.source.shape
-        self.problem, t = problem, problem.Y.shape[1]
+        self.problem, p, t = problem, problem.source.shape[1], problem.Y.shape[1]
         lengths = np.exp2(np.round(0.5 * np.log2(np.where(problem.varies, problem.diagonal, 1.0))))
         self.lengths = np.where(problem.varies, lengths, np.inf)
-        if p > n:  # U, Σ, V of a wide X̃, cut to its rank
+        rows, columns = problem.weights.rows - int(problem.intercept), int(np.count_nonzero(problem.varies))
+        self.is_wide = columns > rows
+        if self.is_wide:  # U, Σ, V of a wide X̃, cut to its rank
             found = decompose_wide(problem)
             self.rank = r = found.rank
             sigma = np.sqrt(found.squares[:r])
             self.method = f"{found.label}, least norm"
             self.condition = float(sigma[0] / sigma[-1]) if r else 1.0
-            self.steepest = problem.total**0.5 / float(sigma[-1]) if r else 0.0
+            self.steepest = 1.0 / float(sigma[-1]) if r else 0.0
             self.basis = found.right_vectors(r) / sigma
             self.start = self.basis @ found.projections[:r]
         else:  # R of [X̃D⁻¹ Ỹ] = QR and the SVD of its first p columns
@@ -61,12 +76,13 @@ class LeastSquaresFactor(RidgeFactor):
             self.condition = float(s[0] / s[r - 1]) if r else 1.0
             self.steepest = 1.0 / float(s[r - 1]) if r else 0.0
             self.basis = Vt[:r].T / d[:, None] / s[:r]
-            if 0 < r < p:  # of least norm: without a component along what X̃ does not see
+            if 0 < r < columns:  # of least norm: without a component along what X̃ does not see
                 Q = la.orth(Vt[r:].T / d[:, None])
                 self.basis = self.basis - Q @ (Q.T @ self.basis)
             self.start = self.basis @ (U[:, :r].T @ R[:p, p:])
-        least = 1.0 / np.linalg.norm(self.basis, 2) - 4 * EPS * problem.A.offset**0.5 if self.rank else np.inf
-        self.floor = np.full(t, max(float(least), 0.0) ** 2)
+        self.has_full_rank = self.rank == min(rows, columns)
+        self.spread = float(np.linalg.norm(self.basis, 2)) if self.rank else 0.0  # ‖M‖
+        self.floor = np.full(t, 1.0 / self.spread**2 if self.spread else np.inf)
         self.dof = np.full(t, float(self.rank))
         self.free = np.full(t, max(problem.weights.count - float(problem.intercept) - self.rank, 0.0))
 
@@ -83,39 +99,43 @@ class LeastSquaresFactor(RidgeFactor):
         return self.basis, np.ones((self.rank, len(self.dof))), np.zeros(len(self.dof))
 
     def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
-        """‖(X̃ᵀX̃)⁺G‖ and what rounding can add, for columns of length 1, and so however they were scaled."""
-        B, t = state.B, state.B.shape[1]
-        if self.rank == 0:
-            return np.zeros(t)
-        if not np.all(self.floor > 0):
-            return np.full(t, np.inf)
-        noise = eps * len(B) ** 0.5 * self.steepest * (state.size + np.sqrt(problem.energy))
-        after = 4 * eps * problem.A.offset**0.5  # what cancels where means are taken off after multiplying
-        noise = noise + after * (column_norms(B) + state.size / np.sqrt(self.floor))
-        step = self.basis @ (self.basis.T @ state.G)
-        return np.asarray(column_norms(step) + noise / np.sqrt(self.floor) + EPS * column_norms(B))
+        """The bound of the module's docstring; ∞ where the rank is judged and not proved."""
+        B, (n, p) = state.B, problem.source.shape
+        # ‖A‖, ‖A⁺‖ with A of columns of length 1, or X̃ itself
+        norm, inverse = (problem.total**0.5, self.spread) if self.is_wide else (1.5 * p**0.5, 1.5 * self.steepest)
+        lost = problem.longer * EPS * (8 + max(n, p) ** 0.5) * norm * inverse  # of the least singular value
+        if not (self.has_full_rank and lost < 1.0):
+            return np.full(B.shape[1], np.inf)
+        residual, gradient = rounding_of_gradient(problem, state, eps)
+        if self.is_wide:
+            gradient = gradient * norm
+        step = column_norms(self.basis @ (self.basis.T @ state.G)) / (1.0 - lost)
+        outside = lost if self.is_wide else 0.0
+        rounding = self.spread * (residual + inverse * gradient / (1.0 - lost)) + outside * column_norms(B)
+        return np.asarray((step + rounding) / (1.0 - lost) + EPS * column_norms(B))
 
     def refine_fully(self) -> tuple[Array, Array, Array] | None:
-        r"""B, R = Ỹ − X̃B and G = X̃ᵀR by Björck's refinement, for small dense data of full rank; else None.
+        r"""B, R = Ỹ − X̃B and G = X̃ᵀR by Björck's refinement, for small data of full rank; else None.
 
         With f = b − r − Ax and g = −Aᵀr in extended precision, z = R⁻ᵀg and d = Qᵀf give dx = R⁻¹(d − z) and
         dr = f − Q(d − z).
         """
-        problem, wide = self.problem, np.longdouble
+        problem, wide, varies = self.problem, np.longdouble, self.problem.varies
         n, p = problem.source.shape
-        if self.rank < p or n * p > SMALL or problem.source.sparse:
+        if self.is_wide or not self.has_full_rank or n * p > SMALL:
             return None
         self.reads = 1
-        X = np.concatenate([np.array(to_numpy(b.values, float)) for b in problem.source.blocks()]).astype(wide)
+        blocks = (b.values.toarray() if problem.source.sparse else b.values for b in problem.source.blocks())
+        X = np.concatenate([np.array(to_numpy(block, float)) for block in blocks])[:, varies].astype(wide)
         X, Y, w = X * problem.unit, problem.raw.astype(wide), problem.weights.values
         w = np.ones(n, wide) if w is None else w.astype(wide)
         if problem.intercept:  # about means taken in extended precision, of what rounded means leave over
-            X, Y = X - to_numpy(problem.mean, float), Y - problem.level
+            X, Y = X - to_numpy(problem.mean, float)[varies], Y - problem.level
             X, Y = X - w @ X / w.sum(), Y - w @ Y / w.sum()
         X, Y = np.sqrt(w)[:, None] * X, np.sqrt(w)[:, None] * Y
-        A = X / self.lengths
+        A = X / self.lengths[varies]
         Q, R = np.linalg.qr(A.astype(np.float64))
-        x, r, last = np.zeros((p, Y.shape[1]), wide), np.zeros_like(Y), np.inf
+        x, r, last = np.zeros((A.shape[1], Y.shape[1]), wide), np.zeros_like(Y), np.inf
         for _ in range(ROUNDS):
             f, g = (Y - r - A @ x).astype(np.float64), (-(A.T @ r)).astype(np.float64)
             d = Q.T @ f - la.solve_triangular(R, g, trans="T", check_finite=False)
@@ -125,5 +145,6 @@ class LeastSquaresFactor(RidgeFactor):
                 break
             x, r, last = x + dx, r + (f - Q @ d), size
         r = Y - A @ x
-        B, G = x / self.lengths[:, None], X.T @ r
-        return B.astype(np.float64), r.astype(np.float64), G.astype(np.float64)
+        B, G = np.zeros((2, p, Y.shape[1]))
+        B[varies], G[varies] = x / self.lengths[varies, None], X.T @ r
+        return B, r.astype(np.float64), G

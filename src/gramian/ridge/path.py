@@ -105,8 +105,11 @@ class Decomposition:
         problem = self.problem
         if len(self.squares) < (min(problem.source.shape) if self.dual else problem.source.shape[1]):
             return 0.0
-        least, dust = float(np.min(self.squares)), 4 * EPS * problem.A.offset**0.5
-        return max(least - problem.cancelled, 0.0) if self.squared else max(least**0.5 - dust, 0.0) ** 2
+        least = float(np.min(self.squares))
+        if self.squared:
+            return max(least - problem.cancelled, 0.0)
+        dust = 4 * EPS * (problem.A.offset**0.5 + (len(self.squares) * self.top) ** 0.5)
+        return float(max(least**0.5 - dust, 0.0) ** 2)
 
     def is_safe(self, lam: float) -> bool:
         """Whether σ² + λ keeps its digits although σ² came from a Gram matrix."""

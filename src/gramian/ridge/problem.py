@@ -183,6 +183,15 @@ class RidgeProblem:
         self.varies = self.diagonal > weights.mass * dust**2
 
     @cached_property
+    def longer(self) -> float:
+        """How much longer than its column of X̃ are the numbers that are multiplied: of sparse data, centred later."""
+        if not self.A.offset:
+            return 1.0
+        shift = to_numpy(self.mean if self.source.sparse else self.low, float)[self.varies]
+        ratio = np.max(self.weights.mass * shift**2 / self.diagonal[self.varies], initial=0.0)
+        return 1.0 + 4 * float(np.sqrt(ratio))
+
+    @cached_property
     def unweighted(self) -> Operator:
         """X − 1μᵀ, without weights."""
         return self.A if self.weights.root is None else self._operator(None)

@@ -15,9 +15,19 @@ from scipy.linalg import lapack
 from gramian.compute.devices import like, to_numpy
 from gramian.compute.memory import available_memory
 from gramian.compute.threads import quiet_blas
-from gramian.linear.cgls import CGLS
+from gramian.linear.cgls import CGLS, REMEDY
 from gramian.results import NumericalWarning, Residual, caller_level
-from gramian.ridge.certificate import RidgeFactor, certify, column_norms
+from gramian.ridge.certificate import (
+    EPS,
+    Gradient,
+    RidgeFactor,
+    bound_by_floor,
+    certify,
+    column_norms,
+    is_proved,
+    measure_gradient,
+    rounding_of_gradient,
+)
 from gramian.ridge.least_squares import SMALL, LeastSquaresFactor
 from gramian.ridge.path import CONTRACTION, SAFE, Decomposition, decompose
 from gramian.ridge.problem import RidgeProblem
@@ -31,6 +41,8 @@ SPARSE_GRAM = 2000  # rows or columns up to which sparse data have a dense Gram 
 FILE_COGRAM = 2048  # rows up to which X̃X̃ᵀ of a file is made, in one pass for every 128 of them
 SATURATED = 1e-4  # of N − df: below, with as many coefficients as observations, residuals are not differences
 KEEP = 2**22  # numbers of a basis that a fitted model carries with it unless asked for more: 32 MiB
+AFFORDABLE = 1e10  # multiplications, about a second, of a decomposition where conjugate gradients prove too little
+SMALLEST = 2.0**-1000  # largest coefficient of a target, with all its digits
 ALONE = 512  # rows or columns of a square matrix that one core factors as fast as several
 
 
@@ -99,14 +111,14 @@ class RidgeInverse:
 
 @dataclass(frozen=True, eq=False)
 class RidgeSolution:
-    """Coefficients of all targets in the data's own units, and what is known about them.
+    """Coefficients of all targets in the data's own units and precision, and what is known about them.
 
     ``dof`` counts the intercept; ``free`` is N − dof. Where no decomposition was made, numbers are NaN, the rank is
     None and there are no inverses.
     """
 
     problem: RidgeProblem
-    coef: Array
+    coef: npt.NDArray[np.float32] | Array
     certificate: Residual
     solver: str
     rss: Array
@@ -138,7 +150,9 @@ def _factorise(problem: RidgeProblem, lam: Array, solver: str) -> RidgeFactor:
         solver = "svd"
     if lam[0] == 0.0:
         return LeastSquaresFactor(problem)
-    return factor_of(decompose(problem, solver, float(np.min(lam))), lam)
+    n, p = problem.source.shape
+    # where there are fewer rows than columns, B = X̃ᵀa lies in their span whatever rounding does to a
+    return factor_of(decompose(problem, solver, float(np.min(lam)), dual=p >= n), lam)
 
 
 def factor_of(found: Decomposition, lam: Array) -> RidgeFactor:
@@ -197,6 +211,18 @@ class CholeskyFactor(RidgeFactor):
         t = len(self.dof)
         return self.basis, np.ones((len(self.basis), t)), np.zeros(t)
 
+    def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
+        """With M = SL⁻ᵀ, ‖(X̃ᵀX̃+λI)⁻¹G‖ + ‖M‖(‖δR‖ + ‖L⁻¹‖‖D⁻¹δG‖) + 2ε‖B‖, however columns are scaled.
+
+        ‖MᵀX̃ᵀ‖ ≤ 1 and SD ≤ I. The factor itself keeps nine digits, or it would not be used.
+        """
+        if problem.A.offset and not problem.varies.all():  # of such columns nothing but cancelled digits is left
+            return super().bounds(problem, state, eps)
+        residual, gradient = rounding_of_gradient(problem, state, eps)
+        spread, root = np.linalg.norm(self.basis), np.linalg.norm(self.basis / self.scale[:, None])
+        step = column_norms(self._solve(state.G))
+        return np.asarray(1.01 * (step + spread * (residual + root * gradient)) + 2 * EPS * column_norms(state.B))
+
     def _solve(self, H: Array) -> Array:
         S = self.scale[:, None]
         return np.asarray(S * la.cho_solve((self.factor, True), S * H, check_finite=False))
@@ -234,6 +260,25 @@ class SpectralFactor(RidgeFactor):
         """V, 1/(σ²+λ), and 1/λ outside its span."""
         return self.found.basis, self.reciprocals, self.outside
 
+    def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
+        """The same as of a Cholesky factor, with M = V diag(1/√(σ²+λ)), where σ keeps its digits; or that of ‖G‖ alone.
+
+        ‖MᵀD‖² ≤ Σ‖Dv_j‖²/(σ_j²+λ), and what V does not span adds ‖X̃‖²/λ.
+        """
+        simple, found = super().bounds(problem, state, eps), self.found
+        if not np.all(self.floor > 0) or (problem.A.offset and not problem.varies.all()):
+            return simple
+        spread, r = 1.0 / np.sqrt(self.floor), len(found.squares)
+        lost = 4 * EPS * r * (found.top * spread**2 if found.squared else (found.top / max(r, 1)) ** 0.5 * spread)
+        residual, gradient = rounding_of_gradient(problem, state, eps)
+        V = found.basis
+        seen = np.sum(problem.diagonal[:, None] * V**2, axis=0)
+        root = np.sqrt(self.reciprocals.T @ seen + self.outside * problem.total)
+        C = V.T @ state.G
+        step = column_norms(V @ (self.reciprocals * C) + self.outside * (state.G - V @ C))
+        bounds = 1.01 * (step + spread * (residual + root * gradient)) + 2 * EPS * column_norms(state.B)
+        return np.where(lost < 1e-3, np.minimum(simple, bounds), simple)
+
 
 class DualFactor(SpectralFactor):
     """B = X̃ᵀa with a = (X̃X̃ᵀ+λI)⁻¹Ỹ = U c/(σ²+λ)."""
@@ -241,17 +286,38 @@ class DualFactor(SpectralFactor):
     def __init__(self, found: Decomposition, lam: Array) -> None:
         super().__init__(found, lam)
         self.a = found.basis @ (self.reciprocals * found.projections)
+        self.tried: list[tuple[Array, Array]] = []  # B, and the a that it was made of
 
     def coefficients(self) -> Array:
         """X̃ᵀa."""
         problem = self.found.problem
-        return to_numpy(problem.A.T @ like(problem.source, self.a), float)
+        self.tried.append((to_numpy(problem.A.T @ like(problem.source, self.a), float), self.a))
+        return self.tried[-1][0]
 
     def refine(self, B: Array, R: Array, G: Array) -> Array:
         """The same after a step of refinement of the dual system, whose residual is R − λa."""
         U = self.found.basis
         self.a = self.a + U @ (self.reciprocals * (U.T @ (R - self.lam * self.a)))
         return self.coefficients()
+
+    def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
+        r"""A bound by the residual s = ỹ − (X̃X̃ᵀ+λI)a of the dual system, or that of ‖G‖ alone.
+
+        The rounding δB of B = X̃ᵀa, ε(8+√n)Σ|a_i|‖x̃_i‖ at most, leaves s = R + X̃δB − λa, and so
+
+        .. math:: \|\hat w-w\| \le \|\delta B\| + \|\tilde X^T(\tilde X\tilde X^T+\lambda I)^{-1}s\|
+            \le 2\|\delta B\| + \frac{\|R-\lambda a\|+\|\delta R\|}{\sqrt{\sigma_n^2+\lambda}}
+        """
+        simple, found = RidgeFactor.bounds(self, problem, state, eps), self.found
+        a = next(a for B, a in self.tried if B is state.B)
+        residual, n = rounding_of_gradient(problem, state, eps)[0], len(a)
+        least = float(np.min(found.squares, initial=np.inf))
+        lost = EPS * len(found.squares) * found.top if found.squared else 2 * EPS * (found.top * least * n) ** 0.5
+        floor = np.maximum(least - 4 * lost - problem.cancelled, 0.0) + self.lam
+        outside = problem.longer * eps * (8 + n**0.5) * problem.total**0.5 * column_norms(a)
+        residual = column_norms(state.R - self.lam * a) + residual + 2 * EPS * self.lam * column_norms(a)
+        bounds = 2 * outside + residual / np.sqrt(floor) + 2 * EPS * column_norms(state.B)
+        return np.asarray(np.minimum(simple, bounds))
 
     def inverse(self) -> tuple[Array, Array, Array]:
         """V = X̃ᵀU/σ of the directions that stand out of rounding."""
@@ -273,15 +339,14 @@ def solve_by_factors(
     """
     t, p = problem.Y.shape[1], problem.source.shape[1]
     lam, scale = problem.scale_penalties(alpha)
-    coef, (rss, dof, free, residuals, bounds) = np.zeros((p, t)), np.zeros((5, t))
+    B, (rss, dof, free, residuals, bounds) = np.zeros((p, t)), np.zeros((5, t))
     certificates, inverses = [], []
     for columns, part, factor in parts:
-        B, squares, certificate = certify(part, factor, lam[columns], solver, reason)
+        B[:, columns], squares, certificate = certify(part, factor, lam[columns], solver, reason)
         certificates.append(certificate)
         with np.errstate(over="ignore", under="ignore"):
-            coef[:, columns] = B * scale[columns]
             rss[columns] = squares / problem.y_unit / problem.y_unit
-            bounds[columns] = np.asarray(certificate.error_bounds) * scale[columns]
+            bounds[columns] = np.asarray(certificate.error_bounds)
         dof[columns], free[columns], residuals[columns] = factor.dof, factor.free, certificate.residuals
         if keep or p * factor.rank <= KEEP:
             inverses.append(RidgeInverse(columns, *factor.inverse(), problem.unit))
@@ -291,16 +356,19 @@ def solve_by_factors(
                 "alpha=0 many coefficients fit equally well, and those of least norm are returned. Remove columns that "
                 "follow from others, or use alpha > 0."
             )
+    coef, bounds = _in_own_units(problem, B, scale, bounds)
     certificate = certificates[0].with_(
         method="; ".join(dict.fromkeys(c.method for c in certificates)),
         passes=problem.passes + sum(factor.reads for _, _, factor in parts),
         residuals=residuals,
         rounding=max(c.rounding for c in certificates),
         condition=max(factor.condition for _, _, factor in parts),
-        error_bounds=bounds + _lost_in_float32(coef, problem.source),
+        error_bounds=bounds,
+        proved=all(c.proved for c in certificates),
         notes=tuple(note for c in certificates for note in c.notes),
     )
-    if not certificate.converged:
+    told = any(isinstance(factor, LeastSquaresFactor) and factor.rank < p for _, _, factor in parts)
+    if not (certificate.converged or (told and certificate.worst <= certificate.tolerance)):
         remedy = "Use a larger alpha, bring columns to similar size, or leave out those that nearly follow from others."
         if problem.A.offset > problem.total:
             remedy = (
@@ -309,8 +377,8 @@ def solve_by_factors(
             )
         _warn(
             f"{certificate.method}: the gradient at the solution is {certificate.worst:.1e} of ‖X̃ᵀỹ‖, rounding "
-            f"included, and was to be at most {certificate.tolerance:.0e}. {remedy} certificate_.error_bounds says how "
-            "far off the coefficients can be."
+            f"included, and was to be at most {certificate.tolerance:.0e}; the coefficients are proved to within "
+            f"{np.max(bounds):.1e}. {remedy} certificate_.error_bounds says how far off they can be."
         )
     first = parts[0][2]
     dof = dof + float(problem.intercept)
@@ -321,12 +389,26 @@ def _warn(message: str) -> None:
     warnings.warn(message, NumericalWarning, stacklevel=caller_level())
 
 
-def _lost_in_float32(coef: Array, source: Source) -> Any:
-    """‖w − fl(w)‖ of coefficients that are returned in single precision, else 0."""
-    if source.dtype != source.xp.float32:
-        return 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        return column_norms(coef - coef.astype(np.float32))
+def _in_own_units(problem: RidgeProblem, B: Array, scale: Array, bounds: Array) -> tuple[Any, Array]:
+    """Coefficients in the units of the data, and the bounds on them; an error where float64 cannot hold them.
+
+    Of data in single precision they are too, where that keeps their digits; what it rounds is added to the bounds.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        coef, bounds = B * scale, bounds * scale
+        size = np.max(np.abs(B), axis=0, initial=0.0)
+        beyond = np.flatnonzero((size > 0) & ~((size * scale >= SMALLEST) & (size * scale < np.inf)))
+        if len(beyond):
+            j = int(beyond[0])
+            raise ValueError(
+                f"The coefficients of target {j} would be about 2^{np.log2(size[j]) + np.log2(scale[j]):.0f}, beyond "
+                "the range of float64. Multiply X or y by a constant that brings their columns near 1."
+            )
+        source, largest = problem.source, size * scale
+        if source.dtype != source.xp.float32 or np.any((largest > 0) & ~((largest > 1e-30) & (largest < 1e38))):
+            return coef, bounds
+        single = coef.astype(np.float32)
+        return single, bounds + column_norms(B - single / scale) * scale
 
 
 def solve_by_gradients(
@@ -334,13 +416,29 @@ def solve_by_gradients(
 ) -> RidgeSolution:
     """Conjugate gradients: the decomposition, and with it degrees of freedom and variances, is not made."""
     lam, scale = problem.scale_penalties(alpha)
-    before, targets = problem.passes, like(problem.source, problem.targets)
-    found = CGLS(tol or None, max_iter)(problem.A, targets, lam, diagonal=problem.diagonal, reason=reason)
-    certificate, coef = found.certificate, to_numpy(found.values, float) * scale
-    bounds = certificate.error_bounds
+    targets = like(problem.source, problem.targets)
+    found = CGLS(tol or None, max_iter)(problem.A, targets, lam, diagonal=problem.diagonal, reason=reason, warn=False)
+    certificate, B = found.certificate, to_numpy(found.values, float)
+    bounds, (n, p) = certificate.error_bounds, problem.source.shape
+    proved = is_proved(problem, B, bounds, certificate.tolerance)
+    stopped = max_iter is not None and certificate.iterations >= max_iter
+    if not (proved or stopped) and float(n) * p * min(n, p) <= AFFORDABLE:
+        if p <= n:  # σ_p² of X̃ᵀX̃ may prove what λ alone does not
+            squares = la.eigvalsh(to_numpy(problem.A.gram(), float), check_finite=False)
+            floor = float(squares[0]) - 4 * EPS * p * float(squares[-1]) - problem.cancelled
+            if floor > 0.0:
+                bounds = bound_by_floor(problem, measure_gradient(problem, B, lam), EPS, floor + lam)
+                proved = is_proved(problem, B, bounds, certificate.tolerance)
+        if not (proved and certificate.converged):
+            why = f"{reason}; conjugate gradients proved too little of their coefficients"
+            return solve_directly(problem, alpha, "svd", why, keep=False)
+    certificate = certificate.with_(proved=proved)
+    certificate.warn_unless_converged(REMEDY)
+    coef, bounds = _in_own_units(problem, B, scale, np.full(len(alpha), np.inf) if bounds is None else bounds)
     certificate = certificate.with_(
-        passes=certificate.passes + before,
-        error_bounds=None if bounds is None else bounds * scale + _lost_in_float32(coef, problem.source),
+        passes=problem.passes,
+        error_bounds=bounds if np.all(np.isfinite(bounds)) else None,
+        bounded="‖ŵ − w‖",
         device=problem.A.device_name,
         precision=problem.A.precision,
     )
