@@ -171,7 +171,8 @@ def to_numpy(x: Any, dtype: Any = None) -> Array:
         x = x.detach().cpu()
         x = (x.float() if x.dtype == load_torch().bfloat16 else x).numpy()  # which NumPy does not have
     elif sp.issparse(x):
-        x = sp.csr_array(x).toarray()
+        matrix: Any = x
+        x = matrix.toarray()
     elif not isinstance(x, np.ndarray) and is_array_api_obj(x):
         x = array_api_compat.to_device(x, "cpu")
     return np.asarray(x, dtype=dtype)
