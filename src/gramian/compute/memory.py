@@ -3,24 +3,91 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
 
-CGROUP = Path("/sys/fs/cgroup")
+if sys.platform != "win32":
+    import resource
+
+PROC = Path("/proc")
+
+# files of a control group: its limits, what it uses, and what of that are pages of files that can be dropped
+VERSION_1 = ("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"
+VERSION_2 = ("memory.max", "memory.high"), "memory.current", "inactive_file"
+UNLIMITED = 2**62  # what version 1 writes for no limit is larger
 
 
 def available_memory() -> int:
-    """Return the bytes that can be had now without swapping: of the machine, or of this process's control group."""
+    """Return the bytes that can be had now without swapping.
+
+    The least of what the machine has, what is left to the control group of this process and to each group above it
+    (version 1 or 2), and what ``ulimit -v`` and ``ulimit -d`` leave to the process.
+    """
     try:
-        free = _read_number(Path("/proc/meminfo"), "MemAvailable") * 1024
+        free = _read_number(PROC / "meminfo", "MemAvailable:") * 1024
     except (OSError, StopIteration):
-        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**62
+        free = 2**62 if sys.platform == "win32" else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(0, min([free, *_left_to_groups(), *_left_by_limits()]))
+
+
+@cache
+def _groups(proc: Path) -> list[tuple[Path, tuple[str, ...], str, str]]:
+    """Folders of the control groups of this process, the innermost first, and the names of their files.
+
+    A line of ``/proc/self/cgroup`` is ``number:controllers:path``, with no controllers in version 2. A mount shows the
+    tree from its own root on, so that a path within a container may begin with what is not visible there.
+    """
     try:
-        most = (CGROUP / "memory.max").read_text("ascii").strip()
-        used = int((CGROUP / "memory.current").read_text("ascii"))
-        reclaimable = _read_number(CGROUP / "memory.stat", "inactive_file")
-    except (OSError, StopIteration):
-        return free
-    return free if most == "max" else min(free, max(0, int(most) - used + reclaimable))
+        lines = (proc / "self/cgroup").read_text("utf-8").splitlines()
+        mounts = (proc / "self/mountinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        for mount in mounts:
+            before, _, after = mount.partition(" - ")
+            kind, _, options = after.split(" ", 2)
+            if kind != ("cgroup" if controllers else "cgroup2"):
+                continue
+            if controllers and "memory" not in options.split(","):
+                continue
+            root, place = PurePosixPath(before.split(" ")[3]), Path(before.split(" ")[4])
+            group = PurePosixPath(path)
+            inside = group.relative_to(root) if group.is_relative_to(root) else PurePosixPath()
+            for folder in (place / inside, *(place / part for part in inside.parents)):
+                found.append((folder, *(VERSION_1 if controllers else VERSION_2)))
+    return found
+
+
+def _left_to_groups() -> Iterator[int]:
+    """Bytes left below each limit of each control group of this process."""
+    for folder, limits, usage, droppable in _groups(PROC):
+        for limit in limits:
+            try:
+                most = (folder / limit).read_text("ascii").strip()
+                if most != "max" and int(most) < UNLIMITED:
+                    used = int((folder / usage).read_text("ascii"))
+                    yield int(most) - used + _read_number(folder / "memory.stat", f"{droppable} ")
+            except (OSError, StopIteration):
+                continue
+
+
+def _left_by_limits() -> Iterator[int]:
+    """Bytes left below the limits on this process's address space and on its data."""
+    if sys.platform == "win32":
+        return
+    for kind, name in ((resource.RLIMIT_AS, "VmSize:"), (resource.RLIMIT_DATA, "VmData:")):
+        most = resource.getrlimit(kind)[0]
+        if most != resource.RLIM_INFINITY:
+            try:
+                yield most - _read_number(PROC / "self/status", name) * 1024
+            except (OSError, StopIteration):
+                yield most
 
 
 def _read_number(path: Path, name: str) -> int:
