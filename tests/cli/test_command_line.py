@@ -20,7 +20,7 @@ from gramian.cli import COMMANDS, main
 
 FAST = ("--no-report", "--no-pictures")
 NAMES = [name for name in COMMANDS if name not in ("demo", "simulate")]
-PROGRAM = [sys.executable, "-c", "from gramian.cli import main; main()"]
+PROGRAM = [sys.executable, "-m", "gramian"]
 
 
 def command_of(name):
