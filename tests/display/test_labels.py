@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from display.drawing import drawn, legend_names, overlapping, rendered
-from gramian.display.base import as_names, as_ticks, clean_name, natural_key, shorten
+from gramian.display.base import as_names, as_ticks, natural_key, plain_name
 from gramian.display.groups import appearance, draw_legend, groups_of, is_scale
 from gramian.display.labels import add_labels
 
@@ -109,13 +109,13 @@ def test_a_legend_shows_names_that_matplotlib_would_hide():
     ax = Figure(layout="constrained").subplots()
     handles = [ax.scatter([0], [0]) for _ in HOSTILE]
     draw_legend(ax, handles, HOSTILE)
-    assert legend_names(ax) == [shorten(name) for name in HOSTILE]
+    assert legend_names(ax) == [plain_name(name) for name in HOSTILE]
     assert rendered(ax.figure)
 
 
 def test_names_are_cut_in_the_middle_and_cleaned():
-    assert shorten("abcdefghij", 5) == "ab…ij"
-    assert clean_name("a\r\nb\u202e\u200bc") == "a  bc"
+    assert plain_name("abcdefghij", 5) == "ab…ij"
+    assert plain_name("a\r\nb\u202e\u200bc") == "a  bc"
     assert as_ticks(["$a$"]) == [r"\$a\$"]
     assert sorted(["x10", "x9", "y", "x"], key=natural_key) == ["x", "x9", "x10", "y"]
     with pytest.raises(ValueError, match="2 entries for 3"):

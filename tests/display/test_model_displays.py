@@ -324,7 +324,7 @@ def test_a_model_that_was_not_fitted_is_refused(draw, table):
         (lambda: ResidualsDisplay([1.0, 2.0], [1.0, 1.0], std=[0.0, 1.0]), "Row 0 has no finite residual"),
         (lambda: LeaveOneOutDisplay([0.0, 1.0], [1.0, 2.0]), "λ = 0 has no place on a logarithmic axis"),
         (lambda: ResidualsDisplay([1.0, 2.0], [1.0]), "must be vectors"),
-        (lambda: ResidualsDisplay([1.0], [1.0], level=2), "level must be between 0 and 1"),
+        (lambda: ResidualsDisplay([1.0], [1.0], level=2), "level=2"),
         (lambda: ResidualsDisplay([1.0], [1.0]).plot(kind="pie"), "one of both, fitted, qq"),
         (lambda: PredictionBandDisplay([1.0], [[1.0]]), "must be vectors"),
     ],

@@ -25,7 +25,7 @@ def residual(residuals=(1e-12, 3e-11), **changes):
 
 
 def optimum(gradient=2e-5, **changes):
-    return Optimum("EM", "missing", 9, 8, np.array([9.0, 5.25]), gradient, **{"tolerance": 1e-4, **changes})
+    return Optimum("EM", "missing", 9, 8, np.array([9.0, 8.5, 5.25]), gradient, **{"tolerance": 1e-4, **changes})
 
 
 @pytest.mark.parametrize("make", [spectral, residual, optimum])
@@ -58,6 +58,15 @@ def test_worst_of_equations_counts_rounding():
     assert residual(rounding=1e-3).worst == 1e-3
     assert residual(residuals=()).worst == 0.0
     assert optimum(0.25).worst == 0.25
+
+
+def test_what_is_not_said_has_no_effect():
+    """Without a divisor eigenvalues are σ², without rounding errors nothing is added, and no matrix is indefinite."""
+    plain = spectral()
+    assert (plain.divisor, plain.rounding, plain.judged) == (1.0, 0.0, None)
+    assert (residual().rounding, residual().indefinite, residual().condition) == (0.0, False, None)
+    assert (optimum().determined, optimum().has_maximum) == (True, True)
+    assert residual(residuals=(-0.0,)).worst == 0.0
 
 
 @pytest.mark.parametrize("rounding", [0.0, 1e-9, 0.3])
@@ -130,6 +139,7 @@ def test_the_summary_of_a_spectrum():
     assert found["largest residual"].startswith("2.0e-03 (tolerance 1.0e-08 NOT met")
     assert found["singular values within"] == f"{7 * 2e-3 / math.sqrt(2):.1e}"
     assert found["orthogonality |VᵀV − I|"] == "3.0e-16"
+    assert rows(spectral(judged=0))["singular values within"] == "0.0e+00"
     some = rows(spectral(judged=2))
     assert some["components"].startswith("3")
     assert "2" in some["components"][1:]
@@ -143,7 +153,7 @@ def test_the_summary_of_equations():
     assert found["largest residual"].startswith("3.0e-11")
     assert found["condition number, about"] == "2.5e+07"
     assert found["‖ŵ − w‖"] == "at most 3.0e-06"
-    assert "error" in rows(residual(error_bounds=np.array([1.0])))
+    assert rows(residual(error_bounds=np.empty(0)))["error"] == "at most 0.0e+00"
     assert set(rows(residual())) == {
         "method", "why", "passes over the data", "iterations", "right-hand sides", "largest residual",
     }  # fmt: skip
@@ -177,6 +187,8 @@ def numbers(text):
         (spectral(), ["1", "3", "1.0e-08", "2.0e-03", "200000.0", "6"]),
         (spectral(residuals=(1.0, 2.0, 1e-9)), ["2", "3", "1.0e-08", "2.0e+00", "200000000.0", "6"]),
         (spectral(rounding=4e-8, judged=2), ["1.0e-08", "4.0e-08", "4.0", "6"]),
+        (spectral(residuals=(1e-8, 2e-8, 1e-9)), ["1", "3", "1.0e-08", "2.0e-08", "2.0", "6"]),
+        (residual((1e-10, 2e-10)), ["1", "2", "1.0e-10", "2.0e-10", "2.0", "17"]),
         (residual((1e-12, 2e-10)), ["1", "2", "1.0e-10", "2.0e-10", "2.0", "17"]),
         (residual((1e-12, 2e-12), rounding=5e-10), ["1.0e-10", "5.0e-10", "5.0", "17"]),
         (optimum(3e-3), ["3.0e-03", "8", "1.0e-04"]),

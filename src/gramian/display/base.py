@@ -23,33 +23,33 @@ from gramian.inputs.devices import convert_to_numpy
 
 AXIS = 60  # letters of the name of an axis
 LONGEST = 24  # letters of a name: more would take the room of the picture
+UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn")  # kinds of characters that are not drawn
 
 
-def clean_name(name: Any) -> str:
-    r"""A name on one line, without control characters and marks that reverse the direction of text.
-
-    Examples
-    --------
-    >>> from gramian.display.base import clean_name
-    >>> clean_name("two\nlines\x00")
-    'two lines'
-    """
-    text = "".join(" " if c in "\n\r\t\v\f\u2028\u2029" else c for c in str(name))
-    return "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn")).strip()
-
-
-def shorten(name: Any, longest: int = LONGEST) -> str:
-    """A long name without its middle: its ends tell it from others.
+def shorten(text: str, most: int = 120) -> str:
+    """A long text without its middle: its ends tell it from others.
 
     Examples
     --------
     >>> from gramian.display.base import shorten
-    >>> shorten("the pressure in the upper chamber", 16)
+    >>> shorten("abcdefghij", 5)
+    'ab…ij'
+    """
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[-half:]}"
+
+
+def plain_name(name: Any, most: int = LONGEST) -> str:
+    r"""A name for a picture: short, on one line, without control characters and marks that reverse text.
+
+    Examples
+    --------
+    >>> from gramian.display.base import plain_name
+    >>> plain_name("the pressure\nin the upper chamber\x00", 16)
     'the pres…chamber'
     """
-    text = clean_name(name)
-    half = (longest - 1) // 2
-    return text if len(text) <= longest else f"{text[: longest - 1 - half]}…{text[-half:]}"
+    text = "".join(" " if c in "\n\r\t\v\f\u2028\u2029" else c for c in str(name))
+    return shorten("".join(c for c in text if unicodedata.category(c) not in UNSEEN).strip(), most)
 
 
 def as_names(names: Iterable[Any] | None, count: int, what: str, usual: str, unit: str = "") -> list[str]:
@@ -67,7 +67,7 @@ def set_plain(texts: Iterable[Text], names: Sequence[Any] | None = None, longest
     drawn = list(texts)
     for text, name in zip(drawn, [text.get_text() for text in drawn] if names is None else names, strict=True):
         text.set_parse_math(False)
-        text.set_text(shorten(name, longest))
+        text.set_text(plain_name(name, longest))
 
 
 def name_axes(ax: Axes, x: Any, y: Any) -> None:
@@ -86,7 +86,7 @@ def as_ticks(names: Iterable[Any], longest: int = LONGEST) -> list[str]:
     >>> as_ticks(["price in $"])
     ['price in \\$']
     """
-    return [shorten(name, longest).replace("$", r"\$") for name in names]
+    return [plain_name(name, longest).replace("$", r"\$") for name in names]
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:
@@ -127,25 +127,6 @@ def describe_axes(ax: Axes, title: str = "", grid: Literal["", "x", "y", "both"]
     if grid:
         ax.grid(axis=grid, color=GRID)
     ax.set(**settings)
-
-
-def new_panels(
-    ax: Axes | None, rows: int, columns: int, size: tuple[float, float], heights: Any = None, **options: Any
-) -> list[Axes]:
-    """Return a grid of axes row by row: on a new figure, or in the place of the axes given, which then hold nothing."""
-    if ax is None:
-        figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights, **options).ravel()
-    else:
-        ax.set_axis_off()
-        place = ax.get_subplotspec()
-        if place is not None:
-            grid = place.subgridspec(rows, columns, height_ratios=heights).subplots(squeeze=False, **options).ravel()
-        else:  # axes at a place of their own, in no grid
-            w, h = 1.0 / columns, 1.0 / rows
-            boxes = [(j * w, 1 - (i + 1) * h, 0.82 * w, 0.78 * h) for i in range(rows) for j in range(columns)]
-            grid = [ax.inset_axes(box) for box in boxes]
-    return [new_axes(panel, size) for panel in grid]
 
 
 # What a file format writes about itself: without versions and dates inside, equal pictures are equal bytes.
@@ -269,11 +250,31 @@ class Display:
         describe_axes(self.ax_, title, **how)
         return self.ax_
 
-    def _panels(self, ax: Axes | None, rows: int, columns: int, size: tuple[float, float], **how: Any) -> list[Axes]:
-        """Take a grid of axes in the place of the axes given, or on a new figure."""
-        self.axes_ = new_panels(ax, rows, columns, size, **how)
+    def _panels(
+        self, ax: Axes | None, rows: int, columns: int, size: tuple[float, float], heights: Any = None, **how: Any
+    ) -> list[Axes]:
+        """Take a grid of axes, row by row: on a new figure, or in the place of those given, which then hold nothing."""
+        place = None if ax is None else ax.get_subplotspec()
+        grid: Any
+        if ax is None:
+            figure = Figure(figsize=size, layout="constrained")
+            grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights, **how).ravel()
+        elif place is not None:
+            grid = place.subgridspec(rows, columns, height_ratios=heights).subplots(squeeze=False, **how).ravel()
+        else:  # axes at a place of their own, in no grid
+            w, h = 1.0 / columns, 1.0 / rows
+            boxes = [(j * w, 1 - (i + 1) * h, 0.82 * w, 0.78 * h) for i in range(rows) for j in range(columns)]
+            grid = [ax.inset_axes(box) for box in boxes]
+        if ax is not None:
+            ax.set_axis_off()
+        self.axes_ = [new_axes(panel, size) for panel in grid]
         self.ax_, self.figure_ = self.axes_[0], _figure_of(self.axes_[0])
         return self.axes_
+
+
+def as_floats(values: Any) -> Any:
+    """Values as an array of floats; None stays None."""
+    return None if values is None else np.asarray(values, dtype=float)
 
 
 def check_fitted(model: Any) -> Any:

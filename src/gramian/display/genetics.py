@@ -11,14 +11,13 @@ from matplotlib.collections import LineCollection
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.display.base import INK, PALETTE, Display, as_names, name_axes
-from gramian.display.groups import Groups, appearance, groups_of, point_style, points_along, text_colour
+from gramian.display.groups import ARROW, Groups, appearance, groups_of, point_style, points_along, text_colour
 from gramian.display.labels import Labels, add_labels
 
 Array = NDArray[Any]
 
 ARROWS = 400  # rows without groups that get an arrow each
 MOST = 60  # groups
-ARROW = {"arrowstyle": "-|>", "shrinkA": 0.0, "shrinkB": 0.0, "mutation_scale": 9.0}
 
 
 class MapDisplay(Display):

@@ -22,6 +22,7 @@ MOST = 40  # groups with a look of their own; the rarest beyond are put together
 MISSING = {"color": "#aaaaaa", "marker": "h"}  # rows without a label
 TALL = 16  # entries of a column of a legend
 INSIDE = 12  # entries of a legend that lies on the axes
+ARROW = {"arrowstyle": "-|>", "shrinkA": 0.0, "shrinkB": 0.0, "mutation_scale": 9.0}
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.display.base import GRID, INK, Display, check_fitted, name_axes
+from gramian.display.base import GRID, INK, Display, as_floats, check_fitted, name_axes
 from gramian.display.groups import appearance, groups_of, is_scale, point_style, scatter
 from gramian.inputs.devices import convert_to_numpy
 
@@ -66,8 +66,7 @@ class KernelFieldDisplay(Display):
         if self.field.shape != (len(self.up), len(self.across)):
             grid = f"{len(self.up)} by {len(self.across)}"
             raise ValueError(f"field of shape {self.field.shape} is not of {grid} points.")
-        self.points = None if points is None else np.asarray(points, dtype=float)
-        self.labels, self.component, self.names = labels, component, names
+        self.points, self.labels, self.component, self.names = as_floats(points), labels, component, names
 
     @classmethod
     def from_estimator(

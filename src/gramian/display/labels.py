@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox, IdentityTransform
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.display.base import INK, set_plain, shorten
+from gramian.display.base import INK, plain_name, set_plain
 
 Array = NDArray[Any]
 
@@ -54,7 +54,7 @@ class Hover:
         shown = self.note.get_visible()
         if row is not None:
             self.note.xy = tuple(self.points[row])
-            self.note.set_text(shorten(self.names[row], 40))
+            self.note.set_text(plain_name(self.names[row], 40))
         self.note.set_visible(row is not None)
         if shown or row is not None:
             self._canvas.draw_idle()

@@ -19,6 +19,7 @@ from gramian.display.base import (
     INK,
     PALETTE,
     Display,
+    as_floats,
     as_names,
     as_ticks,
     check_fitted,
@@ -29,6 +30,7 @@ from gramian.display.base import (
     shares_of,
 )
 from gramian.display.groups import (
+    ARROW,
     RASTER,
     Groups,
     appearance,
@@ -44,7 +46,7 @@ from gramian.display.groups import (
     text_colour,
 )
 from gramian.display.labels import Hover, Labels, add_labels
-from gramian.inputs.checks import check_choice
+from gramian.inputs.checks import check_choice, check_share
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import biplot, correlations, describe
 
@@ -283,7 +285,7 @@ class ScoreDisplay(Display):
             )
         self.labels, self.components = labels, components
         self.names = None if names is None else as_names(names, len(self.scores), "names", "{}")
-        self.shares = None if shares is None else np.asarray(shares, dtype=float)
+        self.shares = as_floats(shares)
         self.labels_: list[Labels] = []
 
     @classmethod
@@ -343,10 +345,8 @@ class ScoreDisplay(Display):
         ScoreDisplay
             Itself.
         """
-        if ellipse not in (None, "rows", "mean"):
-            raise ValueError(f"ellipse must be 'rows', 'mean' or None, got {ellipse!r}.")
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+        check_choice("ellipse", ellipse, (None, "rows", "mean"))
+        check_share("level", level)
         ax = self._start(ax, self._size(), "Scores", grid="both")
         self.labels_ = []
         if self.scores.shape[1] == 1:
@@ -470,7 +470,7 @@ class LoadingsDisplay(Display):
         self.components = tuple(range(min(k, 3)) if components is None else components)
         if not self.components or not all(0 <= j < k for j in self.components):
             raise ValueError(f"components={self.components!r}: the model has components 0 to {k - 1}.")
-        self.shares = None if shares is None else np.asarray(shares, dtype=float)
+        self.shares = as_floats(shares)
 
     @classmethod
     def from_estimator(cls, model: Any, *, names: Sequence[Any] | None = None, **options: Any) -> LoadingsDisplay:
@@ -640,7 +640,6 @@ class ContributionsDisplay(Display):
 NAMED = 15  # arrows that are named, the longest; others are paler
 PALE = 100  # variables beyond which those without a name are dots: arrows would hide the rows
 REACH = 0.9  # of the farthest row, to which the longest arrow goes
-ARROW = {"arrowstyle": "-|>", "shrinkA": 0.0, "shrinkB": 0.0, "mutation_scale": 9.0}
 
 
 class BiplotDisplay(Display):
@@ -819,7 +818,7 @@ class CorrelationCircleDisplay(Display):
             raise ValueError(f"Two components are drawn: components={components!r}, correlations of shape {R.shape}.")
         self.correlations, self.components, self.supplementary = R, tuple(components), supplementary
         self.names = as_names(names, len(R), "names", "x{}")
-        self.shares = None if shares is None else np.asarray(shares, dtype=float)
+        self.shares = as_floats(shares)
 
     @classmethod
     def from_estimator(

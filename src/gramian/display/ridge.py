@@ -21,17 +21,18 @@ from gramian.display.base import (
     MARKERS,
     PALETTE,
     Display,
+    as_floats,
     as_names,
     as_ticks,
     check_fitted,
     describe_axes,
     name_axes,
+    plain_name,
     set_plain,
-    shorten,
 )
 from gramian.display.groups import point_style
 from gramian.display.labels import Labels, add_labels
-from gramian.inputs.checks import check_choice
+from gramian.inputs.checks import check_choice, check_share
 from gramian.inputs.devices import convert_to_numpy
 
 Array = NDArray[Any]
@@ -238,7 +239,7 @@ class RidgePathDisplay(Display):
         lines: list[Line2D] = []
         for k, (j, colour, marker) in enumerate(zip(named, PALETTE, MARKERS, strict=False)):
             style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "markevery": (k % step, step)}
-            lines += ax.plot(lam, coef[:, j], label=shorten(self.names[j], LONGEST), **style)
+            lines += ax.plot(lam, coef[:, j], label=plain_name(self.names[j], LONGEST), **style)
         ax.axhline(0.0, color=INK, linewidth=0.8)
         describe_axes(ax, "Coefficients", ylabel="coefficient")
         key = ax.legend(lines, ["name"] * len(lines), fontsize="small", **RIGHT)
@@ -338,8 +339,7 @@ class LeaveOneOutDisplay(Display):
         if np.isnan(self.values).all():
             raise ValueError("No pair of kernel and λ has a value: there is nothing to draw.")
         self.kernels = [""] * len(self.values) if kernels is None else [str(kernel) for kernel in kernels]
-        self.gammas = None if gammas is None else np.asarray(gammas, dtype=float)
-        self.criterion = criterion
+        self.gammas, self.criterion = as_floats(gammas), criterion
         row, column = np.unravel_index(np.nanargmin(self.values), self.values.shape)
         self.best_ = int(row), int(column)
 
@@ -402,7 +402,7 @@ class LeaveOneOutDisplay(Display):
         (self._draw_map if heat else self._draw_lines)(ax)
         ax.set(xscale="log", xlabel="λ")
         best = self.kernels[self.best_[0]]
-        title = f"Least at λ = {self.alphas[self.best_]:.3g}" + (f", {shorten(best, 40)}" if best else "")
+        title = f"Least at λ = {self.alphas[self.best_]:.3g}" + (f", {plain_name(best, 40)}" if best else "")
         set_plain([ax.set_title(title, loc="left", fontsize="medium")], longest=80)
         return self
 
@@ -517,10 +517,9 @@ class PredictionBandDisplay(Display):
         self.x, self.prediction = np.asarray(x, dtype=float), np.asarray(prediction, dtype=float)
         if self.x.shape != self.prediction.shape or self.x.ndim != 1:
             raise ValueError(f"x of shape {self.x.shape} and prediction of {self.prediction.shape} must be vectors.")
-        self.lower, self.upper = (None if end is None else np.asarray(end, dtype=float) for end in (lower, upper))
+        self.lower, self.upper, self.bound = map(as_floats, (lower, upper, bound))
         if (self.lower is None) != (self.upper is None):
             raise ValueError("A band has two ends: give both lower and upper.")
-        self.bound = None if bound is None else np.asarray(bound, dtype=float)
         self.data, self.level, self.names = data, level, names
 
     @classmethod
@@ -566,8 +565,7 @@ class PredictionBandDisplay(Display):
         points = points.reshape(-1)
         if len(points) != len(values):
             raise ValueError(f"x has {len(points)} points, y {len(values)}.")
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+        check_share("level", level)
         model = check_fitted(model)
         line = np.linspace(points.min(), points.max(), STEPS)
         curve = _one_target(model.predict(line[:, None]), target)
@@ -671,8 +669,7 @@ class ResidualsDisplay(Display):
         observed, self.prediction = np.asarray(y, dtype=float), np.asarray(prediction, dtype=float)
         if observed.ndim != 1 or observed.shape != self.prediction.shape:
             raise ValueError(f"y of shape {observed.shape} and prediction of {self.prediction.shape} must be vectors.")
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+        check_share("level", level)
         self.standardised, self.level = std is not None, level
         with np.errstate(divide="ignore", invalid="ignore"):  # refused below, by row
             self.residuals = (observed - self.prediction) / (1.0 if std is None else np.asarray(std, dtype=float))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.compute.devices import to_numpy
+from gramian.display.base import shorten
 from gramian.display.report.blocks import (
     CertificateBlock,
     DataFacts,
@@ -22,7 +23,6 @@ from gramian.display.report.blocks import (
     Section,
     Text,
     format_value,
-    shorten,
     versions,
 )
 from gramian.display.report.cloud import Cloud, Panel, Points, is_text

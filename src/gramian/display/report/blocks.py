@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gramian.display.base import GRID, INK
+from gramian.display.base import GRID, INK, shorten
 from gramian.results import Optimum, Residual, SpectralCertificate
 
 PACKAGES = ("gramian", "numpy", "scipy", "scikit-learn", "bokeh")
@@ -221,20 +221,6 @@ def guard_cell(text: str) -> str:
     if text[:1] not in ("\t", "\r", "\n") and bare[:1] not in tuple(FORMULA):
         return text
     return text if text == bare and NUMBER.fullmatch(bare) else f"'{text}"
-
-
-def shorten(text: str, most: int = 120) -> str:
-    """A long text without its middle: its ends tell it from others.
-
-    Examples
-    --------
-    >>> shorten("abcdefghij", 5)
-    'ab…ij'
-    """
-    if len(text) <= most:
-        return text
-    half = (most - 1) // 2
-    return f"{text[: most - 1 - half]}…{text[-half:]}"
 
 
 def escape_math(text: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import INK
-from gramian.display.report.blocks import Page, Text, bokeh_module, escape_math, new_figure, shorten
+from gramian.display.base import INK, shorten
+from gramian.display.report.blocks import Page, Text, bokeh_module, escape_math, new_figure
 
 Array = NDArray[Any]
 

@@ -9,7 +9,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from gramian.display.report.blocks import Report, as_json, badge_html, bokeh_module, shorten
+from gramian.display.base import shorten
+from gramian.display.report.blocks import Report, as_json, badge_html, bokeh_module
 from gramian.display.report.cloud import WEBGL
 from gramian.sources.writing import write_whole
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import PALETTE, as_names, names_of_columns
+from gramian.display.base import PALETTE, as_names, names_of_columns, shorten
 from gramian.display.report.assemble import Common, Pairs, assemble, matrix, row_cloud, unique_names
 from gramian.display.report.blocks import (
     FAINT,
@@ -25,7 +25,6 @@ from gramian.display.report.blocks import (
     hover_names,
     legend_right,
     new_figure,
-    shorten,
 )
 from gramian.display.report.cloud import Panel
 from gramian.display.ridge import CRITERIA, ERRORS, PathData, describe_path
