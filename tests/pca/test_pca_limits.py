@@ -186,3 +186,47 @@ def test_sparse_rows_stay_in_order_whatever_the_threads(monkeypatch: pytest.Monk
     S = sp.random_array((101, 7), density=0.3, format="csr", rng=np.random.default_rng(0))
     monkeypatch.setattr(sparse, "n_threads", lambda: 5)
     np.testing.assert_allclose(sparse.product(S, np.eye(7)), S.toarray())
+
+
+@pytest.mark.parametrize(
+    ("shape", "solver"), [((6000, 5900), "full"), ((3000, 9000), "full"), ((9000, 5900), "covariance_eigh")]
+)
+def test_memory_that_is_not_there_is_refused_before_it_is_taken(monkeypatch, shape, solver):
+    monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 2**28)
+    monkeypatch.setattr("numpy.linalg.svd", lambda *a, **k: pytest.fail("taken all the same"))
+    monkeypatch.setattr("numpy.linalg.eigh", lambda *a, **k: pytest.fail("taken all the same"))
+    X = np.lib.stride_tricks.as_strided(np.arange(float(sum(shape))), shape, (8, 8))  # next to no memory of its own
+    with pytest.raises(MemoryError, match=r"[GM]iB.*256\.0 MiB.*krylov"):
+        PCA(2, svd_solver=solver).fit(X)
+
+
+def test_scaling_refuses_deviations_whose_squares_vanish():
+    X = np.random.default_rng(0).standard_normal((20, 3)) * [1.0, 1e-200, 1.0]
+    with pytest.raises(ValueError, match="column 1"):
+        PCA(2, scale=True).fit(X)
+    plain, zero = X[:, [0, 2]], X * [1.0, 0.0, 1.0]
+    np.testing.assert_allclose(
+        PCA(2, scale=True).fit(zero).singular_values_, PCA(2, scale=True).fit(plain).singular_values_
+    )
+
+
+@pytest.mark.parametrize("solver", ["auto", "full", "krylov", "power"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_a_large_constant_in_a_sparse_column_changes_nothing(solver, scale):
+    X = np.random.default_rng(0).standard_normal((30, 4)) * [4.0, 3.0, 2.0, 1.0]
+    wide = np.insert(X, 2, 1e29, axis=1)
+    a = PCA(2, svd_solver=solver, scale=scale, tol=1e-10).fit(sp.csr_array(wide))
+    b = PCA(2, svd_solver="full", scale=scale).fit(X)
+    assert a.certificate_.converged
+    np.testing.assert_allclose(a.singular_values_, b.singular_values_, rtol=1e-9)
+
+
+def test_a_sparse_column_of_many_rows_is_constant_or_not():
+    """0.1 has a mean that no sum of many rows rounds to."""
+    X = np.random.default_rng(0).standard_normal((300_000, 2))
+    X[:, 1] = 0.1
+    pca = PCA(1, scale=True).fit(sp.csr_array(X))
+    assert pca.scale_[1] == 1.0
+    X[7, 1] = np.nextafter(0.1, 1)
+    with pytest.warns(ConvergenceWarning):  # its deviations are smaller than what products with the others round by
+        assert PCA(2, scale=True).fit(sp.csr_array(X)).scale_[1] < 1e-16

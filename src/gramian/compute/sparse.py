@@ -25,7 +25,8 @@ def _rows(X: Sparse, part: slice, unit: float) -> Sparse:
     lo, hi = int(X.indptr[part.start]), int(X.indptr[part.stop])
     rows = sp.csr_array((part.stop - part.start, X.shape[1]), dtype=X.dtype)
     # set one by one: the constructor copies arrays that are views of larger ones
-    rows.data = X.data[lo:hi] if unit == 1.0 else X.data[lo:hi] * unit
+    # in float64, as the unit of tiny float32 numbers is beyond their range
+    rows.data = X.data[lo:hi] if unit == 1.0 else X.data[lo:hi].astype(np.float64) * unit
     rows.indices, rows.indptr = X.indices[lo:hi], X.indptr[part.start : part.stop + 1] - lo
     return rows
 
@@ -99,30 +100,35 @@ def scatter(X: Sparse, w: Array | None, like: Array, origin: None = None, unit: 
 def spread(X: Sparse, w: Array | None, like: Array, origin: None = None, unit: float = 1.0) -> tuple[Array, Array]:
     r"""Σ w x and Σ w (x − m)² by column, m the weighted mean, zeros included.
 
-    Summed as Σ_stored w (x − m)² + (ω − ω_stored) m², which does not cancel.
+    Summed as Σ_stored w (x − m)² + (ω − ω_stored) m², which does not cancel. The deviations are summed too: what they
+    say that m was off by corrects Σ w x, so that the mean is right to rounding however many rows there are.
     """
     weights = np.ones(X.shape[0], like.dtype) if w is None else w
-    s = adjoint(X, weights[:, None].astype(like.dtype), unit=unit)[:, 0]
-    m = s / weights.sum()
+    s, total = adjoint(X, weights[:, None].astype(like.dtype), unit=unit)[:, 0], weights.sum()
+    m = s / total
 
     def work(share: Sequence[slice]) -> list[Array]:
         return [_deviations(_rows(X, part, unit), weights[part], m) for part in share]
 
     with np.errstate(over="ignore", invalid="ignore"):
         pieces = 1 + X.nnz // (n_threads() * 2**18)  # small enough for the temporary arrays to stay in cache
-        stored, q = _sum(parallel(work, _shares(X, pieces)), (2, X.shape[1]), like.dtype)
-        return s, q + np.maximum(weights.sum() - stored, 0) * m**2
+        stored, q, d = _sum(parallel(work, _shares(X, pieces)), (3, X.shape[1]), like.dtype)
+        zeros = np.maximum(total - stored, 0)
+        off = d - zeros * m
+        return s + off, np.maximum(q + zeros * m**2 - off**2 / total, 0)
 
 
 def _deviations(rows: Sparse, w: Array, m: Array) -> Array:
-    """Σ w and Σ w (x − m)² over the stored values of each column."""
+    """Σ w, Σ w (x − m)² and Σ w (x − m) over the stored values of each column."""
     columns = _transpose(rows)
     columns.data = np.ones(rows.nnz, m.dtype)
     stored = columns @ w
     with np.errstate(over="ignore", invalid="ignore"):
         d = rows.data - np.take(m, rows.indices)
         columns.data = d * d
-        return np.stack([stored, columns @ w])
+        squares = columns @ w
+        columns.data = d
+        return np.stack([stored, squares, columns @ w])
 
 
 def _sum(parts: list[list[Array]], shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:

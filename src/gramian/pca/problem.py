@@ -16,6 +16,7 @@ from gramian.operators import Centred, ColumnScaled, Data, Known, Operator, RowW
 from gramian.operators.compose import centred_data
 from gramian.operators.data import kernels_for
 from gramian.sources import Block, Source
+from gramian.spectral.rayleigh import count_roundings
 
 Array = Any
 Vector = npt.NDArray[np.float64]
@@ -23,7 +24,8 @@ Vector = npt.NDArray[np.float64]
 EPS = 2.0**-52
 WIDEST = 1e100  # eigenvalues within 1/WIDEST and WIDEST have squares that float64 can hold; so for float32
 WIDEST_NARROW = 1e15
-LARGE = 2**28  # bytes on a GPU that are asked for before they are taken
+LARGE = 2**28  # bytes that are asked for before they are taken
+NEAR_CONSTANT = 2.0**-40  # deviations of a sparse column, relative to its mean, that may be rounding alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +122,10 @@ def build_problem(
         Residual that the solver is to reach.
     """
     xp, (n, p) = source.xp, source.shape
-    if gram and getattr(source.device, "type", "cpu") != "cpu" and 32 * p * p >= LARGE:
+    if gram and 40 * p * p >= LARGE:
         what = f"The {p} × {p} scatter matrix with its eigenvectors"
-        remedy = "Ask for a few components with svd_solver='krylov', which never forms it, or use device='cpu'."
-        refuse_beyond_device(32 * p * p, source.device, what, remedy)
+        remedy = "Ask for a few components with svd_solver='krylov', which never forms it."
+        refuse_beyond_device(40 * p * p, source.device, what, remedy)
     narrow = source.dtype == xp.float32
     widest = WIDEST_NARROW if narrow and not exact else WIDEST
     moments, unit, passes = _sum_moments(source, w, gram), 1.0, 1
@@ -135,29 +137,49 @@ def build_problem(
             unit, passes = 2.0 ** min(-math.frexp(peak)[1], 1000), 4
             moments = _sum_moments(source, w, gram, unit)
     weight, mean, low, squares = moments.weight, moments.mean, moments.low, moments.diagonal
+    double = exact or not 2.0**-64 <= unit <= 2.0**64  # a unit beyond that may leave the range of float32
 
-    # squared deviations no larger than the rounding of a constant's mean are 0; dense constants leave nothing at all,
-    # stored zeros and a rounded mean do
-    dust = weight * ((4.0 if source.sparse else 4e-6) * EPS * mean) ** 2
-    spread = xp.where(squares > dust, squares, 0.0 * squares)
-    s = xp.where(spread > 0, (spread / max(weight - 1.0, EPS)) ** 0.5, 0.0 * spread + 1.0) if scale else None
+    # What rounding leaves of a dense constant is less than an ulp of its mean in every row. Of a sparse column whose
+    # deviations are as small as the rounding of its mean, they are taken from its first value, which is exact.
+    varies = squares > (0.0 if source.sparse else weight * (4e-6 * EPS * mean) ** 2)
+    if source.sparse:
+        suspect = np.flatnonzero((mean != 0) & (squares <= weight * (NEAR_CONSTANT * mean) ** 2))
+        if len(suspect):
+            rows = slice(None) if w is None else np.flatnonzero(w)
+            D = source.values[:, suspect][rows].toarray().astype(np.float64) * unit
+            part, first = np.ones(len(D)) if w is None else w[rows], D[0].copy()
+            D -= first
+            drift = part @ D / weight
+            mean, low, squares = mean.copy(), low.copy(), squares.copy()  # the diagonal is read-only
+            mean[suspect] = first + drift
+            low[suspect] = (first - mean[suspect]) + drift
+            squares[suspect], varies[suspect] = part @ (D - drift) ** 2, D.any(axis=0)
+    spread = xp.where(varies, squares, 0.0 * squares)
+    s = None
+    if scale:
+        refuse_vanishing(source, w, to_numpy(spread), to_numpy(mean))
+        s = xp.where(varies, (spread / max(weight - 1.0, EPS)) ** 0.5, 0.0 * spread + 1.0)
     total = float(xp.sum(spread if s is None else spread / s**2))
+    divisor = s
+    if not bool(xp.all(varies)) and (scale or (source.sparse and bool(xp.any(~varies & (mean != 0))))):
+        # a constant may be as large as it likes: divided by infinity nothing of it is left to round
+        divisor = xp.where(varies, 0.0 * spread + 1.0 if s is None else s, 0.0 * spread + math.inf)
 
-    # means so near 0 that ε·min(n, p)·ω‖μ‖²/total is a tenth of the tolerance are corrected for after the product;
-    # others are subtracted before it, tile by tile
-    eps, default = (2.0**-23, 1e-4) if narrow else (EPS, 1e-6)
-    near = 0.1 * (tol or default) / (4 * eps * min(n, p))
+    # Means so near 0 that the rounding they cause, gε·min(n, p)·ω‖μ‖²/total, is half the tolerance are corrected for
+    # after the product; others are subtracted before it, tile by tile.
+    eps, default = (2.0**-23, 1e-4) if narrow and not double else (EPS, 1e-6)
+    near = 0.5 * (tol or default) / (count_roundings(n, p) * eps * min(n, p))
     far = exact or weight * float(mean @ mean) > near * float(xp.sum(squares))
     origin = mean if far and not source.sparse else None
-    data = Data(source, origin=origin, unit=unit, dtype=xp.float64 if exact else None)
+    data = Data(source, origin=origin, unit=unit, dtype=xp.float64 if double else None)
     rounded = 0.0 * mean if data.origin is None else xp.astype(data.origin[0, :], mean.dtype)
     shift = (mean - rounded) + low
-    shift = shift if s is None else shift / s
+    shift = shift if divisor is None else shift / divisor
     root = None if w is None else w**0.5
     A: Operator = data if root is None else RowWeighted(data, root)
-    A = Centred(A if s is None else ColumnScaled(A, s), shift, left=root, sums=weight * shift)
+    A = Centred(A if divisor is None else ColumnScaled(A, divisor), shift, left=root, sums=weight * shift)
     if gram:
-        A = Known(A, moments.scatter if s is None else moments.scatter / (s[:, None] * s[None, :]))
+        A = Known(A, moments.scatter if divisor is None else moments.scatter / divisor[:, None] / divisor[None, :])
     mean, s_own = (mean + low) / unit, None if s is None else s / unit
     # scaled columns have no units, so there is nothing to undo
     return CentredProblem(A, weight, moments.rows, mean, s_own, total, unit if s is None else 1.0, passes)
@@ -187,6 +209,37 @@ def _largest_entry(source: Source, mean: Array | None) -> float:
         return float(xp.max(xp.abs(x if mean is None else x - mean[None, :])))
 
     return source.reduce(largest, max)
+
+
+def _vary(source: Source, w: Array | None, columns: Any) -> Any:
+    """Whether some columns hold two different values in rows with a weight: compared, not computed."""
+    xp = source.xp
+
+    def ends(block: Block) -> Any:
+        x = block.values[:, columns]
+        x = x if w is None else x[to_numpy(w)[block.start : block.stop] > 0]
+        if x.shape[0] == 0:
+            return np.array([[np.inf], [np.inf]]) * np.ones(len(columns))  # no row: least and (negated) largest
+        if source.sparse:
+            return np.stack([x.min(axis=0).toarray().ravel(), -x.max(axis=0).toarray().ravel()])
+        return np.stack([to_numpy(xp.min(x, axis=0), float), -to_numpy(xp.max(x, axis=0), float)])
+
+    least, largest = source.reduce(ends, np.minimum) if len(columns) else np.zeros((2, 0))
+    return least != -largest
+
+
+def refuse_vanishing(source: Source, w: Array | None, spread: Vector, mean: Vector) -> None:
+    """Refuse columns to be scaled whose deviations are there, but whose squares are not in float64."""
+    # variation of a column of mean μ is at least εμ, so that its square can vanish only where μ is tiny
+    suspect = np.flatnonzero((spread < 1e-290) & (np.abs(mean) < 1e-120))
+    lost = suspect[_vary(source, w, suspect)] if len(suspect) else suspect
+    if len(lost):
+        name = f" ({source.feature_names[lost[0]]!r})" if source.feature_names else ""
+        raise ValueError(
+            f"scale=True needs the standard deviation of column {lost[0]}{name}, counted from 0, whose deviations are "
+            "so small next to the largest column that their squares vanish in float64. Multiply it by a constant, "
+            "which scaling takes out again."
+        )
 
 
 def scores(source: Source, components: Array, mean: Array, scale: Array | None) -> Array:

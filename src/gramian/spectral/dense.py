@@ -9,11 +9,11 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import is_numpy_namespace
 
-from gramian.compute.devices import like, to_numpy
+from gramian.compute.devices import like, refuse_beyond_device, to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
-from gramian.spectral.rayleigh import Triplets, check_k, default_tolerance, finish, norms, spectrum
+from gramian.spectral.rayleigh import Triplets, check_k, count_roundings, default_tolerance, finish, norms, spectrum
 
 Array = Any
 
@@ -22,6 +22,7 @@ SVD_ENTRIES = 250_000  # below this LAPACK's SVD of the matrix itself takes mill
 HOST_SIDE = 512  # up to this LAPACK's SVD takes no longer than a GPU's
 HOST_EIGEN = 128  # ... and its eigenvectors: of 200 columns they take 1.7 ms on an H200, 4.3 ms on its host
 LANCZOS_SIZE = 3000  # beyond this a few eigenpairs come faster from Lanczos than from tridiagonalisation
+LARGE = 2**28  # bytes that are asked for before they are taken
 TOLERANCE = 1e4 * 2.0**-52  # what an exact method is held to
 
 
@@ -81,6 +82,8 @@ class Dense:
         return result
 
     def _svd(self, A: Operator, k: int) -> tuple[Triplets, str]:
+        (n, p), m = A.shape, min(A.shape)
+        _refuse_beyond_memory(A, 4 * n * p + 7 * m * m, f"A dense {n} × {p} matrix and its singular vectors")
         D = A.to_dense()
         U, s, Vt = _lapack_svd(A.xp, D)
         U, values, V = U[:, :k], to_numpy(s[:k], float), Vt[:k, :].T
@@ -90,7 +93,9 @@ class Dense:
 
     def _gram(self, A: Operator, k: int) -> tuple[Triplets, str, str]:
         """Eigenvectors of the smaller Gram matrix, or what is safer; and why that was taken."""
-        wide = A.shape[0] < A.shape[1]
+        wide, m = A.shape[0] < A.shape[1], min(A.shape)
+        # a few eigenvectors of a large G come from products with it
+        _refuse_beyond_memory(A, (2 if 8 * k < m else 5) * m * m, f"The {m} × {m} Gram matrix and its eigenvectors")
         G = A.cogram() if wide else A.gram()
         values, W, residuals = eigen_of_gram(A.xp, G, k, offset=A.offset)
         if self.method == "auto" and values[0] > STEEP * values[-1]:
@@ -114,14 +119,23 @@ class Dense:
             raise ValueError(f"Blockwise QR needs at least as many rows as columns; A is {A.shape}. Use method='svd'.")
         if self.left:
             return self._svd(A, k)
+        p = A.shape[1]
+        _refuse_beyond_memory(A, 11 * p * p, f"The {p} × {p} factor R and its singular vectors")
         R = A.triangle(basis)
         P, s, Zt = _lapack_svd(A.xp, R)
         values, Z = to_numpy(s[:k], float), Zt[:k, :].T
         defect = np.hypot(norms(A.xp, R @ Z - P[:, :k] * s[None, :k]), norms(A.xp, R.T @ P[:, :k] - Z * s[None, :k]))
         V = Z if basis is None else A.xp.astype(basis, A.dtype) @ Z
         # R carries the backward error of QR, which no product with R can show
-        residuals = defect / (values[0] or 1.0) + 4 * A.epsilon
+        residuals = defect / (values[0] or 1.0) + count_roundings(*A.shape) * A.epsilon
         return Triplets(values, V, None, residuals), "dense: blockwise QR, then SVD of R"
+
+
+def _refuse_beyond_memory(A: Operator, numbers: int, what: str) -> None:
+    """Refuse, before it is taken, more memory than there is: of the machine, or of the device of A."""
+    if 8 * numbers >= LARGE:
+        remedy = "Ask for a few components by a Krylov solver (svd_solver='krylov'), which never forms it."
+        refuse_beyond_device(8 * numbers, A.device, what, remedy)
 
 
 def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, Array, Any]:

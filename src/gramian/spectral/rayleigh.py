@@ -16,6 +16,7 @@ from gramian.results import SpectralCertificate, Spectrum
 Array = Any
 Vector = npt.NDArray[np.float64]
 
+SUMMED = 2**18  # terms of a sum within one block, at most
 TIE = 1e-5  # entries this close to the largest count as equally large
 
 
@@ -29,6 +30,23 @@ def check_k(A: Operator, k: int) -> int:
     if not 1 <= k <= min(A.shape):
         raise ValueError(f"k={k}: an operator of shape {A.shape} has between 1 and {min(A.shape)} singular triplets.")
     return k
+
+
+def count_roundings(n: int, p: int) -> float:
+    r"""How many units of rounding the products of an n×p matrix may be off by, relative to its norm: 4 + (r_n + r_p)/2.
+
+    A sum of m terms is off by at most m/2 units, and by more than a small multiple of √m/2 with a probability that
+    falls like a normal tail (Higham and Mary, SIAM J. Sci. Comput. 41, 2019): r_m = √m is what is taken. Sums are made
+    in blocks of at most t = 2¹⁸ terms, and m/t of them are added: r_m = √t + √(m/t) beyond.
+
+    Examples
+    --------
+    >>> from gramian.spectral.rayleigh import count_roundings
+    >>> count_roundings(100, 16)
+    11.0
+    """
+    sides = (math.sqrt(m) if m <= SUMMED else math.sqrt(SUMMED) + math.sqrt(m / SUMMED) for m in (n, p))
+    return 4 + sum(sides) / 2
 
 
 def random_block(A: Operator, rows: int, columns: int, seed: int) -> Array:
@@ -109,15 +127,18 @@ def spectrum(
     notes: tuple[str, ...] = (),
 ) -> Spectrum:
     """Put the certificate on a result."""
-    norm = float(found.values[0]) if len(found.values) else 0.0
-    # products of numbers larger than A's own (a mean subtracted afterwards) round by as much more
-    rounding = 4 * A.epsilon * (1.0 + ((math.sqrt(A.offset) / norm) ** 2 if norm > 0 else 0.0))
+    # sums round by more than their terms; and products of numbers larger than A's own (a mean subtracted afterwards)
+    # by as much more, which may be all that is left of A
+    unit = 4 * A.epsilon + (count_roundings(*A.shape) - 4) * float(A.xp.finfo(A.dtype).eps)
+    found_norm = float(found.values[0]) if len(found.values) else 0.0
+    norm = max(found_norm, math.sqrt(unit) * math.sqrt(A.offset))
+    rounding = unit * (1.0 + ((math.sqrt(A.offset) / norm) ** 2 if norm > 0 else 0.0))
     certificate = SpectralCertificate(
         method=method,
         reason=reason,
         passes=passes,
         values=found.values,
-        residuals=found.residuals,
+        residuals=found.residuals * ((found_norm or 1.0) / (norm or 1.0)),
         norm=norm,
         orthogonality=orthogonality(A.xp, found.right),
         tolerance=tolerance,
