@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramian.kernels import Gaussian
+from gramian.kernels import Gaussian, Matern
 from gramian.operators import KernelOperator
 from gramian.spectral.rpcholesky import PivotedCholesky, rp_cholesky
 
@@ -131,3 +131,60 @@ def test_a_zero_matrix_has_no_landmarks() -> None:
     found = factored(np.zeros((4, 4)), 2)
     assert found.factor.shape == (4, 0)
     assert found.trace == 0.0
+
+
+@pytest.mark.parametrize("gamma", [0.003, 0.0375])
+@pytest.mark.parametrize("kind", [Gaussian, Matern])
+def test_float32_columns_of_a_smooth_kernel_are_used_up_and_not_refused(kind: Any, gamma: float) -> None:
+    X = np.random.default_rng(0).uniform(-1.7, 1.7, (1500, 4))
+    kernel = Gaussian(gamma) if kind is Gaussian else Matern(2.5, length_scale=gamma**-0.5)
+    A = KernelOperator(kernel, X, dtype=np.float32, store=False)
+    found = rp_cholesky(A.diagonal(), A.columns, 1500, block=64)
+    assert len(found.indices) < 1500
+    assert found.trace == 0.0  # the factor ends because nothing is left that is not rounding
+    K = kernel(X)
+    rest = np.diagonal(K) - np.sum(found.factor**2, axis=1)
+    assert np.abs(rest).sum() <= found.rounding
+    assert np.abs(found.factor @ found.factor.T - K).max() < 1e-2
+
+
+def perturbed(seed: int, n: int, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """A positive semidefinite matrix with a falling spectrum, and one whose entries are off by the errors allowed."""
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((n, n)) * np.geomspace(1, 10.0 ** -rng.uniform(1, 5), n)
+    K = B @ B.T
+    signs = np.sign(rng.standard_normal((n, n)))
+    signs = np.triu(signs) + np.triu(signs, 1).T
+    lengths = np.sqrt(np.diagonal(K))
+    noisy = K + epsilon * signs * np.outer(lengths, lengths)
+    np.fill_diagonal(noisy, np.diagonal(K))
+    return K, noisy
+
+
+def test_errors_of_the_columns_that_are_allowed_are_never_taken_for_indefiniteness() -> None:
+    needed = 0
+    for seed in range(300):
+        share, n = 1e-6, 24
+        K, noisy = perturbed(seed, n, share)
+        found = rp_cholesky(
+            np.diagonal(K), lambda j, i=slice(None), M=noisy: M[i][:, j], n, block=1, seed=seed, epsilon=share / 100
+        )
+        S, F = found.indices, found.factor
+        w = np.linalg.solve(F[S].T, F.T)  # F = wᵀF_S, by another way than substitution
+        excess = np.sum(F**2, axis=1) - np.diagonal(K)
+        root = np.sqrt(np.diagonal(K))
+        assert np.all(excess <= 1.0001 * share * (root + np.abs(w.T) @ root[S]) ** 2)
+        needed += bool(np.any(excess > 4 * share * np.diagonal(K)))  # the bound without the growth of w
+    assert needed > 30
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
+def test_a_matrix_that_is_indefinite_beyond_rounding_is_refused_by_row(dtype: Any, size: float) -> None:
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((40, 60))
+    K = B @ B.T
+    K[7, 3] = K[3, 7] = 1.05 * np.sqrt(K[3, 3] * K[7, 7])  # no inner product is so large
+    K = (size * K).astype(dtype)
+    with pytest.raises(ValueError, match=r"Row \d+ .* not positive semidefinite"):
+        factored(K, 40, block=1)

@@ -17,8 +17,12 @@ Array = Any  # of NumPy, or a tensor where the columns live
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-ROUNDING = 100  # a pivot below this many ε of its entry of the diagonal is rounding
+ROUNDING = (
+    100  # a pivot below this many ε of its entry of the diagonal is rounding: 1e-5 in float32, as kernels promise
+)
 PROMISED = 2e-12  # ... and one below this part of it too: no better are values of kernels in float64, of rows far out
+SUSPECTS = 8  # rows that seem longer than their own length which are looked into after a block of pivots
+UNIT = 2.0**-53  # rounding unit of float64, in which all products are summed
 DTYPES = ("float64", "float32")
 BLOCK = 2**27  # bytes of F on a device that are squared, or made wider, at a time
 
@@ -39,6 +43,9 @@ class PivotedCholesky:
         tr K.
     columns : int
         How many whole columns of K were evaluated.
+    rounding : float
+        How much of the trace may be left beyond ``trace``: entries of the diagonal are taken for used up where less
+        is left of them than rounding explains, and this is the sum of that.
     """
 
     indices: Indices
@@ -46,6 +53,7 @@ class PivotedCholesky:
     trace: float
     total: float
     columns: int
+    rounding: float = 0.0
 
     def __repr__(self) -> str:
         share = self.trace / self.total if self.total > 0 else 0.0
@@ -78,6 +86,19 @@ def rp_cholesky(
     F lives where the columns do: on the device where they are tensors there, with every product of n rows. What is left
     of the diagonal, the draws and the small blocks of the proposals are NumPy's in float64 wherever that is, so that
     the same seed draws the same landmarks as far as rounding allows.
+
+    What rounding can do is known, and only more than that is an error. Let |K̃_ij − K_ij| ≤ ε√(K_ii K_jj) for the
+    columns as they come, and FF_Sᵀ = K̃_{:,S} + Δ for the factor as it is kept, S the landmarks. Products are summed in
+    float64 with unit u and kept with unit u_F, so that |Δ_ij| ≤ (4u_F + 8(k + 8)u)‖F_i‖‖F_j‖ (Higham, 2002, 8.5 and
+    10.3). For a row i take w with wᵀF_S = F_i. If K is positive semidefinite, then 0 ≤ (e_i − w)ᵀK(e_i − w), in
+    which K_{iS}w and wᵀK_{SS}w are ‖F_i‖² up to these errors:
+
+    .. math:: \|F_i\|^2-K_{ii}\ \le\ \eta\,\Big(\sqrt{K_{ii}}+\sum_{j\in S}|w_j|\sqrt{K_{jj}}\Big)^2,
+        \qquad \eta=\varepsilon+4u_F+8(k+8)u
+
+    A row that is longer than its own length by more is refused by its number. A row that is longer by less shows how
+    much rounding has grown: what is left of any entry of the diagonal below that share of it is used up too, and when
+    all are, the factor ends.
 
     Parameters
     ----------
@@ -131,11 +152,12 @@ def rp_cholesky(
         chosen = start.indices[:done].copy()
     # what rounding leaves of an entry of the diagonal, of columns as they come and of the factor as it is kept
     eps = float(xp.finfo(xp.result_type(first.dtype, xp.float32)).eps) if epsilon is None else epsilon
-    noise = np.asarray(max(ROUNDING * max(eps, float(xp.finfo(F.dtype).eps)), PROMISED) * own)
+    diagonal_left = _DiagonalLeft(own, max(ROUNDING * max(eps, float(xp.finfo(F.dtype).eps)), PROMISED))
     rng = np.random.default_rng([seed, len(chosen)] if len(chosen) else seed)
-    left = _residual_diagonal(own - _lengths(F[:, : len(chosen)]), chosen, noise)
+    left = diagonal_left.update(F[:, : len(chosen)], 0, chosen)
     while len(chosen) < k and np.any(left > 0):
         proposals = rng.choice(len(left), size=block, p=left / left.sum())
+        noise = diagonal_left.level * own[proposals]
         accepted, L = _accept_proposals(proposals, left, F[:, : len(chosen)], columns, rng, noise)
         accepted, L = accepted[: k - len(chosen)], L[: k - len(chosen), : k - len(chosen)]
         if not len(accepted):  # the first proposal is always accepted, unless what is left of it is rounding
@@ -148,7 +170,7 @@ def rp_cholesky(
         new[_index(F, accepted), :] = xp.asarray(np.tril(L), device=place)
         F[:, done : done + len(accepted)] = new
         chosen = np.concatenate([chosen, accepted])
-        left = _residual_diagonal(left - _lengths(F[:, done : len(chosen)]), chosen, noise)
+        left = diagonal_left.update(F[:, : len(chosen)], done, chosen)
     # the columns that were written; on a device without a second copy, unless that frees more than half
     if is_numpy_namespace(xp):
         F = np.ascontiguousarray(F[:, : len(chosen)])
@@ -156,17 +178,45 @@ def rp_cholesky(
         F = F[:, : len(chosen)]
     else:
         F = xp.asarray(F[:, : len(chosen)], copy=True)
-    return PivotedCholesky(chosen, F, float(left.sum()), float(own.sum()), len(chosen))
+    used = float(np.delete(own, chosen) @ (np.delete(left, chosen) == 0.0))
+    return PivotedCholesky(chosen, F, float(left.sum()), float(own.sum()), len(chosen), diagonal_left.level * used)
 
 
-def _residual_diagonal(rest: Floats, chosen: Indices, noise: Floats) -> Floats:
-    """What is left of the diagonal: 0 at landmarks and where it is rounding."""
-    if np.any(rest < -50 * noise.max(initial=0.0)):
-        worst = int(np.argmin(rest))
-        raise ValueError(f"Row {worst} is longer than its own length: the matrix is not positive semidefinite.")
-    rest[rest <= noise] = 0.0
-    rest[chosen] = 0.0
-    return rest
+class _DiagonalLeft:
+    """What is left of the diagonal, and the share of an entry up to which it is rounding."""
+
+    def __init__(self, own: Floats, level: float) -> None:
+        self.own, self.left, self.level, self.epsilon = own, own.copy(), level, level
+
+    def update(self, F: Array, done: int, chosen: Indices) -> Floats:
+        """Subtract the squares of the columns of F from ``done`` on; 0 at landmarks and where the rest is rounding."""
+        rest = self.left - _lengths(F[:, done:])
+        suspects = np.flatnonzero(rest < -self.level * self.own)
+        if len(suspects):
+            suspects = suspects[np.argsort(rest[suspects])][:SUSPECTS]
+            excess, bound = -rest[suspects], self._bound_excess(F, chosen, suspects)
+            if np.any(excess > bound):
+                worst = int(np.argmax(excess - bound))
+                raise ValueError(
+                    f"Row {suspects[worst]} is longer than its own length, by {excess[worst]:.3g} of "
+                    f"{self.own[suspects[worst]]:.3g}, where rounding explains {bound[worst]:.3g}: the matrix is not "
+                    "positive semidefinite."
+                )
+            positive = self.own > 0
+            self.level = float(np.max(-rest[positive] / self.own[positive], initial=self.level))
+        rest[rest <= self.level * self.own] = 0.0
+        rest[chosen] = 0.0
+        self.left = rest
+        return rest
+
+    def _bound_excess(self, F: Array, chosen: Indices, rows: Indices) -> Floats:
+        """By how much rounding may make rows longer than they are: η(√K_ii + Σ|w_j|√K_jj)²."""
+        some, L = (to_numpy(_rows(F, index), float) for index in (rows, chosen))
+        w = solve_triangular(L, some.T, lower=True, trans="T", check_finite=False)
+        roots = np.sqrt(np.maximum(self.own[rows], np.sum(some**2, axis=1)))
+        unit = float(array_namespace(F).finfo(F.dtype).eps) / 2
+        eta = self.epsilon + 4 * unit + 8 * (len(chosen) + 8) * UNIT
+        return np.asarray(eta * (roots + np.sqrt(self.own[chosen]) @ np.abs(w)) ** 2)
 
 
 def _check(diagonal: Floats, k: int, dtype: str) -> None:
@@ -194,7 +244,7 @@ def _accept_proposals(
     L = np.zeros((len(proposals), len(proposals)))  # rows: proposals, columns: those accepted
     for i in range(len(proposals)):
         rest = H[i, i] - L[i] @ L[i]
-        if rest <= noise[proposals[i]] or dice[i] * before[i] >= rest:
+        if rest <= noise[i] or dice[i] * before[i] >= rest:
             continue
         L[:, len(keep)] = (H[:, i] - L @ L[i]) / np.sqrt(rest)
         keep.append(i)
