@@ -295,9 +295,11 @@ def shares_of(model: Any) -> Array | None:
 
 
 def component_name(j: int, shares: Array | None) -> str:
-    """PC1 (72.9% of the variance): the name of an axis."""
-    known = shares is not None and j < len(shares) and np.isfinite(shares[j])
-    return f"PC{j + 1} ({shares[j]:.1%} of the variance)" if shares is not None and known else f"PC{j + 1}"
+    """PC1 (72.9% of the variance): the name of an axis; shares below 1 % with two digits."""
+    if shares is None or not j < len(shares) or not np.isfinite(shares[j]):
+        return f"PC{j + 1}"
+    share = f"{shares[j]:.1%}" if not 0 < shares[j] < 0.01 else f"{100 * shares[j]:.2g}%"
+    return f"PC{j + 1} ({share} of the variance)"
 
 
 def names_of_columns(model: Any, count: int, names: Iterable[Any] | None = None) -> list[str]:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
@@ -132,31 +130,6 @@ def groups_of(labels: Any, n: int, most: int = MOST) -> Groups:
     return Groups((*(names[k] for k in kept), f"other ({len(names) - len(kept)})"), recode[codes])
 
 
-def legend_key(k: int, **changes: Any) -> Line2D:
-    """The entry of a group in a legend."""
-    look = appearance(k)
-    style: dict[str, Any] = {"linestyle": "", "markersize": 6, "markeredgewidth": 0, **look, **changes}
-    return Line2D([], [], **style)
-
-
-def draw_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[Any], *, title: str | None = None) -> Legend:
-    """A legend next to the axes where the figure makes room for it, on them otherwise; in columns where it is long."""
-    figure = ax.get_figure(root=True)
-    roomy = figure is not None and figure.get_layout_engine() is not None
-    style: dict[str, Any] = {"ncols": _legend_columns(len(names)), "columnspacing": 1.0, "handletextpad": 0.4}
-    style |= {"fontsize": "small" if len(names) > TALL // 2 else "medium"}
-    if roomy or len(names) > INSIDE:
-        style |= {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
-    else:
-        style |= {"loc": "best", "framealpha": 0.8, "edgecolor": "none"}
-    # written afterwards: matplotlib would leave out names that begin with "_"
-    found = ax.legend(list(handles), ["name"] * len(names), title=title, **style)
-    set_plain(found.get_texts(), names)
-    if title is not None:
-        set_plain([found.get_title()])
-    return found
-
-
 def legend_width(names: Sequence[str]) -> float:
     """Inches a legend next to the axes takes, about."""
     longest = min(max((len(name) for name in names), default=0), 24)
@@ -242,9 +215,26 @@ def scatter(
         rows = groups.rows(k)
         ax.scatter(Z[rows, 0], Z[rows, 1], **appearance(k), **style)
     if not plain:
-        shown = [*(k for k in groups.present if k >= 0), *(k for k in groups.present if k < 0)]
-        draw_legend(ax, [legend_key(k) for k in shown], [groups.name(k) for k in shown], title=title)
+        _draw_legend(ax, groups, title)
     return groups
+
+
+def _draw_legend(ax: Axes, groups: Groups, title: str | None) -> None:
+    """A legend next to the axes where the figure makes room for it, on them otherwise; in columns where it is long."""
+    shown = [*(k for k in groups.present if k >= 0), *(k for k in groups.present if k < 0)]
+    keys = [Line2D([], [], linestyle="", markersize=6, markeredgewidth=0, **appearance(k)) for k in shown]
+    figure, count = ax.get_figure(root=True), len(shown)
+    style: dict[str, Any] = {"ncols": _legend_columns(count), "columnspacing": 1.0, "handletextpad": 0.4}
+    style |= {"fontsize": "small" if count > TALL // 2 else "medium"}
+    if count > INSIDE or (figure is not None and figure.get_layout_engine() is not None):
+        style |= {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
+    else:
+        style |= {"loc": "best", "framealpha": 0.8, "edgecolor": "none"}
+    # written afterwards: matplotlib would leave out names that begin with "_"
+    found = ax.legend(keys, ["name"] * count, title=title, **style)
+    set_plain(found.get_texts(), [groups.name(k) for k in shown])
+    if title is not None:
+        set_plain([found.get_title()])
 
 
 def _draw_density(ax: Axes, Z: Array, plain: bool) -> None:

@@ -96,6 +96,13 @@ def versions() -> dict[str, str]:
 Proof = SpectralCertificate | Optimum | Residual
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# What follows for the reader from a bound on what a certificate names.
+EVERYWHERE = "all predictions, wherever they are made, are within {{}} of {} (times √k(x, x), 1 for a Gaussian kernel)"
+FOLLOWS = {
+    "‖ŵ − w‖": "the coefficients, all together, are within {} of the exact ones",
+    "|f̂(x) − f(x)|/‖φ(x)‖": EVERYWHERE.format("the exact ones"),
+    "|f̂(x) − f(x)|/‖φ(x)‖ against exact kernel ridge": EVERYWHERE.format("exact kernel ridge regression's on all rows"),
+}
 ARITHMETIC = (
     "This is about the arithmetic: how close the computed answer is to the exact one for these data. It says nothing "
     "of how the answer would change with other data."
@@ -120,9 +127,13 @@ def explain_certificate(proof: Proof) -> str:
         return f"{_spectrum(proof, passes, asked)} {ARITHMETIC}"
     if isinstance(proof, Optimum):
         return _optimum(proof, passes, asked)
+    follows = ""
+    if proof.error_bounds is not None:
+        words = FOLLOWS.get(proof.bounded, f"{proof.bounded or 'the error'} is at most {{}}")
+        follows = f"It follows that {words.format(_power(float(np.max(proof.error_bounds, initial=0.0))))}. "
     return (
         f"The equations were solved by {proof.method} in {passes}. Put back into the equations, the solution misses "
-        f"their right-hand side by {_power(proof.worst)} of its size; {asked}. {_bound(proof)}{ARITHMETIC}"
+        f"their right-hand side by {_power(proof.worst)} of its size; {asked}. {follows}{ARITHMETIC}"
     )
 
 
@@ -171,22 +182,6 @@ def _optimum(proof: Optimum, passes: str, asked: str) -> str:
     if proof.iterations:
         text += " Where there are several maxima, no certificate can say that this one is the highest."
     return text
-
-
-def _bound(proof: Residual) -> str:
-    """What follows for what the reader wants: coefficients, or predictions."""
-    if proof.error_bounds is None:
-        return ""
-    largest = _power(float(np.max(proof.error_bounds, initial=0.0)))
-    if proof.bounded == "‖ŵ − w‖":
-        return f"It follows that the coefficients, all together, are within {largest} of the exact ones. "
-    if proof.bounded.startswith("|f̂(x) − f(x)|/‖φ(x)‖"):
-        than = "those of exact kernel ridge regression on all rows" if "against" in proof.bounded else "the exact ones"
-        return (
-            f"It follows that all predictions, wherever they are made, are within {largest} of {than} (times √k(x, x), "
-            "which is 1 for a Gaussian kernel). "
-        )
-    return f"It follows that {proof.bounded or 'the error'} is at most {largest}. "
 
 
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
@@ -542,6 +537,13 @@ def new_figure(
         axis.update(axis_line_color="#b9c0c8", major_tick_line_color="#b9c0c8", minor_tick_line_color=None, **look)
         axis.axis_label = models.PlainText(text=label)
     return figure
+
+
+def line_with_dots(figure: Any, columns: Mapping[str, Any], *, size: int = 6, dash: str = "solid", **style: Any) -> Any:
+    """Draw a line through points, whose places are the first two columns; return the points."""
+    (x, y, *_), source = columns, bokeh_module("models").ColumnDataSource(dict(columns))
+    figure.line(x, y, source=source, line_width=2, line_dash=dash, **style)
+    return figure.scatter(x, y, source=source, size=size, **style)
 
 
 def hover_names(figure: Any, renderers: Any, rows: list[tuple[str, str]], mode: str = "mouse") -> None:

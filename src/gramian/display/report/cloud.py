@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import INK, shorten
+from gramian.display.groups import groups_of
 from gramian.display.report.blocks import Page, Text, bokeh_module, escape_math, new_figure
 
 Array = NDArray[Any]
@@ -147,32 +148,19 @@ def _encode_numbers(name: str, values: Array) -> dict[str, Any]:
 
 
 def _encode_groups(name: str, values: Array) -> dict[str, Any]:
-    texts = ["" if value is None else str(value) for value in values.tolist()]
-    different = sorted(set(texts), key=_natural)
-    place = {text: code for code, text in enumerate(different)}
-    kind = "u1" if len(different) < 2**8 else "u2" if len(different) < 2**16 else "u4"
-    return {
-        "name": shorten(name),
-        "type": "group",
-        "dtype": kind,
-        "values": [shorten(text) or "(none)" for text in different],
-        "data": _pack(np.fromiter(map(place.__getitem__, texts), dtype=f"<{kind}", count=len(texts))),
-    }
-
-
-def _natural(text: str) -> tuple[int, float, str]:
-    """Numbers by size, before text by its letters."""
-    try:
-        return 0, float(text), text
-    except ValueError:
-        return 1, 0.0, text
+    """Labels as codes of the groups that pictures draw, rows without a label last."""
+    groups = groups_of(values, len(values), len(values))
+    names = [*groups.names, *([groups.name(-1)] if (groups.codes < 0).any() else [])]
+    kind = "u1" if len(names) < 2**8 else "u2" if len(names) < 2**16 else "u4"
+    codes = np.where(groups.codes < 0, len(groups.names), groups.codes)
+    shown = {"name": shorten(name), "type": "group", "dtype": kind, "values": [shorten(text) for text in names]}
+    return {**shown, "data": _pack(codes.astype(f"<{kind}"))}
 
 
 def _encode_shade(name: str, values: Array) -> dict[str, Any] | None:
     """A column that is only coloured by: text as groups, unless they are too many, and numbers in 63 steps."""
     if is_text(values):
-        texts = [str(value) for value in values.tolist()]
-        return _encode_groups(name, np.array(texts, dtype=object)) if len(set(texts)) <= CATEGORIES else None
+        return _encode_groups(name, values) if len(set(map(str, values.tolist()))) <= CATEGORIES else None
     wide = values.astype(np.float64)
     finite = wide[np.isfinite(wide)]
     least, low, high, most = np.quantile(finite, [0.0, 0.01, 0.99, 1.0]).tolist() if len(finite) else [0.0] * 4

@@ -23,6 +23,7 @@ from gramian.display.report.blocks import (
     format_value,
     hover_names,
     legend_right,
+    line_with_dots,
     new_figure,
 )
 from gramian.display.report.cloud import Cloud, Ellipses, Panel, Points
@@ -39,11 +40,9 @@ def choice_figure(choice: Any) -> Any:
     drawn = []
     for j, model in enumerate(data.models):
         columns = {"k": list(data.sizes), "value": data.values[:, j], "model": [model] * len(data.sizes)}
-        source = bokeh_module("models").ColumnDataSource(columns)
         style = {"color": PALETTE[j % len(PALETTE)], "legend_label": model, "muted_alpha": 0.08}
         dash = DASHES[j // len(PALETTE) % len(DASHES)]
-        figure.line("k", "value", source=source, line_width=2, line_dash=dash, **style)
-        drawn.append(figure.scatter("k", "value", source=source, size=7, **style))
+        drawn.append(line_with_dots(figure, columns, size=7, dash=dash, **style))
     hover_names(figure, drawn, [("model", "@model"), ("components", "@k"), (data.criterion, "@value{0,0.00}")])
     figure.xaxis.ticker = bokeh_module("models").BasicTicker(min_interval=1, num_minor_ticks=0)
     legend_right(figure)

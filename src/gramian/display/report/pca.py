@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import PALETTE, names_of_columns
+from gramian.display.base import PALETTE, component_name, names_of_columns
 from gramian.display.pca import ScreeData, describe_scree
 from gramian.display.report.assemble import Common, assemble, matrix, percent, row_cloud
 from gramian.display.report.blocks import (
@@ -147,7 +147,7 @@ def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, c
 def score_axes(Z: Matrix, shares: Any, numbers: Any = None) -> tuple[dict[str, Any], dict[str, str]]:
     """The first components as axes, a single one next to the numbers of the rows; and what stands next to each axis."""
     axes: dict[str, Any] = {f"PC{j + 1}": z for j, z in enumerate(Z.T[:COMPONENTS])}
-    wordy = {name: f"{name} ({percent(share)})" for name, share in zip(axes, shares, strict=False)}
+    wordy = {name: component_name(j, shares) for j, name in enumerate(axes)}
     if len(axes) == 1:
         axes["row number"] = np.asarray(np.arange(len(Z)) if numbers is None else numbers, dtype=float)
     return axes, wordy

@@ -24,6 +24,7 @@ from gramian.display.report.blocks import (
     format_value,
     hover_names,
     legend_right,
+    line_with_dots,
     new_figure,
 )
 from gramian.display.report.cloud import Panel
@@ -49,10 +50,8 @@ def criteria_figure(data: PathData, chosen: float) -> Any:
     for key in ERRORS:
         label, colour, dash, *_ = CRITERIA[key]
         columns = {"x": data.lam, "y": data.curves[key], "name": [label] * len(data.lam), "dof": data.dof}
-        source = bokeh_module("models").ColumnDataSource(columns)
-        style = {"source": source, "color": colour, "legend_label": label}
-        figure.line("x", "y", line_dash="solid" if dash == "-" else "dashed", line_width=2, **style)
-        drawn.append(figure.scatter("x", "y", size=6, **style))
+        line = "solid" if dash == "-" else "dashed"
+        drawn.append(line_with_dots(figure, columns, dash=line, color=colour, legend_label=label))
     hover_names(figure, drawn, [("", "@name"), ("λ", "@x{0.000e+0}"), ("error", "@y{0.0000a}"), ("df", "@dof{0.0}")])
     figure.add_layout(figure.legend[0], "above")
     look = {"border_line_color": None, "background_fill_color": None, "margin": 0, "padding": 0}
@@ -63,9 +62,7 @@ def criteria_figure(data: PathData, chosen: float) -> Any:
 def dof_figure(data: PathData, chosen: float) -> Any:
     """Effective degrees of freedom for each λ."""
     figure = _path_figure("effective degrees of freedom", chosen)
-    source = bokeh_module("models").ColumnDataSource({"x": data.lam, "y": data.dof})
-    figure.line("x", "y", source=source, color=PALETTE[0], line_width=2)
-    dots = figure.scatter("x", "y", source=source, color=PALETTE[0], size=6)
+    dots = line_with_dots(figure, {"x": data.lam, "y": data.dof}, color=PALETTE[0])
     hover_names(figure, [dots], [("λ", "@x{0.000e+0}"), ("df", "@y{0.00}")])
     return figure
 
