@@ -37,6 +37,7 @@ MAY_IMPORT |= {
     "display": {*CORE, *METHODS},
     "cli": {*CORE, *METHODS, "persistence", "display", *gramian.__all__},
     "__init__": {*CORE, *METHODS, "analysis", "persistence"},
+    "__main__": {"cli"},
 }
 
 # Packages that load when used. Each has one home, and only they may be imported inside a function.

@@ -295,6 +295,67 @@ def test_a_signal_ends_the_work_and_leaves_nothing(stopped, number, code):
     assert sorted(path.name for path in folder.iterdir()) == ["x.npy"]
 
 
+SWALLOW = """
+import sys
+from time import sleep
+import click
+from gramian import cli
+from gramian.sources.writing import write_whole_folder
+
+@click.command()
+@click.argument("out")
+def swallow(out):
+    with write_whole_folder(out) as folder:
+        (folder / "half.txt").write_text("half")
+        print("ready", flush=True)
+        while True:
+            try:
+                sleep(60)
+            except BaseException:  # as a callback from C does
+                pass
+
+cli._import_command = lambda where: swallow
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_signal_that_is_swallowed_ends_the_work_all_the_same(tmp_path, signals):
+    work = [sys.executable, "-c", SWALLOW, "pca", tmp_path / "out"]
+    process = subprocess.Popen(work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(signals):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        errors = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["closed", "full"])
+def test_output_that_nobody_takes_ends_without_a_traceback(files, tmp_path, place):
+    if place == "full" and not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    arguments = ["info", files / "flowers.csv"]
+    if place == "full":
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 1
+        assert "No space left" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    else:
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([*PROGRAM, *arguments], stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+        os.close(write)
+        assert done.returncode == 141
+        assert done.stderr == ""
+
+
 def test_genotypes_have_commands_of_their_own(monkeypatch, tmp_path):
     @click.command()
     @click.argument("words", nargs=-1)

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from gramian.cli.errors import STOPPED, TERMINATED, Invocation, leave, run_and_explain, stop_on_signals
+from gramian.cli.errors import (
+    STOPPED,
+    Invocation,
+    Terminated,
+    asked_to_stop,
+    leave,
+    run_and_explain,
+    stop_on_signals,
+)
 
 __all__ = ["COMMANDS", "is_prefix", "main"]
 
@@ -93,10 +101,11 @@ class LazyGroup(click.Group):
         run = partial(super().main, given, prog_name, complete_var, **settings)
         if not standalone_mode:
             return run()
-        code = run_and_explain(run, invocation)
-        if alone and code in (STOPPED, TERMINATED):
-            leave(code)
-        sys.exit(code)
+        try:
+            code = run_and_explain(run, invocation)
+        except (KeyboardInterrupt, Terminated):  # while something was explained
+            code = STOPPED
+        return (leave if alone else sys.exit)(asked_to_stop() or code)
 
 
 def _import_command(where: str) -> click.Command:

@@ -7,10 +7,12 @@ import os
 import shlex
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import Thread
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -32,7 +34,7 @@ OPTIONS = {
     "exclude_ranges": "--exclude-range",
 }
 FLAGS = {("header", False): "--no-header", ("chromosomes", "all"): "--all-chromosomes"}
-DONE, FAILED, BAD_USAGE, BAD_DATA, UNMET, STOPPED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
+DONE, FAILED, BAD_USAGE, BAD_DATA, UNMET, STOPPED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 3, 4, 130, 141, 143
 
 
 class DataError(click.ClickException):
@@ -125,10 +127,14 @@ def run_and_explain(work: Callable[[], Any], invocation: Invocation) -> int:
     """Run a command; say on one line what stopped it, if anything did, and return the exit code."""
     try:
         code = work()
+        sys.stdout.flush()
         return code if isinstance(code, int) else DONE
     except (click.Abort, Terminated) as stop:
-        click.echo("Stopped. Nothing half done is left behind.", err=True)
+        click.echo(STOPPED_TEXT, err=True)
         return TERMINATED if isinstance(stop, Terminated) else STOPPED
+    except (BrokenPipeError, SystemExit):  # whoever read the output has read enough; rich answers that by an exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return BAD_USAGE
@@ -138,6 +144,8 @@ def run_and_explain(work: Callable[[], Any], invocation: Invocation) -> int:
         code, text = FAILED, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if isinstance(error, click.ClickException):
             code, text = error.exit_code, error.format_message()
+        elif isinstance(error, OSError) and error.strerror:  # a full disk behind standard output, say
+            text = f"{error.strerror}: {error.filename or 'standard output'}."
         else:
             text = f"{text.rstrip('.')}. This is unexpected: --debug shows where it happened."
         if isinstance(error, click.UsageError):
@@ -147,7 +155,9 @@ def run_and_explain(work: Callable[[], Any], invocation: Invocation) -> int:
         return code
 
 
-AGAIN = 10.0  # seconds after which a stop that nothing came of is tried again
+PATIENCE = 1.0  # seconds that unwinding may take before the process is ended as it is
+STOPPED_TEXT = "Stopped. Nothing half done is left behind."
+_stopping: list[int] = []  # the exit code, once the process was asked to end
 
 
 class Terminated(BaseException):
@@ -155,27 +165,60 @@ class Terminated(BaseException):
 
 
 def stop_on_signals() -> None:
-    """Turn SIGINT and SIGTERM into exceptions of the main thread.
+    """Turn SIGINT and SIGTERM into exceptions of the main thread, and end the process where none comes through.
 
-    Python drops an exception that is raised while a finaliser or a callback from C runs; then it is raised again.
+    Python drops an exception that is raised while a finaliser or a callback from C runs, raises none as long as a call
+    of C lasts, and any library may catch it: a thread of its own, which the signal wakes, waits a moment and then ends
+    the process. A second signal ends it at once.
     """
-    signal.signal(signal.SIGINT, _stop)
-    signal.signal(signal.SIGTERM, _stop)
-    if hasattr(signal, "SIGALRM"):
-        signal.signal(signal.SIGALRM, _stop)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if _stopping:
+            leave(_stopping[0])
+        _stopping.append(128 + number)
+        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+    def show_unraisable(dropped: Any) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt | Terminated):
+            sys.__unraisablehook__(dropped)
+
+    def end_when_woken() -> None:
+        number = os.read(wake, 1)[0]
+        time.sleep(PATIENCE)
+        _remove_partial_folders()
+        os.write(2, f"{STOPPED_TEXT}\n".encode())
+        os._exit(128 + number)
+
+    wake, signalled = os.pipe()
+    os.set_blocking(signalled, False)
+    Thread(target=end_when_woken, daemon=True).start()
+    sys.unraisablehook = show_unraisable
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+    signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, AGAIN)
-    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+def asked_to_stop() -> int:
+    """The exit code of a process that was asked to end, else 0."""
+    return _stopping[0] if _stopping else DONE
 
 
 def leave(code: int) -> NoReturn:
-    """End now: what is to be done at the end is done, but threads that still compute are not waited for."""
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    """End now: what is to be done at the end is done, but threads that still compute are not waited for.
+
+    Python's own way to end takes long, and a signal that comes meanwhile is answered with a traceback or not at all.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    _remove_partial_folders()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        with suppress(OSError):
+            stream.flush()
     os._exit(code)
+
+
+def _remove_partial_folders() -> None:
+    writing: Any = sys.modules.get("gramian.sources.writing")  # not loaded: nothing was written
+    if writing is not None:
+        writing.remove_living()
