@@ -17,7 +17,23 @@ from gramian.pca.bootstrap import (
     eigenvalue_errors,
     equality_test,
 )
-from gramian.pca.interpret import Biplot, Columns, Eigenvalues, Reading, Rows, biplot, correlations, describe, loadings
+from gramian.pca.interpret import (
+    Biplot,
+    Categories,
+    Columns,
+    Eigenvalues,
+    Reading,
+    Rows,
+    SupplementaryColumns,
+    SupplementaryRows,
+    biplot,
+    correlations,
+    describe,
+    loadings,
+    supplementary_categories,
+    supplementary_columns,
+    supplementary_rows,
+)
 from gramian.pca.missing import Completion, fit_incomplete, iterative_pca
 from gramian.pca.monitoring import Alarms, Contributions, Monitor, monitor, q_limit, t2_limit
 from gramian.pca.probabilistic import (
@@ -42,14 +58,6 @@ from gramian.pca.rank import (
 )
 from gramian.pca.rotation import Rotation, rotate, rotated_scores
 from gramian.pca.subspaces import RV, Procrustes, principal_angles, procrustes, rv_coefficient, subspace_distance
-from gramian.pca.supplementary import (
-    Categories,
-    SupplementaryColumns,
-    SupplementaryRows,
-    supplementary_categories,
-    supplementary_columns,
-    supplementary_rows,
-)
 from gramian.pca.tracy_widom import (
     TracyWidomTable,
     tracy_widom_cdf,

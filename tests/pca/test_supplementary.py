@@ -13,8 +13,13 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from gramian import PCA
-from gramian.pca.interpret import describe, loadings
-from gramian.pca.supplementary import supplementary_categories, supplementary_columns, supplementary_rows
+from gramian.pca.interpret import (
+    describe,
+    loadings,
+    supplementary_categories,
+    supplementary_columns,
+    supplementary_rows,
+)
 from oracles import Array, separated, sparse_rows
 
 DATA = Path(__file__).parent.parent / "data"

@@ -24,15 +24,17 @@ from gramian.pca.probabilistic import conditional_scores, draw_rows, impute, imp
 from gramian.pca.problem import PCAFit, build_problem, scores, scores_and_errors
 from gramian.pca.rank import DATA_RULES, SPECTRUM_RULES
 from gramian.pca.solve import (
+    absorb_rows,
     check_number,
     choose_solver,
     count_rows,
     cut_spectrum,
+    empty_copy,
     refuse_too_few,
     solve,
     solve_constant,
+    solve_stream,
 )
-from gramian.pca.stream import absorb_rows, empty_copy, solve_stream
 from gramian.results import Optimum, SpectralCertificate
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device, source_to_numpy
