@@ -11,8 +11,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 
-from gramian.kernel_ridge import path as _kernel_path
-from gramian.kernel_ridge.path import KernelEigen, automatic_alphas, dense_system, eigen_system
+from gramian.kernel_ridge import problem as _kernel_problem
+from gramian.kernel_ridge.path import KernelEigen, automatic_alphas, eigen_system
 from gramian.kernel_ridge.problem import KernelProblem
 from gramian.kernel_ridge.solve import eigen_bytes
 from gramian.kernels import Callable, Gaussian, Kernel, Linear, Precomputed
@@ -133,7 +133,7 @@ def test_solves_with_one_shift_for_each_column(intercept: bool) -> None:
     X, Y = problem()
     w, _ = weights(30, "precisions")
     system = found(X, Y, w, False, intercept)
-    B, R, lam = dense_system(system.problem)[0], system.problem.targets, np.array([0.3, 7.0])
+    B, R, lam = system.problem.dense()[0], system.problem.targets, np.array([0.3, 7.0])
     expected = np.column_stack([np.linalg.solve(B + a * np.eye(30), R[:, j]) for j, a in enumerate(lam)])
     assert_allclose(system.solve(R, lam), expected, rtol=1e-9, atol=1e-12)
     assert_allclose(system.beta(lam), expected, rtol=1e-9, atol=1e-12)
@@ -146,7 +146,7 @@ def test_the_dense_system_is_the_operator(kind: str, intercept: bool) -> None:
     w, counts = weights(12, kind)
     task = KernelProblem(Gaussian(0.4), X, Y, w, np.ones(2), intercept, counts)
     B = FeatureCentred(KernelOperator(Gaussian(0.4), X), w, centre=intercept)
-    ours, means, _ = dense_system(task)
+    ours, means, _ = task.dense()
     assert_allclose(ours, B.to_dense(), atol=1e-14)
     assert_allclose(means, B.means if intercept else np.zeros(12), atol=1e-14)
     assert ours.flags.f_contiguous
@@ -166,7 +166,7 @@ def test_a_callable_and_a_matrix_give_the_same_as_a_kernel() -> None:
 def test_many_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y = problem(25)
     whole = found(X, Y, None, True, True).path(ALPHAS)
-    monkeypatch.setattr(_kernel_path, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(_kernel_problem, "BLOCK_BYTES", 2000)
     parts = found(X, Y, None, True, True).path(ALPHAS)
     assert_allclose(parts.loo, whole.loo, rtol=1e-12)
     assert_allclose(parts.coef, whole.coef, rtol=1e-9, atol=1e-12)

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import TypeVar
 
@@ -18,6 +18,8 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 S = TypeVar("S")
+
+ONE_CORE = 512  # rows of a square matrix that one core factors as fast as several
 
 
 @cache
@@ -70,6 +72,11 @@ def quiet_blas() -> AbstractContextManager[None]:
     small BLAS calls between tiled products, a pass of 0.056 s took 0.09 s.
     """
     return _limit()
+
+
+def quiet_if_small(size: int) -> AbstractContextManager[None]:
+    """Keep BLAS to one thread where square matrices are too small to share: starting its threads would take longer."""
+    return quiet_blas() if size <= ONE_CORE else nullcontext()
 
 
 @cache

@@ -65,13 +65,16 @@ def open_finite(estimator: Any, X: Any, *, reset: bool) -> Source:
     return source
 
 
-def read_all(source: Source) -> Any:
-    """All rows, in memory: a kernel compares every one with every other."""
+def read_all(source: Source, *, copy: bool = False) -> Any:
+    """All rows, in memory: a kernel compares every one with every other.
+
+    With ``copy`` they are an array of their own, for a model that keeps them: the caller's may change later.
+    """
     if source.sparse:
-        return source.values
+        return source.values.copy() if copy else source.values
     if source.resident:
         values = to_numpy(source.values)
-        return values if values.dtype.kind == "f" else values.astype(np.float64)
+        return values.astype(values.dtype if values.dtype.kind == "f" else np.float64, copy=copy)
     out = np.empty(source.shape, dtype=np.float32 if source.dtype == np.float32 else np.float64)
     for block in source.blocks():
         out[block.start : block.stop] = block.values

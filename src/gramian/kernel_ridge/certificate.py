@@ -25,6 +25,7 @@ Array = npt.NDArray[np.float64]
 
 BOUNDED = "|f̂(x) − f(x)|/‖φ(x)‖"
 EPS = 2.0**-52
+DIGIT = 0.1  # of the largest |y|: a bound beyond this at the training rows proves not a digit of their predictions
 INDEFINITE = 1e-8  # of the largest: a negative eigenvalue below this is rounding
 # what to change where the tolerance was missed, and the kind of the warning: of iterations, and of factors
 ITERATED = ("Use more iterations (max_iter), a larger alpha, or a larger tolerance (tol).", ConvergenceWarning)
@@ -101,7 +102,9 @@ def add_bounds(problem: KernelProblem, found: KernelSolution) -> Residual:
         errors = errors + 2 * EPS * np.linalg.norm(problem.Y, axis=0) * heaviest
     with np.errstate(divide="ignore"):
         bounds = errors / (2 * np.sqrt(problem.lam))
-    return c.with_(error_bounds=np.asarray(bounds), bounded=BOUNDED)
+    longest = np.sqrt(np.max(np.abs(problem.squared_lengths), initial=0.0))
+    proved = bool(np.all(bounds * longest <= DIGIT * np.max(np.abs(problem.Y), axis=0, initial=0.0)))
+    return c.with_(error_bounds=np.asarray(bounds), bounded=BOUNDED, proved=proved)
 
 
 def product_rounding(problem: KernelProblem, beta: Array, epsilon: float = EPS) -> Array:

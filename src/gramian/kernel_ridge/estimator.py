@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -189,7 +190,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
         whole, file = problem.kernel.takes_objects or is_pairwise(self.kernel), isinstance(problem.points, Source)
         self.solver_, reason = choose_solver(problem.n, self.solver, whole=whole, file=file, device=problem.device)
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
-        with report_residuals(self.verbose, type(self).__name__, tol) as report:
+        shown = report_residuals(self.verbose, type(self).__name__, tol) if self.verbose else nullcontext()
+        with shown as report:
             options: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "report": report}
             if self.solver_ == "landmarks":
                 landmarks = self._choose_landmarks(problem, kept)
@@ -221,7 +223,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
             in_blocks = not source.resident and not is_pairwise(self.kernel)
             if in_blocks and self.solver != "landmarks":  # a file is read whole where it fits, and where it must be
                 in_blocks = self.solver == "auto" and 8 * n * p > 0.5 * available_memory()
-            every = source if in_blocks else read_all(source)
+            # the model keeps what it will compare new rows with, whatever becomes of the caller's array
+            every = source if in_blocks else read_all(source, copy=not is_pairwise(self.kernel))
         Y, self._vector = check_targets(y, n)
         w, kept = None, None
         if sample_weight is not None:

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.devices import like, to_numpy
-from gramian.inputs.kernels import dense_matrix, eigh, matmul, multiply
+from gramian.compute.devices import like
+from gramian.compute.threads import quiet_if_small
+from gramian.inputs.kernels import eigh, matmul, multiply
 from gramian.kernel_ridge.certificate import KernelSolution, relative_norms
-from gramian.kernel_ridge.problem import KernelProblem
+from gramian.kernel_ridge.problem import KernelProblem, row_blocks
 from gramian.linear.path import Filter, RidgePath
 from gramian.results import Residual
 
@@ -30,7 +31,6 @@ Array = npt.NDArray[np.float64]
 DeviceArray = Any  # of NumPy, or a tensor on a device
 
 EPS = float(np.finfo(np.float64).eps)
-BLOCK_BYTES = 2**24  # of U∘U, formed a block of rows at a time
 AUTO_ALPHAS = (1e-11, 1.0, 30)  # least and largest λ as shares of the largest eigenvalue, and how many
 ABOUT_ONE = (0.1, 10.0)  # least and largest λ where there is no eigenvalue: all of them predict the mean, or 0
 
@@ -52,38 +52,6 @@ def automatic_alphas(largest: float, shares: tuple[float, float, int] = AUTO_ALP
     return np.asarray(largest * np.geomspace(low, high, number) if largest > 0 else np.geomspace(*ABOUT_ONE, number))
 
 
-def dense_system(problem: KernelProblem) -> tuple[DeviceArray, Array, float]:
-    """B as an array in Fortran's order, or on the problem's device; K w̄, and how long what centring takes from B was.
-
-    The last two are in NumPy, and 0 without an intercept. Where a value of the kernel is a call of Python each pair is
-    evaluated once, otherwise by all threads, or on the device.
-    """
-    n, means, size = problem.n, np.zeros(problem.n), 0.0
-    if problem.kernel.takes_objects:
-        K = np.array(problem.kernel(problem.points), dtype=np.float64)
-    else:
-        K = dense_matrix(problem.kernel_operator())
-    if problem.intercept:
-        w, share = (like(K, x, K.dtype) for x in (problem.frequencies, problem.share))
-        squares = sum(float(w[rows] @ (K[rows] ** 2 @ w)) for rows in _slices(n, n))
-        size = float(np.sqrt(squares))  # ‖√w K √w‖ of Frobenius
-        middle = K @ share
-        K -= middle[:, None]
-        K -= (share @ K)[None, :]
-        means = to_numpy(middle)
-    if problem.w is not None:
-        root = like(K, np.sqrt(problem.w), K.dtype)
-        K *= root[:, None]
-        K *= root[None, :]
-    return K.T, means, size  # symmetric: its transpose is itself, in the order LAPACK overwrites
-
-
-def _slices(n: int, width: float) -> Iterator[slice]:
-    """Blocks of rows of an (n, width) array."""
-    step = max(1, int(BLOCK_BYTES / (8 * max(1.0, width))))
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
-
-
 def eigen_system(problem: KernelProblem, copies: Array | None = None) -> KernelEigen:
     """Decompose B, in one call of LAPACK's divide and conquer, or of the same on the problem's device.
 
@@ -97,9 +65,10 @@ def eigen_system(problem: KernelProblem, copies: Array | None = None) -> KernelE
     """
     if copies is None and problem.counts:
         copies = problem.w
-    B, means, size = dense_system(problem)
-    tilted = _tilt(B, problem) if problem.intercept else 0.0
-    values, U = eigh(B, overwrite=True)
+    with quiet_if_small(problem.n):
+        B, means, size = problem.dense()
+        tilted = _tilt(B, problem) if problem.intercept else 0.0
+        values, U = eigh(B, overwrite=True)
     if problem.intercept:  # tilted to be the largest, so that nothing else mixes with it
         values, U = values[:-1], U[:, :-1]
     low, top = float(np.min(values, initial=0.0)), float(np.max(values, initial=0.0))
@@ -118,8 +87,8 @@ def _tilt(B: DeviceArray, problem: KernelProblem) -> float:
     Some columns of B at a time, as rows of its transpose, which lie together in memory.
     """
     u = like(B, np.sqrt(problem.share), B.dtype)
-    tau = 2.0 * max(float(abs(B.T[some]).sum(1).max()) for some in _slices(len(B), len(B))) or 1.0
-    for some in _slices(len(B), len(B)):
+    tau = 2.0 * max(float(abs(B.T[some]).sum(1).max()) for some in row_blocks(len(B), len(B))) or 1.0
+    for some in row_blocks(len(B), len(B)):
         B.T[some] += (tau * u[some])[:, None] * u[None, :]
     return tau
 
@@ -149,7 +118,7 @@ class KernelEigen:
     --------
     >>> import numpy as np
     >>> from gramian.kernel_ridge.path import eigen_system
-    >>> from gramian.kernel_ridge.problem import KernelProblem
+    >>> from gramian.kernel_ridge.problem import KernelProblem, row_blocks
     >>> from gramian.kernels import Linear
     >>> y = np.array([[1.0], [2.0], [4.0]])
     >>> found = eigen_system(KernelProblem(Linear(), np.array([[1.0], [2.0], [3.0]]), y, None, np.ones(1), False))
@@ -180,7 +149,7 @@ class KernelEigen:
     def diagonal(self, lam: Array) -> Array:
         """d = diag (B + λI)⁻¹, without the share of an intercept, of shape (n, λs)."""
         inverse = self.filter.inverse(lam)
-        return np.concatenate([matmul(self.vectors[rows] ** 2, inverse) for rows in _slices(*self.vectors.shape)])
+        return np.concatenate([matmul(self.vectors[rows] ** 2, inverse) for rows in row_blocks(*self.vectors.shape)])
 
     def errors(self, lam: Array) -> Array:
         """Leave-one-out errors y_i − f₋ᵢ(x_i), of shape (n, t), for one λ of each target."""
@@ -192,7 +161,7 @@ class KernelEigen:
         """Yield a slice of rows, their β and their leave-one-out errors, both of shape (rows, λs, t)."""
         inverse, dual = self.filter.inverse(alphas), self.filter.dual(alphas)
         flat = dual.reshape(len(dual), len(alphas) * dual.shape[2])
-        for rows in _slices(len(self.vectors), max(self.vectors.shape[1], flat.shape[1])):
+        for rows in row_blocks(len(self.vectors), max(self.vectors.shape[1], flat.shape[1])):
             U = self.vectors[rows]
             beta = matmul(U, flat).reshape(len(U), *dual.shape[1:])
             d = matmul(U**2, inverse)

@@ -8,6 +8,7 @@ weighted means (H = I − 1w̄ᵀ), after which
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,13 +17,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from gramian.compute.devices import is_tensor
-from gramian.inputs.kernels import is_precomputed, kernel_diagonal, multiply
+from gramian.compute import tiles
+from gramian.compute.devices import is_tensor, like, to_numpy
+from gramian.inputs.kernels import dense_matrix, is_precomputed, kernel_diagonal, multiply
 from gramian.kernels import Kernel
 from gramian.operators import Data, FeatureCentred, Operator, kernel_device, kernel_operator
 from gramian.sources import Source
 
 Array = npt.NDArray[np.float64]
+
+BLOCK_BYTES = 2**24  # of what is made of a matrix a block of rows at a time
 
 
 @dataclass(eq=False)
@@ -91,6 +95,33 @@ class KernelProblem:
         K = Data(self.matrix) if self.kernel.takes_objects else self.kernel_operator(dtype, store)
         return K if self.w is None and not self.intercept else FeatureCentred(K, self.w, centre=self.intercept)
 
+    def dense(self) -> tuple[Any, Array, float]:
+        """B as an array in Fortran's order, or on the problem's device; K w̄, and how long what centring took off B was.
+
+        The last two are in NumPy, and 0 without an intercept. Where a value of the kernel is a call of Python each pair
+        is evaluated once, otherwise by all threads, or on the device.
+        """
+        n, means, size = self.n, np.zeros(self.n), 0.0
+        if self.kernel.takes_objects:
+            K = np.array(self.matrix, dtype=np.float64)
+        elif self.device is None:
+            K = tiles.dense(self.kernel.pairs(self.points, None, np.float64))
+        else:
+            K = dense_matrix(self.kernel_operator())
+        if self.intercept:
+            w, share = (like(K, x, K.dtype) for x in (self.frequencies, self.share))
+            squares = sum(float(w[rows] @ (K[rows] ** 2 @ w)) for rows in row_blocks(n, n))
+            size = float(np.sqrt(squares))  # ‖√w K √w‖ of Frobenius
+            middle = K @ share
+            K -= middle[:, None]
+            K -= (share @ K)[None, :]
+            means = to_numpy(middle)
+        if self.w is not None:
+            root = like(K, np.sqrt(self.w), K.dtype)
+            K *= root[:, None]
+            K *= root[None, :]
+        return K.T, means, size  # symmetric: its transpose is itself, in the order LAPACK overwrites
+
     def between(self, X: Any, Z: Any = None, store: bool | str = False) -> Operator:
         """k(X, Z), or k(X, X), of other points, in float64."""
         return kernel_operator(self.kernel, X, Z, dtype=np.float64, store=store, device=self.device)
@@ -121,6 +152,12 @@ class KernelProblem:
         return replace(self, **changes)
 
 
+def row_blocks(n: int, width: float) -> Iterator[slice]:
+    """Blocks of rows of an (n, width) array."""
+    step = max(1, int(BLOCK_BYTES / (8 * max(1.0, width))))
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
 def count_points(points: Any) -> int:
     """How many points there are."""
     return len(points) if isinstance(points, (list, tuple)) else int(points.shape[0])
@@ -128,6 +165,8 @@ def count_points(points: Any) -> int:
 
 def choose_device(device: Any, X: Any, points: Any, kernels: list[Kernel]) -> Any:
     """Where kernels of these points are evaluated, by ``device`` and where X lives; None is NumPy on the CPU."""
+    if device is None and isinstance(X, np.ndarray):
+        return None
     seen = is_tensor(X) or isinstance(X, Source) or sp.issparse(X)
     where = X if seen and not sp.issparse(points) else points
     found = [kernel_device(device, kernel, where) for kernel in kernels]

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import lapack
 
 from gramian.compute.devices import describe, free_bytes, refuse_beyond_device, to_numpy
 from gramian.compute.memory import available_memory
+from gramian.compute.threads import quiet_if_small
 from gramian.inputs.kernels import decomposition_bytes, dense_matrix, eigh, matmul
 from gramian.kernel_ridge.certificate import (
     EPS,
@@ -41,6 +43,8 @@ MAX_ROWS_EIGH = 8000  # one decomposition takes about a minute
 MAX_ROWS_EIGH_GPU = 20_000  # ... and about half a minute on a GPU
 MAX_ROWS_PRODUCTS = 200_000  # beyond, a product with every pair of them takes half a minute
 MAX_ROWS_PRODUCTS_GPU = 3_000_000  # beyond, a product with every pair of them takes seconds on a GPU
+MAX_ROWS_DENSE = 2_000  # a matrix of them and its factor take 64 MB; it is evaluated once and not for every residual
+MAX_REFINEMENTS = 4
 SMALL = 3_000  # rows up to which a factor in float64 costs nothing worth saving
 TOLERANCES = {"eigh": 1e-8, "cholesky": 1e-8, "cg": 1e-6, "landmarks": 1e-8}
 SHARPER = 1e-2  # times the tolerance: what refinement aims at, since another step costs little
@@ -75,6 +79,13 @@ def choose_solver(
         return solver, f"solver={solver!r}"
     if file:
         return "landmarks", f"{n} rows in a file: it is read block by block"
+    if n <= MAX_ROWS_DENSE:
+        why = (
+            "one decomposition gives every λ"
+            if every_alpha
+            else "a factorisation is affordable, whatever the kernel and λ"
+        )
+        return "eigh" if every_alpha else "cholesky", f"{n} rows: {why}"
     gpu = device is not None and device.type == "cuda"
     free, where = (free_bytes(device), f" on {describe(device)}") if gpu else (available_memory(), "")
     if every_alpha:
@@ -128,6 +139,9 @@ def _solve_by_cholesky(problem: KernelProblem, reason: str, tol: float) -> Kerne
     """One factorisation for each λ; by eigenvectors at λ = 0 or where B + λI is not positive definite."""
     if np.any(problem.lam == 0.0):
         return _solve_by_eigenvectors(problem, f"{reason}; at λ = 0 eigenvectors tell the rank", tol)
+    if problem.n <= MAX_ROWS_DENSE and problem.device is None:
+        dense = _solve_dense(problem, reason, tol)
+        return dense or _solve_by_eigenvectors(problem, f"{reason}; K + λI is not positive definite", tol)
     nbytes = Cholesky.memory(problem.n) if problem.device is None else device_factor_bytes(problem.n)
     refuse_beyond_device(nbytes, problem.device, f"solver='cholesky' on {problem.n} rows", SMALLER)
     cholesky = Cholesky(SHARPER * tol, "float64" if problem.n <= SMALL else "auto")
@@ -153,6 +167,47 @@ def _solve_by_cholesky(problem: KernelProblem, reason: str, tol: float) -> Kerne
         notes=tuple(dict.fromkeys(note for c in certificates for note in c.notes)),
     )
     return KernelSolution(beta, certificate, epsilon=B.epsilon)
+
+
+def _solve_dense(problem: KernelProblem, reason: str, tol: float) -> KernelSolution | None:
+    """The same with B in memory, its kernel evaluated once; None where B + λI is not positive definite."""
+    n = problem.n
+    with quiet_if_small(n):
+        B = problem.dense()[0]
+        units = np.max(np.abs(problem.targets), axis=0, initial=0.0)
+        Y = problem.targets / np.where(units > 0, units, 1.0)  # whose squares neither vanish nor overflow
+        beta, R, condition, steps = np.zeros_like(Y), Y.copy(), 1.0, 0
+        for lam in np.unique(problem.lam):
+            mine = problem.lam == lam
+            A = np.array(B, order="F")
+            A[np.diag_indices(n)] += lam
+            norm = float(np.max(np.abs(A).sum(axis=0)))
+            L, info = lapack.dpotrf(A, lower=1, overwrite_a=1)
+            if info != 0:
+                return None
+            condition = max(condition, 1.0 / max(float(lapack.dpocon(L, norm, uplo="L")[0]), 1e-300))
+            goal = SHARPER * tol * np.linalg.norm(Y[:, mine], axis=0)
+            for step in range(MAX_REFINEMENTS):  # x + (LLᵀ)⁻¹(y − (B + λI)x) while that brings the residual down
+                trial = beta[:, mine] + lapack.dpotrs(L, R[:, mine], lower=1)[0]
+                left = Y[:, mine] - (B @ trial + lam * trial)
+                before, size = np.linalg.norm(R[:, mine], axis=0), np.linalg.norm(left, axis=0)
+                better = (size < before) if step else np.full(len(size), True)
+                beta[:, mine], R[:, mine] = np.where(better, trial, beta[:, mine]), np.where(better, left, R[:, mine])
+                steps = max(steps, step)
+                if np.all((size <= goal) | (size > 0.5 * before)):
+                    break
+        each = (8 * EPS * float(np.linalg.norm(B)) / n**0.5 + EPS * problem.lam) * np.linalg.norm(beta, axis=0)
+    certificate = Residual(
+        method=f"Cholesky factor in float64, {steps} steps of refinement",
+        reason=reason,
+        passes=1,
+        iterations=steps,
+        residuals=relative_norms(R, Y),
+        tolerance=tol,
+        rounding=float(np.max(each / np.maximum(np.linalg.norm(Y, axis=0), 1e-300), initial=0.0)),
+        condition=condition,
+    )
+    return KernelSolution(beta * units, certificate)
 
 
 def _solve_by_eigenvectors(problem: KernelProblem, reason: str, tol: float) -> KernelSolution:

@@ -17,6 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from gramian.compute.devices import like, refuse_beyond_device, resolve, to_numpy
 from gramian.compute.memory import gibibytes
+from gramian.compute.threads import quiet_if_small
 from gramian.inputs.checks import check_choice, check_integer, check_penalties
 from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.linear.path import CRITERIA, RidgePath
@@ -36,7 +37,6 @@ from gramian.ridge.solve import (
     SOLVERS,
     choose_solver,
     factor_of,
-    quiet_if_small,
     solve_by_factors,
     solve_by_gradients,
     solve_directly,

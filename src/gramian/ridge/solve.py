@@ -3,7 +3,6 @@ r"""Solvers of a ridge regression: which one, and B = (X̃ᵀX̃+λI)⁻¹X̃ᵀ
 from __future__ import annotations
 
 import warnings
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ from scipy.linalg import lapack
 
 from gramian.compute.devices import like, to_numpy
 from gramian.compute.memory import available_memory
-from gramian.compute.threads import quiet_blas
 from gramian.linear.cgls import CGLS, REMEDY
 from gramian.results import NumericalWarning, Residual, caller_level
 from gramian.ridge.certificate import (
@@ -43,7 +41,6 @@ SATURATED = 1e-4  # of N − df: below, with as many coefficients as observation
 KEEP = 2**22  # numbers of a basis that a fitted model carries with it unless asked for more: 32 MiB
 AFFORDABLE = 1e10  # multiplications, about a second, of a decomposition where conjugate gradients prove too little
 SMALLEST = 2.0**-1000  # largest coefficient of a target, with all its digits
-ALONE = 512  # rows or columns of a square matrix that one core factors as fast as several
 
 
 def choose_solver(source: Source, solver: str) -> tuple[str, str]:
@@ -69,11 +66,6 @@ def choose_solver(source: Source, solver: str) -> tuple[str, str]:
     if not source.resident and n > FILE_COGRAM:
         return "cg", f"X̃X̃ᵀ of {n} rows in a file would take {n // 128} passes"
     return "dual", f"{p} columns, {n} rows: the dual problem is the smaller one"
-
-
-def quiet_if_small(size: int) -> AbstractContextManager[None]:
-    """Keep BLAS to one thread where matrices are too small to share: starting its threads would take longer."""
-    return quiet_blas() if size <= ALONE else nullcontext()
 
 
 @dataclass(frozen=True, eq=False)
