@@ -251,8 +251,8 @@ def test_an_indefinite_kernel_is_solved_and_told():
 
 def test_an_exact_solve_beyond_memory_is_refused_before_it_is_tried(monkeypatch):
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 10**5)
-    X, y = data(400)
-    with pytest.raises(MemoryError, match=r"solver='cholesky'.*400 rows.*'cg'"):
+    X, y = data(2500)
+    with pytest.raises(MemoryError, match=r"solver='cholesky'.*2500 rows.*'cg'"):
         model("cholesky").fit(X, y)
 
 

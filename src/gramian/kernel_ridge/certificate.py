@@ -103,7 +103,8 @@ def add_bounds(problem: KernelProblem, found: KernelSolution) -> Residual:
     with np.errstate(divide="ignore"):
         bounds = errors / (2 * np.sqrt(problem.lam))
     longest = np.sqrt(np.max(np.abs(problem.squared_lengths), initial=0.0))
-    proved = bool(np.all(bounds * longest <= DIGIT * np.max(np.abs(problem.Y), axis=0, initial=0.0)))
+    size = np.max(np.abs(problem.Y), axis=0, initial=0.0)
+    proved = bool(np.all((bounds * longest <= DIGIT * size) | (problem.lam == 0.0)))
     return c.with_(error_bounds=np.asarray(bounds), bounded=BOUNDED, proved=proved)
 
 
