@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import gzip
 import hashlib
+import os
+import shutil
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -93,6 +95,7 @@ def test_parquet_in_blocks(tmp_path_factory: Any, rows: int, group: int) -> None
 
 def test_what_becomes_of_each_type(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow", reason=f"pyarrow {TABLES}")
+    pytest.importorskip("pyarrow.parquet")
     day = datetime.date(2020, 1, 1)
     columns = {
         "i": pa.array([1, None, 3], pa.int64()),
@@ -501,3 +504,81 @@ def test_a_missing_extra_is_named_with_its_command(
     for read in (gramian.open, read_table):
         with pytest.raises(ImportError, match=rf'{package}, which is not installed: pip install "gramian\[{extra}\]"'):
             read(path)
+
+
+# -- what is lost, or too much ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("extra", [1, 8, 1000])
+def test_a_npy_file_longer_than_its_header_says_is_refused(tmp_path: Path, extra: int) -> None:
+    np.save(tmp_path / "x.npy", X)
+    whole = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "x.npy").write_bytes(whole + bytes(extra))
+    with pytest.raises(ValueError, match=rf"x\.npy.*{len(whole)} bytes.*{len(whole) + extra}"):
+        gramian.open(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
+@pytest.mark.parametrize("group", ["", "a/b"])
+def test_a_chunk_that_is_not_stored_is_named(tmp_path: Path, version: int, packed: bool, group: str) -> None:
+    zarr = pytest.importorskip("zarr", reason=f"zarr {ARRAYS}")
+    path = tmp_path / "x.zarr"
+    if group:
+        zarr.open_group(path, mode="w", zarr_format=version).create_array(group, data=X, chunks=(20, 3))
+    else:
+        zarr.create_array(path, data=X, chunks=(20, 3), zarr_format=version)
+    assert_array_equal(gathered(gramian.open(path)), X)
+    key = f"{group}/1.1".lstrip("/") if version == 2 else f"{group}/c/1/1".lstrip("/")
+    (path / key).unlink()
+    if packed:
+        shutil.make_archive(str(tmp_path / "y"), "zip", path)
+        path = tmp_path / "y.zip"
+    with pytest.warns(UserWarning, match=f"1 of 6 chunks.*: {key}"):
+        source = gramian.open(path)
+    lost = X.copy()
+    lost[20:40, 3:] = 0
+    assert_array_equal(gathered(source), lost)
+
+
+def test_cells_of_a_chunk_that_is_filled_with_nan_are_missing(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr", reason=f"zarr {ARRAYS}")
+    array = zarr.create_array(tmp_path / "x.zarr", shape=X.shape, dtype="f8", chunks=(20, 4), fill_value=np.nan)
+    array[:20] = X[:20]
+    assert read_table(tmp_path / "x.zarr").missing == dict.fromkeys(["x1", "x2", "x3", "x4"], 30)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.npy", "x.h5", "x.bed"])
+def test_a_pipe_that_nobody_writes_to_is_refused(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ValueError, match=rf"{name}.*pipe"):
+        read_table(tmp_path / name)
+
+
+def test_indices_beyond_a_sparse_matrix_are_refused(tmp_path: Path) -> None:
+    for format, indices in (("csr", [0, 9]), ("csr", [0, -2]), ("csc", [0, 99])):
+        parts = {
+            "data": np.ones(2),
+            "indices": np.array(indices),
+            "indptr": np.array([0, 1, 2]),
+            "shape": np.array([2, 2]),
+        }
+        np.savez(tmp_path / "x.npz", format=np.array(format.encode()), **parts)
+        with pytest.raises(ValueError, match=r"x\.npz"):
+            gramian.open(tmp_path / "x.npz")
+
+
+MATRIX = "%%MatrixMarket matrix coordinate real general\n% café\n3 3 2\n"
+
+
+@pytest.mark.parametrize("body", ["1 1 2\0\n2 2 3\n", "1 1 1,5\n2 2 3\n", "1 1 2 x\n2 2 3\n", "1 1 2\n2 2", "1 1 2\n"])
+def test_matrix_market_files_that_are_damaged(tmp_path: Path, body: str) -> None:
+    (tmp_path / "x.mtx").write_text(MATRIX + body)
+    with pytest.raises(ValueError, match=r"x\.mtx"):
+        gramian.open(tmp_path / "x.mtx")
+
+
+@pytest.mark.parametrize("body", ["1 1 2\n2 3 -3.5e-1\n", "1 1 2\r\n2 3 -.35", "1 1 2\n2 3 -3.5E-01"])
+def test_matrix_market_files_without_a_last_line_end(tmp_path: Path, body: str) -> None:
+    (tmp_path / "x.mtx").write_bytes((MATRIX + body).encode())
+    assert_array_equal(gathered(gramian.open(tmp_path / "x.mtx")), [[2, 0, 0], [0, 0, -0.35], [0, 0, 0]])

@@ -16,7 +16,7 @@ from gramian.sources.arrays import SparseSource
 from gramian.sources.base import Source
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_anndata_io
-from gramian.sources.hdf5 import Hdf5Source, SlicedSource, choose_dataset, open_h5py
+from gramian.sources.hdf5 import Hdf5Source, SlicedSource, check_indices, choose_dataset, open_h5py
 from gramian.sources.records import distinct
 
 SPARSE = ("csr_matrix", "csc_matrix")
@@ -56,7 +56,7 @@ class SparseRowsSource(SlicedSource):
         begins = array["indptr"][start : stop + 1].astype(np.int64)
         stored = slice(int(begins[0]), int(begins[-1]))
         parts = array["data"][stored], array["indices"][stored], begins - begins[0]
-        values = sp.csr_array(parts, shape=(stop - start, self.shape[1]))
+        values = check_indices(sp.csr_array(parts, shape=(stop - start, self.shape[1])))
         values.sum_duplicates()
         return values
 
@@ -111,4 +111,4 @@ def _source(path: Path, place: str, item: Any, elements: Any) -> Source:
     n, p = (int(size) for size in item.attrs["shape"])
     if kind == "csr_matrix":
         return SparseRowsSource(path, place, (n, p), np.dtype(item["data"].dtype), int(item["data"].shape[0]))
-    return SparseSource(elements.read_elem(item))  # stored by columns: no row without all of it
+    return SparseSource(check_indices(elements.read_elem(item)))  # stored by columns: no row without all of it

@@ -147,7 +147,7 @@ def _is_rounded(cell: Any) -> bool:
 
 def _two_dimensional(X: Any) -> tuple[int, int]:
     if X.ndim != 2:
-        raise ValueError(
+        raise SourceError(
             f"Expected a table of rows and columns (2 dimensions), got shape {tuple(X.shape)}. Reshape your data "
             "with array.reshape(-1, 1) if it has one column, or array.reshape(1, -1) if it is one row."
         )
@@ -170,7 +170,7 @@ class DenseSource(Source):
     def __init__(self, X: npt.NDArray[Any], feature_names: list[str] | None = None) -> None:
         self.shape = _two_dimensional(X)
         if X.dtype.kind not in "fiub":
-            raise ValueError(
+            raise SourceError(
                 f"Expected real numbers, got an array of dtype {X.dtype}. Convert it with X.astype(float)."
             )
         refuse_rounding(X, names=feature_names)
@@ -200,7 +200,7 @@ class SparseSource(Source):
     def __init__(self, X: Any, feature_names: list[str] | None = None) -> None:
         self.shape = _two_dimensional(X)
         if X.dtype.kind not in "fiub":
-            raise ValueError(f"Expected real numbers, got a sparse matrix of dtype {X.dtype}.")
+            raise SourceError(f"Expected real numbers, got a sparse matrix of dtype {X.dtype}.")
         X = sp.csr_array(X)
         if not X.has_canonical_format:
             X = X.copy()
@@ -226,9 +226,9 @@ class TensorSource(Source):
         self.shape = _two_dimensional(X)
         self.xp = array_namespace(X)
         if not self.xp.isdtype(X.dtype, ("real floating", "integral", "bool")):
-            raise ValueError(f"Expected real numbers, got a tensor of dtype {X.dtype}.")
+            raise SourceError(f"Expected real numbers, got a tensor of dtype {X.dtype}.")
         if str(getattr(X, "layout", "torch.strided")) != "torch.strided":
-            raise ValueError(
+            raise SourceError(
                 f"Expected a dense tensor, got one of layout {X.layout}. Pass a scipy.sparse matrix instead."
             )
         if getattr(X, "requires_grad", False):
@@ -273,7 +273,7 @@ def frame_to_array(X: Any) -> npt.NDArray[Any]:
     kinds = {str(column.dtype) for column in columns}
     bad = [str(name) for name, column in zip(X.columns, columns, strict=True) if not _is_numeric(column, str(name))]
     if bad:
-        raise ValueError(
+        raise SourceError(
             f"Columns without numbers: {', '.join(bad)} (could not convert string to float). Drop or encode them first."
         )
     if not columns:

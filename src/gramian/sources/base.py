@@ -36,6 +36,32 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise SourceError(str(error), path=path) from error
 
 
+@contextmanager
+def reading(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Let whatever a library raises while it reads a damaged file say so, and name the file.
+
+    Examples
+    --------
+    >>> from gramian.sources.base import reading
+    >>> with reading("x.npy", "a .npy file"):
+    ...     raise IndexError("list index out of range")
+    Traceback (most recent call last):
+    gramian.sources.errors.SourceError: x.npy: damaged, or not a .npy file: list index out of range
+    """
+    try:
+        yield
+    except SourceError as error:
+        error.path = path if error.path is None else error.path
+        raise
+    except (ImportError, FileNotFoundError, PermissionError):
+        raise
+    except MemoryError as error:
+        raise MemoryError(f"{path}: {error or 'it does not fit in memory'}") from error
+    except Exception as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise SourceError(f"damaged, or not {what}: {text}", path=path) from error
+
+
 class Block(NamedTuple):
     """Rows ``start`` to ``stop`` of a source and their values."""
 

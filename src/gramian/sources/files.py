@@ -84,6 +84,18 @@ def content_of(head: bytes) -> str:
     return "" if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")) else ".csv"
 
 
+def describe_kind(suffix: str) -> str:
+    """Return what a file with this ending is, in words.
+
+    Examples
+    --------
+    >>> describe_kind(".feather"), describe_kind(".zarr")
+    ('a readable Arrow (Feather) file', 'a readable .zarr file')
+    """
+    words = WORDS.get(SAME.get(suffix, suffix), f"a {suffix} file")
+    return f"a readable {words.removeprefix('a ').removeprefix('an ')}"
+
+
 def check_content(path: Path, suffix: str) -> None:
     """Refuse an empty file, and one whose first bytes are not what its name says."""
     with path.open("rb") as file:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gramian.sources.arrays import DenseSource, SparseSource
-from gramian.sources.base import Block, Source, memory_budget, read_ahead, rows_at_a_time
+from gramian.sources.base import Block, Source, memory_budget, read_ahead, reading, rows_at_a_time
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import load_h5py
 
@@ -58,7 +58,7 @@ class SlicedSource(Source):
             rows, row_bytes = rows_at_a_time(self.row_bytes()), self.row_bytes()
             if self.chunk * row_bytes <= memory_budget() / 8:
                 rows = max(1, rows // self.chunk) * self.chunk
-        with self.array() as array:
+        with reading(self.path, "readable"), self.array() as array:
             yield from read_ahead(list(self.ranges(rows, 1)), partial(self.read, array))
 
     def load(self) -> Source:
@@ -68,6 +68,13 @@ class SlicedSource(Source):
         with self.array() as array:
             values = self.read(array, 0, self.shape[0])
         return (SparseSource if self.sparse else DenseSource)(values, self.feature_names)
+
+
+def check_indices(matrix: Any) -> Any:
+    """Return a sparse matrix from a file, whose indices are known to lie within it."""
+    if matrix.format in ("csr", "csc", "bsr"):
+        matrix.check_format(full_check=True)  # products would read and write anywhere
+    return matrix
 
 
 def choose_dataset(found: dict[str, str], dataset: str | None, what: str = "dataset") -> str:
@@ -103,12 +110,8 @@ def choose_dataset(found: dict[str, str], dataset: str | None, what: str = "data
 
 @contextmanager
 def open_h5py(path: Path) -> Iterator[Any]:
-    """Open an HDF5 file for reading; a damaged one is a ValueError."""
-    try:
-        file = load_h5py().File(path, "r")
-    except OSError as error:
-        raise SourceError(f"damaged, or not a readable HDF5 file: {error}") from error
-    with file:
+    """Open an HDF5 file for reading; a damaged one is refused."""
+    with reading(path, "a readable HDF5 file"), load_h5py().File(path, "r") as file:
         yield file
 
 

@@ -6,7 +6,6 @@ import io
 import mmap
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -17,9 +16,14 @@ import scipy.io
 import scipy.sparse as sp
 
 from gramian.sources.arrays import DenseSource, SparseSource
-from gramian.sources.base import Block, Source, naming, read_ahead, rows_at_a_time
+from gramian.sources.base import Block, Source, naming, read_ahead, reading, rows_at_a_time
 from gramian.sources.errors import Argument, SourceError
-from gramian.sources.hdf5 import choose_dataset
+from gramian.sources.hdf5 import check_indices, choose_dataset
+from gramian.sources.text import open_text
+
+CHUNK = 2**22
+LONGEST_LINE = 2**20
+NUMERAL = b"0123456789+-.eE \t\r\nnaifNAIFtyTY"  # of the numbers in a Matrix Market file, inf and nan included
 
 
 class NpySource(Source):
@@ -46,21 +50,20 @@ class NpySource(Source):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path = Path(path)
         with naming(path), path.open("rb") as file:
-            try:
+            with reading(path, "a readable .npy file"):
                 shape, self.fortran, dtype = _read_header(file)
-            except ValueError as error:
-                raise SourceError(f"not a readable .npy file: {error}") from error
             self.offset = file.tell()
-            if len(shape) != 2:
+            if len(shape) != 2 or min(shape) < 0:
                 raise SourceError(f"expected a table (2 dimensions), the file holds an array of shape {shape}.")
             if dtype.kind not in "fiub":
                 raise SourceError(f"expected real numbers, the file holds dtype {dtype}.")
             expected = self.offset + int(np.prod(shape, dtype=object)) * dtype.itemsize
             actual = path.stat().st_size
-            if actual < expected:
+            if actual != expected:
+                wrong = "truncated" if actual < expected else "longer than its header says"
                 raise SourceError(
-                    f"truncated: {shape[0]} x {shape[1]} values of {dtype} need {expected} bytes, the file has "
-                    f"{actual}. Write it again."
+                    f"{wrong}: {shape[0]} x {shape[1]} values of {dtype} need {expected} bytes, the file has {actual}. "
+                    "Write it again."
                 )
         self.shape, self.dtype = (int(shape[0]), int(shape[1])), dtype
 
@@ -142,23 +145,20 @@ def open_npz(path: Path, dataset: str | None = None) -> Source:
     """
     if not zipfile.is_zipfile(path):  # NumPy would leave the file open
         raise SourceError("damaged, or not a readable .npz archive: it does not end as a zip file does.")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if {"format", "shape", "data"} <= set(archive.files):
-                if dataset is not None:
-                    asked = Argument("dataset", dataset)
-                    raise SourceError("the archive holds one sparse matrix; ", asked, " is for several arrays.")
-                return SparseSource(sp.load_npz(path))
-            found = {}
-            for key in archive.files:  # of each only the header is read
-                name = key if key in archive.zip.namelist() else f"{key}.npy"
-                with archive.zip.open(name) as member:
-                    shape, _, dtype = _read_header(member)
-                if len(shape) == 2 and dtype.kind in "fiub":
-                    found[key] = f"{shape[0]} x {shape[1]}, {dtype}"
-            return DenseSource(archive[choose_dataset(found, dataset, "array")])
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise SourceError(f"damaged, or not a readable .npz archive: {error}") from error
+    with reading(path, "a readable .npz archive"), np.load(path, allow_pickle=False) as archive:
+        if {"format", "shape", "data"} <= set(archive.files):
+            if dataset is not None:
+                asked = Argument("dataset", dataset)
+                raise SourceError("the archive holds one sparse matrix; ", asked, " is for several arrays.")
+            return SparseSource(check_indices(sp.load_npz(path)))
+        found = {}
+        for key in archive.files:  # of each only the header is read
+            name = key if key in archive.zip.namelist() else f"{key}.npy"
+            with archive.zip.open(name) as member:
+                shape, _, dtype = _read_header(member)
+            if len(shape) == 2 and dtype.kind in "fiub":
+                found[key] = f"{shape[0]} x {shape[1]}, {dtype}"
+        return DenseSource(archive[choose_dataset(found, dataset, "array")])
 
 
 def open_mtx(path: Path) -> Source:
@@ -172,8 +172,21 @@ def open_mtx(path: Path) -> Source:
     ...     gramian.open(f"{folder}/x.mtx")
     SparseSource(3 x 3, float64)
     """
-    try:
-        values = scipy.io.mmread(path)
-    except (ValueError, OSError, EOFError, OverflowError) as error:
-        raise SourceError(f"not a readable Matrix Market file: {error}") from error
+    with reading(path, "a readable Matrix Market file"):
+        # scipy's reader drops what follows a number, and does not survive a NUL or a number that the file breaks off in
+        with open_text(path) as file:
+            while (line := file.readline(LONGEST_LINE)).startswith(b"%"):
+                if b"\0" in line:
+                    raise SourceError("the comments hold a NUL (0x00).")
+            at, last = file.tell() - len(line), b""
+            while data := line or file.read(CHUNK):
+                if strange := data.translate(None, NUMERAL):
+                    where = at + data.index(strange[:1])
+                    raise SourceError(f"byte 0x{strange[0]:02x} at position {where} is no part of a number.")
+                at, last, line = at + len(data), data[-1:], b""
+        if last == b"\n":
+            values = scipy.io.mmread(path)
+        else:
+            with open_text(path) as file:
+                values = scipy.io.mmread(io.BytesIO(file.read() + b"\n"))
     return SparseSource(values) if sp.issparse(values) else DenseSource(np.asarray(values))

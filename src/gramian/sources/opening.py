@@ -22,10 +22,10 @@ from gramian.sources.arrays import (
     refuse_rounding,
     to_numbers,
 )
-from gramian.sources.base import Block, Source, naming
+from gramian.sources.base import Block, Source, naming, reading
 from gramian.sources.columns import open_tabular
 from gramian.sources.errors import Argument, SourceError
-from gramian.sources.files import TABULAR, check_content, split_dataset, spool_standard_input, suffix_of
+from gramian.sources.files import TABULAR, check_content, describe_kind, split_dataset, spool_standard_input, suffix_of
 from gramian.sources.hdf5 import open_hdf5
 from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz
 from gramian.sources.plink import open_bed
@@ -83,7 +83,7 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
             spool.keep_for(source)
             return source
     if isinstance(data, np.memmap):
-        return _check_blocks(MemmapSource(data))
+        return _check_blocks(MemmapSource(data), data.filename or "a memory map")
     if sp.issparse(data):
         return SparseSource(data)
     if is_frame(data):
@@ -98,21 +98,22 @@ def open_file(name: str, dataset: str | None = None) -> Source:
     name, dataset = split_dataset(name, dataset)
     path = Path(name)
     suffix = check_file(path)
-    with naming(path):
+    with reading(path, describe_kind(suffix)):
         if suffix in CONTAINERS:
-            return _check_blocks(CONTAINERS[suffix](path, dataset))
+            return _check_blocks(CONTAINERS[suffix](path, dataset), path)
         refuse_dataset(suffix, dataset)
-        return _check_blocks(READERS[suffix](path))
+        return _check_blocks(READERS[suffix](path), path)
 
 
-def _check_blocks(source: Source) -> Source:
+def _check_blocks(source: Source, path: str | os.PathLike[str]) -> Source:
     """Refuse numbers that float64 would round also in what is read block by block."""
     kind, size = source.dtype.kind, source.dtype.itemsize
     if source.resident or not ((kind in "iu" and size == 8) or (kind == "f" and size > 8)):
         return source
 
     def check(block: Block) -> Any:
-        refuse_rounding(block.values, start=block.start, names=source.feature_names)
+        with naming(path):
+            refuse_rounding(block.values, start=block.start, names=source.feature_names)
         return block.values.astype(np.float64) if kind == "f" else block.values
 
     return MappedSource(source, check, alike=kind != "f")
@@ -137,6 +138,8 @@ def check_file(path: Path) -> str:
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file.")
     if not path.is_dir():
-        with naming(path):
+        if not path.is_file():  # a pipe that nobody writes to would be waited for
+            raise SourceError("a pipe or a device, not a file. Pipe it in as -, standard input.", path=path)
+        with reading(path, describe_kind(suffix)):
             check_content(path, suffix)
     return suffix

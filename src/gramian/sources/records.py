@@ -6,12 +6,14 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gramian.sources.base import reading
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import ARROW, TEXT, load_pyarrow
 from gramian.sources.text import TextColumns, line_of_row, read_columns, read_verbatim, sniff
@@ -170,7 +172,7 @@ class FeatherRecords(ArrowRecords):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._reader() as reader:
+        with reading(path, "a readable Arrow (Feather) file"), self._reader() as reader:
             super().__init__(reader.schema)
 
     def _reader(self, columns: list[int] | None = None) -> Any:
@@ -183,8 +185,11 @@ class FeatherRecords(ArrowRecords):
 
     def table(self, names: list[str]) -> Any:
         """Read columns by name."""
-        with self._reader([self.names.index(name) for name in names]) as reader:
-            return reader.read_all()
+        columns = [self.names.index(name) for name in names]
+        with reading(self.path, "a readable Arrow (Feather) file"), self._reader(columns) as reader:
+            table = reader.read_all()
+            table.validate(full=True)
+            return table
 
 
 class ParquetRecords(ArrowRecords):
@@ -196,9 +201,14 @@ class ParquetRecords(ArrowRecords):
             self.rows = int(file.metadata.num_rows)
             super().__init__(file.schema_arrow)
 
-    def _file(self) -> Any:
+    @contextmanager
+    def _file(self) -> Iterator[Any]:
         pa = load_pyarrow()
-        return pa.parquet.ParquetFile(str(self.path), memory_map=False, pre_buffer=False)
+        with (
+            reading(self.path, "a readable Parquet file"),
+            pa.parquet.ParquetFile(str(self.path), memory_map=False, pre_buffer=False) as file,
+        ):
+            yield file
 
     def table(self, names: list[str]) -> Any:
         """Read columns by name."""
@@ -249,10 +259,4 @@ def open_records(path: Path, suffix: str, **options: Any) -> Records:
     if suffix in TEXT:
         return TextRecords(path, **options)
     refuse_text_options(suffix, options)
-    pa = load_pyarrow()
-    try:
-        return FeatherRecords(path) if suffix in ARROW else ParquetRecords(path)
-    except SourceError:
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"damaged, or not a readable {suffix} file: {error}") from error
+    return FeatherRecords(path) if suffix in ARROW else ParquetRecords(path)

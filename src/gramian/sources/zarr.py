@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.sources.base import Source
+from gramian.sources.base import Source, reading
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_zarr
 from gramian.sources.hdf5 import SlicedSource, choose_dataset
@@ -35,7 +36,8 @@ def _open(path: Path) -> Iterator[Any]:
     zarr = load_zarr()
     store = zarr.storage.LocalStore(path, read_only=True) if path.is_dir() else zarr.storage.ZipStore(path, mode="r")
     try:
-        yield zarr.open(store, mode="r")
+        with reading(path, "a readable Zarr store"):
+            yield zarr.open(store, mode="r")
     finally:
         store.close()
 
@@ -75,7 +77,33 @@ def open_zarr(path: Path, dataset: str | None = None) -> Source:
         array = root if name == WHOLE else root[name]
         shape = (int(array.shape[0]), int(array.shape[1]))
         source = ZarrSource(path, name, shape, np.dtype(array.dtype), int(array.chunks[0]))
+        _warn_of_absent_chunks(path, "" if name == WHOLE else name, array)
     return source.load()
+
+
+def _warn_of_absent_chunks(path: Path, name: str, array: Any) -> None:
+    """Warn where chunks are not stored: they are read as the fill value, whether they were never written or are lost.
+
+    A fill value of NaN needs no warning: such cells are missing, and treated as such.
+    """
+    if array.fill_value is not None and array.fill_value != array.fill_value:
+        return
+    sizes = getattr(array, "shards", None) or array.chunks
+    grid = [-(-n // size) for n, size in zip(array.shape, sizes, strict=True)]
+    keys = [f"{name}/{array.metadata.encode_chunk_key(at)}".lstrip("/") for at in np.ndindex(*grid)]
+    if path.is_dir():
+        absent = [key for key in keys if not (path / key).exists()]
+    else:
+        with zipfile.ZipFile(path) as file:
+            stored = set(file.namelist())
+        absent = [key for key in keys if key not in stored]
+    if absent:
+        more = ", …" if len(absent) > 5 else ""
+        warnings.warn(
+            f"{path}: {len(absent)} of {len(keys)} chunks are not stored and read as {array.fill_value}: "
+            f"{', '.join(absent[:5])}{more}. If they were lost, write the array again.",
+            stacklevel=2,
+        )
 
 
 def _tables(root: Any) -> dict[str, str]:
