@@ -204,6 +204,17 @@ def test_the_warning_holds_the_shortfall_and_the_remedy(certificate, said):
     assert warning.filename == __file__
 
 
+def test_an_error_that_is_not_proved_is_not_converged():
+    c = residual(proved=False, error_bounds=np.array([1.0, 3.0]), bounded="‖ŵ − w‖")
+    assert not c.converged
+    assert rows(c)["largest residual"].endswith("1.0e-10 met)")
+    assert "not proved" in rows(c)["error"]
+    with pytest.warns(ConvergenceWarning) as caught:
+        c.warn_unless_converged("Do more.")
+    assert numbers(str(caught[0].message)) == ["1.0e-10", "3.0e+00"]
+    assert "NOT" not in rows(residual(tolerance=3e-11))["largest residual"]  # met by equality
+
+
 @pytest.mark.parametrize("certificate", [spectral(judged=2), residual(), optimum()])
 def test_nobody_is_warned_of_what_was_met(certificate):
     with warnings.catch_warnings():

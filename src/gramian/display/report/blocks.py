@@ -122,7 +122,11 @@ def explain_certificate(proof: Proof) -> str:
     """
     passes = f"{proof.passes} pass{'es' * (proof.passes != 1)} over the data"
     asked = f"{_power(proof.tolerance)} was asked for, so the tolerance is "
-    asked += "met" if proof.converged else "NOT met, and the numbers on this page are to be used with care"
+    care = "and the numbers on this page are to be used with care"
+    if proof.worst <= proof.tolerance and not proof.converged:
+        asked += f"met, but the error of the answer is not proved to be as small, {care}"
+    else:
+        asked += "met" if proof.converged else f"NOT met, {care}"
     if isinstance(proof, SpectralCertificate):
         return f"{_spectrum(proof, passes, asked)} {ARITHMETIC}"
     if isinstance(proof, Optimum):

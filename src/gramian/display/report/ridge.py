@@ -182,9 +182,11 @@ def _summarise(model: Any, targets: list[str], Y: Matrix, F: Matrix) -> tuple[Pa
         facts.append(("Standard deviation of the errors, about", format_value(float(np.sqrt(noise[0])))))
     facts.append(("R² on the rows fitted", ", ".join(format_value(float(value)) for value in r2[:8])))
     path = getattr(model, "path_", None)
-    if path is not None and np.isfinite(path.loo).any():
-        least = float(np.sqrt(np.nanmin(np.mean(path.loo, axis=1))))
-        tiles.append((format_value(least), "typical error of rows left out"))
+    if path is not None:  # at the λ chosen, of each target its own
+        t = path.loo.shape[1]
+        errors = path.loo[np.argmin(np.abs(path.alphas[:, None] - np.broadcast_to(lam, t)), axis=0), np.arange(t)]
+        if np.isfinite(errors).all():
+            tiles.append((format_value(float(np.sqrt(np.mean(errors)))), "typical error of rows left out"))
     return facts, tiles
 
 
