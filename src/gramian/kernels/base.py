@@ -112,6 +112,8 @@ def per_feature(name: str, value: float | tuple[float, ...], p: int) -> float | 
 
 Array = npt.NDArray[Any]
 
+UNIT = 2.0**-53  # relative error of one operation in float64
+CLOSE = 1e-3  # values of k that differ by so little, relative to their size, are better subtracted before than after
 SIDE = 512  # of the square tiles a matrix is written in
 
 
@@ -196,6 +198,37 @@ class Kernel(ABC):
         """Return the kernel with its automatic parameters found from the rows of X."""
         return self
 
+    def about_mean(self, X: Any) -> Kernel:
+        r"""Return the kernel of the features φ(x) − φ(o) where centring would cost k its digits; k itself elsewhere.
+
+        With o the mean of the rows of X,
+
+        .. math:: k_o(x,z) = \langle\varphi(x)-\varphi(o), \varphi(z)-\varphi(o)\rangle
+                           = k(x,z) - k(x,o) - k(o,z) + k(o,o)
+
+        differs from k by g(x) + g(z), which centring takes away: both have the same centred matrix. Kernels that know
+        how evaluate it from differences, so that values far larger than what centring leaves of them are never made.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian.kernels import Gaussian
+        >>> X = np.array([[0.0], [2.0]])
+        >>> wide = Gaussian(1e-20)
+        >>> wide(X)[0]  # nothing of the distance is left
+        array([1., 1.])
+        >>> wide.about_mean(X)(X)[0]  # 2γ(x − o)(z − o)
+        array([ 2.e-20, -2.e-20])
+        """
+        return self
+
+    def rounding(self, X: Any) -> Array:
+        r"""Return e with \|k̂(x_i, x_j) − k(x_i, x_j)\| ≤ e_i e_j for the values k̂ evaluated in float64.
+
+        Of the rows as they are given. 0 where values are taken as they come, from a function or a matrix.
+        """
+        return np.zeros(X.shape[0] if is_sparse(X) else len(X))
+
     def formula(self, p: int) -> Formula | None:
         """Return the kernel of points with p features as a formula; None where it is none, as a Python function.
 
@@ -259,8 +292,63 @@ class Normalised(Kernel):
 
     def diagonal(self, X: Any) -> Array:
         """All ones."""
+        return np.ones(as_points(X).shape[0])
+
+    def less_one(self) -> Kernel:
+        """The function k − 1, to a small relative error where k is close to 1."""
+        raise NotImplementedError
+
+    def typical_distance(self, X: Any, origin: Any) -> float:
+        """A mean of 1 − k(x, o) over the rows, where that is small."""
+        raise NotImplementedError
+
+    def about_mean(self, X: Any) -> Kernel:
+        """(k − 1)(x, z) − (k − 1)(x, o) − (k − 1)(o, z) where values are close to 1."""
         X = as_points(X)
-        return np.ones(X.shape[0], result_dtype(X, None, None))
+        origin = mean_row(X)
+        return NormalisedAbout(self, tuple(origin)) if self.typical_distance(X, origin) < CLOSE else self
+
+
+@dataclass(frozen=True, repr=False)
+class NormalisedAbout(Kernel):
+    """⟨φ(x) − φ(o), φ(z) − φ(o)⟩ for a kernel with k(x, x) = 1."""
+
+    kernel: Normalised
+    origin: tuple[float, ...]
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points for k − 1, and its values at the origin."""
+        return _PairsAbout(self, X, Z, dtype)
+
+    def at_origin(self, X: Any) -> Array:
+        """(k − 1)(x, o)."""
+        origin = np.array([self.origin])
+        return self.kernel.less_one()(X, sp.csr_array(origin) if is_sparse(X) else origin)[:, 0].astype(np.float64)
+
+    def diagonal(self, X: Any) -> Array:
+        """2(1 − k(x, o))."""
+        return -2.0 * self.at_origin(X)
+
+    def rounding(self, X: Any) -> Array:
+        """Of three values of k − 1, and of their sum."""
+        own = self.diagonal(X)
+        return np.asarray(np.sqrt(3.0 * self.kernel.less_one().rounding(X) ** 2 + 4 * UNIT * own.max(initial=0.0)))
+
+
+class _PairsAbout(Pairs):
+    """Tiles of k − 1 less its values at the origin."""
+
+    def __init__(self, kernel: NormalisedAbout, X: Any, Z: Any, dtype: npt.DTypeLike | None) -> None:
+        self.parts = kernel.kernel.less_one().pairs(X, Z, dtype)
+        self.shape, self.dtype, self.symmetric = self.parts.shape, self.parts.dtype, self.parts.symmetric
+        self.buffers, self.serial = self.parts.buffers, self.parts.serial
+        self.left = kernel.at_origin(X).astype(self.dtype)[:, None]
+        self.right = self.left[:, 0] if Z is None else kernel.at_origin(Z).astype(self.dtype)
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
+        tile = self.parts.fill(rows, columns, buffers)
+        np.subtract(tile, self.left[rows], out=tile)
+        return np.subtract(tile, self.right[columns], out=tile)
 
 
 class _Combination(Kernel):
@@ -290,6 +378,10 @@ class _Combination(Kernel):
         """Resolve all."""
         changed = {name: value.resolved(X) for name, value in vars(self).items() if isinstance(value, Kernel)}
         return replace(self, **changed)  # type: ignore[type-var]
+
+    def _lengths(self, kernel: Kernel, X: Any) -> Array:
+        """√k(x, x): |k(x, z)| is at most the product of two of them."""
+        return np.sqrt(np.abs(kernel.diagonal(X)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -327,6 +419,15 @@ class Sum(_Two):
            [0.1839, 1.5   ]])
     """
 
+    def about_mean(self, X: Any) -> Kernel:
+        """The sum of both about the mean."""
+        return Sum(self.first.about_mean(X), self.second.about_mean(X))
+
+    def rounding(self, X: Any) -> Array:
+        """Of both, and of their sum: by Cauchy and Schwarz."""
+        squares = [kernel.rounding(X) ** 2 + UNIT * self._lengths(kernel, X) ** 2 for kernel in self.kernels]
+        return np.asarray(np.sqrt(squares[0] + squares[1]))
+
     def diagonal(self, X: Any) -> Array:
         """The sum of the diagonals."""
         return np.asarray(self.first.diagonal(X) + self.second.diagonal(X))
@@ -351,6 +452,12 @@ class Product(_Two):
     def normalised(self) -> bool:
         """Whether both are."""
         return self.first.normalised and self.second.normalised
+
+    def rounding(self, X: Any) -> Array:
+        """From k₁δ₂ + δ₁k₂ + δ₁δ₂, and of the product."""
+        s, t = (self._lengths(kernel, X) for kernel in self.kernels)
+        d, e = (kernel.rounding(X) for kernel in self.kernels)
+        return np.asarray(np.sqrt((s * e) ** 2 + (d * t) ** 2 + (d * e) ** 2 + UNIT * (s * t) ** 2))
 
     def diagonal(self, X: Any) -> Array:
         """The product of the diagonals."""
@@ -392,6 +499,15 @@ class Scaled(_Combination):
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points for k."""
         return _CombinedPairs([self.kernel.pairs(X, Z, dtype)], partial(np.multiply, self.factor))
+
+    def about_mean(self, X: Any) -> Kernel:
+        """c times k about the mean."""
+        return Scaled(self.kernel.about_mean(X), self.factor)
+
+    def rounding(self, X: Any) -> Array:
+        """√c times that of k, and of the product."""
+        squares = self.kernel.rounding(X) ** 2 + UNIT * self._lengths(self.kernel, X) ** 2
+        return np.asarray(np.sqrt(self.factor) * np.sqrt(squares))
 
     def diagonal(self, X: Any) -> Array:
         """c times the diagonal of k."""
@@ -461,6 +577,11 @@ def result_dtype(X: Any, Z: Any, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
         return np.dtype(dtype)
     single = X.dtype == np.float32 and (Z is None or Z.dtype == np.float32)
     return np.dtype(np.float32 if single else np.float64)
+
+
+def mean_row(X: Any) -> npt.NDArray[np.float64]:
+    """The mean of the rows; 0 of sparse ones, which stay sparse."""
+    return np.zeros(X.shape[1]) if is_sparse(X) or not len(X) else np.asarray(X.mean(axis=0, dtype=np.float64))
 
 
 def row_squares(X: Any) -> Array:

@@ -12,17 +12,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
+from scipy.special import gammainc
 from sklearn.metrics.pairwise import manhattan_distances
 
 from gramian.kernels.base import (
     RULES,
+    UNIT,
     Formula,
     Kernel,
     Normalised,
@@ -32,10 +34,10 @@ from gramian.kernels.base import (
     freeze,
     is_sparse,
     known,
+    mean_row,
     per_feature,
     plain,
     positive,
-    result_dtype,
     room,
     row_squares,
 )
@@ -75,6 +77,7 @@ def at_least(t: Array, floor: float) -> Array:
 Array = npt.NDArray[Any]
 Scale = Any  # a number, or an array of one for each feature
 
+DELTA = {"float64": 1e-12, "float32": 1e-5}  # error that f may have, relative to its largest value
 CHUNK = 4096  # entries computed from differences at a time
 CROWDED = 8  # a tile with more than one entry in so many to repair is computed anew as a whole
 
@@ -96,12 +99,55 @@ class Radial(Normalised):
         """f of u = −t, in place; t ≤ 0."""
 
     @abstractmethod
+    def profile_less_one(self, t: Array) -> Array:
+        """f − 1 of u = −t, in place, to a small relative error."""
+
+    @abstractmethod
     def least_flat_argument(self, ratio: float) -> float:
         """The least u from which |f′(u)| ≤ 1/ratio: beyond it an error of δ·ratio in u moves f by at most δ."""
+
+    @property
+    @abstractmethod
+    def steepest(self) -> float:
+        """The largest |f′(u)|."""
+
+    def size(self, u: float) -> float:
+        """The largest |f| of squared distances up to u."""
+        return 1.0
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points: scaled features about a common origin, and their norms."""
         return RadialPairs(self, X, Z, dtype)
+
+    def less_one(self) -> Kernel:
+        """f − 1."""
+        return _RadialLessOne(self)
+
+    def typical_distance(self, X: Any, origin: Any) -> float:
+        """1 − f of the mean u between a row and the origin."""
+        u = self._squares_about(X, origin)
+        return -float(self.profile_less_one(np.array([-np.mean(u)]))[0]) if len(u) else 1.0
+
+    def _squares_about(self, X: Any, origin: Any) -> Array:
+        """u of every row and the origin."""
+        s = self.scale(X.shape[1])
+        with np.errstate(over="ignore"):
+            return row_squares(scale_columns(X.astype(np.float64), s) if is_sparse(X) else (X - origin) * s)
+
+    def rounding(self, X: Any) -> Array:
+        r"""From the error of u, as far as entries are not repaired, and a few units of those that are, and of f.
+
+        −u is an inner product of p + 2 terms that add up to 2(‖f‖² + ‖g‖²) in size, of features and norms that are
+        rounded themselves: it is off by at most (2p + 8)ε(‖f‖² + ‖g‖²). f is off by its slope times that, and by no more
+        than :meth:`RadialPairs.fill` lets stand. A repaired u has a relative error of (p + 4)ε/2, and \|u f′(u)\| ≤ 1.
+        """
+        X = as_points(X)
+        n, p = X.shape
+        reach = 2.0 * float(self._squares_about(X, mean_row(X)).max(initial=0.0))
+        worst, size = (2 * p + 8) * 2 * UNIT, self.size(2 * reach)
+        let_stand = worst / ((1 + p**0.5) * UNIT) * DELTA["float64"] * size
+        error = min(worst * reach * self.steepest, let_stand) + (p + 12) * UNIT * size
+        return np.full(n, np.sqrt(error))
 
 
 class RadialPairs(Pairs):
@@ -119,8 +165,9 @@ class RadialPairs(Pairs):
         eps = float(np.finfo(self.dtype).eps)
         self.certain = (p + 2) * eps  # no sum of p + 2 products is further off, relative to the sum of the norms
         self.typical = (1 + p**0.5) / 2 * eps  # and few are further off than this
-        self.delta = 1e-12 if self.dtype == np.float64 else 1e-5  # error that f may have
         self._peaks: dict[tuple[int, int, bool], float] = {}
+        largest = kernel.size(float(self.left_norms.max(initial=0.0) + self.right_norms.max(initial=0.0)))
+        self.delta = DELTA[self.dtype.name] * (largest or 1.0)
 
     def _features(self, X: Any, left: bool) -> tuple[Any, Array]:
         """Rows (2f, −‖f‖², −1) or (g, 1, ‖g‖²), whose inner product is −u; sparse ones without the norms."""
@@ -198,8 +245,35 @@ class RadialPairs(Pairs):
             t[b, c] = -row_squares(D)
 
 
+class _RadialLessOne(Radial):
+    """f − 1, of a kernel whose values are close to 1: no kernel itself."""
+
+    def __init__(self, kernel: Radial) -> None:
+        self.kernel = kernel
+
+    def scale(self, p: int) -> Scale:
+        return self.kernel.scale(p)
+
+    def profile(self, t: Array) -> Array:
+        return self.kernel.profile_less_one(t)
+
+    profile_less_one = profile
+
+    def least_flat_argument(self, ratio: float) -> float:
+        return self.kernel.least_flat_argument(ratio)
+
+    @property
+    def steepest(self) -> float:
+        return self.kernel.steepest
+
+    def size(self, u: float) -> float:
+        return -float(self.kernel.profile_less_one(np.array([-u]))[0])
+
+
 class _Distance(Radial):
     """f(u) = u: the squared distance itself, which is no kernel."""
+
+    steepest = 1.0
 
     def scale(self, p: int) -> Scale:
         return 1.0
@@ -207,6 +281,8 @@ class _Distance(Radial):
     def profile(self, t: Array) -> Array:
         np.negative(t, out=t)
         return np.add(t, 0.0, out=t)  # no −0
+
+    profile_less_one = profile
 
     def least_flat_argument(self, ratio: float) -> float:
         return 0.0
@@ -237,6 +313,8 @@ def median_distance(X: Any, *, seed: int = 0, rows: int = MEDIAN_ROWS) -> float:
     squares = squared_distances(X)[np.triu_indices(X.shape[0], 1)]
     apart = squares[squares > 0]
     if not len(apart):
+        if X.shape[0] > 1 and (X != X[[0] * X.shape[0]]).sum():
+            raise ValueError("The squared distances between rows underflow: multiply the data by a large constant.")
         raise ValueError("The rows are all equal, so their median distance is 0: give gamma as a number.")
     # copies of one row say nothing about distances, unless they are few
     return float(np.sqrt(np.median(squares) or np.median(apart)))
@@ -253,7 +331,20 @@ def scale_gamma(X: Any) -> float:
     0.5
     """
     X = as_points(X)
-    return float(1.0 / (X.shape[1] * (_variance(X) or 1.0)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = _variance(X)
+    if variance == 0.0 and not _is_constant(X):
+        raise ValueError("The variance of the entries of X underflows: multiply the data by a large constant.")
+    if not variance < np.inf:
+        raise ValueError("The variance of the entries of X overflows: multiply the data by a small constant.")
+    return float(1.0 / (X.shape[1] * (variance or 1.0)))
+
+
+def _is_constant(X: Any) -> bool:
+    """Whether all entries are equal."""
+    if is_sparse(X):
+        X = X.data if X.nnz == X.shape[0] * X.shape[1] else np.append(X.data, 0.0)
+    return bool(X.size == 0 or X.min() == X.max())
 
 
 def _variance(X: Any) -> float:
@@ -339,6 +430,12 @@ class Gaussian(Radial):
         """exp(t)."""
         return np.asarray(exponential(at_least(t, lowest(t.dtype)), out=t))
 
+    steepest = 1.0
+
+    def profile_less_one(self, t: Array) -> Array:
+        """exp(t) − 1."""
+        return np.asarray(np.expm1(np.multiply(t, t.dtype.type(1 / RATE), out=t), out=t))
+
     def least_flat_argument(self, ratio: float) -> float:
         """ln ratio, for f′ = −f."""
         return RATE * float(np.log(max(ratio, 1.0)))
@@ -374,11 +471,23 @@ class Laplacian(Normalised):
         return self if self.gamma is not None else Laplacian(1.0 / as_points(X).shape[1])
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
-        """Prepare the points: features multiplied by γ."""
-        X, Z, dtype = as_two_sets(X, Z, dtype)
-        if is_sparse(X) != is_sparse(Z):
-            raise ValueError("One of X and Z is sparse and the other is not. Convert one of them with .toarray().")
-        return _ManhattanPairs(X, Z, self._rates(X.shape[1]), dtype)
+        """Take the points as they are: their differences are multiplied by γ."""
+        return _ManhattanPairs(X, Z, self._rates, dtype)
+
+    def less_one(self) -> Kernel:
+        """e⁻ᵘ − 1."""
+        return _ExponentialLessOne(self, partial(_ManhattanPairs, rates=self._rates, less_one=True))
+
+    def typical_distance(self, X: Any, origin: Any) -> float:
+        """The mean u between a row and the origin."""
+        rates = self._rates(X.shape[1])
+        with np.errstate(over="ignore"):
+            D = abs(scale_columns(X.astype(np.float64), rates)) if is_sparse(X) else np.abs((X - origin) * rates)
+            return float(D.sum()) / max(X.shape[0], 1)
+
+    def rounding(self, X: Any) -> Array:
+        """Differences and their sum have a relative error of (p + 4)ε/2, and u e⁻ᵘ < 1."""
+        return np.full(*_uniform(X, 0.5 * X.shape[1] + 8))
 
     def formula(self, p: int) -> Formula:
         """e⁻ᵘ with s = γ."""
@@ -388,28 +497,63 @@ class Laplacian(Normalised):
         return 1.0 / p if self.gamma is None else per_feature("gamma", self.gamma, p)
 
 
-class _ManhattanPairs(Pairs):
-    """exp(−‖f − g‖₁) by differences, which need no care."""
+def _uniform(X: Any, units: float) -> tuple[int, float]:
+    """How many rows there are, and the root of so many units of rounding."""
+    return X.shape[0], float(np.sqrt(units * UNIT))
 
-    def __init__(self, X: Any, Z: Any, gamma: Any, dtype: np.dtype[Any]) -> None:
-        self.dtype, self.symmetric, self.shape = dtype, Z is X, (X.shape[0], Z.shape[0])
-        # about a common origin, so that what features have in common costs no digits
-        origin = 0.0 if is_sparse(Z) or not len(Z) else np.asarray(Z, dtype=np.float64).mean(axis=0)
-        self.Z = _multiplied(Z, gamma * RATE, origin)
-        self.X = self.Z if Z is X else _multiplied(X, gamma * RATE, origin)
+
+class _ManhattanPairs(Pairs):
+    """exp(−Σ γ_j|x_j − z_j|), or that less 1, by differences, which need no care."""
+
+    def __init__(self, X: Any, Z: Any, rates: Any, dtype: npt.DTypeLike | None, *, less_one: bool = False) -> None:
+        X, Z, self.dtype = as_two_sets(X, Z, dtype)
+        if is_sparse(X) != is_sparse(Z):
+            raise ValueError("One of X and Z is sparse and the other is not. Convert one of them with .toarray().")
+        self.symmetric, self.shape, self.less_one = Z is X, (X.shape[0], Z.shape[0]), less_one
+        self.rates = np.broadcast_to(np.asarray(rates(X.shape[1])), (X.shape[1],))
+        self.single = float(self.rates[0]) if len(self.rates) and np.all(self.rates == self.rates[0]) else None
+        self.X, self.Z = (self._points(A) for A in (X, Z))
+
+    def _points(self, X: Any) -> Any:
+        """In float64; a sparse matrix with several γ multiplied by them."""
+        X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+        return scale_columns(X, self.rates) if is_sparse(X) and self.single is None else X
 
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
         tile, X, Z = room(buffers[0], rows, columns), self.X[rows], self.Z[columns]
-        distances = manhattan_distances(X, Z) if is_sparse(X) else cdist(X, Z, "cityblock")
-        np.negative(distances, out=tile, casting="same_kind")
-        return np.asarray(exponential(at_least(tile, lowest(self.dtype)), out=tile))
+        if is_sparse(X):
+            distances = manhattan_distances(X, Z)
+        elif self.single is None:
+            distances = cdist(X, Z, "cityblock", w=self.rates)
+        else:
+            distances = cdist(X, Z, "cityblock")
+        factor = (1.0 if self.single is None else self.single) * (1.0 if self.less_one else RATE)
+        return _exponential(np.multiply(distances, -factor, out=tile, casting="same_kind"), self.less_one)
 
 
-def _multiplied(X: Any, gamma: Any, origin: Any) -> Any:
-    """The features about an origin times γ, in float64."""
-    if not is_sparse(X):
-        return (np.asarray(X, dtype=np.float64) - origin) * gamma
-    return scale_columns(X.astype(np.float64), gamma)
+def _exponential(t: Array, less_one: bool) -> Array:
+    """eᵗ − 1, or eᵗ of RATE times t, in place; t ≤ 0."""
+    return np.asarray(np.expm1(t, out=t) if less_one else exponential(at_least(t, lowest(t.dtype)), out=t))
+
+
+class _ExponentialLessOne(Kernel):
+    """e⁻ᵘ − 1 for a sum u of terms of one feature each, from what evaluates it in pairs: no kernel itself."""
+
+    def __init__(self, kernel: Normalised, pairs: Any) -> None:
+        self.kernel, self._pairs = kernel, pairs
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        return self._pairs(X, Z, dtype=dtype)  # type: ignore[no-any-return]
+
+    def diagonal(self, X: Any) -> Array:
+        return np.zeros(X.shape[0])
+
+    def rounding(self, X: Any) -> Array:
+        """That of u, at most twice the sum of two u to the mean of the rows (√u is a distance)."""
+        X = as_points(X)
+        origin = mean_row(X)[None]
+        largest = -float(self(X, sp.csr_array(origin) if is_sparse(X) else origin).min(initial=0.0))
+        return self.kernel.rounding(X) * np.sqrt(8.0 * largest)  # min(u, 1) ≤ 1.6(1 − e⁻ᵘ)
 
 
 SMOOTHNESS = (0.5, 1.5, 2.5)
@@ -478,6 +622,20 @@ class Matern(_WithLengthScale):
         np.exp(np.negative(s, out=s), out=s)
         return np.multiply(s, factor, out=s)
 
+    @property
+    def steepest(self) -> float:
+        """1/2 and 1/6; without bound for ν = 1/2."""
+        return {0.5: np.inf, 1.5: 0.5, 2.5: 1 / 6}[self.nu]
+
+    def profile_less_one(self, t: Array) -> Array:
+        """e⁻ˢ − 1, −P(2, s) and −P(3, s) − s²e⁻ˢ/6, with P the regularised incomplete gamma function."""
+        s = np.sqrt(np.negative(t, out=t), out=t)
+        if self.nu == 0.5:
+            return np.expm1(np.negative(s, out=s), out=s)
+        if self.nu == 1.5:
+            return np.negative(gammainc(2.0, s), out=s)
+        return np.negative(gammainc(3.0, s) + s * s * np.exp(-s) / 6, out=s)
+
     def least_flat_argument(self, ratio: float) -> float:
         """From |f′| = e⁻ˢ/2s, e⁻ˢ/2 and (1 + s)e⁻ˢ/6 ≤ e^(−s/2)/4."""
         if self.nu == 0.5:
@@ -532,6 +690,20 @@ class RationalQuadratic(_WithLengthScale):
             return np.reciprocal(t, out=t)
         return np.asarray(np.power(t, t.dtype.type(-self.alpha), out=t))
 
+    @property
+    def steepest(self) -> float:
+        """α."""
+        return self.alpha
+
+    def profile_less_one(self, t: Array) -> Array:
+        """(1 − t)^(−α) − 1."""
+        np.log1p(np.negative(t, out=t), out=t)
+        return np.asarray(np.expm1(np.multiply(t, t.dtype.type(-self.alpha), out=t), out=t))
+
+    def rounding(self, X: Any) -> Array:
+        """The power multiplies the rounding of 1 + u by α."""
+        return np.asarray(np.sqrt(super().rounding(X) ** 2 + self.alpha * UNIT))
+
     def least_flat_argument(self, ratio: float) -> float:
         """From |f′| = α(1 + u)^(−α−1)."""
         return float(max(self.alpha * ratio, 1.0) ** (1.0 / (self.alpha + 1.0)) - 1.0)
@@ -562,8 +734,20 @@ class Chi2(Normalised):
         freeze(self, gamma=positive("gamma", self.gamma, single=True))
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
-        """Prepare the points: features times γ."""
-        return _Chi2Pairs(X, Z, dtype, self.gamma * RATE, exponent=True)
+        """Prepare the points."""
+        return _Chi2Pairs(X, Z, self.gamma, dtype)
+
+    def less_one(self) -> Kernel:
+        """e⁻ᵘ − 1."""
+        return _ExponentialLessOne(self, partial(_Chi2Pairs, gamma=self.gamma, less_one=True))
+
+    def typical_distance(self, X: Any, origin: Any) -> float:
+        """The mean 1 − k(x, o)."""
+        return -float(np.mean(self.less_one()(_counts(X), origin[None]))) if len(X) else 1.0
+
+    def rounding(self, X: Any) -> Array:
+        """Every term has a relative error of 3ε, and u e⁻ᵘ < 1."""
+        return np.full(*_uniform(X, 0.5 * X.shape[1] + 10))
 
     def formula(self, p: int) -> Formula:
         """e⁻ᵘ with s = γ."""
@@ -593,7 +777,13 @@ class AdditiveChi2(Kernel):
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points."""
-        return _Chi2Pairs(X, Z, dtype, 1.0, exponent=False)
+        return _Chi2Pairs(X, Z, 1.0, dtype, exponent=False)
+
+    def rounding(self, X: Any) -> Array:
+        """u ≤ Σ (x_j + z_j), of which a sum has a relative error of (p + 6)ε/2."""
+        X = _counts(X)
+        most = 2.0 * X.sum(axis=1, dtype=np.float64).max(initial=0.0)
+        return np.full(len(X), np.sqrt((X.shape[1] + 10) * UNIT * most))
 
     def formula(self, p: int) -> Formula:
         """−u."""
@@ -601,8 +791,7 @@ class AdditiveChi2(Kernel):
 
     def diagonal(self, X: Any) -> Array:
         """All zeros."""
-        X = _counts(X)
-        return np.zeros(len(X), result_dtype(X, None, None))
+        return np.zeros(len(_counts(X)))
 
 
 class _Chi2Pairs(Pairs):
@@ -610,12 +799,22 @@ class _Chi2Pairs(Pairs):
 
     buffers = 3
 
-    def __init__(self, X: Any, Z: Any, dtype: npt.DTypeLike | None, gamma: float, exponent: bool) -> None:
+    def __init__(
+        self,
+        X: Any,
+        Z: Any,
+        gamma: float,
+        dtype: npt.DTypeLike | None,
+        *,
+        exponent: bool = True,
+        less_one: bool = False,
+    ) -> None:
         X, Z, self.dtype = as_two_sets(_counts(X), None if Z is None else _counts(Z), dtype)
-        self.symmetric, self.exponent = Z is X, exponent
+        self.symmetric, self.exponent, self.less_one = Z is X, exponent, less_one
         self.shape = (len(X), len(Z))
-        # features as rows, in memory one after another
-        self.X, self.Z = (np.ascontiguousarray(A.T, dtype=self.dtype) * self.dtype.type(gamma) for A in (X, Z))
+        # features as rows, in memory one after another; γ is for the sum, since differences of features are exact
+        self.X, self.Z = (np.ascontiguousarray(A.T, dtype=self.dtype) for A in (X, Z))
+        self.gamma = self.dtype.type(gamma if less_one or not exponent else gamma * RATE)
 
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
         tile, square, total = (room(buffer, rows, columns) for buffer in buffers[:3])
@@ -628,7 +827,7 @@ class _Chi2Pairs(Pairs):
             np.divide(square, np.maximum(total, tiny, out=total), out=total)
             np.multiply(square, total, out=square)
             np.subtract(tile, square, out=tile)
-        return np.asarray(exponential(at_least(tile, lowest(self.dtype)), out=tile)) if self.exponent else tile
+        return _exponential(np.multiply(tile, self.gamma, out=tile), self.less_one) if self.exponent else tile
 
 
 def _counts(X: Any) -> Array:

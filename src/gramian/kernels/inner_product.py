@@ -13,6 +13,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gramian.kernels.base import (
+    CLOSE,
+    UNIT,
     Formula,
     Kernel,
     Pairs,
@@ -20,13 +22,14 @@ from gramian.kernels.base import (
     as_two_sets,
     freeze,
     is_sparse,
+    mean_row,
     positive,
-    result_dtype,
     room,
     row_squares,
 )
 
 Array = npt.NDArray[Any]
+SMALLEST = 2.0**-1074  # error of a product that underflows
 Apply = Callable[[Array, Sequence[Array]], Array]
 
 
@@ -47,6 +50,8 @@ class InnerPairs(Pairs):
         How many tiles f and the product need together.
     unit : bool
         Whether rows are first divided by their norms.
+    origin : array of shape (p,), optional
+        What is subtracted from dense rows (of norm 1, where ``unit``).
     """
 
     def __init__(
@@ -58,13 +63,14 @@ class InnerPairs(Pairs):
         factor: float = 1.0,
         buffers: int = 1,
         unit: bool = False,
+        origin: Any = None,
     ) -> None:
         self.symmetric, self.apply, self.buffers = Z is None, apply, buffers
         X, Z, self.dtype = as_two_sets(X, Z, dtype)
-        self.right = _prepared(Z, self.dtype, 1.0, unit)
-        left = self.right if self.symmetric else _prepared(X, self.dtype, 1.0, unit)
-        # one array for both where possible: BLAS then computes half of a symmetric tile
-        self.left = left if factor == 1.0 else _prepared(left, self.dtype, factor, False)
+        self.right = _prepared(Z, self.dtype, unit, origin)
+        self.left = self.right if self.symmetric else _prepared(X, self.dtype, unit, origin)
+        if factor != 1.0:  # one array for both where possible: BLAS then computes half of a symmetric tile
+            self.left = self.left * self.dtype.type(factor)
         self.shape = (self.left.shape[0], self.right.shape[0])
 
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
@@ -79,13 +85,28 @@ class InnerPairs(Pairs):
         return tile if self.apply is None else self.apply(tile, buffers[1:])
 
 
-def _prepared(X: Any, dtype: np.dtype[Any], factor: float, unit: bool) -> Any:
-    X = X.astype(dtype, copy=False) if is_sparse(X) else np.ascontiguousarray(X, dtype=dtype)
-    if unit:
-        norms = np.sqrt(row_squares(X))
-        inverse = (1.0 / np.where(norms > 0, norms, 1.0)).astype(dtype)
-        X = sp.csr_array(sp.diags_array(inverse) @ X) if is_sparse(X) else X * inverse[:, None]
-    return X if factor == 1.0 else X * dtype.type(factor)
+def _prepared(X: Any, dtype: np.dtype[Any], unit: bool, origin: Any) -> Any:
+    """The rows, of norm 1 or about an origin where that is asked for, in a dtype."""
+    X = unit_rows(X) if unit else X
+    if origin is not None:
+        X = np.asarray(X, dtype=np.float64) - origin
+    return X.astype(dtype, copy=False) if is_sparse(X) else np.ascontiguousarray(X, dtype=dtype)
+
+
+def unit_rows(X: Any) -> Any:
+    """x/‖x‖ in float64, of rows of any size; rows of zeros stay."""
+    X = X.astype(np.float64) if is_sparse(X) else np.asarray(X, dtype=np.float64)
+    squares = row_squares(X)
+    if not np.all((squares > 1e-280) & (squares < 1e280)):  # squares that overflow or underflow, or rows of zeros
+        size = np.abs(X).max(axis=1)
+        exponents = -np.frexp(size.toarray().ravel() if is_sparse(size) else size)[1]
+        if is_sparse(X):
+            X.data = np.ldexp(X.data, np.repeat(exponents, np.diff(X.indptr)))
+        else:
+            X = np.ldexp(X, exponents[:, None])
+        squares = row_squares(X)
+    inverse = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
+    return sp.csr_array(sp.diags_array(inverse) @ X) if is_sparse(X) else X * inverse[:, None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,8 +131,35 @@ class Linear(Kernel):
 
     def diagonal(self, X: Any) -> Array:
         """‖x‖²."""
+        return row_squares(as_points(X))
+
+    def about_mean(self, X: Any) -> Kernel:
+        """(x − o)·(z − o); sparse rows stay as they are."""
         X = as_points(X)
-        return np.asarray(row_squares(X).astype(result_dtype(X, None, None)))
+        return self if is_sparse(X) else LinearAbout(tuple(mean_row(X)))
+
+    def rounding(self, X: Any) -> Array:
+        """Of p products that add up to at most ‖x‖‖z‖ in size; each may underflow."""
+        X = as_points(X)
+        return np.asarray(np.sqrt((X.shape[1] + 2) * (UNIT * self.diagonal(X) + SMALLEST)))
+
+
+@dataclass(frozen=True, repr=False)
+class LinearAbout(Linear):
+    """k(x, z) = (x − o)·(z − o), of dense rows."""
+
+    origin: tuple[float, ...]
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points about the origin."""
+        return InnerPairs(X, Z, dtype, origin=np.array(self.origin))
+
+    def formula(self, p: int) -> None:  # type: ignore[override]
+        """None: points are compared where they are."""
+
+    def diagonal(self, X: Any) -> Array:
+        """‖x − o‖²."""
+        return row_squares(np.asarray(X, dtype=np.float64) - np.array(self.origin))
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,8 +219,23 @@ class Polynomial(Kernel):
     def diagonal(self, X: Any) -> Array:
         """(γ‖x‖² + c)^q."""
         X = as_points(X)
-        values = (self._rate(X.shape[1]) * row_squares(X) + self.coef0) ** self.degree
-        return np.asarray(values.astype(result_dtype(X, None, None)))
+        with np.errstate(over="ignore"):
+            return np.asarray((self._rate(X.shape[1]) * row_squares(X) + self.coef0) ** self.degree)
+
+    def about_mean(self, X: Any) -> Kernel:
+        """By the recursion of :class:`PolynomialAbout`, where values are close to each other."""
+        X = as_points(X)
+        about = PolynomialAbout(self, tuple(mean_row(X)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            close = np.sum(about.diagonal(X)) < CLOSE * np.sum(np.abs(self.diagonal(X)))
+        return about if close else self
+
+    def rounding(self, X: Any) -> Array:
+        """With t = γ‖x‖² + |c|, |u + c| ≤ √(t t′), off by (p + 3)ε√(t t′)/2; the power has q times the relative error."""
+        X = as_points(X)
+        t = self._rate(X.shape[1]) * row_squares(X) + abs(self.coef0)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.sqrt(self.degree * (X.shape[1] + 6) * (UNIT * t**self.degree + SMALLEST)))
 
     def _rate(self, p: int) -> float:
         return 1.0 / p if self.gamma is None else self.gamma
@@ -190,6 +253,93 @@ class Polynomial(Kernel):
             if bit == "1":
                 np.multiply(tile, base, out=tile)
         return tile
+
+
+@dataclass(frozen=True, repr=False)
+class PolynomialAbout(Kernel):
+    r"""⟨φ(x) − φ(o), φ(z) − φ(o)⟩ of a polynomial kernel, without cancellation.
+
+    With A = γ‖o‖² + c, B_x = γ o·(x − o), D = γ(x − o)·(z − o) and s = A + B_x + B_z + D = γ x·z + c the value is
+
+    .. math:: P_q = s^q - (A+B_x)^q - (A+B_z)^q + A^q
+
+    and, with δ_j(B) = (A + B)^j − A^j = (A + B)δ_{j−1}(B) + B A^{j−1},
+
+    .. math:: P_q = sP_{q-1} + B_z\delta_{q-1}(B_x) + B_x\delta_{q-1}(B_z)
+              + D\,(\delta_{q-1}(B_x) + \delta_{q-1}(B_z) + A^{q-1}),\qquad P_0 = 0
+
+    With a² = γ‖o‖² + |c| and d = √γ‖x − o‖ no product of this is larger than its part in
+    ((a + d_x)^q − a^q)((a + d_z)^q − a^q), which the error of a value is relative to.
+    """
+
+    kernel: Polynomial
+    origin: tuple[float, ...]
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether the polynomial is."""
+        return self.kernel.positive_semidefinite
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points about the origin, and B."""
+        return _PolynomialPairsAbout(self, X, Z, dtype)
+
+    def constants(self, X: Any) -> tuple[float, Array]:
+        """A, and B of every row."""
+        rate, origin = self.kernel._rate(X.shape[1]), np.array(self.origin)
+        along = np.zeros(X.shape[0]) if is_sparse(X) else (np.asarray(X, dtype=np.float64) - origin) @ (rate * origin)
+        return rate * float(origin @ origin) + self.kernel.coef0, along
+
+    def values(self, D: Array, A: float, left: Array, right: Array) -> Array:
+        """P_q from D, A and B of rows and columns."""
+        s = A + (left + right) + D
+        P, power = np.array(D), 1.0  # P₁ and A⁰
+        of_left, of_right = np.zeros_like(left), np.zeros_like(right)
+        for _ in range(self.kernel.degree - 1):
+            of_left, of_right = (A + left) * of_left + left * power, (A + right) * of_right + right * power
+            power *= A
+            P *= s
+            P += right * of_left + left * of_right + D * (of_left + of_right + power)
+        return P
+
+    def diagonal(self, X: Any) -> Array:
+        """P_q of every row with itself."""
+        X = as_points(X)
+        A, B = self.constants(X)
+        return self.values(self._squares(X), A, B, B)
+
+    def _squares(self, X: Any) -> Array:
+        """γ‖x − o‖²."""
+        apart = X if is_sparse(X) else np.asarray(X, dtype=np.float64) - np.array(self.origin)
+        return np.asarray(self.kernel._rate(X.shape[1]) * row_squares(apart))
+
+    def rounding(self, X: Any) -> Array:
+        """As the class says: a few ε for each of q steps, (p + 4)ε/2 for the products of points."""
+        X, q = as_points(X), self.kernel.degree
+        rate = self.kernel._rate(X.shape[1])
+        a = float(np.sqrt(rate * np.square(self.origin).sum() + abs(self.kernel.coef0)))
+        d = np.sqrt(self._squares(X))
+        with np.errstate(over="ignore"):
+            growth = sum((a + d) ** i * a ** (q - 1 - i) for i in range(q)) * d
+        return np.asarray(np.sqrt(q * (X.shape[1] + 12) * (UNIT * growth**2 + SMALLEST)))
+
+
+class _PolynomialPairsAbout(InnerPairs):
+    """Tiles of D, and then of P_q."""
+
+    def __init__(self, kernel: PolynomialAbout, X: Any, Z: Any, dtype: npt.DTypeLike | None) -> None:
+        X = as_points(X)
+        origin = None if is_sparse(X) else np.array(kernel.origin)
+        super().__init__(X, Z, dtype, factor=kernel.kernel._rate(X.shape[1]), origin=origin)
+        self.kernel = kernel
+        self.constant, along = kernel.constants(X)
+        self.of_rows = along.astype(self.dtype)[:, None]
+        self.of_columns = along.astype(self.dtype) if Z is None else kernel.constants(Z)[1].astype(self.dtype)
+
+    def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
+        D = super().fill(rows, columns, buffers)
+        D[...] = self.kernel.values(D, self.constant, self.of_rows[rows], self.of_columns[columns])
+        return D
 
 
 @dataclass(frozen=True, repr=False)
@@ -215,7 +365,43 @@ class Cosine(Kernel):
     def diagonal(self, X: Any) -> Array:
         """1, or 0 for a row of zeros."""
         X = as_points(X)
-        return np.asarray((row_squares(X) > 0).astype(result_dtype(X, None, None)))
+        return np.asarray(
+            abs(X).max(axis=1) > 0 if not is_sparse(X) else abs(X).max(axis=1).toarray().ravel() > 0, float
+        )
+
+    def about_mean(self, X: Any) -> Kernel:
+        """Of rows of norm 1 about their mean, where that leaves little of them; sparse rows stay as they are."""
+        X = as_points(X)
+        if is_sparse(X) or not X.size:
+            return self
+        rows = unit_rows(X)
+        origin = rows.mean(axis=0)
+        return CosineAbout(tuple(origin)) if np.sum((rows - origin) ** 2) < CLOSE * len(X) else self
+
+    def rounding(self, X: Any) -> Array:
+        """A row of norm 1 has a relative error of (p/2 + 3)ε/2, and an inner product p of them one of pε/2 more."""
+        X = as_points(X)
+        return np.full(X.shape[0], np.sqrt((2 * X.shape[1] + 10) * UNIT))
+
+
+@dataclass(frozen=True, repr=False)
+class CosineAbout(Kernel):
+    """⟨x/‖x‖ − o, z/‖z‖ − o⟩, of dense rows."""
+
+    origin: tuple[float, ...]
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare the points: rows of norm 1, less the origin."""
+        return InnerPairs(X, Z, dtype, unit=True, origin=np.array(self.origin))
+
+    def diagonal(self, X: Any) -> Array:
+        """‖x/‖x‖ − o‖²."""
+        return row_squares(unit_rows(as_points(X)) - np.array(self.origin))
+
+    def rounding(self, X: Any) -> Array:
+        """Of rows of norm 1, times their distance from the origin, and of the product."""
+        p, largest = np.shape(X)[1], float(self.diagonal(X).max(initial=0.0))
+        return np.full(len(X), np.sqrt((p + 10) * UNIT * (np.sqrt(largest) + largest)))
 
 
 class _CosinePairs(InnerPairs):
@@ -284,8 +470,13 @@ class Sigmoid(Kernel):
     def diagonal(self, X: Any) -> Array:
         """tanh(γ‖x‖² + c)."""
         X = as_points(X)
-        values = np.tanh(self._rate(X.shape[1]) * row_squares(X) + self.coef0)
-        return np.asarray(values.astype(result_dtype(X, None, None)))
+        return np.asarray(np.tanh(self._rate(X.shape[1]) * row_squares(X) + self.coef0))
+
+    def rounding(self, X: Any) -> Array:
+        """That of u + c, for the slope of tanh is at most 1; of tanh a few units."""
+        X = as_points(X)
+        t = self._rate(X.shape[1]) * row_squares(X) + abs(self.coef0)
+        return np.asarray(np.sqrt(UNIT * ((X.shape[1] + 3) * t + 4)))
 
     def _rate(self, p: int) -> float:
         return 1.0 / p if self.gamma is None else self.gamma
