@@ -109,7 +109,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     gamma_ : float
         Of a kernel given by name.
     dual_coefficients_ : ndarray of shape (m, k)
-        α: z(x) = k(x, X_fit_) α − ``offset_``.
+        α: z(x) = k(x, X_fit_) α − ``offset_``, with k about the mean of the rows where centring would cost it digits
+        (:meth:`gramian.kernels.Kernel.about_mean`).
     offset_ : ndarray of shape (k,)
         What centring subtracts.
     certificate_ : SpectralCertificate
@@ -213,7 +214,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             found = solve_dense(problem, k, tol, reason)
         else:
             found = solve_krylov(problem, k, tol, self.max_iter, seed, reason)
-        self._name_results(found, problem, n, kept, tol)
+        self._name_results(found, problem, kernel, n, kept, tol)
         warn_if_indefinite(found.smallest, found.values)
         if self.fit_inverse_transform:  # learn the map from scores back to rows
             if is_precomputed(kernel) or isinstance(points, (list, tuple)):
@@ -252,7 +253,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which distances need.")
         # scores, and ‖φ(x) − φ̄‖² = k(x, x) − 2φ(x)·φ̄ + ‖φ̄‖², from one product
         both = self._product(X, points, np.column_stack([self.dual_coefficients_, self.mean_coefficients_]))
-        own = np.asarray(self.kernel_.diagonal(points), dtype=np.float64)
+        own = self._kernel_about.diagonal(points)
         Z, lengths = both[:, :-1] - self.offset_, own - 2 * both[:, -1] + self._mean_square if self.centre else own
         variances = self.eigenvalues_ / max(self._weight - 1.0, 1.0)
         t2 = np.sum(np.divide(Z**2, variances, out=np.zeros_like(Z), where=variances > 0), axis=1)
@@ -337,7 +338,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.gamma_ = gamma or (1 / points.shape[1] if self.gamma is None else self.gamma)
         return kernel
 
-    def _name_results(self, found: KernelComponents, problem: CentredKernel, n: int, kept: Any, tol: float) -> None:
+    def _name_results(
+        self, found: KernelComponents, problem: CentredKernel, kernel: Kernel, n: int, kept: Any, tol: float
+    ) -> None:
         """Keep the components, turned so that the score largest in size is positive, and what new points need."""
         keep = np.ones(len(found.values), dtype=bool)
         if self.remove_zero_eig or self.n_components is None:
@@ -352,7 +355,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.offset_ = found.offset[keep] * signs
         self.mean_coefficients_ = found.share
         self.X_fit_ = found.points
-        self.kernel_ = problem.kernel
+        self.kernel_, self._kernel_about = kernel, problem.kernel
         self.certificate_ = found.certificate.with_(
             values=found.certificate.values[keep], residuals=found.certificate.residuals[keep]
         )
@@ -396,8 +399,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if is_precomputed(self.kernel_):
             K = points[:, self._landmarks] if self._landmarks is not None else points
             return np.asarray(K @ V, dtype=np.float64)
-        where = kernel_device(self.device, self.kernel_, points, like=X)
-        A = kernel_operator(self.kernel_, points, self.X_fit_, dtype=dtype, store=False, device=where)
+        where = kernel_device(self.device, self._kernel_about, points, like=X)
+        A = kernel_operator(self._kernel_about, points, self.X_fit_, dtype=dtype, store=False, device=where)
         return to_numpy(A.matmat(A.asarray(V)), float)
 
     def _training_scores(self) -> Array:

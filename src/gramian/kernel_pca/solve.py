@@ -6,23 +6,45 @@ component is v = Σ_j α_j φ(x_j) with α = Hᵀ diag(√w) u/√λ, of length 
 .. math:: \langle v, \varphi(x)-\bar\varphi\rangle = \sum_j \alpha_jk(x,x_j) - c,\qquad c = \bar w^TK\alpha
 
 so that new points are centred with the training means by subtracting one number for each component.
+
+**Digits.** Centring subtracts what features have in common, and loses as many digits as that is larger than what is
+left. Where it is a thousand times larger, the kernel about the mean of the rows is evaluated
+(:meth:`gramian.kernels.Kernel.about_mean`), which has the same B and no such part.
+
+**Bounds.** Let K̂ be K as evaluated and λ̂ what is returned. With \|K̂_ij − K_ij\| ≤ e_i e_j
+(:meth:`gramian.kernels.Kernel.rounding`), u = 2⁻⁵³ and ν = min(n, 10√n),
+
+.. math:: |\hat\lambda_i-\lambda_i| \le \underbrace{\textstyle\sum_jw_je_j^2}_{\text{values of the kernel}}
+   + \underbrace{(6\nu+32)\,u\,s}_{\text{sums}} + \underbrace{\textstyle(\sum_{j\le i}\|r_j\|^2)^{1/2}}_{\text{residuals}}
+
+* Values: ‖diag(√w)(K̂ − K)diag(√w)‖ ≤ Σ w e², and H does not lengthen.
+* Sums: a sum of n terms has a relative error of nu in the worst case, and of 10√n u with a probability beyond doubt
+  where roundings are independent (Higham and Mary, 2019). Two sums make the means of rows and columns, two more subtract
+  them, one multiplies, and LAPACK's eigenvalues are those of a matrix as near as that. s ≥ ‖diag(√w)\|K\|diag(√w)‖ is
+  the Frobenius norm of a matrix in memory, or the trace Σ w_j k(x_j, x_j) of inner products.
+* Residuals: for orthonormal vectors with BV = VΘ + R there are eigenvalues of B that pair with those of Θ to within ‖R‖
+  (Kahan). Those of the first i vectors pair with i eigenvalues to within the root of their summed squares. That these
+  are the *largest* i no residual can prove: a Krylov space begun at random misses one with probability 0.
+
+Values that are below 1e-12 of the largest are returned as 0, and their bounds grow by what that takes away.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+import scipy.sparse
 
 from gramian.compute.devices import free_bytes, refuse_beyond_device, to_device, to_numpy
 from gramian.inputs.kernels import take_points
 from gramian.kernels import Kernel, Precomputed
-from gramian.operators import Data, FeatureCentred, Multiple, Shifted, kernel_operator
+from gramian.operators import FeatureCentred, Multiple, Shifted, kernel_operator
 from gramian.results import NumericalWarning, SpectralCertificate, caller_level
 from gramian.sources import memory_budget
 from gramian.sources.errors import Argument, SourceError
@@ -35,15 +57,18 @@ Array = npt.NDArray[np.float64]
 DENSE = 1500  # rows up to which LAPACK on the whole matrix is quicker than a few products
 DENSE_GPU = 2000  # on an H200: 0.03 s against 0.06 s at 1,500 rows, 0.07 s against 0.05 s at 3,000
 PART = 8  # ... and where more than one component in so many rows is asked for
+STEP = 8192  # rows of Nyström's factor that are squared at a time
+REMEDY = "Subtract the mean from the data, or multiply them by a constant."
 HUGE = 200_000  # rows beyond which a product with every pair takes minutes
 HUGE_GPU = 4_000_000  # a product in float32 then takes seconds on an H200, one in float64 most of a minute
 LANDMARKS = 2000  # where no number is given
-NOTHING = 1e-13  # of the trace: what is left of it by centring is rounding
 CANCELS = 1e-3  # of the trace: below, float32 has too few digits for what centring leaves
 FAST = 5e-4  # relative error of a GPU's fast mode, which iterates ...
 FAST_FROM = 5e-5  # ... for tolerances from here on, where ...
 FAST_CANCELS = 0.1  # ... centring leaves so much of the trace
 TINY = float(np.finfo(float).tiny)
+UNIT = 2.0**-53  # relative error of one operation
+USUAL = (1e-100, 1e100)  # sizes of numbers whose squares can be added
 
 
 def choose_solver(n: int, k: int, solver: str, device: Any = None) -> tuple[str, str]:
@@ -86,10 +111,18 @@ class CentredKernel:
     centre: bool
     device: Any = None
 
+    def __post_init__(self) -> None:
+        """Evaluate the kernel about the mean of the points where centring would cost it digits."""
+        if not self.centre or isinstance(self.points, list) or isinstance(self.kernel, Precomputed):
+            return
+        about = self.kernel.about_mean(self.points)
+        if self.device is None or about.formula(self.points.shape[1]) is not None:
+            object.__setattr__(self, "kernel", about)
+
     @property
     def n(self) -> int:
         """Rows."""
-        return len(self.points) if isinstance(self.points, (list, tuple)) else int(self.points.shape[0])
+        return len(self.points) if isinstance(self.points, list) else int(self.points.shape[0])
 
     @cached_property
     def frequencies(self) -> Array:
@@ -127,11 +160,57 @@ class CentredKernel:
         """B: the operator K, centred and weighted."""
         return FeatureCentred(K, self.weights, centre=self.centre)
 
-    def trace_left(self, B: FeatureCentred, diagonal: Array) -> float:
+    @cached_property
+    def diagonal(self) -> Array:
+        """k(x, x) of every point; numbers that overflow are refused."""
+        if isinstance(self.kernel, Precomputed):
+            return np.array(np.diagonal(self.points), dtype=np.float64)
+        own = np.asarray(self.kernel.diagonal(self.points), dtype=np.float64)
+        if not np.isfinite(float(own @ self.frequencies)):
+            worst = int(np.argmax(np.where(np.isfinite(own), np.abs(own), np.inf)))
+            raise ValueError(
+                f"k(x, x) of row {worst} is {own[worst]:.3g}: the kernel overflows. Multiply the data by a small constant."
+            )
+        return own
+
+    @property
+    def trace(self) -> float:
+        """Σ w k(x, x)."""
+        return float(self.diagonal @ self.frequencies)
+
+    def trace_left(self, B: FeatureCentred) -> float:
         """tr B as a share of the trace of K: what centring leaves."""
-        whole = float(diagonal @ self.frequencies)
         mean = float(self.frequencies.sum()) * float(B.means @ B.share) if self.centre else 0.0
-        return (whole - mean) / abs(whole) if whole != 0.0 else 0.0
+        return (self.trace - mean) / abs(self.trace) if self.trace != 0.0 else 0.0
+
+    @cached_property
+    def error_squares(self) -> Array:
+        """e² of every point: what the values of the kernel, as evaluated on the CPU, can be off by."""
+        return np.asarray(self.kernel.rounding(self.points) ** 2)
+
+    @property
+    def evaluation_error(self) -> float:
+        """Σ w e²: how far that can move an eigenvalue."""
+        return float(self.frequencies @ self.error_squares)
+
+    def rounding_error(self, size: float, epsilon: float) -> float:
+        """Bound on what evaluation and sums move an eigenvalue by, for s = ``size``: see the head of this module."""
+        sums = (6 * _summation_units(self.n) + 32) * UNIT * size
+        return sums + (self.evaluation_error if self.device is None else 4 * epsilon * size)
+
+    @property
+    def has_equal_points(self) -> bool:
+        """Whether all rows are the same, so that centring leaves nothing: proved, and not a matter of rounding."""
+        if not self.centre or isinstance(self.points, list) or self.kernel.takes_objects:
+            return False
+        if scipy.sparse.issparse(self.points):
+            return self.points.nnz == 0
+        return bool(np.array_equal(self.points[0], self.points[-1]) and np.all(self.points == self.points[0]))
+
+
+def _summation_units(n: int) -> float:
+    """ν = min(n, 10√n): relative error of a sum of n terms in units of rounding."""
+    return min(n, 10.0 * n**0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,89 +257,152 @@ class KernelComponents:
 def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str) -> KernelComponents:
     """Components by the eigendecomposition of B, residuals by one product."""
     n, device = problem.n, problem.device
-    K = problem.operator(np.float64, store=device is None)
-    diagonal = to_numpy(K.diagonal(), float)
-    B = problem.centred(Data(K.to_dense()) if device is None else K)  # evaluated once, whatever is asked of it
-    if _has_no_variance(problem, B, diagonal):
-        return _no_components(problem, B, k, reason)
-    if device is not None:
-        what = f"The eigendecomposition of {n} rows"
+    if n > DENSE or device is not None:  # smaller ones are not worth asking
+        what = f"The eigendecomposition of a kernel matrix of {n} rows"
         refuse_beyond_device(dense_bytes(n), device, what, "Use eigen_solver='krylov', which stores no matrix.")
-    # entries that are large compared with what centring leaves of them have lost digits before LAPACK sees them
-    largest = max(float(B.xp.max(B.xp.abs(block))) for _, _, block in B.A.rows()) * float(np.max(problem.frequencies))
+    if problem.has_equal_points:
+        return _no_components(problem, k, reason)
+    problem.diagonal  # noqa: B018  # refuses what overflows
+    K = problem.operator(np.float64, store=False)
     smallest = 0.0
     if device is None:
-        M = np.array(B.A.to_dense())  # B, by two rank-one corrections in place of two products
-        if B.centre:
-            row = B.share @ M
-            M -= row[None, :]
-            M -= (M @ B.share)[:, None]
-        if B.root is not None:
-            M *= B.root[:, None] * B.root[None, :]
+        M = K.to_dense()
+        peak = max(float(M.max()), -float(M.min()))
+        unit = _power_of_two(peak)  # what M is divided by, so that squares of its entries can be added
+        M = M if unit == 1.0 else M / unit
+        share, root = problem.share, None if problem.weights is None else np.sqrt(problem.weights)
+        size = float(np.linalg.norm(M if root is None else M * root[:, None] * root))
+        means = np.zeros(n)
+        if problem.centre:  # two rank-one corrections in place of two products
+            means = share @ M
+            M -= means[None, :]
+            M -= (M @ share)[:, None]
+        if root is not None:
+            M *= root[:, None] * root
         values, vectors = scipy.linalg.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
         if vectors.shape[1] < k:  # LAPACK finds no part of a spectrum that is one large cluster
             values, vectors = scipy.linalg.eigh(M, check_finite=False)
         values, vectors = values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k])
         if problem.may_be_indefinite:
-            smallest = float(scipy.linalg.eigvalsh(M, subset_by_index=[0, 0])[0])
+            smallest = float(scipy.linalg.eigvalsh(M, subset_by_index=[0, 0])[0]) * unit
+        residuals = np.linalg.norm(M @ vectors - vectors * values, axis=0) * unit
+        means, size, defect = means * unit, size * unit, orthogonality(np, vectors)
     else:  # a device knows whole decompositions alone
+        B, unit = problem.centred(K), 1.0
         M = B.to_dense()
+        size = float(B.xp.linalg.vector_norm(B.A.to_dense())) * float(np.max(problem.frequencies))
         every, vectors = B.xp.linalg.eigh(M)
         every, vectors = to_numpy(every, float), B.xp.flip(vectors[:, -k:], axis=1)
         values, smallest = every[::-1][:k].copy(), float(every[0]) if problem.may_be_indefinite else 0.0
-    norm = max(float(np.max(np.abs(values), initial=0.0)), TINY)
-    certificate = SpectralCertificate(
+        residuals = norms(B.xp, M @ vectors - vectors * B.asarray(values))
+        means = to_numpy(B.means, float) if problem.centre else np.zeros(n)
+        defect = orthogonality(B.xp, vectors)
+    certificate = _certify(
+        values * unit,
+        residuals,
+        problem.rounding_error(size, K.epsilon),
         "dense: eigendecomposition of the centred kernel matrix",
         reason,
         1,
-        values,
-        np.sqrt(2) * norms(B.xp, M @ vectors - vectors * B.asarray(values)) / norm,
-        norm,
-        orthogonality(B.xp, vectors),
-        4 * B.epsilon * max(1.0, largest * n**0.5 / norm),
-        tolerance=max(tol, 1e-10),
-        device=B.device_name,
-        precision=B.precision,
+        defect,
+        max(tol, 1e-10),
+        K,
     )
-    certificate.warn_unless_converged("Subtract the mean from the data, or scale them.")
-    return _combine(problem, B, values, vectors, certificate, smallest)
+    certificate.warn_unless_converged(REMEDY)
+    return _combine(problem, means, certificate, vectors, smallest)
+
+
+def _power_of_two(peak: float) -> float:
+    """1 for numbers of usual size, else the power of two next to the largest."""
+    return 1.0 if peak == 0.0 or USUAL[0] < peak < USUAL[1] else float(2.0 ** np.clip(np.frexp(peak)[1], -1021, 1021))
+
+
+def _certify(
+    values: Array,
+    residuals: Array,
+    error: float,
+    method: str,
+    reason: str,
+    passes: int,
+    defect: float,
+    tolerance: float,
+    K: Any,
+    notes: tuple[str, ...] = (),
+) -> SpectralCertificate:
+    """The certificate of eigenvalues with residuals ‖r‖ and an error of products: those next to 0 are 0."""
+    kept = np.where(values > 1e-12 * np.max(np.abs(values), initial=0.0), values, 0.0)
+    # relative to the largest eigenvalue; to the error where there is none, which then is all there is
+    norm = float(np.max(np.abs(values), initial=0.0)) or error or 1.0
+    with np.errstate(over="ignore"):
+        rounding = min(error / norm, 1e300)
+    return SpectralCertificate(
+        method,
+        reason,
+        passes,
+        kept,
+        np.sqrt(2) * (residuals + np.maximum(values - kept, 0.0)) / norm,
+        norm,
+        defect,
+        rounding,
+        tolerance=tolerance,
+        device=K.device_name,
+        precision=K.precision,
+        notes=notes,
+    )
 
 
 def solve_krylov(
     problem: CentredKernel, k: int, tol: float, max_iter: int | None, seed: int, reason: str
 ) -> KernelComponents:
     """Components by block Krylov: iterated on tiles in float32 where that helps, projected and certified in float64."""
+    if problem.has_equal_points:
+        return _no_components(problem, k, reason)
+    unit = _power_of_two(float(np.max(np.abs(problem.diagonal))))
     K = problem.operator(np.float64, store=problem.is_costly if problem.device is None else "auto")
-    diagonal = to_numpy(K.diagonal(), float)
-    B, twins = problem.centred(K), _float32_twins(problem, tol, diagonal)
-    if not twins and _has_no_variance(problem, B, diagonal):
-        return _no_components(problem, B, k, reason)
+    B, twins = problem.centred(K), _float32_twins(problem, tol)
     most = max_iter or 300
-    result = SymmetricKrylov(tol, max_products=most, seed=seed).attempt(B, k, reason, twin=twins)
-    # ‖K‖ ≤ tr K of inner products; else about the largest row sum. What centring takes away was rounded with it.
-    size = float(np.abs(diagonal) @ problem.frequencies)
-    if problem.may_be_indefinite and problem.centre:
-        size = max(size, float(problem.frequencies.sum() * np.max(np.abs(to_numpy(B.means)))))
-    rounding = 4 * B.epsilon * max(1.0, size / max(result.certificate.norm, TINY))
-    certificate = result.certificate.with_(passes=sum(A.passes for A in (*twins, B)), rounding=rounding)
+    scaled = B if unit == 1.0 else Multiple(B, 1.0 / unit)
+    result = SymmetricKrylov(tol, max_products=most, seed=seed).attempt(scaled, k, reason, twin=twins)
+    found = result.certificate
+    # ‖K‖ ≤ tr K of inner products. Others are bounded by their stored entries, by u times their own rounding, or,
+    # for a function of two objects, by the largest mean.
+    size = float(np.abs(problem.diagonal) @ problem.frequencies)
+    if problem.may_be_indefinite and isinstance(problem.kernel, Precomputed):
+        size = float(np.linalg.norm(problem.points / unit)) * unit * float(np.max(problem.frequencies))
+    elif problem.may_be_indefinite:
+        mean = float(np.max(np.abs(to_numpy(B.means, float)))) if problem.centre else 0.0
+        size = max(size, problem.evaluation_error / (4 * UNIT), float(problem.frequencies.sum()) * mean)
+    certificate = _certify(
+        result.values * unit,
+        found.residuals * found.norm * unit / np.sqrt(2),
+        problem.rounding_error(size, B.epsilon),
+        found.method,
+        reason,
+        sum(A.passes for A in (*twins, B)),
+        found.orthogonality,
+        found.tolerance,
+        K,
+        found.notes,
+    )
     certificate.warn_unless_converged(f"Raise tol, use eigen_solver='dense', or allow more than max_iter={most}.")
     smallest = 0.0
     if problem.may_be_indefinite:
         # τ less the largest of τI − B, τ the largest of B: Krylov's is never below it, so a negative one is proof
         top = max(float(result.values[0]), TINY)
-        below = SymmetricKrylov(1e-5, max_products=60, seed=seed).attempt(Shifted(Multiple(B, -1.0), top), 1, "")
-        smallest = top - float(below.values[0])
-    return _combine(problem, B, result.values, result.right, certificate, smallest)
+        below = SymmetricKrylov(1e-5, max_products=60, seed=seed).attempt(Shifted(Multiple(scaled, -1.0), top), 1, "")
+        smallest = (top - float(below.values[0])) * unit
+    means = to_numpy(B.means, float) if problem.centre else np.zeros(problem.n)
+    return _combine(problem, means, certificate, result.right, smallest)
 
 
-def _float32_twins(problem: CentredKernel, tol: float, diagonal: Array) -> list[FeatureCentred]:
+def _float32_twins(problem: CentredKernel, tol: float) -> list[FeatureCentred]:
     """B in float32, where there are many products to make and centring leaves digits enough; on a GPU in two modes."""
-    if problem.n <= DENSE or not 1e-30 < float(np.max(diagonal)) < 1e30 or problem.is_costly:
+    if problem.n <= DENSE or not 1e-30 < float(np.max(problem.diagonal)) < 1e30 or problem.is_costly:
         return []
     # what fits is kept from the first product, one triangle
     store = 2 * problem.n**2 <= memory_budget() // 2 if problem.device is None else "auto"
     twin = problem.centred(problem.operator(np.float32, store=store))
-    left = problem.trace_left(twin, diagonal)
+    left = problem.trace_left(twin)
     if left <= CANCELS:
         return []
     if problem.device is None or tol < FAST_FROM or left <= FAST_CANCELS:
@@ -269,47 +411,29 @@ def _float32_twins(problem: CentredKernel, tol: float, diagonal: Array) -> list[
     return [twin] if fast.epsilon <= twin.epsilon else [fast, twin]
 
 
-def _has_no_variance(problem: CentredKernel, B: FeatureCentred, diagonal: Array) -> bool:
-    left = problem.trace_left(B, diagonal)
-    return left <= max(NOTHING, 4 * B.epsilon) and not problem.may_be_indefinite
-
-
-def _no_components(problem: CentredKernel, B: FeatureCentred, k: int, reason: str) -> KernelComponents:
-    """All features are equal, as far as K can tell: any directions will do."""
+def _no_components(problem: CentredKernel, k: int, reason: str) -> KernelComponents:
+    """All rows are equal: any directions will do."""
     warnings.warn(
-        "All features are equal, as far as the kernel matrix can tell: there is no variance to explain. If the rows do "
-        "differ, subtract their mean, or choose a narrower kernel.",
-        NumericalWarning,
-        stacklevel=caller_level(),
+        "All rows are equal: there is no variance to explain.", NumericalWarning, stacklevel=caller_level()
     )
-    zero = np.zeros(k)
-    reason = f"{reason}; all features are equal"
-    certificate = SpectralCertificate("none needed", reason, 1, zero, zero, 0.0, 0.0, tolerance=1e-10)
-    return _combine(problem, B, zero, np.eye(problem.n, k), certificate, 0.0)
+    zero, means = np.zeros(k), np.full(problem.n, problem.diagonal[0])
+    certificate = SpectralCertificate(
+        "none needed", f"{reason}; all rows are equal", 1, zero, zero, 0.0, 0.0, tolerance=1e-10
+    )
+    return _combine(problem, means, certificate, np.eye(problem.n, k), 0.0)
 
 
 def _combine(
-    problem: CentredKernel,
-    B: FeatureCentred,
-    values: Array,
-    vectors: Any,
-    certificate: SpectralCertificate,
-    smallest: float,
+    problem: CentredKernel, means: Array, certificate: SpectralCertificate, vectors: Any, smallest: float
 ) -> KernelComponents:
     """Coefficients α and c from eigenpairs; directions without variance get the coefficient 0."""
-    values, U = _clear_rounding(values), to_numpy(vectors, float)
+    values, U = certificate.values, to_numpy(vectors, float)
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
-    alpha, share, means = np.sqrt(problem.frequencies)[:, None] * U * inverse, problem.share, np.zeros(problem.n)
+    alpha, share = np.sqrt(problem.frequencies)[:, None] * U * inverse, problem.share
     if problem.centre:
         alpha = alpha - share[:, None] * alpha.sum(axis=0)
-        means = to_numpy(B.means, float)
     offset, square = means @ alpha, float(means @ share)
     return KernelComponents(values, U, problem.points, alpha, offset, share, square, means, certificate, smallest)
-
-
-def _clear_rounding(values: Array) -> Array:
-    """Eigenvalues, 0 for those at rounding level or below 0."""
-    return np.where(values > 1e-12 * np.max(np.abs(values), initial=0.0), values, 0.0)
 
 
 def solve_nystrom(
@@ -317,50 +441,71 @@ def solve_nystrom(
 ) -> KernelComponents:
     r"""Components of the features of landmarks chosen by randomly pivoted Cholesky.
 
-    K̂ = FFᵀ with F = K_{:,L}F_L⁻ᵀ and F_LF_Lᵀ = K_LL, so that 0 ≤ λ_i(K) − λ_i(K̂) ≤ tr(K − K̂), centred or not.
+    K̂ = FFᵀ with F = K_{:,L}F_L⁻ᵀ and F_LF_Lᵀ = K_LL. In exact arithmetic K − K̂ is positive semidefinite, so that
+    0 ≤ λ_i(B) − λ_i(B̂) ≤ tr(K − K̂), centred or not. As computed, F_LF_Lᵀ = K_LL + Δ and FF_Lᵀ = K_{:,L} + Δ′, each
+    entry off by at most (ν + 4)u√(k_ii k_jj) and the error of the kernel, with ν = min(m, 10√m) for m landmarks. With
+    W = FF_L⁻¹, K̂ is then off by WΔWᵀ − Δ′Wᵀ − WΔ′ᵀ to first order, and what is left of the trace by as much:
+
+    .. math:: |\hat\lambda_i-\lambda_i| \le \sum_iw_i(k_{ii}-\|f_i\|^2)
+       + 2\left(\|\sqrt wW\|_F^2\|\Delta\| + 2\|\sqrt wW\|_F\|\sqrt w\Delta'\|_F\right)
+
+    and the rounding of sums. ‖√w W‖² = tr F_L⁻ᵀ(FᵀwF)F_L⁻¹ needs no further pass over F.
     """
     if not problem.kernel.positive_semidefinite:
         nystrom, krylov = Argument("eigen_solver", "nystrom"), Argument("eigen_solver", "krylov")
         raise SourceError(
             f"{problem.kernel!r} is not positive semidefinite, which ", nystrom, " needs. Use ", krylov, "."
         )
+    if problem.has_equal_points:
+        return replace(_no_components(problem, k, reason), landmarks=np.arange(problem.n))
     m = min(problem.n, n_landmarks or max(LANDMARKS, 4 * k))
     if problem.device is not None:
         what = f"Nyström's factor of {problem.n} rows and {m} landmarks"
         refuse_beyond_device(10 * problem.n * m, problem.device, what, "Use fewer landmarks: n_landmarks.")
     K = problem.operator(np.float64, store=False)
-    diagonal = to_numpy(K.diagonal(), float)
+    diagonal, w = problem.diagonal, problem.frequencies
     chosen = rp_cholesky(diagonal, K.columns, m, seed=seed)
     F, at = chosen.factor, to_numpy(chosen.factor[K.xp.asarray(chosen.indices)], float)
-    mean = to_numpy(K.asarray(problem.share) @ F, float) if problem.centre else np.zeros(F.shape[1])
+    m = len(chosen.indices)
+    lengths = [to_numpy(K.xp.sum(F[i : i + STEP, :] ** 2, axis=1), float) for i in range(0, problem.n, STEP)]
+    left = float(w @ np.maximum(diagonal - np.concatenate(lengths), 0.0))
+    mean = to_numpy(K.asarray(problem.share) @ F, float) if problem.centre else np.zeros(m)
     F -= K.asarray(mean)  # in place: F is the largest thing there is
     if problem.weights is not None:
         F *= K.asarray(np.sqrt(problem.weights)[:, None])
-    squares, V = scipy.linalg.eigh(to_numpy(F.T @ F, float), check_finite=False)
-    trace = float(diagonal @ problem.frequencies)
-    values, V = squares[::-1][:k], V[:, ::-1][:, :k]
-    values = _clear_rounding(np.where(values > NOTHING * trace, values, 0.0))
+    G = to_numpy(F.T @ F, float)
+    squares, every = scipy.linalg.eigh(G, check_finite=False)
+    values, V = np.zeros(k), np.zeros((m, k))  # of a kernel of lower rank than k, the others are 0
+    values[: min(k, m)], V[:, : min(k, m)] = squares[::-1][:k], every[:, ::-1][:, :k]
+    # ‖√w W‖², ‖Δ‖ and ‖√w Δ′‖
+    G += float(w.sum()) * np.outer(mean, mean)
+    half = scipy.linalg.solve_triangular(at.T, G, check_finite=False)
+    spread = float(np.trace(scipy.linalg.solve_triangular(at.T, half.T, check_finite=False)))
+    part, own = (_summation_units(m) + 4) * UNIT, float(diagonal[chosen.indices].sum())
+    values_off = problem.error_squares if problem.device is None else 4 * K.epsilon * diagonal
+    inside, whole = float(values_off[chosen.indices].sum()), float(w @ values_off)
+    block, rows = part * own + inside, part * np.sqrt(own * problem.trace) + np.sqrt(inside * whole)
+    error = 2 * (spread * block + 2 * np.sqrt(spread) * rows) + problem.rounding_error(problem.trace, K.epsilon)
+    certificate = _certify(
+        values,
+        np.full(k, left),
+        error,
+        f"Nyström with {m} landmarks by randomly pivoted Cholesky",
+        reason,
+        1,
+        0.0,
+        max(tol, 1e-6),
+        K,
+        (f"eigenvalues are too small by at most {left:.3g}, the trace of what the landmarks leave out, and rounding",),
+    )
+    values = certificate.values
     V = V * (values > 0)  # directions without variance get the coefficient 0
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
     U = to_numpy(F @ K.asarray(V * inverse), float)
+    defect = float(np.max(np.abs(U.T @ U - np.diag(1.0 * (values > 0))), initial=0.0))
+    certificate = certificate.with_(orthogonality=defect)
     # k(x, L) = F_L f(x) for the features f, so that f(x)·v = k(x, L)·F_L⁻ᵀv
     both = np.asarray(np.linalg.lstsq(at.T, np.column_stack([V, mean]), rcond=None)[0], np.float64)
-    norm = float(values[0]) if len(values) and values[0] > 0 else 1.0
-    bound = max(chosen.trace, 0.0) * float(np.max(problem.frequencies))
-    certificate = SpectralCertificate(
-        f"Nyström with {len(chosen.indices)} landmarks by randomly pivoted Cholesky",
-        reason,
-        1,
-        values,
-        np.full(len(values), np.sqrt(2) * bound / norm),
-        norm,
-        float(np.max(np.abs(U.T @ U - np.eye(U.shape[1])), initial=0.0)),
-        8 * np.finfo(float).eps * max(1.0, trace / norm),
-        tolerance=max(tol, 1e-6),
-        device=K.device_name,
-        precision=K.precision,
-        notes=(f"eigenvalues are too small by at most {bound:.3g}, the trace of what the landmarks leave out",),
-    )
     certificate.warn_unless_converged(f"Use more than n_landmarks={m}, or eigen_solver='krylov'.")
     return KernelComponents(
         values,

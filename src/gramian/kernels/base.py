@@ -46,12 +46,14 @@ class Formula(NamedTuple):
         c.
     parts : tuple of Formula
         The kernels that are added or multiplied.
+    origin : float or ndarray (p,)
+        What is subtracted from all points first; of "inner" and "identity" only.
 
     Examples
     --------
     >>> from gramian.kernels import Gaussian
     >>> Gaussian(4.0).formula(3)
-    Formula(geometry='squared', profile='exp', scale=2.0, parameters=(), factor=1.0, parts=())
+    Formula(geometry='squared', profile='exp', scale=2.0, parameters=(), factor=1.0, parts=(), origin=0.0)
     """
 
     geometry: str
@@ -60,6 +62,7 @@ class Formula(NamedTuple):
     parameters: tuple[float, ...] = ()
     factor: float = 1.0
     parts: tuple[Formula, ...] = ()
+    origin: Any = 0.0
 
 
 RULES = ("median", "scale")
@@ -236,7 +239,7 @@ class Kernel(ABC):
         --------
         >>> from gramian.kernels import Polynomial
         >>> Polynomial(2, gamma=0.25).formula(3)  # (u + 1)² with u = x·z/4
-        Formula(geometry='inner', profile='power', scale=0.5, parameters=(2.0, 1.0), factor=1.0, parts=())
+        Formula(geometry='inner', profile='power', scale=0.5, parameters=(2.0, 1.0), factor=1.0, parts=(), origin=0.0)
         """
         return None
 
@@ -306,7 +309,7 @@ class Normalised(Kernel):
         """(k − 1)(x, z) − (k − 1)(x, o) − (k − 1)(o, z) where values are close to 1."""
         X = as_points(X)
         origin = mean_row(X)
-        return NormalisedAbout(self, tuple(origin)) if self.typical_distance(X, origin) < CLOSE else self
+        return NormalisedAbout(self, tuple(origin.tolist())) if self.typical_distance(X, origin) < CLOSE else self
 
 
 @dataclass(frozen=True, repr=False)

@@ -134,9 +134,12 @@ class Linear(Kernel):
         return row_squares(as_points(X))
 
     def about_mean(self, X: Any) -> Kernel:
-        """(x − o)·(z − o); sparse rows stay as they are."""
+        """(x − o)·(z − o), where that leaves little of the rows; sparse ones stay as they are."""
         X = as_points(X)
-        return self if is_sparse(X) else LinearAbout(tuple(mean_row(X)))
+        if is_sparse(X):
+            return self
+        about = LinearAbout(tuple(mean_row(X).tolist()))
+        return about if np.sum(about.diagonal(X)) < CLOSE * np.sum(self.diagonal(X)) else self
 
     def rounding(self, X: Any) -> Array:
         """Of p products that add up to at most ‖x‖‖z‖ in size; each may underflow."""
@@ -154,8 +157,9 @@ class LinearAbout(Linear):
         """Prepare the points about the origin."""
         return InnerPairs(X, Z, dtype, origin=np.array(self.origin))
 
-    def formula(self, p: int) -> None:  # type: ignore[override]
-        """None: points are compared where they are."""
+    def formula(self, p: int) -> Formula:
+        """u = (x − o)·(z − o)."""
+        return Formula("inner", "identity", origin=np.array(self.origin))
 
     def diagonal(self, X: Any) -> Array:
         """‖x − o‖²."""
@@ -225,7 +229,7 @@ class Polynomial(Kernel):
     def about_mean(self, X: Any) -> Kernel:
         """By the recursion of :class:`PolynomialAbout`, where values are close to each other."""
         X = as_points(X)
-        about = PolynomialAbout(self, tuple(mean_row(X)))
+        about = PolynomialAbout(self, tuple(mean_row(X).tolist()))
         with np.errstate(over="ignore", invalid="ignore"):
             close = np.sum(about.diagonal(X)) < CLOSE * np.sum(np.abs(self.diagonal(X)))
         return about if close else self
@@ -376,7 +380,7 @@ class Cosine(Kernel):
             return self
         rows = unit_rows(X)
         origin = rows.mean(axis=0)
-        return CosineAbout(tuple(origin)) if np.sum((rows - origin) ** 2) < CLOSE * len(X) else self
+        return CosineAbout(tuple(origin.tolist())) if np.sum((rows - origin) ** 2) < CLOSE * len(X) else self
 
     def rounding(self, X: Any) -> Array:
         """A row of norm 1 has a relative error of (p/2 + 3)ε/2, and an inner product p of them one of pε/2 more."""

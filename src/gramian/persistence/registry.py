@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.gaussian_process import kernels as gp
 
 from gramian import kernels, mixture
+from gramian.kernels.base import NormalisedAbout
+from gramian.kernels.inner_product import CosineAbout, LinearAbout, PolynomialAbout
 from gramian.compute.rowspace import RowSpace
 from gramian.genetics.pca import GenotypePCA
 from gramian.kernel_pca.estimator import KernelPCA
@@ -50,6 +52,7 @@ ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIO
 _PLAIN = (kernels.Chi2, kernels.AdditiveChi2, kernels.Cosine, kernels.Linear, kernels.Polynomial, kernels.Sigmoid)
 _RADIAL = (kernels.Gaussian, kernels.Laplacian, kernels.Matern, kernels.RationalQuadratic)
 _MADE = (kernels.MatrixFunction, kernels.Precomputed, kernels.Product, kernels.Scaled, kernels.Sum)
+_ABOUT = (CosineAbout, LinearAbout, NormalisedAbout, PolynomialAbout)
 _ELEMENTARY = (gp.ConstantKernel, gp.DotProduct, gp.ExpSineSquared, gp.Matern, gp.PairwiseKernel, gp.RBF)
 _COMPOSED = (gp.CompoundKernel, gp.Exponentiation, gp.Product, gp.RationalQuadratic, gp.Sum, gp.WhiteKernel)
 
@@ -57,7 +60,7 @@ CLASSES: dict[str, type] = {
     **ESTIMATORS,
     "results.Certificate": SpectralCertificate,
     **_named("results", Optimum, Residual, RidgePath),
-    **_named("kernels", *_PLAIN, *_RADIAL, *_MADE),
+    **_named("kernels", *_PLAIN, *_RADIAL, *_MADE, *_ABOUT),
     **_named("sklearn", *_ELEMENTARY, *_COMPOSED),
     **_named("families", *laws.FAMILIES.values(), laws.Binomial, laws.Scipy),
     **_named("likelihood", Binned, Censored, Estimate, Intervals, LineProfile, Link, Parameter, Sample, Unit),

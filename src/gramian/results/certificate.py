@@ -139,7 +139,9 @@ class SpectralCertificate(Certificate):
     .. math:: \rho = \sqrt{\|A\hat v - \hat\sigma\hat u\|^2 + \|A^T\hat u - \hat\sigma\hat v\|^2}\,/\,\|A\|
 
     and some singular value of A lies within :math:`\rho\|A\|/\sqrt2` of :math:`\hat\sigma` (the residual
-    bound for the symmetric matrix with blocks 0, A, Aᵀ, 0). Which one it is, no residual can say.
+    bound for the symmetric matrix with blocks 0, A, Aᵀ, 0). Which one it is, no residual can say. The first i
+    triplets together pair with i singular values to within the root of the sum of their squared bounds (Kahan), so
+    that no two of them are taken for the same one.
 
     Attributes
     ----------
@@ -189,8 +191,9 @@ class SpectralCertificate(Certificate):
 
     @property
     def value_bounds(self) -> Array:
-        r"""Bound on :math:`|\hat\sigma-\sigma|`: :math:`\|A\|(\rho/\sqrt2 + \text{rounding})`."""
-        return np.asarray(self.norm * (self.residuals / math.sqrt(2) + self.rounding))
+        r"""Bound on :math:`|\hat\sigma_i-\sigma_i|`: :math:`\|A\|((\sum_{j\le i}\rho_j^2/2)^{1/2} + \text{rounding})`."""
+        together = np.sqrt(np.cumsum(np.square(self.residuals)) / 2)
+        return np.asarray(self.norm * (together + self.rounding))
 
     @property
     def eigenvalue_bounds(self) -> Array:

@@ -328,7 +328,8 @@ class LowRankPairs(KernelPairs):
         if self.formula.geometry == "cosine":
             norms = torch.linalg.vector_norm(X, dim=1, keepdim=True)
             return (X / torch.where(norms > 0, norms, 1.0)).to(self.dtype)
-        return (X * to_device(self.formula.scale, X.device, float)).to(self.dtype)
+        origin, scale = (to_device(x, X.device, float) for x in (self.formula.origin, self.formula.scale))
+        return ((X - origin) * scale).to(self.dtype)
 
     def times(self, V: Tensor) -> Tensor:
         """K V."""
