@@ -1,4 +1,4 @@
-"""Kernels by their formulas in 60 digits, and eigenvalues of their centred matrices in long doubles."""
+"""Kernels by their formulas in 120 digits, and eigenvalues of their centred matrices in long doubles."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from gramian.kernels import (
 )
 from oracles import Array
 
-DIGITS = 60
+DIGITS = 120
 
 
 def exact_value(kernel: Kernel, x: list[Any], z: list[Any]) -> Any:
@@ -74,7 +74,7 @@ def exact_eigenvalues(K: Array, weights: Array | None = None, centre: bool = Tru
     root = np.array([mp.sqrt(v) for v in w], dtype=object)
     B = K * root[:, None] * root
     size = max(abs(v) for v in B.flat)
-    if size <= mp.mpf(10) ** (20 - DIGITS) * before:  # rounding of 60 digits
+    if size <= mp.mpf(10) ** (40 - DIGITS) * before:  # rounding of 120 digits
         return np.zeros(n, dtype=np.longdouble)
     unit = mp.mpf(2) ** int(mp.floor(mp.log(size, 2)))
     high = np.array([[float(v / unit) for v in row] for row in B])
@@ -99,7 +99,9 @@ def _jacobi(A: Array) -> Array:
             p, q = players[: n // 2], players[n // 2 :][::-1]
             difference, across = A[q, q] - A[p, p], 2 * A[p, q]
             angle = np.where(across == 0, np.longdouble(0), np.arctan2(across, difference) / 2)
-            angle = np.where(np.abs(angle) > np.pi / 4, angle - np.sign(angle) * (np.arctan2(np.longdouble(0), -1) / 2), angle)
+            angle = np.where(
+                np.abs(angle) > np.pi / 4, angle - np.sign(angle) * (np.arctan2(np.longdouble(0), -1) / 2), angle
+            )
             c, s = np.cos(angle), np.sin(angle)
             rows_p, rows_q = A[p].copy(), A[q].copy()
             A[p], A[q] = c[:, None] * rows_p - s[:, None] * rows_q, s[:, None] * rows_p + c[:, None] * rows_q

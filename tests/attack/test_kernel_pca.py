@@ -1,11 +1,10 @@
 """Random problems of kernel PCA against eigenvalues in long doubles: no bound is broken, whatever the data are like."""
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
-import pytest
 
 from attack.harness import case_count, seed
 from gramian import KernelPCA
@@ -39,7 +38,7 @@ class Problem(NamedTuple):
 
 def draw(rng: np.random.Generator) -> Problem:
     """A problem with something odd about its rows, its kernel or its size."""
-    n, p = int(rng.choice([1, 2, 3, 5, 8, 13])), int(rng.choice([1, 2, 4, 9]))
+    n, p = int(rng.choice([1, 2, 3, 5, 8, 13, 20])), int(rng.choice([1, 2, 4, 9]))
     X = rng.standard_normal((n, p)) * rng.choice([1.0, 10.0, 1e-3]) * rng.choice([1.0, 1.0, 1e-5, 1e5])
     kind = rng.choice(["plain", "duplicates", "rank one", "near copies", "outlier", "grid", "columns"])
     if kind == "duplicates":
@@ -88,8 +87,9 @@ def broken_bounds(case: int) -> float:
         try:
             model.fit(problem.X, sample_weight=problem.weights)
         except ValueError as error:
-            assert "overflow" in str(error), (case, problem, error)
-            return 0.0
+            if "overflow" in str(error):
+                return 0.0
+            raise
     with mp.workdps(DIGITS):
         exact = exact_eigenvalues(exact_matrix(problem.kernel, problem.X), problem.weights, problem.centre)
     wanted = np.maximum(exact[: problem.k], 0)

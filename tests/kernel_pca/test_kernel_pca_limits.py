@@ -32,12 +32,40 @@ def test_unscaled_wine_has_as_many_components_as_asked_for() -> None:
     assert KernelPCA(2, kernel="rbf").fit_transform(load_wine().data * 10).shape == (178, 2)
 
 
-def test_an_offset_that_costs_the_digits_is_warned_about() -> None:
-    with pytest.warns(ConvergenceWarning, match="Subtract the mean"):
-        model = KernelPCA(2).fit(points() + 1e6)
+@pytest.mark.parametrize("shift", [1e3, 1e7, 1e12])
+@pytest.mark.parametrize("solver", ["dense", "krylov", "nystrom"])
+def test_an_offset_costs_no_digits(shift: float, solver: str) -> None:
+    X = points() + shift
+    D = X - X[0]  # exact
+    exact = np.linalg.svd(D - D.mean(axis=0), compute_uv=False)[:2] ** 2
+    model = KernelPCA(2, eigen_solver=solver, n_landmarks=20).fit(X)
+    assert_allclose(model.eigenvalues_, exact, rtol=1e-9)
+    assert model.certificate_.converged
+    assert np.all(np.abs(model.eigenvalues_ - exact) <= model.certificate_.value_bounds)
+    Z = model.fit_transform(X)
+    assert_allclose(model.transform(X), Z, atol=1e-9 * np.abs(Z).max())
+
+
+@pytest.mark.parametrize("solver", ["dense", "krylov", "nystrom"])
+@pytest.mark.parametrize("gamma", [1e-5, 1e-14, 1e-40])
+def test_a_kernel_that_is_nearly_constant_is_nearly_linear(gamma: float, solver: str) -> None:
+    """exp(−γd²) = 1 − γd² + O(γ²): centred, 2γ times inner products."""
+    X = points() * [4, 3, 2, 1]
+    exact = 2 * gamma * np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:2] ** 2
+    model = KernelPCA(2, kernel="rbf", gamma=gamma, eigen_solver=solver, n_landmarks=100).fit(X)
+    assert model.certificate_.converged
+    assert_allclose(model.eigenvalues_, exact, rtol=max(1e-8, 300 * gamma))
+
+
+def test_numbers_that_leave_no_digits_are_warned_about() -> None:
+    with pytest.warns(ConvergenceWarning):  # tanh is no function of differences
+        model = KernelPCA(2, kernel="sigmoid", gamma=1e-12, coef0=0).fit(points() + 1e8)
     assert not model.certificate_.converged
-    with pytest.warns(NumericalWarning, match="subtract their mean"):
-        KernelPCA(2).fit(points() + 1e8)
+    with pytest.warns(ConvergenceWarning, match="constant"):  # squares are below the smallest number
+        model = KernelPCA(2).fit(points() * 1e-200)
+    assert not model.certificate_.converged
+    with pytest.raises(ValueError, match="row 0 "):
+        KernelPCA(2).fit(points() * 1e200)
 
 
 @pytest.mark.parametrize("gamma", [1e-1, 1e-4, 1e-6])

@@ -1,4 +1,4 @@
-"""Stated errors of kernel values, and kernels about the mean of the rows, against arithmetic of 60 digits."""
+"""Stated errors of kernel values, and kernels about the mean of the rows, against arithmetic of 120 digits."""
 
 import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
@@ -19,6 +19,7 @@ from gramian.kernels import (
 )
 from kernel_oracles import DIGITS, exact_matrix
 from oracles import Array
+
 
 def make_kernels(unit: float) -> list[Kernel]:
     """One kernel of each kind, wide or narrow: γ multiplied by a unit."""
@@ -69,7 +70,7 @@ def test_values_are_within_their_stated_error(index: int) -> None:
             about = kernel.about_mean(X)
             if about is kernel:
                 continue
-            origin = np.array([getattr(about, "origin")])
+            origin = np.array([about.origin])
             if isinstance(kernel, Cosine):  # whose origin is one of features
                 rows = [[mp.mpf(float(v)) for v in x] for x in X]
                 unit = [[v / mp.norm(x) for v in x] for x in rows]

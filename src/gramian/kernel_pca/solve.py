@@ -15,12 +15,13 @@ left. Where it is a thousand times larger, the kernel about the mean of the rows
 (:meth:`gramian.kernels.Kernel.rounding`), u = 2⁻⁵³ and ν = min(n, 10√n),
 
 .. math:: |\hat\lambda_i-\lambda_i| \le \underbrace{\textstyle\sum_jw_je_j^2}_{\text{values of the kernel}}
-   + \underbrace{(6\nu+32)\,u\,s}_{\text{sums}} + \underbrace{\textstyle(\sum_{j\le i}\|r_j\|^2)^{1/2}}_{\text{residuals}}
+   + \underbrace{(6\nu+32)\,u\,s}_{\text{sums}}
+   + \underbrace{\textstyle(\sum_{j\le i}\|r_j\|^2)^{1/2}}_{\text{residuals}}
 
 * Values: ‖diag(√w)(K̂ − K)diag(√w)‖ ≤ Σ w e², and H does not lengthen.
 * Sums: a sum of n terms has a relative error of nu in the worst case, and of 10√n u with a probability beyond doubt
-  where roundings are independent (Higham and Mary, 2019). Two sums make the means of rows and columns, two more subtract
-  them, one multiplies, and LAPACK's eigenvalues are those of a matrix as near as that. s ≥ ‖diag(√w)\|K\|diag(√w)‖ is
+  where roundings are independent (Higham and Mary, 2019). Two sums make the means of rows and columns, two more
+  subtract them, one multiplies, and LAPACK's eigenvalues are those of a matrix as near as that. s ≥ ‖diag(√w)\|K\|diag(√w)‖ is
   the Frobenius norm of a matrix in memory, or the trace Σ w_j k(x_j, x_j) of inner products.
 * Residuals: for orthonormal vectors with BV = VΘ + R there are eigenvalues of B that pair with those of Θ to within ‖R‖
   (Kahan). Those of the first i vectors pair with i eigenvalues to within the root of their summed squares. That these
@@ -49,7 +50,7 @@ from gramian.results import NumericalWarning, SpectralCertificate, caller_level
 from gramian.sources import memory_budget
 from gramian.sources.errors import Argument, SourceError
 from gramian.spectral import SymmetricKrylov
-from gramian.spectral.rayleigh import norms, orthogonality
+from gramian.spectral.rayleigh import largest_eigenpairs, norms, orthogonality
 from gramian.spectral.rpcholesky import rp_cholesky
 
 Array = npt.NDArray[np.float64]
@@ -169,7 +170,8 @@ class CentredKernel:
         if not np.isfinite(float(own @ self.frequencies)):
             worst = int(np.argmax(np.where(np.isfinite(own), np.abs(own), np.inf)))
             raise ValueError(
-                f"k(x, x) of row {worst} is {own[worst]:.3g}: the kernel overflows. Multiply the data by a small constant."
+                f"k(x, x) of row {worst} is {own[worst]:.3g}: the kernel overflows. Multiply the data by a small "
+                "constant."
             )
         return own
 
@@ -204,13 +206,13 @@ class CentredKernel:
         if not self.centre or isinstance(self.points, list) or self.kernel.takes_objects:
             return False
         if scipy.sparse.issparse(self.points):
-            return self.points.nnz == 0
+            return not self.points.count_nonzero()
         return bool(np.array_equal(self.points[0], self.points[-1]) and np.all(self.points == self.points[0]))
 
 
 def _summation_units(n: int) -> float:
     """ν = min(n, 10√n): relative error of a sum of n terms in units of rounding."""
-    return min(n, 10.0 * n**0.5)
+    return float(min(n, 10.0 * n**0.5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,12 +281,9 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str) -> Kern
             M -= (M @ share)[:, None]
         if root is not None:
             M *= root[:, None] * root
-        values, vectors = scipy.linalg.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
-        if vectors.shape[1] < k:  # LAPACK finds no part of a spectrum that is one large cluster
-            values, vectors = scipy.linalg.eigh(M, check_finite=False)
-        values, vectors = values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k])
+        values, vectors = largest_eigenpairs(M, k)
         if problem.may_be_indefinite:
-            smallest = float(scipy.linalg.eigvalsh(M, subset_by_index=[0, 0])[0]) * unit
+            smallest = -float(largest_eigenpairs(-M, 1)[0][0]) * unit
         residuals = np.linalg.norm(M @ vectors - vectors * values, axis=0) * unit
         means, size, defect = means * unit, size * unit, orthogonality(np, vectors)
     else:  # a device knows whole decompositions alone
@@ -414,7 +413,9 @@ def _float32_twins(problem: CentredKernel, tol: float) -> list[FeatureCentred]:
 def _no_components(problem: CentredKernel, k: int, reason: str) -> KernelComponents:
     """All rows are equal: any directions will do."""
     warnings.warn(
-        "All rows are equal: there is no variance to explain.", NumericalWarning, stacklevel=caller_level()
+        "All features are equal, for all rows are: there is no variance to explain.",
+        NumericalWarning,
+        stacklevel=caller_level(),
     )
     zero, means = np.zeros(k), np.full(problem.n, problem.diagonal[0])
     certificate = SpectralCertificate(

@@ -351,7 +351,7 @@ class _PairsAbout(Pairs):
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
         tile = self.parts.fill(rows, columns, buffers)
         np.subtract(tile, self.left[rows], out=tile)
-        return np.subtract(tile, self.right[columns], out=tile)
+        return np.asarray(np.subtract(tile, self.right[columns], out=tile))
 
 
 class _Combination(Kernel):

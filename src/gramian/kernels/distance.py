@@ -138,15 +138,16 @@ class Radial(Normalised):
         r"""From the error of u, as far as entries are not repaired, and a few units of those that are, and of f.
 
         −u is an inner product of p + 2 terms that add up to 2(‖f‖² + ‖g‖²) in size, of features and norms that are
-        rounded themselves: it is off by at most (2p + 8)ε(‖f‖² + ‖g‖²). f is off by its slope times that, and by no more
-        than :meth:`RadialPairs.fill` lets stand. A repaired u has a relative error of (p + 4)ε/2, and \|u f′(u)\| ≤ 1.
+        rounded themselves: it is off by at most (2p + 8)ε(‖f‖² + ‖g‖²). f is off by its slope times that, and by no
+        more than :meth:`RadialPairs.fill` lets stand. A repaired u has a relative error of (p + 4)ε/2, and \|u f′(u)\| ≤ 1.
         """
         X = as_points(X)
         n, p = X.shape
         reach = 2.0 * float(self._squares_about(X, mean_row(X)).max(initial=0.0))
         worst, size = (2 * p + 8) * 2 * UNIT, self.size(2 * reach)
         let_stand = worst / ((1 + p**0.5) * UNIT) * DELTA["float64"] * size
-        error = min(worst * reach * self.steepest, let_stand) + (p + 12) * UNIT * size
+        slope = self.steepest if reach > 0 else 0.0
+        error = min(worst * reach * slope, let_stand) + (p + 12) * UNIT * size
         return np.full(n, np.sqrt(error))
 
 
@@ -313,7 +314,7 @@ def median_distance(X: Any, *, seed: int = 0, rows: int = MEDIAN_ROWS) -> float:
     squares = squared_distances(X)[np.triu_indices(X.shape[0], 1)]
     apart = squares[squares > 0]
     if not len(apart):
-        if X.shape[0] > 1 and (X != X[[0] * X.shape[0]]).sum():
+        if X.shape[0] > 1 and (X[[0] * X.shape[0]] != X).sum():
             raise ValueError("The squared distances between rows underflow: multiply the data by a large constant.")
         raise ValueError("The rows are all equal, so their median distance is 0: give gamma as a number.")
     # copies of one row say nothing about distances, unless they are few
@@ -483,7 +484,7 @@ class Laplacian(Normalised):
         rates = self._rates(X.shape[1])
         with np.errstate(over="ignore"):
             D = abs(scale_columns(X.astype(np.float64), rates)) if is_sparse(X) else np.abs((X - origin) * rates)
-            return float(D.sum()) / max(X.shape[0], 1)
+            return float(D.sum() / max(X.shape[0], 1))
 
     def rounding(self, X: Any) -> Array:
         """Differences and their sum have a relative error of (p + 4)ε/2, and u e⁻ᵘ < 1."""
@@ -553,7 +554,7 @@ class _ExponentialLessOne(Kernel):
         X = as_points(X)
         origin = mean_row(X)[None]
         largest = -float(self(X, sp.csr_array(origin) if is_sparse(X) else origin).min(initial=0.0))
-        return self.kernel.rounding(X) * np.sqrt(8.0 * largest)  # min(u, 1) ≤ 1.6(1 − e⁻ᵘ)
+        return np.asarray(self.kernel.rounding(X) * np.sqrt(8.0 * largest))  # min(u, 1) ≤ 1.6(1 − e⁻ᵘ)
 
 
 SMOOTHNESS = (0.5, 1.5, 2.5)

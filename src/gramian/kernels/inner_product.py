@@ -235,7 +235,7 @@ class Polynomial(Kernel):
         return about if close else self
 
     def rounding(self, X: Any) -> Array:
-        """With t = γ‖x‖² + |c|, |u + c| ≤ √(t t′), off by (p + 3)ε√(t t′)/2; the power has q times the relative error."""
+        """With t = γ‖x‖² + |c|, |u + c| ≤ √(t t′), off by (p + 3)ε√(t t′)/2; its power, q times as much relatively."""
         X = as_points(X)
         t = self._rate(X.shape[1]) * row_squares(X) + abs(self.coef0)
         with np.errstate(over="ignore"):
@@ -477,10 +477,10 @@ class Sigmoid(Kernel):
         return np.asarray(np.tanh(self._rate(X.shape[1]) * row_squares(X) + self.coef0))
 
     def rounding(self, X: Any) -> Array:
-        """That of u + c, for the slope of tanh is at most 1; of tanh a few units."""
+        """That of u + c, (p + 3)ε√(t t′)/2 with t = γ‖x‖² + |c|, for the slope of tanh is at most 1; and of tanh."""
         X = as_points(X)
         t = self._rate(X.shape[1]) * row_squares(X) + abs(self.coef0)
-        return np.asarray(np.sqrt(UNIT * ((X.shape[1] + 3) * t + 4)))
+        return np.asarray(np.sqrt((X.shape[1] + 7) * (UNIT * t + SMALLEST)))
 
     def _rate(self, p: int) -> float:
         return 1.0 / p if self.gamma is None else self.gamma

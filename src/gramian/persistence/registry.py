@@ -9,8 +9,6 @@ import numpy as np
 from sklearn.gaussian_process import kernels as gp
 
 from gramian import kernels, mixture
-from gramian.kernels.base import NormalisedAbout
-from gramian.kernels.inner_product import CosineAbout, LinearAbout, PolynomialAbout
 from gramian.compute.rowspace import RowSpace
 from gramian.genetics.pca import GenotypePCA
 from gramian.kernel_pca.estimator import KernelPCA
@@ -18,6 +16,8 @@ from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
 from gramian.kernel_ridge.classifier import KernelRidgeClassifier, ProbabilitySigmoid
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernel_ridge.landmark_fit import LandmarkFit, Whitening
+from gramian.kernels.base import NormalisedAbout
+from gramian.kernels.inner_product import CosineAbout, LinearAbout, PolynomialAbout
 from gramian.likelihood import families as laws
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families.base import Link, Parameter, Unit

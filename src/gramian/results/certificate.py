@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 import sys
 import warnings
 from abc import ABC, abstractmethod
@@ -191,7 +190,7 @@ class SpectralCertificate(Certificate):
 
     @property
     def value_bounds(self) -> Array:
-        r"""Bound on :math:`|\hat\sigma_i-\sigma_i|`: :math:`\|A\|((\sum_{j\le i}\rho_j^2/2)^{1/2} + \text{rounding})`."""
+        r"""Bound on :math:`|\hat\sigma_i-\sigma_i|`: ‖A‖ times the root of Σ ρ²/2 of the first i, and the rounding."""
         together = np.sqrt(np.cumsum(np.square(self.residuals)) / 2)
         return np.asarray(self.norm * (together + self.rounding))
 

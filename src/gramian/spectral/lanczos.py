@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
 from gramian.compute.devices import device_keyword, to_numpy
-from gramian.spectral.rayleigh import thin_qr
+from gramian.spectral.rayleigh import largest_eigenpairs, thin_qr
 
 Array = Any
 
@@ -76,9 +75,7 @@ class BlockLanczos:
 
     def ritz(self, k: int) -> tuple[Matrix, Matrix, Matrix]:
         """The k largest Ritz values, their coordinates in the basis, and their residual norms."""
-        d = self.d
-        theta, S = scipy.linalg.eigh(self.T[:d, :d], subset_by_index=[max(0, d - k), d - 1], check_finite=False)
-        theta, S = theta[::-1], S[:, ::-1]
+        theta, S = largest_eigenpairs(self.T[: self.d, : self.d], k)
         return theta, S, np.linalg.norm(self.R @ S[self.d - self.last :, :], axis=0)
 
     def vectors(self, S: Matrix) -> Array:
