@@ -72,11 +72,13 @@ def test_what_is_not_said_has_no_effect():
 @pytest.mark.parametrize("rounding", [0.0, 1e-9, 0.3])
 @pytest.mark.parametrize("divisor", [1.0, 149.0])
 def test_bounds_are_those_of_the_formula(rounding, divisor):
-    """‖A‖(ρ/√2 + rounding) and δ(2σ + δ)/divisor, in 40 digits."""
+    """‖A‖(√(Σ ρ²/2) + rounding), the sum over the first i, and δ(2σ + δ)/divisor, in 40 digits."""
     c = spectral(rounding=rounding, divisor=divisor)
     mp.dps = 40
+    total = mpf(0)
     for sigma, rho, value, eigenvalue in zip(c.values, c.residuals, c.value_bounds, c.eigenvalue_bounds, strict=True):
-        delta = mpf(7) * (mpf(float(rho)) / mp.sqrt(2) + mpf(rounding))
+        total += mpf(float(rho)) ** 2 / 2
+        delta = mpf(7) * (mp.sqrt(total) + mpf(rounding))
         assert value == pytest.approx(float(delta), rel=1e-14)
         assert eigenvalue == pytest.approx(float(delta * (2 * mpf(float(sigma)) + delta) / mpf(divisor)), rel=1e-14)
 

@@ -21,8 +21,8 @@ left. Where it is a thousand times larger, the kernel about the mean of the rows
 * Values: ‖diag(√w)(K̂ − K)diag(√w)‖ ≤ Σ w e², and H does not lengthen.
 * Sums: a sum of n terms has a relative error of nu in the worst case, and of 10√n u with a probability beyond doubt
   where roundings are independent (Higham and Mary, 2019). Two sums make the means of rows and columns, two more
-  subtract them, one multiplies, and LAPACK's eigenvalues are those of a matrix as near as that. s ≥ ‖diag(√w)\|K\|diag(√w)‖ is
-  the Frobenius norm of a matrix in memory, or the trace Σ w_j k(x_j, x_j) of inner products.
+  subtract them, one multiplies, and LAPACK's eigenvalues are those of a matrix as near as that. s is at least
+  ‖diag(√w)\|K\|diag(√w)‖: the Frobenius norm of a matrix in memory, or the trace Σ w_j k(x_j, x_j) of inner products.
 * Residuals: for orthonormal vectors with BV = VΘ + R there are eigenvalues of B that pair with those of Θ to within ‖R‖
   (Kahan). Those of the first i vectors pair with i eigenvalues to within the root of their summed squares. That these
   are the *largest* i no residual can prove: a Krylov space begun at random misses one with probability 0.
@@ -205,9 +205,13 @@ class CentredKernel:
         """Whether all rows are the same, so that centring leaves nothing: proved, and not a matter of rounding."""
         if not self.centre or isinstance(self.points, list) or self.kernel.takes_objects:
             return False
+        first, last = (to_numpy(self.points[[i]]) for i in (0, -1))
+        if not np.array_equal(first, last):
+            return False
         if scipy.sparse.issparse(self.points):
-            return not self.points.count_nonzero()
-        return bool(np.array_equal(self.points[0], self.points[-1]) and np.all(self.points == self.points[0]))
+            sparse: Any = self.points
+            return bool(abs(sparse - scipy.sparse.csr_array(np.ones((self.n, 1)) @ first)).max() == 0)
+        return bool(np.all(self.points == first))
 
 
 def _summation_units(n: int) -> float:

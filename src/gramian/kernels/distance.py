@@ -139,7 +139,8 @@ class Radial(Normalised):
 
         −u is an inner product of p + 2 terms that add up to 2(‖f‖² + ‖g‖²) in size, of features and norms that are
         rounded themselves: it is off by at most (2p + 8)ε(‖f‖² + ‖g‖²). f is off by its slope times that, and by no
-        more than :meth:`RadialPairs.fill` lets stand. A repaired u has a relative error of (p + 4)ε/2, and \|u f′(u)\| ≤ 1.
+        more than :meth:`RadialPairs.fill` lets stand. A repaired u has a relative error of (p + 4)ε/2, and
+        \|u f′(u)\| ≤ 1.
         """
         X = as_points(X)
         n, p = X.shape
