@@ -1,5 +1,7 @@
 """What must not change a fit but for its units: scale, shift, order; and what never happens on its way."""
 
+import warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian import NumericalWarning
 from gramian.mixture import Bins, Mixture
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
@@ -222,3 +225,30 @@ def test_a_rotation_turns_the_fit(kind):
     np.testing.assert_allclose(other.means_, one.means_ @ Q.T, atol=1e-5)
     np.testing.assert_allclose(other.mixture_.matrices, Q @ one.mixture_.matrices @ Q.T, atol=1e-4)
     assert other.log_likelihood_ == pytest.approx(one.log_likelihood_, abs=1e-6)
+
+
+def test_components_that_are_one_and_the_same_are_told_of():
+    """EM stands still there, on a saddle: the gradient is 0, and the likelihood rises where they part."""
+    X = clusters(2, n=60, k=2)
+    half = {"means_init": np.zeros((2, 2)), "weights_init": [0.5, 0.5], "precisions_init": np.stack([np.eye(2)] * 2)}
+    with pytest.warns(NumericalWarning, match="components 0 and 1"):
+        model = fit(X, n_components=2, **half)
+    assert model.certificate_.gradient <= model.certificate_.tolerance
+    assert not model.converged_
+    assert fit(X, n_components=2).log_likelihood_ > model.log_likelihood_ + 1
+
+
+def test_an_optimum_without_collapse_is_kept_before_a_higher_one_with():
+    """The likelihood of a component on two equal rows has no bound: it is no better for being higher."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (40, 1)), rng.normal(4, 1, (40, 1)), [[20.0], [20.0]]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)
+        model = GaussianMixture(2, covariance_type="V", n_init=20, init_params="random_from_data").fit(X)
+    problems, heights = model.landscape_.problems, model.landscape_.log_likelihoods
+    assert any(problems)
+    assert not all(problems)
+    kept = model.landscape_.kept
+    assert problems[kept] == ""
+    assert heights[kept] == max(h for h, problem in zip(heights, problems, strict=True) if not problem)
+    assert heights[kept] < max(heights)

@@ -384,11 +384,18 @@ class LikelihoodFit:
         notes = law.notes if determined else (*law.notes, UNDETERMINED)
         if not law.smooth and len(problem.x) and problem.free[0]:
             notes = (*notes, EXPECTED)
-        gradient = found.decrement if determined else max(found.decrement, 2 * self.tol)
         loglik = found.value - self._jacobian(unit)
         trace = -np.maximum.accumulate(np.array(found.trace)) + self._jacobian(unit)
         proof = Optimum(
-            how, why, problem.evaluations, len(trace) - 1, trace, gradient, determined, tolerance=self.tol, notes=notes
+            how,
+            why,
+            problem.evaluations,
+            len(trace) - 1,
+            trace,
+            found.decrement,
+            determined,
+            tolerance=self.tol,
+            notes=notes,
         )
         law.check_normalised(values)
         seen_from = LineProfile(problem, phi, spread, found.value, unit, self.tol)

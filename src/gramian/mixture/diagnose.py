@@ -21,6 +21,7 @@ Array = npt.NDArray[np.float64]
 HELD = 1.5  # times the floor: a variance below this is held by it
 NOBODY = 1e-6  # of the total weight
 NEAR = 0.05  # standard deviations between means of components that count as the same
+SAME = 1e-4  # standard deviations, or of the variance, between components that are one
 LEVEL = 1e-2  # units of log-likelihood between optima that count as the same
 
 
@@ -85,6 +86,18 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
             )
         found.append(Diagnosis(int(k), "empty" if empty[k] else "collapsed", message))
     return tuple(found)
+
+
+def find_coincident(mixture: Mixture) -> tuple[int, int] | None:
+    """Two components that have the same mean and covariance, if there are any: there EM stands still on a saddle."""
+    for k in range(mixture.n_components - 1):
+        R, shift = mixture.roots[k], mixture.centres[k + 1 :] - mixture.centres[k]
+        near = np.flatnonzero(np.sum((shift * R if mixture.diagonal else shift @ R.T) ** 2, axis=1) < SAME**2)
+        for j in near[mixture.weights[k + 1 :][near] > 0] + k + 1:
+            change = mixture.covariances[j] - mixture.covariances[k]
+            if np.abs(R**2 * change if mixture.diagonal else R @ change @ R.T).max() < SAME and mixture.weights[k] > 0:
+                return k, int(j)
+    return None
 
 
 def _flattest(S: Array, floor: Array) -> int:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gramian.compute.threads import quiet_blas
 from gramian.mixture.binned import Bins
-from gramian.mixture.diagnose import Diagnosis, diagnose
+from gramian.mixture.diagnose import Diagnosis, diagnose, find_coincident
 from gramian.mixture.models import POOLED, maximise_above, maximise_covariances, per_component, resolve_model
 from gramian.mixture.parameters import Constraints, Mixture, Prior, SufficientStatistics
 from gramian.mixture.rows import MixtureRows
@@ -80,6 +80,8 @@ class Maximiser:
         else:
             centres = rules.means(N + prior.shrinkage, prior.shrink(N, stats.centres, origin), current)
             counts, scatter = prior.add(N, stats.shift(centres).second, centres, origin)
+        if scatter.ndim == 3:  # of a component of one row it is all rounding, which has no symmetry
+            scatter = 0.5 * (scatter + scatter.transpose(0, 2, 1))
         own = model not in POOLED and (prior is None or prior.counts == 0.0)
         if own and current is not None and empty.any():  # an empty one keeps its covariance, and moves no other
             tiny = EMPTY * stats.weight
@@ -197,6 +199,12 @@ def fit_mixture(
     notes = tuple(item.message for item in diagnoses)
     if idle and at.slope > tol:
         notes += ("stopped where rounding hides what is left to gain",)
+    same = find_coincident(at.mixture) if maximise.constraints.is_empty else None
+    if same is not None:
+        notes += (
+            f"components {same[0]} and {same[1]} are one and the same: nothing determines their weights, and the "
+            "likelihood may rise where they part; start elsewhere (n_init, init_params) or fit fewer components",
+        )
     posterior = maximise.prior is not None and maximise.prior.counts > 0
     what = "maximum a posteriori for" if posterior else "maximum likelihood of a mixture of"
     steps = before + climb.passes - 1
@@ -207,8 +215,9 @@ def fit_mixture(
         steps,
         -np.array(heights),
         at.slope,
+        same is None,
         tolerance=tol,
-        notes=notes + modes,
+        notes=modes + notes,
         **where,
     )
     return MixtureFit(at.mixture, at.stats, optimum, diagnoses)
@@ -342,7 +351,8 @@ def _is_possible(stats: SufficientStatistics, near: SufficientStatistics) -> boo
     rest = T - LEAST * S
     if stats.diagonal:
         return bool((rest >= 0).all())
-    size = np.sqrt(np.maximum(np.diagonal(S, axis1=1, axis2=2), TINY))
+    spread = np.diagonal(S, axis1=1, axis2=2)
+    size = np.sqrt(np.where(spread > 0, spread, 1.0))
     return bool((np.linalg.eigvalsh(rest / (size[:, :, None] * size[:, None, :])) >= -1e-10).all())
 
 

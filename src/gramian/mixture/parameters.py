@@ -556,6 +556,11 @@ class Constraints:
                 given = given.astype(np.intp)
             object.__setattr__(self, name, given)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held or shared."""
+        return all(value is None for value in vars(self).values())
+
     def check(self, mixture: Mixture) -> None:
         """Refuse masks that do not fit a mixture, and covariances that the model couples."""
         for name, value in vars(self).items():

@@ -371,6 +371,11 @@ class Optimum(Certificate):
         """The norm of the gradient."""
         return float(self.gradient)
 
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was met, at parameters that the data determine."""
+        return self.determined and super().converged
+
     def _details(self) -> list[tuple[str, str]]:
         return [
             ("iterations", str(self.iterations)),
