@@ -20,6 +20,7 @@ from numpy.testing import assert_array_equal
 import gramian
 from gramian.sources import SourceError
 from gramian.sources import text as _text_files
+from gramian.sources.files import load_pyarrow
 from gramian.sources.tables import Table, read_table
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed (gramian[tables])")
@@ -158,6 +159,66 @@ def test_whole_numbers_that_float64_would_round_are_refused(tmp_path: Path, kind
         read_table(tmp_path / name, target="a" if role == "target" else None)
     assert where in str(error.value)
     assert read_table(tmp_path / name, drop="a").names == ["b"]
+
+
+WIDE_TEXTS = {
+    "numbers": "a,b,c\n1,2.5,-3e2\n4,5,6\n",
+    "no header": "1,2,3\n4,5,6\n",
+    "missing": "a,b,c\n,NA,\n4,,\n,,\n7,8,\n",
+    "blank lines": "a,b\n\n1,2\n\n\n3,4\n",
+    "no last line end": "a,b\n1,2\n3,",
+    "line ends of Windows": "a,b\r\n1,2\r\n3,NA\r\n",
+    "decimal comma": "a;b\n1,5;2\n3;4,25\n",
+    "row names": ",a,b\nu,1,2\nv,3,4\nw,5,6\n",
+    "text": "a,kind,b\n1,x,2\n3,y,4\n5,,6\n",
+    "truth values": "a,t,b\n1,true,2\n3,false,4\n",
+    "text later": "a,b\n1,2\nx,4\n5,6\n",
+    "blanks": "a, b\n1, 2\n3, 4\n",
+    "quotes": 'a,b\n"1",2\n3,"4"\n',
+    "ragged": "a,b\n1,2\n3\n5,6\n",
+    "infinite": "a,b\n1,inf\n2,3\n",
+}
+
+
+@pytest.mark.parametrize("piece", [2**25, 8])
+@pytest.mark.parametrize("columns", [None, ["b"], ["b", "a"]])
+@pytest.mark.parametrize("text", WIDE_TEXTS.values(), ids=WIDE_TEXTS)
+def test_wide_tables_are_read_as_narrow_ones_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, columns: Any, piece: int
+) -> None:
+    path, found = written(tmp_path, text), []
+    monkeypatch.setattr(_text_files, "PIECE", piece)
+    for wide in (0, 10**9):
+        monkeypatch.setattr(_text_files, "WIDE", wide)
+        try:
+            table = read_table(path, columns=columns, categorical="onehot")
+            found.append([table.names, table.ids, table.missing, repr(values(table).tolist())])
+        except SourceError as error:
+            found.append([str(error)])
+    assert repr(found[0]) == repr(found[1])
+
+
+def test_a_wide_table_does_not_go_the_long_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(3, 5000))
+    rows = "".join(f"u{i}," + ",".join(map(repr, row.tolist())) + f",{i % 2 == 1}\n" for i, row in enumerate(X))
+    path = written(tmp_path, "id," + ",".join(f"c{j}" for j in range(5000)) + ",kind\n" + rows)
+    monkeypatch.setattr(_text_files, "_read_pieces", None)
+    table = read_table(path, id="id", label="kind")
+    assert_array_equal(values(table), X)
+    assert table.label is not None
+    assert table.label.tolist() == ["False", "True", "False"]
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n" + "0\n" * 200_000, "0" * 400_000, '"a"\n' + '"0\n' * 99_999], ids=["rows", "line", "quote"]
+)
+def test_what_unpacks_past_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    path = written(tmp_path, gzip.compress(text.encode()), "t.csv.gz")
+    monkeypatch.setattr(_text_files, "PIECE", 2**12)
+    monkeypatch.setattr(_text_files, "CHUNK", 2**12)
+    monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 10**5)
+    with pytest.raises((MemoryError, SourceError), match=r"available|quote"):
+        read_table(path)
 
 
 def test_pieces_of_a_file_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,6 +532,7 @@ def test_files_that_are_not_there_or_not_files(tmp_path: Path) -> None:
 def test_a_missing_extra_is_named_with_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "a,b\n1,2\n")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    load_pyarrow.cache_clear()
     for read in (read_table, gramian.open):
         with pytest.raises(ImportError, match=r'pip install "gramian\[tables\]"'):
             read(path)

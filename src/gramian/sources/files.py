@@ -12,6 +12,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -183,6 +184,7 @@ def spool_standard_input() -> Iterator[Spool]:
         raise
 
 
+@cache
 def load_pyarrow() -> Any:
     """Return pyarrow with its readers of CSV, Parquet and Feather."""
     modules = ("pyarrow", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet")

@@ -20,6 +20,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute.devices import refuse_beyond_device
 from gramian.sources.arrays import WHOLE
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import load_pyarrow
@@ -245,6 +246,7 @@ def strip_blanks(data: bytes, delimiter: str) -> bytes:
 
 HEAD = 2**16
 CHUNK = 2**22
+LARGE_REMEDY = "Write it as .npy or Parquet, which are read in blocks."
 LONGEST = 2**30  # characters in a cell, for Python's reader
 
 
@@ -255,12 +257,24 @@ def open_text(path: Path) -> IO[bytes]:
     return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
 
 
+def read_whole(file: IO[bytes]) -> bytes:
+    """Read what is left of a file, or refuse it before it takes more memory than there is: it may be compressed."""
+    parts, size = [], 0
+    while data := file.read(CHUNK):
+        parts.append(data)
+        size += len(data)
+        if size % (16 * CHUNK) < CHUNK:
+            refuse_beyond_device(size, None, f"A text of {size:,} bytes or more", LARGE_REMEDY)
+    return b"".join(parts)
+
+
 def sniff(path: Path, *, delimiter: str | None, decimal: str | None, header: bool | None) -> Dialect:
     """Find out how a text table is written from its first 64 KiB, or more where two lines take more."""
     with open_text(path) as file:
         head = file.read(HEAD)
         while head.strip().count(b"\n") < 2 and (more := file.read(len(head) or 1)):
             head += more
+            refuse_beyond_device(4 * len(head), None, f"A line of {len(head):,} bytes or more", LARGE_REMEDY)
         whole = not file.read(1)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise SourceError("the text is UTF-16 (it begins with its mark). Save it as UTF-8.")
@@ -299,7 +313,7 @@ def refuse_undecodable(path: Path) -> None:
 def numbered_rows(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of data with the line in which each begins, by Python's own reader."""
     with open_text(path) as file:
-        raw: IO[bytes] = io.BytesIO(strip_blanks(file.read(), dialect.delimiter)) if dialect.padded else file
+        raw: IO[bytes] = io.BytesIO(strip_blanks(read_whole(file), dialect.delimiter)) if dialect.padded else file
         text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
         before = csv.field_size_limit(LONGEST)
         line = 1
@@ -341,6 +355,8 @@ def line_of_row(path: Path, dialect: Dialect, row: int) -> int:
     raise IndexError(row)
 
 
+WIDE = 1000  # columns: from here on pyarrow takes longer for each of them than for its cells
+MOST_TEXTS = 100  # columns of text in so wide a table
 PIECE = 2**25
 BLOCK = 2**20  # what one core parses at a time
 
@@ -374,18 +390,24 @@ class TextColumns:
     quotes: int = 0
     lines: int = 0
 
-    def append(self, table: Any, expected: int) -> None:
-        """Add the rows of a pyarrow table, of ``expected`` in all."""
-        n = table.num_rows
+    def append(self, numbers: npt.NDArray[np.float64] | None, table: Any, expected: int) -> None:
+        """Add rows, of ``expected`` in all: of a pyarrow table, or its numbers apart from it."""
+        n = table.num_rows if numbers is None else len(numbers)
         if self.rows + n > len(self.values):
-            grown = np.empty((max(expected, self.rows + n), len(self.numeric)))
+            rows, k = self.rows + n, len(self.numeric)
+            refuse_beyond_device(8.0 * rows * k, None, f"The numbers of {rows:,} rows or more", LARGE_REMEDY)
+            grown = np.empty((max(expected, rows, 3 * self.rows // 2), k))
             grown[: self.rows] = self.values[: self.rows]
             self.values = grown
-        for i, j in enumerate(self.numeric):
-            at = self.rows
-            for chunk in table.column(str(j)).chunks:
-                self.values[at : at + len(chunk), i] = chunk.cast("float64", safe=False).to_numpy(zero_copy_only=False)
-                at += len(chunk)
+        if numbers is not None:
+            self.values[self.rows : self.rows + n] = numbers
+        else:
+            for i, j in enumerate(self.numeric):
+                at = self.rows
+                for chunk in table.column(str(j)).chunks:
+                    cells = chunk.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+                    self.values[at : at + len(chunk), i] = cells
+                    at += len(chunk)
         for j, chunks in self.others.items():
             chunks.extend(table.column(str(j)).chunks)
         self.rows += n
@@ -406,7 +428,8 @@ def read_columns(path: Path, dialect: Dialect, columns: list[int]) -> TextColumn
     pa = load_pyarrow()
     try:
         try:
-            found = _read_pieces(path, dialect, columns)
+            wide = _read_wide(path, dialect, columns) if len(dialect.names) > WIDE else None
+            found = wide or _read_pieces(path, dialect, columns)
         except _NotInPiecesError:  # at once, so that what is in the last line can change what a column is
             found = _read_pieces(path, dialect, columns, whole=True)
     except (pa.ArrowInvalid, OSError, EOFError) as error:
@@ -440,7 +463,7 @@ def read_verbatim(path: Path, dialect: Dialect, column: int) -> list[str]:
     """Read one column as it is written, 'NA' and leading zeros included."""
     pa = load_pyarrow()
     with open_text(path) as file:
-        data = file.read()
+        data = read_whole(file)
     try:
         table = _parse_piece(data, dialect, [column], {str(column): pa.string()}, skip=dialect.skip, verbatim=True)
     except pa.ArrowInvalid as error:
@@ -448,6 +471,53 @@ def read_verbatim(path: Path, dialect: Dialect, column: int) -> list[str]:
         raise SourceError(f"cannot be read as a table: {error}") from error
     texts: list[str] = table.column(0).to_pylist()
     return texts
+
+
+def _read_wide(path: Path, dialect: Dialect, columns: list[int]) -> TextColumns | None:
+    """Read a table of very many columns: its numbers as one long column, which costs pyarrow far less than many.
+
+    None where that cannot be: quotes, lines of other lengths, text among the numbers of a column.
+    """
+    pa = load_pyarrow()
+    mark, width = dialect.delimiter.encode(), len(dialect.names)
+    found: TextColumns | None = None
+    types: dict[str, Any] = {}
+    skip = dialect.skip
+    for piece, quotes in _pieces(path, whole=False):
+        lines = [line.removesuffix(b"\r") for line in piece.split(b"\n")[skip:]]
+        lines = [line for line in lines if line]
+        if quotes or dialect.padded or any(line.count(mark) != width - 1 for line in lines):
+            return None
+        if found is None and lines:
+            first = lines[0].decode(errors="replace").split(dialect.delimiter)
+            numeric = [j for j in columns if _is_numeral(first[j].strip())]
+            found = TextColumns(numeric, np.empty((0, len(numeric))), {j: [] for j in sorted({*columns} - {*numeric})})
+            if not numeric or len(found.others) > MOST_TEXTS:
+                return None
+        if found is None:
+            skip = 0
+            continue
+        if found.numeric == list(range(width)):
+            cells = [line.replace(mark, b"\n") for line in lines]
+        else:
+            cells = [b"\n".join([split[j] for j in found.numeric]) for split in (line.split(mark) for line in lines)]
+        try:
+            numbers = pa.csv.read_csv(
+                pa.BufferReader(b"\n".join([*cells, b""])),
+                pa.csv.ReadOptions(column_names=["0"], block_size=BLOCK, encoding="utf8"),
+                pa.csv.ParseOptions(delimiter=dialect.delimiter, quote_char=False, ignore_empty_lines=False),
+                _convert_options(dialect, [0], {"0": pa.float64()}),
+            ).column(0)
+            texts = _parse_piece(piece, dialect, list(found.others), types, skip=skip) if found.others else None
+        except pa.ArrowInvalid:
+            return None
+        if len(numbers) != len(lines) * len(found.numeric):
+            return None
+        found.append(numbers.to_numpy().reshape(len(lines), -1), texts, 0)
+        types = {} if texts is None else {name: texts.column(name).type for name in texts.column_names}
+        found.lines += len(lines) + skip
+        skip = 0
+    return found
 
 
 def _read_pieces(path: Path, dialect: Dialect, columns: list[int], *, whole: bool = False) -> TextColumns:
@@ -471,7 +541,7 @@ def _read_pieces(path: Path, dialect: Dialect, columns: list[int], *, whole: boo
             types = {str(j): pa.float64() if j in plain else kinds[j] for j in columns}
         seen, skip = seen + len(piece), 0
         expected = int((found.rows + table.num_rows) * max(1.0, size / seen) * 1.02) if size > seen else 0
-        found.append(table, expected)
+        found.append(None, table, expected)
         found.quotes, found.lines = found.quotes + quotes, found.lines + piece.count(b"\n")
         found.lines += not piece.endswith(b"\n")
     if found is None:
@@ -482,7 +552,7 @@ def _read_pieces(path: Path, dialect: Dialect, columns: list[int], *, whole: boo
 def _pieces(path: Path, whole: bool) -> Iterator[tuple[bytes, int]]:
     """Yield pieces that end with lines, and how many quotes each has; none can be made where quotes are open."""
     with open_text(path) as file:
-        rest = file.read() if whole else b""
+        rest = read_whole(file) if whole else b""
         while data := file.read(PIECE):
             rest += data
             cut = rest.rfind(b"\n") + 1
@@ -514,11 +584,16 @@ def _parse_piece(
         pa.BufferReader(data),
         pa.csv.ReadOptions(column_names=names, skip_rows=skip, block_size=size, encoding="utf8"),
         pa.csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
-        pa.csv.ConvertOptions(
-            include_columns=[str(j) for j in columns],
-            column_types=types,
-            null_values=[] if verbatim else list(MISSING),
-            strings_can_be_null=not verbatim,
-            decimal_point=dialect.decimal,
-        ),
+        _convert_options(dialect, columns, types, verbatim=verbatim),
+    )
+
+
+def _convert_options(dialect: Dialect, columns: list[int], types: dict[str, Any], *, verbatim: bool = False) -> Any:
+    """How pyarrow makes values of cells."""
+    return load_pyarrow().csv.ConvertOptions(
+        include_columns=[str(j) for j in columns],
+        column_types=types,
+        null_values=[] if verbatim else list(MISSING),
+        strings_can_be_null=not verbatim,
+        decimal_point=dialect.decimal,
     )
