@@ -28,12 +28,14 @@ from gramian.ridge.path import (
     LeftOut,
     automatic_grid,
     decompose,
+    decompose_wide,
     leave_out,
     path_in_own_units,
     ridge_path,
 )
 from gramian.ridge.problem import RidgeProblem, RowWeights, open_regression
 from gramian.ridge.solve import (
+    AFFORDABLE,
     SOLVERS,
     choose_solver,
     factor_of,
@@ -321,7 +323,13 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         with quiet_if_small(min(data.shape)):
             problem = RidgeProblem(data, Y, weights, intercept=bool(self.fit_intercept), gram=solver == "cholesky")
             found, alphas = _decompose_safely(problem, solver, alphas)  # X̃ = UΣVᵀ
-            left = leave_out(found, problem.scale_penalties(alphas)[0], keep=bool(self.store_cv_results))
+            lam, (n, p) = problem.scale_penalties(alphas)[0], data.shape
+            left = leave_out(found, lam, keep=bool(self.store_cv_results))
+            known = left.is_known(problem.energy, weights.count)
+            if not known.all() and not (found.dual and not found.squared) and float(n) * n * (n + p) <= AFFORDABLE:
+                # by all of U nothing cancels
+                left = leave_out(decompose_wide(problem, dual=True), lam, keep=bool(self.store_cv_results))
+                known = left.is_known(problem.energy, weights.count)
             path = ridge_path(found, alphas, left)
             scores = self._criterion(path, t) if score is None else _score_predictions(found, alphas, left, score)
             best = np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=0)
@@ -330,6 +338,13 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             parts = [(np.arange(t), problem, factor)]
             solution = solve_by_factors(problem, alpha, parts, solver, reason, keep=self.gcv_mode == "svd")
         self._warn_unless_scored(scores, problem)
+        if np.isfinite(scores).any() and not np.all(known[best, np.arange(known.shape[1])]):
+            warnings.warn(
+                f"The leave-one-out error {np.max(left.loo[best]):.3g} is a ratio of small differences: rounding can "
+                f"make {np.max(left.lost[best]):.1e} of it, in units of y². Use larger alphas, or gcv_mode='svd'.",
+                NumericalWarning,
+                stacklevel=caller_level(),
+            )
         self._keep(solution, vector)
         self.path_: RidgePath = path_in_own_units(path, problem)
         told = scores if score is not None else self._criterion(self.path_, t)

@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 
 from gramian.compute import dense as cpu
 from gramian.compute.devices import dense_loops, like, refuse_beyond_device, to_numpy
-from gramian.compute.threads import n_threads, parallel
+from gramian.compute.threads import parallel
 from gramian.linear.path import Filter, RidgePath
 from gramian.ridge.problem import RidgeProblem
 
@@ -32,6 +32,7 @@ COLUMN_BYTES = 2**24  # of a dense block of columns
 ALONE = 2.0**-44  # of 1 − h: what rounding can make of a row that determines its own fit
 TILE = 2**18  # numbers a thread works on at a time: 2 MiB
 DEVICE_TILE = 2**24  # numbers of the predictions of a part of a block on a device: 128 MiB
+KNOWN = 0.01  # of a mean squared leave-one-out error: what rounding may make of it
 GRID = 50
 NEARLY = 0.01  # of the degrees of freedom: what the ends of an automatic grid leave out
 SQUARES = ("loo", "gcv", "noise_variance")  # of a path: what has the units of y²
@@ -197,7 +198,7 @@ def augmented_triangle(problem: RidgeProblem, scale: Array | None = None) -> Arr
 
 
 def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decomposition:
-    """Σ with V, or U, of X̃ itself where p > n.
+    """Σ with V, or all n columns of U, of X̃ itself where p ≥ n, or where n is small.
 
     Of a dense copy; or U from the R of X̃ᵀ = QR, a block of columns at a time: sparse data are never dense at once.
     Directions that are empty get a singular value above all others, so that no other direction mixes with them.
@@ -220,8 +221,9 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
         X = to_numpy(problem.A.to_dense(), float)
         # to_dense may be the caller's own array: only a copy is ours to write over
         X = np.concatenate([lift * Q, X], axis=1) if k else X
-        U, sigma, Vt = la.svd(X, full_matrices=False, overwrite_a=k > 0, check_finite=False)
-        U, sigma, V, label = U[:, k:], sigma[k:], Vt[k:, k:].T, "SVD of X̃"
+        U, sigma, Vt = la.svd(X, full_matrices=dual and p < n, overwrite_a=k > 0, check_finite=False)
+        sigma = np.concatenate([sigma, np.zeros(U.shape[1] - len(sigma))])
+        U, sigma, V, label = U[:, k:], sigma[k:], Vt[k : len(sigma), k:].T, "SVD of X̃"
     c = U.T @ problem.targets
     dual = dual or V is None
     return Decomposition(problem, sigma**2, U if dual or V is None else V, c, np.zeros(c.shape[1]), dual, label, False)
@@ -239,11 +241,20 @@ class LeftOut:
         Weighted residual sum of squares of the fit to all rows.
     errors : ndarray of shape (n, L, t) or None
         y − ŷ of each row left out, without weights; NaN where the weight is 0.
+    lost : ndarray of shape (L, t)
+        Bound on what rounding can make of ``loo``, from the least 1 − h: see :func:`leave_out`.
     """
 
     loo: Array
     rss: Array
     errors: Array | None
+    lost: Array
+
+    def is_known(self, energy: Array, count: float) -> npt.NDArray[np.bool_]:
+        """Which means of squared errors are proved to a hundredth, or to 1e-10 of that of the targets themselves."""
+        with np.errstate(invalid="ignore"):
+            enough = KNOWN * np.maximum(self.loo, 1e-8 * energy / count)
+            return np.asarray((self.lost <= enough) & np.isfinite(self.loo))
 
 
 def leave_out(found: Decomposition, lam: Array, *, keep: bool = False) -> LeftOut:
@@ -252,6 +263,11 @@ def leave_out(found: Decomposition, lam: Array, *, keep: bool = False) -> LeftOu
     With rows z = (x − μ)V the leverage is h = 1/Σw + z²·1/(σ²+λ) and the residual r = y − zᵀσc/(σ²+λ). Rows u of U,
     which spans all that centring left, cancel nothing: √w r = λuᵀc/(σ²+λ) and 1 − h = λu²·1/(σ²+λ). Of counts one copy
     is left out. Tiles are shared by threads, or worked on where the data are.
+
+    **Rounding.** A decomposition is that of a matrix within ε(8+√n)σ₁ of X̃, or nε σ₁² of its Gram matrix, and so h and
+    the fitted values are within η and η‖ỹ‖ of the exact ones, with η = 4ε(8+√n)σ₁/√(σ_p²+λ), or 4nεσ₁²/(σ_p²+λ). Then
+    ‖δe‖ ≤ η(‖ỹ‖ + ‖e‖)/min(1 − h). Of U, d = (1 − h)/λ has relative errors of η itself, and r/λ is off by at most
+    η√(qd), q = ỹᵀ(X̃X̃ᵀ+λI)⁻¹ỹ: ‖δe‖ ≤ η(‖e‖ + √(nq/min d)). Either way ‖e‖² moves by at most 2‖e‖‖δe‖ + ‖δe‖².
     """
     problem, (n, t), L = found.problem, found.problem.Y.shape, len(lam)
     source, weights, dual = problem.source, problem.weights, found.dual
@@ -261,15 +277,16 @@ def leave_out(found: Decomposition, lam: Array, *, keep: bool = False) -> LeftOu
     every = np.ones(n) if weights.values is None else weights.values
     share = 1.0 / weights.mass if problem.intercept else 0.0
     errors = np.empty((n, L, t)) if keep else None
+    loo, rss, least = np.zeros((L, t)), np.zeros((L, t)), np.ones(L)  # Σwe², Σwr², and of 1 − h
+    xp = np if here else source.xp
 
     def place(x: Array) -> Any:
         return x if here else like(source, x)
 
-    def sums(block: Any, start: int, tiles: Sequence[tuple[slice, slice]]) -> tuple[Array, Array]:
-        """Σwe² and Σwr² over some tiles."""
-        loo, rss, last, C = np.zeros((L, t)), np.zeros((L, t)), None, None
-        there = place(inverse)
-        for rows, targets in tiles:
+    def visit(block: Any, start: int, parts: list[Any], tiles: Sequence[tuple[int, slice, slice]]) -> None:
+        """Put Σwe², Σwr² and the least 1 − h of each tile where it belongs among the ``parts``."""
+        last, C, there = None, None, place(inverse)
+        for number, rows, targets in tiles:
             if targets != last:
                 C = factors[:, :, None] * found.projections[:, None, targets]
                 C, last = place(C.reshape(len(C), -1)), targets
@@ -288,26 +305,34 @@ def leave_out(found: Decomposition, lam: Array, *, keep: bool = False) -> LeftOu
                 left += share
                 left = 1.0 - (left if weights.counts else left * w[:, None])
                 alone = left <= ALONE
-            rss[:, targets] += _weighted_squares(w, R)
+            squares, lowest = _weighted_squares(w, R), to_numpy(xp.min(left + 1.0 * (w == 0.0)[:, None], axis=0), float)
             left[alone] = 1.0
             R /= left[:, :, None]
             R[alone] = np.inf
             if errors is not None:
                 errors[mine, :, targets] = np.where(every[mine, None, None] > 0, to_numpy(R, float), np.nan)
             R[w == 0.0] = 0.0
-            loo[:, targets] += _weighted_squares(w, R)
-        return loo, rss
+            parts[number] = _weighted_squares(w, R), squares, lowest
 
-    loo, rss = np.zeros((L, t)), np.zeros((L, t))
     blocks = [(0, n, found.basis)] if dual else problem.unweighted.rows(like(source, found.basis))
     for start, _, Z in blocks:
-        # here as many tiles of rows for each thread; there so few rows that all their predictions fit
+        # there so few rows that all their predictions fit
         rows = max(1, DEVICE_TILE // max(1, L * t))
         tiles = _tiles(len(Z), Z.shape[1], L, t) if here else [(some, slice(0, t)) for some in _slices(len(Z), rows)]
-        for a, b in parallel(partial(sums, Z, start), tiles) if here else [sums(Z, start, tiles)]:
-            loo += a
-            rss += b
-    return LeftOut(loo / weights.count, rss, errors)
+        parts: list[Any] = [None] * len(tiles)
+        parallel(partial(visit, Z, start, parts), [(k, *tile) for k, tile in enumerate(tiles)], serial=not here)
+        for (_, targets), part in zip(tiles, parts, strict=True):  # in their order, however many threads there are
+            loo[:, targets] += part[0]
+            rss[:, targets] += part[1]
+            np.minimum(least, part[2], out=least)
+    low, top = (float(np.min(found.squares, initial=np.inf)) if dual else found.smallest) + lam, found.top
+    eta = 4 * EPS * (n * top / low if found.squared else (8 + n**0.5) * np.sqrt(top / low))[:, None]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        e, y, safe = np.sqrt(loo), np.sqrt(problem.energy), np.maximum(least, 0.0)[:, None]
+        q = found.filter.inverse(lam).T @ found.projections**2
+        moved = eta * (e + np.sqrt(n * q * lam[:, None] / safe) if dual else (y + e) / safe)
+        lost = np.where(y > 0, (2 * e + moved) * moved, 0.0) / weights.count
+    return LeftOut(loo / weights.count, rss, errors, np.where(np.isnan(lost), np.inf, lost))
 
 
 def _weighted_squares(w: Any, E: Any) -> Array:
@@ -316,10 +341,10 @@ def _weighted_squares(w: Any, E: Any) -> Array:
 
 
 def _tiles(n: int, r: int, L: int, t: int) -> list[tuple[slice, slice]]:
-    """Tiles of rows, as many for each thread, and of targets so few that their coordinates stay in cache."""
+    """Tiles of rows, an even number of about the same size, and of targets so few that they stay in cache."""
     width = max(1, min(t, TILE // (2 * r * L + 1)))
     pieces = -(-n // max(64, TILE // (2 * r + L * (width + 2))))
-    rows = -(-n // (-(-pieces // n_threads()) * n_threads()))
+    rows = -(-n // (2 * -(-pieces // 2)))
     return [(some, targets) for targets in _slices(t, width) for some in _slices(n, rows)]
 
 

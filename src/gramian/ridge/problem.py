@@ -31,6 +31,7 @@ WIDEST = 1e100  # weights and ‖X̃‖² lie within 1/WIDEST and WIDEST
 LARGEST_PENALTY = 1e250  # in the units of the problem: more is the same
 TILE_ROWS = 1024  # rank-t updates DᵀD need a long inner dimension
 BLAS_COLUMNS = 1000  # from here on BLAS shares one DᵀD between the cores as well as we could, in half the memory
+SHARES = 4  # sums that are added up in the same order, however many threads there are
 SAMPLE = 1024  # rows averaged for the origin
 
 
@@ -344,8 +345,16 @@ def _sum_block(X: Array, Y: Array, w: Array | None, centre: bool, unit: float) -
     rows = min(n, TILE_ROWS if p < BLAS_COLUMNS else max(TILE_ROWS, memory_budget() // 8 // (8 * p)))
     order = "C" if abs(X.strides[0]) >= abs(X.strides[1]) else "F"
 
-    def sum_tiles(starts: Sequence[int]) -> tuple[Array, Array, Array]:
+    starts = range(0, n, rows)
+    shares = [starts[k::SHARES] for k in range(min(SHARES, len(starts)))]
+    parts: list[Any] = [None] * len(shares)
+
+    def sum_shares(numbers: Sequence[int]) -> None:
         D: Array = np.empty((rows, p), order=order)  # type: ignore[call-overload]
+        for number in numbers:
+            parts[number] = sum_tiles(shares[number], D)
+
+    def sum_tiles(starts: Sequence[int], D: Array) -> tuple[Array, Array, Array]:
         s, G, H = np.zeros(p + t), np.zeros((p, p)), np.zeros((p, t))
         with np.errstate(over="ignore", invalid="ignore"):
             for i in starts:
@@ -367,8 +376,7 @@ def _sum_block(X: Array, Y: Array, w: Array | None, centre: bool, unit: float) -
                 H += Dx.T @ Dy
         return s, G, H
 
-    starts = range(0, n, rows)
-    parts = [sum_tiles(starts)] if p >= BLAS_COLUMNS else parallel(sum_tiles, starts)
+    parallel(sum_shares, range(len(shares)), serial=p >= BLAS_COLUMNS)
     s, gram, cross = (sum(q[1:], start=q[0]) for q in zip(*parts, strict=True))
     if not centre:
         return JointMoments(weight, c, c, gram, cross)
