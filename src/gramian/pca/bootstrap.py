@@ -31,6 +31,7 @@ from gramian.pca.interpret import (
     loadings,
     open_training_rows,
     plain_scores,
+    refuse_lost_variances,
     refuse_no_components,
     row_names,
 )
@@ -341,6 +342,7 @@ def bootstrap(
 
 def _refuse_without_variance(pca: PCA) -> None:
     refuse_no_components(pca)
+    refuse_lost_variances(pca)
     if pca.n_components_ > pca.rank_:
         raise ValueError(
             f"The model has {pca.n_components_} components, of which {pca.rank_} have variance: directions without "
@@ -373,7 +375,8 @@ def refit(X: Array, w: Array, k: int, scale: bool, needed: int) -> PCAFit:
     total = float(w.sum())
     m = w @ D / total
     D -= m
-    D *= np.sqrt(w)[:, None]
+    unit = 2.0 ** math.frexp(float(np.abs(D).max(initial=0.0)))[1]  # so that squares neither overflow nor vanish
+    D *= (np.sqrt(w) / unit)[:, None]
     squares = np.einsum("ij,ij->j", D, D)
     s = np.where(squares > 0, np.sqrt(squares / (total - 1)), 1.0) if scale else None
     D = D if s is None else np.divide(D, s, out=D)
@@ -386,7 +389,9 @@ def refit(X: Array, w: Array, k: int, scale: bool, needed: int) -> PCAFit:
         _, sigma, right = np.linalg.svd(D, full_matrices=False)
         values, V = sigma[:k] ** 2, right[:k]
         rank = int(np.count_nonzero(sigma[:k] > 32 * 2.0**-52 * min(rows, p) ** 0.5 * sigma[0]))
-    kept = V, values / (total - 1), values / (whole or 1.0), np.sqrt(values), origin + m, s
+    own = 1.0 if scale else unit
+    s = None if s is None else np.where(squares > 0, s * unit, 1.0)
+    kept = V, values / (total - 1) * own * own, values / (whole or 1.0), np.sqrt(values) * own, origin + m, s
     return PCAFit(*kept, noise=math.nan, weight=total, rank=rank, certificate=None)
 
 
@@ -532,9 +537,10 @@ def eigenvalue_errors(pca: PCA, level: float = 0.95, *, form: str = "ratio") -> 
     # All p variances λ_m, and the gaps λ_l − λ_m, l by row. The gap to itself is infinite, which leaves it out of sums
     # over 1/gap; equal ones are NaN, and so are their sums.
     everything = np.append(lam, np.full(left_out, fit.noise))
-    gaps = lam[:, None] - everything
+    everything = everything / lam[0]  # gaps are squared
+    gaps = everything[:k, None] - everything
     np.fill_diagonal(gaps, np.inf)
-    gaps = np.where(np.abs(gaps) <= TIED * lam[:, None], np.nan, gaps)
+    gaps = np.where(np.abs(gaps) <= TIED * everything[:k, None], np.nan, gaps)
     tied = np.flatnonzero(np.isnan(gaps).any(axis=1))
     if len(tied):
         warn(
@@ -547,7 +553,7 @@ def eigenvalue_errors(pca: PCA, level: float = 0.95, *, form: str = "ratio") -> 
     spread = terms[:, :k] @ V**2
     if left_out:
         spread = spread + terms[:, k : k + 1] * np.maximum(1 - np.sum(V**2, axis=0), 0.0)
-    errors = np.sqrt(lam[:, None] * spread / (n - 1))
+    errors = np.sqrt(everything[:k, None] * spread / (n - 1))
     rest = f"; the {left_out} variances left out taken as equal" if left_out > 1 else ""
     names, variables = component_names(k), feature_names(pca)
     return AsymptoticErrors(

@@ -18,7 +18,7 @@ from gramian.compute.rowspace import RowSpace
 from gramian.inputs.checks import check_choice, check_integer, check_weights
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.opening import MissingValuesError, has_missing, open_input
-from gramian.pca.interpret import loadings
+from gramian.pca.interpret import loadings, refuse_lost_variances
 from gramian.pca.missing import LIKELIHOOD, fit_missing
 from gramian.pca.probabilistic import conditional_scores, draw_rows, impute, impute_to, log_densities, open_dense
 from gramian.pca.problem import PCAFit, build_problem, scores, scores_and_errors
@@ -411,8 +411,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         source = source_to_device(given, self.device)
         if has_missing(source):
             return like(given, log_densities(convert_to_numpy(self), source_to_numpy(source)))
-        Z, errors = self._scores_and_errors(source)
         _, excess, noise = self._gaussian_model()
+        Z, errors = self._scores_and_errors(source)
         xp, lam, (k, p) = array_namespace(Z), _convert(noise + excess, Z), self.components_.shape
         distance, log_det = xp.sum(Z**2 / lam, axis=1), float(xp.sum(xp.log(lam)))
         if k < p:
@@ -466,6 +466,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _gaussian_model(self) -> tuple[Array, Array, float]:
         """V and λ − σ² ≥ 0 in float64, and σ²: the covariance is Vᵀ diag(λ − σ²) V + σ²I."""
+        refuse_lost_variances(self)
         xp, noise = array_namespace(self.components_), self.noise_variance_
         excess = xp.astype(self.explained_variance_, xp.float64) - noise
         return xp.astype(self.components_, xp.float64), xp.where(excess > 0, excess, 0.0 * excess), noise

@@ -101,6 +101,16 @@ def refuse_missing_cells(pca: PCA) -> None:
         )
 
 
+def refuse_lost_variances(pca: PCA) -> None:
+    """Refuse a model whose variances are beyond float64, of which the fit has warned."""
+    lam, sigma = to_numpy(pca.explained_variance_, float), to_numpy(pca.singular_values_, float)
+    if np.any(~np.isfinite(lam) | ((lam < np.finfo(float).tiny) & (sigma > 0))):
+        raise ValueError(
+            "The variances of this model are too large or too small for float64, and this is made of them. Multiply "
+            "the data by a constant to bring them near 1, and fit again."
+        )
+
+
 def refuse_no_components(pca: PCA) -> None:
     """Refuse a model of 0 components."""
     if pca.n_components_ == 0:

@@ -25,6 +25,7 @@ from gramian.pca.interpret import (
     open_training_rows,
     plain_scores,
     ratio,
+    refuse_lost_variances,
     refuse_no_components,
     row_names,
     variable_scale,
@@ -536,6 +537,7 @@ def monitor(
     check_choice("t2", t2, T2_RULES)
     check_choice("q", q, (*Q_RULES, "moments"))
     refuse_no_components(pca)
+    refuse_lost_variances(pca)
     k, n = pca.n_components_, float(pca._weight)
     if pca.rank_ < k:
         raise ValueError(
@@ -560,11 +562,13 @@ def monitor(
 def _find_q_limit(pca: PCA, source: Source, w: Array, alpha: float, rule: str) -> float:
     if rule == "moments":
         errors, total = to_numpy(pca.reconstruction_error(source), float), float(w.sum())
+        unit = float(np.max(errors, initial=0.0)) or 1.0  # the variance of squares is a fourth power
+        errors /= unit
         m = float(w @ errors) / total
         s2 = float(w @ (errors - m) ** 2) / (total - 1)
         # what rounding leaves of nothing is no residual
         _refuse_no_residual(pca, m if pca.noise_variance_ > 1e-12 * float(pca.explained_variance_[0]) else 0.0)
-        return m if s2 < 1e-20 * m**2 else float(s2 / (2 * m) * chdtri(2 * m**2 / s2, alpha))
+        return unit * (m if s2 < 1e-20 * m**2 else float(s2 / (2 * m) * chdtri(2 * m**2 / s2, alpha)))
     side = min(source.shape)
     if 8 * side**2 > memory_budget():
         raise ValueError(

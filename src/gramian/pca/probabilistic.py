@@ -29,7 +29,7 @@ from gramian.inputs.observed import NothingObservedError, refuse_rows
 from gramian.inputs.opening import open_input
 from gramian.inputs.progress import Progress
 from gramian.pca.factor import Factor, posterior
-from gramian.pca.interpret import variable_scale
+from gramian.pca.interpret import refuse_lost_variances, variable_scale
 from gramian.pca.missing import fit_incomplete
 from gramian.results.tables import Tabular
 from gramian.sources import Source
@@ -112,6 +112,7 @@ class Conditional:
 
 def gaussian_model(pca: PCA, *, shrinking: bool = True) -> Factor:
     """Return the model of a fitted PCA about its mean, in scaled units; its limit without noise if not shrinking."""
+    refuse_lost_variances(pca)
     V = np.asarray(pca.components_, dtype=np.float64)
     variances, noise = np.asarray(pca.explained_variance_, dtype=np.float64), float(pca.noise_variance_)
     largest = float(variances[0]) if len(variances) else 0.0

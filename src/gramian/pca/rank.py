@@ -21,6 +21,7 @@ from gramian.compute.devices import to_numpy
 from gramian.compute.threads import n_threads, parallel
 from gramian.inputs.checks import check_choice, check_seed, check_share, check_weights
 from gramian.inputs.progress import Progress
+from gramian.pca.interpret import refuse_lost_variances
 from gramian.pca.problem import PCAFit
 from gramian.pca.tracy_widom import (
     check_descending,
@@ -432,7 +433,8 @@ def noise_variance(eigenvalues: npt.ArrayLike, n: float, p: int, k: int) -> floa
     lam = check_spectrum(eigenvalues, n, p)
     if not 0 <= k < p:
         raise ValueError(f"k={k!r} must be at least 0 and less than the number of columns, {p}.")
-    rest, signal = float(lam[k:].sum()), lam[:k]
+    unit = float(lam[0]) or 1.0  # products of two eigenvalues may not be representable
+    rest, signal = float(lam[k:].sum()) / unit, lam[:k] / unit
     variance = rest / (p - k)
     for _ in range(ROUNDS):
         # an eigenvalue inside the noise has no root: the double root at the edge, σ√λ, stands for it
@@ -441,7 +443,7 @@ def noise_variance(eigenvalues: npt.ArrayLike, n: float, p: int, k: int) -> floa
         last, variance = variance, (rest + float(np.sum(signal - rho))) / (p - k)
         if abs(variance - last) <= SETTLED * variance:
             break
-    return variance
+    return variance * unit
 
 
 def broken_stick(eigenvalues: npt.ArrayLike) -> RankChoice:
@@ -620,7 +622,9 @@ def fit_whole(pca: PCA, source: Source, sample_weight: Any) -> PCAFit:
     """
     refuse_missing(source)
     model = clone(pca).set_params(n_components=None, whiten=False, svd_solver="auto")
-    return PCAFit.of(model.fit(source, sample_weight=sample_weight))
+    model.fit(source, sample_weight=sample_weight)
+    refuse_lost_variances(model)
+    return PCAFit.of(model)
 
 
 def refuse_missing(source: Source) -> None:
@@ -722,14 +726,18 @@ def permutation_null(source: Source, whole: PCAFit, sample_weight: Any) -> tuple
             f"{w[bad[0]]:g}, not a whole number. Use n_components='parallel-gaussian' (null='gaussian')."
         )
     index = np.repeat(np.arange(source.shape[0]), w.astype(np.int64))
-    scale, n, p = np.ones(len(whole.mean)) if whole.scale is None else whole.scale, len(index), len(whole.mean)
+    n, p = len(index), len(whole.mean)
+    unit = (
+        1.0 if whole.scale is not None else 2.0 ** math.frexp(math.sqrt(whole.variances[0]))[1]
+    )  # squares stay near 1
+    scale = np.full(p, unit) if whole.scale is None else whole.scale
     if not source.sparse:
         blocks = np.concatenate([to_numpy(block.values, float) for block in source.blocks()])
         columns = np.ascontiguousarray(((blocks - whole.mean) / scale)[index].T)
 
         def draw_dense(rng: np.random.Generator) -> Array:
             Z = rng.permuted(columns, axis=1)
-            return _eigenvalues((Z @ Z.T if p <= n else Z.T @ Z) / (n - 1))
+            return _eigenvalues((Z @ Z.T if p <= n else Z.T @ Z) / (n - 1)) * unit * unit
 
         return draw_dense, columns.size + min(columns.shape) ** 2
     X, mean = sp.csc_array(source.values[index].astype(np.float64)), whole.mean / scale
@@ -740,9 +748,9 @@ def permutation_null(source: Source, whole: PCAFit, sample_weight: Any) -> tuple
         rows = [rng.choice(n, count, replace=False) for count in np.diff(X.indptr)]
         Z = sp.csc_array((X.data, np.concatenate(rows) if rows else X.indices, X.indptr), shape=X.shape)
         if p <= n:
-            return _eigenvalues(((Z.T @ Z).toarray() - n * np.outer(mean, mean)) / (n - 1))
+            return _eigenvalues(((Z.T @ Z).toarray() - n * np.outer(mean, mean)) / (n - 1)) * unit * unit
         c = Z @ mean
-        return _eigenvalues(((Z @ Z.T).toarray() - c[:, None] - c[None, :] + mean @ mean) / (n - 1))
+        return _eigenvalues(((Z @ Z.T).toarray() - c[:, None] - c[None, :] + mean @ mean) / (n - 1)) * unit * unit
 
     return draw_sparse, int(min(X.shape) ** 2 + X.nnz)
 
@@ -979,12 +987,13 @@ def cross_validate_rank(
     # a model knows its rank up to the components it has
     tried, limit = (int(tried), limit) if rank >= tried else (rank, rank)
     press = np.zeros(tried + 1)
+    unit = 2.0 ** math.frexp(max(model.singular_values.max(initial=0.0) for model in models))[1]  # squares stay near 1
     for block in source.blocks(max(1, memory_budget() // 16 // (8 * p))):  # few enough rows to be made dense
         here, weights = folds[block.start : block.stop], w[block.start : block.stop]
         for f in np.unique(here[here >= 0]):
             held, model = here == f, models[f]
             D = to_numpy(block.values[np.flatnonzero(held)], float) - model.mean
-            D = D if model.scale is None else D / model.scale
+            D = (D if model.scale is None else D / model.scale) / unit
             press += press_by_components(D, weights[held], model.components[:tried])
 
     known = np.flatnonzero(np.isfinite(press))
@@ -1020,6 +1029,8 @@ def cross_validate_rank(
             f" It is the largest number tried, and no more can be with so few {few}: where the components end, cv "
             "cannot say here. Ask another rule, such as 'parallel-gaussian', or give the number."
         )
+    with np.errstate(over="ignore", under="ignore"):
+        press = press * unit * unit
     return CrossValidation("cv", k, reason, press[1:], press[:-1], press, last)
 
 

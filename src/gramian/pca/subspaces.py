@@ -223,6 +223,9 @@ def procrustes(
     a, b = centre @ left, centre @ right
     root = np.sqrt(w)[:, None]
     A0, B0 = root * (left - a), root * (right - b)
+    # powers of two, so that squares neither overflow nor vanish, and nothing is rounded
+    units = [2.0 ** math.frexp(float(np.abs(M).max(initial=0.0)))[1] for M in (A0, B0)]
+    A0, B0 = A0 / units[0], B0 / units[1]
     P, sigma, Qt = np.linalg.svd(A0.T @ B0)
     turn = np.ones(len(sigma))
     if not reflect and np.linalg.det(P @ Qt) < 0:
@@ -231,12 +234,13 @@ def procrustes(
     size, total = float(np.sum(A0**2)), float(np.sum(B0**2))
     if size == 0.0:
         raise ValueError("All rows of A are the same point: there is nothing to rotate.")
-    s = max(gain, 0.0) / size if scale else 1.0
+    s = max(gain, 0.0) / size if scale else units[0] / units[1]
     residual = float(np.sum((s * A0 @ R - B0) ** 2))
     r_squared = 1.0 - residual / total if total else float(residual == 0.0)
     t0 = min(max(gain, 0.0) / math.sqrt(size * total), 1.0) if total else 0.0
     p_value = _count_better(A0, B0, gain, reflect, n_permutations, random_state) if n_permutations else math.nan
-    return Procrustes(R, s, b - s * a @ R, residual, r_squared, t0, p_value)
+    s = s / units[0] * units[1] if scale else 1.0
+    return Procrustes(R, s, b - s * a @ R, residual * units[1] * units[1], r_squared, t0, p_value)
 
 
 def _count_better(A0: Array, B0: Array, gain: float, reflect: bool, count: int, seed: int | None) -> float:

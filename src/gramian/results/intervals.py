@@ -101,7 +101,9 @@ def bootstrap_intervals(
                 low, high = ndtr(2 * z0 + ndtri(tail)), ndtr(2 * z0 - ndtri(tail))
             ordered = np.sort(draws, axis=0)
             out[0, tile], out[1, tile] = _quantile(ordered, low), _quantile(ordered, high)
-            out[2, tile], out[3, tile] = np.std(draws - center, axis=0, ddof=1), np.mean(draws - center, axis=0)
+            D = draws - center
+            peak = float(np.abs(D).max(initial=0.0)) or 1.0  # so that squares neither overflow nor vanish
+            out[2, tile], out[3, tile] = peak * np.std(D / peak, axis=0, ddof=1), np.mean(D, axis=0)
 
     parallel(work, [slice(start, start + width) for start in range(0, flat.size, width)])
     lower, upper, error, bias = (x.reshape(estimate.shape) for x in out)
