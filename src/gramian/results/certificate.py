@@ -138,9 +138,11 @@ class SpectralCertificate(Certificate):
     .. math:: \rho = \sqrt{\|A\hat v - \hat\sigma\hat u\|^2 + \|A^T\hat u - \hat\sigma\hat v\|^2}\,/\,\|A\|
 
     and some singular value of A lies within :math:`\rho\|A\|/\sqrt2` of :math:`\hat\sigma` (the residual
-    bound for the symmetric matrix with blocks 0, A, Aᵀ, 0). Which one it is, no residual can say. The first i
-    triplets together pair with i singular values to within the root of the sum of their squared bounds (Kahan), so
-    that no two of them are taken for the same one.
+    bound for the symmetric matrix with blocks 0, A, Aᵀ, 0): that is proved. Which one it is, no residual can say. That
+    they are the largest follows from an exact decomposition; an iteration from random vectors makes it overwhelmingly
+    likely, and ``overlooked`` says how likely. The first i triplets together pair with i
+    singular values to within the root of the sum of their squared bounds (Kahan), so that no two of them are taken for
+    the same one.
 
     Attributes
     ----------
@@ -163,6 +165,10 @@ class SpectralCertificate(Certificate):
     judged : int, optional
         How many of the leading triplets were to meet the tolerance: all unless given. The directions of the others are
         not determined by the data (they lie in the noise); their residuals are stated and not waited for.
+    overlooked : float, optional
+        Of an iterative method: a bound on the probability that A has a singular value of at least twice the size of
+        the smallest one found which is not among them (of a symmetric matrix: an eigenvalue), for data that were not
+        made to hide it. None where the method sees all of them.
     device, precision, notes
         As in every :class:`Certificate`.
 
@@ -182,6 +188,7 @@ class SpectralCertificate(Certificate):
     rounding: float = 0.0
     divisor: float = 1.0
     judged: int | None = None
+    overlooked: float | None = None
 
     @property
     def worst(self) -> float:
@@ -215,6 +222,11 @@ class SpectralCertificate(Certificate):
             ("largest residual", f"{self.worst:.1e} {self._met()}"),
             ("singular values within", f"{float(np.max(self.value_bounds[: self.judged], initial=0.0)):.1e}"),
             ("orthogonality |VᵀV − I|", f"{self.orthogonality:.1e}"),
+            *(
+                []
+                if self.overlooked is None
+                else [("not proved, but likely", f"none twice as large is overlooked (chance {self.overlooked:.0e})")]
+            ),
         ]
 
     def _shortfall(self) -> str:

@@ -13,7 +13,16 @@ from gramian.compute.devices import like, refuse_beyond_device, to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
-from gramian.spectral.rayleigh import Triplets, check_k, count_roundings, default_tolerance, finish, norms, spectrum
+from gramian.spectral.rayleigh import (
+    FRESH,
+    Triplets,
+    check_k,
+    count_roundings,
+    default_tolerance,
+    finish,
+    norms,
+    spectrum,
+)
 
 Array = Any
 
@@ -172,8 +181,8 @@ def _top_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
 def _lanczos_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
     """A few eigenpairs of a large matrix in memory, to rounding; LAPACK if that is slow to come."""
     m, b = G.shape[0], -(-(k + 2) // 8) * 8
-    start = np.random.default_rng(0).standard_normal((m, b))
-    lanczos = BlockLanczos(lambda V: G @ V, start, xp, min(m, 1200))
+    start = np.random.default_rng(0).standard_normal((m, b - FRESH))
+    lanczos = BlockLanczos(lambda V: G @ V, start, xp, min(m, 1200), fresh=FRESH)
     checked = 0
     while lanczos.d + b <= lanczos.limit:
         lanczos.extend(keep=k + b)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
-from gramian.spectral.rayleigh import Triplets, check_k, default_tolerance, finish, random_block, spectrum
+from gramian.spectral.rayleigh import FRESH, Triplets, check_k, default_tolerance, finish, random_block, spectrum
 
 BASIS_LIMIT = 1000  # the projected eigenproblem takes 0.15 s at 1,000 and grows with the cube
 
@@ -108,13 +108,23 @@ class Krylov:
         b = min(m, self.block or -(-(k + 2) // 8) * 8) if start is None else start.shape[1]
         limit = min(m, max(self.basis or min(BASIS_LIMIT, B.room // (8 * m)), 3 * b, k + 2 * b))
         with A.session():
-            start = random_block(B, m, b, self.seed) if start is None else start
-            lanczos = BlockLanczos(B.normal, start, B.xp, limit, self.seed)
+            drawn = 0 if start is not None else max(1, b - FRESH)  # at random, before anything is known of A
+            start = random_block(B, m, drawn, self.seed) if start is None else start[:, : max(k, b - FRESH)]
+            lanczos = BlockLanczos(B.normal, start, B.xp, limit, self.seed, fresh=FRESH)
             found, judged = self._iterate(B, lanczos, k, tol, before, abandon, count_required)
         found = found.transposed if flip else found
         method = f"block Krylov on {'AAᵀ' if flip else 'AᵀA'} ({lanczos.block} vectors a pass)"
         passes = A.passes - before
-        result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left)
+        result = spectrum(
+            A,
+            found,
+            method=method,
+            reason=reason,
+            passes=passes,
+            tolerance=tol,
+            left=self.left,
+            overlooked=lanczos.chance_of_overlooking(0.75, drawn),  # of σ², for twice the σ
+        )
         return replace(result, certificate=result.certificate.with_(judged=judged))
 
     def _iterate(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import device_keyword, to_numpy
-from gramian.spectral.rayleigh import largest_eigenpairs, thin_qr
+from gramian.spectral.rayleigh import chance_of_overlooking, largest_eigenpairs, seed_from_product, thin_qr
 
 Array = Any
 
@@ -35,18 +35,25 @@ class BlockLanczos:
         Largest dimension of the basis; beyond it the basis restarts from its best Ritz vectors.
     seed : int
         For the directions that replace an exhausted block.
+    fresh : int
+        Directions that join the block after the first product, drawn from its digits: those that data cannot hide from.
     """
 
-    def __init__(self, apply: Callable[[Array], Array], start: Array, xp: Any, limit: int, seed: int = 0) -> None:
+    def __init__(
+        self, apply: Callable[[Array], Array], start: Array, xp: Any, limit: int, seed: int = 0, *, fresh: int = 0
+    ) -> None:
         self.apply, self.xp = apply, xp
-        m, self.block = start.shape
+        m = start.shape[0]
+        self.block = min(m, start.shape[1] + fresh)
         self.limit = min(limit, m)
+        self.seed, self.fresh = seed, self.block - start.shape[1]
         self.rng = np.random.default_rng([seed, 1])
         # transposed storage: the basis vectors are rows, contiguous, and a view of the first d costs nothing
         self._store = xp.empty((self.limit, m), dtype=start.dtype, **device_keyword(start))
         self.T: Matrix = np.zeros((self.limit, self.limit))
         self.d = 0  # vectors whose product is known
         self.steps = 0
+        self.unbroken, self.whole = 0, True  # steps up to the first restart, while the basis is the whole Krylov space
         self.R: Matrix = np.zeros((0, 0))
         self.last = 0
         self.restarted = True
@@ -67,11 +74,29 @@ class BlockLanczos:
         self._store[self.d : self.d + b, :] = self._next.T
         d = self.d + b
         W = self.apply(self._next)
+        if not self.steps:
+            self.rng = np.random.default_rng(seed_from_product(W, self.seed))
         H, W = self._project(W, d)
         self.T[:d, self.d : d] = H
         self.T[self.d : d, :d] = H.T
         self.d, self.last, self.steps = d, b, self.steps + 1
+        self.unbroken += self.whole
         self._next, self.R = self._orthonormalise(W)
+        if self.steps == 1 and self.fresh:
+            # orthogonal to G times the basis, so that the products found stay as they are
+            room = self._store.shape[1] - d - self._next.shape[1]
+            random = self._native(self.rng.standard_normal((self._next.shape[0], min(self.fresh, room))))
+            random = random / self._next.shape[0] ** 0.5
+            random = random - self._next @ (self._next.T @ random)
+            self._next = self._clean(self.xp.concat([self._next, random], axis=1))
+
+    def chance_of_overlooking(self, share: float, drawn: int) -> float | None:
+        """Bound on the probability that an eigenvalue λ was overlooked; ``drawn`` start vectors were random."""
+        if self.exhausted:
+            return None
+        m, steps = self._store.shape[1], self.unbroken
+        first = chance_of_overlooking(m, steps, drawn, share)
+        return first * chance_of_overlooking(m, steps - 1, self.fresh, share)
 
     def ritz(self, k: int) -> tuple[Matrix, Matrix, Matrix]:
         """The k largest Ritz values, their coordinates in the basis, and their residual norms."""
@@ -129,6 +154,7 @@ class BlockLanczos:
 
     def _restart(self, keep: int) -> None:
         """Keep the best Ritz vectors; the residual block stays, and with it the Krylov structure."""
+        self.whole = False
         keep = min(keep, self.d, self.limit - self._next.shape[1])
         theta, S, _ = self.ritz(keep)
         best = self.xp.linalg.qr(self.vectors(S))[0].T

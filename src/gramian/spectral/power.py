@@ -9,7 +9,16 @@ import numpy as np
 
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
-from gramian.spectral.rayleigh import check_k, default_tolerance, finish, norms, random_block, spectrum
+from gramian.spectral.rayleigh import (
+    chance_of_overlooking,
+    check_k,
+    default_tolerance,
+    finish,
+    norms,
+    random_block,
+    seed_from_product,
+    spectrum,
+)
 
 Array = Any
 
@@ -62,6 +71,11 @@ class Power:
                     value = float((v.T @ w)[0, 0])
                     floor = max(A.epsilon * max(top, value), tiny)
                     gap = float(norms(A.xp, w - value * v)[0])
+                    if counts[-1] == 1:  # go on from a direction that data cannot hide from, as well as from this one
+                        rng = np.random.default_rng(seed_from_product(w, self.seed))
+                        fresh = A.asarray(rng.standard_normal((A.shape[1], 1)))
+                        v = _deflate(A, V, _deflate(A, V, w, tiny) + _deflate(A, V, fresh, tiny), tiny)
+                        continue
                     if gap <= tol / 2 * np.sqrt(max(value, floor) * max(top, value, floor)):
                         break
                     v = _deflate(A, V, w, tiny)
@@ -70,8 +84,17 @@ class Power:
             found = finish(A, V, k)
         notes = ("passes per component: " + ", ".join(map(str, counts)),)
         method, passes = "power method with deflation", A.passes - before
+        overlooked = min(1.0, sum(chance_of_overlooking(A.shape[1], j - 1, 1, 0.75, krylov=False) for j in counts))
         result = spectrum(
-            A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left, notes=notes
+            A,
+            found,
+            method=method,
+            reason=reason,
+            passes=passes,
+            tolerance=tol,
+            left=self.left,
+            notes=notes,
+            overlooked=overlooked,
         )
         result.certificate.warn_unless_converged(
             f"Allow more passes (now {self.max_passes} a component) or use the krylov solver.",

@@ -9,7 +9,17 @@ import numpy as np
 from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
-from gramian.spectral.rayleigh import check_k, default_tolerance, finish, norms, random_block, spectrum
+from gramian.spectral.rayleigh import (
+    FRESH,
+    chance_of_overlooking,
+    check_k,
+    default_tolerance,
+    finish,
+    norms,
+    random_block,
+    seed_from_product,
+    spectrum,
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class Randomized:
         m = B.shape[1]
         with A.session():
             V = B.xp.linalg.qr(random_block(B, m, min(m, k + self.oversampling), self.seed))[0]
-            for _ in range(self.max_passes):
+            for steps in range(self.max_passes):
                 W = B.normal(V)
                 H = to_numpy(V.T @ W, float)
                 theta, S = np.linalg.eigh((H + H.T) / 2)
@@ -66,15 +76,22 @@ class Randomized:
                 top = max(float(theta[0]), np.finfo(float).tiny)
                 sigma = np.sqrt(np.maximum(theta[:k], B.epsilon * top))
                 worst = np.max(norms(B.xp, R)[:k] / sigma) / np.sqrt(top)
-                if worst <= tol / 2:  # half: the finishing step sees the residual once more, on A itself
+                if worst <= tol / 2 and steps:  # half: the finishing step sees the residual once more, on A itself
                     V = V @ S
                     break
+                if not steps:  # from here on the last directions are some that data cannot hide from
+                    fresh = np.random.default_rng(seed_from_product(W, self.seed)).standard_normal((m, FRESH))
+                    W = B.xp.concat([W[:, : max(k, W.shape[1] - FRESH)], B.asarray(fresh)], axis=1)
+                    W = W / B.asarray(np.maximum(norms(B.xp, W), np.finfo(np.float32).tiny))[None, :]
                 V = B.xp.linalg.qr(W)[0]
             found = finish(B, V, k)
         found = found.transposed if flip else found
         method = f"randomized subspace iteration ({V.shape[1]} vectors)"
         passes = A.passes - before
-        result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left)
+        overlooked = None if V.shape[1] == m else chance_of_overlooking(m, steps, V.shape[1], 0.75, krylov=False)
+        result = spectrum(
+            A, found, method=method, reason=reason, passes=passes, tolerance=tol, left=self.left, overlooked=overlooked
+        )
         result.certificate.warn_unless_converged(
             f"Allow more iterations (now {self.max_passes}), or use the krylov solver, which needs fewer passes.",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+from array_api_compat import array_namespace
 
 from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
@@ -18,6 +20,7 @@ Array = Any
 Vector = npt.NDArray[np.float64]
 
 SUMMED = 2**18  # terms of a sum within one block, at most
+FRESH = 2  # start vectors that are drawn after the first product, from its own digits
 TIE = 1e-5  # entries this close to the largest count as equally large
 
 
@@ -53,6 +56,58 @@ def count_roundings(n: int, p: int) -> float:
 def random_block(A: Operator, rows: int, columns: int, seed: int) -> Array:
     """Gaussian start vectors: the same bits for the same seed on every device."""
     return A.asarray(np.random.default_rng(seed).standard_normal((rows, columns)))
+
+
+def seed_from_product(product: Array, seed: int) -> list[int]:
+    """Seed of directions that nobody knows before the data are multiplied: a hash of the first column of a product.
+
+    Vectors that are drawn from a seed alone are public, and data can be made that hide a component from them: no
+    product with such vectors shows it, and no residual. The product with a vector depends on every number of the data,
+    and a hash of all its bits on every bit. Products on a device, whose last bits may differ between runs, are known by
+    three digits of their lengths.
+    """
+    if isinstance(product, np.ndarray):
+        known = np.ascontiguousarray(product[:, 0]).tobytes()
+    else:
+        known = " ".join(f"{length:.2e}" for length in norms(array_namespace(product), product)).encode()
+    return [seed, *np.frombuffer(hashlib.blake2b(known, digest_size=16).digest(), dtype="<u4").tolist()]
+
+
+def chance_of_overlooking(m: int, steps: int, vectors: int, share: float, *, krylov: bool = True) -> float:
+    r"""Bound on the probability that an eigenvalue λ of an m×m matrix ⪰ 0 was overlooked: all found are below (1−ε)λ.
+
+    Of one random start, Gaussian and independent of the matrix, by Kuczyński and Woźniakowski (SIAM J. Matrix Anal.
+    Appl. 13, 1992, theorems 4.1 and 4.2):
+
+    .. math:: 1.648\,\sqrt m\,e^{-\sqrt\varepsilon(2j-1)}\ \text{(Krylov space of dimension j)},\qquad
+        0.824\,\sqrt m\,(1-\varepsilon)^{j-1/2}\ \text{(j steps of the power method)}
+
+    A block of several independent starts overlooks λ only if each of them does: the probabilities multiply. Other
+    eigenvalues, found before, are no obstacle: the same holds for what is orthogonal to their vectors.
+
+    Parameters
+    ----------
+    m : int
+        Size of the matrix.
+    steps : int
+        j.
+    vectors : int
+        Independent random starts.
+    share : float
+        ε.
+    krylov : bool, default=True
+        Whether the space of all products was searched, or the last product alone.
+
+    Examples
+    --------
+    >>> from gramian.spectral.rayleigh import chance_of_overlooking
+    >>> chance_of_overlooking(10_000, 20, 2, 0.75) < 1e-24
+    True
+    """
+    if steps < 1 or vectors < 1:
+        return 1.0
+    decay = -math.sqrt(share) * (2 * steps - 1) if krylov else math.log1p(-share) * (steps - 0.5)
+    return min(1.0, (1.648 if krylov else 0.824) * math.sqrt(m) * math.exp(decay)) ** vectors
 
 
 def thin_qr(xp: Any, Y: Array) -> tuple[Array, Array]:
@@ -151,6 +206,7 @@ def spectrum(
     tolerance: float,
     left: bool = False,
     notes: tuple[str, ...] = (),
+    overlooked: float | None = None,
 ) -> Spectrum:
     """Put the certificate on a result."""
     # sums round by more than their terms; and products of numbers larger than A's own (a mean subtracted afterwards)
@@ -172,6 +228,7 @@ def spectrum(
         device=A.device_name,
         precision=A.precision,
         notes=notes,
+        overlooked=overlooked,
     )
     return Spectrum(found.values, found.right, found.left if left else None, certificate)
 

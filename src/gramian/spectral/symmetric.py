@@ -14,7 +14,16 @@ from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import BlockLanczos
-from gramian.spectral.rayleigh import Triplets, check_k, default_tolerance, norms, random_block, spectrum, thin_qr
+from gramian.spectral.rayleigh import (
+    FRESH,
+    Triplets,
+    check_k,
+    default_tolerance,
+    norms,
+    random_block,
+    spectrum,
+    thin_qr,
+)
 
 Array = Any
 Vector = npt.NDArray[np.float64]
@@ -99,24 +108,31 @@ class SymmetricKrylov:
         twins = [] if twin is None else [twin] if isinstance(twin, Operator) else list(twin)
         before = sum(A.passes for A in (*twins, K))
         with K.session():
-            found = self._solve([*twins, K], k, tol)
+            found, overlooked = self._solve([*twins, K], k, tol)
         narrow = ", iterated in float32" if twins else ""
         method = f"block Krylov on K ({self._width(K, k)} vectors a product{narrow})"
         passes = sum(A.passes for A in (*twins, K)) - before
         notes = tuple(f"iterated with {A.precision}" for A in twins if A.precision and A.passes)
-        return spectrum(K, found, method=method, reason=reason, passes=passes, tolerance=tol, notes=notes)
+        return spectrum(
+            K, found, method=method, reason=reason, passes=passes, tolerance=tol, notes=notes, overlooked=overlooked
+        )
 
-    def _solve(self, maps: list[Operator], k: int, tol: float) -> Triplets:
-        """Iterate on one twin after the other while that helps, then on K from where they ended."""
+    def _solve(self, maps: list[Operator], k: int, tol: float) -> tuple[Triplets, float | None]:
+        """Iterate on one twin after the other while that helps, then on K from where they ended.
+
+        With the pairs comes the chance that an eigenvalue twice as large was overlooked, by the first map.
+        """
         K, end = maps[-1], sum(A.passes for A in maps) + self.max_products
-        start = random_block(K, K.shape[0], self._width(K, k), self.seed)
+        known = max(1, self._width(K, k) - FRESH)
+        start, fresh, overlooked = random_block(K, K.shape[0], known, self.seed), FRESH, None
 
         def over() -> bool:
             return sum(A.passes for A in maps) >= end
 
         for A, finer in pairwise(maps):
-            grown = _Growth(A, A.asarray(start), k, self.seed)
+            grown = _Growth(A, A.asarray(start), k, self.seed, fresh)
             estimate = grown.until(MARGIN * tol, over)
+            overlooked, fresh = grown.lanczos.chance_of_overlooking(0.5, known) if fresh else overlooked, 0
             start = grown.vectors(max(k, grown.lanczos.block))
             start = start if finer is K else finer.matmat(finer.asarray(start))
             if estimate > NOISY * tol:
@@ -126,14 +142,14 @@ class SymmetricKrylov:
             if tol < found.residuals.max() <= NOISY * tol:  # one step more with K, where a little noise is all
                 found, best, _ = project(K, image, k)
             if found.residuals.max() <= tol:
-                return found
+                return found, overlooked
             start = K.xp.concat([best, K.asarray(start[:, k:])], axis=1)
-        grown, goal = _Growth(K, K.asarray(start), k, self.seed), tol
+        grown, goal = _Growth(K, K.asarray(start), k, self.seed, fresh), tol
         while True:  # grow a Krylov space of K itself until its pairs satisfy it, or there is no more to be had
             estimate = grown.until(goal, over)
             found = project(K, grown.vectors(k + SPARE), k)[0]
             if grown.ended or over() or found.residuals.max() <= tol:
-                return found
+                return found, grown.lanczos.chance_of_overlooking(0.5, known) if fresh else overlooked
             goal = min(goal, estimate) / 4  # the estimate was too kind: go on a little
 
     def _width(self, K: Operator, k: int) -> int:
@@ -143,9 +159,10 @@ class SymmetricKrylov:
 class _Growth:
     """A Krylov space of one map, grown until its Ritz pairs look good enough to themselves."""
 
-    def __init__(self, A: Operator, start: Array, k: int, seed: int) -> None:
+    def __init__(self, A: Operator, start: Array, k: int, seed: int, fresh: int) -> None:
         self.A, self.k = A, k
-        self.lanczos = BlockLanczos(A.matmat, start, A.xp, _basis(A, k, start.shape[1]), seed)
+        width = min(A.shape[0], start.shape[1] + fresh)
+        self.lanczos = BlockLanczos(A.matmat, start, A.xp, _basis(A, k, width), seed, fresh=fresh)
         # what the arithmetic of the basis cannot resolve; that of the products is another matter, for K to judge
         self.least = 0.0 if A.dtype == A.xp.float64 else 4 * float(A.xp.finfo(A.dtype).eps)
         self.ended = False
