@@ -12,7 +12,7 @@ from matplotlib.legend import Legend
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.display.base import INK, PALETTE, Display, check_fitted, name_axes
+from gramian.display.base import INK, PALETTE, Display, as_names, check_fitted, name_axes, names_of_columns
 from gramian.display.groups import appearance, point_style
 from gramian.inputs.devices import convert_to_numpy
 
@@ -50,20 +50,15 @@ def _as_rows(X: ArrayLike, d: int) -> Array:
     return rows
 
 
-def _column_name(model: Any, j: int) -> str:
-    """What a column is called."""
-    names = getattr(model, "feature_names_in_", None)
-    return f"x{j}" if names is None else str(names[j])
-
-
-def _columns_to_draw(model: Any, columns: Sequence[int | str] | None) -> list[int]:
-    """The columns to draw, by number: one or two of them."""
+def _columns_to_draw(model: Any, columns: Sequence[int | str] | None) -> tuple[list[int], list[str]]:
+    """The columns to draw, one or two of them, by number and by name."""
     check_is_fitted(model)
-    if columns is None:
-        return list(range(min(model.means_.shape[1], 2)))
-    if not isinstance(columns, str) and len(columns) not in (1, 2):
+    d = model.means_.shape[1]
+    if columns is not None and not isinstance(columns, str) and len(columns) not in (1, 2):
         raise ValueError(f"It takes one column or two to draw; got columns={columns!r}.")
-    return [int(j) for j in model._columns(columns)]
+    shown = list(range(min(d, 2))) if columns is None else [int(j) for j in model._columns(columns)]
+    names = names_of_columns(model, d)
+    return shown, [names[j] for j in shown]
 
 
 GRID_STEPS = 120  # and of each side of a field
@@ -115,7 +110,7 @@ class MixtureDisplay(Display):
         self.mixture = mixture
         self.rows = None if rows is None else _as_rows(rows, d)
         self.assigned = None if assigned is None else np.asarray(assigned)
-        self.names = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
+        self.names = as_names(names, d, "names", "x{}", "columns")
 
     @classmethod
     def from_estimator(
@@ -144,8 +139,8 @@ class MixtureDisplay(Display):
         MixtureDisplay
             Drawn.
         """
-        shown = _columns_to_draw(model, columns)
-        options: dict[str, Any] = {"names": [_column_name(model, j) for j in shown]}
+        shown, names = _columns_to_draw(model, columns)
+        options: dict[str, Any] = {"names": names}
         if X is not None:
             rows = _as_rows(X, model.means_.shape[1])
             assigned = np.argmax(model.mixture_.joint_log_density(rows), axis=1) if len(shown) == 2 else None
@@ -215,7 +210,7 @@ class BinnedMixtureDisplay(Display):
         Of one column.
     edges, counts : array-like of shape (m + 1,) and (m,)
         The bins.
-    name : str, default="x0"
+    name : str, default="x1"
         Of the column.
 
     Examples
@@ -230,7 +225,7 @@ class BinnedMixtureDisplay(Display):
     [16.0, 34.0, 34.0, 16.0]
     """
 
-    def __init__(self, mixture: Any, edges: ArrayLike, counts: ArrayLike, *, name: str = "x0") -> None:
+    def __init__(self, mixture: Any, edges: ArrayLike, counts: ArrayLike, *, name: str = "x1") -> None:
         ends, n = np.asarray(edges, dtype=float), np.asarray(counts, dtype=float)
         if mixture.means.shape[1] != 1 or n.ndim != 1 or ends.shape != (len(n) + 1,):
             raise ValueError(f"Bars are drawn over one column: edges {ends.shape} and counts {n.shape} must be of one.")
@@ -244,7 +239,7 @@ class BinnedMixtureDisplay(Display):
     ) -> BinnedMixtureDisplay:
         """Draw a mixture fitted to these counts, or to rows of one column."""
         model = check_fitted(model)
-        called = _column_name(model, 0) if name is None else name
+        called = names_of_columns(model, model.means_.shape[1])[0] if name is None else name
         return cls(model.mixture_, convert_to_numpy(edges), convert_to_numpy(counts), name=called).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> BinnedMixtureDisplay:
@@ -293,17 +288,17 @@ class UncertaintyDisplay(Display):
             raise ValueError(f"points of shape {self.points.shape} must be one column or two of {len(shares)} rows.")
         self.assigned, self.uncertainty = np.argmax(shares, axis=1), 1.0 - shares.max(axis=1)
         self.n_components = shares.shape[1]
-        self.names = [f"x{j}" for j in range(self.points.shape[1])] if names is None else [str(name) for name in names]
+        self.names = as_names(names, self.points.shape[1], "names", "x{}", "columns")
 
     @classmethod
     def from_estimator(
         cls, model: Any, X: ArrayLike, *, columns: Sequence[int | str] | None = None, ax: Axes | None = None
     ) -> UncertaintyDisplay:
         """Draw rows of a fitted mixture; one column or two of them, by number or name, the first two unless given."""
-        shown = _columns_to_draw(model, columns)
+        shown, names = _columns_to_draw(model, columns)
         rows = _as_rows(X, model.means_.shape[1])
         shares = model.mixture_.responsibilities(rows)
-        return cls(rows[:, shown], shares, names=[_column_name(model, j) for j in shown]).plot(ax=ax)
+        return cls(rows[:, shown], shares, names=names).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> UncertaintyDisplay:
         """Draw, on the axes given or on a new figure."""
