@@ -582,3 +582,31 @@ def test_matrix_market_files_that_are_damaged(tmp_path: Path, body: str) -> None
 def test_matrix_market_files_without_a_last_line_end(tmp_path: Path, body: str) -> None:
     (tmp_path / "x.mtx").write_bytes((MATRIX + body).encode())
     assert_array_equal(gathered(gramian.open(tmp_path / "x.mtx")), [[2, 0, 0], [0, 0, -0.35], [0, 0, 0]])
+
+
+def test_arrays_far_larger_than_what_is_stored_are_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason=f"h5py {ARRAYS}")
+    zarr = pytest.importorskip("zarr", reason=f"zarr {ARRAYS}")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", (10**9, 10**6), "f8", chunks=(100, 100))
+    with pytest.raises(ValueError, match=r"x\.h5.*stored"):
+        read_table(tmp_path / "x.h5")
+    zarr.create_array(tmp_path / "x.zarr", shape=(10**9, 10**6), dtype="f8", chunks=(100, 100))
+    with pytest.raises(ValueError, match=r"x\.zarr.*stored"):
+        read_table(tmp_path / "x.zarr")
+
+
+def test_a_heap_that_leads_in_circles_is_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason=f"h5py {ARRAYS}")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = X
+        file["names"] = NAMES
+    assert_array_equal(gathered(gramian.open(f"{tmp_path}/x.h5::x")), X)
+    raw = bytearray((tmp_path / "x.h5").read_bytes())
+    at = raw.index(b"GCOL") + 16
+    while raw[at : at + 2] != b"\0\0":  # the free space comes last
+        at += 16 + -(-int.from_bytes(raw[at + 8 : at + 16], "little") // 8) * 8
+    raw[at + 8 : at + 16] = bytes(8)
+    (tmp_path / "x.h5").write_bytes(raw)
+    with pytest.raises(ValueError, match=rf"x\.h5.*heap.*{at}"):
+        gramian.open(f"{tmp_path}/x.h5::x")

@@ -16,7 +16,7 @@ from gramian.sources.arrays import SparseSource
 from gramian.sources.base import Source
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_anndata_io
-from gramian.sources.hdf5 import Hdf5Source, SlicedSource, check_indices, choose_dataset, open_h5py
+from gramian.sources.hdf5 import SlicedSource, check_heaps, check_indices, choose_dataset, dense_source, open_h5py
 from gramian.sources.records import distinct
 
 SPARSE = ("csr_matrix", "csc_matrix")
@@ -77,6 +77,7 @@ def open_h5ad(path: Path, dataset: str | None = None) -> Source:
 def read_h5ad(path: Path, dataset: str | None = None) -> Annotated:
     """Open a matrix of an AnnData file, with the names and the table of its rows."""
     elements = load_anndata_io()
+    check_heaps(path)
     with open_h5py(path) as file:
         if not {"obs", "var"} <= set(file):
             raise SourceError("an HDF5 file without the tables obs and var of AnnData. Rename it to end in .h5.")
@@ -106,8 +107,7 @@ def _shape(item: Any) -> str:
 def _source(path: Path, place: str, item: Any, elements: Any) -> Source:
     kind = item.attrs.get("encoding-type")
     if kind not in SPARSE:
-        chunk = item.chunks[0] if item.chunks else 1
-        return Hdf5Source(path, place, (int(item.shape[0]), int(item.shape[1])), np.dtype(item.dtype), chunk)
+        return dense_source(path, place, item)
     n, p = (int(size) for size in item.attrs["shape"])
     if kind == "csr_matrix":
         return SparseRowsSource(path, place, (n, p), np.dtype(item["data"].dtype), int(item["data"].shape[0]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import struct
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -15,6 +17,11 @@ from gramian.sources.arrays import DenseSource, SparseSource
 from gramian.sources.base import Block, Source, memory_budget, read_ahead, reading, rows_at_a_time
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import load_h5py
+
+HEAD = struct.Struct("<HHIQ")  # of an object in a heap
+HEAP = b"GCOL\x01\x00\x00\x00"
+MOST_UNPACKED = 10**4  # times the bytes that are stored: no filter packs numbers, even equal ones, much closer
+MOST_SCANNED = 2**30  # bytes of a file that is looked through for damaged heaps: a tenth of a second at most
 
 
 class SlicedSource(Source):
@@ -72,8 +79,10 @@ class SlicedSource(Source):
 
 def check_indices(matrix: Any) -> Any:
     """Return a sparse matrix from a file, whose indices are known to lie within it."""
-    if matrix.format in ("csr", "csc", "bsr"):
-        matrix.check_format(full_check=True)  # products would read and write anywhere
+    if matrix.format in ("csr", "csc", "bsr"):  # else products would read and write anywhere
+        if np.any(np.diff(matrix.indptr) < 0):  # which scipy does not look for where nothing is stored
+            raise SourceError("the sparse matrix has rows that end before they begin (indptr).")
+        matrix.check_format(full_check=True)
     return matrix
 
 
@@ -115,6 +124,30 @@ def open_h5py(path: Path) -> Iterator[Any]:
         yield file
 
 
+def check_heaps(path: Path) -> None:
+    """Refuse a file whose heaps of texts do not add up: the HDF5 library would walk in circles there.
+
+    A heap (``GCOL``, its size) is a row of objects: each an index, a count of references, and its size. One of index 0
+    is free space, whose size includes its own head.
+    """
+    size = path.stat().st_size
+    if not 16 < size <= MOST_SCANNED:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        at = data.find(HEAP)
+        while at >= 0:
+            heap = data[at : at + int.from_bytes(data[at + 8 : at + 16], "little")]
+            place = HEAD.size
+            while place + HEAD.size <= len(heap):
+                index, _, _, taken = HEAD.unpack_from(heap, place)
+                step = HEAD.size + (taken + 7 & ~7) if index else taken
+                if step < HEAD.size or place + step > len(heap):
+                    place += at
+                    raise SourceError(f"damaged: the heap at byte {at} has an object of {taken} bytes at byte {place}.")
+                place += step
+            at = data.find(HEAP, at + 8)
+
+
 class Hdf5Source(SlicedSource):
     """A two-dimensional dataset of an HDF5 file."""
 
@@ -144,12 +177,20 @@ def open_hdf5(path: Path, dataset: str | None = None) -> Source:
     ...     gramian.open(f"{folder}/x.h5::a/b")
     DenseSource(3 x 3, float64)
     """
+    check_heaps(path)
     with open_h5py(path) as file:
         name = choose_dataset(_tables(file), dataset)
-        array = file[name]
-        chunk = array.chunks[0] if array.chunks else 1
-        source = Hdf5Source(path, name, (int(array.shape[0]), int(array.shape[1])), np.dtype(array.dtype), chunk)
+        source = dense_source(path, name, file[name])
     return source.load()
+
+
+def dense_source(path: Path, name: str, array: Any) -> Hdf5Source:
+    """Return the source of an opened dataset; one that is far larger than what the file stores is refused."""
+    if array.nbytes > MOST_UNPACKED * max(2**20, array.id.get_storage_size()):
+        text = f"{name} should have {array.nbytes} bytes of numbers, and {array.id.get_storage_size()} are stored."
+        raise SourceError(f"damaged: {text} Write the file again.")
+    chunk = array.chunks[0] if array.chunks else 1
+    return Hdf5Source(path, name, (int(array.shape[0]), int(array.shape[1])), np.dtype(array.dtype), chunk)
 
 
 def _tables(file: Any) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from gramian.sources.files import load_zarr
 from gramian.sources.hdf5 import SlicedSource, choose_dataset
 
 MARKS = ("zarr.json", ".zarray", ".zgroup")
+MOST_ABSENT = 1000  # chunks that are not stored for one that is: more is no array that somebody wrote
 WHOLE = "the array"  # what an array is called that is the whole store
 
 
@@ -90,17 +92,20 @@ def _warn_of_absent_chunks(path: Path, name: str, array: Any) -> None:
         return
     sizes = getattr(array, "shards", None) or array.chunks
     grid = [-(-n // size) for n, size in zip(array.shape, sizes, strict=True)]
-    keys = [f"{name}/{array.metadata.encode_chunk_key(at)}".lstrip("/") for at in np.ndindex(*grid)]
     if path.is_dir():
-        absent = [key for key in keys if not (path / key).exists()]
+        stored = {file.relative_to(path).as_posix() for file in (path / name).rglob("*")}
     else:
         with zipfile.ZipFile(path) as file:
             stored = set(file.namelist())
-        absent = [key for key in keys if key not in stored]
+    count = math.prod(grid)
+    if count > 2**16 and count > MOST_ABSENT * len(stored):
+        raise SourceError(f"the array should have {count} chunks, and {len(stored)} files are stored. Write it again.")
+    keys = (f"{name}/{array.metadata.encode_chunk_key(at)}".lstrip("/") for at in np.ndindex(*grid))
+    absent = [key for key in keys if key not in stored]
     if absent:
         more = ", …" if len(absent) > 5 else ""
         warnings.warn(
-            f"{path}: {len(absent)} of {len(keys)} chunks are not stored and read as {array.fill_value}: "
+            f"{path}: {len(absent)} of {count} chunks are not stored and read as {array.fill_value}: "
             f"{', '.join(absent[:5])}{more}. If they were lost, write the array again.",
             stacklevel=2,
         )
