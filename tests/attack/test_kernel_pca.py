@@ -36,6 +36,7 @@ class Problem(NamedTuple):
     centre: bool
     k: int
     solver: str
+    landmarks: int
 
 
 def draw(rng: np.random.Generator) -> Problem:
@@ -76,14 +77,16 @@ def draw(rng: np.random.Generator) -> Problem:
     X = np.abs(X) if isinstance(kernel, (Chi2, AdditiveChi2)) else X
     weights = rng.choice([0.5, 1.0, 2.0, 100.0], n) if rng.random() < 0.3 else None
     solvers = ["dense", "krylov", "nystrom"] if kernel.positive_semidefinite else ["dense", "krylov"]
-    return Problem(kernel, X, weights, bool(rng.random() < 0.85), int(rng.integers(1, n + 1)), str(rng.choice(solvers)))
+    k, landmarks, centre = int(rng.integers(1, n + 1)), int(rng.integers(1, n + 1)), bool(rng.random() < 0.85)
+    return Problem(kernel, X, weights, centre, k, str(rng.choice(solvers)), landmarks if rng.random() < 0.3 else n)
 
 
 def broken_bounds(case: int) -> float:
     """The largest error over its bound in one case; 0 where the fit was refused by name."""
     rng = np.random.default_rng([seed(), case])
     problem = draw(rng)
-    model = KernelPCA(problem.k, kernel=problem.kernel, eigen_solver=problem.solver, centre=problem.centre, tol=1e-9)
+    how = {"eigen_solver": problem.solver, "n_landmarks": problem.landmarks, "centre": problem.centre, "tol": 1e-9}
+    model = KernelPCA(problem.k, kernel=problem.kernel, **how)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -167,8 +167,11 @@ class CentredKernel:
         if isinstance(self.kernel, Precomputed):
             return np.array(np.diagonal(self.points), dtype=np.float64)
         own = np.asarray(self.kernel.diagonal(self.points), dtype=np.float64)
-        if not np.isfinite(float(own @ self.frequencies)):
-            worst = int(np.argmax(np.where(np.isfinite(own), np.abs(own), np.inf)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            sizes = np.abs(own) + self.error_squares
+            total = float(sizes @ self.frequencies)
+        if not np.isfinite(total):
+            worst = int(np.argmax(np.where(np.isfinite(sizes), sizes, np.inf)))
             raise ValueError(
                 f"k(x, x) of row {worst} is {own[worst]:.3g}: the kernel overflows. Multiply the data by a small "
                 "constant."
@@ -188,7 +191,8 @@ class CentredKernel:
     @cached_property
     def error_squares(self) -> Array:
         """e² of every point: what the values of the kernel, as evaluated on the CPU, can be off by."""
-        return np.asarray(self.kernel.rounding(self.points) ** 2)
+        with np.errstate(over="ignore"):
+            return np.asarray(self.kernel.rounding(self.points) ** 2)
 
     @property
     def evaluation_error(self) -> float:
@@ -469,6 +473,11 @@ def solve_nystrom(
         refuse_beyond_device(10 * problem.n * m, problem.device, what, "Use fewer landmarks: n_landmarks.")
     K = problem.operator(np.float64, store=False)
     diagonal, w = problem.diagonal, problem.frequencies
+    if 0.0 < diagonal.max() < TINY / UNIT:
+        raise ValueError(
+            f"The largest k(x, x) is {diagonal.max():.3g}: the kernel underflows. Multiply the data by a large "
+            "constant."
+        )
     chosen = rp_cholesky(diagonal, K.columns, m, seed=seed)
     F, at = chosen.factor, to_numpy(chosen.factor[K.xp.asarray(chosen.indices)], float)
     m = len(chosen.indices)
@@ -489,7 +498,7 @@ def solve_nystrom(
     part, own = (_summation_units(m) + 4) * UNIT, float(diagonal[chosen.indices].sum())
     values_off = problem.error_squares if problem.device is None else 4 * K.epsilon * diagonal
     inside, whole = float(values_off[chosen.indices].sum()), float(w @ values_off)
-    block, rows = part * own + inside, part * np.sqrt(own * problem.trace) + np.sqrt(inside * whole)
+    block, rows = part * own + inside, part * np.sqrt(own) * np.sqrt(problem.trace) + np.sqrt(inside) * np.sqrt(whole)
     error = 2 * (spread * block + 2 * np.sqrt(spread) * rows) + problem.rounding_error(problem.trace, K.epsilon)
     certificate = _certify(
         values,

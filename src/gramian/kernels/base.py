@@ -116,6 +116,7 @@ def per_feature(name: str, value: float | tuple[float, ...], p: int) -> float | 
 Array = npt.NDArray[Any]
 
 UNIT = 2.0**-53  # relative error of one operation in float64
+SMALLEST = 2.0**-1074  # error of a product that underflows
 CLOSE = 1e-3  # values of k that differ by so little, relative to their size, are better subtracted before than after
 SIDE = 512  # of the square tiles a matrix is written in
 

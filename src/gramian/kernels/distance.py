@@ -24,6 +24,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 
 from gramian.kernels.base import (
     RULES,
+    SMALLEST,
     UNIT,
     Formula,
     Kernel,
@@ -147,8 +148,12 @@ class Radial(Normalised):
         reach = 2.0 * float(self._squares_about(X, mean_row(X)).max(initial=0.0))
         worst, size = (2 * p + 8) * 2 * UNIT, self.size(2 * reach)
         let_stand = worst / ((1 + p**0.5) * UNIT) * DELTA["float64"] * size
-        slope = self.steepest if reach > 0 else 0.0
-        error = min(worst * reach * slope, let_stand) + (p + 12) * UNIT * size
+        lost = (p + 4) * SMALLEST  # of u, by products that underflow
+        if self.steepest < np.inf:
+            let_stand, lost = min(worst * reach * self.steepest, let_stand), lost * self.steepest
+        else:  # e⁻ˢ is steep as a function of u = s², not of s
+            lost = np.sqrt(lost)
+        error = let_stand + lost + (p + 12) * UNIT * size
         return np.full(n, np.sqrt(error))
 
 
@@ -169,7 +174,7 @@ class RadialPairs(Pairs):
         self.typical = (1 + p**0.5) / 2 * eps  # and few are further off than this
         self._peaks: dict[tuple[int, int, bool], float] = {}
         largest = kernel.size(float(self.left_norms.max(initial=0.0) + self.right_norms.max(initial=0.0)))
-        self.delta = DELTA[self.dtype.name] * (largest or 1.0)
+        self.delta = max(DELTA[self.dtype.name] * largest, float(np.finfo(np.float64).tiny))
 
     def _features(self, X: Any, left: bool) -> tuple[Any, Array]:
         """Rows (2f, −‖f‖², −1) or (g, 1, ‖g‖²), whose inner product is −u; sparse ones without the norms."""

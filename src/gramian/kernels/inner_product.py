@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from gramian.kernels.base import (
     CLOSE,
+    SMALLEST,
     UNIT,
     Formula,
     Kernel,
@@ -29,7 +30,6 @@ from gramian.kernels.base import (
 )
 
 Array = npt.NDArray[Any]
-SMALLEST = 2.0**-1074  # error of a product that underflows
 Apply = Callable[[Array, Sequence[Array]], Array]
 
 
