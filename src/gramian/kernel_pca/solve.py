@@ -25,7 +25,7 @@ left. Where it is a thousand times larger, the kernel about the mean of the rows
   ‖diag(√w)\|K\|diag(√w)‖: the Frobenius norm of a matrix in memory, or the trace Σ w_j k(x_j, x_j) of inner products.
 * Residuals: for orthonormal vectors with BV = VΘ + R there are eigenvalues of B that pair with those of Θ to within ‖R‖
   (Kahan). Those of the first i vectors pair with i eigenvalues to within the root of their summed squares. That these
-  are the *largest* i no residual can prove: a Krylov space begun at random misses one with probability 0.
+  are the *largest* i no residual can prove; ``overlooked`` of the certificate says how likely it is.
 
 Values that are below 1e-12 of the largest are returned as 0, and their bounds grow by what that takes away.
 """
@@ -43,6 +43,7 @@ import scipy.linalg
 import scipy.sparse
 
 from gramian.compute.devices import free_bytes, refuse_beyond_device, to_device, to_numpy
+from gramian.compute.threads import quiet_if_small
 from gramian.inputs.kernels import take_points
 from gramian.kernels import Kernel, Precomputed
 from gramian.operators import FeatureCentred, Multiple, Shifted, kernel_operator
@@ -283,16 +284,17 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str) -> Kern
         share, root = problem.share, None if problem.weights is None else np.sqrt(problem.weights)
         size = float(np.linalg.norm(M if root is None else M * root[:, None] * root))
         means = np.zeros(n)
-        if problem.centre:  # two rank-one corrections in place of two products
-            means = share @ M
-            M -= means[None, :]
-            M -= (M @ share)[:, None]
-        if root is not None:
-            M *= root[:, None] * root
-        values, vectors = largest_eigenpairs(M, k)
-        if problem.may_be_indefinite:
-            smallest = -float(largest_eigenpairs(-M, 1)[0][0]) * unit
-        residuals = np.linalg.norm(M @ vectors - vectors * values, axis=0) * unit
+        with quiet_if_small(n):
+            if problem.centre:  # two rank-one corrections in place of two products
+                means = share @ M
+                M -= means[None, :]
+                M -= (M @ share)[:, None]
+            if root is not None:
+                M *= root[:, None] * root
+            values, vectors = largest_eigenpairs(M, k)
+            if problem.may_be_indefinite:
+                smallest = -float(largest_eigenpairs(-M, 1)[0][0]) * unit
+            residuals = np.linalg.norm(M @ vectors - vectors * values, axis=0) * unit
         means, size, defect = means * unit, size * unit, orthogonality(np, vectors)
     else:  # a device knows whole decompositions alone
         B, unit = problem.centred(K), 1.0
@@ -390,7 +392,7 @@ def solve_krylov(
         found.tolerance,
         K,
         found.notes,
-    )
+    ).with_(overlooked=found.overlooked)
     certificate.warn_unless_converged(f"Raise tol, use eigen_solver='dense', or allow more than max_iter={most}.")
     smallest = 0.0
     if problem.may_be_indefinite:
