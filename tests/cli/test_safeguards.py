@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from gramian.cli import output as answers
-from gramian.cli.running import CommandRun
+from gramian.cli.running import CommandRun, name_options
+from gramian.compute.devices import TooLargeError
 from gramian.sources.writing import claim
 
 FAST = ("--no-report", "--no-pictures")
@@ -267,6 +268,19 @@ def test_a_solver_that_keeps_no_inverse_is_answered_with_the_option_that_does(ru
     result = run("predict", "out/model.gramian", "new-houses.csv")
     assert result.exit_code == 0
     assert "--solver svd" in result.stderr
+
+
+def test_what_does_not_fit_in_memory_names_the_options_that_help(run, monkeypatch):
+    error = TooLargeError(
+        ("solver", "eigh"), " is large. Use ", ("svd_solver", "krylov"), ", fewer ", ("n_landmarks", None)
+    )
+    assert name_options(error) == "--solver eigh is large. Use --solver krylov, fewer --landmarks"
+    assert str(error) == "solver='eigh' is large. Use svd_solver='krylov', fewer n_landmarks"
+    monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 10)
+    result = run("kernel-ridge", "curve.csv", "--target", "y", "--solver", "landmarks", "--json")
+    assert result.exit_code == 3, result.output
+    assert "--landmarks" in result.stderr
+    assert "n_landmarks" not in result.stderr
 
 
 def test_a_solver_that_cannot_judge_by_a_criterion_names_those_that_can(run):

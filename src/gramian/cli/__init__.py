@@ -13,15 +13,7 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from gramian.cli.errors import (
-    STOPPED,
-    Invocation,
-    Terminated,
-    asked_to_stop,
-    leave,
-    run_and_explain,
-    stop_on_signals,
-)
+from gramian.cli.errors import STOPPED, Invocation, Terminated, asked_to_stop, leave, run_and_explain, stop_on_signals
 
 __all__ = ["COMMANDS", "is_prefix", "main"]
 
@@ -105,7 +97,8 @@ class LazyGroup(click.Group):
             code = run_and_explain(run, invocation)
         except (KeyboardInterrupt, Terminated):  # while something was explained
             code = STOPPED
-        return (leave if alone else sys.exit)(asked_to_stop() or code)
+        code = asked_to_stop() or code
+        return leave(code) if alone else sys.exit(code)
 
 
 def _import_command(where: str) -> click.Command:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shlex
 import signal
 import sys
 import time
@@ -18,22 +17,6 @@ from typing import Any, NoReturn
 
 import click
 
-from gramian.sources.errors import Argument, SourceError
-
-# options that are not called what the arguments of Python are
-OPTIONS = {
-    "n_components": "-k",
-    "svd_solver": "--solver",
-    "eigen_solver": "--solver",
-    "gcv_mode": "--solver",
-    "max_snp_missing": "--geno",
-    "max_sample_missing": "--mind",
-    "chromosomes": "--chr",
-    "ranges": "--range",
-    "prefix": "--out",
-    "exclude_ranges": "--exclude-range",
-}
-FLAGS = {("header", False): "--no-header", ("chromosomes", "all"): "--all-chromosomes"}
 DONE, FAILED, BAD_USAGE, BAD_DATA, UNMET, STOPPED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 3, 4, 130, 141, 143
 
 
@@ -67,46 +50,6 @@ def one_line(text: object) -> str:
     'a�[31mb c'
     """
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(str(text).split()))
-
-
-@contextmanager
-def data_errors(name: str) -> Iterator[None]:
-    """Turn what reading and fitting refuse into one line with a remedy, and exit code 3."""
-    try:
-        yield
-    except MemoryError as error:
-        text = one_line(error) or "does not fit in memory. A .npy file is read in blocks, of a size that --memory sets."
-        raise DataError(f"{name}: {text}") from error
-    except (ValueError, TypeError, ImportError, OSError) as error:
-        text = name_options(error).removeprefix(f"{name}: ").rstrip(".")
-        raise DataError(f"{name}: {text or type(error).__name__}.") from error
-
-
-def name_options(error: Exception) -> str:
-    """Return the text of an error, on one line, with the options of the running command that help."""
-    if not isinstance(error, SourceError):
-        return one_line(error)
-    text = one_line(error.text(as_option))
-    context = click.get_current_context(silent=True)
-    offered = [] if context is None else [p.type for p in context.command.params if p.name == "missing"]
-    if error.missing and any(isinstance(kind, click.Choice) and "drop" in kind.choices for kind in offered):
-        text = f"{text.rstrip('.')}. Here --missing drop leaves such rows out and --missing mean fills them in."
-    return text
-
-
-def as_option(argument: Argument) -> str:
-    """Return an argument of Python as the option that stands for it.
-
-    Examples
-    --------
-    >>> from gramian.cli.errors import as_option
-    >>> from gramian.sources.errors import Argument
-    >>> as_option(Argument("missing", "drop")), as_option(Argument("label"))
-    ('--missing drop', '--label')
-    """
-    name, value = argument
-    option = FLAGS.get((name, value)) or OPTIONS.get(name) or f"--{name.replace('_', '-')}"
-    return option if value is None or (name, value) in FLAGS else f"{option} {shlex.quote(str(value))}"
 
 
 @contextmanager

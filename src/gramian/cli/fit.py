@@ -11,7 +11,6 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.errors import data_errors
 from gramian.cli.options import NAMES, command, option
 from gramian.cli.output import Output, Results, ResultTable, describe_data, output_options, publish
 from gramian.cli.reading import (
@@ -26,7 +25,7 @@ from gramian.cli.reading import (
     reading_options,
     record_options,
 )
-from gramian.cli.running import LOG, CommandRun, running_options
+from gramian.cli.running import LOG, CommandRun, data_errors, running_options
 from gramian.display import FitDisplay, ProfileDisplay
 from gramian.display.report import fit_report
 from gramian.likelihood import Comparison, compare

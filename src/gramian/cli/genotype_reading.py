@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.cli import is_prefix
-from gramian.cli.errors import as_option, data_errors, one_line
+from gramian.cli.errors import one_line
 from gramian.cli.options import bundle, option
 from gramian.cli.reading import InputFile, input_name
-from gramian.cli.running import LOG, CommandRun
+from gramian.cli.running import LOG, CommandRun, as_option, data_errors
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import Filtered, Filters, NothingLeftError, numbered_lines, split_fields
 from gramian.genetics.text import list_few

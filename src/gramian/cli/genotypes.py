@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.cli.errors import data_errors, name_options
 from gramian.cli.genotype_reading import (
     BED,
     PREFIX,
@@ -38,7 +37,7 @@ from gramian.cli.output import (
     without_folders,
 )
 from gramian.cli.reading import input_name
-from gramian.cli.running import LOG, CommandRun, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, data_errors, device_option, name_options, running_options
 from gramian.compute.devices import resolve
 from gramian.compute.memory import gibibytes
 from gramian.compute.threads import n_threads

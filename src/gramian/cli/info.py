@@ -10,12 +10,12 @@ import click
 import numpy as np
 
 from gramian import persistence
-from gramian.cli.errors import data_errors, one_line
+from gramian.cli.errors import one_line
 from gramian.cli.genotype_reading import GenotypeFacts
 from gramian.cli.options import command, option
 from gramian.cli.output import Columns, Results, ResultTable, json_option, print_json, print_results
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, reading_options
-from gramian.cli.running import CommandRun, running_options
+from gramian.cli.running import CommandRun, data_errors, running_options
 from gramian.compute.memory import gibibytes
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import genome_order

@@ -10,7 +10,6 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.errors import data_errors
 from gramian.cli.kernels import KernelOptions, kernel_options
 from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
@@ -26,7 +25,7 @@ from gramian.cli.output import (
     row_keys,
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
-from gramian.cli.running import LOG, CommandRun, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import KernelFieldDisplay, ScoreDisplay
 from gramian.display.base import name_axes
 from gramian.display.report import kernel_pca_report

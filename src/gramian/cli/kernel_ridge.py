@@ -9,7 +9,6 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.errors import data_errors
 from gramian.cli.kernels import KernelOptions, kernel_options
 from gramian.cli.options import NumbersType, command, option, portable
 from gramian.cli.output import Output, Results, ResultTable, describe_data, describe_rows, output_options, publish
@@ -24,7 +23,7 @@ from gramian.cli.ridge import (
     prediction_columns,
     regression_pictures,
 )
-from gramian.cli.running import LOG, CommandRun, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display.report import regression_report
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernels import Kernel

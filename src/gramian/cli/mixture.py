@@ -11,7 +11,6 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.errors import data_errors
 from gramian.cli.options import NAMES, command, option, portable
 from gramian.cli.output import (
     Output,
@@ -25,7 +24,7 @@ from gramian.cli.output import (
     row_keys,
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
-from gramian.cli.running import LOG, CommandRun, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import MixtureChoiceDisplay, MixtureDisplay
 from gramian.display.report import mixture_report
 from gramian.mixture.choose import select_mixture

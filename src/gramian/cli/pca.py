@@ -12,7 +12,6 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.errors import data_errors
 from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
     Output,
@@ -27,7 +26,7 @@ from gramian.cli.output import (
     row_keys,
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, load_into_memory, read, reading_options, watch
-from gramian.cli.running import CommandRun, device_option, running_options
+from gramian.cli.running import CommandRun, data_errors, device_option, running_options
 from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import pca_report
 from gramian.pca.advice import rank_advice

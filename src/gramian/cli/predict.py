@@ -9,7 +9,6 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.errors import data_errors, name_options
 from gramian.cli.kernel_ridge import predict_with_bound
 from gramian.cli.options import command, option
 from gramian.cli.output import (
@@ -32,7 +31,7 @@ from gramian.cli.reading import (
     read_rows,
     reading_options,
 )
-from gramian.cli.running import CommandRun, running_options
+from gramian.cli.running import CommandRun, data_errors, name_options, running_options
 from gramian.kernel_ridge.classifier import KernelRidgeClassifier
 from gramian.kernel_ridge.estimator import KernelRidge
 from gramian.likelihood.estimator import MaximumLikelihood

@@ -11,7 +11,6 @@ import click
 import numpy as np
 
 from gramian import persistence
-from gramian.cli.errors import data_errors
 from gramian.cli.genotype_reading import BED, PREFIX, READABLE, SCALINGS
 from gramian.cli.options import bundle, command, option
 from gramian.cli.output import (
@@ -33,7 +32,7 @@ from gramian.cli.reading import (
     read_matching_table,
     reading_options,
 )
-from gramian.cli.running import LOG, CommandRun, running_options
+from gramian.cli.running import LOG, CommandRun, data_errors, running_options
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import AMBIGUOUS, BY
 from gramian.genetics.pca import GenotypePCA

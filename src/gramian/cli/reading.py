@@ -14,9 +14,9 @@ from click.shell_completion import CompletionItem
 from numpy.typing import NDArray
 
 from gramian import persistence
-from gramian.cli.errors import data_errors, one_line
+from gramian.cli.errors import one_line
 from gramian.cli.options import NAMES, ParamType, bundle, option
-from gramian.cli.running import LOG, CommandRun
+from gramian.cli.running import LOG, CommandRun, data_errors
 from gramian.inputs.progress import Progress
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.sources import Block, DenseSource, Source, memory_budget

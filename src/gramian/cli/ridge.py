@@ -11,7 +11,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.cli.errors import data_errors
 from gramian.cli.options import NumbersType, command, option, portable
 from gramian.cli.output import (
     Columns,
@@ -25,7 +24,7 @@ from gramian.cli.output import (
     row_keys,
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options, watch
-from gramian.cli.running import LOG, CommandRun, device_option, running_options
+from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import LeaveOneOutDisplay, PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
 from gramian.display.report import regression_report
 from gramian.kernel_ridge.estimator import KernelRidgeCV

@@ -1,8 +1,9 @@
-"""How a command runs: seed, threads, memory and device; what it says while someone waits."""
+"""How a command runs: seed, threads, memory, device; what it says while someone waits, and where data will not do."""
 
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 import time
 import warnings
@@ -19,12 +20,30 @@ from rich.markup import escape
 from sklearn import config_context
 from threadpoolctl import threadpool_limits
 
-from gramian.cli.errors import Invocation, one_line
+from gramian.cli.errors import DataError, Invocation, one_line
 from gramian.cli.options import SIZE, bundle, check_device, option
+from gramian.compute.devices import TooLargeError
 from gramian.inputs.progress import Progress
+from gramian.sources.errors import Argument, SourceError
 
 LOG = logging.getLogger("gramian")
 _option = partial(option, section="Running")
+
+# options that are not called what the arguments of Python are
+OPTIONS = {
+    "n_components": "-k",
+    "svd_solver": "--solver",
+    "eigen_solver": "--solver",
+    "gcv_mode": "--solver",
+    "n_landmarks": "--landmarks",
+    "max_snp_missing": "--geno",
+    "max_sample_missing": "--mind",
+    "chromosomes": "--chr",
+    "ranges": "--range",
+    "prefix": "--out",
+    "exclude_ranges": "--exclude-range",
+}
+FLAGS = {("header", False): "--no-header", ("chromosomes", "all"): "--all-chromosomes"}
 
 
 @dataclass(eq=False)
@@ -127,7 +146,7 @@ def _debug(context: click.Context, parameter: click.Parameter, value: bool) -> N
         invocation.debug = True
 
 
-OPTIONS = (
+RUNNING = (
     _option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed."),
     _option("--threads", type=click.IntRange(min=1), help="Most cores to use [default: all]."),
     _option(
@@ -156,7 +175,7 @@ def running_options(function: Any) -> Any:
         click.get_current_context().with_resource(run.session())
         return function(*arguments, run=run, **given)
 
-    return bundle(CommandRun, "run", OPTIONS)(call_in_session)
+    return bundle(CommandRun, "run", RUNNING)(call_in_session)
 
 
 device_option = _option(
@@ -166,3 +185,48 @@ device_option = _option(
     callback=check_device,
     help='Where to compute: cpu, cuda, cuda:1, or auto for a GPU if there is one (needs "gramian[gpu]").',
 )
+
+
+@contextmanager
+def data_errors(name: str) -> Iterator[None]:
+    """Turn what reading and fitting refuse into one line with a remedy, and exit code 3."""
+    try:
+        yield
+    except MemoryError as error:
+        text = (
+            name_options(error)
+            or "does not fit in memory. A .npy file is read in blocks, of a size that --memory sets."
+        )
+        raise DataError(f"{name}: {text}") from error
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        text = name_options(error).removeprefix(f"{name}: ").rstrip(".")
+        raise DataError(f"{name}: {text or type(error).__name__}.") from error
+
+
+def name_options(error: Exception) -> str:
+    """Return the text of an error, on one line, with the options of the running command that help."""
+    if isinstance(error, TooLargeError):
+        return one_line(error.text(lambda name, value: as_option(Argument(name, value))))
+    if not isinstance(error, SourceError):
+        return one_line(error)
+    text = one_line(error.text(as_option))
+    context = click.get_current_context(silent=True)
+    offered = [] if context is None else [p.type for p in context.command.params if p.name == "missing"]
+    if error.missing and any(isinstance(kind, click.Choice) and "drop" in kind.choices for kind in offered):
+        text = f"{text.rstrip('.')}. Here --missing drop leaves such rows out and --missing mean fills them in."
+    return text
+
+
+def as_option(argument: Argument) -> str:
+    """Return an argument of Python as the option that stands for it.
+
+    Examples
+    --------
+    >>> from gramian.cli.running import as_option
+    >>> from gramian.sources.errors import Argument
+    >>> as_option(Argument("missing", "drop")), as_option(Argument("label"))
+    ('--missing drop', '--label')
+    """
+    name, value = argument
+    option = FLAGS.get((name, value)) or OPTIONS.get(name) or f"--{name.replace('_', '-')}"
+    return option if value is None or (name, value) in FLAGS else f"{option} {shlex.quote(str(value))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from types import ModuleType
 from typing import Any
@@ -140,14 +141,53 @@ def vector_bytes(device: Device) -> int:
     return max(least, free_bytes(device) // 8) if getattr(device, "type", "") == "cuda" else least
 
 
-def refuse_beyond_device(nbytes: float, device: Device, what: str, remedy: str) -> None:
-    """Raise a MemoryError that says what would take how much of a device, or of this machine, unless it can be had."""
+TextParts = tuple[str | tuple[str, Any], ...]
+
+
+class TooLargeError(MemoryError):
+    """Something that does not fit in memory: what it is, and which arguments would help.
+
+    Parameters
+    ----------
+    *parts : str or (str, value)
+        The text. An argument stands in it by its name and the value that is meant, or None, so that a command line can
+        name its options instead.
+
+    Examples
+    --------
+    >>> from gramian.compute.devices import TooLargeError
+    >>> error = TooLargeError("The matrix is large. Use ", ("svd_solver", "krylov"), ".")
+    >>> print(error)
+    The matrix is large. Use svd_solver='krylov'.
+    >>> error.text(lambda name, value: f"--{name} {value}")
+    'The matrix is large. Use --svd_solver krylov.'
+    """
+
+    def __init__(self, *parts: str | tuple[str, Any]) -> None:
+        super().__init__(*parts)
+        self.parts = parts
+
+    def text(self, spell: Callable[[str, Any], str] | None = None) -> str:
+        """The text, its arguments spelled by ``spell``."""
+        spell = spell or (lambda name, value: name if value is None else f"{name}={value!r}")
+        return "".join(part if isinstance(part, str) else spell(*part) for part in self.parts)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def refuse_beyond_device(nbytes: float, device: Device, what: str | TextParts, remedy: str | TextParts) -> None:
+    """Raise an error that says what would take how much of a device, or of this machine, unless it can be had.
+
+    What and the remedy are text, or parts of it in which arguments stand as a name and a value.
+    """
     free = free_bytes(device)
     if nbytes > free:
         left = f", and {gibibytes(free)} are available"
         if device is not None:
             left = f" on {describe(device)}, where {gibibytes(free)} are free"
-        raise MemoryError(f"{what} would take {gibibytes(nbytes)}{left}. {remedy}")
+        before, after = ((text,) if isinstance(text, str) else text for text in (what, remedy))
+        raise TooLargeError(*before, f" would take {gibibytes(nbytes)}{left}. ", *after)
 
 
 def torch_dtype(dtype: Any) -> Any:

@@ -314,7 +314,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         k, pairwise = self.n_components, self.missing == "pairwise"
         n, M = Z.shape
         nbytes, what = 32.0 * n * n, f"The exact way for {n} samples"  # four n×n matrices must be had
-        remedy = "Use solver='krylov', which needs no such matrix" + (", and missing='mean'." if pairwise else ".")
+        also = (", and ", ("missing", "mean")) if pairwise else ()
+        remedy = ("Use ", ("solver", "krylov"), ", which needs no such matrix", *also, ".")
         refuse_beyond_device(nbytes, Z.device, what, remedy)
         before = Z.passes
         K = Z.cogram()

@@ -270,7 +270,8 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str) -> Kern
     n, device = problem.n, problem.device
     if n > DENSE or device is not None:  # smaller ones are not worth asking
         what = f"The eigendecomposition of a kernel matrix of {n} rows"
-        refuse_beyond_device(dense_bytes(n), device, what, "Use eigen_solver='krylov', which stores no matrix.")
+        remedy = ("Use ", ("eigen_solver", "krylov"), ", which stores no matrix.")
+        refuse_beyond_device(dense_bytes(n), device, what, remedy)
     if problem.has_equal_points:
         return _no_components(problem, k, reason)
     problem.diagonal  # noqa: B018  # refuses what overflows
@@ -472,7 +473,8 @@ def solve_nystrom(
     m = min(problem.n, n_landmarks or max(LANDMARKS, 4 * k))
     if problem.device is not None:
         what = f"Nyström's factor of {problem.n} rows and {m} landmarks"
-        refuse_beyond_device(10 * problem.n * m, problem.device, what, "Use fewer landmarks: n_landmarks.")
+        remedy = ("Use fewer landmarks: ", ("n_landmarks", None), ".")
+        refuse_beyond_device(10 * problem.n * m, problem.device, what, remedy)
     K = problem.operator(np.float64, store=False)
     diagonal, w = problem.diagonal, problem.frequencies
     if 0.0 < diagonal.max() < TINY / UNIT:

@@ -529,7 +529,7 @@ class KernelRidgeCV(KernelRidge):
             number = AUTO_ALPHAS[2] if isinstance(self.alphas, str) else np.size(self.alphas)
             nbytes = eigen_bytes(problem.n, problem.Y.shape[1], number, problem.device)
             what = f"The eigendecomposition of the kernel matrix of {problem.n} rows"
-            remedy = "Use solver='cg', which stores no matrix, or solver='landmarks'."
+            remedy = ("Use ", ("solver", "cg"), ", which stores no matrix, or ", ("solver", "landmarks"), ".")
             refuse_beyond_device(nbytes, problem.device, what, remedy)
         choice = choose_pair(problem, self.kernels_, rule, try_kernel)
 

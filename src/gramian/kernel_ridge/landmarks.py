@@ -304,7 +304,10 @@ def decompose_landmarks(problem: KernelProblem, landmarks: Landmarks, copies: Ar
 def _inner(problem: KernelProblem, landmarks: Landmarks, method: str) -> Any:
     """k(Z, Z) of the landmarks where it is evaluated, unless matrices of that size do not fit there."""
     m, gpu = len(landmarks.indices), getattr(problem.device, "type", "cpu") != "cpu"
-    what, remedy = f"solver='landmarks' with {m} landmarks", "Use fewer landmarks (n_landmarks)."
+    what, remedy = (
+        (("solver", "landmarks"), f" with {m} landmarks"),
+        ("Use fewer landmarks: ", ("n_landmarks", None), "."),
+    )
     refuse_beyond_device(needed_bytes(m, method, gpu), problem.device, what, remedy)
     return dense_matrix(problem.between(landmarks.points))
 

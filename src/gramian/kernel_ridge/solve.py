@@ -49,7 +49,10 @@ SMALL = 3_000  # rows up to which a factor in float64 costs nothing worth saving
 TOLERANCES = {"eigh": 1e-8, "cholesky": 1e-8, "cg": 1e-6, "landmarks": 1e-8}
 SHARPER = 1e-2  # times the tolerance: what refinement aims at, since another step costs little
 EIGEN = 20  # bytes for each entry of a matrix that is decomposed: the matrix, its eigenvectors, and room to work
-SMALLER = "Use solver='cg', which stores no matrix, or solver='landmarks'; solver='auto' chooses between them."
+SMALLER = (
+    *("Use ", ("solver", "cg"), ", which stores no matrix, or ", ("solver", "landmarks"), "; "),
+    *(("solver", "auto"), " chooses between them."),
+)
 WIDEST = 1e30  # values of a kernel beyond which their products may overflow in float32
 
 
@@ -143,7 +146,7 @@ def _solve_by_cholesky(problem: KernelProblem, reason: str, tol: float) -> Kerne
         dense = _solve_dense(problem, reason, tol)
         return dense or _solve_by_eigenvectors(problem, f"{reason}; K + λI is not positive definite", tol)
     nbytes = Cholesky.memory(problem.n) if problem.device is None else device_factor_bytes(problem.n)
-    refuse_beyond_device(nbytes, problem.device, f"solver='cholesky' on {problem.n} rows", SMALLER)
+    refuse_beyond_device(nbytes, problem.device, (("solver", "cholesky"), f" on {problem.n} rows"), SMALLER)
     cholesky = Cholesky(SHARPER * tol, "float64" if problem.n <= SMALL else "auto")
     B, Y = problem.operator(), problem.targets
     beta, residuals, certificates = np.empty_like(Y), np.empty(len(problem.lam)), []
@@ -214,7 +217,7 @@ def _solve_by_eigenvectors(problem: KernelProblem, reason: str, tol: float) -> K
     """β = U (Uᵀỹ)/(s + λ) from B = U diag(s) Uᵀ; at λ = 0 the pseudo-inverse."""
     n, lam = problem.n, problem.lam
     nbytes = EIGEN * n**2 if problem.device is None else decomposition_bytes(n)
-    refuse_beyond_device(nbytes, problem.device, f"solver='eigh' on {n} rows", SMALLER)
+    refuse_beyond_device(nbytes, problem.device, (("solver", "eigh"), f" on {n} rows"), SMALLER)
     A, Y = problem.operator(), problem.targets
     B = dense_matrix(A)
     s, U = eigh(B)

@@ -199,7 +199,7 @@ class Operator(ABC):
         if Capability.FACTOR not in self.capabilities:
             raise self._lacks(Capability.FACTOR)
         what = f"A Cholesky factor of {n} rows in {name}"
-        remedy = "Use conjugate gradients (solver='cg'), which store no matrix."
+        remedy = ("Use conjugate gradients, ", ("solver", "cg"), ", which store no matrix.")
         refuse_beyond_device(device_factor_bytes(n, name), self.device, what, remedy)
         kind = torch_dtype(name)
 

@@ -330,7 +330,8 @@ class DeviceGenotypeOperator(GenotypeOperator):
             self._uploader = uploader = gpu().uploads.Uploader(source.width, self.device, self.shape[1], padded=True)
             work = self.loops.working_bytes(source.width, uploader.rows, FEWEST, self.mode)
             what = f"Streaming {self.shape[1]:,} SNPs in blocks of {uploader.rows:,}"
-            refuse_beyond_device(work + uploader.nbytes, self.device, what, "Use device='cpu', or free memory there.")
+            remedy = ("Use ", ("device", "cpu"), ", or free memory there.")
+            refuse_beyond_device(work + uploader.nbytes, self.device, what, remedy)
 
     @property
     def precision(self) -> str:  # type: ignore[override]
@@ -374,7 +375,8 @@ class DeviceGenotypeOperator(GenotypeOperator):
         """Z diag(w) Zᵀ in float64: blocks of SNPs decoded and multiplied in the operator's dtype, one pass."""
         n = self.shape[0]
         nbytes = (8 + 2 * self.line.element_size()) * n * n + 16 * GRAM_ROWS_DEVICE * n
-        refuse_beyond_device(nbytes, self.device, f"The {n}×{n} matrix ZZᵀ", "Use solver='krylov', or device='cpu'.")
+        remedy = ("Use ", ("solver", "krylov"), ", or ", ("device", "cpu"), ".")
+        refuse_beyond_device(nbytes, self.device, f"The {n}×{n} matrix ZZᵀ", remedy)
         total = self.xp.zeros((n, n), dtype=self.line.dtype, device=self.device)
         for start, stop, block, _ in self._blocks():
             for first in range(start, stop, GRAM_ROWS_DEVICE):

@@ -392,7 +392,7 @@ class DeviceKernelOperator(KernelOperator):
     def _tensor(self, values: Any) -> Array:
         """Numbers on the device, in float32 or float64; what does not fit there is refused with the figure."""
         if self.device.type != "cpu" and not (is_tensor(values) and values.device == self.device):
-            remedy = "Use device='cpu', or fewer rows."
+            remedy = ("Use ", ("device", "cpu"), ", or fewer rows.")
             refuse_beyond_device(values.nbytes, self.device, f"A table of {len(values):,} points", remedy)
         x = to_device(values, self.device)
         if not x.dtype.is_floating_point:

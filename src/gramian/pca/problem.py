@@ -124,7 +124,7 @@ def build_problem(
     xp, (n, p) = source.xp, source.shape
     if gram and 40 * p * p >= LARGE:
         what = f"The {p} × {p} scatter matrix with its eigenvectors"
-        remedy = "Ask for a few components with svd_solver='krylov', which never forms it."
+        remedy = ("Ask for a few components with ", ("svd_solver", "krylov"), ", which never forms it.")
         refuse_beyond_device(40 * p * p, source.device, what, remedy)
     narrow = source.dtype == xp.float32
     widest = WIDEST_NARROW if narrow and not exact else WIDEST

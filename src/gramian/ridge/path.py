@@ -36,7 +36,7 @@ KNOWN = 0.01  # of a mean squared leave-one-out error: what rounding may make of
 GRID = 50
 NEARLY = 0.01  # of the degrees of freedom: what the ends of an automatic grid leave out
 SQUARES = ("loo", "gcv", "noise_variance")  # of a path: what has the units of y²
-ELSEWHERE = "Use solver='cg' or device='cpu'."  # for what a device cannot hold
+ELSEWHERE = ("Use ", ("solver", "cg"), " or ", ("device", "cpu"), ".")  # for what a device cannot hold
 PATH_CELLS = 2**25  # coefficients of a whole path that are kept: 256 MiB
 
 
@@ -157,7 +157,7 @@ def _decompose_gram(problem: RidgeProblem) -> Decomposition:
 def _decompose_cogram(problem: RidgeProblem) -> Decomposition:
     """U and σ² from the n×n matrix X̃X̃ᵀ; the direction √w, which centring has emptied, is left out."""
     n, Q = problem.source.shape[0], _constant_directions(problem)
-    what, remedy = f"The {n} × {n} matrix X̃X̃ᵀ", "Use solver='cg', which never forms it."
+    what, remedy = f"The {n} × {n} matrix X̃X̃ᵀ", ("Use ", ("solver", "cg"), ", which never forms it.")
     refuse_beyond_device(24.0 * n * n, None, f"{what} with its eigenvectors", remedy)
     refuse_beyond_device(16.0 * n * n, problem.A.device, what, ELSEWHERE)
     K = to_numpy(problem.A.cogram(), float)
@@ -215,7 +215,7 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
         _, sigma, Ut = la.svd(R, full_matrices=False, check_finite=False)
         U, sigma, V, label = Ut[k:].T, sigma[k:], None, "SVD of the R of X̃ᵀ = QR"
     else:
-        remedy = "Use solver='cg' or a larger alpha."
+        remedy = ("Use ", ("solver", "cg"), ", or a larger ", ("alpha", None), ".")
         refuse_beyond_device(24.0 * n * p, None, f"The SVD of a dense {n} × {p} matrix", remedy)
         refuse_beyond_device(16.0 * n * p, problem.A.device, f"A dense {n} × {p} matrix in float64", ELSEWHERE)
         X = to_numpy(problem.A.to_dense(), float)

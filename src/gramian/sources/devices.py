@@ -141,7 +141,8 @@ def upload(source: Source, device: Any) -> Any:
     torch.Size([3, 2])
     """
     nbytes = source.shape[0] * _row_bytes(source)
-    refuse_beyond_device(nbytes, device, f"A table of {source.shape[0]:,} rows", "Use device='cpu', or fewer rows.")
+    remedy = ("Use ", ("device", "cpu"), ", or fewer rows.")
+    refuse_beyond_device(nbytes, device, f"A table of {source.shape[0]:,} rows", remedy)
     dtype = torch_dtype(_dtype(source))
     out = load_torch(device).empty(source.shape, dtype=dtype, device=device)
     for _ in _upload_blocks(source, _block_rows(source), dtype, device, out):

@@ -143,7 +143,7 @@ class Dense:
 def _refuse_beyond_memory(A: Operator, numbers: int, what: str) -> None:
     """Refuse, before it is taken, more memory than there is: of the machine, or of the device of A."""
     if 8 * numbers >= LARGE:
-        remedy = "Ask for a few components by a Krylov solver (svd_solver='krylov'), which never forms it."
+        remedy = ("Ask for a few components with ", ("svd_solver", "krylov"), ", which never forms it.")
         refuse_beyond_device(8 * numbers, A.device, what, remedy)
 
 

@@ -100,7 +100,7 @@ def _pairs_for(formula: Any, X: Tensor, Z: Tensor | None, dtype: Any, tolerance:
     nbytes = n * (layout(p, 0 if wide else 2, True)[2] * (8 if wide else 2) if triton else p * dtype.itemsize)
     if nbytes > LARGE:
         what = f"Points prepared for products ({n:,} rows of {p} features)"
-        refuse_beyond_device(nbytes, X.device, what, "Use fewer rows at a time, or device='cpu'.")
+        refuse_beyond_device(nbytes, X.device, what, ("Use fewer rows at a time, or ", ("device", "cpu"), "."))
     chosen = choose_arithmetic(formula, X, Z, dtype, tolerance, triton)
     kind = importlib.import_module("gramian.compute.gpu.triton_tiles").TritonPairs if triton else PlainPairs
     pairs: KernelPairs = kind(formula, chosen, X, Z, dtype)
