@@ -73,7 +73,8 @@ def test_scores_of_new_rows_keep_the_digits_of_the_fit_for_wide_kernels_too(gamm
     X = points(1600) * [4, 3, 2, 1]
     model = KernelPCA(3, kernel=Gaussian(gamma), eigen_solver="krylov").fit(X)
     Z = model.fit_transform(X)
-    assert_allclose(model.transform(X), Z, atol=2e-6 * np.abs(Z).max())
+    # a residual of tol λ₁ moves the scores of the third component by tol λ₁/√λ₃
+    assert_allclose(model.transform(X), Z, atol=1e-5 * np.abs(Z).max())
     dense = KernelPCA(3, kernel=Gaussian(gamma), eigen_solver="dense").fit(X)
     spread = np.median(dense.novelty(X).spe)
     assert_allclose(model.novelty(X).spe, dense.novelty(X).spe, atol=1e-3 * spread + 1e-12)
