@@ -230,3 +230,21 @@ def test_a_sparse_column_of_many_rows_is_constant_or_not():
     X[7, 1] = np.nextafter(0.1, 1)
     with pytest.warns(ConvergenceWarning):  # its deviations are smaller than what products with the others round by
         assert PCA(1, scale=True).fit(sp.csr_array(X)).scale_[1] < 1e-16
+
+
+@pytest.mark.parametrize("weight", [1e70, 1e300])
+def test_weights_that_are_no_frequencies_are_refused(weight):
+    with pytest.raises(ValueError, match="sample_weight"):
+        PCA(2).fit(np.random.default_rng(0).standard_normal((9, 3)), sample_weight=np.full(9, weight))
+
+
+@pytest.mark.parametrize("offset", [1e9, 1e13])
+def test_configurations_far_from_zero_are_compared_as_near_it(offset):
+    X = np.round(np.random.default_rng(0).standard_normal((30, 4)) * 64)
+    far = X + offset
+    near, moved = (gramian.analysis.procrustes(M[:, :2], M[:, 2:]) for M in (X, far))
+    assert moved.r_squared == pytest.approx(near.r_squared, rel=1e-9)
+    assert moved.scale == pytest.approx(near.scale, rel=1e-9)
+    found, expected = (gramian.analysis.rv_coefficient(M[:, :2], M[:, 2:]) for M in (far, X))
+    assert found.rv == pytest.approx(expected.rv, rel=1e-9)
+    assert found.p_value == pytest.approx(expected.p_value, rel=1e-6)

@@ -442,6 +442,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Rows of N(mean, covariance), with the covariance of :meth:`get_covariance`, where the fitted attributes are.
         """
         check_is_fitted(self)
+        check_integer("n_samples", n_samples, least=0)
         return like(self.components_, draw_rows(convert_to_numpy(self), n_samples, random_state))
 
     def impute(self, X: Any, out: str | os.PathLike[str] | None = None) -> Array:

@@ -80,7 +80,7 @@ def t2_limit(k: int, n: float, alpha: float = 0.01, rule: str = "F") -> float:
     check_choice("rule", rule, T2_RULES)
     check_share("alpha", alpha)
     needed = k + {"F": 0, "beta": 1, "chi2": 0}[rule]
-    if k < 1 or n <= needed:
+    if k < 1 or not needed < n < math.inf:
         raise ValueError(
             f"The limit {rule!r} of T² needs 1 ≤ k components and more than {needed} rows; k={k}, n={n:g}."
         )

@@ -154,7 +154,7 @@ def build_problem(
             mean[suspect] = first + drift
             low[suspect] = (first - mean[suspect]) + drift
             squares[suspect], varies[suspect] = part @ (D - drift) ** 2, D.any(axis=0)
-    spread = xp.where(varies, squares, 0.0 * squares)
+    spread = xp.where(varies, squares, xp.zeros_like(squares))
     s = None
     if scale:
         refuse_vanishing(source, w, to_numpy(spread), to_numpy(mean))

@@ -31,6 +31,7 @@ Vector = npt.NDArray[np.float64]
 
 BLOCK = 64  # unit vectors made orthogonal at a time
 APART = 1e-3  # a unit vector nearer than this to the span of the others is passed over
+MOST_WEIGHT = 1e60  # Σw beyond which squares of weighted sums may overflow
 ALONE = 512  # rows or columns of a matrix that one core decomposes as fast as several
 
 
@@ -40,7 +41,7 @@ def warn(message: str) -> None:
 
 
 def refuse_too_few(n: int, weight: float) -> None:
-    """Raise an error where there is no variance to speak of."""
+    """Raise an error where there is no variance to speak of, or weights that are no frequencies."""
     if n == 1 and weight < 2:
         raise ValueError("Found 1 sample (n_samples=1): variance needs at least two rows.")
     if weight == 0.0:
@@ -49,6 +50,11 @@ def refuse_too_few(n: int, weight: float) -> None:
         raise ValueError(
             f"sample_weight sums to {weight:g}. Weights are frequencies and the variance is divided by their sum "
             "less 1: multiply weights that sum to 1 by the number of rows."
+        )
+    if not weight <= MOST_WEIGHT:
+        raise ValueError(
+            f"sample_weight sums to {weight:g}. Weights are frequencies: divide them by a constant so that they sum to "
+            f"the number of rows, or at least to less than {MOST_WEIGHT:g}."
         )
 
 

@@ -220,9 +220,13 @@ def procrustes(
         )
     w = check_weights(sample_weight, len(left))
     centre = w / w.sum() if translate else 0.0 * w
-    a, b = centre @ left, centre @ right
+    origins = left[0], right[0]  # subtracted first, so that places far from 0 lose no digits
+    if not translate:
+        origins = 0.0 * left[0], 0.0 * right[0]
+    D, E = left - origins[0], right - origins[1]
     root = np.sqrt(w)[:, None]
-    A0, B0 = root * (left - a), root * (right - b)
+    A0, B0 = root * (D - centre @ D), root * (E - centre @ E)
+    a, b = origins[0] + centre @ D, origins[1] + centre @ E
     # powers of two, so that squares neither overflow nor vanish, and nothing is rounded
     units = [2.0 ** math.frexp(float(np.abs(M).max(initial=0.0)))[1] for M in (A0, B0)]
     A0, B0 = A0 / units[0], B0 / units[1]
@@ -394,11 +398,14 @@ def rv_coefficient(
 
 def _normalise(X: Array, w: Array, centre: bool, name: str) -> Array:
     """Weighted, centred rows with ‖XᵀX‖ = 1, so that RV = ‖XᵀY‖²."""
-    X = X / (float(np.abs(X).max()) or 1.0)
-    D = np.sqrt(w)[:, None] * (X - w @ X / w.sum() if centre else X)
-    sigma = np.linalg.svd(D, compute_uv=False)
-    if not sigma[0] > 2.0**-46:  # entries are near 1, and a constant's mean is rounded
+    rounding = 2.0**-46 * float(np.abs(X).max())  # a constant's mean is rounded
+    D = X - X[0] if centre else X  # exact where columns lie far from 0 and vary little
+    D = np.sqrt(w)[:, None] * (D - w @ D / w.sum() if centre else D)
+    peak = float(np.abs(D).max())
+    if not peak > rounding:
         raise ValueError(f"The rows of {name} are all the same: there is no RV coefficient.")
+    D = D / peak
+    sigma = np.linalg.svd(D, compute_uv=False)
     return np.asarray(D / np.sqrt(np.linalg.norm(sigma**2)))
 
 
