@@ -8,15 +8,13 @@ a short wide matrix Vᵀ: OpenBLAS multiplies (k×p)(p×t) 1.5 times as fast as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import iadd
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
 
-from gramian.compute.threads import n_threads, parallel
+from gramian.compute.threads import add_to, n_threads, parallel, parallel_sum
 
 Array = npt.NDArray[Any]
 
@@ -103,7 +101,7 @@ def adjoint(X: Array, U: Array, origin: Array | None = None, unit: float = 1.0) 
             Zt += Ut[:, part] @ tiles.form(part, scratch)
         return Zt
 
-    return reduce(iadd, parallel(work, tiles.slices())).T
+    return parallel_sum(work, tiles.slices(), add_to).T
 
 
 def normal(X: Array, V: Array, w: Array | None = None, origin: Array | None = None, unit: float = 1.0) -> Array:
@@ -121,7 +119,7 @@ def normal(X: Array, V: Array, w: Array | None = None, origin: Array | None = No
             Zt += Yt @ D
         return Zt
 
-    return reduce(iadd, parallel(work, tiles.slices())).T
+    return parallel_sum(work, tiles.slices(), add_to).T
 
 
 def conormal(X: Array, U: Array, w: Array | None = None, origin: Array | None = None, unit: float = 1.0) -> Array:
@@ -156,9 +154,7 @@ def scatter(
                 G += D.T @ D  # numpy sees the transpose of the same array and calls syrk: half the work
         return s, G
 
-    parts = parallel(work, tiles.slices()) if p < WIDE else [work(tiles.slices())]
-    with np.errstate(over="ignore", invalid="ignore"):
-        return reduce(iadd, (s for s, _ in parts)), reduce(iadd, (G for _, G in parts))
+    return parallel_sum(work, tiles.slices(), _add_pairs) if p < WIDE else work(tiles.slices())
 
 
 def spread(
@@ -178,9 +174,11 @@ def spread(
                 q += np.einsum("ij,ij->j", WD, D)
         return s, q
 
-    parts = parallel(work, tiles.slices())
-    with np.errstate(over="ignore", invalid="ignore"):
-        return reduce(iadd, (s for s, _ in parts)), reduce(iadd, (q for _, q in parts))
+    return parallel_sum(work, tiles.slices(), _add_pairs)
+
+
+def _add_pairs(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+    return add_to(one[0], other[0]), add_to(one[1], other[1])
 
 
 def triangle(X: Array) -> Array:
@@ -194,5 +192,7 @@ def triangle(X: Array) -> Array:
             R = np.asarray(np.linalg.qr(np.concatenate([R, X[i : i + step]]), mode="r"))
         return R
 
-    parts = parallel(work, range(0, X.shape[0], step))
-    return np.asarray(parts[0] if len(parts) == 1 else np.linalg.qr(np.concatenate(parts), mode="r"))
+    def merge(one: Array, other: Array) -> Array:
+        return np.asarray(np.linalg.qr(np.concatenate([one, other]), mode="r"))
+
+    return parallel_sum(work, range(0, X.shape[0], step), merge)

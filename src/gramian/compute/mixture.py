@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.threads import parallel
+from gramian.compute.threads import add_to, parallel, parallel_sum
 
 Array = npt.NDArray[Any]
 
@@ -152,7 +152,7 @@ def expectation(X: Array, w: Array | None, parts: Components, *, expanded: bool 
         N, first, second = tile.sums
         return Sums(N, first, second, log_likelihood)
 
-    sums: Sums = way.finish(_total(parallel(work, _slices(X.shape[0], way.row_bytes))))
+    sums: Sums = way.finish(parallel_sum(work, _slices(X.shape[0], way.row_bytes), _add_sums))
     return sums
 
 
@@ -185,7 +185,7 @@ def weighted_sums(X: Array, shares: Callable[[slice], Array], origin: Array, cen
                 second[j] += (R[j][:, None] * E).T @ E if full else R[j] @ E**2
         return Sums(N, first, second, 0.0)
 
-    return _total(parallel(work, _slices(X.shape[0], 8 * d)))
+    return parallel_sum(work, _slices(X.shape[0], 8 * d), _add_sums)
 
 
 def _slices(n: int, row_bytes: int) -> list[slice]:
@@ -193,8 +193,13 @@ def _slices(n: int, row_bytes: int) -> list[slice]:
     return [slice(i, min(i + rows, n)) for i in range(0, n, rows)]
 
 
-def _total(parts: list[Sums]) -> Sums:
-    return parts[0] if len(parts) == 1 else Sums(*(sum(part[1:], part[0]) for part in zip(*parts, strict=True)))
+def _add_sums(one: Sums, other: Sums) -> Sums:
+    return Sums(
+        add_to(one.counts, other.counts),
+        add_to(one.first, other.first),
+        add_to(one.second, other.second),
+        one.log_likelihood + other.log_likelihood,
+    )
 
 
 def _normalise(L: Array) -> Array:

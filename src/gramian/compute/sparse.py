@@ -7,6 +7,7 @@ centring is left to a rank-one correction of the products.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -14,10 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from gramian.compute.threads import n_threads, parallel
+from gramian.compute.threads import SHARES, add_to, parallel, parallel_sum
 
 Array = npt.NDArray[Any]
 Sparse = Any
+
+LEAST = 2**14  # stored values that one thread multiplies as fast as several
+LONGER = 8  # times the columns that a run of rows has stored values
 
 
 def _rows(X: Sparse, part: slice, unit: float) -> Sparse:
@@ -39,8 +43,12 @@ def _transpose(rows: Sparse) -> Sparse:
 
 
 def _shares(X: Sparse, pieces: int = 1) -> list[slice]:
-    """Runs of rows with equal numbers of stored values, one or more per thread."""
-    goals = np.linspace(0, X.nnz, pieces * n_threads() + 1)[1:-1]
+    """Runs of rows with about equal numbers of stored values: as many whatever the number of threads.
+
+    Two at least, and more where a sum, as long as X is wide, is short beside what is added to it.
+    """
+    runs = max(2, min(SHARES, X.nnz // (LONGER * X.shape[1]))) if X.nnz > LEAST else 1
+    goals = np.linspace(0, X.nnz, pieces * runs + 1)[1:-1]
     cuts = np.unique(np.concatenate([[0], np.searchsorted(X.indptr, goals), [X.shape[0]]]))
     return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
 
@@ -62,25 +70,25 @@ def adjoint(X: Sparse, U: Array, origin: None = None, unit: float = 1.0) -> Arra
     """Xᵀ U."""
     U = np.ascontiguousarray(U)
 
-    def work(share: Sequence[slice]) -> list[Array]:
-        return [_transpose(_rows(X, part, unit)) @ U[part] for part in share]
+    def work(share: Sequence[slice]) -> Array:
+        return reduce(add_to, (_transpose(_rows(X, part, unit)) @ U[part] for part in share))
 
-    return _sum(parallel(work, _shares(X)), (X.shape[1], U.shape[1]), U.dtype)
+    return parallel_sum(work, _shares(X), add_to)
 
 
 def normal(X: Sparse, V: Array, w: Array | None = None, origin: None = None, unit: float = 1.0) -> Array:
     """Xᵀ diag(w) X V."""
     V = np.ascontiguousarray(V)
 
-    def work(share: Sequence[slice]) -> list[Array]:
-        out = []
+    def work(share: Sequence[slice]) -> Array:
+        total = np.zeros(V.shape, V.dtype)
         for part in share:
             rows = _rows(X, part, unit)
             Y = rows @ V
-            out.append(_transpose(rows) @ (Y if w is None else w[part, None] * Y))
-        return out
+            total += _transpose(rows) @ (Y if w is None else w[part, None] * Y)
+        return total
 
-    return _sum(parallel(work, _shares(X)), V.shape, V.dtype)
+    return parallel_sum(work, _shares(X), add_to)
 
 
 def conormal(X: Sparse, U: Array, w: Array | None = None, origin: None = None, unit: float = 1.0) -> Array:
@@ -107,12 +115,12 @@ def spread(X: Sparse, w: Array | None, like: Array, origin: None = None, unit: f
     s, total = adjoint(X, weights[:, None].astype(like.dtype), unit=unit)[:, 0], weights.sum()
     m = s / total
 
-    def work(share: Sequence[slice]) -> list[Array]:
-        return [_deviations(_rows(X, part, unit), weights[part], m) for part in share]
+    def work(share: Sequence[slice]) -> Array:
+        return reduce(add_to, (_deviations(_rows(X, part, unit), weights[part], m) for part in share))
 
     with np.errstate(over="ignore", invalid="ignore"):
-        pieces = 1 + X.nnz // (n_threads() * 2**18)  # small enough for the temporary arrays to stay in cache
-        stored, q, d = _sum(parallel(work, _shares(X, pieces)), (3, X.shape[1]), like.dtype)
+        pieces = 1 + X.nnz // (SHARES * 2**18)  # small enough for the temporary arrays to stay in cache
+        stored, q, d = parallel_sum(work, _shares(X, pieces), add_to)
         zeros = np.maximum(total - stored, 0)
         off = d - zeros * m
         return s + off, np.maximum(q + zeros * m**2 - off**2 / total, 0)
@@ -129,11 +137,3 @@ def _deviations(rows: Sparse, w: Array, m: Array) -> Array:
         squares = columns @ w
         columns.data = d
         return np.stack([stored, squares, columns @ w])
-
-
-def _sum(parts: list[list[Array]], shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    out = np.zeros(shape, dtype)
-    for part in parts:
-        for Z in part:
-            out += Z
-    return out

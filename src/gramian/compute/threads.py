@@ -2,6 +2,10 @@
 
 Tiles that fit a core's cache multiply faster than one large product whose operand is streamed by all BLAS
 threads: at 20,000×2,000 times 24 columns, AᵀAV takes 0.055 s this way and 0.103 s with two BLAS threads.
+
+What BLAS returns depends, in the last bits, on how many threads it has, and a sum on the order of its terms. Sums over
+tiles are therefore made in shares that depend on the tiles alone, each with single-threaded BLAS, and merged in a fixed
+order (:func:`parallel_sum`): the same bits whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -12,9 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
+
+SHARES = 16  # of a sum, whatever the number of threads: with more, sums over few tiles have more to merge
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -31,7 +39,7 @@ def n_threads() -> int:
     """Return how many threads BLAS may use now: the user's own limit, however it was set."""
     if _limit.depth:
         return _limit.threads
-    return max((lib["num_threads"] for lib in _controller().info()), default=1)
+    return max((lib.get_num_threads() or 1 for lib in _controller().lib_controllers), default=1)
 
 
 class _SharedLimit:
@@ -50,8 +58,12 @@ class _SharedLimit:
     def __call__(self) -> Iterator[None]:
         with self.lock:
             if self.depth == 0:
-                self.threads = n_threads()
-                self.limiter = _controller().limit(limits=1)
+                # asked of the libraries themselves: threadpoolctl's own context takes 100 µs, as long as a small fit
+                self.restore = [(lib, lib.get_num_threads()) for lib in _controller().lib_controllers]
+                self.threads = max((threads or 1 for _, threads in self.restore), default=1)
+                for lib, threads in self.restore:
+                    if threads != 1:
+                        lib.set_num_threads(1)
             self.depth += 1
         try:
             yield
@@ -59,7 +71,9 @@ class _SharedLimit:
             with self.lock:
                 self.depth -= 1
                 if self.depth == 0:
-                    self.limiter.restore_original_limits()
+                    for lib, threads in self.restore:
+                        if threads != 1:
+                            lib.set_num_threads(threads)
 
 
 _limit = _SharedLimit()
@@ -90,10 +104,10 @@ if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's t
 
 
 def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S], *, serial: bool = False) -> list[T]:
-    """Split items into one share per thread and return ``work(share)`` for each, in a fixed order.
+    """Split items into one share per thread and return ``work(share)`` for each, BLAS with one thread in all of them.
 
-    The split depends on the number of threads alone, so sums of the returned parts are reproducible. With ``serial``
-    this thread does all of it.
+    For work whose results do not depend on how items are shared, each written to its own place: sums are for
+    :func:`parallel_sum`. With ``serial`` this thread does all of it.
 
     Examples
     --------
@@ -103,7 +117,8 @@ def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S], *, serial: bo
     """
     workers = 1 if serial else min(n_threads(), len(items))
     if workers <= 1:
-        return [work(items)]
+        with _limit():
+            return [work(items)]
     shares = [items[i::workers] for i in range(workers)]
     stop = threading.Event()
 
@@ -120,11 +135,76 @@ def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S], *, serial: bo
             raise
 
 
+def parallel_sum(
+    work: Callable[[Sequence[S]], T], items: Sequence[S], merge: Callable[[T, T], T], *, serial: bool = False
+) -> T:
+    """Sum over items: ``work(share)`` of runs of them, merged two by two, with the same bits for any number of threads.
+
+    There are as many runs as items, and at most 16; run i is merged with its neighbour as soon as both are there, pairs
+    of runs with the next pair, and so on: a tree that depends on the number of items alone. At most log₂ 16 sums and
+    one for each thread are kept at a time.
+
+    Parameters
+    ----------
+    work : callable
+        The sum over a sequence of items.
+    items : sequence
+        At least one.
+    merge : callable
+        The sum of two sums, of which the first may be overwritten.
+    serial : bool, default=False
+        Whether this thread does all of it.
+
+    Examples
+    --------
+    >>> from operator import add
+    >>> from gramian.compute.threads import parallel_sum
+    >>> parallel_sum(sum, [1, 2, 3, 4, 5], add)
+    15
+    """
+    count = min(SHARES, len(items))
+    if count <= 1:
+        return parallel(work, items, serial=True)[0]
+    runs = [(i, items[len(items) * i // count : len(items) * (i + 1) // count]) for i in range(count)]
+    waiting: dict[tuple[int, int], T] = {}  # sums whose neighbour is not there yet, by height and place in the tree
+    lock = threading.Lock()
+
+    def work_on_runs(some: Sequence[tuple[int, Sequence[S]]]) -> None:
+        for place, run in some:
+            total = work(some.share(run) if isinstance(some, _Interruptible) else run)
+            width, height = count, 0
+            while width > 1:
+                if place ^ 1 < width:  # the last of an odd number has no neighbour, and goes up alone
+                    with lock:
+                        if (height, place ^ 1) not in waiting:
+                            waiting[height, place] = total
+                            break
+                        other = waiting.pop((height, place ^ 1))
+                    total = merge(total, other) if place % 2 == 0 else merge(other, total)
+                width, height, place = (width + 1) // 2, height + 1, place // 2
+            else:
+                waiting[height, 0] = total
+
+    parallel(work_on_runs, runs, serial=serial)
+    return waiting.popitem()[1]
+
+
+def add_to(total: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the sum of two arrays, in the memory of the first; what overflows is infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total += other
+    return total
+
+
 class _Interruptible(Sequence[S]):
     """A sequence whose iteration ends early once ``stop`` is set."""
 
     def __init__(self, items: Sequence[S], stop: threading.Event) -> None:
         self._items, self._stop = items, stop
+
+    def share(self, items: Sequence[Any]) -> _Interruptible[Any]:
+        """Return another sequence that ends with this one."""
+        return _Interruptible(items, self._stop)
 
     def __len__(self) -> int:
         return len(self._items)

@@ -10,14 +10,13 @@ tiles are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, reduce
-from operator import iadd
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.threads import parallel
+from gramian.compute.threads import add_to, parallel, parallel_sum
 
 Array = npt.NDArray[Any]
 
@@ -157,7 +156,7 @@ def symmetric_product(K: Tiled, V: Array) -> Array:
                     _add_adjoint(total[columns], tile, mine, part)
         return total
 
-    total = reduce(iadd, parallel(work, range(len(slices)), serial=K.serial))
+    total = parallel_sum(work, range(len(slices)), add_to, serial=K.serial)
     return total.astype(K.dtype, copy=False)
 
 

@@ -12,7 +12,7 @@ from scipy.linalg.blas import dsyrk, ssyrk
 
 from gramian.compute.devices import describe, free_bytes, gpu, refuse_beyond_device, resolve, to_device, torch_dtype
 from gramian.compute.genotypes import Decoder
-from gramian.compute.threads import n_threads, parallel
+from gramian.compute.threads import add_to, n_threads, parallel, parallel_sum
 from gramian.operators.base import Operator
 from gramian.sources.plink import Genotypes
 
@@ -163,7 +163,7 @@ class GenotypeOperator(Operator):
             return total
 
         self._passes += 1
-        total = sum(parallel(work, self.source.spans(self._step())), np.zeros((k, 4 * self.source.width)))
+        total = parallel_sum(work, self.source.spans(self._step()), add_to)
         return np.ascontiguousarray(total.T[self.source.sample_index], dtype=self.dtype)
 
     def _tiles(self, share: Sequence[Span]) -> Iterator[tuple[Array, int, int]]:
