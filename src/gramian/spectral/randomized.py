@@ -66,7 +66,7 @@ class Randomized:
         B = A.T if flip else A
         m = B.shape[1]
         with A.session():
-            V = B.xp.linalg.qr(random_block(B, m, min(m, k + self.oversampling), self.seed))[0]
+            V, steps = B.xp.linalg.qr(random_block(B, m, min(m, k + self.oversampling), self.seed))[0], 0
             for steps in range(self.max_passes):
                 W = B.normal(V)
                 H = to_numpy(V.T @ W, float)

@@ -101,7 +101,7 @@ def test_pca():
     np.testing.assert_allclose(found["running sum"], np.cumsum(shares)[:3], rtol=1e-10)
     assert shown.cells["variances"]["share"] == [f"{100 * share:.1f} %" for share in shares[:3]]
     c = model.certificate_
-    delta = c.norm * (c.residuals / np.sqrt(2) + c.rounding)
+    delta = c.norm * (np.sqrt(np.cumsum(c.residuals**2) / 2) + c.rounding)
     sigma = np.sqrt(variances[:3] * 59)
     np.testing.assert_allclose(found["certain within"], delta * (2 * sigma + delta) / 59, rtol=1e-6)
     loadings = np.column_stack([shown.tables["loadings"][f"PC{j}"] for j in (1, 2, 3)])
@@ -360,6 +360,13 @@ def test_digits_that_a_spectrum_is_certain_of(relative, digits):
     text = explain_certificate(proof)
     assert f"which is {digits} correct digits" in text
     assert "in 3 passes" in text
+
+
+@pytest.mark.parametrize("chance", [None, 3e-14])
+def test_what_is_only_likely_is_said_to_be(chance):
+    numbers = np.array([4.0]), np.array([1e-9]), 4.0, 0.0
+    text = explain_certificate(SpectralCertificate("k", "r", 3, *numbers, tolerance=1e-6, overlooked=chance))
+    assert ("3.0·10⁻¹⁴" in text) is (chance is not None)
 
 
 def test_an_error_that_is_not_proved_is_no_tolerance_missed():

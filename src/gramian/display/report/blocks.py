@@ -164,13 +164,17 @@ def _spectrum(proof: SpectralCertificate, passes: str, asked: str) -> str:
     bound = float(np.max(proof.value_bounds[:judged], initial=0.0))
     relative = bound / proof.norm if proof.norm > 0 else 0.0
     digits = "15 or more" if relative < 1e-15 else str(max(0, int(np.floor(-np.log10(relative)))))
+    likely = ""
+    if proof.overlooked is not None:
+        likely = " That these are the largest is not proved, but likely: the chance that one of twice the size of the "
+        likely += f"smallest was overlooked is below {_power(proof.overlooked)}."
     which = f"each of the first {judged} singular values, those that stand out of the noise,"
     which = "every singular value" if judged in (None, k) else which
     return (
         f"{k} component{'s were' if k != 1 else ' was'} computed by {proof.method} in {passes}, and each was then put "
         f"back into the data to see by how much it misses being a component. The largest miss is {_power(proof.worst)} "
         f"of the largest singular value; {asked}. It follows that {which} is within {_power(bound)} of an exact one, "
-        f"which is {digits} correct digits of the largest."
+        f"which is {digits} correct digits of the largest.{likely}"
     )
 
 
