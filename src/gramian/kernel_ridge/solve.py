@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 from gramian.compute.devices import describe, free_bytes, refuse_beyond_device, to_numpy
 from gramian.compute.memory import available_memory
 from gramian.compute.threads import quiet_if_small
-from gramian.inputs.kernels import decomposition_bytes, dense_matrix, eigh, matmul
+from gramian.inputs.kernels import decomposition_bytes, eigh, matmul
 from gramian.kernel_ridge.certificate import (
     EPS,
     FACTORED,
@@ -219,8 +219,9 @@ def _solve_by_eigenvectors(problem: KernelProblem, reason: str, tol: float) -> K
     nbytes = EIGEN * n**2 if problem.device is None else decomposition_bytes(n)
     refuse_beyond_device(nbytes, problem.device, (("solver", "eigh"), f" on {n} rows"), SMALLER)
     A, Y = problem.operator(), problem.targets
-    B = dense_matrix(A)
-    s, U = eigh(B)
+    with quiet_if_small(n):
+        B = problem.dense()[0]
+        s, U = eigh(B)
     size, indefinite = float(np.max(np.abs(s), initial=0.0)), False
     if is_known_semidefinite(problem.kernel):
         s = np.maximum(s, 0.0)  # negative only by rounding

@@ -26,7 +26,7 @@ import scipy.linalg as la
 from gramian.compute.devices import to_numpy
 from gramian.ridge.certificate import Gradient, RidgeFactor, column_norms, rounding_of_gradient
 from gramian.ridge.path import augmented_triangle, decompose_wide
-from gramian.ridge.problem import RidgeProblem
+from gramian.ridge.problem import RidgeProblem, column_spreads
 
 Array = npt.NDArray[np.float64]
 
@@ -81,6 +81,12 @@ class LeastSquaresFactor(RidgeFactor):
                 self.basis = self.basis - Q @ (Q.T @ self.basis)
             self.start = self.basis @ (U[:, :r].T @ R[:p, p:])
         self.has_full_rank = self.rank == min(rows, columns)
+        if (
+            columns < p and self.has_full_rank and not self.is_wide
+        ):  # what does not vary is to be constant to the last bit
+            self.reads += 1
+            spreads = column_spreads(problem.source, problem.weights.values, problem.intercept)
+            self.has_full_rank = not np.any(spreads[~problem.varies])
         self.spread = float(np.linalg.norm(self.basis, 2)) if self.rank else 0.0  # ‖M‖
         self.floor = np.full(t, 1.0 / self.spread**2 if self.spread else np.inf)
         self.dof = np.full(t, float(self.rank))
@@ -124,7 +130,7 @@ class LeastSquaresFactor(RidgeFactor):
         n, p = problem.source.shape
         if self.is_wide or not self.has_full_rank or n * p > SMALL:
             return None
-        self.reads = 1
+        self.reads += 1
         blocks = (b.values.toarray() if problem.source.sparse else b.values for b in problem.source.blocks())
         X = np.concatenate([np.array(to_numpy(block, float)) for block in blocks])[:, varies].astype(wide)
         X, Y, w = X * problem.unit, problem.raw.astype(wide), problem.weights.values

@@ -148,8 +148,7 @@ class RidgeProblem:
         total = float(np.sum(moments.diagonal))
         if not 1 / WIDEST <= total <= WIDEST:
             refuse_non_finite(source)
-            known = intercept and math.isfinite(total)
-            peak = _largest_entry(source, to_numpy(moments.mean[:p], float) if known else None)
+            peak = float(np.max(column_spreads(source, w, intercept), initial=0.0))
             self._reads += 2
             if peak > 0.0:
                 self.unit = _unit_for(peak)
@@ -249,16 +248,19 @@ def _unit_for(peak: float, low: float = np.inf, high: float = -np.inf) -> float:
     return 1.0 if peak == 0.0 or low <= peak <= high else 2.0 ** min(-math.frexp(peak)[1], 1000)
 
 
-def _largest_entry(source: Source, mean: Array | None) -> float:
-    """Largest |x|, or largest |x − mean| where squares underflow next to a representable mean."""
+def column_spreads(source: Source, w: Array | None, intercept: bool) -> Array:
+    """Half of the largest less the least entry of each column, or the largest |x| without an intercept: in one pass."""
 
-    def largest(block: Block) -> float:
-        if source.sparse:
-            return float(abs(block.values.data).max()) if block.values.nnz else 0.0
-        x = to_numpy(block.values, float)
-        return float(np.max(np.abs(x if mean is None else x - mean)))
+    def extremes(block: Block) -> Array:
+        rows = slice(None) if w is None else np.flatnonzero(w[block.start : block.stop])
+        X = block.values[rows] if source.sparse else to_numpy(block.values, float)[rows]
+        if not X.shape[0]:
+            return np.array([[np.inf], [-np.inf]]) * np.ones(X.shape[1])
+        ends = [X.min(axis=0), X.max(axis=0)]
+        return np.stack([end.toarray().ravel() if source.sparse else end for end in ends]).astype(np.float64)
 
-    return source.reduce(largest, max)
+    low, high = source.reduce(extremes, lambda a, b: np.stack([np.minimum(a[0], b[0]), np.maximum(a[1], b[1])]))
+    return np.asarray(0.5 * high - 0.5 * low if intercept else np.maximum(high, -low))
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,7 +342,9 @@ def _sum_block(X: Array, Y: Array, w: Array | None, centre: bool, unit: float) -
     if centre:
         keep = np.arange(n) if w is None else np.flatnonzero(w)
         keep = keep[:: max(1, len(keep) // SAMPLE)]
-        c = np.concatenate([np.mean(X[keep].astype(np.float64) * unit, axis=0), np.mean(Y[keep], axis=0)])
+        some, first = X[keep].astype(np.float64) * unit, keep[0]
+        # about one row, so that a constant is its own mean to the last bit
+        c = np.concatenate([some[0] + np.mean(some - some[0], axis=0), Y[first] + np.mean(Y[keep] - Y[first], axis=0)])
     root = None if w is None else np.sqrt(w)
     rows = min(n, TILE_ROWS if p < BLAS_COLUMNS else max(TILE_ROWS, memory_budget() // 8 // (8 * p)))
     order = "C" if abs(X.strides[0]) >= abs(X.strides[1]) else "F"

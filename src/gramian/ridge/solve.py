@@ -301,6 +301,8 @@ class DualFactor(SpectralFactor):
             \le 2\|\delta B\| + \frac{\|R-\lambda a\|+\|\delta R\|}{\sqrt{\sigma_n^2+\lambda}}
         """
         simple, found = RidgeFactor.bounds(self, problem, state, eps), self.found
+        if not len(found.squares) or (problem.A.offset and not problem.varies.all()):
+            return simple
         a = next(a for B, a in self.tried if B is state.B)
         residual, n = rounding_of_gradient(problem, state, eps)[0], len(a)
         least = float(np.min(found.squares, initial=np.inf))
@@ -387,7 +389,7 @@ def _in_own_units(problem: RidgeProblem, B: Array, scale: Array, bounds: Array) 
     Of data in single precision they are too, where that keeps their digits; what it rounds is added to the bounds.
     """
     with np.errstate(over="ignore", under="ignore"):
-        coef, bounds = B * scale, bounds * scale
+        coef, bounds = (np.where(x == 0.0, 0.0, x * np.where(x == 0.0, 1.0, scale)) for x in (B, bounds))
         size = np.max(np.abs(B), axis=0, initial=0.0)
         beyond = np.flatnonzero((size > 0) & ~((size * scale >= SMALLEST) & (size * scale < np.inf)))
         if len(beyond):
