@@ -1,6 +1,7 @@
 """Pre-images: exact where they exist, as near as a general optimiser comes, and honest where a search fails."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as SklearnKernelPCA
 
+from gramian import KernelPCA
 from gramian.kernel_pca import preimages as search
 from gramian.kernel_pca.preimages import (
     METHODS,
@@ -435,3 +437,30 @@ def test_ridge_refuses_what_it_cannot_learn(rows):
         preimages(
             Gaussian(1.0), rows, np.ones((1, 40)), method="ridge", targets=rows[:2], scores=rows, dual=np.ones((40, 3))
         )
+
+
+@pytest.mark.parametrize("method", ["fixed-point", "regularised", "mds"])
+@pytest.mark.parametrize("kernel", [Gaussian(1e-7), Linear()], ids=str)
+def test_preimages_of_components_found_about_the_mean(kernel: Any, method: str) -> None:
+    """Norms, products and the objective are those of the kernel itself, whatever was evaluated."""
+    X = np.random.default_rng(0).standard_normal((40, 2)) + (1e3 if isinstance(kernel, Linear) else 0.0)
+    model = KernelPCA(2, kernel=kernel, inverse=method).fit(X)
+    assert model._kernel_about is not model.kernel_
+    Z = model.transform(X[:5])
+    G = Z @ model.dual_coefficients_.T + model.mean_coefficients_
+    direct = preimages(kernel, X, G, method=method)
+    found = model.preimages(Z)
+    np.testing.assert_allclose(found.points, direct.points, atol=1e-3 * np.std(X))
+    np.testing.assert_allclose(found.points, X[:5], atol=0.05 * np.std(X))
+    nystrom = KernelPCA(2, kernel=kernel, inverse=method, eigen_solver="nystrom", n_landmarks=30, tol=1e3).fit(X)
+    with pytest.raises(ValueError, match="eigen_solver"):
+        nystrom.preimages(Z)
+
+
+def test_scores_too_far_out_have_no_learned_preimage() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    model = KernelPCA(2, kernel="poly", degree=2, fit_inverse_transform=True).fit(X)
+    Z = model.transform(X[:3])
+    Z[1] *= 1e200
+    with pytest.raises(ValueError, match="row 1 "):
+        model.inverse_transform(Z)

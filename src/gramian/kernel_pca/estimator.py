@@ -267,13 +267,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def inverse_transform(self, X: Any) -> Array:
         """Rows whose features are near those of the scores X: pre-images, by the method ``inverse``."""
         check_is_fitted(self)
-        Z = to_numpy(X, float)
-        if Z.ndim != 2 or Z.shape[1] != len(self.eigenvalues_):
-            raise ValueError(f"Scores of shape {Z.shape} do not fit {len(self.eigenvalues_)} components.")
+        Z = self._check_scores(X)
         if self.inverse != "ridge":
             return self._in_precision(self.preimages(Z).points)
         self._refuse_without_inverse()
-        rows = ridge_points(self._score_kernel(), self.X_transformed_fit_, self.dual_coef_, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = ridge_points(self._score_kernel(), self.X_transformed_fit_, self.dual_coef_, Z)
+        if not np.all(np.isfinite(rows)):
+            worst = int(np.argmin(np.isfinite(rows).all(axis=1)))
+            raise ValueError(f"The pre-image of row {worst} overflows: its scores lie too far out.")
         return self._in_precision(rows)
 
     @like_input
@@ -290,7 +292,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             ``method`` (that of the estimator by default) and what it takes.
         """
         check_is_fitted(self)
-        Z, start = to_numpy(Z, float), to_numpy(start)
+        Z, start = self._check_scores(Z), to_numpy(start)
         method = options.pop("method", self.inverse)
         # P = φ̄ + Σ z v = Σ γ_i φ(x_i)
         G = Z @ self.dual_coefficients_.T + (self.mean_coefficients_ if self.centre else 0.0)
@@ -298,11 +300,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self._refuse_without_inverse()
             options |= {"targets": Z, "scores": self.X_transformed_fit_, "dual": self.dual_coef_}
             return preimages(self._score_kernel(), self.X_fit_, G, method=method, **options)
+        offset, means, mean_square = self.offset_, self._means, self._mean_square
+        if self._kernel_about is not self.kernel_:
+            if not self._of_all:
+                raise ValueError(
+                    "Components of landmarks were found about the mean of the rows, which is not one of them. Subtract "
+                    "the mean from the data, or use eigen_solver='krylov'."
+                )
+            # k(x, z) = k_o(x, z) + g(x) + g(z)
+            g = (self.kernel_.diagonal(self.X_fit_) - self._kernel_about.diagonal(self.X_fit_)) / 2
+            mean = float(g @ self.mean_coefficients_)
+            offset, means, mean_square = offset + g @ self.dual_coefficients_, means + g + mean, mean_square + 2 * mean
         norms, products = np.sum(Z**2, axis=1), None  # ‖P‖² = ‖φ̄‖² + 2Σ z⟨v, φ̄⟩ + Σ z², for orthonormal v
         if self.centre:
-            norms = norms + 2 * Z @ self.offset_ + self._mean_square
+            norms = norms + 2 * Z @ offset + mean_square
         if self._of_all:  # ⟨P, φ(x_i)⟩ of all training rows, where they are the points the components are made of
-            products = Z @ (self._training_scores() + self.offset_).T + (self._means if self.centre else 0.0)
+            products = Z @ (self._training_scores() + offset).T + (means if self.centre else 0.0)
         known = {"norms": norms, "products": products}
         return preimages(self.kernel_, self.X_fit_, G, method=method, start=start, **(known | options))
 
@@ -381,6 +394,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "The learned inverse was not fitted: set fit_inverse_transform=True, or inverse='fixed-point', "
                 "'regularised' or 'mds', which need no fit."
             )
+
+    def _check_scores(self, given: Any) -> Array:
+        """Scores as an array of finite numbers, one column for each component."""
+        Z = to_numpy(given, float)
+        if Z.ndim != 2 or Z.shape[1] != len(self.eigenvalues_):
+            raise ValueError(f"Scores of shape {Z.shape} do not fit {len(self.eigenvalues_)} components.")
+        bad = np.argwhere(~np.isfinite(Z))
+        if len(bad):
+            i, j = bad[0]
+            raise ValueError(f"Scores must be finite numbers; row {i}, column {j} is {Z[i, j]}.")
+        return Z
 
     def _score_kernel(self) -> Kernel:
         """The kernel given by name, of scores: as scikit-learn, with γ as it was for the rows."""
