@@ -67,8 +67,8 @@ def hostile_weights(rng, n):
     return None if kind == "none" or np.count_nonzero(w) < 2 or w.sum() < 2 else w
 
 
-def count_broken_bounds(case, factor=1.0):
-    """How many stated values have no true one within ``factor`` times their bound; None where the fit was refused."""
+def count_broken_bounds(case, bounds_of=lambda certificate: certificate.value_bounds):
+    """How many stated values have no true one within their bounds."""
     rng = np.random.default_rng([seed(), case])
     X = hostile_rows(rng)
     n, p = X.shape
@@ -80,8 +80,8 @@ def count_broken_bounds(case, factor=1.0):
         pca = PCA(k, svd_solver=solver, scale=scale, tol=float(rng.choice([0.0, 1e-9]))).fit(given, sample_weight=w)
     true = [*true_values(X, np.ones(n) if w is None else w, scale), *[mpmath.mpf(0)] * k]
     with mpmath.workprec(BITS):
-        pairs = zip(pca.singular_values_, pca.certificate_.value_bounds, strict=True)
-        return sum(min(abs(float(value) - x) for x in true) > factor * float(bound) for value, bound in pairs)
+        pairs = zip(pca.singular_values_, bounds_of(pca.certificate_), strict=True)
+        return sum(min(abs(float(value) - x) for x in true) > float(bound) for value, bound in pairs)
 
 
 def test_every_singular_value_is_within_its_bound():
@@ -89,8 +89,36 @@ def test_every_singular_value_is_within_its_bound():
     assert not broken, f"seed {seed()}: broken bounds in cases {broken}"
 
 
-def test_bounds_a_thousand_times_smaller_would_be_broken():
-    assert sum(count_broken_bounds(case, 1e-3) for case in range(40)) > 5
+@pytest.mark.parametrize(
+    "weakened",
+    [
+        lambda c: c.norm * c.residuals / 2**0.5,
+        lambda c: c.norm * np.full(len(c.values), c.rounding) * (c.rounding < 1e-10) / 20,
+        lambda c: c.value_bounds / 100,
+    ],
+    ids=["without rounding", "without residuals", "a hundredth"],
+)
+def test_weakened_bounds_are_broken(weakened):
+    assert sum(count_broken_bounds(case, weakened) for case in range(40)) > 0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(("shape", "dtype"), [((90, 16), "f8"), ((16, 90), "f8"), ((400, 9), "f4")])
+def test_the_bound_is_its_formula(solver, shape, dtype):
+    """‖A‖(√(Σρ²/2) + ε(4 + (√n + √p)/2)), the sum over the first i; ρ measured here from the vectors, in float64."""
+    X = np.random.default_rng(0).standard_normal(shape)
+    X = (X - X.mean(axis=0)).astype(dtype)  # a mean that is subtracted after the product would round by more
+    pca = PCA(2, svd_solver=solver).fit(X)
+    found = pca.certificate_
+    exact = solver in ("auto", "full", "covariance_eigh")
+    eps = np.finfo("f8" if exact else dtype).eps
+    assert found.rounding == pytest.approx(eps * (4 + (shape[0] ** 0.5 + shape[1] ** 0.5) / 2), rel=1e-6)
+    together = [np.sqrt(sum(found.residuals[: i + 1] ** 2) / 2) for i in range(2)]
+    np.testing.assert_allclose(found.value_bounds, found.norm * (np.array(together) + found.rounding), rtol=1e-12)
+    D = X.astype(float) - X.astype(float).mean(axis=0)
+    V = np.linalg.qr(pca.components_.T.astype(float))[0]
+    residual = np.linalg.norm(D.T @ (D @ V) - V * np.sum((D @ V) ** 2, axis=0), axis=0) / pca.singular_values_
+    assert np.all(residual <= found.norm * (found.residuals + 20 * np.finfo(dtype).eps))
 
 
 @pytest.mark.parametrize("solver", ["full", "covariance_eigh", "krylov", "randomized"])
