@@ -58,10 +58,10 @@ def test_windows_are_gathered_with_the_weight_seen_through_them():
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40))
 def test_merging_equal_records_keeps_their_weight(values):
-    merged = as_sample(values).merged()
+    merged = as_sample(values).merge_equal()
     found = dict(zip(merged.lower, merged.weight, strict=True))
     assert found == {float(v): values.count(v) for v in set(values)}
-    mixed = Intervals(np.array(values) - np.arange(len(values)) % 2, values).merged()
+    mixed = Intervals(np.array(values) - np.arange(len(values)) % 2, values).merge_equal()
     assert mixed.total == len(values)
     assert len(np.unique(np.column_stack([mixed.lower, mixed.upper]), axis=0)) == len(mixed.lower)
 
@@ -114,7 +114,7 @@ def test_wrong_data_are_named(make, message):
 
 
 def test_units_change_ends_and_windows_together():
-    sample = as_sample(Intervals([3.0, 5.0], [5.0, INF]), truncated=(1.0, INF)).scaled(1.0, 2.0)
+    sample = as_sample(Intervals([3.0, 5.0], [5.0, INF]), truncated=(1.0, INF)).rescale(1.0, 2.0)
     np.testing.assert_array_equal(sample.lower, [1.0, 2.0])
     np.testing.assert_array_equal(sample.upper, [2.0, INF])
     np.testing.assert_array_equal(sample.left, [0.0])

@@ -136,7 +136,7 @@ def fit(
     pictures: dict[str, Callable[[], Any]] = {}
     if first.sample is not None:
         pictures["fit"] = partial(FitDisplay.from_estimator, first, name=names[0])
-        if first.seen_from is not None:
+        if first.profiler is not None:
             pictures["profile"] = partial(ProfileDisplay.from_estimator, first, level=level)
     results = Results(
         data=describe_data(table, file),

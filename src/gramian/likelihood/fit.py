@@ -88,8 +88,8 @@ class Estimate:
     n_parameters: int
     certificate: Optimum
     fixed: tuple[str, ...] = ()
-    seen_from: Profile | None = field(default=None)
-    again: Callable[[Any], Estimate] | None = field(default=None)
+    profiler: Profile | None = field(default=None)
+    refitter: Callable[[Any], Estimate] | None = field(default=None)
     errors: Array | None = field(default=None)
 
     @property
@@ -181,12 +181,12 @@ class Estimate:
         for name in chosen:
             if name not in self.names or name in self.fixed:
                 raise ValueError(f"{name!r} was not estimated; {', '.join(self.names)} are the parameters.")
-        if self.seen_from is None:
+        if self.profiler is None:
             raise ValueError("This fit has no parameter to profile.")
         drop = float(chdtri(1.0, 1.0 - check_level(level)))
         which = [self.names.index(name) for name in chosen]
-        ends = np.array([self.seen_from.ends(j, drop) for j in which]).reshape(-1, 2)
-        notes = tuple(note for j, pair in zip(which, ends, strict=True) for note in self._remarks(j, *pair))
+        ends = np.array([self.profiler.ends(j, drop) for j in which]).reshape(-1, 2)
+        notes = tuple(note for j, pair in zip(which, ends, strict=True) for note in self._explain_ends(j, *pair))
         return ConfidenceIntervals(
             tuple(chosen), self.values[which], ends[:, 0], ends[:, 1], level, "profile likelihood", notes
         )
@@ -234,9 +234,9 @@ class Estimate:
 
     def refit(self, data: Any) -> Estimate:
         """Fit the same family, with the same parameters held, to other data."""
-        if self.again is None:
+        if self.refitter is None:
             raise ValueError(f"The {self.family.name} family cannot be fitted again from here: call fit.")
-        return self.again(data)
+        return self.refitter(data)
 
     def table(self) -> dict[str, Any]:
         """Return the columns parameter, estimate and standard error, ready for ``pandas.DataFrame``."""
@@ -258,7 +258,7 @@ class Estimate:
         with np.errstate(invalid="ignore"):
             return np.asarray(np.sqrt(np.diag(self.covariance)))
 
-    def _remarks(self, j: int, low: float, high: float) -> Iterator[str]:
+    def _explain_ends(self, j: int, low: float, high: float) -> Iterator[str]:
         name = self.names[j]
         at_end = not np.isfinite(self.values[j]) or self.values[j] in (0.0, 1.0)
         if at_end and np.isnan(self.covariance[j, j]):
@@ -326,7 +326,7 @@ class LikelihoodFit:
             named = " and ".join(name for name, there in kinds if there)
             why = f"the data are {named}" if named else f"the {self.law.name} family has no closed form"
         if found.runaway is not None:
-            return self._ran_away(problem, unit, found)
+            return self._resolve_runaway(problem, unit, found)
         if self._is_in_the_limit(problem, found):
             return self._at_limit(self.law.limit.note if self.law.limit else "")
         return self._estimate(problem, unit, found, how, why)
@@ -348,7 +348,7 @@ class LikelihoodFit:
         """The likelihood in units of order 1, and these units."""
         unit = self.law.unit(self.sample.observed())
         free = np.array([name not in self.fixed for name in self.law.names])
-        return LikelihoodProblem(self.law, self.sample.scaled(unit.shift, unit.scale), free), unit
+        return LikelihoodProblem(self.law, self.sample.rescale(unit.shift, unit.scale), free), unit
 
     def _start(self, problem: LikelihoodProblem, unit: Unit, begin: dict[str, float]) -> Array:
         given = {**begin, **self.fixed}
@@ -398,15 +398,17 @@ class LikelihoodFit:
             notes=notes,
         )
         law.check_normalised(values)
-        seen_from = LineProfile(problem, phi, spread, found.value, unit, self.tol)
-        return replace(self._make_estimate(values, covariance, loglik, proof, seen_from), errors=errors)
+        profiler = LineProfile(problem, phi, spread, found.value, unit, self.tol)
+        return replace(self._make_estimate(values, covariance, loglik, proof, profiler), errors=errors)
 
     def _make_estimate(
         self, values: Array, covariance: Array, loglik: float, proof: Optimum, profile: LineProfile
     ) -> Estimate:
         law, n, number = self.law, self.sample.total, len(self.law.names) - len(self.fixed)
-        held, again = tuple(self.fixed), partial(refit, law, self.fixed, self.tol, self.max_iter, self.sample)
-        return Estimate(law, self.sample, law.names, values, covariance, loglik, n, number, proof, held, profile, again)
+        held, refitter = tuple(self.fixed), partial(refit, law, self.fixed, self.tol, self.max_iter, self.sample)
+        return Estimate(
+            law, self.sample, law.names, values, covariance, loglik, n, number, proof, held, profile, refitter
+        )
 
     def _jacobian(self, unit: Unit) -> float:
         """What the change of units adds to the log-likelihood of points."""
@@ -465,7 +467,7 @@ class LikelihoodFit:
         theta[limit.parameter] = np.inf
         return problem.value_at(theta) >= found.value - 1e-9 * (1.0 + abs(found.value))
 
-    def _ran_away(self, problem: LikelihoodProblem, unit: Unit, found: Ascent) -> Estimate:
+    def _resolve_runaway(self, problem: LikelihoodProblem, unit: Unit, found: Ascent) -> Estimate:
         assert found.runaway is not None
         j, sign = found.runaway
         law, limit = self.law, self.law.limit

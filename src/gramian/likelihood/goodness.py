@@ -91,8 +91,8 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
     sample: Sample = estimate.sample if own else sample_like(data, estimate.sample)
     estimate.family.check(sample)
     used = estimate.n_parameters if own else 0
-    cells, note = _cells(estimate, sample)
-    ks, p_ks, refused = _kolmogorov(estimate, sample, own, bootstrap, random_state)
+    cells, note = _count_classes(estimate, sample)
+    ks, p_ks, refused = _kolmogorov_smirnov(estimate, sample, own, bootstrap, random_state)
     notes = tuple(text for text in (note, refused) if text)
     if cells is None:
         empty = np.empty(0)
@@ -108,7 +108,7 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
     return Goodness(G2, X2, df, p[0], p[1], a, b, observed, expected, ks, p_ks, notes)
 
 
-def _cells(estimate: Any, sample: Sample) -> tuple[tuple[Array, Array, Array, Array] | None, str]:
+def _count_classes(estimate: Any, sample: Sample) -> tuple[tuple[Array, Array, Array, Array] | None, str]:
     """Classes with observed and expected counts: those of binned data, or the values of counts."""
     if sample.edges is not None:
         edges, counts = sample.edges, sample.weight
@@ -145,12 +145,12 @@ def _pool_classes(
     a: Array, b: Array, observed: Array, expected: Array, least: float
 ) -> tuple[Array, Array, Array, Array]:
     """Neighbours joined from the left until each class expects at least so many; a rest joins the last."""
-    groups, gathered, start = [], 0.0, 0
+    groups, pooled, start = [], 0.0, 0
     for i, e in enumerate(expected):
-        gathered += float(e)
-        if gathered >= least:
+        pooled += float(e)
+        if pooled >= least:
             groups.append((start, i + 1))
-            start, gathered = i + 1, 0.0
+            start, pooled = i + 1, 0.0
     if start < len(expected):
         groups = [*groups[:-1], (groups[-1][0] if groups else 0, len(expected))]
     sums = [[float(v[i:j].sum()) for i, j in groups] for v in (observed, expected)]
@@ -158,7 +158,7 @@ def _pool_classes(
     return a[first], b[last], np.array(sums[0]), np.array(sums[1])
 
 
-def _kolmogorov(
+def _kolmogorov_smirnov(
     estimate: Any, sample: Sample, own: bool, bootstrap: int, random_state: Any
 ) -> tuple[float, float, str]:
     nan, why = float("nan"), ""
@@ -172,7 +172,7 @@ def _kolmogorov(
         why = "on a circle it depends on where the circle is cut"
     if why:
         return nan, nan, f"Kolmogorov–Smirnov is refused: {why}"
-    D = _distance(estimate, sample)
+    D = _ks_distance(estimate, sample)
     if not own:
         return D, float(kstwo.sf(D, round(sample.total))), ""
     if not bootstrap:
@@ -184,11 +184,11 @@ def _kolmogorov(
     rng, larger = np.random.default_rng(random_state), 0
     for _ in range(int(bootstrap)):
         twin = estimate.refit(as_sample(estimate.draw(round(estimate.n), rng)))
-        larger += _distance(twin, twin.sample) >= D
+        larger += _ks_distance(twin, twin.sample) >= D
     return D, (1.0 + larger) / (1.0 + bootstrap), ""
 
 
-def _distance(estimate: Any, sample: Sample) -> float:
+def _ks_distance(estimate: Any, sample: Sample) -> float:
     seen = sample.observed()
     order = np.argsort(seen.lower, kind="stable")
     x, share = seen.lower[order], np.cumsum(seen.weight[order]) / seen.total

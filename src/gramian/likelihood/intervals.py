@@ -109,7 +109,7 @@ class LineProfile:
 
     def ends(self, j: int, drop: float) -> tuple[float, float]:
         """Where parameter j has lost ``drop`` of twice the log-likelihood, below and above."""
-        low, high = (self._end(j, sign, drop) for sign in (-1, 1))
+        low, high = (self._find_end(j, sign, drop) for sign in (-1, 1))
         below, wall = self._natural(j, low), self.problem.family.walls(self.problem.sample).get(j, -np.inf)
         return wall if np.isclose(below, wall, rtol=1e-12) else below, self._natural(j, high)
 
@@ -118,7 +118,7 @@ class LineProfile:
         theta[j] = self.problem.family.parameters[j].link.natural(phi)
         return float(self.problem.family.to_units(theta, self.unit)[j])
 
-    def _end(self, j: int, sign: int, drop: float) -> float:
+    def _find_end(self, j: int, sign: int, drop: float) -> float:
         """φ_j where the profile has lost ``drop``; ±∞ where it flattens first, NaN where it rises above the maximum."""
         parameter = self.problem.family.parameters[j]
         first, wall = float(self.phi[j]), None
@@ -129,7 +129,7 @@ class LineProfile:
             far = max(first - parameter.link.free(wall), 1e-12)
         else:
             far = np.pi if parameter.kind == "angle" else REAL_FAR if parameter.link == REAL else FAR + abs(first)
-        walk = _Walk(self, j, drop)
+        walk = _ProfileDeviance(self, j, drop)
         step = float(np.sqrt(drop) * self.spread[j])
         step = step if np.isfinite(step) and step > 0 else 0.5
         growth = 2.0  # of the distance, but of logarithms, where it is one of ratios
@@ -142,13 +142,13 @@ class LineProfile:
             seen.append(walk(first + sign * at))
             if seen[-1] < -drop - ABOVE * max(1.0, abs(self.value)):
                 return np.nan
-            if at >= far or (_flat(seen) and not (inward and seen[-1] < -drop + LEFT)):
+            if at >= far or (_is_flat(seen) and not (inward and seen[-1] < -drop + LEFT)):
                 return sign * far + first if parameter.kind == "angle" or wall is not None else sign * np.inf
             near, at = at, min(growth * at, far)
         return walk.crossing(first + sign * near, first + sign * at)
 
 
-def _flat(seen: list[float]) -> bool:
+def _is_flat(seen: list[float]) -> bool:
     """Whether the deviance, at growing distances, nears a limit below 0: gains that shrink, and small to what is left.
 
     Gains that fall by a factor 0.6 each time add up to 1.5 of the last one at most.
@@ -160,7 +160,7 @@ def _flat(seen: list[float]) -> bool:
     return bool((shrinking or np.max(gains) <= STILL) and gains[-1] <= 1e-3 * -seen[-1])
 
 
-class _Walk:
+class _ProfileDeviance:
     """The deviance of coordinate j less the drop, the other coordinates at their best; every value is kept.
 
     The others start from where they were at the nearest value of φ_j seen so far, and from the family's own start.

@@ -48,7 +48,7 @@ class LikelihoodProblem:
     def __init__(self, family: Family, sample: Sample, free: Mask | None = None) -> None:
         self.family, self.evaluations = family, 0
         seen = sample.observed()
-        seen = seen.merged() if family.discrete else seen
+        seen = seen.merge_equal() if family.discrete else seen
         self.sample, self.total = seen, seen.total
         self.free: Mask = np.ones(len(family.parameters), dtype=bool) if free is None else free
         self.steps = np.ones(len(family.parameters))

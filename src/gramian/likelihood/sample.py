@@ -126,7 +126,7 @@ class Sample:
         closed = np.isfinite(different).any(axis=1)
         return different[closed, 0], different[closed, 1], weight[closed]
 
-    def scaled(self, shift: float, scale: float) -> Sample:
+    def rescale(self, shift: float, scale: float) -> Sample:
         """Return the records in units: (x − shift)/scale."""
         parts = (self.lower, self.upper, self.left, self.right)
         a, b, c, d = ((values - shift) / scale for values in parts)
@@ -141,7 +141,7 @@ class Sample:
         """Return the records with a positive weight."""
         return self.where(self.weight > 0)
 
-    def merged(self) -> Sample:
+    def merge_equal(self) -> Sample:
         """Return equal records as one, with the sum of their weights: short where the values are few, as counts are."""
         if len(self.left) > 1 or len(self.weight) < 2:
             return self

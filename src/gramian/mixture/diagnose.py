@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-HELD = 1.5  # times the floor: a variance below this is held by it
-NOBODY = 1e-6  # of the total weight
+AT_FLOOR = 1.5  # times the floor: a variance below this is held by it
+EMPTY = 1e-6  # of the total weight
 NEAR = 0.05  # standard deviations between means of components that count as the same
 SAME = 1e-4  # standard deviations, or of the variance, between components that are one
 LEVEL = 1e-2  # units of log-likelihood between optima that count as the same
@@ -56,18 +56,18 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
     >>> [(item.component, item.kind) for item in fit.diagnoses]
     [(1, 'collapsed')]
     """
-    empty, held = stats.counts <= NOBODY * stats.weight, np.zeros(mixture.n_components, dtype=bool)
+    empty, at_floor = stats.counts <= EMPTY * stats.weight, np.zeros(mixture.n_components, dtype=bool)
     S, floor, reason = mixture.covariances, np.ones(1), None
     if prior is not None and prior.hard:
         floor = prior.scale
-        held = smallest_variances(mixture.model, S, floor) < HELD
+        at_floor = smallest_variances(mixture.model, S, floor) < AT_FLOOR
         if mixture.model[1] == "V":  # a shape of its own: by the scatter of the component too
             N = np.maximum(stats.counts, np.finfo(float).tiny)
             S = stats.shift(mixture.centres).second / per_component(N, S)
-            held |= smallest_variances(mixture.model, S, floor) < HELD
-        reason = _degenerate_columns(mixture, stats, floor) if held.any() else None
+            at_floor |= smallest_variances(mixture.model, S, floor) < AT_FLOOR
+        reason = _degenerate_columns(mixture, stats, floor) if at_floor.any() else None
     found = []
-    for k in np.flatnonzero(empty | held):
+    for k in np.flatnonzero(empty | at_floor):
         rows = f"{stats.counts[k]:.3g}"
         if empty[k]:
             message = (
@@ -112,14 +112,14 @@ def _degenerate_columns(mixture: Mixture, stats: SufficientStatistics, floor: Ar
     N, d = stats.counts, len(mixture.origin)
     mean = N @ stats.centres / N.sum()
     S = stats.shift(np.broadcast_to(mean, stats.about.shape)).second.sum(axis=0) / N.sum()
-    constant = np.flatnonzero((np.diag(S) if S.ndim == 2 else S) < HELD * floor)
+    constant = np.flatnonzero((np.diag(S) if S.ndim == 2 else S) < AT_FLOOR * floor)
     if len(constant):
         several = len(constant) > 1
         return (
             f"column{'s' * several} {', '.join(map(str, constant))} {'are' if several else 'is'} constant: no "
             f"component has a variance there but the floor's; leave {'them' if several else 'it'} out"
         )
-    if S.ndim == 1 or not np.linalg.eigvalsh(in_units(S, floor))[0] < HELD:
+    if S.ndim == 1 or not np.linalg.eigvalsh(in_units(S, floor))[0] < AT_FLOOR:
         return None
     if stats.weight <= d:
         return (

@@ -1,4 +1,4 @@
-r"""Expectation-maximisation: the maximisation step, the climb with extrapolated steps, and mini-batches.
+r"""Expectation-maximisation: the maximisation step, the ascent with extrapolated steps, and mini-batches.
 
 An expectation step turns data and a mixture into statistics (``data.expect(mixture)``), a maximisation step statistics
 into a mixture (:class:`Maximiser`). Three statistics on the way up are extrapolated where that gains (SQUAREM, Varadhan
@@ -188,13 +188,13 @@ def fit_mixture(
             if rough is not None and rough.tolerance is not None:  # the first steps in a quicker mode of the device
                 # a relative error e of the statistics moves a step by up to e√n(1 + d) standard errors
                 blur = rough.tolerance * float(np.sqrt(data.weight)) * (1 + len(data.origin))
-                first = _Climb(rough, maximise, rough.tolerance)
+                first = _Ascent(rough, maximise, rough.tolerance)
                 start = first.run(start, max(tol, blur), max_iter, accelerate, watch)[0].mixture
                 before = first.passes - 1
                 said = rough.describe_precision()
                 modes = (f"before the objective's first value, {before} steps with {said}",)
-        climb = _Climb(data, maximise, before=before)
-        at, heights, idle = climb.run(start, tol, max_iter - before, accelerate, watch)
+        ascent = _Ascent(data, maximise, before=before)
+        at, heights, idle = ascent.run(start, tol, max_iter - before, accelerate, watch)
     diagnoses = diagnose(at.mixture, at.stats, maximise.prior)
     notes = tuple(item.message for item in diagnoses)
     if idle and at.slope > tol:
@@ -207,7 +207,7 @@ def fit_mixture(
         )
     posterior = maximise.prior is not None and maximise.prior.counts > 0
     what = "maximum a posteriori for" if posterior else "maximum likelihood of a mixture of"
-    steps = before + climb.passes - 1
+    steps = before + ascent.passes - 1
     optimum = Optimum(
         "EM, accelerated (SQUAREM on the statistics)" if accelerate else "EM",
         f"{what} {at.mixture.n_components} normals, model {at.mixture.model}",
@@ -243,7 +243,7 @@ class _Iterate:
 
 
 @dataclass(eq=False)
-class _Climb:
+class _Ascent:
     """Steps of EM, and the passes they took; ``error`` is that of sums, relative, ``before`` the steps made already."""
 
     data: MixtureRows | Bins
@@ -256,19 +256,19 @@ class _Climb:
         self, start: Mixture, tol: float, most: int, accelerate: bool, watch: Watch | None
     ) -> tuple[_Iterate, list[float], bool]:
         """Steps until the gradient is small, or nothing is gained, or there were enough: the end, heights, if idle."""
-        at = self.look(start)
+        at = self.evaluate(start)
         heights = [at.height]
         if most > 0 and at.slope > tol:
-            first, at = at, self.look(at.next)
+            first, at = at, self.evaluate(at.next)
             # a start that is not of the model counts from the first step that is
-            heights = [first.height, at.height] if self.rises(first, at) else [at.height]
+            heights = [first.height, at.height] if self.is_ascent(first, at) else [at.height]
         longest, idle = 1.0, 0
         while self.passes <= most and at.slope > tol and idle < IDLE:
             jumps = accelerate and self.passes + 2 <= most
             path = [at]
             while len(path) < (3 if jumps else 2):
-                new = self.look(path[-1].next)
-                if not self.rises(path[-1], new):
+                new = self.evaluate(path[-1].next)
+                if not self.is_ascent(path[-1], new):
                     break  # rounding would make it a step down
                 path.append(new)
             if len(path) == 3:
@@ -285,13 +285,13 @@ class _Climb:
                 watch(self.before + self.passes - 1, at.stats.log_likelihood)
         return at, heights, idle >= IDLE
 
-    def look(self, mixture: Mixture) -> _Iterate:
+    def evaluate(self, mixture: Mixture) -> _Iterate:
         """One pass over the data, at a mixture."""
         self.passes += 1
         stats = self.data.expect(mixture)
         return _Iterate(mixture, stats, stats.log_likelihood + self.maximise.log_prior(mixture), self.maximise)
 
-    def rises(self, old: _Iterate, new: _Iterate) -> bool:
+    def is_ascent(self, old: _Iterate, new: _Iterate) -> bool:
         """Whether a step goes up, or down by no more than the rounding of sums."""
         return bool(new.height >= old.height - max(ROUNDING, self.error) * (abs(old.height) + old.stats.weight))
 
@@ -313,7 +313,7 @@ class _Climb:
                 jump = self.maximise(replace(T, weight=T2.weight), two.mixture)
                 break
             step = 1.0 + (step - 1.0) / 4
-        new = self.look(two.next if jump is None else jump)
+        new = self.evaluate(two.next if jump is None else jump)
         if not new.height >= two.height:
             return 1.0 if jump is None else max(1.0, a / 4)
         path.append(new)

@@ -49,7 +49,7 @@ BLOCK_BYTES_GPU = 2**28
 MOST = float(np.finfo(float).max)
 STATE = ("_fit", "_maximiser", "_kind", "_stepwise", "_numpy_attributes")
 STARTS = ("kmeans", "k-means++", "random", "random_from_data", "hierarchical")
-UNHELD = (
+REMEDY = (
     "With reg_covar=0 nothing keeps a component from collapsing: leave it out, fit fewer components or use a prior."
 )
 
@@ -413,12 +413,12 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         except (ValueError, np.linalg.LinAlgError) as error:
             if held:
                 raise
-            raise ValueError(f"{error} {UNHELD if prior is None else ''}".strip()) from error
+            raise ValueError(f"{error} {REMEDY if prior is None else ''}".strip()) from error
         if not held:
             found = diagnose(fit.mixture, fit.statistics, Prior.floor(data))
             for item in found:
                 if item.kind == "collapsed" and prior is None:
-                    raise ValueError(f"Component {item.component} has collapsed. {UNHELD}")
+                    raise ValueError(f"Component {item.component} has collapsed. {REMEDY}")
             notes = (*(item.message for item in found), *fit.optimum.notes[len(fit.diagnoses) :])
             fit = replace(fit, diagnoses=found, optimum=fit.optimum.with_(notes=notes))
         if self.verbose:

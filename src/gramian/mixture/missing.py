@@ -50,7 +50,7 @@ def joint_log_density(X: Array, mixture: Mixture) -> Array:
             out = np.empty((len(D), mixture.n_components))
             for rows, seen in group_by_observed(D):
                 for k in range(mixture.n_components):
-                    out[rows, k] = _PartlySeen(mixture, k, seen).log_density(D[np.ix_(rows, seen)])
+                    out[rows, k] = _ObservedPart(mixture, k, seen).log_density(D[np.ix_(rows, seen)])
         return np.asarray(out + np.log(mixture.weights))
 
 
@@ -76,14 +76,14 @@ def expectation(X: Array, w: Array | None, mixture: Mixture) -> loops.Sums:
     with np.errstate(divide="ignore"):
         log_weights = np.log(mixture.weights)
     for rows, seen in group_by_observed(D):
-        parts = [_PartlySeen(mixture, k, seen) for k in range(mixture.n_components)]
+        parts = [_ObservedPart(mixture, k, seen) for k in range(mixture.n_components)]
         joint = np.stack([part.log_density(D[np.ix_(rows, seen)]) for part in parts], axis=1) + log_weights
         R, total = _responsibilities(joint, each[rows])
         N, height = N + R.sum(axis=0), height + total
         for k, part in enumerate(parts):
             E = part.complete(D[np.ix_(rows, seen)])
             first[k] += R[:, k] @ E
-            second[k] += (R[:, k, None] * E).T @ E + R[:, k].sum() * part.leftover
+            second[k] += (R[:, k, None] * E).T @ E + R[:, k].sum() * part.residual
     return loops.Sums(N, first, second, height)
 
 
@@ -103,9 +103,9 @@ def condition(values: Array, mixture: Mixture, given: Index, rest: Index) -> tup
         centres = np.broadcast_to(mixture.centres[:, rest], (len(values), k, len(rest)))
         return shares, centres, mixture.covariances[:, rest]
     D = values - mixture.origin[given]
-    parts = [_PartlySeen(mixture, j, given) for j in range(k)]
+    parts = [_ObservedPart(mixture, j, given) for j in range(k)]
     centres = np.stack([part.complete(D)[:, rest] + mixture.centres[j, rest] for j, part in enumerate(parts)], axis=1)
-    return shares, centres, np.stack([part.leftover[np.ix_(rest, rest)] for part in parts])
+    return shares, centres, np.stack([part.residual[np.ix_(rest, rest)] for part in parts])
 
 
 def impute(X: Array, mixture: Mixture) -> tuple[Array, Array]:
@@ -138,7 +138,7 @@ def impute(X: Array, mixture: Mixture) -> tuple[Array, Array]:
     return out, deviations
 
 
-class _PartlySeen:
+class _ObservedPart:
     """One component, seen through some of its columns."""
 
     def __init__(self, mixture: Mixture, k: int, seen: Index) -> None:
@@ -149,8 +149,8 @@ class _PartlySeen:
         self.centre, self.seen, self.L = mixture.centres[k, seen], seen, root[:s, :s]
         self.gain = np.empty((s, len(S)))  # L⁻¹Σ_o·: regression of every column on those seen
         self.gain[:, order] = root[:, :s].T
-        self.leftover = np.zeros_like(S)
-        self.leftover[np.ix_(hidden, hidden)] = root[s:, s:] @ root[s:, s:].T
+        self.residual = np.zeros_like(S)
+        self.residual[np.ix_(hidden, hidden)] = root[s:, s:] @ root[s:, s:].T
 
     def whiten(self, D: Array) -> Array:
         """L⁻¹(x_o − μ_o), by row."""
