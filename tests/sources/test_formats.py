@@ -24,7 +24,7 @@ from sklearn import config_context
 import gramian
 from gramian import PCA, KernelPCA
 from gramian.sources import DenseSource, NpySource, Source, SparseSource
-from gramian.sources.files import write_parquet
+from gramian.sources.files import load_pyarrow, write_parquet
 from gramian.sources.tables import read_table
 
 TABLES = "is not installed (gramian[tables])"
@@ -501,6 +501,7 @@ def test_a_missing_extra_is_named_with_its_command(
     for module in [m for m in sys.modules if m.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
+    load_pyarrow.cache_clear()
     for read in (gramian.open, read_table):
         with pytest.raises(ImportError, match=rf'{package}, which is not installed: pip install "gramian\[{extra}\]"'):
             read(path)

@@ -21,10 +21,9 @@ from gramian.display.report import DataFacts
 from gramian.genetics.filters import genome_order
 from gramian.genetics.text import list_few
 from gramian.sources import open_source
-from gramian.sources.columns import kind_of, levels_of
+from gramian.sources.columns import kind_of, levels_of, open_records
 from gramian.sources.files import TABULAR, load_pyarrow, suffix_of
 from gramian.sources.plink import open_bed
-from gramian.sources.records import open_records
 
 MOST = 30  # columns, chromosomes and contigs that are shown
 MANY = 0.05  # share of missing calls above which SNPs and samples are often left out

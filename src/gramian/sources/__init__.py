@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from gramian.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gramian.sources.arrays import DenseSource, SparseSource, TensorSource
+    from gramian.sources.arrays import DenseSource, MappedSource, SparseSource, TensorSource, map_source
     from gramian.sources.base import Block, Source, memory_budget
     from gramian.sources.errors import Argument, SourceError
     from gramian.sources.files import write_parquet
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from gramian.sources.opening import open_source
     from gramian.sources.plink import Genotypes
     from gramian.sources.tables import Table, read_table
-    from gramian.sources.views import MappedSource, map_source
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 
 from gramian.sources.arrays import SparseSource
 from gramian.sources.base import Source
+from gramian.sources.columns import distinct
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_anndata_io
 from gramian.sources.hdf5 import SlicedSource, check_heaps, check_indices, choose_dataset, dense_source, open_h5py
-from gramian.sources.records import distinct
 
 SPARSE = ("csr_matrix", "csc_matrix")
 

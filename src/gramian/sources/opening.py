@@ -14,6 +14,7 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 from gramian.sources.anndata import open_h5ad
 from gramian.sources.arrays import (
     DenseSource,
+    MappedSource,
     SparseSource,
     TensorSource,
     frame_names,
@@ -29,7 +30,6 @@ from gramian.sources.files import TABULAR, check_content, describe_kind, split_d
 from gramian.sources.hdf5 import open_hdf5
 from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz
 from gramian.sources.plink import open_bed
-from gramian.sources.views import MappedSource
 from gramian.sources.zarr import is_zarr, open_zarr
 
 # A new format is a line here: a file of one table, or one of several that are chosen by name.

@@ -12,26 +12,27 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.sources.anndata import read_h5ad
-from gramian.sources.arrays import DenseSource
+from gramian.sources.arrays import DenseSource, column_values, map_source, select
 from gramian.sources.base import Block, Source, naming
 from gramian.sources.columns import (
     ColumnChoice,
     Feature,
     Name,
     as_source,
+    as_strings,
     choose_features,
     columns_like,
     find_column,
     kind_of,
     match_features,
     numbers_of,
+    open_records,
+    refuse_text_options,
 )
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import TABULAR, checksum, split_dataset, spool_standard_input
 from gramian.sources.opening import check_file, open_file, refuse_dataset
 from gramian.sources.plink import Genotypes
-from gramian.sources.records import as_strings, open_records, refuse_text_options
-from gramian.sources.views import column_values, map_source, select
 
 Texts = npt.NDArray[np.str_]
 Mask = npt.NDArray[np.bool_]
