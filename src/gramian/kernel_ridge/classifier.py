@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_y, check_is_fitted
 from gramian.compute.devices import is_tensor, to_numpy
 from gramian.inputs.checks import check_choice, check_weights, has_whole_weights
 from gramian.inputs.devices import copy_with, like_input, store_like
-from gramian.kernel_ridge.estimator import KernelRidgeCV, is_pairwise
+from gramian.kernel_ridge.estimator import KernelInput, KernelRidgeCV
 from gramian.sources.arrays import to_numbers
 
 Array = npt.NDArray[np.float64]
@@ -156,7 +156,7 @@ SHARED = (
 )
 
 
-class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
+class KernelRidgeClassifier(ClassifierMixin, KernelInput):
     r"""Least squares on labels of ±1, one class against the rest, with a kernel.
 
     .. math:: f_c=\arg\min_f\sum_i w_i(y_{ic}-f(x_i))^2+\lambda\|f\|^2,\qquad
@@ -242,22 +242,16 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         verbose: Any = False,
         device: Any = None,
     ) -> None:
-        self.alphas = alphas
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.criterion = criterion
-        self.class_weight = class_weight
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_landmarks = n_landmarks
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
+        self.alphas, self.criterion, self.class_weight = alphas, criterion, class_weight
+        self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params = (
+            kernel,
+            gamma,
+            degree,
+            coef0,
+            kernel_params,
+        )
+        self.fit_intercept, self.solver, self.tol, self.max_iter = fit_intercept, solver, tol, max_iter
+        self.n_landmarks, self.random_state, self.verbose, self.device = n_landmarks, random_state, verbose, device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:
         """Choose the kernel and λ, fit one function to each class, and calibrate probabilities.
@@ -382,10 +376,3 @@ class KernelRidgeClassifier(ClassifierMixin, BaseEstimator):
         else:
             raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}.")
         return own * np.asarray(each)[labels], own if has_whole_weights(own) else np.ones(n)
-
-    def __sklearn_tags__(self) -> Any:
-        """Say what scikit-learn may expect."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
-        return tags

@@ -63,7 +63,20 @@ Array = npt.NDArray[np.float64]
 SAMPLE = 2000  # rows of a file from which a bandwidth is found
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstimator):
+class KernelInput(BaseEstimator):
+    """What scikit-learn may expect of an estimator with a kernel."""
+
+    kernel: Any
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse rows, and a matrix of pairs for a precomputed kernel."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        return tags
+
+
+class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInput):
     r"""Ridge regression on features φ(x) known by their inner products k(x, z) = ⟨φ(x), φ(z)⟩ alone.
 
     .. math::
@@ -152,21 +165,17 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
         verbose: Any = False,
         device: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
+        self.alpha, self.fit_intercept = alpha, fit_intercept
+        self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params = (
+            kernel,
+            gamma,
+            degree,
+            coef0,
+            kernel_params,
+        )
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.n_landmarks, self.landmarks = n_landmarks, landmarks
+        self.random_state, self.verbose, self.device = random_state, verbose, device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit to the rows of X and their targets y.
@@ -323,13 +332,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, BaseEstim
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name))
 
-    def __sklearn_tags__(self) -> Any:
-        """Say what scikit-learn may expect."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
-        return tags
-
 
 def is_pairwise(kernel: Any) -> bool:
     """Whether X is to be a kernel matrix."""
@@ -455,22 +457,16 @@ class KernelRidgeCV(KernelRidge):
         verbose: Any = False,
         device: Any = None,
     ) -> None:
-        self.alphas = alphas
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.criterion = criterion
-        self.alpha_per_target = alpha_per_target
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_landmarks = n_landmarks
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
+        self.alphas, self.criterion, self.alpha_per_target = alphas, criterion, alpha_per_target
+        self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params = (
+            kernel,
+            gamma,
+            degree,
+            coef0,
+            kernel_params,
+        )
+        self.fit_intercept, self.solver, self.tol, self.max_iter = fit_intercept, solver, tol, max_iter
+        self.n_landmarks, self.random_state, self.verbose, self.device = n_landmarks, random_state, verbose, device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeCV:
         """Choose the kernel and λ, and fit to all rows.
