@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from gramian import NumericalWarning
 from gramian.mixture import Bins, Mixture
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
+from gramian.persistence import load, save
 
 SEEDS = st.integers(0, 2**16)
 few = settings(max_examples=10)
@@ -252,3 +254,27 @@ def test_an_optimum_without_collapse_is_kept_before_a_higher_one_with():
     assert problems[kept] == ""
     assert heights[kept] == max(h for h, problem in zip(heights, problems, strict=True) if not problem)
     assert heights[kept] < max(heights)
+
+
+def attributes(model):
+    return [model.weights_, model.means_, model.covariances_, model.lower_bounds_, model.certificate_.gradient]
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical", "VEV"])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_bits_are_the_same_with_any_threads_again_and_after_a_file(kind, gaps, tmp_path):
+    X = clusters(13, n=9000, d=3)
+    if gaps:
+        X = X[:600]
+        X[::7, 1] = np.nan
+    found = []
+    for threads in (1, 2, 2):
+        with threadpool_limits(threads):
+            model = fit(X, covariance_type=kind)
+            found.append([*attributes(model), model.predict_proba(X), model.score_samples(X), model.score(X)])
+    save(model, tmp_path / "model.gram")
+    again = load(tmp_path / "model.gram")
+    found.append([*attributes(again), again.predict_proba(X), again.score_samples(X), again.score(X)])
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -189,3 +189,44 @@ def test_bootstrap_of_bins_draws_counts(two):
 def test_what_cannot_be_done_is_said(two, call, complaint):
     with pytest.raises(ValueError, match=complaint):
         call(two)
+
+
+def test_a_sample_as_far_as_the_data_counts_against_them(two, monkeypatch):
+    """The p-value is the share of samples that reach the statistic, the data among them."""
+    prototype = GaussianMixture(covariance_type="V", tol=1e-2)
+    value = float(bootstrap_lrt(prototype, two, most=2, n_replicates=19).statistics[0])
+    for below, p in ((19, 0.05), (18, 0.1), (0, 1.0)):
+        numbers = iter([value - 1] * below + [value] * (19 - below))
+        monkeypatch.setattr("gramian.mixture.choose._lrt_of_sample", lambda *_, numbers=numbers: next(numbers))
+        assert bootstrap_lrt(prototype, two, most=2, n_replicates=19).p_values[0] == p
+
+
+def test_cells_are_missing_in_samples_as_often_as_in_rows_with_weight(two):
+    X = np.column_stack([two[:60, 0], two[60:120, 0]])
+    gaps = np.concatenate([np.column_stack([np.full(60, np.nan), X[:, 0]]), X])
+    w = np.repeat([0.0, 1.0], 60)
+    prototype = GaussianMixture(covariance_type="EII", tol=1e-2)
+    with_gaps = bootstrap_lrt(prototype, gaps, most=2, n_replicates=19, sample_weight=w)
+    without = bootstrap_lrt(prototype, X, most=2, n_replicates=19)
+    np.testing.assert_allclose(with_gaps.replicates[0], without.replicates[0], rtol=1e-3, atol=1e-3)
+
+
+def test_components_of_replicates_are_matched_and_their_faults_counted(two, monkeypatch):
+    model = GaussianMixture(2, covariance_type="V").fit(two)
+    swapped = model.mixture_.reorder([1, 0])
+    notes = {}
+    for slow, problem in ((True, ""), (False, "component 0 collapsed")):
+        monkeypatch.setattr("gramian.mixture.choose._fit_resampled", lambda *_, s=slow, p=problem: (swapped, s, p))
+        found = bootstrap_mixture(model, two, n_replicates=40)
+        np.testing.assert_allclose(found.means.error, 0.0, atol=1e-12)
+        np.testing.assert_array_equal(found.weights.upper, model.weights_)
+        notes[slow] = found.notes
+    assert notes[True] == ("40 of 40 fits did not converge",)
+    assert "40 of 40" in notes[False][0]
+    assert "collapsed" in notes[False][0]
+
+
+def test_fits_that_did_not_converge_are_counted(two):
+    options = {"n_components": (1, 2), "covariance_types": ("V",)}
+    assert "did not converge" not in repr(select_mixture(GaussianMixture(), two, **options))
+    assert "1 fits did not converge" in repr(select_mixture(GaussianMixture(max_iter=2, tol=1e-9), two, **options))
