@@ -72,6 +72,11 @@ class InnerPairs(Pairs):
         if factor != 1.0:  # one array for both where possible: BLAS then computes half of a symmetric tile
             self.left = self.left * self.dtype.type(factor)
         self.shape = (self.left.shape[0], self.right.shape[0])
+        largest = float(X.shape[1])  # of an inner product: sums that overflow on the way can end with the wrong sign
+        for A in (self.left, self.right) if min(self.left.shape + self.right.shape) else ():
+            largest *= max(float(A.max()), -float(A.min()))
+        if not largest < float(np.finfo(self.dtype).max):
+            raise ValueError(f"Inner products of rows overflow {self.dtype}: multiply the data by a small constant.")
 
     def fill(self, rows: slice, columns: slice, buffers: Sequence[Array]) -> Array:
         """Multiply and apply f."""
