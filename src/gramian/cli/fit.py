@@ -39,7 +39,7 @@ JOINT = "multivariate normal"
 OFFERED = sorted(name for name in FAMILIES if name not in ("categorical", "gaussian", "t"))
 
 
-def parameter(text: str) -> tuple[str, float]:
+def parse_parameter(text: str) -> tuple[str, float]:
     """Return a name and a number from name=value."""
     name, mark, value = text.partition("=")
     try:
@@ -65,7 +65,9 @@ def parameter(text: str) -> tuple[str, float]:
 )
 @option("--by", type=click.Choice(["aic", "bic", "loglik"]), default="aic", help="What ranks them.")
 @record_options
-@option("--fixed", type=parameter, multiple=True, metavar="NAME=VALUE", help="A parameter to hold, of one family.")
+@option(
+    "--fixed", type=parse_parameter, multiple=True, metavar="NAME=VALUE", help="A parameter to hold, of one family."
+)
 @option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95)
 @option("--tol", type=click.FloatRange(min=0, min_open=True), default=1e-6, help="Gradient to reach.")
 @reading_options(missing="refuse")

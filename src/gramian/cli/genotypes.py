@@ -27,7 +27,7 @@ from gramian.cli.genotype_reading import (
 )
 from gramian.cli.options import NAMES, command, option, portable
 from gramian.cli.output import (
-    CHECKSUM_MOST,
+    MAX_CHECKSUM_BYTES,
     Output,
     Results,
     ResultTable,
@@ -203,7 +203,7 @@ def genotype_pca(
             if known.groups is None:
                 raise ValueError("the labels have no column of groups, which --fst needs")
             groups = fst(study.source, known.groups)
-        large = file.stat().st_size > CHECKSUM_MOST
+        large = file.stat().st_size > MAX_CHECKSUM_BYTES
         notes = [*study.notes, *(["no checksum: the file is large"] if large else [])]
         data = GenotypeFacts(without_folders(input_name(file)), n, p, "" if large else checksum(file), notes)
 

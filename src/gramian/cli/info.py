@@ -25,7 +25,7 @@ from gramian.sources.columns import kind_of, levels_of, open_records
 from gramian.sources.files import TABULAR, load_pyarrow, suffix_of
 from gramian.sources.plink import open_bed
 
-MOST = 30  # columns, chromosomes and contigs that are shown
+MAX_SHOWN = 30  # columns, chromosomes and contigs that are shown
 MANY = 0.05  # share of missing calls above which SNPs and samples are often left out
 SEXES = {"male": 1, "female": 2, "unknown": 0}
 
@@ -61,7 +61,7 @@ def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: C
         else:
             rows, columns, notes = _describe_numbers(file, reading, run)
         count = len(columns["column"])
-        table = ResultTable(columns, title="", most=count if every else MOST)
+        table = ResultTable(columns, title="", most=count if every else MAX_SHOWN)
         results = Results(
             data=DataFacts(name, rows, count, "", [one_line(note) for note in notes]),
             tables=[table],
@@ -168,7 +168,7 @@ def _describe_genotypes(file: Path, every: bool) -> Results:
     share = [f"{value:.3%}" for value in columns["missing"]]
     return Results(
         data=GenotypeFacts(name, n, p, "", lines),
-        tables=[ResultTable({**columns, "missing": share}, title="", most=len(order) if every else MOST)],
+        tables=[ResultTable({**columns, "missing": share}, title="", most=len(order) if every else MAX_SHOWN)],
         facts={
             "file": name,
             "samples": n,

@@ -10,21 +10,28 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.kernels import KernelOptions, kernel_options
 from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
     Output,
     Results,
     ResultTable,
     as_texts,
-    describe_data,
     describe_rows,
     number_columns,
     output_options,
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
+from gramian.cli.reading import (
+    FILE,
+    KernelOptions,
+    ReadingOptions,
+    input_name,
+    kernel_options,
+    read,
+    read_rows,
+    reading_options,
+)
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import KernelFieldDisplay, ScoreDisplay
 from gramian.display.base import name_axes
@@ -109,11 +116,10 @@ def kernel_pca(
         "eigenvalue": model.eigenvalues_,
         "residual": model.certificate_.residuals,
     }
-    results = Results(
-        data=describe_data(table, file),
-        columns=table.names,
-        model=model,
-        certificates={"": model.certificate_},
+    results = Results.of_fit(
+        model,
+        table,
+        file,
         tables=[
             ResultTable({**row_keys(table), **number_columns("PC", scores)}, "scores"),
             ResultTable(eigenvalues, "eigenvalues", f"Components of {model.kernel_!r}"),

@@ -9,10 +9,9 @@ from typing import Any
 import click
 import numpy as np
 
-from gramian.cli.kernels import KernelOptions, kernel_options
 from gramian.cli.options import NumbersType, command, option, portable
-from gramian.cli.output import Output, Results, ResultTable, describe_data, describe_rows, output_options, publish
-from gramian.cli.reading import FILE, ReadingOptions, input_name, read, reading_options
+from gramian.cli.output import Output, Results, ResultTable, describe_rows, output_options, publish
+from gramian.cli.reading import FILE, KernelOptions, ReadingOptions, input_name, kernel_options, read, reading_options
 from gramian.cli.ridge import (
     PICTURES,
     Array,
@@ -97,11 +96,10 @@ def kernel_ridge(
         scores = {"kernel": kernels, "alpha": np.ravel(model.alphas_), "score": np.ravel(model.scores_)}
         choice = [ResultTable(scores, "choice")]
     told = {"target_names": [target], "measures": {"bound on the error": bound}, **describe_rows(table, reading.label)}
-    results = Results(
-        data=describe_data(table, file),
-        columns=table.names,
-        model=model,
-        certificates={"": model.certificate_},
+    results = Results.of_fit(
+        model,
+        table,
+        file,
         tables=[
             ResultTable({"": list(numbers), "value": list(numbers.values())}, title=f"{target} by {model.kernel_!r}"),
             ResultTable({**prediction_columns(table, y, fitted), "bound": bound}, "predictions"),

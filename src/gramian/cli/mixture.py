@@ -16,7 +16,6 @@ from gramian.cli.output import (
     Output,
     Results,
     ResultTable,
-    describe_data,
     describe_rows,
     number_columns,
     output_options,
@@ -34,8 +33,8 @@ from gramian.mixture.models import MODELS
 TABLES = ("clusters", "components", "covariances", "choice")
 PICTURES = ("mixture", "choice")
 TYPES = ("full", "tied", "diag", "spherical", "E", "V", *MODELS)
-MOST = 10_000  # components
-DRAWN = 20_000  # rows
+MAX_COMPONENTS = 10_000  # components
+MAX_DRAWN = 20_000  # rows
 CHOICE = ("covariance_type", "n_components", "value")  # what is said of each mixture in JSON
 
 
@@ -44,7 +43,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
-        if match is None or int(match[1]) < 1 or not int(match[1]) <= int(match[2] or match[1]) <= MOST:
+        if match is None or int(match[1]) < 1 or not int(match[1]) <= int(match[2] or match[1]) <= MAX_COMPONENTS:
             raise click.BadParameter(f"{text!r} is no number of components; 3, 1-9 and 2,3,5 are")
         found.extend(range(int(match[1]), int(match[2] or match[1]) + 1))
     return tuple(sorted(set(found)))
@@ -127,7 +126,7 @@ def mixture(
     def draw_mixture() -> Any:
         """The mixture, its components numbered from 1 as in the tables and the report."""
         X = read_rows(table.source)
-        X = X[:: max(1, len(X) // DRAWN)]
+        X = X[:: max(1, len(X) // MAX_DRAWN)]
         drawn = MixtureDisplay.from_estimator(model, None if np.isnan(X).any() else X)
         legends: Any = drawn.figure_.findobj(lambda part: hasattr(part, "get_texts"))
         for text in (text for legend in set(legends) for text in legend.get_texts()):
@@ -152,11 +151,10 @@ def mixture(
         "covariance": S[:, i, j].ravel(),
     }
     title = f"{model.covariance_type}, {k} component{'s' * (k > 1)}"
-    results = Results(
-        data=describe_data(table, file),
-        columns=names,
-        model=model,
-        certificates={"": model.certificate_},
+    results = Results.of_fit(
+        model,
+        table,
+        file,
         tables=[
             ResultTable({**row_keys(table), **clusters, **number_columns("probability", R)}, "clusters"),
             ResultTable({"component": np.arange(k) + 1, "weight": model.weights_, **means}, "components", title),

@@ -38,12 +38,12 @@ Columns: TypeAlias = Mapping[str, Any]
 
 MODEL, CERTIFICATE, REPORT = "model.gramian", "certificate.json", "report.html"
 TABLE_ENDINGS = (".csv", ".parquet")
-ENDINGS = (*TABLE_ENDINGS, ".png", ".html")
+RESULT_ENDINGS = (*TABLE_ENDINGS, ".png", ".html")
 OPTIONAL = ("path", "choice", "curve", "field", "profile", "comparison")  # what not every run writes
 CLAIMED = "gramian.cli.claimed"  # key of a context: its place is claimed
-CHECKSUM_MOST = 2**33  # bytes of a file that is read once more to have its checksum
-WORD = 11  # letters of a word that are kept together on the screen
-BLOCK = 10_000  # rows that are turned into text at a time
+MAX_CHECKSUM_BYTES = 2**33  # bytes of a file that is read once more to have its checksum
+WORD_LENGTH = 11  # letters of a word that are kept together on the screen
+ROWS_AT_A_TIME = 10_000  # rows that are turned into text at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +113,12 @@ class Results:
     pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     report: Callable[..., Any] | None = None
     write_more: Callable[[Path], Any] | None = None
+
+    @classmethod
+    def of_fit(cls, model: Any, table: InputTable, file: Path, **found: Any) -> Results:
+        """What a command found that fitted one model, with one certificate, to the columns of a table."""
+        proof = {"": model.certificate_}
+        return cls(data=describe_data(table, file), columns=table.names, model=model, certificates=proof, **found)
 
     @property
     def converged(self) -> bool:
@@ -295,7 +301,7 @@ def describe_rows(table: InputTable, label: str | None) -> dict[str, Any]:
 
 def describe_data(table: InputTable, file: Path) -> Any:
     """What is said of the data; the checksum is left out of a file so large that reading it takes minutes."""
-    large = file.is_file() and file.stat().st_size > CHECKSUM_MOST
+    large = file.is_file() and file.stat().st_size > MAX_CHECKSUM_BYTES
     notes = [*map(one_line, table.notes), *(["no checksum: the file is large"] if large else [])]
     checksum = "" if large else table.checksum()
     return reports.DataFacts(input_name(Path(without_folders(str(file)))), *table.source.shape, checksum, notes)
@@ -336,7 +342,7 @@ def publish(run: CommandRun, output: Output, results: Results) -> None:
                 write_report(folder / REPORT, run, results)
             files = sorted(path.name for path in folder.iterdir())
         stems = {*(table.file for table in results.tables), *results.pictures, Path(REPORT).stem, *OPTIONAL}
-        left = [name for name in sorted(earlier - set(files)) if Path(name).suffix in ENDINGS]
+        left = [name for name in sorted(earlier - set(files)) if Path(name).suffix in RESULT_ENDINGS]
         left = [name for name in left if Path(name).stem in stems]
         if left:  # where it could be taken for results of this run
             run.warn(f"{output.out} still holds {', '.join(left)} of an earlier run, which this one did not write")
@@ -425,7 +431,7 @@ def screen_table(table: ResultTable) -> ScreenTable:
             justify="right" if number else "left",
             overflow="fold",
             no_wrap=number,
-            min_width=None if number else min(WORD, max(words, default=0)),  # words are not broken; long ones are
+            min_width=None if number else min(WORD_LENGTH, max(words, default=0)),  # long words are broken
         )
 
     def cell_text(value: Any, form: str) -> str:
@@ -503,8 +509,8 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]], 
 def csv_rows(columns: Columns, absent: str = "") -> Iterator[Sequence[Any]]:
     """Yield the rows, turning some at a time into plain Python values, NaN into ``absent``."""
     arrays = [np.asarray(column) for column in columns.values()]
-    for start in range(0, len(arrays[0]) if arrays else 0, BLOCK):
-        blocks = [array[start : start + BLOCK].tolist() for array in arrays]
+    for start in range(0, len(arrays[0]) if arrays else 0, ROWS_AT_A_TIME):
+        blocks = [array[start : start + ROWS_AT_A_TIME].tolist() for array in arrays]
         yield from ([absent if cell != cell else cell for cell in row] for row in zip(*blocks, strict=True))
 
 

@@ -18,14 +18,21 @@ from gramian.cli.output import (
     Results,
     ResultTable,
     as_texts,
-    describe_data,
     describe_rows,
     number_columns,
     output_options,
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, ReadingOptions, input_name, load_into_memory, read, reading_options, watch
+from gramian.cli.reading import (
+    FILE,
+    ReadingOptions,
+    input_name,
+    load_into_memory,
+    read,
+    reading_options,
+    report_reading,
+)
 from gramian.cli.running import CommandRun, data_errors, device_option, running_options
 from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import pca_report
@@ -37,7 +44,7 @@ from gramian.sources import Source
 TABLES = ("scores", "loadings", "variances")
 PICTURES = ("scree", "scores", "loadings")
 SHOWN = {"component": "", "variance": ".6g", "share": ".2%", "running_sum": ".2%", "residual": ".1e"}
-ADVISED = 2_000_000  # cells of a table up to which every rule for the number of components is asked
+MAX_ADVISED_CELLS = 2_000_000  # cells of a table up to which every rule for the number of components is asked
 
 
 def number_or_rule(text: str) -> int | float | str:
@@ -104,7 +111,7 @@ def pca(
     model = PCA(n_components=count, random_state=run.seed, device=device, **options)
     with run.step(doing) as report, data_errors(input_name(file)):
         source = load_into_memory(source) if components == "parallel" else source
-        scores = np.asarray(model.fit_transform(watch(source, report)))
+        scores = np.asarray(model.fit_transform(report_reading(source, report)))
         portable(model)
         if model.n_components_ == 0:
             raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")
@@ -133,11 +140,10 @@ def pca(
     if isinstance(model.certificate_, SpectralCertificate):  # an optimum has one gradient, not a residual for each
         variances["residual"] = model.certificate_.residuals
         variances["variance_bound"] = model.certificate_.eigenvalue_bounds
-    results = Results(
-        data=describe_data(table, file),
-        columns=table.names,
-        model=model,
-        certificates={"": model.certificate_},
+    results = Results.of_fit(
+        model,
+        table,
+        file,
         tables=[
             ResultTable({**row_keys(table), **number_columns("PC", scores)}, "scores"),
             ResultTable({"column": table.names, **number_columns("PC", model.components_.T)}, "loadings"),
@@ -167,7 +173,7 @@ def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | N
 
 def _advise(source: Source, model: PCA, seed: int) -> Any:
     """What every rule says, of complete tables of moderate size."""
-    if source.shape[0] * source.shape[1] <= ADVISED and isinstance(model.certificate_, SpectralCertificate):
+    if source.shape[0] * source.shape[1] <= MAX_ADVISED_CELLS and isinstance(model.certificate_, SpectralCertificate):
         with suppress(ValueError):
             return rank_advice(source, scale=model.scale, random_state=seed)
     return None

@@ -1,4 +1,4 @@
-"""What commands read: tables and their columns, model files, and how the values of a distribution were observed."""
+"""What commands read: tables and their columns, model files, how values were observed; and the kernel that is meant."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 
 from gramian import persistence
 from gramian.cli.errors import one_line
-from gramian.cli.options import NAMES, ParamType, bundle, option
+from gramian.cli.options import NAMES, NumbersType, ParamType, bundle, option
 from gramian.cli.running import LOG, CommandRun, data_errors
 from gramian.inputs.progress import Progress
+from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kernel, median_distance
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.sources import Block, DenseSource, Source, memory_budget
 from gramian.sources.tables import Table, read_table
 
-COLOURED = 40  # columns of the table by which a report can colour its points
+MAX_COLOURS = 40  # columns of the table by which a report can colour its points
 
 
-class Watched(Source):
+class ReportingSource(Source):
     """A source in a file that reports how far each pass over it is.
 
     Parameters
@@ -50,9 +51,9 @@ class Watched(Source):
             self.report(block.stop, self.shape[0], "")
 
 
-def watch(source: Source, report: Progress) -> Source:
+def report_reading(source: Source, report: Progress) -> Source:
     """Watch what is read from a file; what is in memory is as it was."""
-    return source if source.resident else Watched(source, report)
+    return source if source.resident else ReportingSource(source, report)
 
 
 def load_into_memory(source: Source) -> Source:
@@ -75,12 +76,12 @@ def colour_columns(source: Source) -> dict[str, Any] | None:
     """Return the first columns by name, of a table in memory, for points to be coloured by."""
     if not source.resident or source.sparse:
         return None
-    names = (source.feature_names or [])[:COLOURED]
+    names = (source.feature_names or [])[:MAX_COLOURS]
     values = np.asarray(source.values)[:, : len(names)]
     return {name: values[:, j] for j, name in enumerate(names)}
 
 
-TABS = ("tab", "\\t")
+TAB_NAMES = ("tab", "\\t")
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def read(file: Path, reading: ReadingOptions, run: CommandRun, like: Sequence[st
     ``like`` are the columns of an earlier table, which are then read from this one.
     """
     name = input_name(file)
-    delimiter = "\t" if reading.delimiter in TABS else reading.delimiter
+    delimiter = "\t" if reading.delimiter in TAB_NAMES else reading.delimiter
     with run.step(f"Reading {name}"), data_errors(name):
         given = {name: value for name, value in asdict(reading).items() if name not in ("delimiter", "no_header")}
         header = False if reading.no_header else None
@@ -246,7 +247,7 @@ class ObservationColumns:
         return tuple(name for name in (self.event, self.lower, self.upper, self.counts) if name is not None)
 
 
-def limits(text: str) -> tuple[float, float]:
+def parse_limits(text: str) -> tuple[float, float]:
     """Return two limits from low:high; an empty one is infinite."""
     low, mark, high = text.partition(":")
     try:
@@ -271,7 +272,7 @@ def record_options(function: Any) -> Any:
         option("--lower", metavar="NAME", help="Column of lower limits, for values known to lie in intervals."),
         option("--upper", metavar="NAME", help="Column of upper limits; empty cells have no limit."),
         option("--counts", metavar="NAME", help="Column that says how often each value or interval was observed."),
-        option("--truncated", type=limits, metavar="LOW:HIGH", help="Only values in this range could be seen."),
+        option("--truncated", type=parse_limits, metavar="LOW:HIGH", help="Only values in this range could be seen."),
     ]
     return bundle(ObservationColumns, "records", add)(function)
 
@@ -314,3 +315,95 @@ def choose_families(sample: Sample) -> tuple[str, ...]:
     if low < 0 or (low == 0 and seen.exact.any() and np.min(seen.lower[seen.exact], initial=1.0) == 0):
         return REAL
     return (*POSITIVE, "beta") if high < 1 else POSITIVE
+
+
+# The kernel that options name
+
+KERNELS = (
+    *("rbf", "laplacian", "matern", "rational-quadratic", "poly", "sigmoid", "linear", "cosine"),
+    *("chi2", "additive_chi2"),
+)
+WIDTH_RULES = ("median", "scale")
+WITH_GAMMA = ("rbf", "laplacian", "poly", "sigmoid", "chi2")
+WITH_WIDTH = ("rbf", "matern", "rational-quadratic")
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """A kernel by name and parameters; several values of gamma or the bandwidth are a grid to choose from."""
+
+    kernel: str
+    gamma: tuple[float | str, ...] | None
+    bandwidth: tuple[float | str, ...] | None
+    degree: int
+    coef0: float
+    nu: float
+    standardise: bool
+
+    def check(self, *, several: bool = False) -> None:
+        """Exit 2 where an option does not belong to the kernel."""
+        if self.gamma is not None and self.bandwidth is not None:
+            raise click.UsageError("--gamma and --bandwidth say the same (γ = 1/2σ²): give one of them")
+        if self.gamma is not None and self.kernel not in WITH_GAMMA:
+            raise click.UsageError(f"the kernel {self.kernel} has no --gamma; {', '.join(WITH_GAMMA)} have")
+        if self.bandwidth is not None and self.kernel not in WITH_WIDTH:
+            raise click.UsageError(f"the kernel {self.kernel} has no --bandwidth; {', '.join(WITH_WIDTH)} have")
+        if self.standardise and self.kernel not in WITH_WIDTH:
+            raise click.UsageError(f"--standardise is for the kernels {', '.join(WITH_WIDTH)}")
+        values = self.gamma or self.bandwidth or ()
+        if len(values) > 1 and not several:
+            raise click.UsageError("give one value of --gamma or --bandwidth: there is nothing to choose by")
+        if any(isinstance(value, float) and not value > 0 for value in values):
+            raise click.UsageError("--gamma and --bandwidth must be positive")
+        if self.kernel not in ("rbf",) and self.gamma is not None and any(v in WIDTH_RULES for v in self.gamma):
+            raise click.UsageError(f"--gamma {' and '.join(WIDTH_RULES)} are rules for the kernel rbf: give a number")
+
+    def make_kernels(self, source: Source) -> list[Kernel]:
+        """Return the kernels, with every parameter found from the rows where a rule asks for that."""
+        if self.kernel in WITH_WIDTH and (self.gamma is None or self.standardise):
+            X = read_rows(source)  # widths are in the units of the columns, or in standard deviations of each
+            spread = np.std(X, axis=0) if self.standardise else np.ones(X.shape[1])
+            spread = np.where(spread > 0, spread, 1.0)
+            widths = [self._width(value, X / spread) for value in self.bandwidth or self.gamma or ("median",)]
+            makers: dict[str, Callable[[Any], Kernel]] = {
+                "rbf": lambda width: Gaussian(bandwidth=width),
+                "matern": partial(Matern, self.nu),
+                "rational-quadratic": partial(RationalQuadratic, 1.0),
+            }
+            return [makers[self.kernel](tuple((w * spread).tolist()) if self.standardise else w) for w in widths]
+        found = [as_kernel(self.kernel, gamma, self.degree, self.coef0) for gamma in self.gamma or (None,)]
+        if not any(kernel.automatic for kernel in found):
+            return found
+        X = read_rows(source)
+        return [kernel.resolved(X) for kernel in found]
+
+    def _width(self, value: float | str, X: Any) -> float:
+        if value == "median":
+            return median_distance(X)
+        if value == "scale":
+            return float(np.sqrt(X.shape[1] * np.var(X) / 2) or 1.0)  # γ = 1/(p·Var X)
+        return float(value) if self.gamma is None else float(np.sqrt(0.5 / float(value)))
+
+
+def kernel_options(*, several: bool = False) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options of a kernel; the command is handed them as ``kernel``."""
+    widths = NumbersType(WIDTH_RULES)
+    grid = "; several, as 0.1,1,10 or 0.01:10:7, are chosen from" if several else ""
+    return bundle(
+        KernelOptions,
+        "kernel",
+        [
+            option("--kernel", type=click.Choice(KERNELS), default="rbf"),
+            option("--gamma", type=widths, metavar="NUMBER", help=f"γ of the kernel, or median or scale{grid}."),
+            option(
+                "--bandwidth",
+                type=widths,
+                metavar="NUMBER",
+                help=f"σ of the kernel, γ = 1/2σ² [default: median distance]{grid}.",
+            ),
+            option("--degree", type=click.IntRange(min=1), default=3, help="Of poly."),
+            option("--coef0", type=float, default=1.0, help="Of poly and sigmoid."),
+            option("--nu", type=click.FloatRange(min=0, min_open=True), default=1.5, help="Of matern."),
+            option("--standardise", is_flag=True, help="Count each column in its standard deviations."),
+        ],
+    )

@@ -17,13 +17,12 @@ from gramian.cli.output import (
     Output,
     Results,
     ResultTable,
-    describe_data,
     describe_rows,
     output_options,
     publish,
     row_keys,
 )
-from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options, watch
+from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options, report_reading
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import LeaveOneOutDisplay, PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
 from gramian.display.report import regression_report
@@ -79,7 +78,7 @@ def ridge(
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
     with run.step("Fitting") as report, data_errors(input_name(file)):
-        source, y = watch(table.source, report), numeric_target(table, str(reading.target))
+        source, y = report_reading(table.source, report), numeric_target(table, str(reading.target))
         fitted = np.asarray(model.set_params(device=device).fit(source, y).predict(source))
         portable(model)
     target, alpha_, names = str(reading.target), penalty(model), table.names
@@ -95,11 +94,10 @@ def ridge(
         "standard_error": np.append(np.nan, errors),
     }
     told = {"feature_names": names, "target_names": [target], **describe_rows(table, reading.label)}
-    results = Results(
-        data=describe_data(table, file),
-        columns=names,
-        model=model,
-        certificates={"": model.certificate_},
+    results = Results.of_fit(
+        model,
+        table,
+        file,
         tables=[
             ResultTable(coefficients, "coefficients", f"Coefficients for {target}, λ = {alpha_:.4g}"),
             ResultTable(prediction_columns(table, y, fitted), "predictions"),
