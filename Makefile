@@ -87,7 +87,7 @@ bench: .venv/dev.stamp  ## each workload against scikit-learn, ratios and peak m
 	$(PY) -m bench
 
 docs: .venv/dev.stamp  ## run every example in the documents and check their links
-	$(PY) tools/check_docs.py README.md CHANGELOG.md CONTRIBUTING.md docs bench
+	$(PY) tools/check_docs.py README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs bench
 
 clean:  ## remove what the other targets made, .venv included
 	rm -rf .venv .venv-lowest demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

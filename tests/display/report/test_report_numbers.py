@@ -5,6 +5,7 @@ import json
 import re
 from base64 import b64decode
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from gramian.display.report import (
     render,
 )
 from gramian.display.report.blocks import explain_certificate
+from gramian.display.report.mixture import _rank_columns
 from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import fit
 from gramian.mixture.choose import select_mixture
@@ -270,6 +272,16 @@ def test_mixture():
     order = ["pq".index(shown.clouds[0]["columns"][j]["name"]) for j in ellipses["axes"]]
     np.testing.assert_allclose(ellipses["means"], best.means_[:, order])
     np.testing.assert_allclose(ellipses["covariances"], best.mixture_.matrices[:, order][:, :, order])
+
+
+def test_axes_of_a_mixture_begin_with_the_column_that_tells_its_components_apart_best():
+    """By their distance in standard deviations within: 7/3 is more than 9/5."""
+    two = SimpleNamespace(
+        weights=np.array([0.5, 0.5]),
+        means=np.array([[0.0, 0.0], [9.0, -7.0]]),
+        matrices=np.stack([np.diag([25.0, 9.0])] * 2),
+    )
+    assert _rank_columns(two).tolist() == [1, 0]
 
 
 def profile_ends(x, level):
