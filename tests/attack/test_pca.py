@@ -150,3 +150,20 @@ def test_float32_of_any_size(solver, size, make):
     true = np.linalg.svd(D / size, compute_uv=False)[:2] * size
     assert np.all(np.abs(pca.singular_values_ - true) <= pca.certificate_.value_bounds + 1e-14 * true[0])
     np.testing.assert_allclose(pca.singular_values_, true, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("n", "step"), [(2000, 1), (2000, 7), (100_000, 2500)])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_bounds_hold_for_streams(n, step, offset):
+    """Two columns: their singular values have a closed form, evaluated in long doubles."""
+    X = np.random.default_rng([seed(), n]).standard_normal((n, 2)) @ [[1.0, 0.9], [0.0, 0.05]] + offset
+    pca = PCA()
+    for start in range(0, n, step):
+        pca.partial_fit(X[start : start + step])
+    D = X.astype(np.longdouble)
+    D = D - D.mean(axis=0)
+    a, b, c = np.sum(D[:, 0] ** 2), np.sum(D[:, 0] * D[:, 1]), np.sum(D[:, 1] ** 2)
+    largest = (a + c + np.sqrt((a - c) ** 2 + 4 * b**2)) / 2
+    true = np.sqrt([largest, (a * c - b**2) / largest])
+    assert np.all(np.abs(pca.singular_values_ - true) <= pca.certificate_.value_bounds)
+    assert pca.certificate_.converged

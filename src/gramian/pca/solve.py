@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from contextlib import nullcontext
 from numbers import Integral
@@ -17,14 +18,14 @@ from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_seed
 from gramian.inputs.opening import refuse_non_finite
 from gramian.operators import Data
-from gramian.pca.problem import CentredProblem, PCAFit
+from gramian.pca.problem import EPS, CentredProblem, PCAFit
 from gramian.pca.rank import apply_rule
 from gramian.results import NumericalWarning, SpectralCertificate, Spectrum, caller_level
 from gramian.sources import DenseSource, Source, TensorSource, memory_budget
 from gramian.sources.errors import Argument, SourceError
 from gramian.spectral import Auto, Choice, Dense, Krylov, Power, Randomized
 from gramian.spectral.auto import SpectralFacts, choose_spectral_solver
-from gramian.spectral.rayleigh import fix_signs
+from gramian.spectral.rayleigh import count_roundings, fix_signs
 
 Array = Any
 Vector = npt.NDArray[np.float64]
@@ -284,7 +285,8 @@ def empty_copy(source: Source) -> Source:
 def solve_stream(state: RowSpace, template: Source, pca: Any) -> PCAFit:
     r"""Decompose the row factor B = UΣVᵀ, for which BᵀB is AᵀA up to what was cut off.
 
-    Where directions were cut off, ‖AᵀAv − σ²v‖ ≤ Δ, so that the residual is at most Δ/(σσ₁).
+    Where directions were cut off, ‖AᵀAv − σ²v‖ ≤ Δ, so that the residual is at most Δ/(σσ₁). B carries the rounding of
+    sums over all rows, and of as many updates as there may have been, at most one a row: √n units more (n up to 2²²).
     """
     weight, p = state.weight, template.shape[1]
     refuse_too_few(state.rows, weight)
@@ -295,7 +297,8 @@ def solve_stream(state: RowSpace, template: Source, pca: Any) -> PCAFit:
         B, squares, lost = B / scale, squares / scale**2, lost / float(np.min(scale)) ** 2
     problem = CentredProblem(Data(B), weight, state.rows, state.mean + state.low, scale, float(squares.sum()))
     spectrum = Dense("svd")(problem.operator, min(B.shape), "partial_fit keeps a row factor of the data")
-    certificate = spectrum.certificate.with_(passes=1)
+    rounding = EPS * (count_roundings(state.rows, p) + math.sqrt(min(state.rows, 2**22)))
+    certificate = spectrum.certificate.with_(passes=1, rounding=spectrum.certificate.rounding + rounding)
     if lost > 0.0:
         sigma = np.maximum(certificate.values, np.finfo(float).tiny)
         certificate = certificate.with_(
