@@ -180,11 +180,13 @@ def test_centred_wide_products_read_the_data_once_a_pass() -> None:
     assert A.passes == before + 1
 
 
-def test_sparse_rows_stay_in_order_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 5])
+def test_sparse_rows_stay_in_order_whatever_the_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     from gramian.compute import sparse
+    from gramian.compute import threads as pool
 
-    S = sp.random_array((101, 7), density=0.3, format="csr", rng=np.random.default_rng(0))
-    monkeypatch.setattr(sparse, "n_threads", lambda: 5)
+    S = sp.random_array((10_000, 7), density=0.3, format="csr", rng=np.random.default_rng(0))
+    monkeypatch.setattr(pool, "n_threads", lambda: threads)
     np.testing.assert_allclose(sparse.product(S, np.eye(7)), S.toarray())
 
 

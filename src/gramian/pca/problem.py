@@ -25,6 +25,7 @@ EPS = 2.0**-52
 WIDEST = 1e100  # eigenvalues within 1/WIDEST and WIDEST have squares that float64 can hold; so for float32
 WIDEST_NARROW = 1e15
 LARGE = 2**28  # bytes that are asked for before they are taken
+VANISHING = 1e-290  # sums of squares below this have lost digits
 NEAR_CONSTANT = 2.0**-40  # deviations of a sparse column, relative to its mean, that may be rounding alone
 
 
@@ -155,15 +156,14 @@ def build_problem(
             low[suspect] = (first - mean[suspect]) + drift
             squares[suspect], varies[suspect] = part @ (D - drift) ** 2, D.any(axis=0)
     spread = xp.where(varies, squares, xp.zeros_like(squares))
-    s = None
+    s = divisor = None
     if scale:
-        refuse_vanishing(source, w, to_numpy(spread), to_numpy(mean))
-        s = xp.where(varies, (spread / max(weight - 1.0, EPS)) ** 0.5, 0.0 * spread + 1.0)
+        refuse_vanishing(source, w, spread, mean)
+        s = divisor = xp.where(varies, (spread / max(weight - 1.0, EPS)) ** 0.5, xp.ones_like(spread))
     total = float(xp.sum(spread if s is None else spread / s**2))
-    divisor = s
-    if not bool(xp.all(varies)) and (scale or (source.sparse and bool(xp.any(~varies & (mean != 0))))):
+    if (scale or source.sparse) and not bool(xp.all(varies)):
         # a constant may be as large as it likes: divided by infinity nothing of it is left to round
-        divisor = xp.where(varies, 0.0 * spread + 1.0 if s is None else s, 0.0 * spread + math.inf)
+        divisor = xp.where(varies, xp.ones_like(spread) if s is None else s, math.inf + 0.0 * spread)
 
     # Means so near 0 that the rounding they cause, gε·min(n, p)·ω‖μ‖²/total, is half the tolerance are corrected for
     # after the product; others are subtracted before it, tile by tile.
@@ -228,10 +228,12 @@ def _vary(source: Source, w: Array | None, columns: Any) -> Any:
     return least != -largest
 
 
-def refuse_vanishing(source: Source, w: Array | None, spread: Vector, mean: Vector) -> None:
+def refuse_vanishing(source: Source, w: Array | None, spread: Array, mean: Array) -> None:
     """Refuse columns to be scaled whose deviations are there, but whose squares are not in float64."""
+    if not bool(source.xp.any(spread < VANISHING)):
+        return
     # variation of a column of mean μ is at least εμ, so that its square can vanish only where μ is tiny
-    suspect = np.flatnonzero((spread < 1e-290) & (np.abs(mean) < 1e-120))
+    suspect = np.flatnonzero((to_numpy(spread) < VANISHING) & (np.abs(to_numpy(mean)) < 1e-120))
     lost = suspect[_vary(source, w, suspect)] if len(suspect) else suspect
     if len(lost):
         name = f" ({source.feature_names[lost[0]]!r})" if source.feature_names else ""
