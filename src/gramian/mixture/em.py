@@ -199,7 +199,8 @@ def fit_mixture(
     notes = tuple(item.message for item in diagnoses)
     if idle and at.slope > tol:
         notes += ("stopped where rounding hides what is left to gain",)
-    same = find_coincident(at.mixture) if maximise.constraints.is_empty else None
+    same = find_coincident(at.mixture)
+    same = same if same is None or maximise.constraints.is_empty else None
     if same is not None:
         notes += (
             f"components {same[0]} and {same[1]} are one and the same: nothing determines their weights, and the "

@@ -327,16 +327,15 @@ def raise_scatter(model: str, N: Array, T: Array, floor: Array) -> Array:
         return np.where(low[:, None], N[:, None] * floor.mean(), T)
     if T.ndim == 2:
         return np.maximum(T, N[:, None] * floor)
-    out = T.copy()
-    for k, (S, n) in enumerate(zip(T, N, strict=True)):
-        root = np.sqrt(np.maximum(n * floor, SINGULAR * np.diag(S)))
-        whitened = S / (root[:, None] * root)
-        try:  # nothing is touched where no eigenvalue is below 1
-            np.linalg.cholesky(whitened - np.eye(len(S)))
-        except np.linalg.LinAlgError:
-            values, vectors = np.linalg.eigh(whitened)
-            out[k] = (vectors * np.maximum(values, 1.0)) @ vectors.T * (root[:, None] * root)
-    return out
+    root = np.sqrt(np.maximum(N[:, None] * floor, SINGULAR * np.diagonal(T, axis1=1, axis2=2)))
+    unit = root[:, :, None] * root[:, None, :]
+    try:  # nothing is touched where no eigenvalue is below 1
+        np.linalg.cholesky(T / unit - np.eye(len(floor)))
+        return T
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(T / unit)
+        above = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.transpose(0, 2, 1) * unit
+        return np.where(values[:, :1, None] < 1.0, above, T)
 
 
 def smallest_variances(model: str, S: Array, floor: Array) -> Array:

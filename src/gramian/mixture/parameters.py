@@ -576,6 +576,8 @@ class Constraints:
 
     def weights(self, N: Array, current: Mixture | None) -> Array:
         """Weights that maximise Σ N ln π."""
+        if self.fixed_weights is None and self.tied_weights is None and (total := float(N.sum())) > 0:
+            return np.asarray(N / total)
         fixed, labels = self._rules("weights", N.shape)
         out = np.zeros(len(N)) if current is None else np.where(fixed, current.weights, 0.0)
         free = ~fixed
