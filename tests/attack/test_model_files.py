@@ -78,7 +78,7 @@ def mutate_document(raw: bytes, rng: random.Random) -> bytes:
             other, name = rng.choice(every)
             container[key] = json.loads(json.dumps(other[name])) if name in range(len(other)) or name in other else 0
         else:
-            container[key] = rng.choice(NODES)
+            container[key] = json.loads(json.dumps(rng.choice(NODES)))
     document["sha256"] = ZEROS
     text = json.dumps(document, separators=(",", ":"))
     head = json.dumps({"__metadata__": {"gramian": text}, **header}, separators=(",", ":")).encode()

@@ -121,6 +121,78 @@ def test_eigenvalues_and_vectors_are_those_of_numpy(here):
     np.testing.assert_allclose([float(row["eigenvalue"]) for row in table], lam[:1:-1], rtol=1e-8)
 
 
+def screen_row(result, first):
+    """The cells of the line of the screen that begins with a cell."""
+    rows = [re.split(r"\s{2,}", line.strip()) for line in result.stdout.splitlines()]
+    (row,) = (row for row in rows if row[0] == first)
+    return row[1:]
+
+
+def test_the_numbers_on_the_screen_and_in_json_are_those_of_numpy(here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    arguments = ("pca", "cohort.bed", "-k", 3, "--exact")
+    screen, found = call(*arguments, "--out", "out", *FAST), answer(*arguments)
+    assert screen.exit_code == 0, screen.output
+    Z = standardised(here / "cohort.bed")
+    values = np.linalg.eigvalsh(Z @ Z.T)[::-1]
+    table = found["components"]
+    shares = np.asarray(table["eigenvalue"]) / values[:3]  # one factor for all: the scale that the facts name
+    np.testing.assert_allclose(shares, shares[0], rtol=1e-9)
+    np.testing.assert_allclose(table["share"], values[:3] / values.sum(), rtol=1e-9)
+    written = [[float(row[name]) for name in ("statistic", "p_value")] for row in tsv(here / "out" / "tracy_widom.tsv")]
+    np.testing.assert_allclose(np.column_stack([table["tracy_widom"], table["p_value"]]), written[:3], rtol=1e-9)
+    assert max(table["p_value"][:2]) < 1e-6 < 0.05 < table["p_value"][2]  # three populations: two components
+    assert found["significant"] == 2
+    for j in range(3):
+        p = table["p_value"][j]
+        cells = screen_row(screen, f"PC{j + 1}")
+        assert cells[:5] == [
+            f"{table['eigenvalue'][j]:.6g}",
+            f"{table['share'][j]:.2%}",
+            f"{table['residual'][j]:.1e}",
+            f"{table['tracy_widom'][j]:.3f}",
+            "< 1e-300" if p < 1e-300 else f"{p:.2g}",
+        ]
+        assert cells[5:] == (["noise"] if j >= found["separated"] else [])
+
+
+def test_info_counts_what_is_in_the_files(here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    G = next(iter(open_bed(here / "cohort.bed").blocks(10**6))).values
+    n, p = G.shape
+    by_snp, by_sample = np.isnan(G).mean(axis=0), np.isnan(G).mean(axis=1)
+    rows = [line.split() for line in (here / "cohort.bim").read_text().splitlines()]
+    chromosome, position = np.array([row[0] for row in rows]), np.array([int(row[3]) for row in rows])
+    found = answer("info", "cohort.bed")
+    assert (found["samples"], found["snps"], found["bytes"]) == (n, p, (here / "cohort.bed").stat().st_size)
+    np.testing.assert_allclose(
+        [found["missing"][name] for name in ("mean", "highest_snp", "highest_sample")],
+        [by_snp.mean(), by_snp.max(), by_sample.max()],
+    )
+    assert found["counts"]["snps"]["above_5_percent"] == np.sum(by_snp > 0.05) > 0
+    assert found["counts"]["samples"]["above_5_percent"] == np.sum(by_sample > 0.05)
+    one_allele = [len({call for call in column if call == call} - {0.0}) == 0 for column in G.T]
+    other = [{call for call in column if call == call} == {2.0} for column in G.T]
+    assert found["counts"]["snps"]["of_one_allele"] == sum(one_allele) + sum(other)
+    screen = call("info", "cohort.bed", "--all")
+    for row in found["chromosomes"]:
+        here_ = chromosome == row["chromosome"]
+        assert (row["SNPs"], row["first position"], row["last position"]) == (
+            here_.sum(),
+            position[here_].min(),
+            position[here_].max(),
+        )
+        np.testing.assert_allclose(row["missing"], by_snp[here_].mean())
+        cells = screen_row(screen, row["chromosome"])
+        assert cells == [
+            str(row["SNPs"]),
+            str(row["first position"]),
+            str(row["last position"]),
+            f"{row['missing']:.3%}",
+        ]
+    assert sum(row["SNPs"] for row in found["chromosomes"]) == p
+
+
 @pytest.mark.parametrize("formats", ["plink1", "plink2,smartpca,gramian"])
 def test_files_are_those_of_the_library(here, formats):
     options = ("-k", 3, "--exact", "--scaling", "patterson", "--labels", "cohort.tsv", "--formats", formats)

@@ -218,6 +218,15 @@ def test_kernel_ridge(both, files, columns):
     assert shown(screen, "largest bound on a prediction's error") == [f"{table['bound'].max():.5g}"]
 
 
+def test_the_largest_bound_of_kernel_ridge_is_the_largest(both):
+    _, found, answer = both(
+        "kernel-ridge", "curve.csv", "--target", "y", "--alpha", 1, "--kernel", "poly", "--degree", 2
+    )
+    bounds = found["predictions"]["bound"]
+    assert bounds.max() > 2 * bounds.min()
+    np.testing.assert_allclose(answer["largest_bound"], bounds.max(), rtol=1e-6)
+
+
 def gaussian_terms(X, weights, means, covariances):
     """log πₖ + log N(x; μₖ, Σₖ) of every row and component."""
     parts = zip(weights, means, covariances, strict=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gramian.sources.writing import PARTIAL, PlaceTakenError, claim, write_whole, write_whole_folder
+from gramian.sources.writing import PARTIAL, REPLACED, PlaceTakenError, claim, write_whole, write_whole_folder
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -138,12 +138,14 @@ def test_a_claim_leaves_nothing_and_clears_what_was_abandoned(tmp_path: Path) ->
     (tmp_path / f"{PARTIAL}abandoned").mkdir()
     (tmp_path / f"{PARTIAL}abandoned" / "half.txt").write_text("half")
     (tmp_path / f"{PARTIAL}file").write_text("no folder: not ours")
-    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / REPLACED).mkdir(parents=True)
+    (tmp_path / "precious" / "a.txt").write_text("mine")
     (tmp_path / f"{PARTIAL}link").symlink_to(tmp_path / "precious")
     with claim(tmp_path / "out"), claim(tmp_path / "new" / "out"):
         assert (tmp_path / "new").is_dir()
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {f"{PARTIAL}file", f"{PARTIAL}link", "precious"}
+    assert (tmp_path / "precious" / "a.txt").read_text() == "mine"
 
 
 KILLED = """
