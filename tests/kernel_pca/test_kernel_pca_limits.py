@@ -225,3 +225,24 @@ def test_squared_lengths_of_scores_are_the_eigenvalues() -> None:
     model = KernelPCA(3, kernel=Gaussian(0.3)).fit(points(60))
     assert_allclose(np.sum(model.transform(points(60)) ** 2, axis=0), model.eigenvalues_, rtol=1e-9)
     assert_allclose(model.eigenvalues_, Theirs(3, kernel="rbf", gamma=0.3).fit(points(60)).eigenvalues_, rtol=1e-9)
+
+
+def test_memory_is_refused_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def value(x: Array, z: Array) -> float:
+        raise AssertionError("evaluated")
+
+    monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 2**26)
+    with pytest.raises(MemoryError, match=r"1600 rows.* 78.1 MiB.* 64.0 MiB.*krylov"):
+        KernelPCA(2, kernel=Callable(value), eigen_solver="dense").fit(points(1600))
+
+
+@pytest.mark.parametrize("solver", ["dense", "krylov", "nystrom"])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_components_beyond_the_rank_have_the_eigenvalue_zero(rank: int, solver: str) -> None:
+    F = points(40, rank)
+    model = KernelPCA(5, kernel="precomputed", eigen_solver=solver, n_landmarks=20).fit(F @ F.T)
+    exact = np.linalg.svd(F - F.mean(axis=0), compute_uv=False) ** 2
+    assert_allclose(model.eigenvalues_, np.r_[exact, np.zeros(5 - rank)], atol=1e-11 * exact[0])
+    assert model.certificate_.converged
+    assert model.transform(F @ F.T).shape == (40, 5)
+    assert KernelPCA(99, kernel="precomputed", eigen_solver=solver, n_landmarks=20).fit(F @ F.T).n_features_in_ == 40

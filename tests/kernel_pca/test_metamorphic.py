@@ -85,6 +85,16 @@ def test_rows_in_another_order_have_the_same_scores(name: str, solver: str) -> N
     assert_same_up_to_sign(there.transform(rows(9, 2)), here.transform(rows(9, 2)))
 
 
+@pytest.mark.parametrize("weights", [None, np.arange(60) % 3 + 0.5, np.arange(60) % 3])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_fit_transform_is_fit_and_transform(name: str, solver: str, weights: Any) -> None:
+    usable(name, solver)
+    model = KernelPCA(K, kernel=KERNELS[name], eigen_solver=solver, tol=1e-10, n_landmarks=60)
+    Z = model.fit_transform(rows(), sample_weight=weights)
+    assert_same(model.transform(rows()), Z)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("factor", [2.0**-40, 2.0**40])
 @pytest.mark.parametrize(

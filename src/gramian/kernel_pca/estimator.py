@@ -27,7 +27,7 @@ from gramian.kernel_pca.solve import (
     solve_krylov,
     solve_nystrom,
 )
-from gramian.kernels import Kernel, Precomputed, as_kernel
+from gramian.kernels import Chi2, Gaussian, Kernel, Laplacian, Polynomial, Precomputed, Sigmoid, as_kernel
 from gramian.operators import kernel_device, kernel_operator
 from gramian.spectral.rayleigh import fix_signs
 
@@ -221,7 +221,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 raise ValueError(
                     "Cannot fit_inverse_transform with a precomputed kernel, or without rows to go back to."
                 )
-            if np.ndim(getattr(kernel, "gamma", None) or 0.0) > 0 or isinstance(self.gamma_, tuple):
+            if isinstance(kernel, (Gaussian, Laplacian)) and isinstance(kernel.rate, tuple):
                 raise ValueError(
                     "A kernel with one parameter for each feature does not fit scores. Use inverse='regularised'."
                 )
@@ -345,10 +345,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.gamma_ = self.gamma
             return kernel
         kernel = kernel.resolved(points)
-        width = getattr(kernel, "bandwidth", None)
-        gamma = getattr(kernel, "gamma", None) if width is None else tuple(0.5 / np.square(np.atleast_1d(width)))
-        gamma = gamma[0] if isinstance(gamma, tuple) and len(gamma) == 1 else gamma
-        self.gamma_ = gamma or (1 / points.shape[1] if self.gamma is None else self.gamma)
+        self.gamma_ = 1 / points.shape[1] if self.gamma is None else self.gamma
+        if isinstance(kernel, (Gaussian, Laplacian)):
+            self.gamma_ = kernel.rate[0] if isinstance(kernel.rate, tuple) and len(kernel.rate) == 1 else kernel.rate
+        elif isinstance(kernel, (Chi2, Polynomial, Sigmoid)):
+            self.gamma_ = kernel.gamma
         return kernel
 
     def _name_results(
@@ -378,7 +379,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         chosen = found.landmarks
         self._landmarks = chosen if kept is None else kept if chosen is None else kept[chosen]
         self._kept, self._of_all = kept, found.landmarks is None
-        self._narrow = getattr(problem.points, "dtype", None) == np.float32
+        self._narrow = not isinstance(problem.points, list) and problem.points.dtype == np.float32
         self._precision: Any = np.float64
         if problem.n > DENSE and found.landmarks is None and problem.kernel.normalised and tol >= 1e-6:
             # whether scores of products in float32 are as good as a residual of tol leaves the components anyway:

@@ -89,7 +89,7 @@ def choose_solver(n: int, k: int, solver: str, device: Any = None) -> tuple[str,
         return "krylov", f"eigen_solver={solver!r}: block Krylov, until the residuals meet the tolerance"
     if solver != "auto":
         return solver, f"eigen_solver={solver!r}"
-    gpu = getattr(device, "type", "cpu") != "cpu"
+    gpu = device is not None and device.type != "cpu"
     few = n <= (DENSE_GPU if gpu else DENSE) or PART * k > n
     if few and (not gpu or dense_bytes(n) <= free_bytes(device)):
         return "dense", f"{n} rows and {k} components: the whole matrix costs least"
@@ -497,8 +497,10 @@ def solve_nystrom(
     values[: min(k, m)], V[:, : min(k, m)] = squares[::-1][:k], every[:, ::-1][:, :k]
     # ‖√w W‖², ‖Δ‖ and ‖√w Δ′‖
     G += float(w.sum()) * np.outer(mean, mean)
-    half = scipy.linalg.solve_triangular(at.T, G, check_finite=False)
-    spread = float(np.trace(scipy.linalg.solve_triangular(at.T, half.T, check_finite=False)))
+    spread = 0.0
+    if m:
+        half = scipy.linalg.solve_triangular(at.T, G, check_finite=False)
+        spread = float(np.trace(scipy.linalg.solve_triangular(at.T, half.T, check_finite=False)))
     part, own = (_summation_units(m) + 4) * UNIT, float(diagonal[chosen.indices].sum())
     values_off = problem.error_squares if problem.device is None else 4 * K.epsilon * diagonal
     inside, whole = float(values_off[chosen.indices].sum()), float(w @ values_off)
@@ -523,7 +525,8 @@ def solve_nystrom(
     defect = float(np.max(np.abs(U.T @ U - np.diag(1.0 * (values > 0))), initial=0.0))
     certificate = certificate.with_(orthogonality=defect)
     # k(x, L) = F_L f(x) for the features f, so that f(x)·v = k(x, L)·F_L⁻ᵀv
-    both = np.asarray(np.linalg.lstsq(at.T, np.column_stack([V, mean]), rcond=None)[0], np.float64)
+    both = np.column_stack([V, mean])
+    both = np.asarray(scipy.linalg.solve_triangular(at.T, both, check_finite=False)) if m else both
     certificate.warn_unless_converged(f"Use more than n_landmarks={m}, or eigen_solver='krylov'.")
     return KernelComponents(
         values,

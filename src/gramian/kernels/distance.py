@@ -409,6 +409,14 @@ class Gaussian(Radial):
     def _given(self) -> Any:
         return next((v for v in (self.gamma, self.beta, self.bandwidth) if v is not None), None)
 
+    @property
+    def rate(self) -> Any:
+        """γ however it was given: a number, one for each feature, a rule, or None for 1/p."""
+        if self.bandwidth is None or isinstance(self.bandwidth, str):
+            return self._given
+        gamma = 0.5 / np.square(self.bandwidth)
+        return tuple(gamma.tolist()) if isinstance(self.bandwidth, tuple) else float(gamma)
+
     def resolved(self, X: Any) -> Gaussian:
         """Return the kernel with γ as a number."""
         if self.automatic:
@@ -472,6 +480,11 @@ class Laplacian(Normalised):
 
     def __post_init__(self) -> None:
         freeze(self, gamma=positive("gamma", self.gamma, optional=True))
+
+    @property
+    def rate(self) -> Any:
+        """γ: a number, one for each feature, or None for 1/p."""
+        return self.gamma
 
     def resolved(self, X: Any) -> Laplacian:
         """Return the kernel with γ as a number."""
