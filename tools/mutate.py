@@ -210,14 +210,12 @@ def try_module(
     mutants = find_mutants(source, settings["operators"])
     if sample is not None and sample < len(mutants):
         mutants = random.Random(0).sample(mutants, sample)
-    harmless = {
-        (entry["before"], after): entry["reason"]
-        for entry in tomllib.loads((ROOT / "tools" / "survivors.toml").read_text("utf-8")).get("survivor", ())
-        if entry["module"] == name
-        for after in entry["after"]
-    }
-    accepted = [mutant for mutant in mutants if mutant.shown in harmless]
-    tried = [mutant for mutant in mutants if mutant.shown not in harmless]
+    listed = tomllib.loads((ROOT / "tools" / "survivors.toml").read_text("utf-8")).get("survivor", ())
+    mine = [entry for entry in listed if entry["module"] == name]
+    lines = {entry["before"] for entry in mine if "after" not in entry}  # however they are changed
+    changes = {(entry["before"], after) for entry in mine for after in entry.get("after", ())}
+    tried = [mutant for mutant in mutants if mutant.shown not in changes and mutant.shown[0] not in lines]
+    accepted = len(mutants) - len(tried)
     fork = multiprocessing.get_context("fork")
     out = fork.SimpleQueue()
     workers = [
@@ -237,8 +235,8 @@ def try_module(
     for worker in workers:
         worker.join()
     share = noticed / max(len(tried), 1)
-    print(f"{name}: {noticed} of {len(tried)} changes noticed, {share:.1%}; {len(accepted)} harmless", flush=True)
-    return noticed, len(tried), len(accepted)
+    print(f"{name}: {noticed} of {len(tried)} changes noticed, {share:.1%}; {accepted} harmless", flush=True)
+    return noticed, len(tried), accepted
 
 
 def main() -> int:

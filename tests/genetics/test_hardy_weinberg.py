@@ -153,6 +153,20 @@ def test_many_people_take_few_terms() -> None:
     assert_allclose(found, precise(n, r, het)[:, 0], atol=1e-11)
 
 
+def test_bisection_ends_where_newtons_method_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search begins with Newton's method; without any step of it, and without bisection, p is the same."""
+    rng = np.random.default_rng(0)
+    n = rng.integers(1000, 10**6, 200)
+    p = rng.uniform(0.05, 0.5, 200)
+    tables = np.array([rng.multinomial(m, [q * q, 2 * q * (1 - q), (1 - q) ** 2]) for m, q in zip(n, p, strict=True)]).T
+    tables[1] += (5 * np.sqrt(n)).astype(int) * rng.integers(-1, 2, 200)
+    tables = np.maximum(tables, 0)
+    expected = hardy_weinberg(*tables, log=True)
+    for steps in (0, 200):
+        monkeypatch.setitem(hardy_weinberg.__globals__, "NEWTON", steps)
+        assert_allclose(hardy_weinberg(*tables, log=True), expected, rtol=1e-12, atol=1e-14)
+
+
 def test_shapes() -> None:
     assert hardy_weinberg([], [], []).shape == (0,)
     assert hardy_weinberg([[1], [2]], [3, 4, 5], 6).shape == (2, 3)

@@ -100,6 +100,7 @@ def test_only_abandoned_folders_are_removed_and_each_of_them(tmp_path: Path) -> 
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("kept")
+    (outside / REPLACED).mkdir()  # as if new files waited there
     home = tmp_path / "home"
     home.mkdir()
     (home / f"{PARTIAL}link").symlink_to(outside)

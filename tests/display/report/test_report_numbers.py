@@ -29,7 +29,7 @@ from gramian.display.report import (
     render,
 )
 from gramian.display.report.blocks import explain_certificate
-from gramian.display.report.mixture import _rank_columns
+from gramian.display.report.mixture import _rank_columns, uncertainty_figure
 from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import fit
 from gramian.mixture.choose import select_mixture
@@ -226,14 +226,16 @@ def test_ridge_without_shrinkage_has_the_errors_of_least_squares():
     assert said == pytest.approx(np.sqrt(noise), rel=1e-4)
 
 
-def test_mixture():
-    Z = np.concatenate([X[:, :2], X[:, :2] + [9.0, 7.0]])
+@pytest.mark.parametrize("turned", [1, -1])
+def test_mixture(turned):
+    Z = np.concatenate([X[:, :2], X[:, :2] + [15.0, 12.0]])[:, ::turned]
     labels = np.repeat(["left", "right"], 60)
     choice = select_mixture(GaussianMixture(), Z, n_components=(1, 2, 3), covariance_types=("EEE", "VVV"))
     best = choice.best
     names = {"labels": labels, "feature_names": ["p", "q"]}
     report = mixture_report(best, Z, choice=choice, **names, data=DataFacts("z", 120, 2))
     shown, k = Shown(report), best.n_components
+    assert k == 2
     joint = np.column_stack(
         [
             np.log(best.weights_[j]) + multivariate_normal(best.means_[j], best.mixture_.matrices[j]).logpdf(Z)
@@ -272,6 +274,15 @@ def test_mixture():
     order = ["pq".index(shown.clouds[0]["columns"][j]["name"]) for j in ellipses["axes"]]
     np.testing.assert_allclose(ellipses["means"], best.means_[:, order])
     np.testing.assert_allclose(ellipses["covariances"], best.mixture_.matrices[:, order][:, :, order])
+
+
+def test_rows_of_several_components_are_stacked_by_their_uncertainty():
+    uncertainty, component = np.array([0.0, 0.0, 0.5, 0.5, 0.5, 0.5]), np.array([0, 1, 0, 1, 2, 2])
+    plot = uncertainty_figure(uncertainty, component)
+    assert [drawn(plot, k)["rows"].tolist()[0] for k in range(3)] == [1, 1, 0]
+    assert [drawn(plot, k)["bottom"].tolist()[-1] for k in range(3)] == [0, 1, 2]
+    assert [drawn(plot, k)["top"].tolist()[-1] for k in range(3)] == [1, 2, 4]
+    assert drawn(plot, 0)["right"][-1] == 0.5
 
 
 def test_axes_of_a_mixture_begin_with_the_column_that_tells_its_components_apart_best():
