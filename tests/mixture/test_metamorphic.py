@@ -1,6 +1,7 @@
 """What must not change a fit but for its units: scale, shift, order; and what never happens on its way."""
 
 import warnings
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -11,10 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from gramian import NumericalWarning
-from gramian.mixture import Bins, Mixture
+from gramian.mixture import Bins, Mixture, MixtureRows, standard_errors
+from gramian.mixture.diagnose import compare_optima
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
 from gramian.persistence import load, save
+from gramian.sources import open_source
 
 SEEDS = st.integers(0, 2**16)
 few = settings(max_examples=10)
@@ -278,3 +281,29 @@ def test_bits_are_the_same_with_any_threads_again_and_after_a_file(kind, gaps, t
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_components_that_are_one_have_no_standard_errors():
+    """The information is singular there, up to rounding of either sign."""
+    X = clusters(4, n=90, k=1)
+    one = GaussianMixture().fit(X).mixture_
+    for share in (0.1, 0.3, 0.5):
+        two = Mixture.of([share, 1 - share], np.repeat(one.centres, 2, axis=0), np.repeat(one.covariances, 2, axis=0))
+        two = replace(two, origin=one.origin)
+        with pytest.warns(NumericalWarning, match="not positive definite"):
+            errors = standard_errors(MixtureRows.of(open_source(X)), two)
+        assert np.isnan(errors.weights).all()
+
+
+def test_an_optimum_is_converged_if_one_of_the_starts_that_led_there_is():
+    X = clusters(6, n=120, k=2)
+    model = fit(X, n_components=2)
+    best = model._fit
+    short = replace(best, optimum=best.optimum.with_(gradient=1.0))
+    for fits in ([best, short], [short, best]):
+        landscape = compare_optima(fits)
+        assert landscape.counts.tolist() == [2]
+        assert landscape.converged.tolist() == [True]
+    assert compare_optima([short, short]).converged.tolist() == [False]
+    far = replace(best, mixture=replace(best.mixture, centres=best.mixture.centres * [[1.0], [3.0]]))
+    assert compare_optima([best, far]).counts.tolist() == [1, 1]  # one component the same, the other elsewhere
