@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.compute import dense
+from gramian.compute.threads import ONE_CORE, quiet_blas, quiet_if_small
+
 Matrix = npt.NDArray[np.float64]
 
 SMALLEST = 1e-290  # squares below this have lost digits
@@ -62,7 +65,8 @@ class RowSpace:
         D = X.astype(np.float64)
         origin = D[int(np.argmax(weights > 0))].copy()
         D -= origin
-        drift = weights @ D / added
+        with quiet_blas():  # the same bits however many threads there are
+            drift = weights @ D / added
         D -= drift
         total = self.weight + added
         start, low = (self.mean, self.low) if self.weight else (origin, 0.0 * drift)
@@ -87,9 +91,10 @@ def _compress(B: Matrix, limit: int) -> tuple[Matrix, float]:
     r, p = B.shape
     if r <= min(p, limit):
         return B, 0.0
-    if limit >= p:
-        return np.asarray(np.linalg.qr(B, mode="r")), 0.0
+    if limit >= p:  # in tiles, with the same bits however many threads there are; wide ones are left to LAPACK's
+        return dense.triangle(B) if p <= ONE_CORE else np.asarray(np.linalg.qr(B, mode="r")), 0.0
     # Wᵀ B for the leading eigenvectors W of B Bᵀ: an orthogonal change of rows, at a tenth of the cost of an SVD
-    lam, W = np.linalg.eigh(B @ B.T)
+    with quiet_if_small(r):
+        lam, W = np.linalg.eigh(dense.scatter(B.T, None, B)[1])
     lost = max(float(lam[-limit - 1]), 0.0) + 4 * np.finfo(float).eps * float(lam[-1])
-    return W[:, : -limit - 1 : -1].T @ B, lost
+    return np.ascontiguousarray(dense.product(B.T, W[:, : -limit - 1 : -1]).T), lost

@@ -18,6 +18,7 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import is_tensor, refuse_beyond_device, resolve, to_device, to_numpy
+from gramian.compute.threads import quiet_if_small
 from gramian.genetics.genotypes import (
     SCALES,
     as_genotypes,
@@ -220,7 +221,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 progress=None if report is None else counter.count,
             )
             if choice.solver == "exact":
-                solution = self._solve_exactly(Z, choice.reason)
+                with quiet_if_small(n):  # and with the same bits however many threads there are
+                    solution = self._solve_exactly(Z, choice.reason)
             else:
                 solution = self._iterate(Z, choice, float(standard.squares.sum()), counter)
         self.snp_mask_, self.dropped_ = mask, dropped

@@ -16,6 +16,7 @@ from sklearn.metrics import r2_score
 
 from gramian.compute.devices import refuse_beyond_device, to_numpy
 from gramian.compute.memory import available_memory
+from gramian.compute.threads import quiet_if_small
 from gramian.inputs.checks import (
     check_choice,
     check_integer,
@@ -527,7 +528,8 @@ class KernelRidgeCV(KernelRidge):
             what = f"The eigendecomposition of the kernel matrix of {problem.n} rows"
             remedy = ("Use ", ("solver", "cg"), ", which stores no matrix, or ", ("solver", "landmarks"), ".")
             refuse_beyond_device(nbytes, problem.device, what, remedy)
-        choice = choose_pair(problem, self.kernels_, rule, try_kernel)
+        with quiet_if_small(problem.n):  # and with the same bits however many threads there are
+            choice = choose_pair(problem, self.kernels_, rule, try_kernel)
 
         each = self.alpha_per_target and not self._vector
         lam, path = choice.problem.lam, choice.path

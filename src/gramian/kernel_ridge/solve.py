@@ -127,12 +127,13 @@ def solve(
     report: Report | None = None,
 ) -> KernelSolution:
     """Solve (B + λI)β = ỹ by "eigh", "cholesky" or "cg"; say so where the answer is not as good as asked for."""
-    if solver == "cg":
-        found = _solve_by_gradients(problem, reason, tol, max_iter, report)
-    elif solver == "eigh":
-        found = _solve_by_eigenvectors(problem, reason, tol)
-    else:
-        found = _solve_by_cholesky(problem, reason, tol)
+    with quiet_if_small(problem.n):  # and with the same bits however many threads there are
+        if solver == "cg":
+            found = _solve_by_gradients(problem, reason, tol, max_iter, report)
+        elif solver == "eigh":
+            found = _solve_by_eigenvectors(problem, reason, tol)
+        else:
+            found = _solve_by_cholesky(problem, reason, tol)
     certificate = add_bounds(problem, found).with_(tolerance=tol)
     certificate.warn_unless_converged(*(ITERATED if solver == "cg" else FACTORED))
     return replace(found, certificate=certificate)

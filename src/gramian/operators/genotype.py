@@ -25,6 +25,7 @@ SAMPLE_BYTES = 2**26  # of a block of whole rows of Z
 TABLE = 1024  # entries of a SNP's table: more than its genotypes where samples are few
 LEAST = 32  # SNPs of a tile, however many samples there are
 GRAM_ROWS = 1024  # SNPs of one update of a Gram matrix
+GRAM_SAMPLES = 512  # up to which a Gram matrix is summed by tiles, one for each thread
 GRAM_SUM = 8  # updates that are summed in the operator's dtype before they are added in float64
 
 
@@ -130,6 +131,17 @@ class GenotypeOperator(Operator):
     def cogram(self, w: Array | None = None) -> Array:
         """Z diag(w) Zᵀ in float64: one pass, blocks of SNPs multiplied in the operator's dtype."""
         self._passes += 1
+        n = self.shape[0]
+        if n <= GRAM_SAMPLES:  # so small that each thread has one: the same bits however many there are
+
+            def work(share: Sequence[Span]) -> Array:
+                total = np.zeros((n, n))
+                for T, start, stop in self._tiles(share):
+                    M = T[:, self.source.sample_index]
+                    total += (M if w is None else w[start:stop, None].astype(self.dtype) * M).T @ M
+                return total
+
+            return parallel_sum(work, self.source.spans(self._step()), add_to)
         blocks = ((first, last, self._snps(first, last)) for first, last in self.source.spans(GRAM_ROWS))
         return self._gram(self.shape[0], blocks, w)
 

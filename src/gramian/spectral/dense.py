@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,6 +32,8 @@ SVD_ENTRIES = 250_000  # below this LAPACK's SVD of the matrix itself takes mill
 HOST_SIDE = 512  # up to this LAPACK's SVD takes no longer than a GPU's
 HOST_EIGEN = 128  # ... and its eigenvectors: of 200 columns they take 1.7 ms on an H200, 4.3 ms on its host
 LANCZOS_SIZE = 3000  # beyond this a few eigenpairs come faster from Lanczos than from tridiagonalisation
+ONE_THREAD = 512  # rows of a square matrix that one core factors as fast as several
+ONE_THREAD_WORK = 2.0**28  # multiplications that take one thread some 10 ms, as long as others take to come to rest
 LARGE = 2**28  # bytes that are asked for before they are taken
 TOLERANCE = 1e4 * 2.0**-52  # what an exact method is held to
 
@@ -75,13 +78,18 @@ class Dense:
         n, p = A.shape
         # a small A is formed, and a wide file, whose Gram matrix would take many passes
         formed = not A.sparse and (n * p <= SVD_ENTRIES or (n < p and not A.resident))
-        if self.method == "svd" or (self.method == "auto" and formed):
-            found, method = self._svd(A, k)
-        elif self.method == "qr":
-            found, method = self._qr(A, k)
-        else:
-            found, method, more = self._gram(A, k)
-            reason += more
+        formed = self.method == "svd" or (self.method == "auto" and formed)
+        # products of LAPACK and BLAS besides those of A itself: few ones are made by one thread, with the same bits
+        m, work = min(n, p), float(min(n, p)) ** 3
+        work += float(n) * p * m if formed else float(max(n, p)) * k * k if n < p or self.left else 0.0
+        with A.session() if m <= ONE_THREAD and work <= ONE_THREAD_WORK else nullcontext():
+            if formed:
+                found, method = self._svd(A, k)
+            elif self.method == "qr":
+                found, method = self._qr(A, k)
+            else:
+                found, method, more = self._gram(A, k)
+                reason += more
         exact = default_tolerance(A) if A.dtype == A.xp.float32 else TOLERANCE
         passes, tolerance = A.passes - before, exact if self.tol is None else self.tol
         result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tolerance, left=self.left)

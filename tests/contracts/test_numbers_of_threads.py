@@ -1,0 +1,104 @@
+"""Every estimator gives the same bits with one thread and with two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from gramian import (
+    PCA,
+    GaussianMixture,
+    GenotypePCA,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeCV,
+    Ridge,
+    RidgeCV,
+)
+from gramian.genetics import simulate_genotypes
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3000, 40)) * np.geomspace(1, 0.05, 40)
+Y = X @ RNG.standard_normal(40) + RNG.standard_normal(3000)
+W = RNG.uniform(0.5, 2, 3000)
+WIDE = RNG.standard_normal((200, 1500))
+SPARSE = sp.random_array((4000, 300), density=0.05, rng=RNG, format="csr")
+FEW, FEW_Y = X[:450, :8], Y[:450]
+RBF = {"kernel": "rbf", "gamma": 0.1}
+
+
+def stream(k: int, rows: np.ndarray) -> SimpleNamespace:
+    """What a PCA of two halves of the rows says when it is asked."""
+    model = PCA(k).partial_fit(rows[: len(rows) // 2]).partial_fit(rows[len(rows) // 2 :])
+    return SimpleNamespace(components_=model.components_, explained_variance_=model.explained_variance_)
+
+
+FITS: dict[str, Any] = {
+    "PCA": lambda: PCA(5).fit(X),
+    "PCA, weighted": lambda: PCA(5).fit(X, sample_weight=W),
+    "PCA, full": lambda: PCA(svd_solver="full").fit(X),
+    "PCA, krylov": lambda: PCA(5, svd_solver="krylov").fit(X),
+    "PCA, randomized": lambda: PCA(3, svd_solver="randomized").fit(X),
+    "PCA, power": lambda: PCA(1, svd_solver="power").fit(X),
+    "PCA, wide": lambda: PCA(5).fit(WIDE),
+    "PCA, sparse": lambda: PCA(5).fit(SPARSE),
+    "PCA, sparse krylov": lambda: PCA(5, svd_solver="krylov").fit(SPARSE),
+    "PCA, float32": lambda: PCA(5).fit(X.astype(np.float32)),
+    "PCA, stream": lambda: stream(5, X),
+    "PCA, wide stream": lambda: stream(5, WIDE),
+    "Ridge": lambda: Ridge().fit(X, Y),
+    "Ridge, svd": lambda: Ridge(solver="svd").fit(X, Y),
+    "Ridge, lsqr": lambda: Ridge(solver="lsqr").fit(X, Y),
+    "Ridge, wide": lambda: Ridge().fit(WIDE, Y[:200]),
+    "Ridge, sparse": lambda: Ridge().fit(SPARSE, SPARSE @ np.ones(300)),
+    "RidgeCV": lambda: RidgeCV().fit(X, Y),
+    "KernelRidge, cholesky": lambda: KernelRidge(**RBF, solver="cholesky").fit(FEW, FEW_Y),
+    "KernelRidge, eigh": lambda: KernelRidge(**RBF, solver="eigh").fit(FEW, FEW_Y),
+    "KernelRidge, cg": lambda: KernelRidge(**RBF, solver="cg").fit(X[:1500, :8], Y[:1500]),
+    "KernelRidge, landmarks": lambda: KernelRidge(**RBF, solver="landmarks", n_landmarks=60).fit(X[:, :8], Y),
+    "KernelRidgeCV": lambda: KernelRidgeCV(kernel="rbf", gamma=[0.1, 0.2]).fit(FEW, FEW_Y),
+    "KernelRidgeClassifier": lambda: KernelRidgeClassifier(**RBF).fit(FEW, FEW_Y > 0),
+    "KernelPCA, dense": lambda: KernelPCA(3, **RBF, eigen_solver="dense").fit(FEW),
+    "KernelPCA, krylov": lambda: KernelPCA(3, **RBF, eigen_solver="krylov").fit(X[:1500, :8]),
+    "KernelPCA, nystrom": lambda: KernelPCA(3, **RBF, eigen_solver="nystrom", n_landmarks=200).fit(X[:1500, :8]),
+    "GaussianMixture": lambda: GaussianMixture(3, random_state=0).fit(X[:, :5]),
+    "GaussianMixture, diagonal": lambda: GaussianMixture(3, covariance_type="diag", random_state=0).fit(X[:, :5]),
+}
+
+
+def fitted_numbers(model: Any) -> dict[str, np.ndarray]:
+    """The arrays of floating point numbers that a fit leaves."""
+    arrays = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+    return {name: v for name, v in arrays.items() if isinstance(v, np.ndarray) and v.dtype.kind == "f"}
+
+
+def compare(fit: Any) -> None:
+    models = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            models.append(fitted_numbers(fit()))
+    one, two = models
+    assert one
+    assert set(one) == set(two)
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, two[name], err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore")  # of what a fit says here nothing is of interest but its numbers
+@pytest.mark.parametrize("name", FITS)
+def test_the_number_of_threads_does_not_show(name: str) -> None:
+    compare(FITS[name])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("solver", ["krylov", "exact"])
+def test_the_number_of_threads_does_not_show_in_genotypes(tmp_path: Path, solver: str) -> None:
+    simulate_genotypes(tmp_path / "g.bed", 4000, groups=["a"] * 150 + ["b"] * 150, fst=0.02, seed=0)
+    compare(lambda: GenotypePCA(4, solver=solver).fit(tmp_path / "g.bed"))
