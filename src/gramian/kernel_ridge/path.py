@@ -78,7 +78,9 @@ def eigen_system(problem: KernelProblem, copies: Array | None = None) -> KernelE
     Y, c = problem.targets, np.ones(problem.n) if copies is None else copies
     logs = float(c @ np.log(problem.frequencies / c))
     kept = Filter(squares, matmul(U.T, Y), np.zeros(Y.shape[1]), float(c.sum()), problem.mass, problem.intercept, logs)
-    return KernelEigen(problem, U, kept, means, low if low < -rounding else 0.0, copies, top if top > rounding else 0.0)
+    return KernelEigen(
+        problem, U, kept, means, low if low < -rounding else 0.0, copies, top if top > rounding else 0.0, rounding
+    )
 
 
 def _tilt(B: DeviceArray, problem: KernelProblem) -> float:
@@ -113,6 +115,8 @@ class KernelEigen:
         How often each row is there: one copy of them is left out.
     largest : float
         The largest eigenvalue; 0 where that is rounding of what centring took away.
+    rounding : float
+        What LAPACK and centring may have changed B by.
 
     Examples
     --------
@@ -133,6 +137,7 @@ class KernelEigen:
     low: float
     copies: Array | None = None
     largest: float = 0.0
+    rounding: float = 0.0
 
     def usable(self, alphas: Array) -> npt.NDArray[np.bool_]:
         """Which λ make B + λI safely positive definite."""
@@ -170,6 +175,21 @@ class KernelEigen:
     def leave_one_out_errors(self, alphas: Array) -> Iterator[tuple[slice, Array]]:
         """Yield a slice of rows and their leave-one-out errors, of shape (rows, λs, t)."""
         return ((rows, errors) for rows, _, errors in self.all_errors(alphas))
+
+    def lost_errors(self, lam: Array, errors: Array) -> Array:
+        r"""Bound on what rounding can make of Σwe² of each target, for one λ of each, by the errors e left out.
+
+        A change of B by δ moves (B + λI)⁻¹ by at most its share η = δ/(σ_n²+λ), and with it d by ηd and β by η√(qd),
+        q = ỹᵀ(B+λI)⁻¹ỹ: ‖δe‖ ≤ η(‖e‖ + √(nq/min d)), and ‖e‖² moves by no more than 2‖e‖‖δe‖ + ‖δe‖².
+        """
+        kept, each = self.filter, np.unique(lam, return_inverse=True)
+        least = np.min(self.diagonal(each[0]), axis=0)[each[1]]
+        e = np.sqrt(self.problem.frequencies @ errors**2)
+        q = np.sum(kept.inverse(lam) * kept.projections**2, axis=0)
+        eta = 0.1 * self.rounding / (np.maximum(np.min(kept.squares, initial=np.inf), 0.0) + lam)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            moved = eta * (e + np.sqrt(self.problem.n * q / least))
+            return np.asarray((2 * e + moved) * moved)
 
     def path(self, alphas: Array) -> RidgePath:
         """Everything about every λ; NaN where B + λI is not positive definite."""
