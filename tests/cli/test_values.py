@@ -478,13 +478,16 @@ def test_info_of_a_table(run, tmp_path, monkeypatch):
 
 
 def test_info_of_an_array(run, tmp_path, monkeypatch):
+    """Of many blocks: the extremes and half of the missing cells lie in the first of them."""
     monkeypatch.setenv("COLUMNS", "200")
-    X = np.array([[1.0, np.nan], [-3.0, np.nan], [2.5, 8.0]])
+    X = np.random.default_rng(8).uniform(-1, 1, size=(3000, 2))
+    X[0], X[2], X[[5, 2900], 1] = (-3.0, 8.0), (2.5, -9.0), np.nan
     np.save(tmp_path / "x.npy", X)
-    answer = json.loads(run("info", "x.npy", "--json", "--memory", "1K").stdout)
+    answer = json.loads(run("info", "x.npy", "--json", "--memory", "4K").stdout)
     found = [[row[head] for head in ("missing", "smallest", "largest")] for row in answer["columns"]]
-    assert found == [[0, -3.0, 2.5], [2, 8.0, 8.0]]
-    assert shown(run("info", "x.npy"), "x1") == ["number", "0", "-3", "2.5"]
+    assert found == [[0, -3.0, 2.5], [2, -9.0, 8.0]]
+    assert answer["rows"] == 3000
+    assert shown(run("info", "x.npy", "--memory", "4K"), "x2") == ["number", "2", "-9", "8"]
 
 
 @pytest.mark.parametrize(
