@@ -242,15 +242,11 @@ class KernelRidgeClassifier(ClassifierMixin, KernelInput):
         verbose: Any = False,
         device: Any = None,
     ) -> None:
-        self.alphas, self.criterion, self.class_weight = alphas, criterion, class_weight
-        self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params = (
-            kernel,
-            gamma,
-            degree,
-            coef0,
-            kernel_params,
-        )
-        self.fit_intercept, self.solver, self.tol, self.max_iter = fit_intercept, solver, tol, max_iter
+        self.alphas = alphas
+        self.kernel, self.gamma, self.degree = kernel, gamma, degree
+        self.coef0, self.kernel_params = coef0, kernel_params
+        self.fit_intercept, self.criterion, self.class_weight = fit_intercept, criterion, class_weight
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
         self.n_landmarks, self.random_state, self.verbose, self.device = n_landmarks, random_state, verbose, device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeClassifier:

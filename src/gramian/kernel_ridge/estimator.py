@@ -166,15 +166,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         verbose: Any = False,
         device: Any = None,
     ) -> None:
-        self.alpha, self.fit_intercept = alpha, fit_intercept
-        self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params = (
-            kernel,
-            gamma,
-            degree,
-            coef0,
-            kernel_params,
-        )
-        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.alpha = alpha
+        self.kernel, self.gamma, self.degree = kernel, gamma, degree
+        self.coef0, self.kernel_params = coef0, kernel_params
+        self.fit_intercept, self.solver, self.tol, self.max_iter = fit_intercept, solver, tol, max_iter
         self.n_landmarks, self.landmarks = n_landmarks, landmarks
         self.random_state, self.verbose, self.device = random_state, verbose, device
 
@@ -458,15 +453,11 @@ class KernelRidgeCV(KernelRidge):
         verbose: Any = False,
         device: Any = None,
     ) -> None:
-        self.alphas, self.criterion, self.alpha_per_target = alphas, criterion, alpha_per_target
-        self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params = (
-            kernel,
-            gamma,
-            degree,
-            coef0,
-            kernel_params,
-        )
-        self.fit_intercept, self.solver, self.tol, self.max_iter = fit_intercept, solver, tol, max_iter
+        self.alphas = alphas
+        self.kernel, self.gamma, self.degree = kernel, gamma, degree
+        self.coef0, self.kernel_params = coef0, kernel_params
+        self.fit_intercept, self.criterion, self.alpha_per_target = fit_intercept, criterion, alpha_per_target
+        self.solver, self.tol, self.max_iter = solver, tol, max_iter
         self.n_landmarks, self.random_state, self.verbose, self.device = n_landmarks, random_state, verbose, device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeCV:
