@@ -777,3 +777,18 @@ def test_zeros_beside_times_censored_at_once_are_refused():
 def test_equal_angles_with_their_spread_held_have_their_mean_there():
     est = fit("von mises", [0.25] * 4, truncated=(-0.5, 1.0), fixed={"kappa": 2.0})
     assert est["mean"] == pytest.approx(0.25)  # the middle of the window: its derivative vanishes too
+
+
+def test_evidence_and_criteria_of_a_ranking_are_their_formulas():
+    x = DRAWS["gamma"]
+    ranked = compare(["normal", "gamma", "exponential"], x, by="loglik")
+    heights, aic = np.array([e.loglik for e in ranked.estimates]), np.array([e.aic for e in ranked.estimates])
+    assert (np.diff(heights) <= 0).all()
+    np.testing.assert_allclose(ranked.criteria, -heights)
+    np.testing.assert_allclose(ranked.weights, np.exp(-aic / 2) / np.exp(-aic / 2).sum(), rtol=1e-9)
+    np.testing.assert_allclose(aic, [2 * e.n_parameters - 2 * e.loglik for e in ranked.estimates])
+    np.testing.assert_allclose(
+        [e.bic for e in ranked.estimates], [np.log(len(x)) * e.n_parameters - 2 * e.loglik for e in ranked.estimates]
+    )
+    with pytest.raises(ValueError, match="together"):  # one exact value is enough
+        compare(["normal", "poisson"], Intervals([1, 2, 3, 0], [1, 4, 5, 2]))

@@ -344,3 +344,16 @@ def test_standard_errors_are_not_lost_to_squares():
     for size in (1e-200, 1e300):
         est = fit("normal", np.array([1.0, 3.0, 4.0]) * size)
         assert est.standard_errors["mean"] / size == pytest.approx(np.std([1, 3, 4]) / np.sqrt(3))
+
+
+def test_p_values_count_the_data_and_the_weights_of_others():
+    est = fit("gamma", GAMMA)
+    far = fit("normal", np.exp(np.arange(20.0))).goodness(bootstrap=19, random_state=0)
+    assert far.p_ks == pytest.approx(1 / 20)  # no sample is as far: the data alone are
+    other, w = np.array([0.5, 1.0, 2.0, 3.5, 7.0]), np.array([1, 4, 2, 3, 5])
+    weighted = est.goodness(as_sample(other, sample_weight=w))
+    theirs = stats.kstest(np.repeat(other, w), stats.gamma(est["shape"], scale=1 / est["rate"]).cdf)
+    assert (weighted.ks, weighted.p_ks) == pytest.approx((theirs.statistic, theirs.pvalue), rel=1e-9)
+    classes = Binned([0.0, 1.0, 2.0, 4.0, 8.0, INF], [10, 12, 14, 9, 7])
+    assert est.goodness(classes, least=0).df == 4  # nothing was estimated from these counts
+    assert fit("gamma", classes).goodness(least=0).df == 2
