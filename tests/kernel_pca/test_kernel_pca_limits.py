@@ -1,5 +1,6 @@
 """Kernel PCA where it is hard: narrow and wide kernels, offsets, indefinite matrices, odd objects, no variance."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from sklearn.datasets import load_wine
 from sklearn.decomposition import KernelPCA as Theirs
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian import KernelPCA, NumericalWarning
-from gramian.kernels import Callable, Gaussian, Laplacian, Linear, Precomputed
+from gramian import KernelPCA, NumericalWarning, load, save
+from gramian.kernels import Callable, Cosine, Gaussian, Laplacian, Linear, Polynomial, Precomputed
 from oracles import Array
 
 
@@ -246,3 +247,14 @@ def test_components_beyond_the_rank_have_the_eigenvalue_zero(rank: int, solver: 
     assert model.certificate_.converged
     assert model.transform(F @ F.T).shape == (40, 5)
     assert KernelPCA(99, kernel="precomputed", eigen_solver=solver, n_landmarks=20).fit(F @ F.T).n_features_in_ == 40
+
+
+@pytest.mark.parametrize(
+    "kernel", [Linear(), Gaussian(1e-12), Polynomial(3), Cosine(), 2.0 * Linear() + Gaussian(1e-9)], ids=repr
+)
+def test_a_model_about_the_mean_is_saved_with_it(kernel: Any, tmp_path: Path) -> None:
+    X = points(50) + (0.0 if isinstance(kernel, Gaussian) else 1e4)
+    model = KernelPCA(2, kernel=kernel).fit(X)
+    assert model._kernel_about != model.kernel_
+    save(model, tmp_path / "model.gramian")
+    assert_allclose(load(tmp_path / "model.gramian").transform(X), model.transform(X), rtol=0)

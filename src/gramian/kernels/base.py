@@ -425,7 +425,8 @@ class Sum(_Two):
 
     def about_mean(self, X: Any) -> Kernel:
         """The sum of both about the mean."""
-        return Sum(self.first.about_mean(X), self.second.about_mean(X))
+        first, second = self.first.about_mean(X), self.second.about_mean(X)
+        return self if first is self.first and second is self.second else Sum(first, second)
 
     def rounding(self, X: Any) -> Array:
         """Of both, and of their sum: by Cauchy and Schwarz."""
@@ -506,7 +507,8 @@ class Scaled(_Combination):
 
     def about_mean(self, X: Any) -> Kernel:
         """c times k about the mean."""
-        return Scaled(self.kernel.about_mean(X), self.factor)
+        about = self.kernel.about_mean(X)
+        return self if about is self.kernel else Scaled(about, self.factor)
 
     def rounding(self, X: Any) -> Array:
         """√c times that of k, and of the product."""
