@@ -23,6 +23,7 @@ from sklearn import config_context
 
 import gramian
 from gramian import PCA, KernelPCA
+from gramian.persistence import ModelFileError, inspect, load
 from gramian.sources import DenseSource, NpySource, Source, SparseSource
 from gramian.sources.files import load_pyarrow, write_parquet
 from gramian.sources.tables import read_table
@@ -554,6 +555,24 @@ def test_a_pipe_that_nobody_writes_to_is_refused(tmp_path: Path, name: str) -> N
     os.mkfifo(tmp_path / name)
     with pytest.raises(ValueError, match=rf"{name}.*pipe"):
         read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", [".bim", ".fam"])
+def test_a_pipe_beside_genotypes_is_refused(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "x.bed").write_bytes(b"\x6c\x1b\x01\x00")
+    (tmp_path / "x.bim").write_text("1 rs1 0 100 A G\n")
+    (tmp_path / "x.fam").write_text("f i 0 0 1 -9\n")
+    (tmp_path / f"x{suffix}").unlink()
+    os.mkfifo(tmp_path / f"x{suffix}")
+    with pytest.raises(ValueError, match=rf"x{suffix}.*pipe"):
+        gramian.open(tmp_path / "x.bed")
+
+
+def test_a_pipe_is_no_model_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "m.gramian")
+    for read in (load, inspect):
+        with pytest.raises(ModelFileError, match=r"m\.gramian.*pipe"):
+            read(tmp_path / "m.gramian")
 
 
 def test_indices_beyond_a_sparse_matrix_are_refused(tmp_path: Path) -> None:

@@ -34,6 +34,13 @@ BEFORE_SUM = b'\\"sha256\\":\\"'  # as it stands in the header: JSON in a string
 CHUNK = 2**20
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; a pipe, which might be waited for, is no model file."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ModelFileError(f"{path} is no model file of Gramian: it is a pipe or a device.")
+    return path.open("rb")
+
+
 @dataclass(frozen=True)
 class Tensor:
     """Type, shape and place of a tensor, as declared."""

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from gramian.inputs.devices import convert_to_numpy
-from gramian.persistence.container import FORMAT, ModelFileError, check_sum, read_header, read_tensors, write
+from gramian.persistence.container import (
+    FORMAT,
+    ModelFileError,
+    check_sum,
+    open_regular,
+    read_header,
+    read_tensors,
+    write,
+)
 from gramian.persistence.encode import Encoder, ModelDecoder, refuse_model
 from gramian.persistence.registry import ESTIMATORS
 from gramian.persistence.summary import ModelFile, summary_of
@@ -111,7 +119,7 @@ def load(path: PathLike) -> Any:
     Traceback (most recent call last):
     gramian.persistence.container.ModelFileError: ...m is no model file of Gramian: it does not begin as ...
     """
-    with Path(path).open("rb") as file:
+    with open_regular(Path(path)) as file:
         header = read_header(file, Path(path))
         check_sum(file, header)
         tensors = read_tensors(header)
@@ -161,7 +169,7 @@ def inspect(path: PathLike, *, verify: bool = True) -> ModelFile:
     >>> found.kind, found.attributes["components_"], found.metadata
     ('PCA', float64 (1, 2), {'data': 'three rows'})
     """
-    with Path(path).open("rb") as file:
+    with open_regular(Path(path)) as file:
         header = read_header(file, Path(path))
         if verify:
             check_sum(file, header)

@@ -265,6 +265,8 @@ def _columns(path: Path, names: Sequence[str]) -> list[Text]:
 
 
 def _read(path: Path) -> str:
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe that nobody writes to would be waited for
+        raise ValueError(f"{path} is a pipe or a device; a file was expected.")
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
