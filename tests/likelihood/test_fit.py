@@ -792,3 +792,10 @@ def test_evidence_and_criteria_of_a_ranking_are_their_formulas():
     )
     with pytest.raises(ValueError, match="together"):  # one exact value is enough
         compare(["normal", "poisson"], Intervals([1, 2, 3, 0], [1, 4, 5, 2]))
+
+
+@pytest.mark.parametrize("method", ["log_density", "cdf"])
+def test_masked_values_are_no_numbers_for_a_fitted_distribution_either(method):
+    est = fit("normal", [1.0, 2.0, 4.0])
+    with pytest.raises(ValueError, match="masked at entry 1"):
+        getattr(est, method)(np.ma.masked_array([1.0, 1e9], mask=[False, True]))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import special
 from scipy.special import digamma, expit, gammaln, logit, logsumexp, xlogy
 
-from gramian.likelihood.sample import INF, Sample
+from gramian.likelihood.sample import INF, Sample, as_floats
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class Family:
 
     def read(self, x: Any) -> Array:
         """Numbers as the family takes them."""
-        return np.atleast_1d(np.asarray(x, dtype=np.float64))
+        return np.atleast_1d(as_floats(x, "x"))
 
     def log_density(self, x: Array, theta: Array) -> Array:
         """ln f(x), or ln P(X = x)."""
