@@ -17,7 +17,7 @@ from array_api_compat import is_numpy_namespace
 
 from gramian.compute.devices import like, to_numpy
 from gramian.compute.moments import Moments, block_moments
-from gramian.compute.threads import parallel
+from gramian.compute.threads import parallel_sum
 from gramian.inputs.checks import check_targets, check_weights, has_whole_weights
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Centred, Data, Operator, RowWeighted
@@ -31,7 +31,6 @@ WIDEST = 1e100  # weights and ‖X̃‖² lie within 1/WIDEST and WIDEST
 LARGEST_PENALTY = 1e250  # in the units of the problem: more is the same
 TILE_ROWS = 1024  # rank-t updates DᵀD need a long inner dimension
 BLAS_COLUMNS = 1000  # from here on BLAS shares one DᵀD between the cores as well as we could, in half the memory
-SHARES = 4  # sums that are added up in the same order, however many threads there are
 SAMPLE = 1024  # rows averaged for the origin
 
 
@@ -349,16 +348,8 @@ def _sum_block(X: Array, Y: Array, w: Array | None, centre: bool, unit: float) -
     rows = min(n, TILE_ROWS if p < BLAS_COLUMNS else max(TILE_ROWS, memory_budget() // 8 // (8 * p)))
     order = "C" if abs(X.strides[0]) >= abs(X.strides[1]) else "F"
 
-    starts = range(0, n, rows)
-    shares = [starts[k::SHARES] for k in range(min(SHARES, len(starts)))]
-    parts: list[Any] = [None] * len(shares)
-
-    def sum_shares(numbers: Sequence[int]) -> None:
+    def sum_tiles(starts: Sequence[int]) -> tuple[Array, ...]:
         D: Array = np.empty((rows, p), order=order)  # type: ignore[call-overload]
-        for number in numbers:
-            parts[number] = sum_tiles(shares[number], D)
-
-    def sum_tiles(starts: Sequence[int], D: Array) -> tuple[Array, Array, Array]:
         s, G, H = np.zeros(p + t), np.zeros((p, p)), np.zeros((p, t))
         with np.errstate(over="ignore", invalid="ignore"):
             for i in starts:
@@ -380,8 +371,10 @@ def _sum_block(X: Array, Y: Array, w: Array | None, centre: bool, unit: float) -
                 H += Dx.T @ Dy
         return s, G, H
 
-    parallel(sum_shares, range(len(shares)), serial=p >= BLAS_COLUMNS)
-    s, gram, cross = (sum(q[1:], start=q[0]) for q in zip(*parts, strict=True))
+    def add(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(x + y for x, y in zip(a, b, strict=True))
+
+    s, gram, cross = parallel_sum(sum_tiles, range(0, n, rows), add, serial=p >= BLAS_COLUMNS)
     if not centre:
         return JointMoments(weight, c, c, gram, cross)
     shift = s / weight
