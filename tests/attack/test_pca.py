@@ -167,3 +167,12 @@ def test_bounds_hold_for_streams(n, step, offset):
     true = np.sqrt([largest, (a * c - b**2) / largest])
     assert np.all(np.abs(pca.singular_values_ - true) <= pca.certificate_.value_bounds)
     assert pca.certificate_.converged
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_the_power_method_finds_the_last_direction_too(p):
+    """Where one direction is left, a fresh start may point against it."""
+    for i in range(20):
+        X = np.random.default_rng([seed(), p, i]).standard_normal((9, p)) * 4.0 ** -np.arange(p)
+        pca = PCA(p, svd_solver="power").fit(X)
+        np.testing.assert_allclose(pca.singular_values_, PCA(p, svd_solver="full").fit(X).singular_values_, rtol=1e-6)

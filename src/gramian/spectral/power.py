@@ -74,7 +74,9 @@ class Power:
                     if counts[-1] == 1:  # go on from a direction that data cannot hide from, as well as from this one
                         rng = np.random.default_rng(seed_from_product(w, self.seed))
                         fresh = A.asarray(rng.standard_normal((A.shape[1], 1)))
-                        v = _deflate(A, V, _deflate(A, V, w, tiny) + _deflate(A, V, fresh, tiny), tiny)
+                        fresh, w = _deflate(A, V, fresh, tiny), _deflate(A, V, w, tiny)
+                        # on the same side: in one dimension two opposite directions would leave none
+                        v = _deflate(A, V, w - fresh if float((w.T @ fresh)[0, 0]) < 0 else w + fresh, tiny)
                         continue
                     if gap <= tol / 2 * np.sqrt(max(value, floor) * max(top, value, floor)):
                         break
