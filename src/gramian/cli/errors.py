@@ -132,13 +132,14 @@ def stop_on_signals() -> None:
         os.write(2, f"{STOPPED_TEXT}\n".encode())
         os._exit(128 + number)
 
-    wake, signalled = os.pipe()
-    os.set_blocking(signalled, False)
-    Thread(target=end_when_woken, daemon=True).start()
     sys.unraisablehook = show_unraisable
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
-    signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
+    wake, signalled = os.pipe()
+    if os.name == "posix":
+        os.set_blocking(signalled, False)
+        Thread(target=end_when_woken, daemon=True).start()
+        signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
 
 
 def asked_to_stop() -> int:

@@ -74,8 +74,7 @@ def claim(path: str | os.PathLike[str]) -> Iterator[None]:
     with _make_folders(target.parent):
         if target.is_dir():
             remove_abandoned(target)
-        with suppress(PermissionError):  # a folder that may be written to in one that may not
-            remove_abandoned(target.parent)
+        remove_abandoned(target.parent)
         home = target if target.is_dir() else target.parent
         hidden = home / f"{PARTIAL}{_digits(target.name)}"
         held = None
@@ -286,7 +285,8 @@ def remove_abandoned(home: Path) -> None:
     Where old files had all been moved aside, the new ones are put in place; where only some had, those are put back.
     Neither replaces anything.
     """
-    with os.scandir(home) as entries:
+    found: list[Path] = []
+    with suppress(PermissionError), os.scandir(home) as entries:  # a folder that may not be listed is left as it is
         hidden = (entry for entry in entries if entry.name.startswith(PARTIAL))
         found = [Path(entry.path) for entry in hidden if entry.is_dir(follow_symlinks=False)]
     for folder in found:
