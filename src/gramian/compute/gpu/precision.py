@@ -37,7 +37,7 @@ Tensor = Any
 
 ERRORS = {"fast": 5e-4, "accurate": 2e-6, "double": 1e-13}
 # what of the promise may be spent on t; the rest is for the sums and, if fast, for one fp16 piece of a tile
-BUDGETS = {"fast": 3e-4, "accurate": 1.5e-6, "double": 5e-14}
+BUDGETS = {"fast": 3e-4, "accurate": 1.3e-6, "double": 5e-14}
 FARTHEST = 4.0  # pairs far out may be off by so many times the promise
 WEAK = 2.0**-16  # values below this part of the largest are not multiplied as fp16 pieces
 SAMPLE = 64  # rows and columns of a sample of pairs
