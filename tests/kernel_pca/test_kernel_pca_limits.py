@@ -233,6 +233,7 @@ def test_memory_is_refused_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("evaluated")
 
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 2**26)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
     with pytest.raises(MemoryError, match=r"1600 rows.* 78.1 MiB.* 64.0 MiB.*krylov"):
         KernelPCA(2, kernel=Callable(value), eigen_solver="dense").fit(points(1600))
 

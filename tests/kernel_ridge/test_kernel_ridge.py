@@ -251,6 +251,7 @@ def test_an_indefinite_kernel_is_solved_and_told():
 
 def test_an_exact_solve_beyond_memory_is_refused_before_it_is_tried(monkeypatch):
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 10**5)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
     X, y = data(2500)
     with pytest.raises(MemoryError, match=r"solver='cholesky'.*2500 rows.*'cg'"):
         model("cholesky").fit(X, y)
@@ -459,6 +460,7 @@ def test_bounds_hold_for_targets_far_from_zero():
 def test_memory_is_asked_for_before_a_fallback_too(monkeypatch):
     X, y = data(500)
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 3 * 10**6)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
     with pytest.raises(MemoryError, match=r"solver='eigh'.*500 rows"):
         KernelRidge(0, kernel="rbf").fit(X, y)
     with pytest.raises(MemoryError, match="500 landmarks"):

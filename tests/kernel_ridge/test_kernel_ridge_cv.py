@@ -261,6 +261,7 @@ def test_a_matrix_has_no_landmarks() -> None:
 
 def test_too_large_a_decomposition_is_refused_before_it_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 2**16)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
     with pytest.raises(MemoryError, match=r"kernel.*50 rows"):
         KernelRidgeCV(solver="eigh").fit(*problem())
 
@@ -384,6 +385,7 @@ def test_too_many_landmarks_are_refused_before_they_are_decomposed(monkeypatch: 
         raise AssertionError("decomposed before memory was asked for")
 
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 2**14)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
     monkeypatch.setattr("gramian.kernel_ridge.landmarks.LandmarkSolver.decompose", never)
     with pytest.raises(MemoryError, match=r"solver='landmarks'.*50 landmarks.*landmarks"):
         KernelRidgeCV(solver="landmarks").fit(*problem())

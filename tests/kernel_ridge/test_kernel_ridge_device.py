@@ -305,6 +305,7 @@ def test_what_does_not_fit_on_the_device_is_refused_with_figures(
 ) -> None:
     X, Y, _ = data()
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 2**18)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
     nbytes = decomposition_bytes(150) if solver == "eigh" else device_factor_bytes(150)
     figure = f"{nbytes / 2**20:.1f} MiB on torch on cpu, where 0.2 MiB are free"
     with pytest.raises(MemoryError, match=f"solver='{solver}' on 150 rows would take {figure}. Use solver='cg'"):

@@ -125,6 +125,9 @@ def describe(device: Device) -> str:
     return f"{device} ({load_torch().cuda.get_device_name(device)})"
 
 
+ALWAYS_TRIED = 2**24  # bytes that a machine on which Python runs has to spare
+
+
 def free_bytes(device: Device) -> int:
     """Bytes that can be had on a device now; what torch keeps for its own next allocation counts as free."""
     if device is None or device.type != "cuda":
@@ -179,8 +182,11 @@ class TooLargeError(MemoryError):
 def refuse_beyond_device(nbytes: float, device: Device, what: str | TextParts, remedy: str | TextParts) -> None:
     """Raise an error that says what would take how much of a device, or of this machine, unless it can be had.
 
-    What and the remedy are text, or parts of it in which arguments stand as a name and a value.
+    What and the remedy are text, or parts of it in which arguments stand as a name and a value. On the CPU what takes
+    less than ``ALWAYS_TRIED`` is not asked for: reading the system's tables takes as long as a small fit.
     """
+    if nbytes <= ALWAYS_TRIED and (device is None or device.type != "cuda"):
+        return
     free = free_bytes(device)
     if nbytes > free:
         left = f", and {gibibytes(free)} are available"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.linalg as la
 from scipy.linalg import lapack
 
-from gramian.compute.devices import like, to_numpy
+from gramian.compute.devices import ALWAYS_TRIED, like, to_numpy
 from gramian.compute.memory import available_memory
 from gramian.linear.cgls import CGLS, REMEDY
 from gramian.results import NumericalWarning, Residual, caller_level
@@ -57,7 +57,8 @@ def choose_solver(source: Source, solver: str) -> tuple[str, str]:
     if solver != "auto":
         return "cg" if solver in ITERATIVE else {"primal": "cholesky"}.get(solver, solver), f"solver={solver!r}"
     size = min(n, p)
-    if 24.0 * size * size > available_memory() / 2:
+    nbytes = 24.0 * size * size
+    if nbytes > ALWAYS_TRIED and nbytes > available_memory() / 2:
         return "cg", f"a {size} × {size} matrix and its factor would not fit in memory"
     if source.sparse and size > SPARSE_GRAM:
         return "cg", f"the data are sparse and both of {n} × {p} are large"

@@ -114,6 +114,7 @@ def test_weights_that_do_not_lie_one_after_another(expanded):
 def test_densities_that_do_not_fit_are_refused_with_the_figure(monkeypatch):
     monkeypatch.setattr(gpu, "LARGE", 0)
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 2**20)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
     X = torch.zeros(1, 4).expand(10**6, 4)
     with pytest.raises(MemoryError, match=r"1,000,000 rows.*3 components.*22\.9 MiB.*1\.0 MiB"):
         gpu.log_densities(X, components(3, 4, True))

@@ -193,6 +193,7 @@ def test_points_that_do_not_fit_are_refused_with_the_figure(
 ) -> None:
     monkeypatch.setattr(tiles, "LARGE", 0)
     monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 1000)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
     with pytest.raises(MemoryError, match=r"0\.0 MiB"):
         Prepared(Gaussian(0.3), points(300), None, "accurate", implementation)
 
