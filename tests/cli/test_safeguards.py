@@ -276,8 +276,8 @@ def test_what_does_not_fit_in_memory_names_the_options_that_help(run, monkeypatc
     )
     assert name_options(error) == "--solver eigh is large. Use --solver krylov, fewer --landmarks"
     assert str(error) == "solver='eigh' is large. Use svd_solver='krylov', fewer n_landmarks"
-    monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 10)
-    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
+    monkeypatch.setattr("gramian.compute.devices.free_bytes", lambda device: 2**13)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 2**12)
     result = run("kernel-ridge", "curve.csv", "--target", "y", "--solver", "landmarks", "--json")
     assert result.exit_code == 3, result.output
     assert "--landmarks" in result.stderr

@@ -216,7 +216,6 @@ def test_what_unpacks_past_the_memory_is_refused(tmp_path: Path, monkeypatch: py
     path = written(tmp_path, gzip.compress(text.encode()), "t.csv.gz")
     monkeypatch.setattr(_text_files, "PIECE", 2**12)
     monkeypatch.setattr(_text_files, "CHUNK", 2**12)
-    monkeypatch.setattr(_text_files, "LARGE", 2**12)
     monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 10**5)
     monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 0)
     with pytest.raises((MemoryError, SourceError), match=r"available|quote"):

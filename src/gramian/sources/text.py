@@ -246,14 +246,7 @@ def strip_blanks(data: bytes, delimiter: str) -> bytes:
 
 HEAD = 2**16
 CHUNK = 2**22
-LARGE = 2**26  # bytes: less is had without asking how much memory there is
-
-
-def _refuse_beyond_memory(nbytes: int, what: str) -> None:
-    if nbytes > LARGE:
-        refuse_beyond_device(nbytes, None, what, "Write it as .npy or Parquet, which are read in blocks.")
-
-
+LARGE_REMEDY = "Write it as .npy or Parquet, which are read in blocks."
 LONGEST = 2**30  # characters in a cell, for Python's reader
 
 
@@ -271,7 +264,7 @@ def read_whole(file: IO[bytes]) -> bytes:
         parts.append(data)
         size += len(data)
         if size % (16 * CHUNK) < CHUNK:
-            _refuse_beyond_memory(size, f"A text of {size:,} bytes or more")
+            refuse_beyond_device(size, None, f"A text of {size:,} bytes or more", LARGE_REMEDY)
     return b"".join(parts)
 
 
@@ -281,7 +274,7 @@ def sniff(path: Path, *, delimiter: str | None, decimal: str | None, header: boo
         head = file.read(HEAD)
         while head.strip().count(b"\n") < 2 and (more := file.read(len(head) or 1)):
             head += more
-            _refuse_beyond_memory(4 * len(head), f"A line of {len(head):,} bytes or more")
+            refuse_beyond_device(4 * len(head), None, f"A line of {len(head):,} bytes or more", LARGE_REMEDY)
         whole = not file.read(1)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise SourceError("the text is UTF-16 (it begins with its mark). Save it as UTF-8.")
@@ -402,7 +395,7 @@ class TextColumns:
         n = table.num_rows if numbers is None else len(numbers)
         if self.rows + n > len(self.values):
             rows, k = self.rows + n, len(self.numeric)
-            _refuse_beyond_memory(8 * rows * k, f"The numbers of {rows:,} rows or more")
+            refuse_beyond_device(8 * rows * k, None, f"The numbers of {rows:,} rows or more", LARGE_REMEDY)
             grown = np.empty((max(expected, rows, 3 * self.rows // 2), k))
             grown[: self.rows] = self.values[: self.rows]
             self.values = grown
