@@ -22,7 +22,7 @@ from gramian import (
     Ridge,
     RidgeCV,
 )
-from gramian.genetics import simulate_genotypes
+from gramian.genetics import fst, project, simulate_genotypes
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3000, 40)) * np.geomspace(1, 0.05, 40)
@@ -102,3 +102,17 @@ def test_the_number_of_threads_does_not_show(name: str) -> None:
 def test_the_number_of_threads_does_not_show_in_genotypes(tmp_path: Path, solver: str) -> None:
     simulate_genotypes(tmp_path / "g.bed", 4000, groups=["a"] * 150 + ["b"] * 150, fst=0.02, seed=0)
     compare(lambda: GenotypePCA(4, solver=solver).fit(tmp_path / "g.bed"))
+
+
+def test_the_number_of_threads_does_not_show_in_f_st_and_projections(tmp_path: Path) -> None:
+    labels = ["a"] * 150 + ["b"] * 150
+    bed = simulate_genotypes(tmp_path / "g.bed", 20_000, groups=labels, fst=0.02, missing=0.01, seed=0)
+    model = GenotypePCA(2).fit(bed)
+
+    def measure() -> SimpleNamespace:
+        found = fst(bed, labels)
+        return SimpleNamespace(matrix_=found.matrix, errors_=found.standard_errors)
+
+    compare(measure)
+    for method in ("simple", "least-squares", "oadp"):
+        compare(lambda method=method: SimpleNamespace(scores_=project(model, bed, method).scores))

@@ -61,6 +61,8 @@ WAYS: list[dict[str, Any]] = [
 def test_the_same_components_as_on_the_cpu(bed: Path, options: dict[str, Any]) -> None:
     here, there = (GenotypePCA(3, device=device, **options).fit(bed) for device in (None, CPU))
     tol = 1e-9 if there.components_.dtype == np.float64 else 2e-5
+    if options.get("missing") == "least-squares":  # which fits the third score too, whose component is noise
+        tol = 2e-5
     assert type(there.eigenvectors_) is np.ndarray
     assert_allclose(there.eigenvalues_[:2], here.eigenvalues_[:2], rtol=tol)
     assert_allclose(there.eigenvectors_[:, :2], here.eigenvectors_[:, :2], atol=tol)

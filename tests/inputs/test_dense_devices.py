@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
-from gramian import PCA, Ridge, RidgeCV
+from gramian import PCA, NumericalWarning, Ridge, RidgeCV
 from gramian.analysis import describe, fit_incomplete
 from gramian.compute.devices import to_device, to_numpy
 from gramian.sources import devices
@@ -241,7 +241,7 @@ def test_a_scatter_matrix_that_does_not_fit_is_refused_with_figures(monkeypatch:
     wide = np.zeros((4000, 3000), dtype=np.float32)
     with (
         pretend_gpu(free=2**28),
-        pytest.raises(MemoryError, match=r"3000 × 3000 scatter.*274\.7 MiB.*cuda:0"),
+        pytest.raises(MemoryError, match=r"3000 × 3000 scatter.*343\.3 MiB.*cuda:0"),
     ):
         PCA(2000, device="cuda").fit(wide)
 
@@ -334,9 +334,9 @@ def test_ridge_cv(place: Any, options: dict[str, Any], weights: Any) -> None:
 def test_rows_that_determine_their_own_fit(place: Any) -> None:
     A = np.zeros((20, 3))
     A[:, 0], A[3, 1], A[4, 2] = np.arange(20.0), 1.0, 1e9
-    want, got = (RidgeCV([1e-9, 1.0], device=d).fit(A, np.arange(20.0) ** 2) for d in (None, place))
-    assert np.isinf(want.path_.loo).any()
-    assert_allclose(got.path_.loo, want.path_.loo, rtol=1e-6)
+    with pytest.warns(NumericalWarning, match="leave-one-out") as caught:  # of row 4 nothing is left but rounding
+        want, got = (RidgeCV([1e-9, 1.0], device=d).fit(A, np.arange(20.0) ** 2) for d in (None, place))
+    assert len(caught) == 2
     assert got.alpha_ == want.alpha_
 
 

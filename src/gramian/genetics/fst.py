@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.genotypes import sample_mask, snp_counts
-from gramian.compute.threads import parallel
+from gramian.compute.threads import add_to, parallel_sum
 from gramian.genetics.genotypes import is_autosomal
 from gramian.sources.plink import Genotypes
 
@@ -288,8 +288,7 @@ def _sums(source: Genotypes, members: list[npt.NDArray[np.intp]], block: Any, co
                 whole[block[start]] += part
         return found
 
-    parts = parallel(work, spans)
-    return Terms(*(np.sum(items, axis=0) for items in zip(*parts, strict=True)))
+    return parallel_sum(work, spans, lambda one, other: Terms(*map(add_to, one, other)))
 
 
 def jackknife_error(sums: Terms) -> tuple[Matrix, Matrix]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gramian.compute.genotypes import Decoder, calls, sample_counts
-from gramian.compute.threads import parallel
+from gramian.compute.threads import add_to, parallel_sum
 from gramian.genetics.genotypes import as_genotypes, column_names, is_table
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
@@ -267,9 +267,9 @@ def _sum_genotypes(genotypes: Genotypes, line: Array, V: Array, with_lost: bool)
             genotypes.give_back()
         return [products.T, squares, missing, lost]
 
-    parts = [sum(part) for part in zip(*parallel(work, genotypes.spans(step)), strict=True)]
-    products, squares, missing = (np.asarray(part)[genotypes.sample_index] for part in parts[:3])
-    return SampleSums(products, squares, genotypes.shape[1] - missing.astype(np.int64), np.asarray(parts[3]))
+    sums = parallel_sum(work, genotypes.spans(step), lambda one, other: list(map(add_to, one, other)))
+    products, squares, missing = (part[genotypes.sample_index] for part in sums[:3])
+    return SampleSums(products, squares, genotypes.shape[1] - missing.astype(np.int64), sums[3])
 
 
 def _solve_least_squares(sums: SampleSums, whole: Array) -> tuple[Array, npt.NDArray[np.bool_]]:

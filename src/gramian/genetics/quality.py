@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.threads import parallel
+from gramian.compute.threads import add_to, parallel_sum
 from gramian.genetics.genotypes import is_autosomal
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.text import write_tsv
@@ -332,5 +332,5 @@ def _sum_over_missing(source: Genotypes, values: Array) -> Array:
             source.give_back()
         return total.ravel()
 
-    parts = parallel(work, source.spans(max(1, BLOCK // max(1, source.width))))
-    return np.asarray(np.sum(parts, axis=0)[source.sample_index])
+    total = parallel_sum(work, source.spans(max(1, BLOCK // max(1, source.width))), add_to)
+    return np.asarray(total[source.sample_index])
