@@ -167,11 +167,12 @@ def parallel_sum(
         return parallel(work, items, serial=True)[0]
     runs = [(i, items[len(items) * i // count : len(items) * (i + 1) // count]) for i in range(count)]
     waiting: dict[tuple[int, int], T] = {}  # sums whose neighbour is not there yet, by height and place in the tree
-    lock = threading.Lock()
+    lock, next_run = threading.Lock(), iter(runs)
 
-    def work_on_runs(some: Sequence[tuple[int, Sequence[S]]]) -> None:
-        for place, run in some:
-            total = work(some.share(run) if isinstance(some, _Interruptible) else run)
+    def work_on_runs(threads: Sequence[int]) -> None:
+        # each thread takes the next run when it is done with one: which thread sums a run does not show in its bits
+        for place, run in next_run:
+            total = work(threads.share(run) if isinstance(threads, _Interruptible) else run)
             width, height = count, 0
             while width > 1:
                 if place ^ 1 < width:  # the last of an odd number has no neighbour, and goes up alone
@@ -185,7 +186,7 @@ def parallel_sum(
             else:
                 waiting[height, 0] = total
 
-    parallel(work_on_runs, runs, serial=serial)
+    parallel(work_on_runs, range(min(n_threads(), count)), serial=serial)
     return waiting.popitem()[1]
 
 

@@ -145,18 +145,23 @@ def symmetric_product(K: Tiled, V: Array) -> Array:
 
     def work(share: Sequence[int]) -> Array:
         buffers, part = _buffers(K, step), np.empty((step, k), K.dtype)
-        total = np.zeros((K.shape[0], k))
+        first = slices[share[0]].start if len(share) else 0  # these tiles add to no row before it
+        total = np.zeros((K.shape[0] - first, k))
         for i in share:
             rows = slices[i]
-            here, mine = total[rows], V[rows]
+            here, mine = total[rows.start - first : rows.stop - first], V[rows]
             for columns in slices[i:]:
                 tile = K.fill(rows, columns, buffers)
                 _add_product(here, tile, V[columns], part)
                 if columns is not rows:
-                    _add_adjoint(total[columns], tile, mine, part)
+                    _add_adjoint(total[columns.start - first : columns.stop - first], tile, mine, part)
         return total
 
-    total = parallel_sum(work, range(len(slices)), add_to, serial=K.serial)
+    def merge(total: Array, later: Array) -> Array:
+        add_to(total[len(total) - len(later) :], later)
+        return total
+
+    total = parallel_sum(work, range(len(slices)), merge, serial=K.serial)
     return total.astype(K.dtype, copy=False)
 
 
