@@ -46,6 +46,11 @@ def test_one_unmet_residual_among_several_is_enough(make):
         assert not make(residuals=rho, **({"values": np.ones(3)} if make is spectral else {})).converged
 
 
+@pytest.mark.parametrize("make", [spectral, residual])
+def test_rounding_that_is_not_known_is_not_met(make):
+    assert not make(residuals=np.zeros(3), rounding=math.nan, tolerance=1.0).converged
+
+
 @pytest.mark.parametrize(("judged", "worst"), [(None, 2e-3), (3, 2e-3), (2, 4e-9), (1, 1e-9), (0, 0.0)])
 def test_worst_is_the_largest_residual_judged(judged, worst):
     assert spectral(judged=judged).worst == worst

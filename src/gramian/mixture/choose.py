@@ -22,7 +22,7 @@ from gramian.mixture.binned import Bins
 from gramian.mixture.diagnose import match_components
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
-from gramian.mixture.parameters import Mixture, fill_masked
+from gramian.mixture.parameters import Mixture
 from gramian.results import NumericalWarning
 from gramian.results.intervals import Interval, bootstrap_intervals
 from gramian.sources import open_source
@@ -354,7 +354,7 @@ def bootstrap_lrt(
 
     bins, holes, shares = X if isinstance(X, Bins) else None, None, None
     if bins is None:
-        blocks = open_source(fill_masked(X)).blocks()
+        blocks = open_source(X).blocks()
         gaps = np.concatenate([np.isnan(np.asarray(block.values, dtype=np.float64)) for block in blocks])
         if gaps.any():
             w = check_weights(sample_weight, len(gaps))
@@ -498,7 +498,7 @@ def bootstrap_mixture(
     least = math.ceil(2 / (1 - level) - 1e-9)
     if n_replicates < least:
         raise ValueError(f"n_replicates={n_replicates} is too few for intervals of {level:.4g}: take {least} or more.")
-    data = X if isinstance(X, Bins) else open_source(fill_masked(X))
+    data = X if isinstance(X, Bins) else open_source(X)
     size = _sample_size(X, sample_weight)
     w = data.counts if isinstance(data, Bins) else check_weights(sample_weight, data.shape[0])
     seeds = np.random.SeedSequence(_entropy(random_state)).spawn(n_replicates)

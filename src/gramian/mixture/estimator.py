@@ -32,7 +32,6 @@ from gramian.mixture.parameters import (
     Mixture,
     Prior,
     as_floats,
-    fill_masked,
     invert_precisions,
     resolve_columns,
     sklearn_attributes,
@@ -362,7 +361,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         """The Source of X, which must be dense; masked cells are missing ones."""
         if isinstance(X, Bins):
             raise ValueError("Bins are counts: this asks about rows.")
-        source = open_input(self, fill_masked(X), reset=reset)
+        source = open_input(self, X, reset=reset)
         if source.sparse:
             raise TypeError(
                 "Sparse data was passed to GaussianMixture, which takes dense rows: means and densities of sparse rows "

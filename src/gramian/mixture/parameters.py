@@ -32,6 +32,7 @@ from gramian.mixture.models import (
     per_component,
     resolve_model,
 )
+from gramian.sources.arrays import to_numbers
 
 if TYPE_CHECKING:
     from gramian.mixture.binned import Bins
@@ -63,22 +64,13 @@ def as_floats(name: str, value: Any) -> Array:
     array([0., 1.])
     """
     try:
-        given = np.asarray(to_numpy(value) if is_tensor(value) else fill_masked(value))
+        given = np.asarray(to_numpy(value) if is_tensor(value) else to_numbers(value, name))
         if given.dtype.kind not in "biufO":
             raise TypeError
         return given.astype(np.float64)
     except (TypeError, ValueError):
         shown = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:76]} …"
         raise ValueError(f"{name} must be an array of real numbers, with rows of one length; got {shown}.") from None
-
-
-def fill_masked(X: Any) -> Any:
-    """Masked cells as NaN: they are missing. All else as it is."""
-    if not isinstance(X, np.ma.MaskedArray):
-        return X
-    values = np.array(X.data, dtype=X.dtype if X.dtype.kind in "fc" else np.float64)
-    values[np.ma.getmaskarray(X)] = np.nan
-    return values
 
 
 def resolve_columns(columns: Iterable[Any], d: int) -> npt.NDArray[np.intp]:

@@ -193,7 +193,7 @@ class SpectralCertificate(Certificate):
     @property
     def worst(self) -> float:
         """The largest residual judged, or the rounding error of the products where that is larger."""
-        return max(float(np.max(self.residuals[: self.judged], initial=0.0)), self.rounding)
+        return float(np.maximum(np.max(self.residuals[: self.judged], initial=0.0), self.rounding))  # keeps NaN
 
     @property
     def value_bounds(self) -> Array:
