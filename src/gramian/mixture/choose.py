@@ -115,7 +115,7 @@ class MixtureChoice:
             lines.append(f"  {left} fits are not eligible: see table()")
         slow = int(np.count_nonzero(self.eligible & ~self.converged))
         if slow:
-            lines.append(f"  {slow} fits did not converge: raise max_iter")
+            lines.append(f"  not converged, or not determined by the data: {slow}, see table()")
         return "\n".join([*lines, *([repr(self.test)] if self.test is not None else [])])
 
 
