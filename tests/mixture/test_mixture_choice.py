@@ -229,4 +229,6 @@ def test_components_of_replicates_are_matched_and_their_faults_counted(two, monk
 def test_fits_that_did_not_converge_are_counted(two):
     options = {"n_components": (1, 2), "covariance_types": ("V",)}
     assert "did not converge" not in repr(select_mixture(GaussianMixture(), two, **options))
-    assert "not converged, or not determined by the data: 1" in repr(select_mixture(GaussianMixture(max_iter=2, tol=1e-9), two, **options))
+    assert "not converged, or not determined by the data: 1" in repr(
+        select_mixture(GaussianMixture(max_iter=2, tol=1e-9), two, **options)
+    )
