@@ -14,6 +14,7 @@ from gramian.compute.devices import to_numpy
 from gramian.sources import DenseSource, Source, SparseSource, open_source
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame, to_numbers
 from gramian.sources.errors import SourceError
+from gramian.sources.streams import is_stream
 
 
 class MissingValuesError(SourceError):
@@ -22,7 +23,8 @@ class MissingValuesError(SourceError):
 
 def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
     """Return the Source of X; with ``reset`` record its columns on the estimator, otherwise check them."""
-    if isinstance(X, (Source, str, os.PathLike, np.memmap)) or (is_array_api_obj(X) and not is_numpy_array(X)):
+    external = isinstance(X, (Source, str, os.PathLike, np.memmap)) or is_stream(X)
+    if external or (is_array_api_obj(X) and not is_numpy_array(X)):
         source = open_source(X)
         _check_columns(estimator, source, reset)
     elif is_frame(X):

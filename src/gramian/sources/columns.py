@@ -511,7 +511,7 @@ def numbers_of(values: Any, feature: Feature, start: int = 0) -> npt.NDArray[Any
     """
     pa = load_pyarrow()
     if feature.levels is None:
-        kind = pa.float32() if _is_single(values.type) else pa.float64()
+        kind = pa.float32() if is_single(values.type) else pa.float64()
         numbers = np.asarray(values.cast(kind, safe=False).to_numpy(zero_copy_only=False))
         exact = pa.types.is_floating(values.type) or pa.types.is_boolean(values.type) or len(numbers) == 0
         if not exact and max(np.fmax.reduce(numbers), -np.fmin.reduce(numbers)) > WHOLE:
@@ -524,14 +524,15 @@ def numbers_of(values: Any, feature: Feature, start: int = 0) -> npt.NDArray[Any
     return out
 
 
-def _is_single(kind: Any) -> bool:
+def is_single(kind: Any) -> bool:
+    """Whether a pyarrow type is float32 or float16."""
     types = load_pyarrow().types
     return bool(types.is_float32(kind) or types.is_float16(kind))
 
 
 def as_source(records: Records, features: list[Feature]) -> Source:
     """Return the numbers as a source: in memory, unless they are a Parquet file beyond the memory budget."""
-    single = all(_is_single(records.type(f.column)) and f.levels is None for f in features)
+    single = all(is_single(records.type(f.column)) and f.levels is None for f in features)
     dtype = np.dtype(np.float32 if single else np.float64)
     names, _ = distinct([name for feature in features for name in feature.names])
     if isinstance(records, ParquetRecords) and records.rows * len(names) * dtype.itemsize > memory_budget():

@@ -29,7 +29,9 @@ from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import TABULAR, check_content, describe_kind, split_dataset, spool_standard_input, suffix_of
 from gramian.sources.hdf5 import open_hdf5
 from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz
+from gramian.sources.parts import PartsSource, is_pattern, list_parts
 from gramian.sources.plink import open_bed
+from gramian.sources.streams import is_stream, open_stream
 from gramian.sources.zarr import is_zarr, open_zarr
 
 # A new format is a line here: a file of one table, or one of several that are chosen by name.
@@ -88,15 +90,20 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
         return SparseSource(data)
     if is_frame(data):
         return DenseSource(frame_to_array(data), frame_names(data))
+    if is_stream(data):
+        return open_stream(data)
     if is_array_api_obj(data) and not is_numpy_array(data):
         return TensorSource(data)
     return DenseSource(np.asarray(to_numbers(data)))
 
 
 def open_file(name: str, dataset: str | None = None) -> Source:
-    """Open a file by how its name ends."""
+    """Open a file by how its name ends; a pattern or a folder of files as one table."""
     name, dataset = split_dataset(name, dataset)
     path = Path(name)
+    if is_pattern(name) or (path.is_dir() and not is_zarr(path)):
+        paths = list_parts(name, (*READERS, *CONTAINERS), is_zarr)
+        return PartsSource(paths, lambda part: open_file(str(part), dataset))
     suffix = check_file(path)
     with reading(path, describe_kind(suffix)):
         if suffix in CONTAINERS:
