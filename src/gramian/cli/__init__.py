@@ -144,6 +144,7 @@ COMMANDS = {
         genotypes="gramian.cli.project:genotype_project",
     ),
     "predict": LazyCommand("gramian.cli.predict:predict", "Predictions for new rows, from a model file."),
+    "prune": LazyCommand("gramian.cli.prune:prune_command", "SNPs that are not correlated, from genotypes (.bed)."),
     "simulate": LazyCommand("gramian.cli.simulate:simulate", "Genotypes over a map of Europe, or of populations."),
     "info": LazyCommand("gramian.cli.info:info", "What is in a data file or a model file."),
     "demo": LazyCommand("gramian.cli.demo:demo", "Known data sets, numbers in print, pictures."),

@@ -60,14 +60,14 @@ class Selection:
     keep: Path | None = None
     remove: Path | None = None
 
-    def filters(self) -> Filters:
+    def filters(self, *, keep_monomorphic: bool = False) -> Filters:
         """The filters that were asked for."""
         if self.all_chromosomes and self.chromosomes is not None:
             raise click.UsageError("--chr and --all-chromosomes contradict each other: leave out one of them")
         given = {name: value for name, value in asdict(self).items() if value is not None}
         if given.pop("all_chromosomes"):
             given["chromosomes"] = "all"
-        return Filters(**given)
+        return Filters(**given, keep_monomorphic=keep_monomorphic)
 
 
 _filter = partial(option, section="Filters")
@@ -295,7 +295,12 @@ class GenotypeFacts(DataFacts):
 
 
 def prepare_study(
-    path: Path, selection: Selection, labels: tuple[Path | None, str | None], run: CommandRun
+    path: Path,
+    selection: Selection,
+    labels: tuple[Path | None, str | None],
+    run: CommandRun,
+    *,
+    keep_monomorphic: bool = False,
 ) -> GenotypeStudy:
     """Open, filter and label; exit code 3 with one line where that cannot be."""
     name = input_name(path)
@@ -304,7 +309,7 @@ def prepare_study(
     with run.step("Filtering"), data_errors(name), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of what is told below
         try:
-            filtered = selection.filters().apply(whole)
+            filtered = selection.filters(keep_monomorphic=keep_monomorphic).apply(whole)
         except NothingLeftError as error:
             raise ValueError(error.text(name_filter)) from error
     for argument, remark in filtered.remarks:

@@ -10,6 +10,7 @@ from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import Projection, project, write_projection
+from gramian.genetics.pruning import LdPruning, clump, prune
 from gramian.genetics.quality import SampleQuality, SnpQuality, sample_quality, snp_quality
 from gramian.genetics.simulation import Simulation, simulate_genotypes
 
@@ -21,6 +22,7 @@ __all__ = [
     "Filters",
     "Fst",
     "GenotypePCA",
+    "LdPruning",
     "Loadings",
     "MatchReport",
     "Projection",
@@ -30,11 +32,13 @@ __all__ = [
     "SnpQuality",
     "Step",
     "Study",
+    "clump",
     "fst",
     "hardy_weinberg",
     "map_plane",
     "match_snps",
     "project",
+    "prune",
     "read_loadings",
     "result_files",
     "sample_quality",

@@ -103,7 +103,7 @@ class Filters:
 
     They are applied in PLINK's order: first chromosomes, ranges and lists of SNPs, then lists of samples; then samples
     by missing calls and heterozygosity, on the SNPs left; then SNPs by missing calls, Hardy–Weinberg test and minor
-    allele frequency, among the samples left. SNPs without calls and monomorphic SNPs are always dropped, and counted.
+    allele frequency, among the samples left. SNPs without calls and monomorphic SNPs are dropped, and counted.
 
     Parameters
     ----------
@@ -127,6 +127,8 @@ class Filters:
         Ids of SNPs to keep, to leave out: a file with one in each line, or the ids.
     keep, remove : path or iterable of str or of (str, str), optional
         Samples to keep, to leave out: a file with FID and IID, or IID alone, in each line; or (FID, IID) or IID.
+    keep_monomorphic : bool
+        Keep SNPs without calls and monomorphic SNPs, as PLINK does.
 
     Examples
     --------
@@ -156,6 +158,7 @@ class Filters:
     exclude: str | os.PathLike[str] | Iterable[str] | None = None
     keep: str | os.PathLike[str] | Iterable[SampleId] | None = None
     remove: str | os.PathLike[str] | Iterable[SampleId] | None = None
+    keep_monomorphic: bool = False
 
     def __post_init__(self) -> None:
         for name in ("chromosomes", *LISTS):  # an iterator could be read once only
@@ -275,7 +278,9 @@ class Filters:
     def _snp_statistics(self, found: Tallies) -> list[tuple[str, Mask, str]]:
         """Name, SNPs that pass and detail of each filter by missing calls, Hardy–Weinberg test and frequency."""
         minor = np.minimum(found.a1, found.alleles - found.a1)
-        chosen: list[tuple[str, Mask, str]] = [("all_missing", found.snp_missing < found.snp_asked, "")]
+        chosen: list[tuple[str, Mask, str]] = []
+        if not self.keep_monomorphic:
+            chosen.append(("all_missing", found.snp_missing < found.snp_asked, ""))
         if self.max_snp_missing is not None:
             passed = found.snp_missing <= (self.max_snp_missing + SLACK) * found.snp_asked
             chosen.append(("max_snp_missing", passed, f"≤ {self.max_snp_missing:g}"))
@@ -283,7 +288,8 @@ class Filters:
             p = hardy_weinberg(*found.tested.T, mid_p=self.mid_p)
             detail = f"{'mid-p' if self.mid_p else 'p'} ≥ {self.hwe:g}"
             chosen.append(("hwe", (p >= self.hwe * (1 - SLACK)) | ~found.testable, detail))
-        chosen.append(("monomorphic", minor > 0, ""))
+        if not self.keep_monomorphic:
+            chosen.append(("monomorphic", minor > 0, ""))
         if self.maf is not None:
             chosen.append(("maf", minor >= (self.maf - SLACK) * found.alleles, f"≥ {self.maf:g}"))
         return chosen
