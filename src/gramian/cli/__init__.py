@@ -124,7 +124,6 @@ def is_prefix(word: str) -> bool:
 
 
 HELP = """Certified spectral methods for data: every fit says how accurate it is.
-
 'gramian COMMAND --help' explains a command, with two examples."""
 
 COMMANDS = {
