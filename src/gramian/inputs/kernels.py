@@ -29,8 +29,8 @@ ENTRY_BYTES = 40  # on a device for each entry of a matrix that is decomposed: i
 
 
 def is_precomputed(kernel: Any) -> bool:
-    """Whether the "points" are a kernel matrix."""
-    return isinstance(kernel, Precomputed)
+    """Whether the "points" are a kernel matrix, by a kernel or its name."""
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
 def are_objects(kernel: Any, X: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -14,25 +14,6 @@ class Progress(Protocol):
 
     def __call__(self, done: int, total: int, message: str, /) -> Any:
         """``done`` of ``total`` parts are finished; ``message`` says of what, or how it stands, and may be empty."""
-
-
-class ProgressLine:
-    """A line on standard error that every report writes over."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.open = name, False
-
-    def __call__(self, done: int, total: int, message: str, /) -> None:
-        """Write what is done, and the message."""
-        sys.stderr.write(f"\r{self.name}: {done} of {total}{', ' if message else ''}{message} ")
-        sys.stderr.flush()
-        self.open = True
-
-    def end(self) -> None:
-        """Go to the next line, if anything was written."""
-        if self.open:
-            sys.stderr.write("\n")
-        self.open = False
 
 
 @contextmanager
@@ -53,30 +34,26 @@ def show_progress(verbose: Any, name: str) -> Iterator[Progress | None]:
     if callable(verbose) or not verbose:
         yield verbose or None
         return
-    line = ProgressLine(name)
+    written = False
+
+    def write(done: int, total: int, message: str, /) -> None:
+        nonlocal written
+        sys.stderr.write(f"\r{name}: {done} of {total}{', ' if message else ''}{message} ")
+        sys.stderr.flush()
+        written = True
+
     try:
-        yield line
+        yield write
     finally:
-        line.end()
-
-
-class ResidualReport:
-    """What a solver calls with (iteration, residual): progress in thousandths of the digits that are wanted."""
-
-    def __init__(self, progress: Progress, tol: float) -> None:
-        self.progress, self.tol = progress, tol
-
-    def __call__(self, iteration: int, residual: float) -> None:
-        """Report the digits won so far."""
-        tol = min(self.tol, 0.1)
-        won = math.log(min(max(residual, tol), 1.0)) / math.log(tol)
-        message = f"iteration {iteration}, residual {residual:.1e} of {self.tol:.0e}"
-        self.progress(round(1000 * won), 1000, message)
+        if written:
+            sys.stderr.write("\n")
 
 
 @contextmanager
-def report_residuals(verbose: Any, name: str, tol: float) -> Iterator[ResidualReport | None]:
-    """Give what a solver calls after each iteration: None, or what tells the user's own function, or a line.
+def report_residuals(verbose: Any, name: str, tol: float) -> Iterator[Callable[[int, float], None] | None]:
+    """Give what a solver calls with (iteration, residual): None, or what tells the user's own function, or a line.
+
+    Progress is in thousandths of the digits that are wanted.
 
     Examples
     --------
@@ -86,4 +63,13 @@ def report_residuals(verbose: Any, name: str, tol: float) -> Iterator[ResidualRe
     500 1000 iteration 3, residual 1.0e-03 of 1e-06
     """
     with show_progress(verbose, name) as progress:
-        yield None if progress is None else ResidualReport(progress, tol)
+        if progress is None:
+            yield None
+            return
+
+        def report(iteration: int, residual: float) -> None:
+            least = min(tol, 0.1)
+            won = math.log(min(max(residual, least), 1.0)) / math.log(least)
+            progress(round(1000 * won), 1000, f"iteration {iteration}, residual {residual:.1e} of {tol:.0e}")
+
+        yield report

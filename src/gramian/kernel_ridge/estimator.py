@@ -55,7 +55,7 @@ from gramian.kernel_ridge.path import AUTO_ALPHAS
 from gramian.kernel_ridge.problem import KernelProblem, choose_device, count_points
 from gramian.kernel_ridge.solve import TOLERANCES, choose_solver, eigen_bytes, solve
 from gramian.kernel_ridge.uncertainty import KernelPredictions
-from gramian.kernels import Gaussian, Kernel, Precomputed, as_kernel
+from gramian.kernels import Kernel, as_kernel
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.sources import Source
 
@@ -73,7 +73,7 @@ class KernelInput(BaseEstimator):
         """Sparse rows, and a matrix of pairs for a precomputed kernel."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_pairwise(self.kernel)
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
 
 
@@ -192,7 +192,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         """
         self._check_parameters()
         problem, every, kept = self._open(X, y, sample_weight, self.alpha)
-        whole, file = problem.kernel.takes_objects or is_pairwise(self.kernel), isinstance(problem.points, Source)
+        whole, file = problem.kernel.takes_objects or is_precomputed(self.kernel), isinstance(problem.points, Source)
         self.solver_, reason = choose_solver(problem.n, self.solver, whole=whole, file=file, device=problem.device)
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
         shown = report_residuals(self.verbose, type(self).__name__, tol) if self.verbose else nullcontext()
@@ -225,18 +225,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         else:
             source = open_finite(self, X, reset=True)
             n, p = source.shape
-            in_blocks = not source.resident and not is_pairwise(self.kernel)
+            in_blocks = not source.resident and not is_precomputed(self.kernel)
             if in_blocks and self.solver != "landmarks":  # a file is read whole where it fits, and where it must be
                 in_blocks = self.solver == "auto" and 8 * n * p > 0.5 * available_memory()
             # the model keeps what it will compare new rows with, whatever becomes of the caller's array
-            every = source if in_blocks else read_all(source, copy=not is_pairwise(self.kernel))
+            every = source if in_blocks else read_all(source, copy=not is_precomputed(self.kernel))
         Y, self._vector = check_targets(y, n)
         w, kept = None, None
         if sample_weight is not None:
             w = check_weights(sample_weight, n)
             if not (isinstance(every, Source) or np.all(w > 0)):  # those of a file are left to the solver
                 kept = np.flatnonzero(w > 0)  # a row of weight 0 is no row
-        if is_pairwise(self.kernel):
+        if is_precomputed(self.kernel):
             if self.solver == "landmarks":
                 raise ValueError(
                     "A precomputed kernel matrix is in memory already: use another solver than 'landmarks'."
@@ -245,7 +245,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         points, counts = every, w is None or has_whole_weights(w)
         if kept is not None and w is not None:
             points, Y, w = take_points(every, kept), Y[kept], w[kept]
-            points = points[:, kept] if is_pairwise(self.kernel) else points
+            points = points[:, kept] if is_precomputed(self.kernel) else points
         w = None if w is None or np.all(w == 1.0) else w
         kernels = self._resolve_kernels(points)
         device, seed = choose_device(self.device, X, points, kernels), check_seed(self.random_state)
@@ -327,11 +327,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         for name in ("max_iter", "n_landmarks"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name))
-
-
-def is_pairwise(kernel: Any) -> bool:
-    """Whether X is to be a kernel matrix."""
-    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
 def _resolve(kernel: Kernel, points: Any) -> Kernel:
@@ -497,7 +492,7 @@ class KernelRidgeCV(KernelRidge):
             )
         if copies is not None:
             copies, problem = copies if kept is None else copies[kept], problem.with_(counts=False)
-        whole = any(kernel.takes_objects for kernel in self.kernels_) or is_pairwise(self.kernel)
+        whole = any(kernel.takes_objects for kernel in self.kernels_) or is_precomputed(self.kernel)
         options = {"whole": whole, "file": isinstance(problem.points, Source), "device": problem.device}
         self.solver_, reason = choose_solver(problem.n, self.solver, every_alpha=True, **options)
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
@@ -527,7 +522,7 @@ class KernelRidgeCV(KernelRidge):
         self.alpha_ = lam if each else float(lam[0])
         self.best_score_ = -choice.best if each else -float(rule.joint(choice.best))
         self.scores_, self.alphas_, self.path_ = -choice.scores, choice.alphas, path
-        self.gamma_ = _gamma(choice.problem.kernel)
+        self.gamma_ = choice.problem.kernel.rate
         dof = None if path is None else path.dof[choice.index]
         self.dof_ = dof if dof is None or each else float(dof[0])
         self._fit_chosen(choice, every, kept, rule)
@@ -578,11 +573,3 @@ class KernelRidgeCV(KernelRidge):
         super()._check_parameters(solvers)
 
     path_: RidgePath | None
-
-
-def _gamma(kernel: Kernel) -> Any:
-    """γ of a kernel that has one: given by any of its names, or from the bandwidth of a Gaussian."""
-    if not isinstance(kernel, Gaussian) or kernel.bandwidth is None:
-        return getattr(kernel, "gamma", None) or getattr(kernel, "beta", None)
-    gamma = tuple(float(g) for g in 0.5 / np.square(np.atleast_1d(kernel.bandwidth)))
-    return gamma[0] if len(gamma) == 1 else gamma

@@ -190,6 +190,11 @@ class Kernel(ABC):
         """Whether points may be objects of any kind, and not rows of numbers only."""
         return False
 
+    @property
+    def rate(self) -> Any:
+        """γ where the kernel has one: a number, one for each feature, a rule, or None for 1/p; None where not."""
+        return None
+
     @abstractmethod
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points for evaluation in tiles; Z = X where None is given."""

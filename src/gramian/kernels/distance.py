@@ -45,19 +45,13 @@ from gramian.kernels.base import (
 
 try:
     from numpy.lib.introspect import opt_func_info
+
+    _LOOPS = [loop["current"] for loop in opt_func_info(func_name="^exp2$").get("exp2", {}).values()]
 except ImportError:  # pragma: no cover  # NumPy 2.0 cannot say, and its eˣ is always vectorised
-    opt_func_info = None  # type: ignore[assignment]
+    _LOOPS = []
 
-
-def _has_vector_loop(name: str) -> bool:
-    """Whether NumPy has a loop of its own for this processor."""
-    if opt_func_info is None:  # pragma: no cover
-        return False
-    loops = opt_func_info(func_name=f"^{name}$").get(name, {}).values()
-    return bool(loops) and not any("baseline" in loop["current"] for loop in loops)
-
-
-exponential: Any = np.exp2 if _has_vector_loop("exp2") else np.exp
+# 2ˣ where NumPy has a loop of its own for it and this processor
+exponential: Any = np.exp2 if _LOOPS and not any("baseline" in loop for loop in _LOOPS) else np.exp
 RATE = float(np.log2(np.e)) if exponential is np.exp2 else 1.0  # exponential(RATE x) = eˣ
 
 
@@ -752,6 +746,11 @@ class Chi2(Normalised):
 
     def __post_init__(self) -> None:
         freeze(self, gamma=positive("gamma", self.gamma, single=True))
+
+    @property
+    def rate(self) -> float:
+        """γ."""
+        return self.gamma
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points."""

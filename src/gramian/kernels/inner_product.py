@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
 from typing import Any
@@ -171,8 +171,32 @@ class LinearAbout(Linear):
         return row_squares(np.asarray(X, dtype=np.float64) - np.array(self.origin))
 
 
+class _OfInnerProduct(Kernel):
+    """A kernel f(γ x·z + c), γ being 1/p where not given."""
+
+    gamma: float | None
+    coef0: float
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.coef0):
+            raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}.")
+        freeze(self, gamma=positive("gamma", self.gamma, optional=True, single=True), coef0=float(self.coef0))
+
+    @property
+    def rate(self) -> float | None:
+        """γ, or None for 1/p."""
+        return self.gamma
+
+    def resolved(self, X: Any) -> Kernel:
+        """Return the kernel with γ as a number."""
+        return self if self.gamma is not None else replace(self, gamma=1.0 / as_points(X).shape[1])  # type: ignore[type-var]
+
+    def _rate(self, p: int) -> float:
+        return 1.0 / p if self.gamma is None else self.gamma
+
+
 @dataclass(frozen=True, repr=False)
-class Polynomial(Kernel):
+class Polynomial(_OfInnerProduct):
     r"""k(x, z) = (γ x·z + c)^q; with c = 0 homogeneous.
 
     :func:`~gramian.kernels.polynomial_features` is its feature map. With c < 0 it is not positive semidefinite.
@@ -199,21 +223,15 @@ class Polynomial(Kernel):
     gamma: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not float(self.degree).is_integer() or self.degree < 1:
             raise ValueError(f"degree must be a whole number from 1 on, got {self.degree!r}.")
-        if not np.isfinite(self.coef0):
-            raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}.")
-        gamma = positive("gamma", self.gamma, optional=True, single=True)
-        freeze(self, degree=int(self.degree), coef0=float(self.coef0), gamma=gamma)
+        freeze(self, degree=int(self.degree))
 
     @property
     def positive_semidefinite(self) -> bool:
         """Whether c ≥ 0."""
         return self.coef0 >= 0
-
-    def resolved(self, X: Any) -> Polynomial:
-        """Return the kernel with γ as a number."""
-        return self if self.gamma is not None else Polynomial(self.degree, self.coef0, 1.0 / as_points(X).shape[1])
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points."""
@@ -245,9 +263,6 @@ class Polynomial(Kernel):
         t = self._rate(X.shape[1]) * row_squares(X) + abs(self.coef0)
         with np.errstate(over="ignore"):
             return np.asarray(np.sqrt(self.degree * (X.shape[1] + 6) * (UNIT * t**self.degree + SMALLEST)))
-
-    def _rate(self, p: int) -> float:
-        return 1.0 / p if self.gamma is None else self.gamma
 
     def _power(self, tile: Array, spare: Sequence[Array]) -> Array:
         """(tile + c)^q in place, by squaring from the highest bit of q down."""
@@ -427,7 +442,7 @@ class _CosinePairs(InnerPairs):
 
 
 @dataclass(frozen=True, repr=False)
-class Sigmoid(Kernel):
+class Sigmoid(_OfInnerProduct):
     r"""k(x, z) = tanh(γ x·z + c). Indefinite: its matrices have negative eigenvalues, and no feature map exists.
 
     Parameters
@@ -452,20 +467,10 @@ class Sigmoid(Kernel):
     gamma: float | None = None
     coef0: float = 1.0
 
-    def __post_init__(self) -> None:
-        if not np.isfinite(self.coef0):
-            raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}.")
-        gamma = positive("gamma", self.gamma, optional=True, single=True)
-        freeze(self, gamma=gamma, coef0=float(self.coef0))
-
     @property
     def positive_semidefinite(self) -> bool:
         """False."""
         return False
-
-    def resolved(self, X: Any) -> Sigmoid:
-        """Return the kernel with γ as a number."""
-        return self if self.gamma is not None else Sigmoid(1.0 / as_points(X).shape[1], self.coef0)
 
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points."""
@@ -486,9 +491,6 @@ class Sigmoid(Kernel):
         X = as_points(X)
         t = self._rate(X.shape[1]) * row_squares(X) + abs(self.coef0)
         return np.asarray(np.sqrt((X.shape[1] + 7) * (UNIT * t + SMALLEST)))
-
-    def _rate(self, p: int) -> float:
-        return 1.0 / p if self.gamma is None else self.gamma
 
     def _tanh(self, tile: Array, spare: Sequence[Array]) -> Array:
         np.add(tile, self.coef0, out=tile)
