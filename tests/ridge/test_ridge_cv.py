@@ -1,6 +1,7 @@
 """The choice of a penalty: scikit-learn's numbers, brute force, and formulas written out."""
 
 import tracemalloc
+import warnings
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
@@ -13,13 +14,14 @@ from scipy import sparse, stats
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import RidgeCV as SklearnRidgeCV
-from sklearn.metrics import make_scorer, mean_absolute_error
+from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from gramian import NumericalWarning
 from gramian.ridge.estimator import Ridge, RidgeCV
+from gramian.ridge.path import automatic_grid
 from oracles import Array, with_spectrum
 
 GRID = np.geomspace(0.05, 500, 8)
@@ -57,12 +59,12 @@ def test_everything_is_as_in_scikit_learn(
     assert ours.certificate_.converged
 
 
-def brute_force(X: Array, y: Array, alpha: float, w: Array, counts: bool, intercept: bool) -> Array:
-    """y_i − ŷ_i of each row with it, or one copy of it, left out and the rest fitted again."""
+def brute_force(X: Array, y: Array, alpha: float, w: Array, intercept: bool) -> Array:
+    """y_i − ŷ_i of each row with it left out and the rest fitted again."""
     errors = np.zeros(len(X))
     for i in range(len(X)):
         v = w.copy()
-        v[i] = w[i] - 1 if counts else 0.0
+        v[i] = 0.0
         A = np.c_[np.ones(len(X)), X] if intercept else X
         P = alpha * np.eye(A.shape[1])
         P[0, 0] = 0.0 if intercept else alpha
@@ -81,8 +83,8 @@ def test_leaving_out_is_what_it_says(shape: tuple[int, int], intercept: bool, co
     model = RidgeCV(GRID, fit_intercept=intercept, store_cv_results=True).fit(X, Y, sample_weight=w)
     for j in range(2):
         for k, alpha in enumerate(GRID):
-            errors = brute_force(X, Y[:, j], alpha, w, counts, intercept)
-            assert_allclose(model.cv_results_[:, j, k], errors**2 if counts else w * errors**2, rtol=1e-7, atol=1e-10)
+            errors = brute_force(X, Y[:, j], alpha, w, intercept)
+            assert_allclose(model.cv_results_[:, j, k], w * errors**2, rtol=1e-7, atol=1e-10)
             mean = w @ errors**2 / (w.sum() if counts else len(X))
             assert model.path_.loo[k, j] == pytest.approx(mean, rel=1e-8)
 
@@ -92,7 +94,30 @@ def test_leaving_out_is_what_it_says(shape: tuple[int, int], intercept: bool, co
     n=st.integers(4, 12),
     p=st.integers(1, 14),
     intercept=st.booleans(),
-    criterion=st.sampled_from(["loo", "gcv", "marginal_likelihood"]),
+    whole=st.booleans(),
+    per_target=st.booleans(),
+)
+def test_weights_choose_as_in_scikit_learn(
+    seed: int, n: int, p: int, intercept: bool, whole: bool, per_target: bool
+) -> None:
+    X, Y = data(n, p, seed=seed)
+    rng = np.random.default_rng(seed)
+    w = rng.integers(1, 5, n) if whole else rng.uniform(0.2, 3.0, n)
+    options: dict[str, Any] = {"fit_intercept": intercept, "alpha_per_target": per_target, "store_cv_results": True}
+    ours = RidgeCV(GRID, **options).fit(X, Y, sample_weight=w)
+    theirs = SklearnRidgeCV(GRID, **options).fit(X, Y, sample_weight=w)
+    assert_array_equal(ours.alpha_, theirs.alpha_)
+    assert_allclose(ours.best_score_, theirs.best_score_, rtol=1e-6)
+    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6, atol=1e-8)
+    assert_allclose(ours.cv_results_, theirs.cv_results_, rtol=1e-5, atol=1e-8)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(4, 12),
+    p=st.integers(1, 14),
+    intercept=st.booleans(),
+    criterion=st.sampled_from(["gcv", "marginal_likelihood"]),
     per_target=st.booleans(),
 )
 def test_counts_are_repeated_rows(seed: int, n: int, p: int, intercept: bool, criterion: str, per_target: bool) -> None:
@@ -105,18 +130,8 @@ def test_counts_are_repeated_rows(seed: int, n: int, p: int, intercept: bool, cr
     assert_array_equal(one.alpha_, many.alpha_)
     assert_allclose(one.best_score_, many.best_score_, rtol=1e-7)
     assert_allclose(one.coef_, many.coef_, rtol=1e-7, atol=1e-10)
-    for name in ("loo", "gcv", "log_marginal_likelihood", "dof", "noise_variance"):
+    for name in ("gcv", "log_marginal_likelihood", "dof", "noise_variance"):
         assert_allclose(getattr(one.path_, name), getattr(many.path_, name), rtol=1e-6, err_msg=name)
-
-
-@pytest.mark.parametrize("scoring", ["neg_mean_absolute_error", "r2"])
-def test_counts_are_repeated_rows_for_any_score(scoring: str) -> None:
-    X, Y = data(14, 4)
-    w = np.arange(14) % 3
-    one = RidgeCV(GRID, scoring=scoring).fit(X, Y, sample_weight=w)
-    many = RidgeCV(GRID, scoring=scoring).fit(X.repeat(w, axis=0), Y.repeat(w, axis=0))
-    assert one.best_score_ == pytest.approx(many.best_score_, rel=1e-9)
-    assert one.alpha_ == many.alpha_
 
 
 def test_interpolation_does_not_cancel() -> None:
@@ -187,7 +202,7 @@ def test_ill_conditioned_data_are_decomposed_themselves() -> None:
     rough, fine = RidgeCV(grid, store_cv_results=True).fit(X, y), RidgeCV(grid, gcv_mode="svd").fit(X, y)
     assert rough.solver_ == fine.solver_ == "svd"
     assert "not safe" in " ".join(rough.certificate_.notes)
-    errors = brute_force(X, y, grid[0], np.ones(40), False, True)
+    errors = brute_force(X, y, grid[0], np.ones(40), True)
     assert_allclose(rough.cv_results_[:, 0], errors**2, rtol=1e-2)  # the oracle's own condition number is 1e13
     assert RidgeCV(GRID).fit(X, y).solver_ == "cholesky"
 
@@ -198,11 +213,66 @@ def test_automatic_grid_goes_from_all_degrees_of_freedom_to_none(shape: tuple[in
     for size in (1.0, 1e-20, 1e40):
         model = RidgeCV("auto").fit(X * size, Y)
         rank = min(shape[0] - 1, shape[1])
-        assert len(model.path_.alphas) == 50
-        assert_allclose(model.path_.dof[[0, -1]] - 1, [0.99 * rank, 0.01 * rank], rtol=1e-6)
-        assert_allclose(np.diff(np.log(model.path_.alphas)), np.log(model.path_.alphas[1] / model.path_.alphas[0]))
+        first = automatic_grid(model.path_.singular_values**2)
+        assert len(first) == 50
+        i = int(np.argmin(np.abs(np.log(model.path_.alphas / first[0]))))  # the first of them, where it was continued
+        assert_allclose(model.path_.alphas[i : i + 50], first, rtol=1e-9)
+        assert_allclose(model.path_.dof[[i, i + 49]] - 1, [0.99 * rank, 0.01 * rank], rtol=1e-6)
     with pytest.raises(ValueError, match="float64"):
         RidgeCV("auto").fit(X * 1e-200, Y)
+
+
+def test_an_automatic_grid_is_continued_until_the_best_is_inside() -> None:
+    """Of columns with little noise the best λ lies below the 50 values, and least squares where there is none."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 5))
+    w = rng.normal(size=5)
+    y = X @ w + 0.02 * rng.normal(size=80)
+    model = RidgeCV("auto").fit(X, y)
+    alphas, loo = model.path_.alphas, model.path_.loo[:, 0]
+    assert len(alphas) > 50
+    assert model.alpha_ < automatic_grid(model.path_.singular_values**2)[0]
+    i = int(np.flatnonzero(alphas == model.alpha_)[0])
+    assert 0 < i < len(alphas) - 1
+    assert loo[i] == np.min(loo)
+    assert not model.certificate_.notes
+    fine = RidgeCV(np.geomspace(alphas[0], alphas[-1], 2000)).fit(X, y)  # the true minimum is within one step
+    assert alphas[i - 1] <= fine.alpha_ <= alphas[i + 1]
+    noisy = RidgeCV("auto").fit(X, rng.normal(size=80))
+    assert any("largest" in note for note in noisy.certificate_.notes) == (noisy.alpha_ == noisy.path_.alphas.max())
+
+
+def test_facts_of_a_fit_are_attributes() -> None:
+    X, Y = data(30, 4)
+    w = np.random.default_rng(0).uniform(0.5, 2.0, 30)
+    for intercept in (True, False):
+        for model in (
+            RidgeCV(GRID, fit_intercept=intercept, alpha_per_target=True),
+            Ridge(0.3, fit_intercept=intercept),
+            Ridge(0.3, fit_intercept=intercept, solver="cg", tol=1e-12),
+        ):
+            model.fit(X, Y, sample_weight=w)
+            F = model.predict(X)
+            assert_allclose(model.training_error_, np.sqrt(w @ (Y - F) ** 2 / w.sum()), rtol=1e-8)
+            assert_allclose(model.r2_, r2_score(Y, F, sample_weight=w, multioutput="raw_values"), rtol=1e-8)
+        cv = RidgeCV(GRID, fit_intercept=intercept).fit(X, Y[:, 0], sample_weight=w)
+        errors = brute_force(X, Y[:, 0], cv.alpha_, w, intercept)
+        assert cv.leave_one_out_error_ == pytest.approx(np.sqrt(w @ errors**2 / w.sum()), rel=1e-8)
+    assert Ridge().fit(X, np.ones(30)).r2_ == 1.0
+
+
+def test_errors_that_rounding_hides_are_not_shown() -> None:
+    """Rows far longer than λ: 1 − h is rounding, and what it divides is not an error of anything."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 300)) * np.geomspace(1, 1e-9, 300)
+    X[0] *= 1e12
+    y = rng.normal(size=400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)
+        model = RidgeCV([1e-14, 1e4]).fit(X, y)
+    loo = model.path_.loo[:, 0]
+    assert np.isnan(loo[0]) or loo[0] < 1e6
+    assert np.all(np.isfinite(RidgeCV("auto").fit(X[:, :5], y, np.arange(400) > 0).path_.loo))
 
 
 def test_the_ends_of_a_grid_are_pointed_out() -> None:
@@ -289,7 +359,8 @@ def test_rows_of_weight_zero_are_not_there() -> None:
             RidgeCV(GRID, store_cv_results=True).fit(A, B, sample_weight=v)
             for A, B, v in ((Z, Y, w), (Z[5:], Y[5:], w[5:]))
         )
-        assert all_.best_score_ == pytest.approx(some.best_score_, rel=1e-9)
+        # scikit-learn's mean is over all rows, those without weight too
+        assert 20 * all_.best_score_ == pytest.approx(15 * some.best_score_, rel=1e-9)
         assert_allclose(all_.cv_results_[5:], some.cv_results_, rtol=1e-7, atol=1e-12)
         assert_array_equal(all_.cv_results_[:5], 0.0)
         scored = RidgeCV(GRID, scoring="r2").fit(Z, Y, sample_weight=w)
@@ -305,7 +376,7 @@ def test_a_row_that_determines_its_own_fit_is_pointed_out() -> None:
     with pytest.warns(NumericalWarning, match="leave-one-out"):
         model = RidgeCV([1e-3, 1e3], fit_intercept=False, store_cv_results=True).fit(X, np.arange(6.0))
     assert_allclose(model.cv_results_[5], 25.0)  # the others know nothing of its column and predict 0
-    errors = brute_force(X[:5, :1], np.arange(5.0), 1e3, np.ones(5), False, False)
+    errors = brute_force(X[:5, :1], np.arange(5.0), 1e3, np.ones(5), False)
     assert_allclose(model.cv_results_[:5, 1], errors**2, rtol=1e-9, atol=1e-25)
 
 

@@ -151,15 +151,15 @@ def test_large_data_are_a_small_penalty() -> None:
 
 
 @given(seed=st.integers(0, 1000), lam=st.sampled_from([1e-2, 1e-8, 1e-13]), intercept=st.booleans())
-def test_tiny_penalties_with_counts_leave_one_copy_out(seed: int, lam: float, intercept: bool) -> None:
+def test_tiny_penalties_leave_a_row_out_with_all_its_weight(seed: int, lam: float, intercept: bool) -> None:
     rng = np.random.default_rng(seed)
     X, y, w = rng.normal(size=(6, 9)), rng.normal(size=6), rng.integers(0, 3, 6)
-    w[:2] = 1, 2
+    w[:3] = 1, 2, 1
     model = RidgeCV([lam], fit_intercept=intercept, store_cv_results=True).fit(X, y, sample_weight=w)
     for i in np.flatnonzero(w):
-        others = w - (np.arange(6) == i)
+        others = np.where(np.arange(6) == i, 0, w)
         error = y[i] - Ridge(lam, fit_intercept=intercept, solver="svd").fit(X, y, others).predict(X[i : i + 1])[0]
-        assert np.sqrt(model.cv_results_[i, 0]) == pytest.approx(abs(error), rel=1e-7, abs=1e-11)
+        assert np.sqrt(model.cv_results_[i, 0] / w[i]) == pytest.approx(abs(error), rel=1e-7, abs=1e-11)
 
 
 @pytest.mark.parametrize("columns", [4, 14, 18, 40])

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from gramian.compute.devices import like, to_numpy
 from gramian.results import Residual
-from gramian.ridge.path import SAFE
 from gramian.ridge.problem import RidgeProblem
 
 Array = npt.NDArray[np.float64]
@@ -57,6 +56,8 @@ class RidgeFactor(ABC):
         Numerical rank of X̃, as far as the method can see.
     reads : int
         Passes over the data that no operator has counted.
+    why : str
+        Why another matrix than the one asked for was factored; for the certificate.
     """
 
     method: str
@@ -68,6 +69,7 @@ class RidgeFactor(ABC):
     rank: int
     rss: Array | None = None
     reads: int = 0
+    why: str = ""
 
     @abstractmethod
     def coefficients(self) -> Array:
@@ -125,9 +127,7 @@ def is_proved(problem: RidgeProblem, B: Array, bounds: Array | None, tolerance: 
     return bool(np.all(bounds <= np.maximum(tolerance**0.5 * column_norms(B), UNSEEN * size)))
 
 
-def certify(
-    problem: RidgeProblem, factor: RidgeFactor, lam: Array, solver: str, reason: str
-) -> tuple[Array, Array, Residual]:
+def certify(problem: RidgeProblem, factor: RidgeFactor, lam: Array, reason: str) -> tuple[Array, Array, Residual]:
     """Solve, measure the gradient with the data, correct where that helps: B, RSS, and how good they are."""
     cross = problem.cross
     if cross is None:
@@ -142,12 +142,8 @@ def certify(
         notes.append(f"refined with residuals of {int(-np.log10(eps))} digits")
     else:
         state = _refine(problem, factor, lam, scale)
-    if factor.solver != solver and lam[0] > 0:
-        why = f"its condition number is above {SAFE:.0e}"
-        if factor.condition <= SAFE:
-            cancels = problem.A.offset > 0
-            why = "large means cancel in it" if cancels else "the fit is almost exact, and residuals cancel"
-        notes.append(f"forming the Gram matrix was not safe: {why}")
+    if factor.why and lam[0] > 0:
+        notes.append(f"forming the Gram matrix was not safe: {factor.why}")
     bounds = factor.bounds(problem, state, eps)
     certificate = Residual(
         method=factor.method,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -29,6 +30,7 @@ from gramian.ridge.path import (
     automatic_grid,
     decompose,
     decompose_wide,
+    extend_grid,
     leave_out,
     path_in_own_units,
     ridge_path,
@@ -96,6 +98,8 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         Effective degrees of freedom Σσ²/(σ²+λ), one more for an intercept; NaN by ``cg``, which does not know them.
     noise_variance_ : float or ndarray of shape (t,)
         RSS/(N − dof), for the variances of :meth:`predict`; NaN by ``cg``, or where nothing is left over.
+    training_error_, r2_ : float or ndarray of shape (t,)
+        Root of the mean squared error, weighted, and R² on the rows of the fit.
     rank_ : int or None
         Numerical rank of X̃ as far as the method can see it.
     n_features_in_, feature_names_in_
@@ -199,7 +203,8 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
             check_integer("max_iter", self.max_iter)
 
 
-TAKEN = ("certificate_", "coef_", "dof_", "intercept_", "noise_variance_", "rank_", "solver_", *PRIVATE)
+NUMBERS = ("coef_", "dof_", "intercept_", "noise_variance_", "r2_", "rank_", "training_error_")
+TAKEN = ("certificate_", "solver_", *NUMBERS, *PRIVATE)  # by a model from another that was fitted for it
 
 
 class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -214,7 +219,8 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
     Parameters
     ----------
     alphas : array-like of shape (L,), float or "auto", default=(0.1, 1.0, 10.0)
-        λ to choose from. "auto" is a grid of 50 in equal ratios, from nearly all degrees of freedom to nearly none.
+        λ to choose from. "auto" is a grid of 50 in equal ratios, from nearly all degrees of freedom to nearly none,
+        continued where the best of them is the first or the last; ``certificate_.notes`` says where it has no best.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     scoring : str or callable, optional
@@ -241,18 +247,22 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
     best_score_ : float or ndarray of shape (t,)
         Its score, larger being better: minus the mean squared error unless ``scoring`` or ``criterion`` say otherwise.
     cv_results_ : ndarray of shape (n, L) or (n, t, L)
-        Squared errors of rows left out, times the weight where weights are precisions, 0 where it is 0; predictions
-        where ``scoring`` is given. Only with ``store_cv_results``.
+        Squared errors of rows left out, times the weight; predictions where ``scoring`` is given. Only with
+        ``store_cv_results``.
+    leave_one_out_error_ : float or ndarray of shape (t,)
+        Root of the mean squared error of rows left out, weighted, at ``alpha_``; not there with ``cv``.
     path_ : RidgePath
         Coefficients, degrees of freedom and every criterion for each λ; not there with ``cv``. Its ``coef`` is empty
-        where it would have more than 2²⁵ numbers.
-    coef_, intercept_, dof_, noise_variance_, rank_, solver_, certificate_, n_features_in_, feature_names_in_
+        where it would have more than 2²⁵ numbers, its ``loo`` NaN where rounding hides the error.
+    coef_, intercept_, dof_, noise_variance_, training_error_, r2_, rank_, solver_, certificate_
         As of :class:`gramian.Ridge` with ``alpha_``.
+    n_features_in_, feature_names_in_
+        Columns of X, and their names.
 
     Notes
     -----
-    Weights that are all whole numbers are counts: a weight of 2 is the row twice, of which one is left out at a time.
-    Others are precisions, and the row is left out whole.
+    A row is left out with all its weight, as by scikit-learn: copies of it would predict it. Weights that are all whole
+    numbers count observations, which decides on N in the other criteria and ``noise_variance_``.
 
     Examples
     --------
@@ -308,7 +318,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
             The estimator itself.
         """
         alphas = self._check_parameters()
-        for name in ("cv_results_", "path_"):
+        for name in ("cv_results_", "leave_one_out_error_", "path_"):
             self.__dict__.pop(name, None)
         if params and not get_config()["enable_metadata_routing"]:
             raise ValueError(
@@ -322,21 +332,21 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         solver, reason = self._choose_solver(data, weights, t, alphas)
         with quiet_if_small(min(data.shape)):
             problem = RidgeProblem(data, Y, weights, intercept=bool(self.fit_intercept), gram=solver == "cholesky")
-            found, alphas = _decompose_safely(problem, solver, alphas)  # X̃ = UΣVᵀ
-            lam, (n, p) = problem.scale_penalties(alphas)[0], data.shape
-            left = leave_out(found, lam, keep=bool(self.store_cv_results))
-            known = left.is_known(problem.energy, weights.count)
-            if not known.all() and not (found.dual and not found.squared) and float(n) * n * (n + p) <= AFFORDABLE:
-                # by all of U nothing cancels
-                left = leave_out(decompose_wide(problem, dual=True), lam, keep=bool(self.store_cv_results))
-                known = left.is_known(problem.energy, weights.count)
-            path = ridge_path(found, alphas, left)
-            scores = self._criterion(path, t) if score is None else _score_predictions(found, alphas, left, score)
-            best = np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=0)
-            alpha = np.broadcast_to(alphas[best], (t,))
+            found, tried = _decompose_safely(problem, solver, alphas)  # X̃ = UΣVᵀ
+            path, left, known, scores = self._try_penalties(found, tried, score)
+            best = _find_best(scores)
+            if alphas is None and not _are_alike(scores):
+                grid = problem.scale_penalties(tried)[0]
+                longer = extend_grid(grid, best, found.squares)
+                if len(longer) > len(grid):
+                    found, tried = _decompose_safely(problem, solver, problem.own_penalties(longer), found)
+                    path, left, known, scores = self._try_penalties(found, tried, score)
+                    best = _find_best(scores)
+            alpha = np.broadcast_to(tried[best], (t,))
             factor = factor_of(found, problem.scale_penalties(alpha)[0])
-            parts = [(np.arange(t), problem, factor)]
-            solution = solve_by_factors(problem, alpha, parts, solver, reason, keep=self.gcv_mode == "svd")
+            solution = solve_by_factors(
+                problem, alpha, [(np.arange(t), problem, factor)], reason, keep=self.gcv_mode == "svd"
+            )
         self._warn_unless_scored(scores, problem)
         if np.isfinite(scores).any() and not np.all(known[best, np.arange(known.shape[1])]):
             warnings.warn(
@@ -346,21 +356,31 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
                 stacklevel=caller_level(),
             )
         self._keep(solution, vector)
-        self.path_: RidgePath = path_in_own_units(path, problem)
-        told = scores if score is not None else self._criterion(self.path_, t)
+        path = path_in_own_units(path, problem)
+        told, targets = scores if score is not None else self._criterion(path, t), np.arange(t)
+        if score is None and self.criterion == "loo":  # scikit-learn's mean is over the rows, weighted or not
+            told = told * (weights.count / data.shape[0])
         self._name_best(alpha, told[best, np.arange(told.shape[1])], vector)
-        notes = [
-            f"the best λ, {end:g}, is the {name} of the {len(alphas)} tried"
-            for end, name in ((alphas.min(), "smallest"), (alphas.max(), "largest"))
-            if len(alphas) > 1 and np.any(alpha == end)
-        ]
+        error = np.sqrt(path.loo[np.broadcast_to(best, (t,)), targets] * (weights.count / weights.mass))
+        self.leave_one_out_error_ = float(error[0]) if t == 1 else error
+        # what rounding hides is not shown: where it may be all of the error
+        self.path_: RidgePath = replace(path, loo=np.where(left.lost > left.loo, np.nan, path.loo))
+        alike = len(tried) > 1 and _are_alike(scores)
+        notes = ["every λ predicts alike, and the first is taken"] if alike else []
+        for end, name, limit in (
+            (tried.min(), "smallest", "next to nothing is shrunk: least squares (alpha=0) predicts as well"),
+            (tried.max(), "largest", "next to nothing but the mean is left: the columns do not help to predict"),
+        ):
+            if len(tried) > 1 and not alike and np.any(alpha == end):
+                why = f", where {limit}" if alphas is None else ": alphas='auto' looks beyond"
+                notes.append(f"the best λ, {end:.4g}, is the {name} of the {len(tried)} tried{why}")
         self.certificate_ = self.certificate_.with_(notes=(*self.certificate_.notes, *notes))
         if left.errors is not None:
             if score is not None:
                 results = np.stack([_predictions(problem, e) for e in np.moveaxis(left.errors, 1, 0)], axis=2)
-            else:  # squared errors, weighted where the weights are precisions
+            else:
                 squares = np.where(np.isnan(left.errors), 0.0, left.errors / problem.y_unit) ** 2
-                if weights.values is not None and not weights.counts:
+                if weights.values is not None:
                     squares *= weights.values[:, None, None]
                 results = np.ascontiguousarray(np.swapaxes(squares, 1, 2))
             results = results[:, 0] if vector else results
@@ -368,16 +388,32 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         store_like(self, source, ARRAYS)
         return self
 
+    def _try_penalties(
+        self, found: Decomposition, alphas: Array, score: Any
+    ) -> tuple[RidgePath, LeftOut, npt.NDArray[np.bool_], Array]:
+        """The path, rows left out, which of their mean errors rounding leaves known, and the scores, larger better."""
+        problem, keep = found.problem, bool(self.store_cv_results)
+        lam, (n, p) = problem.scale_penalties(alphas)[0], problem.source.shape
+        left = leave_out(found, lam, keep=keep)
+        known = left.is_known(problem.energy, problem.weights.count)
+        if not known.all() and not (found.dual and not found.squared) and float(n) * n * (n + p) <= AFFORDABLE:
+            left = leave_out(decompose_wide(problem, dual=True), lam, keep=keep)  # by all of U nothing cancels
+            known = left.is_known(problem.energy, problem.weights.count)
+        path = ridge_path(found, alphas, left)
+        if score is None:
+            return path, left, known, self._criterion(path, problem.Y.shape[1])
+        return path, left, known, _score_predictions(found, alphas, left, score)
+
     def _choose_solver(self, data: Source, weights: RowWeights, t: int, alphas: Array | None) -> tuple[str, str]:
         """Return what to decompose, and why, unless nothing could be left out, or what is to be kept does not fit."""
         (n, p), L = data.shape, 50 if alphas is None else len(alphas)
         nbytes = 16.0 * n * L * t
         if self.store_cv_results:
             refuse_beyond_device(nbytes, None, f"cv_results_ ({gibibytes(nbytes)})", "Use store_cv_results=False.")
-        if weights.count < 2:
+        if weights.rows < 2:
             raise ValueError(
-                f"Found 1 sample (n_samples={n}, weights that stand for {weights.count:g}): with one row left out "
-                "nothing is left to fit. Use Ridge with an alpha of your choice."
+                f"Found 1 sample with a weight (n_samples={n}): with one row left out nothing is left to fit. Use "
+                "Ridge with an alpha of your choice."
             )
         if self.gcv_mode == "svd":
             return "svd", "gcv_mode='svd'"
@@ -510,23 +546,31 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         return router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
 
 
-def _decompose_safely(problem: RidgeProblem, solver: str, alphas: Array | None) -> tuple[Decomposition, Array]:
-    """A decomposition that is safe for the least λ, and the grid, which may follow from it."""
+def _decompose_safely(
+    problem: RidgeProblem, solver: str, alphas: Array | None, found: Decomposition | None = None
+) -> tuple[Decomposition, Array]:
+    """A decomposition that is safe for the least λ, the one already ``found`` if it is, and the automatic grid."""
     if alphas is not None:
-        return decompose(problem, solver, float(np.min(problem.scale_penalties(alphas)[0])), dual=True), alphas
+        least = float(np.min(problem.scale_penalties(alphas)[0]))
+        if found is None:
+            return decompose(problem, solver, least, dual=True), alphas
+        why = found.find_danger(least)
+        return (replace(decompose(problem, "svd", 0.0, dual=True), why=why) if why else found), alphas
     found = decompose(problem, solver, np.inf, dual=True)
-    grid = automatic_grid(found.squares)
-    if not found.is_safe(float(grid[0])):
-        found = decompose(problem, "svd", 0.0, dual=True)
-        grid = automatic_grid(found.squares)
-    with np.errstate(over="ignore", under="ignore"):
-        own = grid / problem.unit / problem.unit
-    if not np.all(np.isfinite(own) & (own > 0)):
-        raise ValueError(
-            "alphas='auto' would lie beyond the range of float64, as the squares of X do. Multiply X by a constant "
-            "that brings its columns near 1."
-        )
-    return found, own
+    why = found.find_danger(float(automatic_grid(found.squares)[0]))
+    if why:
+        found = replace(decompose(problem, "svd", 0.0, dual=True), why=why)
+    return found, problem.own_penalties(automatic_grid(found.squares))
+
+
+def _are_alike(scores: Array) -> bool:
+    """Whether no λ is better than another."""
+    return bool(np.all((scores == scores[0]) | np.isnan(scores)))
+
+
+def _find_best(scores: Array) -> npt.NDArray[np.intp]:
+    """Index of the best λ of each column, NaN being none."""
+    return np.asarray(np.argmax(np.where(np.isnan(scores), -np.inf, scores), axis=0))
 
 
 def _score_predictions(found: Decomposition, alphas: Array, left: LeftOut, score: Any) -> Array:

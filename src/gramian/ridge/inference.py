@@ -43,6 +43,8 @@ class LinearPredictions:
     device: Any
     intercept_: Any
     noise_variance_: Any
+    training_error_: Any
+    r2_: Any
     dof_: Any
 
     def predict(self, X: Any, return_std: bool = False, return_bound: bool = False) -> Array:
@@ -170,8 +172,17 @@ class LinearPredictions:
         # errors of the means ȳ and μᵀw, sums of n numbers about the origin whose rounding is as good as random
         spread = np.sqrt(problem.energy) / problem.y_unit + problem.total**0.5 / problem.unit * _lengths(coef)
         self._slack = EPS * (8 + len(problem.Y) ** 0.5) * spread / weights.mass**0.5 * float(problem.intercept)
-        noise = np.divide(solution.rss, solution.free, out=np.full(len(coef), np.nan), where=solution.free > 0)
-        self.noise_variance_ = float(noise[0]) if one else noise
+        rss, total = solution.rss, problem.energy
+        if not problem.intercept:
+            w = np.ones(len(problem.raw)) if weights.values is None else weights.values
+            total = w @ (problem.raw - w @ problem.raw / weights.mass) ** 2
+        with np.errstate(over="ignore", under="ignore"):
+            noise = np.divide(rss, solution.free, out=np.full(len(coef), np.nan), where=solution.free > 0)
+            noise = noise / problem.y_unit / problem.y_unit
+            error = np.sqrt(rss / weights.mass) / problem.y_unit
+        # where y is constant, as scikit-learn's r2_score has it
+        r2 = 1.0 - np.divide(rss, total, out=(rss > 0).astype(np.float64), where=total > 0)
+        self.noise_variance_, self.training_error_, self.r2_ = (float(x[0]) if one else x for x in (noise, error, r2))
         self.dof_ = solution.dof if np.ptp(solution.dof) > 0 else float(solution.dof[0])  # NaN where unknown
         self.solver_, self.rank_, self.certificate_ = solution.solver, solution.rank, solution.certificate
 

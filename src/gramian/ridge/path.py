@@ -28,6 +28,7 @@ Array = npt.NDArray[np.float64]
 EPS = 2.0**-52
 SAFE = 1e7  # of a condition number: the Gram matrix then keeps nine digits before, and sixteen after, a correction
 CONTRACTION = 0.01  # of an error by one correction with a Gram matrix that rounding has changed
+CANCELLED_MEANS = "large means cancel in it"
 COLUMN_BYTES = 2**24  # of a dense block of columns
 ALONE = 2.0**-44  # of 1 − h: what rounding can make of a row that determines its own fit
 TILE = 2**18  # numbers a thread works on at a time: 2 MiB
@@ -35,6 +36,7 @@ DEVICE_TILE = 2**24  # numbers of the predictions of a part of a block on a devi
 KNOWN = 0.01  # of a mean squared leave-one-out error: what rounding may make of it
 GRID = 50
 NEARLY = 0.01  # of the degrees of freedom: what the ends of an automatic grid leave out
+BEYOND = 1e-8  # times the least σ², or 1 over it times the largest: λ from which on no criterion changes
 SQUARES = ("loo", "gcv", "noise_variance")  # of a path: what has the units of y²
 ELSEWHERE = ("Use ", ("solver", "cg"), " or ", ("device", "cpu"), ".")  # for what a device cannot hold
 PATH_CELLS = 2**25  # coefficients of a whole path that are kept: 256 MiB
@@ -60,6 +62,8 @@ class Decomposition:
         How it was made, for the certificate.
     squared : bool
         Whether σ² are eigenvalues of a Gram matrix, good to ε σ₁² only.
+    why : str
+        Why no Gram matrix was decomposed, where one would have been; for the certificate.
     """
 
     problem: RidgeProblem
@@ -70,6 +74,7 @@ class Decomposition:
     dual: bool
     label: str
     squared: bool
+    why: str = ""
 
     @cached_property
     def filter(self) -> Filter:
@@ -112,11 +117,12 @@ class Decomposition:
         dust = 4 * EPS * (problem.A.offset**0.5 + (len(self.squares) * self.top) ** 0.5)
         return float(max(least**0.5 - dust, 0.0) ** 2)
 
-    def is_safe(self, lam: float) -> bool:
-        """Whether σ² + λ keeps its digits although σ² came from a Gram matrix."""
+    def find_danger(self, lam: float) -> str:
+        """Why σ² + λ loses its digits where σ² came from a Gram matrix; empty where it does not."""
         low = self.smallest + lam
-        within = low > 0.0 and (self.top + lam) <= SAFE * low and self.problem.cancelled <= CONTRACTION * low
-        return not self.squared or within
+        if not self.squared or (low > 0.0 and (self.top + lam) <= SAFE * low):
+            return CANCELLED_MEANS if self.squared and self.problem.cancelled > CONTRACTION * low else ""
+        return f"its condition number at λ = {lam / self.problem.unit / self.problem.unit:.3g} is above {SAFE:.0e}"
 
     def right_vectors(self, rank: int) -> Array:
         """The first columns of V: as they are, or X̃ᵀU/σ."""
@@ -128,18 +134,19 @@ class Decomposition:
 
 def decompose(problem: RidgeProblem, solver: str, least: float, *, dual: bool = False) -> Decomposition:
     """Decompose the Gram matrix where that is safe for λ ≥ ``least``, else the data; ``dual``: with U, not V."""
-    n, p = problem.source.shape
+    (n, p), why = problem.source.shape, ""
     if solver in ("cholesky", "dual"):
         found = _decompose_gram(problem) if solver == "cholesky" else _decompose_cogram(problem)
-        if found.is_safe(least):
+        why = found.find_danger(least)
+        if not why:
             return found
     if p >= n - int(problem.intercept):
-        return decompose_wide(problem, dual=dual)
+        return replace(decompose_wide(problem, dual=dual), why=why)
     # V, Σ and c from the R of [X̃ Ỹ] = QR, made in one pass over the rows
     R = augmented_triangle(problem)
     U, sigma, Vt = la.svd(R[:p, :p], check_finite=False)
     rest = np.sum(R[p:, p:] ** 2, axis=0)
-    return Decomposition(problem, sigma**2, Vt.T, U.T @ R[:p, p:], rest, False, "SVD of the R of X̃ = QR", False)
+    return Decomposition(problem, sigma**2, Vt.T, U.T @ R[:p, p:], rest, False, "SVD of the R of X̃ = QR", False, why)
 
 
 def _decompose_gram(problem: RidgeProblem) -> Decomposition:
@@ -261,8 +268,8 @@ def leave_out(found: Decomposition, lam: Array, *, keep: bool = False) -> LeftOu
     """Leave every row out in turn, for every λ: one pass over the data, or none where U is at hand.
 
     With rows z = (x − μ)V the leverage is h = 1/Σw + z²·1/(σ²+λ) and the residual r = y − zᵀσc/(σ²+λ). Rows u of U,
-    which spans all that centring left, cancel nothing: √w r = λuᵀc/(σ²+λ) and 1 − h = λu²·1/(σ²+λ). Of counts one copy
-    is left out. Tiles are shared by threads, or worked on where the data are.
+    which spans all that centring left, cancel nothing: √w r = λuᵀc/(σ²+λ) and 1 − h = λu²·1/(σ²+λ). A row is left out
+    with all its weight. Tiles are shared by threads, or worked on where the data are.
 
     **Rounding.** A decomposition is that of a matrix within ε(8+√n)σ₁ of X̃, or nε σ₁² of its Gram matrix, and so h and
     the fitted values are within η and η‖ỹ‖ of the exact ones, with η = 4ε(8+√n)σ₁/√(σ_p²+λ), or 4nεσ₁²/(σ_p²+λ). Then
@@ -295,15 +302,10 @@ def leave_out(found: Decomposition, lam: Array, *, keep: bool = False) -> LeftOu
             R, left = (Z @ C).reshape(len(w), L, -1), (Z * Z) @ there
             if dual:
                 R /= np.sqrt(np.where(w > 0, w, 1.0))[:, None, None]
-                alone = np.sum(Z * Z, axis=1) <= ALONE  # with one copy both have the factor λ, however small
-                if weights.counts:
-                    safe = np.where(w > 0, w, 1.0)
-                    left, alone = (left + (safe - 1.0)[:, None]) / safe[:, None], alone & (safe <= 1.0)
-                alone = alone[:, None] | (left == 0.0)
+                alone = (np.sum(Z * Z, axis=1) <= ALONE)[:, None] | (left == 0.0)  # both have the factor λ
             else:
                 R = place(problem.Y[mine, None, targets]) - R
-                left += share
-                left = 1.0 - (left if weights.counts else left * w[:, None])
+                left = 1.0 - (left + share) * w[:, None]
                 alone = left <= ALONE
             squares, lowest = _weighted_squares(w, R), to_numpy(xp.min(left + 1.0 * (w == 0.0)[:, None], axis=0), float)
             left[alone] = 1.0
@@ -374,6 +376,28 @@ def automatic_grid(squares: Array) -> Array:
     low, high = np.log(real.min()) - 8.0, np.log(top) + np.log(len(real)) + 8.0
     ends = [float(brentq(excess, low, high, args=(f * len(real),))) for f in (1 - NEARLY, NEARLY)]
     return np.asarray(np.exp(np.linspace(ends[0], ends[1], GRID)))
+
+
+def extend_grid(grid: Array, best: npt.NDArray[np.intp], squares: Array) -> Array:
+    """The grid, continued in its own ratio beyond an end that is among the ``best``, to where nothing changes any more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.ridge.path import extend_grid
+    >>> extend_grid(np.array([1.0, 10.0, 100.0]), np.array([0]), np.array([100.0, 1e-6]))[:3].round(16)
+    array([1.e-14, 1.e-13, 1.e-12])
+    """
+    top, ratio = float(np.max(squares, initial=0.0)), grid[1] / grid[0]
+    real = squares[squares > 1e-12 * top]
+    parts = [grid]
+    if len(real) and np.any(best == 0):
+        low = min(BEYOND * float(real.min()), grid[0])
+        parts.insert(0, np.geomspace(low, grid[0], 1 + int(np.ceil(np.log(grid[0] / low) / np.log(ratio))))[:-1])
+    if len(real) and np.any(best == len(grid) - 1):
+        high = max(top / BEYOND, grid[-1])
+        parts.append(np.geomspace(grid[-1], high, 1 + int(np.ceil(np.log(high / grid[-1]) / np.log(ratio))))[1:])
+    return np.concatenate(parts)
 
 
 def ridge_path(found: Decomposition, alphas: Array, left: LeftOut) -> RidgePath:

@@ -232,6 +232,17 @@ class RidgeProblem:
             factor[over] = lam[over] / alpha[over] / self.unit / self.y_unit
         return lam, factor
 
+    def own_penalties(self, lam: Array) -> Array:
+        """λ of an automatic grid in the units of the data, or an error where float64 cannot hold it."""
+        with np.errstate(over="ignore", under="ignore"):
+            own = lam / self.unit / self.unit
+        if not np.all(np.isfinite(own) & (own > 0)):
+            raise ValueError(
+                "alphas='auto' would lie beyond the range of float64, as the squares of X do. Multiply X by a constant "
+                "that brings its columns near 1."
+            )
+        return np.asarray(own)
+
     def intercepts(self, coef: Array) -> tuple[Array, Array]:
         """Return ȳ − μᵀβ for rows β of ``coef``, and the predictions at ``centre``, which is a rounded μ."""
         wide = np.longdouble

@@ -3,7 +3,7 @@ r"""Solvers of a ridge regression: which one, and B = (X̃ᵀX̃+λI)⁻¹X̃ᵀ
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from gramian.ridge.certificate import (
     rounding_of_gradient,
 )
 from gramian.ridge.least_squares import SMALL, LeastSquaresFactor
-from gramian.ridge.path import CONTRACTION, SAFE, Decomposition, decompose
+from gramian.ridge.path import CANCELLED_MEANS, CONTRACTION, SAFE, Decomposition, decompose
 from gramian.ridge.problem import RidgeProblem
 from gramian.sources import Source
 
@@ -106,8 +106,8 @@ class RidgeInverse:
 class RidgeSolution:
     """Coefficients of all targets in the data's own units and precision, and what is known about them.
 
-    ``dof`` counts the intercept; ``free`` is N − dof. Where no decomposition was made, numbers are NaN, the rank is
-    None and there are no inverses.
+    ``rss``, the residual sums of squares, are in the units of the problem; ``dof`` counts the intercept and ``free`` is
+    N − dof. Where no decomposition was made, these are NaN, the rank is None and there are no inverses.
     """
 
     problem: RidgeProblem
@@ -130,22 +130,24 @@ def solve_directly(problem: RidgeProblem, alpha: Array, solver: str, reason: str
         if len(columns):
             part = problem if wanted.all() else problem.for_targets(columns)
             parts.append((columns, part, _factorise(part, lam[columns], solver)))
-    return solve_by_factors(problem, alpha, parts, solver, reason, keep=keep)
+    return solve_by_factors(problem, alpha, parts, reason, keep=keep)
 
 
 def _factorise(problem: RidgeProblem, lam: Array, solver: str) -> RidgeFactor:
     """The factor asked for where it is safe, else one that does not square the condition number."""
-    small = problem.source.shape[0] * problem.source.shape[1] <= SMALL
+    small, why = problem.source.shape[0] * problem.source.shape[1] <= SMALL, ""
     if solver == "cholesky" and np.all(lam == lam[0]) and not (small and lam[0] == 0.0):
         factor = CholeskyFactor(problem, lam)
-        if factor.safe:
+        why = factor.why
+        if not why:
             return factor
         solver = "svd"
     if lam[0] == 0.0:
         return LeastSquaresFactor(problem)
     n, p = problem.source.shape
     # where there are fewer rows than columns, B = X̃ᵀa lies in their span whatever rounding does to a
-    return factor_of(decompose(problem, solver, float(np.min(lam)), dual=p >= n), lam)
+    found = decompose(problem, solver, float(np.min(lam)), dual=p >= n)
+    return factor_of(replace(found, why=why) if why else found, lam)
 
 
 def factor_of(found: Decomposition, lam: Array) -> RidgeFactor:
@@ -173,15 +175,19 @@ class CholeskyFactor(RidgeFactor):
         if info == 0 and np.all(diagonal > 0):
             reciprocal = float(lapack.dpocon(self.factor, norm, uplo="L")[0])
         self.condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
-        self.safe = self.condition <= SAFE
-        if not self.safe:
+        if not self.condition <= SAFE:
+            self.why = f"its condition number is above {SAFE:.0e}"
             return
         self.basis = self.scale[:, None] * np.tril(lapack.dtrtri(self.factor, lower=1)[0]).T
         trace = float(np.sum(self.basis**2))
         left = shift * trace  # Σλ/(σ²+λ)
         fixed = problem.weights.count - float(problem.intercept) - p
-        saturated = fixed <= 0 and left < SATURATED  # then RSS/(N − df) is a ratio of two small numbers
-        self.safe = problem.cancelled * trace <= CONTRACTION and not saturated
+        if fixed <= 0 and left < SATURATED:  # then RSS/(N − df) is a ratio of two small numbers
+            self.why = "the fit is almost exact, and residuals cancel"
+        elif problem.cancelled * trace > CONTRACTION:
+            self.why = CANCELLED_MEANS
+        if self.why:
+            return
         self.floor = np.full(t, max(shift, 1.0 / trace - problem.cancelled))
         kept = p - left if left < 0.5 * p else float(np.sum(self.basis * (gram @ self.basis)))
         self.dof = np.full(t, max(kept, 0.0))
@@ -226,7 +232,7 @@ class SpectralFactor(RidgeFactor):
 
     def __init__(self, found: Decomposition, lam: Array) -> None:
         self.found, self.lam, filter_ = found, lam, found.filter
-        self.method, self.rank = found.label, found.rank
+        self.method, self.rank, self.why = found.label, found.rank, found.why
         self.solver = "svd" if not found.squared else "dual" if found.dual else "cholesky"
         self.reciprocals = filter_.inverse(lam)
         low, least = found.smallest, float(np.min(lam))
@@ -323,7 +329,6 @@ def solve_by_factors(
     problem: RidgeProblem,
     alpha: Array,
     parts: list[tuple[npt.NDArray[np.intp], RidgeProblem, RidgeFactor]],
-    solver: str,
     reason: str,
     *,
     keep: bool,
@@ -337,11 +342,9 @@ def solve_by_factors(
     B, (rss, dof, free, residuals, bounds) = np.zeros((p, t)), np.zeros((5, t))
     certificates, inverses = [], []
     for columns, part, factor in parts:
-        B[:, columns], squares, certificate = certify(part, factor, lam[columns], solver, reason)
+        B[:, columns], squares, certificate = certify(part, factor, lam[columns], reason)
         certificates.append(certificate)
-        with np.errstate(over="ignore", under="ignore"):
-            rss[columns] = squares / problem.y_unit / problem.y_unit
-            bounds[columns] = np.asarray(certificate.error_bounds)
+        rss[columns], bounds[columns] = squares, np.asarray(certificate.error_bounds)
         dof[columns], free[columns], residuals[columns] = factor.dof, factor.free, certificate.residuals
         if keep or p * factor.rank <= KEEP:
             inverses.append(RidgeInverse(columns, *factor.inverse(), problem.unit))
@@ -430,6 +433,7 @@ def solve_by_gradients(
     certificate = certificate.with_(proved=proved)
     certificate.warn_unless_converged(REMEDY)
     coef, bounds = _in_own_units(problem, B, scale, np.full(len(alpha), np.inf) if bounds is None else bounds)
+    rss = column_norms(problem.targets - to_numpy(problem.A @ like(problem.source, B), float)) ** 2
     certificate = certificate.with_(
         passes=problem.passes,
         error_bounds=bounds if np.all(np.isfinite(bounds)) else None,
@@ -438,4 +442,4 @@ def solve_by_gradients(
         precision=problem.A.precision,
     )
     unknown = np.full(len(alpha), np.nan)
-    return RidgeSolution(problem, coef, certificate, "cg", unknown, unknown, unknown, None, ())
+    return RidgeSolution(problem, coef, certificate, "cg", rss, unknown, unknown, None, ())
