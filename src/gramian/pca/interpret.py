@@ -6,6 +6,7 @@ And what functions on a fitted PCA share.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -299,17 +300,27 @@ COLUMN_NAMES = {
 }
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Elements:
-    """Things that lie in the space of the components, with some numbers for each of them on each component."""
+    """Things that lie in the space of the components, with some numbers for each of them on each component.
 
-    kind: ClassVar[str]
-    order: ClassVar[str]  # the column by which elements are sorted
+    Attributes
+    ----------
+    names : tuple of str or None
+        The elements, where they have names.
+    coordinates, cos2 : ndarray of shape (m, k)
+        Where they lie, and how much of each of them a component shows.
+    """
+
+    order: ClassVar[str] = "cos2"  # the column by which elements are sorted
+
+    names: tuple[str, ...] | None
     coordinates: Array
+    cos2: Array
 
     def labels(self) -> dict[str, Any]:
         """Return the columns of the table that say which element a line is about."""
-        names = getattr(self, "names", None)
-        return {"name": list(range(len(self.coordinates)) if names is None else names)}
+        return {"name": list(range(len(self.coordinates)) if self.names is None else self.names)}
 
     def table(self, component: int | None = None) -> dict[str, Any]:
         """Return the numbers as columns, ready for ``pandas.DataFrame``.
@@ -326,7 +337,7 @@ class Elements:
             Names of columns and their values.
         """
         k, columns = self.coordinates.shape[1], dict(self.labels())
-        numbers = {COLUMN_NAMES[name]: value for name, value in vars(self).items() if name in COLUMN_NAMES}
+        numbers = {column: vars(self)[name] for name, column in COLUMN_NAMES.items() if name in vars(self)}
         if component is None:
             parts = {name: value for name, value in numbers.items() if value.ndim == 2}
             for name, value in parts.items():
@@ -341,7 +352,8 @@ class Elements:
 
     def __repr__(self) -> str:
         size, k = self.coordinates.shape
-        head = f"{self.kind}: {size} on {k} component{'s' if k != 1 else ''}"
+        kind = re.sub("(?<=[a-z])[A-Z]", lambda capital: f" {capital[0].lower()}", type(self).__name__)
+        head = f"{kind}: {size} on {k} component{'s' if k != 1 else ''}"
         if not size or not k:
             return head
         return f"{head}; on pca0, by {self.order}:\n{text_table(self.table(0))}"
@@ -405,14 +417,10 @@ class Columns(Elements):
         Standard deviations of the variables as the PCA saw them: 1 where it scaled them.
     """
 
-    kind: ClassVar[str] = "Columns"
     order: ClassVar[str] = "contribution"
 
-    names: tuple[str, ...]
-    coordinates: Array
     correlations: Array
     contributions: Array
-    cos2: Array
     deviations: Array
 
 
@@ -435,13 +443,9 @@ class Rows(Elements):
         d = ‖(x − x̄)/s‖.
     """
 
-    kind: ClassVar[str] = "Rows"
     order: ClassVar[str] = "contribution"
 
-    names: tuple[str, ...] | None
-    coordinates: Array
     contributions: Array
-    cos2: Array
     distances: Array
 
 
@@ -602,10 +606,10 @@ def describe(pca: PCA, X: Any, sample_weight: Any = None, *, row_labels: Sequenc
     seen = _project_training_rows(pca, X, sample_weight)
     spread = _measure_spread(pca, seen)
     r, V = _correlations(pca, spread), to_numpy(pca.components_, float).T
-    columns = Columns(feature_names(pca), loadings(pca), r, 100 * V**2, r**2, spread)
+    columns = Columns(feature_names(pca), loadings(pca), r**2, r, 100 * V**2, spread)
     squares = seen.weights[:, None] * np.square(seen.scores / seen.unit)
     share = 100 * ratio(squares, squares.sum(axis=0))
-    rows = Rows(row_names(X, row_labels, len(share)), seen.scores, share, seen.cos2, seen.distances)
+    rows = Rows(row_names(X, row_labels, len(share)), seen.scores, seen.cos2, share, seen.distances)
     variances, ratios = to_numpy(pca.explained_variance_, float), to_numpy(pca.explained_variance_ratio_, float)
     shares = Eigenvalues(component_names(len(variances)), variances, 100 * ratios, 100 * np.cumsum(ratios))
     return Reading(columns, rows, shares)
@@ -791,12 +795,6 @@ class SupplementaryRows(Elements):
         d = ‖(x − x̄)/s‖.
     """
 
-    kind: ClassVar[str] = "Supplementary rows"
-    order: ClassVar[str] = "cos2"
-
-    names: tuple[str, ...] | None
-    coordinates: Array
-    cos2: Array
     distances: Array
 
 
@@ -814,13 +812,7 @@ class SupplementaryColumns(Elements):
         Correlation with each component and its square; 0 for a constant variable.
     """
 
-    kind: ClassVar[str] = "Supplementary columns"
-    order: ClassVar[str] = "cos2"
-
-    names: tuple[str, ...]
-    coordinates: Array
     correlations: Array
-    cos2: Array
 
 
 def supplementary_rows(pca: PCA, X: Any, *, row_labels: Sequence[Any] | None = None) -> SupplementaryRows:
@@ -907,7 +899,7 @@ def supplementary_columns(
     r = np.clip((w[:, None] * D).T @ E / w.sum(), -1.0, 1.0)
     spread *= np.sqrt(w.sum() / max(w.sum() - 1.0, 1.0))
     coordinates = r if pca.scale_ is not None else r * spread[:, None]
-    return SupplementaryColumns(labels, coordinates, r, r**2)
+    return SupplementaryColumns(labels, coordinates, r**2, r)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -929,13 +921,9 @@ class Categories(Elements):
         The categorical variables, in the order of ``eta2``.
     """
 
-    kind: ClassVar[str] = "Categories"
     order: ClassVar[str] = "v_test"
 
     variables: tuple[str, ...]
-    names: tuple[str, ...]
-    coordinates: Array
-    cos2: Array
     v_test: Array
     distances: Array
     weights: Array
@@ -944,7 +932,7 @@ class Categories(Elements):
 
     def labels(self) -> dict[str, Any]:
         """Return the columns that say which category a line is about."""
-        return {"name": list(self.names), "variable": list(self.variables)}
+        return super().labels() | {"variable": list(self.variables)}
 
     def eta2_table(self) -> dict[str, Any]:
         """Return η² as columns, ready for ``pandas.DataFrame``."""
@@ -1024,7 +1012,7 @@ def supplementary_categories(pca: PCA, X: Any, labels: Any, sample_weight: Any =
     cos2 = np.minimum(np.square(ratio(np.abs(coordinates), distances[:, None])), 1.0)
     belongs = np.array([[name == column for name in variables] for column in columns], dtype=np.float64)
     eta2 = np.minimum(belongs @ (n_g[:, None] * means**2 / n), 1.0)
-    return Categories(variables, names, coordinates, cos2, v, distances, n_g, eta2, columns)
+    return Categories(names, coordinates, cos2, variables, v, distances, n_g, eta2, columns)
 
 
 def _read_categories(labels: Any, w: Array) -> tuple[Names, Names, Names, Any]:
