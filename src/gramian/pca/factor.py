@@ -9,15 +9,16 @@ the progress.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import to_numpy
-from gramian.compute.threads import quiet_blas
+from gramian.compute.threads import parallel_sum, quiet_if_small
 from gramian.inputs.checks import check_choice
 from gramian.results import Optimum
 from gramian.sources import Block, Source, memory_budget
@@ -176,6 +177,7 @@ def maximise(theta: Factor, stats: LatentSums, floor: float) -> Factor:
 
 TAME = 1e7  # ratio of the largest to the smallest eigenvalue up to which P_mm keeps nine digits of ln|P_mm|
 BATCH = 2**22  # numbers in a batch of matrices G_m
+PART = 1024  # rows that a core sums at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,40 +222,37 @@ def take_root(factor: Factor) -> PrecisionRoot:
 
 
 def complete_cells(X: Array, w: Array, factor: Factor, root: PrecisionRoot) -> CellSums:
-    """Expected sums of a block of rows, rows that lack equally many cells together."""
+    """Expected sums of some rows, rows that lack equally many cells together."""
     X, w = X[w > 0], w[w > 0]
     missing = np.isnan(X)
     D = np.where(missing, 0.0, X - factor.mean)
     lacking, p = missing.sum(axis=1), X.shape[1]
     T = D @ (root.G.T if root.P is None else root.P)
-    spread, log_dets = np.zeros(root.G.shape), np.full(len(X), root.log_det)
-    with quiet_blas():
-        for q in np.unique(lacking[lacking > 0]):
-            every = np.flatnonzero(lacking == q)
-            step = max(1, BATCH // (p * int(q)))
-            for rows in (every[start : start + step] for start in range(0, len(every), step)):
-                index = np.nonzero(missing[rows])[1].reshape(len(rows), int(q))
-                y, inverse, log_det = (_by_qr if root.P is None else _by_cholesky)(root, index, T[rows])
-                D[rows[:, None], index], log_dets[rows] = y, root.log_det + log_det
-                covariance = w[rows, None, None] * (inverse @ inverse.transpose(0, 2, 1))
-                # add the block of each row to the rows and columns it belongs to
-                flat = index[:, :, None] * p + index[:, None, :]
-                spread += np.bincount(flat.ravel(), covariance.ravel(), p * p).reshape(p, p)
+    spread, log_dets = np.zeros(p * p), np.full(len(X), root.log_det)
+    for q in np.unique(lacking[lacking > 0]):
+        every = np.flatnonzero(lacking == q)
+        step = max(1, BATCH // (p * int(q)))
+        for rows in (every[start : start + step] for start in range(0, len(every), step)):
+            index = np.nonzero(missing[rows])[1].reshape(len(rows), int(q))
+            y, covariance, log_det = (_by_qr if root.P is None else _by_cholesky)(root, index, T[rows])
+            D[rows[:, None], index], log_dets[rows] = y, root.log_det + log_det
+            # add the block of each row to the rows and columns it belongs to
+            flat = index[:, :, None] * p + index[:, None, :]
+            spread += np.bincount(flat.ravel(), (w[rows, None, None] * covariance).ravel(), p * p)
     E = D @ root.G.T
     count = p - lacking
     densities = count * math.log(2 * math.pi) + log_dets + np.einsum("ni,ni->n", E, E)
-    scatter = (w[:, None] * D).T @ D + spread
+    scatter = (w[:, None] * D).T @ D + spread.reshape(p, p)
     return CellSums(w @ D, scatter, float(w.sum()), float(w @ count), -0.5 * float(w @ densities))
 
 
 def _by_cholesky(root: PrecisionRoot, index: Index, T: Array) -> tuple[Array, Array, Array]:
-    """y = −P_mm⁻¹(PD)_m, R⁻¹ and 2 ln|R| of each row, with RᵀR = P_mm."""
-    P = root.P if root.P is not None else root.G.T @ root.G
-    L = np.linalg.cholesky(P[index[:, :, None], index[:, None, :]])
-    inverse = np.linalg.inv(L).transpose(0, 2, 1)
-    t = np.take_along_axis(T, index, axis=1)
-    y = -np.einsum("nij,nj->ni", inverse, np.einsum("nji,nj->ni", inverse, t))
-    return y, inverse, 2 * np.sum(np.log(np.diagonal(L, axis1=1, axis2=2)), axis=1)
+    """y = −P_mm⁻¹(PD)_m, P_mm⁻¹ and ln|P_mm| of each row."""
+    P = (root.P if root.P is not None else root.G.T @ root.G)[index[:, :, None], index[:, None, :]]
+    pivots = np.diagonal(np.linalg.cholesky(P), axis1=1, axis2=2)
+    inverse = np.linalg.inv(P)
+    y = -(inverse @ np.take_along_axis(T, index, axis=1)[:, :, None])[:, :, 0]
+    return y, inverse, 2 * np.sum(np.log(pivots), axis=1)
 
 
 def _by_qr(root: PrecisionRoot, index: Index, E: Array) -> tuple[Array, Array, Array]:
@@ -262,7 +261,8 @@ def _by_qr(root: PrecisionRoot, index: Index, E: Array) -> tuple[Array, Array, A
     Q, R = np.linalg.qr(G)
     inverse = np.asarray(np.linalg.inv(R))
     y = -np.einsum("nij,nj->ni", inverse, np.einsum("npq,np->nq", Q, E))
-    return y, inverse, 2 * np.sum(np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))), axis=1)
+    covariance = inverse @ inverse.transpose(0, 2, 1)
+    return y, covariance, 2 * np.sum(np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))), axis=1)
 
 
 def maximise_cells(factor: Factor, stats: CellSums, floor: float) -> Factor:
@@ -299,6 +299,7 @@ FLOOR = 1e-15  # of the total variance: noise below this is rounding, and the li
 FEW = 32  # columns for which p×p matrices cost nothing
 IDLE = 3  # rounds without gain before the rest is left to rounding
 PATIENCE = 20  # passes before the other route is tried
+SMALL = 60  # flops of a large product that take as long as inverting a small matrix takes for each of its q³
 NARROW = 1024  # columns up to which it is
 MOST_MEMORY = 2**32  # bytes of sums that are not refused
 NO_NOISE = "the components leave no noise: the likelihood grows without bound as the noise goes to 0"
@@ -340,7 +341,7 @@ def fit_factor(
     route : {"auto", "cells", "latent"}, default="auto"
         What counts as unknown: the missing cells, with sums of p×p numbers, or z, with sums of p×k². Both climb the
         same likelihood; "auto" takes the cells of few columns, or where k is more than a quarter of them, or, up to
-        1,024 columns, where z has not come to an end in 20 passes.
+        1,024 columns, where few are missing, or z has not come to an end in 20 passes.
 
     Returns
     -------
@@ -372,22 +373,26 @@ def fit_factor(
         )
     em: LatentRoute = (CellsRoute if cells else LatentRoute)(source, every, read)
     floor = FLOOR * (start.noise * p + float(np.sum(start.loading**2)))
-    at = em.measure(Factor(start.mean, start.loading, max(start.noise, floor)), floor)
-    trace, bound, idle = [-at.height], 1.0, 0
-    while em.passes < max_iter and at.slope > tol and idle < IDLE:
-        new, between, bound = _step_twice(em, at, floor, bound)
-        # rounding may hide what is left to gain
-        rounding = 4 * np.finfo(float).eps * (abs(at.height) + at.sums.cells)
-        idle = 0 if new.height > at.height + rounding or new.slope < at.slope else idle + 1
-        if idle and new.height < at.height:
-            bound = 1.0
-            continue
-        trace += [-min(between, new.height), -new.height]
-        at = new
-        if route == "auto" and type(em) is LatentRoute and em.passes > PATIENCE and p <= NARROW:
-            # a component too many, or a weak one: what counts as unknown is better changed
-            em, bound = CellsRoute(source, every, read, em.passes), 1.0
-            at = em.measure(at.factor, floor)
+    with quiet_if_small(p):
+        at = em.measure(Factor(start.mean, start.loading, max(start.noise, floor)), floor)
+        trace, bound, idle, patience = [-at.height], 1.0, 0, PATIENCE
+        lacking = p - at.sums.cells / at.sums.weight  # cells of a row
+        if 6 * p**2 + SMALL * lacking**3 <= 4 * (3 * p * k**2 + SMALL * k**3):  # the cells cost little more
+            patience = 0
+        while em.passes < max_iter and at.slope > tol and idle < IDLE:
+            if route == "auto" and type(em) is LatentRoute and em.passes > patience and p <= NARROW:
+                # few cells, a component too many, or a weak one: what counts as unknown is better changed
+                em, bound = CellsRoute(source, every, read, em.passes), 1.0
+                at = em.measure(at.factor, floor)
+            new, between, bound = _step_twice(em, at, floor, bound)
+            # rounding may hide what is left to gain
+            rounding = 4 * np.finfo(float).eps * (abs(at.height) + at.sums.cells)
+            idle = 0 if new.height > at.height + rounding or new.slope < at.slope else idle + 1
+            if idle and new.height < at.height:
+                bound = 1.0
+                continue
+            trace += [-min(between, new.height), -new.height]
+            at = new
     has_maximum = at.factor.noise > floor
     return at.factor, Optimum(
         f"maximum likelihood of the observed cells: {em.name}",
@@ -426,14 +431,24 @@ class LatentRoute:
         self.source, self.w, self.rows, self.passes = source, w, rows, passes
 
     def expect(self, factor: Factor) -> Any:
-        """Return the sums of the expectation step, in one pass."""
+        """Return the sums of the expectation step, in one pass, a few rows at a time on every core."""
         self.passes += 1
         p, k = factor.loading.shape
         step = max(1, memory_budget() // 8 // (8 * (4 * p + 4 * (k + 1) ** 2)))
-        return self.source.reduce(self._statistic(factor), lambda a, b: a.merge(b), step)
+        statistic = self._statistic(factor)
 
-    def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
-        return lambda b: expectation(self.rows(b), self.w[b.start : b.stop], factor)
+        def sum_block(block: Block) -> Any:
+            X, w = self.rows(block), self.w[block.start : block.stop]
+
+            def sum_parts(starts: Sequence[int]) -> Any:
+                return reduce(RowSums.merge, (statistic(X[i : i + PART], w[i : i + PART]) for i in starts))
+
+            return parallel_sum(sum_parts, range(0, len(X), PART), RowSums.merge)
+
+        return self.source.reduce(sum_block, RowSums.merge, step)
+
+    def _statistic(self, factor: Factor) -> Callable[[Array, Array], Any]:
+        return lambda X, w: expectation(X, w, factor)
 
     gradient: Callable[[Factor, Any, float], float] = staticmethod(gradient)
     maximise: Callable[[Factor, Any, float], Factor] = staticmethod(maximise)
@@ -449,9 +464,9 @@ class CellsRoute(LatentRoute):
 
     name = "EM over the missing cells, accelerated"
 
-    def _statistic(self, factor: Factor) -> Callable[[Block], Any]:
+    def _statistic(self, factor: Factor) -> Callable[[Array, Array], Any]:
         root = take_root(factor)
-        return lambda b: complete_cells(self.rows(b), self.w[b.start : b.stop], factor, root)
+        return lambda X, w: complete_cells(X, w, factor, root)
 
     gradient = staticmethod(gradient_cells)
     maximise = staticmethod(maximise_cells)
