@@ -114,7 +114,7 @@ def test_a_constant_column_changes_no_choice(missing: float) -> None:
     assert_allclose(whole.mean_[12], 1.0, rtol=0)
 
 
-@pytest.mark.parametrize("n_components", ["parallel", "parallel-gaussian", "cv", "mle", "tracy-widom", "broken-stick"])
+@pytest.mark.parametrize("n_components", ["parallel", "parallel-gaussian", "mle", "tracy-widom", "broken-stick"])
 def test_rules_need_whole_rows_and_say_so(n_components: str) -> None:
     _, Xm = table()
     with pytest.raises(ValueError, match="rows"):
@@ -320,3 +320,73 @@ def test_refitting_complete_data_forgets_the_missing_cells() -> None:
     X, Xm = table()
     pca = PCA(2).fit(Xm)
     assert isinstance(pca.fit(X).certificate_, Certificate)
+
+
+@pytest.mark.parametrize("k", [1, 2, None])
+def test_standardised_columns_have_variance_one_in_the_model(k: int | None) -> None:
+    """Whatever is missing, the variances of p standardised columns sum to p; all of them are the plain fit's."""
+    _, Xm = table(200, 6, 0.3)
+    pca = PCA(k, scale=True, tol=1e-7).fit(Xm)
+    assert pca.certificate_.converged
+    left = 6 - pca.n_components_
+    assert_allclose(pca.explained_variance_.sum() + left * pca.noise_variance_, 6.0, rtol=1e-7)
+    if k is None:
+        plain = PCA(tol=1e-7).fit(Xm)
+        assert_allclose(pca.get_covariance(), plain.get_covariance(), rtol=1e-5, atol=1e-5)
+        assert_allclose(pca.scale_**2, np.diag(plain.get_covariance()), rtol=1e-5)
+
+
+def planets(n: int = 800, *, far: int = 12, seed: int = 0) -> Array:
+    """Number, orbital period, mass, distance and year: the mass of half is unknown, and of those that are far out."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 2))
+    period = np.minimum(np.exp(4 + 2.2 * z[:, 0]), 5000.0)
+    mass = 0.006 * period + np.exp(0.2 + 1.1 * rng.normal(size=n))
+    distance = np.exp(4 + 0.6 * rng.normal(size=n) + 0.5 * z[:, 1])
+    year = np.round(2009 + 2.5 * z[:, 1] + 2 * rng.normal(size=n))
+    lost = rng.random((n, 5)) < [0, 0.1, 0.5, 0.25, 0]
+    rows = rng.permutation(n)[:far]
+    period[rows], lost[rows] = 10 ** rng.uniform(4, 4.9, far), [False, False, True, False, False]
+    X = np.column_stack([1.0 + rng.poisson(0.8, n), period, mass, distance, year])
+    return np.where(lost, np.nan, X)
+
+
+def test_two_components_of_a_table_full_of_gaps_are_those_of_its_complete_rows() -> None:
+    X = planets(far=0)
+    whole = X[~np.isnan(X).any(axis=1)]
+    assert len(whole) < 0.4 * len(X)
+    pca, complete = PCA(2, scale=True).fit(X), PCA(2, scale=True).fit(whole)
+    assert pca.certificate_.converged
+    assert_allclose(pca.explained_variance_ratio_, complete.explained_variance_ratio_, atol=0.06)
+    assert subspace_sine(pca.components_.T, complete.components_.T) < 0.25
+
+
+def test_what_was_extrapolated_is_not_kept_by_default_and_warned_about_where_asked_for() -> None:
+    """Rows without a mass lie far outside those with one: their masses would have dozens of times the variance."""
+    X = planets()
+    pca = PCA(scale=True).fit(X)
+    assert pca.n_components_ < 5
+    assert pca.certificate_.converged
+    assert any("held-out" in note for note in pca.certificate_.notes)
+    assert pca.explained_variance_ratio_[0] < 0.35
+    with pytest.warns(NumericalWarning, match="extrapolated"):
+        assert PCA(5, scale=True).fit(X).n_components_ == 5
+
+
+def test_columns_never_seen_together_do_not_determine_all_components() -> None:
+    truth, _ = table(150, 5)
+    truth[:75, 0], truth[75:, 1] = np.nan, np.nan
+    pca = PCA().fit(truth)
+    assert pca.n_components_ == 2  # the two of the table, by held-out cells
+    with pytest.raises(ValueError, match="observed together in 0 rows"):
+        PCA(5).fit(truth)
+
+
+def test_held_out_cells_choose_the_number() -> None:
+    _, Xm = table(150, 9, 0.2)
+    pca = PCA("cv").fit(Xm)
+    assert pca.n_components_ == 2
+    assert "2 components by held-out cells" in pca.certificate_.notes[-1]
+    assert_same_fit(pca, PCA(2).fit(Xm), 1e-6)
+    with pytest.raises(ValueError, match="complete rows"):
+        PCA("parallel").fit(Xm)

@@ -106,8 +106,11 @@ def pca(
     if isinstance(components, int) and components > most:
         n, p = source.shape
         raise click.UsageError(f"-k {components} is more than the {most} components of {n} × {p} data")
-    count = min(5, most) if components is None else components
-    doing = f"Fitting {count} components" if isinstance(count, int) else f"Choosing components by {count}"
+    # all of up to five: the same default as in Python, which with missing cells are as many as the cells determine
+    count = components if components is not None else 5 if most > 5 else None
+    doing = (
+        f"Choosing components by {count}" if isinstance(count, (str, float)) else f"Fitting {count or most} components"
+    )
     model = PCA(n_components=count, random_state=run.seed, device=device, **options)
     with run.step(doing) as report, data_errors(input_name(file)):
         source = load_into_memory(source) if components == "parallel" else source

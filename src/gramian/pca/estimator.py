@@ -17,7 +17,7 @@ from gramian.compute.devices import device_keyword, like, to_numpy
 from gramian.compute.rowspace import RowSpace
 from gramian.inputs.checks import check_choice, check_integer, check_weights
 from gramian.inputs.devices import convert_to_numpy
-from gramian.inputs.opening import MissingValuesError, has_missing, open_input
+from gramian.inputs.opening import MissingValuesError, has_missing, open_input, refuse_non_finite
 from gramian.pca.interpret import loadings, refuse_lost_variances
 from gramian.pca.missing import LIKELIHOOD, fit_missing
 from gramian.pca.probabilistic import conditional_scores, draw_rows, impute, impute_to, log_densities, open_dense
@@ -76,7 +76,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_components : int, float, str or None, default=None
         Number of components; a fraction of the variance to explain; or all; or the name of a rule: "mle" (Minka),
         "parallel", "parallel-gaussian", "tracy-widom", "gavish-donoho", "broken-stick", "cv"
-        (see :func:`gramian.rank_advice`).
+        (see :func:`gramian.rank_advice`). None with missing cells keeps all where the cells determine them, else as
+        many as predict held-out cells best, which "cv" always does.
     copy : bool, default=True
         Accepted for scikit-learn's sake: the data are never changed, and never copied whole.
     whiten : bool, default=False
@@ -223,6 +224,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         try:
             k: int | None
             if isinstance(self.n_components, str) and self.n_components in DATA_RULES:  # a rule that looks at the rows
+                if self.n_components == "cv":
+                    refuse_non_finite(source)  # of rows with missing cells, other cells are held out
                 found = DATA_RULES[self.n_components](self, source_to_numpy(given), to_numpy(w))
                 k, reason = found.n_components, found.reason
             else:

@@ -247,12 +247,14 @@ def complete_cells(X: Array, w: Array, factor: Factor, root: PrecisionRoot) -> C
 
 
 def _by_cholesky(root: PrecisionRoot, index: Index, T: Array) -> tuple[Array, Array, Array]:
-    """y = −P_mm⁻¹(PD)_m, P_mm⁻¹ and ln|P_mm| of each row."""
-    P = (root.P if root.P is not None else root.G.T @ root.G)[index[:, :, None], index[:, None, :]]
-    pivots = np.diagonal(np.linalg.cholesky(P), axis1=1, axis2=2)
-    inverse = np.linalg.inv(P)
-    y = -(inverse @ np.take_along_axis(T, index, axis=1)[:, :, None])[:, :, 0]
-    return y, inverse, 2 * np.sum(np.log(pivots), axis=1)
+    """y = −P_mm⁻¹(PD)_m, P_mm⁻¹ = R⁻¹R⁻ᵀ and ln|P_mm| of each row, with RᵀR = P_mm."""
+    P = root.P if root.P is not None else root.G.T @ root.G
+    L = np.linalg.cholesky(P[index[:, :, None], index[:, None, :]])
+    inverse = np.linalg.inv(L).transpose(0, 2, 1)
+    t = np.take_along_axis(T, index, axis=1)
+    y = -np.einsum("nij,nj->ni", inverse, np.einsum("nji,nj->ni", inverse, t))
+    covariance = inverse @ inverse.transpose(0, 2, 1)
+    return y, covariance, 2 * np.sum(np.log(np.diagonal(L, axis1=1, axis2=2)), axis=1)
 
 
 def _by_qr(root: PrecisionRoot, index: Index, E: Array) -> tuple[Array, Array, Array]:
@@ -393,7 +395,8 @@ def fit_factor(
                 continue
             trace += [-min(between, new.height), -new.height]
             at = new
-    has_maximum = at.factor.noise > floor
+    # noise that rounding of the model itself would make is none
+    has_maximum = at.factor.noise > max(floor, FLOOR * (at.factor.noise * p + float(np.sum(at.factor.loading**2))))
     return at.factor, Optimum(
         f"maximum likelihood of the observed cells: {em.name}",
         "values are missing" if at.sums.cells < at.sums.weight * p else "asked for",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,14 +26,14 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from gramian.compute.devices import to_numpy
-from gramian.inputs.checks import check_choice, check_weights
-from gramian.inputs.observed import summarise_observed
-from gramian.pca.factor import NO_NOISE, Factor, fit_factor
+from gramian.inputs.checks import check_choice, check_seed, check_weights
+from gramian.inputs.observed import ObservedCells, summarise_observed
+from gramian.pca.factor import NO_NOISE, Factor, Rows, fit_factor, posterior
 from gramian.pca.problem import PCAFit
-from gramian.pca.rank import apply_rule
+from gramian.pca.rank import CrossValidation, apply_rule, pluralize
 from gramian.pca.solve import check_number, complete_basis, refuse_too_few, warn
 from gramian.results import NumericalWarning, Optimum
-from gramian.sources import Block, Source, map_source
+from gramian.sources import Block, Source, map_source, memory_budget
 from gramian.sources.devices import source_to_numpy
 from gramian.spectral.rayleigh import fix_signs
 
@@ -42,7 +42,14 @@ if TYPE_CHECKING:
 
 
 Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
 
+EXTRAPOLATED = 1.0  # times the variance of its observed cells that the missing ones may add to a column
+MOST_EIGEN = 1024  # columns of a covariance that is rescaled as such
+ROUNDS = 60  # of estimating the scale
+ENOUGH = 10  # rows whose cells may be held out
+LARGE_TABLE = 100_000  # cells from which on one fold in five is enough to judge by
+TINY = float(np.finfo(float).tiny)
 LIKELIHOOD = "likelihood"
 ITERATIVE = ("least-squares", "regularised")
 ALIASES = {"regularized": "regularised", "em": "least-squares"}  # as missMDA spells them
@@ -122,59 +129,116 @@ def fit_missing(
         _warn_unless_converged(found.certificate)
         return fit
     tol = 1e-5 if tol is None else tol
-    if isinstance(rule, str):  # such rules count rows as if every cell were observed
+    if isinstance(rule, str) and rule != "cv":  # such rules count rows as if every cell were observed
         raise ValueError(
-            f"n_components={rule!r} needs complete rows. Where cells are missing give a number or a fraction, such as "
-            "the number with the largest held-out likelihood: cross_val_score(PCA(k), X) takes missing cells."
+            f"n_components={rule!r} needs complete rows. Where cells are missing give a number, a fraction, or 'cv', "
+            "which chooses by cells held out."
         )
-    if k is None or rule is None or k == p:
-        return _fit_all_components(pca, source, w, k, tol, max_iter)
-    fit = _fit_likelihood(pca, source, w, k, tol, max_iter)
-    _warn_unless_converged(fit.certificate)
-    return fit
+    seen, reason = summarise_observed(source, w), ""
+    likely: PCAFit | None = None
+    everything = rule is None or k == p
+    if everything or (k is None and rule != "cv"):
+        likely, reason = _fit_all_components(pca, source, w, seen, k, tol, max_iter)
+    if likely is None:
+        found = k if k is not None and not everything else choose_by_held_out_cells(pca, source, w)
+        number, why = (found, "") if isinstance(found, int) else (max(found.n_components, 1), found.reason)
+        likely = _fit_likelihood(pca, source, w, seen, number, tol, max_iter)
+        if why:
+            note = f"{pluralize(number)} by held-out cells: {why}{reason}"
+            likely = replace(likely, certificate=likely.certificate.with_(notes=(*likely.certificate.notes, note)))
+    _warn_unless_converged(likely.certificate)
+    return likely
 
 
-def _fit_all_components(pca: PCA, source: Source, w: Array | None, k: int | None, tol: float, max_iter: int) -> PCAFit:
-    """Fit the whole covariance, which is p − 1 components and noise; then keep all, or a fraction (k is None)."""
-    seen = summarise_observed(source, w)
+def _fit_all_components(
+    pca: PCA, source: Source, w: Array | None, seen: ObservedCells, k: int | None, tol: float, max_iter: int
+) -> tuple[PCAFit | None, str]:
+    """Fit the whole covariance, which is p − 1 components and noise; then keep all, or a fraction (k is None).
+
+    Where it is not determined by the cells, none is returned if all was but the default, and the reason.
+    """
     p, varied = source.shape[1], np.flatnonzero(seen.scatter > 0)
-    q = len(varied)
-    if q < 2 or q > seen.rows - 2:
+    q, default = len(varied), pca.n_components is None
+    least, pair = _fewest_common_rows(source, w, varied)
+    if q < 2 or least <= q:
+        names = [source.feature_names[varied[j]] if source.feature_names else f"column {varied[j]}" for j in pair]
+        reason = f" All components are not determined: {' and '.join(names)} are observed together in {least:g} rows."
+        if default and q >= 2 and seen.rows >= ENOUGH:
+            return None, reason
         raise ValueError(
-            f"{seen.rows} rows with missing values do not determine all components of {p} columns, {q} of which vary. "
-            "Give n_components as a smaller number."
+            f"{seen.rows} rows with missing values do not determine all components of {p} columns, {q} of which "
+            f"vary.{reason} Give n_components as a smaller number, or 'cv' to have it chosen by held-out cells."
         )
     # constant columns have no variance to estimate, and would leave the likelihood without a maximum
     part = source if q == p else map_source(source, lambda b: to_numpy(b.values, float)[:, varied], columns=q)
-    whole = _fit_likelihood(pca, part, w, q - 1, tol, max_iter)
-    variances = np.append(whole.variances, [whole.noise, *np.zeros(p - q)])
+    part_seen = seen if q == p else summarise_observed(part, w)
+    whole = _fit_likelihood(pca, part, w, part_seen, q - 1, tol, max_iter)
     if k is None:
+        variances = np.append(whole.variances, [whole.noise, *np.zeros(p - q)])
         enough = min(apply_rule(pca.n_components, variances, whole.weight, p)[0], p - 1)
-        fit = _fit_likelihood(pca, source, w, enough, tol, max_iter)
         if whole.certificate.has_maximum:
             _warn_unless_converged(whole.certificate)
-        _warn_unless_converged(fit.certificate)
-        return fit
+        return _fit_likelihood(pca, source, w, seen, enough, tol, max_iter), ""
+    # cells missing at random add no more than their share; what adds more than was observed is extrapolation
+    widest = int(np.argmax(whole.reach))
+    if whole.reach[widest] > EXTRAPOLATED:
+        name = source.feature_names[varied[widest]] if source.feature_names else f"column {varied[widest]}"
+        why = f"with all the missing cells of {name} add {whole.reach[widest]:.3g} times the variance of the observed ones"
+        if default:
+            return None, f" All are not kept: {why}."
+        warn(
+            f"{why[0].upper()}{why[1:]}: what is not observed was extrapolated far beyond what is. Ask for fewer "
+            "components, or n_components='cv', which chooses by held-out cells."
+        )
     V, scale, mean = np.zeros((p, q - 1)), np.ones(p), seen.mean.copy()
     V[varied], mean[varied] = whole.components.T, whole.mean
     scale[varied] = 1.0 if whole.scale is None else whole.scale
+    variances = np.append(whole.variances, [whole.noise, *np.zeros(p - q)])
     total = float(variances.sum())
-    _warn_unless_converged(whole.certificate)
     return _to_fit(
         complete_basis(np, V, p), variances, total, 0.0, whole.weight, mean, scale if pca.scale else None,
         whole.certificate,
-    )  # fmt: skip
+    ), ""  # fmt: skip
 
 
-def _fit_likelihood(pca: PCA, source: Source, w: Array | None, k: int, tol: float, max_iter: int) -> PCAFit:
-    """Probabilistic PCA of the observed cells, columns divided by their observed deviations where asked."""
-    seen, p = summarise_observed(source, w), source.shape[1]
+def _fewest_common_rows(source: Source, w: Array | None, columns: Index) -> tuple[float, tuple[int, int]]:
+    """Return the fewest rows in which two columns are observed together, and which two: only these tell of both."""
+
+    def count(block: Block) -> Array:
+        seen = ~np.isnan(to_numpy(block.values, float)[:, columns])
+        part = np.ones(len(seen)) if w is None else w[block.start : block.stop] > 0
+        return np.asarray((seen * part[:, None]).T @ seen.astype(np.float64))
+
+    common = source.reduce(count, np.add)
+    i, j = divmod(int(np.argmin(common)), len(columns)) if len(columns) else (0, 0)
+    return (float(common[i, j]), (i, j)) if len(columns) else (0.0, (0, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodFit(PCAFit):
+    """A fit to rows with missing cells, and the variance that these add to columns over that of the observed cells."""
+
+    reach: Array = field(default_factory=lambda: np.zeros(1))
+
+
+def _fit_likelihood(
+    pca: PCA,
+    source: Source,
+    w: Array | None,
+    seen: ObservedCells,
+    k: int,
+    tol: float,
+    max_iter: int,
+    rescale: bool = True,
+) -> LikelihoodFit:
+    """Probabilistic PCA of the observed cells; scaled columns have the variance 1 that the model expects of them."""
+    p = source.shape[1]
     most = min(seen.rows - 1, p - 1)
     if k > most:
         raise ValueError(
             f"n_components={k} must be at most {most}, less than the rows and the columns, where values are missing."
         )
-    scale = seen.deviation if pca.scale else np.ones(p)
+    scale, correction = seen.deviation if pca.scale else np.ones(p), seen.weight / (seen.weight - 1.0)
 
     def about_mean(block: Block) -> Array:
         return np.asarray((to_numpy(block.values, float) - seen.mean) / scale)
@@ -185,22 +249,151 @@ def _fit_likelihood(pca: PCA, source: Source, w: Array | None, k: int, tol: floa
     variances, noise = np.asarray(first.explained_variance_), first.noise_variance_
     noise = max(noise, 1e-6 * (float(variances.sum()) + noise * (p - k)) / p) or 1.0
     W = np.asarray(first.components_, dtype=np.float64).T * np.sqrt(np.maximum(variances - noise, 1e-3 * noise))
-    start = Factor(np.zeros(p), W, noise)
-
-    factor, certificate = fit_factor(source, start, w, rows=about_mean, tol=tol, max_iter=max_iter)
+    factor, passes, rounds, last, before = Factor(np.zeros(p), W, noise), 2, 0, None, math.inf
+    damping = 1.0
+    while True:
+        factor, certificate = fit_factor(source, factor, w, rows=about_mean, tol=tol, max_iter=max_iter)
+        passes, rounds = passes + certificate.passes + 1, rounds + 1
+        spread, filled_in = _expected_squares(source, w, factor, about_mean)
+        spread *= correction
+        if not (pca.scale and rescale):
+            break
+        change = np.where(seen.scatter > 0, 0.5 * np.log(np.maximum(spread, TINY)), 0.0)
+        drift = float(np.max(np.abs(change), initial=0.0)) * math.sqrt(2 * seen.weight)  # in standard errors
+        if drift <= tol or rounds >= ROUNDS or not certificate.has_maximum:
+            certificate = certificate.with_(
+                gradient=max(certificate.gradient, drift), notes=(*certificate.notes, f"{rounds} rounds of scaling")
+            )
+            break
+        # the change falls by a constant factor from round to round, column by column: go to where it ends
+        if drift > before:  # it overshot
+            last, damping = None, max(damping / 2, 1 / 16)
+        before = drift
+        fall = np.zeros(p) if last is None else np.divide(change, last, out=np.zeros(p), where=np.abs(last) > 1e-12)
+        last, change = change, damping * change / (1 - np.clip(fall, -0.5, 0.8))
+        factor, scale = _rescale(factor, np.exp(change)), scale * np.exp(change)
     certificate = certificate.with_(
-        passes=certificate.passes + 2,
+        passes=passes,
         objective=certificate.objective + float(seen.count @ np.log(scale)),  # in the data's own units
         notes=(f"{seen.missing} of {seen.rows * p} cells are missing, assumed at random", *certificate.notes),
     )
     # components and variances of μ, W, σ²: maximum likelihood divides by n, PCA by n − 1
     V, lengths, _ = np.linalg.svd(factor.loading, full_matrices=False)
-    correction = seen.weight / (seen.weight - 1.0)
     noise = factor.noise * correction
     variances = lengths**2 * correction + noise
     total = float(variances.sum()) + (p - k) * noise
     mean, own = seen.mean + factor.mean * scale, scale if pca.scale else None
-    return _to_fit(V, variances, total, noise, seen.weight, mean, own, certificate)
+    found = _to_fit(V, variances, total, noise, seen.weight, mean, own, certificate)
+    reach = np.where(seen.scatter > 0, filled_in * (scale / seen.deviation) ** 2, 0.0)
+    return LikelihoodFit(**vars(found), reach=reach)
+
+
+def _expected_squares(source: Source, w: Array | None, factor: Factor, rows: Rows) -> tuple[Array, Array]:
+    """Σ w E(x − μ)²/Σ w of every column, observed cells as they are, others by the model; and Σ w x̂²/Σ w of these."""
+    W = factor.loading
+
+    def sum_squares(block: Block) -> Array:
+        D, part = rows(block), np.ones(block.stop - block.start) if w is None else w[block.start : block.stop]
+        D, part = D[part > 0], part[part > 0]
+        observed = ~np.isnan(D)
+        Z, inverse, _ = posterior(D, observed, factor)
+        spread = np.einsum("pi,nij,pj->np", W, np.broadcast_to(inverse, (len(D), *inverse.shape[1:])), W, optimize=True)
+        missing = (Z @ W.T) ** 2
+        squares = np.where(observed, (D - factor.mean) ** 2, missing + factor.noise * (spread + 1.0))
+        return np.stack([part @ squares, part @ np.where(observed, 0.0, missing), np.full(len(W), part.sum())])
+
+    p, k = W.shape
+    step = max(1, memory_budget() // 8 // (8 * (4 * p + 4 * (k + 1) ** 2)))
+    squares, missing, weight = source.reduce(sum_squares, np.add, step)
+    return squares / weight, missing / weight
+
+
+def _rescale(factor: Factor, by: Array) -> Factor:
+    """Return the model in columns divided by ``by``: its covariance, cut to k components and noise again."""
+    p, k = factor.loading.shape
+    W, mean = factor.loading / by[:, None], factor.mean / by
+    if p > MOST_EIGEN:
+        return Factor(mean, W, factor.noise * float(np.mean(by**-2)))
+    values, vectors = np.linalg.eigh(W @ W.T + np.diag(factor.noise / by**2))
+    noise = float(np.mean(values[: p - k]))
+    return Factor(mean, vectors[:, p - k :] * np.sqrt(np.maximum(values[p - k :] - noise, 0.0)), noise)
+
+
+def choose_by_held_out_cells(
+    pca: PCA, source: Source, w: Array | None = None, *, n_folds: int = 5, max_components: int | None = None
+) -> CrossValidation:
+    r"""Choose the number of components that predict observed cells best which the fit has not seen.
+
+    .. math:: \mathrm{PRESS}(k) = \sum_{(i,j)\ \text{held out}} w_i\,(x_{ij}-\hat x_{ij}^{(k)})^2/s_j^2
+
+    The observed cells are dealt into folds, row by row, so that every row keeps some; those of a fold are taken for
+    missing, a model of k components is fitted to the others and predicts them by their conditional expectation. s is
+    1 without ``scale``. The fewest components that are worse than the best by no more than a standard error are
+    chosen. More and more are tried until three in a row have predicted worse, or missing cells add more variance to a
+    column than the observed ones have. A large table is judged by one fold. The idea is that of missMDA's
+    ``estim_ncpPCA`` (Josse and Husson, Comput. Stat. Data Anal. 56, 2012).
+
+    Examples
+    --------
+    >>> import numpy as np, gramian
+    >>> from gramian.pca.missing import choose_by_held_out_cells
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 7)) + 0.2 * rng.normal(size=(80, 7))
+    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> choose_by_held_out_cells(gramian.PCA(), gramian.open(X)).n_components
+    2
+    """
+    (n, p), rng = source.shape, np.random.default_rng(check_seed(pca.random_state))
+    folds, seen = np.full((n, p), -1, dtype=np.int8), summarise_observed(source, w)
+    scale = seen.deviation if pca.scale else np.ones(p)
+    for block in source.blocks():  # in every row the observed cells are dealt in turn, from a fold at random
+        observed = ~np.isnan(to_numpy(block.values, float))
+        order = np.argsort(np.argsort(np.where(observed, rng.random(observed.shape), 2.0), axis=1), axis=1)
+        dealt = (order + rng.integers(n_folds, size=(len(observed), 1))) % n_folds
+        usable = observed & (observed.sum(axis=1, keepdims=True) > 1) & (seen.count > 2 * n_folds)
+        folds[block.start : block.stop] = np.where(usable, dealt, -1)
+    every = np.ones(n) if w is None else w
+    limit = max(1, min(p - 1, seen.rows - 2) if max_components is None else max_components)
+    tried, used = list(range(min(limit, 10) + 1)), n_folds if n * p <= LARGE_TABLE else 1
+    while tried[-1] < limit:
+        tried.append(min(limit, math.ceil(1.2 * tried[-1])))
+    errors = np.zeros((len(tried), n))  # of every number tried, by row
+    for fold in range(used):
+        train = map_source(
+            source,
+            lambda b: np.where(folds[b.start : b.stop] == fold, np.nan, to_numpy(b.values, float)),  # noqa: B023
+        )
+        own = summarise_observed(train, w)
+        for place, k in enumerate(tried):
+            fit = _fit_likelihood(pca, train, w, own, k, 1e-2, 200, rescale=False) if k else None
+            if fit is not None and fit.reach.max() > EXTRAPOLATED:  # nothing that fits what was not observed is seen
+                errors[place:] = math.inf
+                break
+            for block in source.blocks():
+                rows, X = slice(block.start, block.stop), to_numpy(block.values, float)
+                held, expected = folds[rows] == fold, own.mean
+                if fit is not None:
+                    s = np.ones(p) if fit.scale is None else fit.scale
+                    D = np.where(held, np.nan, X - fit.mean) / s
+                    W = fit.components.T * np.sqrt(np.maximum(fit.variances - fit.noise, 0.0))
+                    factor = Factor(np.zeros(p), W, max(fit.noise, TINY))
+                    expected = fit.mean + s * (posterior(D, ~np.isnan(D), factor)[0] @ W.T)
+                errors[place, rows] += every[rows] * np.sum(((X - expected) / scale) ** 2, axis=1, where=held)
+            sums = errors[: place + 1].sum(axis=1)
+            if place > 3 and sums[-3:].min() > sums.min():
+                errors[place + 1 :] = math.inf
+                break
+    press = errors.sum(axis=1)
+    tried, errors, press = tried[: np.isfinite(press).sum()], errors[np.isfinite(press)], press[np.isfinite(press)]
+    # the fewest that are worse than the best by no more than a standard error of the difference
+    excess = errors - errors[np.argmin(press)]
+    deviation = np.sqrt(n * np.var(excess, axis=1))
+    best = int(np.argmax(excess.sum(axis=1) <= deviation))
+    reason = "no number of components predicts held-out cells better than the means of columns do."
+    if best > 0:
+        share = press[best] / press[0]
+        reason = f"they predict held-out cells as well as any number does, with {share:.3g} of the error of the means."
+    return CrossValidation("cv", tried[best], reason, press[1:], press[:-1], press)
 
 
 def _fit_quietly(pca: PCA, source: Source, w: Array | None, **params: Any) -> PCA:
