@@ -140,11 +140,11 @@ def fit_missing(
     if everything or (k is None and rule != "cv"):
         likely, reason = _fit_all_components(pca, source, w, seen, k, tol, max_iter)
     if likely is None:
-        found = k if k is not None and not everything else choose_by_held_out_cells(pca, source, w)
-        number, why = (found, "") if isinstance(found, int) else (max(found.n_components, 1), found.reason)
+        choice = choose_by_held_out_cells(pca, source, w) if k is None or everything else None
+        number = max(choice.n_components, 1) if choice is not None else int(k or 0)
         likely = _fit_likelihood(pca, source, w, seen, number, tol, max_iter)
-        if why:
-            note = f"{pluralize(number)} by held-out cells: {why}{reason}"
+        if choice is not None:
+            note = f"{pluralize(number)} by held-out cells: {choice.reason}{reason}"
             likely = replace(likely, certificate=likely.certificate.with_(notes=(*likely.certificate.notes, note)))
     _warn_unless_converged(likely.certificate)
     return likely
@@ -183,7 +183,8 @@ def _fit_all_components(
     widest = int(np.argmax(whole.reach))
     if whole.reach[widest] > EXTRAPOLATED:
         name = source.feature_names[varied[widest]] if source.feature_names else f"column {varied[widest]}"
-        why = f"with all the missing cells of {name} add {whole.reach[widest]:.3g} times the variance of the observed ones"
+        times = f"{whole.reach[widest]:.3g} times the variance of the observed ones"
+        why = f"with all components the missing cells of {name} add {times}"
         if default:
             return None, f" All are not kept: {why}."
         warn(
