@@ -216,7 +216,7 @@ def _fewest_common_rows(source: Source, w: Array | None, columns: Index) -> tupl
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodFit(PCAFit):
+class IncompleteFit(PCAFit):
     """A fit to rows with missing cells, and the variance that these add to columns over that of the observed cells."""
 
     reach: Array = field(default_factory=lambda: np.zeros(1))
@@ -231,7 +231,7 @@ def _fit_likelihood(
     tol: float,
     max_iter: int,
     rescale: bool = True,
-) -> LikelihoodFit:
+) -> IncompleteFit:
     """Probabilistic PCA of the observed cells; scaled columns have the variance 1 that the model expects of them."""
     p = source.shape[1]
     most = min(seen.rows - 1, p - 1)
@@ -286,7 +286,7 @@ def _fit_likelihood(
     mean, own = seen.mean + factor.mean * scale, scale if pca.scale else None
     found = _to_fit(V, variances, total, noise, seen.weight, mean, own, certificate)
     reach = np.where(seen.scatter > 0, filled_in * (scale / seen.deviation) ** 2, 0.0)
-    return LikelihoodFit(**vars(found), reach=reach)
+    return IncompleteFit(**vars(found), reach=reach)
 
 
 def _expected_squares(source: Source, w: Array | None, factor: Factor, rows: Rows) -> tuple[Array, Array]:
