@@ -388,5 +388,3 @@ def test_held_out_cells_choose_the_number() -> None:
     assert pca.n_components_ == 2
     assert "2 components by held-out cells" in pca.certificate_.notes[-1]
     assert_same_fit(pca, PCA(2).fit(Xm), 1e-6)
-    with pytest.raises(ValueError, match="complete rows"):
-        PCA("parallel").fit(Xm)
