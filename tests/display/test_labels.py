@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from display.drawing import drawn, legend_names, overlapping, rendered
 from gramian.display.base import as_names, as_ticks, natural_key, plain_name
 from gramian.display.groups import appearance, groups_of, is_scale, scatter
-from gramian.display.labels import add_labels
+from gramian.display.labels import Labels
 
 HOSTILE = [
     r"$\frac{1}{0}$",
@@ -38,7 +38,7 @@ def test_names_never_overlap_and_stay_in_the_frame(seed, count, size):
     xy = rng.normal(size=(count, 2)) * rng.choice([0.01, 1.0], size=(count, 1))
     ax = Figure(figsize=size).subplots()
     ax.scatter(*xy.T)
-    labels = add_labels(ax, xy, ["name " * int(rng.integers(1, 4)) + str(i) for i in range(count)])
+    labels = Labels(ax, xy, ["name " * int(rng.integers(1, 4)) + str(i) for i in range(count)])
     renderer = drawn(ax.figure)
     boxes = labels.boxes(renderer)
     assert overlapping(boxes) == []
@@ -50,7 +50,7 @@ def test_where_there_is_room_every_name_is_written_and_hides_no_point():
     xy = np.array([[0.1, 0.1], [0.1, 0.9], [0.9, 0.1], [0.5, 0.5], [0.52, 0.5]])
     ax = Figure(figsize=(5, 4)).subplots()
     ax.set(xlim=(0, 1), ylim=(0, 1))
-    labels = add_labels(ax, xy, list("abcde"))
+    labels = Labels(ax, xy, list("abcde"))
     renderer = drawn(ax.figure)
     boxes = labels.boxes(renderer)
     assert len(boxes) == 5
@@ -60,7 +60,7 @@ def test_where_there_is_room_every_name_is_written_and_hides_no_point():
 def test_the_most_important_names_are_kept_where_there_is_no_room():
     ax = Figure(figsize=(2, 2)).subplots()
     ax.set(xlim=(-1, 1), ylim=(-1, 1))
-    labels = add_labels(ax, np.zeros((60, 2)), [f"number {i}" for i in range(60)])
+    labels = Labels(ax, np.zeros((60, 2)), [f"number {i}" for i in range(60)])
     drawn(ax.figure)
     shown = [text.get_visible() for text in labels.texts]
     assert shown[0]
@@ -71,7 +71,7 @@ def test_places_follow_the_size_of_the_picture_and_its_limits():
     xy = np.column_stack([np.linspace(0, 1, 12), np.zeros(12)])
     ax = Figure(figsize=(2.5, 1.5)).subplots()
     ax.scatter(*xy.T)
-    labels = add_labels(ax, xy, ["quite a long name"] * 12)
+    labels = Labels(ax, xy, ["quite a long name"] * 12)
     drawn(ax.figure)
     few = len(visible(labels))
     ax.figure.set_size_inches(20, 12)
@@ -87,7 +87,7 @@ def test_a_name_lies_in_the_direction_asked_for():
     ax = Figure(figsize=(4, 4)).subplots()
     ax.set(xlim=(-2, 2), ylim=(-2, 2))
     heads = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-    labels = add_labels(ax, heads, list("eastwest")[:4], outward=heads)
+    labels = Labels(ax, heads, list("eastwest")[:4], outward=heads)
     renderer = drawn(ax.figure)
     for head, box in zip(heads, labels.boxes(renderer), strict=True):
         middle = ax.transData.inverted().transform([(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2])
@@ -98,7 +98,7 @@ def test_hostile_names_are_letters_only():
     ax = Figure(figsize=(8, 6)).subplots()
     xy = np.random.default_rng(0).uniform(size=(len(HOSTILE), 2))
     ax.scatter(*xy.T)
-    labels = add_labels(ax, xy, HOSTILE)
+    labels = Labels(ax, xy, HOSTILE)
     assert labels.texts[0].get_text() == r"$\frac{1}{0}$"
     assert all(len(text.get_text()) <= 24 and "\n" not in text.get_text() for text in labels.texts)
     for kind in ("png", "svg", "pdf"):

@@ -245,10 +245,15 @@ class Display:
 
     def _start(self, ax: Axes | None, size: tuple[float, float], title: str = "", **how: Any) -> Axes:
         """Take the axes given, or those of a new figure, and describe them as in :func:`describe_axes`."""
-        self.axes_ = [new_axes(ax, size)]
+        (found,) = self._take([ax], size)
+        describe_axes(found, title, **how)
+        return found
+
+    def _take(self, axes: Iterable[Axes | None], size: tuple[float, float]) -> list[Axes]:
+        """Keep the axes that are drawn on, without their idle frame lines."""
+        self.axes_ = [new_axes(ax, size) for ax in axes]
         self.ax_, self.figure_ = self.axes_[0], _figure_of(self.axes_[0])
-        describe_axes(self.ax_, title, **how)
-        return self.ax_
+        return self.axes_
 
     def _panels(
         self, ax: Axes | None, rows: int, columns: int, size: tuple[float, float], heights: Any = None, **how: Any
@@ -267,9 +272,7 @@ class Display:
             grid = [ax.inset_axes(box) for box in boxes]
         if ax is not None:
             ax.set_axis_off()
-        self.axes_ = [new_axes(panel, size) for panel in grid]
-        self.ax_, self.figure_ = self.axes_[0], _figure_of(self.axes_[0])
-        return self.axes_
+        return self._take(grid, size)
 
 
 def as_floats(values: Any) -> Any:

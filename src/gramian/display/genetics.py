@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.display.base import INK, PALETTE, Display, as_names, name_axes
 from gramian.display.groups import ARROW, Groups, appearance, groups_of, point_style, points_along, text_colour
-from gramian.display.labels import Labels, add_labels
+from gramian.display.labels import Labels
 
 Array = NDArray[Any]
 
@@ -133,5 +133,5 @@ class MapDisplay(Display):
         colours = [text_colour(k) for k in order]
         names, avoid = [groups.names[k] for k in order], np.vstack([points_along(start, stop, 20), start])
         style: dict[str, Any] = {"fontweight": "bold", "fontsize": "small" if len(order) <= 20 else "x-small"}
-        self.labels_ = [add_labels(ax, start, names, avoid=avoid, outward=start - stop, colors=colours, **style)]
+        self.labels_ = [Labels(ax, start, names, avoid=avoid, outward=start - stop, colors=colours, **style)]
         ax.legend(loc="lower left", frameon=True, framealpha=0.8, edgecolor="none", fontsize="small")

@@ -80,7 +80,26 @@ PAD = 1.5  # pixels around a name that stay free
 
 
 class Labels(Artist):
-    """Texts placed beside points of axes when they are drawn.
+    """Names beside points of axes, the most important first, placed when they are drawn.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        To which they are added.
+    xy : array-like of shape (m, 2)
+        The points, in the coordinates of the data.
+    names : sequence of m names
+        What to write.
+    avoid : array-like of shape (n, 2), optional
+        Points that names should not hide; by default those that are named.
+    outward : array-like of shape (m, 2), optional
+        Directions in which names should lie, as at the heads of arrows.
+    centred : bool, default=False
+        Write each name on its point, where there is room.
+    colors : sequence of m colours, optional
+        Of the names.
+    **style
+        Of the texts: fontsize, color and the like.
 
     Attributes
     ----------
@@ -91,21 +110,27 @@ class Labels(Artist):
     def __init__(
         self,
         ax: Axes,
-        xy: Array,
+        xy: ArrayLike,
         names: Sequence[Any],
         *,
-        avoid: Array,
-        outward: Array | None,
+        avoid: ArrayLike | None = None,
+        outward: ArrayLike | None = None,
         centred: bool = False,
+        colors: Sequence[Any] = (),
         **style: Any,
     ) -> None:
         super().__init__()
-        self.xy, self.avoid, self.outward, self.centred = xy, avoid, outward, centred
+        self.xy, self.centred = np.asarray(xy, dtype=float).reshape(-1, 2), centred
+        others = self.xy if avoid is None else np.asarray(avoid, dtype=float).reshape(-1, 2)
+        self.avoid = others[np.isfinite(others).all(axis=1)]
+        self.outward = None if outward is None else np.asarray(outward, dtype=float).reshape(-1, 2)
         self.taken: list[Array] = []
         style = {"fontsize": "small", "color": INK, "ha": "center", "va": "center", **style}
         box = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5}
         self.texts = [Text(0, 0, "", bbox=box, **style) for _ in names]
         set_plain(self.texts, names)
+        for text, colour in zip(self.texts, colors, strict=False):
+            text.set_color(colour)
         self.leaders = [Line2D([], [], color=style["color"], linewidth=0.6, alpha=0.7, visible=False) for _ in names]
         for artist in self.get_children():
             artist.set_transform(IdentityTransform())
@@ -113,6 +138,7 @@ class Labels(Artist):
         for artist in (self, *self.get_children()):
             artist.set_figure(ax.figure)
             artist.axes = ax
+        ax.add_artist(self)
 
     def get_children(self) -> list[Artist]:
         """The texts and the lines that lead to them."""
@@ -144,10 +170,16 @@ class Labels(Artist):
         before = len(taken)
         for i, text in enumerate(self.texts):
             text.set_visible(True)
-            size = text.get_window_extent(renderer)
-            outward = None if self.outward is None else self.outward[i]
-            spots = _list_places(points[i], np.array([size.width, size.height]), outward, unit, self.centred)
-            box = _choose_place(spots, points[i], frame, hidden, taken)
+            size = np.array(text.get_window_extent(renderer).size)
+            way = None if self.outward is None else self.outward[i]
+            boxes, cost = _list_places(points[i], size, way, unit, self.centred)
+            # The place that hides the least, of those that overlap neither other names nor the frame.
+            inside = (boxes[:, :2] >= frame.min).all(axis=1) & (boxes[:, 2:] <= frame.max).all(axis=1)
+            free: Array = inside & frame.contains(*points[i])
+            for other in taken:
+                free &= (boxes[:, :2] >= other[2:]).any(axis=1) | (boxes[:, 2:] <= other[:2]).any(axis=1)
+            best = int(np.argmin(np.where(free, cost + hidden.inside(boxes), np.inf)))
+            box = boxes[best] if free[best] else None
             text.set_visible(box is not None)
             self.leaders[i].set_visible(False)
             if box is not None:
@@ -157,68 +189,6 @@ class Labels(Artist):
                 far = bool(np.hypot(*(near - points[i])) > LEADER * unit)
                 self.leaders[i].set(data=np.array([points[i], near]).T, visible=far)
         self.taken = taken[before:]
-
-
-def add_labels(
-    ax: Axes,
-    xy: ArrayLike,
-    names: Sequence[Any],
-    *,
-    avoid: ArrayLike | None = None,
-    outward: ArrayLike | None = None,
-    centred: bool = False,
-    colors: Sequence[Any] | None = None,
-    **style: Any,
-) -> Labels:
-    """Put names next to points, the most important first.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    xy : array-like of shape (m, 2)
-        The points, in the coordinates of the data.
-    names : sequence of m names
-        What to write.
-    avoid : array-like of shape (n, 2), optional
-        Points that names should not hide; by default those that are named.
-    outward : array-like of shape (m, 2), optional
-        Directions in which names should lie, as at the heads of arrows.
-    centred : bool, default=False
-        Write each name on its point, where there is room.
-    colors : sequence of m colours, optional
-        Of the names.
-    **style
-        Of the texts: fontsize, color and the like.
-
-    Returns
-    -------
-    Labels
-        What was added to the axes.
-    """
-    points = np.asarray(xy, dtype=float).reshape(-1, 2)
-    others = points if avoid is None else np.asarray(avoid, dtype=float).reshape(-1, 2)
-    others = others[np.isfinite(others).all(axis=1)]
-    ways = None if outward is None else np.asarray(outward, dtype=float).reshape(-1, 2)
-    labels = Labels(ax, points, names, avoid=others, outward=ways, centred=centred, **style)
-    for text, colour in zip(labels.texts, colors or (), strict=False):
-        text.set_color(colour)
-    ax.add_artist(labels)
-    return labels
-
-
-def _choose_place(
-    spots: tuple[Array, Array], point: Array, frame: Bbox, hidden: _Counts, taken: list[Array]
-) -> Array | None:
-    """The place that hides the least, or None where all overlap other names or the frame."""
-    boxes, cost = spots
-    inside = (boxes[:, :2] >= frame.min).all(axis=1) & (boxes[:, 2:] <= frame.max).all(axis=1)
-    free = inside & frame.contains(*point)
-    for other in taken:
-        free &= (boxes[:, :2] >= other[2:]).any(axis=1) | (boxes[:, 2:] <= other[:2]).any(axis=1)
-    if not free.any():
-        return None
-    return np.asarray(boxes[int(np.argmin(np.where(free, cost + hidden.inside(boxes), np.inf)))])
 
 
 def _list_places(point: Array, size: Array, outward: Array | None, unit: float, centred: bool) -> tuple[Array, Array]:

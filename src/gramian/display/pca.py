@@ -45,7 +45,7 @@ from gramian.display.groups import (
     side_lengths,
     text_colour,
 )
-from gramian.display.labels import Hover, Labels, add_labels
+from gramian.display.labels import Hover, Labels
 from gramian.inputs.checks import check_choice, check_share
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import biplot, correlations, describe
@@ -363,7 +363,7 @@ class ScoreDisplay(Display):
         if self.names is not None:
             rows = find_extremes(Z, (len(Z) if len(Z) <= ALL else SOME) if most_names is None else most_names)
             avoid, names = np.concatenate([Z, *outlines]), [self.names[i] for i in rows]
-            self.labels_.append(add_labels(ax, Z[rows], names, avoid=avoid, fontsize="x-small"))
+            self.labels_.append(Labels(ax, Z[rows], names, avoid=avoid, fontsize="x-small"))
         return self
 
     def hover(self) -> Hover:
@@ -416,7 +416,7 @@ class ScoreDisplay(Display):
         names = [groups.names[int(k)] for k in order]
         style: dict[str, Any] = {"fontweight": "bold", "fontsize": "small" if len(names) <= 2 * DIRECT else "x-small"}
         colours = [text_colour(int(k)) for k in order]
-        self.labels_.append(add_labels(ax, middles, names, centred=True, colors=colours, **style))
+        self.labels_.append(Labels(ax, middles, names, centred=True, colors=colours, **style))
 
 
 SHOWN = 25  # variables drawn, the largest
@@ -739,11 +739,11 @@ class BiplotDisplay(Display):
         avoid, named = np.concatenate([Z, points_along(np.zeros_like(heads), heads), *outlines]), order[:most_arrows]
         names = [self.biplot.names[i] for i in named]
         style: dict[str, Any] = {"fontweight": "bold", "color": "#7a1f1f"}
-        self.labels_ = [add_labels(ax, heads[named], names, avoid=avoid, outward=heads[named], **style)]
+        self.labels_ = [Labels(ax, heads[named], names, avoid=avoid, outward=heads[named], **style)]
         if self.names is not None and most_names:
             rows = find_extremes(Z, most_names)
             written = [self.names[i] for i in rows]
-            self.labels_.append(add_labels(ax, Z[rows], written, avoid=avoid, fontsize="x-small"))
+            self.labels_.append(Labels(ax, Z[rows], written, avoid=avoid, fontsize="x-small"))
         return self
 
 
@@ -858,7 +858,7 @@ class CorrelationCircleDisplay(Display):
         across, up = (component_name(j, self.shares) for j in self.components)
         ax.set(xlim=(-1.13, 1.13), ylim=(-1.13, 1.13), aspect="equal", xlabel=across, ylabel=up)
         avoid = points_along(np.zeros_like(shown), shown)
-        self.labels_ = add_labels(ax, shown, [names[i] for i in order[:most]], avoid=avoid, outward=shown)
+        self.labels_ = Labels(ax, shown, [names[i] for i in order[:most]], avoid=avoid, outward=shown)
         return self
 
 
@@ -984,7 +984,7 @@ class MonitoringDisplay(Display):
     def _name_alarms(self, ax: Axes, points: Array, rows: NDArray[np.intp], line: Array | None = None) -> None:
         avoid = points if line is None else np.vstack([points, line])
         names = [str(i) if self.alarms.names is None else self.alarms.names[i] for i in rows]
-        self.labels_.append(add_labels(ax, points[rows], names, avoid=avoid, fontsize="x-small"))
+        self.labels_.append(Labels(ax, points[rows], names, avoid=avoid, fontsize="x-small"))
 
 
 def _excess(values: Array, limit: float) -> Array:

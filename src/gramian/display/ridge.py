@@ -31,7 +31,7 @@ from gramian.display.base import (
     set_plain,
 )
 from gramian.display.groups import point_style
-from gramian.display.labels import Labels, add_labels
+from gramian.display.labels import Labels
 from gramian.inputs.checks import check_choice, check_share
 from gramian.inputs.devices import convert_to_numpy
 
@@ -752,4 +752,4 @@ class ResidualsDisplay(Display):
             ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), frameon=False, fontsize="small")
         rows = np.argsort(-np.abs(self.residuals), kind="stable")[:NAMED]
         names = [self.names[i] for i in rows]
-        self.labels_.append(add_labels(ax, points[rows], names, avoid=points, fontsize="x-small"))
+        self.labels_.append(Labels(ax, points[rows], names, avoid=points, fontsize="x-small"))
