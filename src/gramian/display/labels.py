@@ -175,7 +175,7 @@ class Labels(Artist):
             boxes, cost = _list_places(points[i], size, way, unit, self.centred)
             # The place that hides the least, of those that overlap neither other names nor the frame.
             inside = (boxes[:, :2] >= frame.min).all(axis=1) & (boxes[:, 2:] <= frame.max).all(axis=1)
-            free: Array = inside & frame.contains(*points[i])
+            free = np.asarray(inside & frame.contains(*points[i]))
             for other in taken:
                 free &= (boxes[:, :2] >= other[2:]).any(axis=1) | (boxes[:, 2:] <= other[:2]).any(axis=1)
             best = int(np.argmin(np.where(free, cost + hidden.inside(boxes), np.inf)))
