@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from sklearn.base import clone
 
-from gramian.display import PredictionBandDisplay, RidgePathDisplay
+from gramian.display import PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
 from gramian.display.base import MARKERS, PALETTE
+from gramian.display.ridge import leave_one_out_predictions
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
+from gramian.results.certificate import NumericalWarning
 from gramian.ridge.estimator import Ridge, RidgeCV
 
 ALPHAS = np.geomspace(1e-2, 1e3, 15)
@@ -295,3 +298,24 @@ def test_a_bound_thinner_than_the_line_is_a_number(curve):
     model = KernelRidge(alpha=0.1, kernel="rbf", gamma=1.0).fit(x[:, None], y)
     labels = [text.get_text() for text in fit_axes(model, x, y, bound=True).get_legend().get_texts()]
     assert float(labels[-1].removeprefix("certified bound: ±")) < 1e-9
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_rows_left_out_are_predicted_as_by_fits_without_them(kernel):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(25, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=25)
+    model = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.7) if kernel else Ridge(alpha=2.0)
+    found = leave_one_out_predictions(model.fit(X, y), X, y)
+    apart = [clone(model).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0] for i in range(25)]
+    np.testing.assert_allclose(found, apart, rtol=1e-8, atol=1e-10)
+    picture = ResidualsDisplay.from_estimator(model, X, y, left_out=True)
+    np.testing.assert_allclose(picture.residuals, y - apart, rtol=1e-7, atol=1e-10)
+    assert picture.ax_.get_title(loc="left") == "Rows left out"
+
+
+def test_a_fit_that_goes_through_every_point_predicts_no_row_by_the_others():
+    X, y = np.random.default_rng(0).normal(size=(4, 6)), [1.0, 2.0, 0.0, 1.0]
+    with pytest.warns(NumericalWarning):
+        model = Ridge(alpha=0.0).fit(X, y)
+    assert leave_one_out_predictions(model, X, y) is None

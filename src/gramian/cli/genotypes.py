@@ -230,12 +230,14 @@ def genotype_pca(
     ]
     if groups is not None:
         found.append(ResultTable(groups.table(), "fst", f"F_ST by {known.name} (Hudson), mean {groups.mean:.4g}"))
+    quality: dict[str, Any] = {}
     if output.quality and output.out is not None:
         whole, used = study.whole, study.source
         snps, samples = (np.zeros(size, dtype=bool) for size in whole.shape[::-1])
         snps[used.snp_index], samples[used.sample_index] = True, True
-        found.append(ResultTable({**snp_quality(whole).table(), "used": snps}, "snp_quality"))
-        found.append(ResultTable({**sample_quality(whole).table(), "used": samples}, "sample_quality"))
+        quality = {"snp_quality": snp_quality(whole), "sample_quality": sample_quality(whole)}
+        for (name, table), kept in zip(quality.items(), (snps, samples), strict=True):
+            found.append(ResultTable({**table.table(), "used": kept}, name))
     pictures: dict[str, Callable[[], Any]] = {
         "scree": partial(ScreeDisplay.from_estimator, model),
         "scores": partial(
@@ -297,6 +299,8 @@ def genotype_pca(
             labels=names,
             label_name=known.name,
             columns=known.columns or None,
+            fst=groups,
+            **quality,
         ),
         write_more=lambda folder: write_results(
             model,

@@ -21,6 +21,7 @@ from gramian.cli.ridge import (
     penalty,
     prediction_columns,
     regression_pictures,
+    rows_of_report,
 )
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display.report import regression_report
@@ -96,6 +97,7 @@ def kernel_ridge(
         scores = {"kernel": kernels, "alpha": np.ravel(model.alphas_), "score": np.ravel(model.scores_)}
         choice = [ResultTable(scores, "choice")]
     told = {"target_names": [target], "measures": {"bound on the error": bound}, **describe_rows(table, reading.label)}
+    told |= {"X": rows_of_report(table), "feature_names": table.names}
     results = Results.of_fit(
         model,
         table,

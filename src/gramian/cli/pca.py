@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -127,6 +128,7 @@ def pca(
             scores,
             advice=None if advice is None else advice.result(),
             measures=_measure_rows(source, model, scores),
+            deviations=_measure_columns(source),
             feature_names=table.names,
             **describe_rows(table, reading.label),
             **given,
@@ -172,6 +174,15 @@ def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | N
     plain = scores if not model.whiten else scores * np.sqrt(model.explained_variance_)
     t2 = np.sum(plain**2 / model.explained_variance_, axis=1)
     return {"T²": t2, "Q": np.asarray(model.reconstruction_error(source))}
+
+
+def _measure_columns(source: Source) -> Any:
+    """Standard deviations of the columns of a dense table in memory, of the cells that are there."""
+    if not source.resident or source.sparse or source.shape[0] < 2:
+        return None
+    with warnings.catch_warnings():  # a column without cells has none
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nan_to_num(np.nanstd(np.asarray(source.values, dtype=np.float64), axis=0, ddof=1))
 
 
 def _advise(source: Source, model: PCA, seed: int) -> Any:

@@ -17,6 +17,7 @@ from gramian.cli.output import (
     Output,
     Results,
     ResultTable,
+    as_texts,
     describe_rows,
     output_options,
     publish,
@@ -26,6 +27,7 @@ from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_row
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import LeaveOneOutDisplay, PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
 from gramian.display.report import regression_report
+from gramian.display.ridge import leave_one_out_predictions
 from gramian.kernel_ridge.estimator import KernelRidgeCV
 from gramian.linear.path import CRITERIA
 from gramian.ridge.estimator import Ridge, RidgeCV
@@ -94,6 +96,7 @@ def ridge(
         "standard_error": np.append(np.nan, errors),
     }
     told = {"feature_names": names, "target_names": [target], **describe_rows(table, reading.label)}
+    told["X"] = rows_of_report(table)
     results = Results.of_fit(
         model,
         table,
@@ -177,11 +180,19 @@ def path_tables(model: Any) -> list[ResultTable]:
     return [ResultTable(columns, "path")]
 
 
+def rows_of_report(table: InputTable) -> Any:
+    """The rows of a table in memory, for pictures that predict; None of others."""
+    return read_rows(table.source) if table.source.resident and not table.source.sparse else None
+
+
 def regression_pictures(
     model: Any, table: InputTable, y: Array, fitted: Array, target: str
 ) -> dict[str, Callable[[], Any]]:
     """What draws the residuals; the path over λ and the choice, where there was one; the curve over a single column."""
-    drawn: dict[str, Callable[[], Any]] = {"residuals": partial(ResidualsDisplay.from_predictions, y, fitted)}
+    X = rows_of_report(table)
+    left = None if X is None else leave_one_out_predictions(model, X, y)  # each row as the others predict it
+    shown = partial(ResidualsDisplay.from_predictions, y, fitted if left is None else left, left_out=left is not None)
+    drawn: dict[str, Callable[[], Any]] = {"residuals": partial(shown, names=as_texts(table.ids))}
     if getattr(model, "path_", None) is not None:
         drawn["path"] = partial(RidgePathDisplay.from_estimator, model, names=table.names)
     if isinstance(model, KernelRidgeCV):

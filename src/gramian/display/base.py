@@ -7,6 +7,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from copy import copy
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.inputs.devices import convert_to_numpy
+from gramian.sources.arrays import is_frame
 
 AXIS = 60  # letters of the name of an axis
 LONGEST = 24  # letters of a name: more would take the room of the picture
@@ -106,6 +108,14 @@ def natural_key(name: str) -> list[tuple[int, int, str]]:
 # that neighbours differ in lightness too. The marker repeats what the colour says.
 PALETTE = (
     "#332288", "#cc6677", "#117733", "#88ccee", "#882255", "#ddcc77", "#44aa99", "#aa4499", "#999933", "#777777",
+)  # fmt: skip
+# Thirty more for groups: each time the colour farthest from those before, in Oklab as it is seen with and without
+# colour vision. No two of the forty are nearer than 0.097, about five just noticeable differences.
+COLOURS = (
+    *PALETTE,
+    "#0d69f2", "#f269f2", "#0de30d", "#a60df2", "#7896f2", "#f296b5", "#2b5978", "#c40d0d", "#0d0de3", "#3b4a1c",
+    "#693bb5", "#f2781c", "#3be3a6", "#f20da6", "#87590d", "#0d87b5", "#8769d4", "#e30df2", "#2b960d", "#a6b587",
+    "#0dc459", "#f22b2b", "#782b0d", "#a687b5", "#d40d69", "#690df2", "#691c78", "#b5692b", "#c4a6f2", "#a6c42b",
 )  # fmt: skip
 MARKERS = "osD^vP<X>p"
 INK, GRID = "#333333", "#e6e6e6"
@@ -311,3 +321,22 @@ def names_of_columns(model: Any, count: int, names: Iterable[Any] | None = None)
     if found is None and hasattr(model, "snps_"):
         found = model.snps_.id
     return as_names(found, count, "names", "x{}", "columns")
+
+
+def names_of_frame(X: Any, count: int, usual: str = "x{}") -> list[str]:
+    """The names of the columns of a frame, or of a series; otherwise the usual ones."""
+    if is_frame(X):
+        return [str(name) for name in X.columns]
+    name = getattr(X, "name", None)  # of a series
+    if isinstance(name, str) and name and not isinstance(X, np.ndarray):
+        return [name]
+    return [usual.format(j + 1) for j in range(count)]
+
+
+def without_names(model: Any) -> Any:
+    """A model that takes plain arrays in place of the frames it was fitted to, without a warning for lack of names."""
+    if not hasattr(model, "feature_names_in_"):
+        return model
+    bare = copy(model)
+    del bare.feature_names_in_
+    return bare

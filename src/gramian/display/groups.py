@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from gramian.display.base import MARKERS, PALETTE, natural_key, set_plain
+from gramian.display.base import COLOURS, MARKERS, PALETTE, natural_key, set_plain
 
 Array = NDArray[Any]
 
@@ -53,17 +53,17 @@ class Groups:
 
 
 def appearance(k: int) -> dict[str, Any]:
-    """Colour and marker of a group: 100 pairs before one comes again.
+    """Colour and marker of a group: forty colours, and a hundred pairs before one comes again.
 
     Examples
     --------
     >>> from gramian.display.groups import appearance
-    >>> len({tuple(appearance(k).values()) for k in range(100)})
-    100
+    >>> len({appearance(k)["color"] for k in range(40)}), len({tuple(appearance(k).values()) for k in range(100)})
+    (40, 100)
     """
     if k < 0:
         return dict(MISSING)
-    return {"color": PALETTE[k % len(PALETTE)], "marker": MARKERS[(k + k // len(PALETTE)) % len(MARKERS)]}
+    return {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[(k + k // len(PALETTE)) % len(MARKERS)]}
 
 
 def text_colour(k: int) -> tuple[float, ...]:

@@ -346,6 +346,13 @@ class ChoiceData:
         row, column = np.unravel_index(np.nanargmin(self.values), self.values.shape)
         return int(row), int(column)
 
+    @property
+    def frame(self) -> tuple[float, float]:
+        """Ends of the axis: the contest is at the bottom, and values far above it are cut off."""
+        low = float(np.nanmin(self.values))
+        reach = float(np.nanmedian(self.values)) - low or 1.0
+        return low - 0.1 * reach, min(float(np.nanmax(self.values)) + 0.05 * reach, low + 3 * reach)
+
 
 def describe_choice(choice: Any, criterion: str | None = None) -> ChoiceData:
     """Prepare the picture of a choice: of the criterion named, or of the one it chose by."""
@@ -418,15 +425,12 @@ class MixtureChoiceDisplay(Display):
         ring: dict[str, Any] = {"marker": "o", "markersize": 13, "fillstyle": "none", "color": INK, "linestyle": ""}
         label = f"best: {data.models[column]}, {data.sizes[row]}"
         ax.plot(data.sizes[row], data.values[row, column], label=label, **ring)
-        # The frame is for the contest, which is at the bottom; values far above are arrows at its upper edge.
-        low = float(np.nanmin(data.values))
-        reach = float(np.nanmedian(data.values)) - low or 1.0
-        top = min(float(np.nanmax(data.values)) + 0.05 * reach, low + 3 * reach)
-        above = data.values > top
+        low, top = data.frame
+        above = data.values > top  # arrows at the upper edge
         if above.any():
             at = np.asarray(data.sizes)[above.any(axis=1)]
             label = f"above the frame: {np.count_nonzero(above)}"
             ax.plot(at, np.full(len(at), top - 0.03 * (top - low)), "^", color=INK, markersize=6, label=label)
-        ax.set(ylim=(low - 0.1 * reach, top), xticks=data.sizes)
+        ax.set(ylim=(low, top), xticks=data.sizes)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
         return self

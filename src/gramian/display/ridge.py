@@ -27,13 +27,18 @@ from gramian.display.base import (
     check_fitted,
     describe_axes,
     name_axes,
+    names_of_frame,
     plain_name,
     set_plain,
+    without_names,
 )
 from gramian.display.groups import point_style
 from gramian.display.labels import Labels
 from gramian.inputs.checks import check_choice, check_share
 from gramian.inputs.devices import convert_to_numpy
+from gramian.inputs.kernels import is_precomputed
+from gramian.kernel_ridge.estimator import KernelRidge
+from gramian.pca.interpret import row_names
 
 Array = NDArray[Any]
 
@@ -526,16 +531,32 @@ class PredictionBandDisplay(Display):
     def from_estimator(
         cls,
         model: Any,
-        x: ArrayLike,
-        y: ArrayLike,
+        x: Any,
+        y: Any,
         *,
         level: float = 0.95,
         bound: bool = False,
         target: int = 0,
-        names: tuple[str, str] = ("x", "y"),
+        names: tuple[str, str] | None = None,
         ax: Axes | None = None,
     ) -> PredictionBandDisplay:
-        """Draw a model fitted to one column over its data.
+        """Draw a model fitted to one column over its data; parameters as of :meth:`describe`, and ``ax``."""
+        how: dict[str, Any] = {"level": level, "bound": bound, "target": target, "names": names}
+        return cls.describe(model, x, y, **how).plot(ax=ax)
+
+    @classmethod
+    def describe(
+        cls,
+        model: Any,
+        x: Any,
+        y: Any,
+        *,
+        level: float = 0.95,
+        bound: bool = False,
+        target: int = 0,
+        names: tuple[str, str] | None = None,
+    ) -> PredictionBandDisplay:
+        """Predict along one column, for a picture that is not drawn yet.
 
         Parameters
         ----------
@@ -549,16 +570,15 @@ class PredictionBandDisplay(Display):
             Also draw the certified bound, of a model that predicts with ``return_bound``.
         target : int, default=0
             Which target, where there are several.
-        names : tuple of two str
-            Of the axes.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
+        names : tuple of two str, optional
+            Of the axes; those of a frame and a series, or x and y, unless given.
 
         Returns
         -------
         PredictionBandDisplay
-            Drawn.
+            Not drawn.
         """
+        names = (names_of_frame(x, 1, "x")[0], names_of_frame(y, 1, "y")[0]) if names is None else names
         points, values = np.asarray(convert_to_numpy(x), dtype=float), _one_target(convert_to_numpy(y), target)
         if points.ndim not in (1, 2) or points.size != len(points):
             raise ValueError(f"A fit is drawn over one variable: x must have one column, got shape {points.shape}.")
@@ -566,7 +586,7 @@ class PredictionBandDisplay(Display):
         if len(points) != len(values):
             raise ValueError(f"x has {len(points)} points, y {len(values)}.")
         check_share("level", level)
-        model = check_fitted(model)
+        model = without_names(check_fitted(model))
         line = np.linspace(points.min(), points.max(), STEPS)
         curve = _one_target(model.predict(line[:, None]), target)
         options: dict[str, Any] = {"data": (points, values), "level": level, "names": names}
@@ -579,7 +599,7 @@ class PredictionBandDisplay(Display):
             std = _one_target(model.predict(line[:, None], return_std=True)[1], target)
             half = float(ndtri((1 + level) / 2)) * std
             options |= {"lower": curve - half, "upper": curve + half}
-        return cls.from_predictions(line, curve, ax=ax, **options)
+        return cls(line, curve, **options)
 
     def plot(self, ax: Axes | None = None) -> PredictionBandDisplay:
         """Draw, on the axes given or on a new figure."""
@@ -601,6 +621,102 @@ class PredictionBandDisplay(Display):
         name_axes(ax, *self.names)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=4, frameon=False, fontsize="small")
         return self
+
+
+AVERAGED = 200  # rows over which predictions are averaged
+GRID_POINTS = 15  # values of a column at which they are
+MOST_COLUMNS = 30  # columns that are tried
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """What a prediction depends on: its mean over the rows while one column is set to each of some values.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    x, y : ndarray of shape (m,)
+        Values of the column, between its 2nd and 98th percentile, and the mean prediction there.
+    seen : ndarray
+        Values of the column in some rows.
+    """
+
+    name: str
+    x: Array
+    y: Array
+    seen: Array
+
+    @property
+    def reach(self) -> float:
+        """By how much the prediction changes."""
+        return float(np.ptp(self.y))
+
+
+def describe_dependence(model: Any, X: Any, names: Sequence[str], target: int = 0) -> list[Dependence]:
+    r"""Mean predictions by column, f̄ⱼ(v) = Σᵢ f(xᵢ with xᵢⱼ = v)/n, the column that changes them most first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import Ridge
+    >>> from gramian.display.ridge import describe_dependence
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> found = describe_dependence(Ridge(1e-6).fit(X, X @ [0.0, 2.0, 1.0]), X, ["a", "b", "c"])
+    >>> [part.name for part in found], round(float(np.diff(found[0].y)[0] / np.diff(found[0].x)[0]), 3)
+    (['b', 'c', 'a'], 2.0)
+    """
+    rows, bare = np.asarray(X, dtype=float), without_names(model)
+    some = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), AVERAGED)).round().astype(int))]
+    columns = np.arange(rows.shape[1])
+    if len(columns) > MOST_COLUMNS:  # those that go with the prediction
+        f, spread = _one_target(bare.predict(some), target), some.std(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            together = np.abs((f - f.mean()) @ (some - some.mean(axis=0)) / spread)
+        columns = np.argsort(-np.nan_to_num(together), kind="stable")[:MOST_COLUMNS]
+    found = []
+    for j in columns.tolist():
+        low, high = np.quantile(rows[:, j], [0.02, 0.98])
+        values = np.unique(rows[:, j]) if len(np.unique(rows[:, j])) <= 6 else np.linspace(low, high, GRID_POINTS)
+        grid = np.repeat(some[None], len(values), axis=0)
+        grid[:, :, j] = values[:, None]
+        f = _one_target(bare.predict(grid.reshape(-1, rows.shape[1])), target)
+        found.append(Dependence(names[j], values, f.reshape(len(values), -1).mean(axis=1), some[:, j]))
+    return sorted(found, key=lambda part: -part.reach)
+
+
+def leave_one_out_predictions(model: Any, X: Any, y: ArrayLike) -> Array | None:
+    r"""What a regression of all other rows predicts for each row, where that follows from the one fit; else None.
+
+    .. math:: f_{-i}(x_i) = y_i - \frac{y_i - f(x_i)}{1 - h_i},\qquad h_i = \frac{s^2(x_i)}{\hat\sigma^2} - 1
+
+    The leverage h is read off the standard deviation s of a new observation, which ridge and kernel ridge regression
+    have in closed form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import Ridge
+    >>> from gramian.display.ridge import leave_one_out_predictions
+    >>> X, y = np.eye(4)[:, :2], np.array([1.0, 2.0, 0.0, 4.0])
+    >>> found = leave_one_out_predictions(Ridge(0.5).fit(X, y), X, y)
+    >>> bool(abs(found[0] - Ridge(0.5).fit(X[1:], y[1:]).predict(X[:1])[0]) < 1e-12)
+    True
+    """
+    model, observed = without_names(check_fitted(model)), np.asarray(y, dtype=float)
+    if "return_std" not in signature(model.predict).parameters:
+        return None
+    if isinstance(model, KernelRidge) and (is_precomputed(model.kernel_) or model.std_method() != "exact"):
+        return None
+    try:
+        f, std = (np.asarray(part, dtype=float) for part in model.predict(X, return_std=True))
+    except ValueError:  # the fit keeps too little for a standard deviation, and says so
+        return None
+    with np.errstate(all="ignore"):
+        left = 2.0 - std**2 / np.asarray(model.noise_variance_, dtype=float)  # 1 − h
+        found = observed - (observed - f) / left
+    # where a row has the fit to itself, or there is no noise, the quotient is one of rounding errors
+    return found if np.isfinite(found).all() and np.min(left, initial=1.0) > 1e-6 else None
 
 
 def _one_target(values: Any, target: int) -> Array:
@@ -636,6 +752,8 @@ class ResidualsDisplay(Display):
         Of the rows: those with the largest residuals are written; their numbers, counted from 0, unless given.
     level : float, default=0.95
         Of the band.
+    left_out : bool, default=False
+        Whether the predictions are those of the other rows, for the titles.
 
     Attributes
     ----------
@@ -665,7 +783,9 @@ class ResidualsDisplay(Display):
         std: ArrayLike | None = None,
         names: Sequence[Any] | None = None,
         level: float = 0.95,
+        left_out: bool = False,
     ) -> None:
+        self.left_out = left_out
         observed, self.prediction = np.asarray(y, dtype=float), np.asarray(prediction, dtype=float)
         if observed.ndim != 1 or observed.shape != self.prediction.shape:
             raise ValueError(f"y of shape {observed.shape} and prediction of {self.prediction.shape} must be vectors.")
@@ -684,10 +804,20 @@ class ResidualsDisplay(Display):
     def from_estimator(
         cls, model: Any, X: Any, y: ArrayLike, *, target: int = 0, ax: Axes | None = None, **options: Any
     ) -> ResidualsDisplay:
-        """Draw the residuals of a fitted regression; options as of :meth:`from_predictions`."""
-        f = _one_target(check_fitted(model).predict(convert_to_numpy(X)), target)
-        observed = _one_target(convert_to_numpy(y), target)
-        return cls.from_predictions(observed, f, ax=ax, **options)
+        """Draw the residuals of a fitted regression; options as of :meth:`from_predictions`.
+
+        With ``left_out=True`` each row is predicted by the others, exactly, of a ridge or kernel ridge regression with
+        unit weights. The index of a frame names the rows.
+        """
+        rows, model = convert_to_numpy(X), check_fitted(model)
+        if options.get("left_out"):
+            found = leave_one_out_predictions(model, rows, convert_to_numpy(y))
+            if found is None:
+                raise ValueError(f"What other rows predict does not follow from this {type(model).__name__}.")
+        else:
+            found = model.predict(rows)
+        f, observed = _one_target(found, target), _one_target(convert_to_numpy(y), target)
+        return cls.from_predictions(observed, f, ax=ax, **{"names": row_names(X), **options})
 
     def plot(self, ax: Axes | None = None, *, kind: str = "both") -> ResidualsDisplay:
         """Draw.
@@ -711,7 +841,10 @@ class ResidualsDisplay(Display):
         else:
             left = right = self._start(ax, (5.0, 3.9))
         if kind != "qq":
-            self._finish(left, self._draw_against_prediction(left), "Residuals", "prediction")
+            title, axis = (
+                ("Rows left out", "prediction by the others") if self.left_out else ("Residuals", "prediction")
+            )
+            self._finish(left, self._draw_against_prediction(left), title, axis)
         if kind != "fitted":
             self._finish(right, self._draw_quantiles(right), "Normal quantiles", "normal quantile")
         return self

@@ -227,10 +227,11 @@ def test_a_lasso_selects_what_it_goes_around_and_the_download_holds_it(report):
     assert report.selected() == inside
     name, rows = report.table(plots.locator("button.save").click)
     assert name == "selected-scores.csv"
-    assert rows[0] == ["row", "name", "PC1", "PC2", "PC3", "PC4", "PC5", "label", "site"]
+    names = ["PC1", "PC2", "PC3", "PC4", "PC5", "% of PC1", "% of PC2", "label", "site"]
+    assert rows[0] == ["row", "name", *names]
     assert [int(row[0]) for row in rows[1:]] == inside
     assert [row[1] for row in rows[1:]] == [IDS[i] for i in inside]
-    assert [row[7] for row in rows[1:]] == [LABELS[i] for i in inside]
+    assert [row[9] for row in rows[1:]] == [LABELS[i] for i in inside]
     np.testing.assert_allclose(np.array([row[2:7] for row in rows[1:]], dtype=float), SCORES[inside], rtol=1e-6)
     plots.locator("button.clear").click()
     assert report.selected() == []
@@ -241,13 +242,15 @@ def test_other_components_can_be_put_on_the_axes(report):
     cloud = report.page.locator(".cloud").first
     cloud.scroll_into_view_if_needed()
     cloud.locator("select.axis[data-panel='0'][data-way='x']").select_option(index=4)
-    low, high = report.page.evaluate(
+    (left, right, wide), (low, high, tall) = report.page.evaluate(
         """() => {
-            const { x_range } = Object.values(gramian.clouds)[0].panels[0].figure;
-            return [x_range.start, x_range.end];
+            const { x_range, y_range, inner_width, inner_height } = Object.values(gramian.clouds)[0].panels[0].figure;
+            return [[x_range.start, x_range.end, inner_width], [y_range.start, y_range.end, inner_height]];
         }"""
     )
-    assert low < SCORES[:, 4].min() < SCORES[:, 4].max() < high < SCORES[:, 4].max() + np.ptp(SCORES[:, 4])
+    assert left < SCORES[:, 4].min() < SCORES[:, 4].max() < right
+    assert low < SCORES[:, 1].min() < SCORES[:, 1].max() < high
+    assert (right - left) / wide == pytest.approx((high - low) / tall, rel=0.02)  # distances are true
     box = np.quantile(SCORES[:, [4, 1]], [0.3, 0.9], axis=0)
     report.drag(0, box)
     inside = np.all((SCORES[:, [4, 1]] > box[0]) & (SCORES[:, [4, 1]] < box[1]), axis=1)
@@ -269,14 +272,14 @@ def test_colours_follow_the_column_and_the_legend_selects_a_group(report):
     assert words[59] == 0xFDE725FF
 
 
-def test_names_of_loadings_stay_within_the_frame(browser, tmp_path):
+def test_names_of_arrows_stay_within_the_frame(browser, tmp_path):
     names = [f"a column with a long name {j}" for j in range(X.shape[1])]
     write_report(
         tmp_path / "report.html", pca_report(MODEL, SCORES, feature_names=names, data=DataFacts("x", *X.shape))
     )
     found = opened(browser, tmp_path / "report.html")
     boxes = found.page.evaluate(
-        """() => Object.values(gramian.clouds)[1].panels.flatMap(({ figure, texts }) =>
+        """() => Object.values(gramian.clouds)[0].panels.flatMap(({ figure, texts }) =>
             texts.data.text.map((text, i) => {
                 const at = (texts.data.x[i] - figure.x_range.start) / (figure.x_range.end - figure.x_range.start);
                 const wide = 6.6 * text.length / figure.inner_width;
@@ -297,7 +300,7 @@ def test_names_can_be_found(report):
 
 
 def test_tables_are_sorted_and_downloaded_with_every_digit(report):
-    table = report.page.locator(".table", has=report.page.get_by_role("heading", name="Loadings", exact=True))
+    table = report.page.locator(".table", has=report.page.get_by_role("heading", name="Loadings V√λ", exact=True))
     head = table.locator("thead th").nth(1)
     head.locator("button").click()
     first = [float(text) for text in table.locator("tbody td:nth-child(2)").all_inner_texts()]
@@ -309,7 +312,8 @@ def test_tables_are_sorted_and_downloaded_with_every_digit(report):
     assert name == "loadings.csv"
     order = np.argsort(-MODEL.components_[0])
     assert [row[0] for row in rows[1:]] == [f"x{i + 1}" for i in order]
-    assert np.array_equal(np.array([row[1:] for row in rows[1:]], dtype=float), MODEL.components_.T[order])
+    known = MODEL.components_.T * np.sqrt(MODEL.explained_variance_)
+    assert np.array_equal(np.array([row[1:] for row in rows[1:]], dtype=float), known[order])
 
 
 def test_no_script_runs_but_those_of_the_page(browser, plain):

@@ -6,6 +6,7 @@ import re
 from base64 import b64decode
 from dataclasses import replace
 from types import SimpleNamespace
+from zlib import decompress
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ class Shown:
 
     def column(self, name, cloud=0):
         column = next(c for c in self.clouds[cloud]["columns"] if c["name"] == name)
-        data = np.frombuffer(b64decode(column["data"]), dtype=f"<{column['dtype']}")
+        data = np.frombuffer(decompress(b64decode(column["data"])), dtype=f"<{column['dtype']}")
         return data if column["type"] == "number" else [column["values"][code] for code in data]
 
 
@@ -106,10 +107,20 @@ def test_pca():
     delta = c.norm * (np.sqrt(np.cumsum(c.residuals**2) / 2) + c.rounding)
     sigma = np.sqrt(variances[:3] * 59)
     np.testing.assert_allclose(found["certain within"], delta * (2 * sigma + delta) / 59, rtol=1e-6)
-    loadings = np.column_stack([shown.tables["loadings"][f"PC{j}"] for j in (1, 2, 3)])
-    assert shown.tables["loadings"]["column"] == ["x1", "x2", "x3", "x4"]
-    np.testing.assert_allclose(np.abs(loadings), np.abs(vectors[:, :3]), atol=1e-10)
-    np.testing.assert_allclose(np.abs(shown.column("PC2", 1)), np.abs(vectors[:, 1]), atol=1e-5)
+    unit = np.abs(vectors[:, :3])
+    for name, head, known in (  # one meaning in each table, and named in every header
+        ("loadings", "loading PC{}", unit * np.sqrt(variances[:3])),
+        ("unit-vectors", "unit vector PC{}", unit),
+        ("contributions", "% of PC{}", 100 * unit**2),
+    ):
+        assert shown.tables[name]["column"] == ["x1", "x2", "x3", "x4"]
+        cells = np.column_stack([shown.tables[name][head.format(j)] for j in (1, 2, 3)])
+        np.testing.assert_allclose(np.abs(cells), known, atol=1e-9)
+    known = Shown(pca_report(model, model.transform(X), deviations=X.std(axis=0, ddof=1), data=FACTS)).tables
+    r = np.corrcoef(X.T, model.transform(X).T)[:4, 4:]
+    for j in range(3):
+        np.testing.assert_allclose(known["correlations"][f"correlation PC{j + 1}"], r[:, j], atol=1e-10)
+        np.testing.assert_allclose(known["cos2"][f"cos² PC{j + 1}"], r[:, j] ** 2, atol=1e-10)
     for j in range(3):
         scores = (X - X.mean(axis=0)) @ vectors[:, j]
         np.testing.assert_allclose(np.abs(shown.column(f"PC{j + 1}")), np.abs(scores), atol=1e-4)
@@ -194,7 +205,7 @@ def test_ridge(criterion):
     assert shown.tiles["typical error of rows left out"] == f"{np.sqrt(loo[best]):.5g}"
     assert shown.facts["Penalty λ"] == f"{alphas[best]:.5g}"
     assert float(shown.facts["R² on the rows fitted"]) == pytest.approx(f.score(X, Y), rel=1e-4)
-    curve = drawn(figure(report, "What chooses λ"), 1)
+    curve = drawn(figure(report, "What chooses λ"), 0)
     np.testing.assert_allclose(curve["y"], loo, rtol=1e-8)
     np.testing.assert_allclose(curve["dof"], dof, rtol=1e-8)
     plot = figure(report, "Coefficients along the path")
@@ -267,7 +278,10 @@ def test_mixture(turned):
         assert drawn(histogram, j)["rows"].sum() == np.sum(mine == j)
     assert drawn(histogram, k - 1)["top"].sum() == 120
     bic = dict(zip(choice.covariance_types, choice.bic.T, strict=True))
-    for renderer in figure(report, "Criterion by number of components").renderers:
+    plot = figure(report, "Criterion by number of components")
+    lines = [renderer for renderer in plot.renderers if "model" in renderer.data_source.data]
+    assert len(lines) == 2 * len(choice.covariance_types)
+    for renderer in lines:
         data = renderer.data_source.data
         np.testing.assert_array_equal(data["value"], bic[data["model"][0]])
     ellipses = shown.clouds[0]["ellipses"]

@@ -22,10 +22,11 @@ from gramian.display.report.blocks import (
     Run,
     Section,
     Text,
+    Verdict,
     format_value,
     versions,
 )
-from gramian.display.report.cloud import Cloud, Panel, Points, is_text
+from gramian.display.report.cloud import Arrows, Cloud, Panel, Points, is_text
 
 CERTIFICATES = 20  # shown one by one
 
@@ -67,32 +68,39 @@ Pairs = list[tuple[str, str]]
 
 
 def assemble(
-    method: str, model: Any, facts: Pairs, tiles: Pairs, sections: Sequence[Section], common: Common
+    method: str,
+    model: Any,
+    facts: Pairs,
+    tiles: Pairs,
+    sections: Sequence[Section],
+    common: Common,
+    verdict: Verdict | None = None,
+    warnings: Sequence[str] = (),
 ) -> Report:
-    """Put what is particular to a model between what all of them have; sections without blocks are left out.
+    """Put what is particular to a model first, and then what all of them have; sections without blocks are left out.
 
     The model is fitted, with a certificate and parameters, or a mapping of names to certificates.
     """
     data, run = common["data"], common.get("run") or Run()
+    # How far to trust it: certificates that missed their tolerance come first, as a reader must see them.
+    proofs: Mapping[str, Proof] = model if isinstance(model, Mapping) else {"": model.certificate_}
+    order = sorted(proofs, key=lambda name: proofs[name].converged)
+    trust: list[ReportBlock] = [] if verdict is None else [verdict]
+    trust += [CertificateBlock(proofs[name], name) for name in order[:CERTIFICATES]]
+    if len(order) > CERTIFICATES:
+        trust.append(Text(f"{len(order) - CERTIFICATES} more certificates are like the last of these.", "note"))
     # What was fitted.
     rows = [("Data", f"{data.name}: {data.size}"), ("Method", method), *facts]
     if data.notes:
         rows.append(("Reading the data", "; ".join(data.notes)))
     if run.seconds is not None:
         rows.append(("Time taken", f"{run.seconds:.3g} s"))
-    opening: list[ReportBlock] = [*(Text(f"Warning: {text}", "warning") for text in run.warnings), Facts(rows)]
-    if isinstance(model, Mapping):
-        proofs: Mapping[str, Proof] = model
-    else:
-        proofs, parameters = {"": model.certificate_}, model.get_params()
+    fitted: list[ReportBlock] = [Facts(rows)]
+    if not isinstance(model, Mapping):
+        parameters = model.get_params()
         texts = [f"array of shape {v.shape}" if isinstance(v, np.ndarray) else repr(v) for v in parameters.values()]
         table = {"parameter": list(parameters), "value": [shorten(text, 200) for text in texts]}
-        opening.append(Folded("All parameters", DataTable("parameters", "Parameters", table)))
-    # How far to trust it: certificates that missed their tolerance come first, as a reader must see them.
-    order = sorted(proofs, key=lambda name: proofs[name].converged)
-    trust: list[ReportBlock] = [CertificateBlock(proofs[name], name) for name in order[:CERTIFICATES]]
-    if len(order) > CERTIFICATES:
-        trust.append(Text(f"{len(order) - CERTIFICATES} more certificates are like the last of these.", "note"))
+        fitted.append(Folded("All parameters", DataTable("parameters", "Parameters", table)))
     # How to reproduce it.
     checksum = f"SHA-256 of {shorten(data.name, 60)}"
     again = [("Command", run.command), ("Seed", "none was set" if run.seed is None else str(run.seed))]
@@ -103,13 +111,16 @@ def assemble(
         title=given or f"{method} of {shorten(file, 80)}",
         subtitle=data.size if given is None else f"{method} of {data.name}, {data.size}",
         sections=[
-            Section("What was fitted", opening),
-            Section("How far to trust the numbers", trust),
             *(section for section in sections if section.blocks),
+            Section("How far to trust it", trust),
+            Section("What was fitted", fitted),
             Section("How to reproduce it", [Facts([row for row in again if row[1]], ("Command", checksum))], lead),
         ],
         tiles=tiles,
         met=all(proof.converged for proof in proofs.values()),
+        tolerance=max((proof.tolerance for proof in proofs.values()), default=None),
+        verdict=verdict,
+        warnings=[*warnings, *run.warnings],
     )
 
 
@@ -166,12 +177,18 @@ def colour_options(common: Common, axes: Mapping[str, Any], groups: Mapping[str,
 
 
 def row_cloud(
-    axes: dict[str, Any], panels: Sequence[Panel], name: str, measures: Any, common: Common, **more: Any
+    axes: dict[str, Any],
+    panels: Sequence[Panel],
+    name: str,
+    measures: Any,
+    common: Common,
+    biplot: Arrows | None = None,
+    **more: Any,
 ) -> Cloud:
     """Rows in linked plots: their measures are axes too, and they are coloured by their labels at first."""
     axes = axes | with_free_names(measures, axes)
     points = Points(axes, **colour_options(common, axes), **more)
-    return Cloud(points, panels, colour=next(iter(points.groups), ""), name=name)
+    return Cloud(points, panels, colour=next(iter(points.groups), ""), name=name, biplot=biplot)
 
 
 def matrix(values: Any, name: str) -> NDArray[np.float64]:

@@ -253,6 +253,20 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
+LEAST_CHANCE = 1e-300  # below which a chance is only said to be smaller
+
+
+def format_chance(p: float) -> str:
+    """A p-value for readers: two digits, and never 0.
+
+    Examples
+    --------
+    >>> format_chance(0.0412), format_chance(0.0), format_chance(2.3e-19)
+    ('0.041', '< 1e-300', '2.3e-19')
+    """
+    return "–" if math.isnan(p) else "< 1e-300" if p < LEAST_CHANCE else f"{p:.2g}"
+
+
 def format_value(value: Any, percent: bool = False) -> str:
     """A value for readers: five digits, powers of ten where there would be many noughts.
 
@@ -366,8 +380,8 @@ class DataTable:
         What the table holds.
     columns : mapping of str to sequence
         The columns, of equal length.
-    percent, shaded : sequence of str
-        Columns shown as percentages, and columns whose cells are coloured by their size.
+    percent, shaded, chances : sequence of str
+        Columns shown as percentages, columns whose cells are coloured by their size, and columns of p-values.
     note : str
         What is left out.
 
@@ -384,6 +398,7 @@ class DataTable:
     percent: Sequence[str] = ()
     shaded: Sequence[str] = ()
     note: str = ""
+    chances: Sequence[str] = ()
 
     def html(self, page: Page) -> str:
         """The table in a frame that scrolls."""
@@ -414,6 +429,8 @@ class DataTable:
             text = isolate(guard_cell(shorten(value, 300)))
             return f'<th scope="row">{text}</th>' if first else f"<td>{text}</td>"
         style, text = "", format_value(value, name in self.percent)
+        if name in self.chances and isinstance(value, float):
+            text = escape(format_chance(value))
         if largest.get(name) and _is_size(value):  # stronger for larger values, another colour for those below 0
             red, green, blue = SHADE[0] if value >= 0 else SHADE[1]
             style = f' style="background:rgba({red},{green},{blue},{0.32 * abs(value) / largest[name]:.2f})"'
@@ -444,15 +461,59 @@ class Row:
     """Blocks side by side, where the page is wide enough."""
 
     blocks: Sequence[ReportBlock]
+    kind: str = ""
 
     def html(self, page: Page) -> str:
-        """The blocks in a grid."""
-        return f'<div class="row">{"".join(block.html(page) for block in self.blocks)}</div>'
+        """The blocks in a grid; of the kind "many", three and more in a line."""
+        return f'<div class="row {escape(self.kind)}">{"".join(block.html(page) for block in self.blocks)}</div>'
 
 
-def badge_html(met: bool, before: str = "") -> str:
-    """Whether a tolerance was met, by a mark and in words."""
-    return f'<span aria-hidden="true">{"✓" if met else "✗"}</span> {before}tolerance {"met" if met else "NOT met"}'
+@dataclass(frozen=True)
+class Verdict:
+    """How well a model fits its data, which no certificate of the arithmetic can say.
+
+    Attributes
+    ----------
+    text : str
+        In words, with the number that says so.
+    level : {"good", "fair", "poor", ""}
+        Its colour; "" where the number cannot be judged by itself.
+    more : str
+        What the number means, and what to do.
+
+    Examples
+    --------
+    >>> from gramian.display.report.blocks import Verdict
+    >>> Verdict("PC1 and PC2 show 95.8 % of the variance", "good").html(None).count("good")
+    1
+    """
+
+    text: str
+    level: str = ""
+    more: str = ""
+
+    @classmethod
+    def of_share(cls, text: str, share: float, ends: tuple[float, float], more: str = "") -> Verdict:
+        """A share that is good from the second end on, and poor below the first."""
+        level = "" if math.isnan(share) else ("poor", "fair", "good")[sum(share >= end for end in ends)]
+        return cls(text, level, more)
+
+    @property
+    def badge(self) -> str:
+        """The words in their colour."""
+        return f'<p class="badge fit {escape(self.level)}">Fit: {isolate(self.text)}</p>'
+
+    def html(self, page: Page) -> str:
+        """The badge, and what it means."""
+        return f'<div class="verdict">{self.badge}{Text(self.more).html(page)}</div>'
+
+
+def arithmetic_badge(met: bool, tolerance: float | None) -> str:
+    """What the certificate is about: the arithmetic, and to which tolerance."""
+    what = "certified" if met else "NOT certified"
+    what += f" to {tolerance:.0e}".replace("e-0", "e-") if tolerance else ""
+    mark = f'<span aria-hidden="true">{"✓" if met else "✗"}</span>'
+    return f'<p class="badge {"met" if met else "unmet"}">{mark} Arithmetic: {what}</p>'
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,7 +531,8 @@ class CertificateBlock:
         title = f"<h3>{isolate(shorten(self.title))}</h3>" if self.title else ""
         return (
             f'<div class="certificate {"met" if self.proof.converged else "unmet"}">{title}'
-            f'<p class="badge">{badge_html(self.proof.converged)}</p><p>{escape(explain_certificate(self.proof))}</p>'
+            f"{arithmetic_badge(self.proof.converged, self.proof.tolerance)}"
+            f"<p>{escape(explain_certificate(self.proof))}</p>"
             f'<details><summary>The certificate itself</summary><table class="plain">{rows}</table></details></div>'
         )
 
@@ -504,6 +566,12 @@ class Report:
         The few numbers a reader wants first, each with its caption.
     met : bool or None
         Whether every tolerance was met; None where nothing was certified.
+    tolerance : float or None
+        The largest of them.
+    verdict : Verdict or None
+        How well the model fits.
+    warnings : sequence of str
+        What a reader must see before all else.
     """
 
     title: str
@@ -511,6 +579,9 @@ class Report:
     sections: Sequence[Section]
     tiles: Sequence[tuple[str, str]] = ()
     met: bool | None = None
+    tolerance: float | None = None
+    verdict: Verdict | None = None
+    warnings: Sequence[str] = ()
 
 
 FAINT = "#5b6875"
@@ -567,3 +638,11 @@ def legend_right(figure: Any) -> None:
         look: dict[str, Any] = {"label_text_font": FONT, "label_text_font_size": "12px", "label_text_color": INK}
         look |= {"border_line_color": None, "background_fill_color": None, "padding": 4, "margin": 4}
         figure.legend[0].update(click_policy="mute", **look)
+
+
+def legend_above(figure: Any) -> None:
+    """Move the legend of a few lines above the data."""
+    figure.add_layout(figure.legend[0], "above")
+    look: dict[str, Any] = {"label_text_font": FONT, "label_text_font_size": "12px", "label_text_color": INK}
+    look |= {"border_line_color": None, "background_fill_color": None, "margin": 0, "padding": 0}
+    figure.legend[0].update(orientation="horizontal", **look)

@@ -3,8 +3,8 @@ class Cloud {
     Object.assign(this, { key, spec, n: spec.n, box: document.getElementById(key) });
     this.source = doc.get_model_by_name(`${key}-points`);
     this.words = this.source.data.colour.constructor;
-    this.columns = spec.columns.map((column) => ({ ...column, data: unpack(column.data, column.dtype) }));
-    this.rows = spec.rows && unpack(spec.rows, "i4");
+    this.columns = spec.columns;
+    this.biplot = Boolean(spec.biplot);
     this.panels = spec.panels.map((panel, j) => ({
       ...panel, first: [panel.x, panel.y],
       figure: doc.get_model_by_name(`${key}-${j}`), dots: doc.get_model_by_name(`${key}-${j}-dots`),
@@ -18,7 +18,7 @@ class Cloud {
     this.source.selected.properties.indices.change.connect(() => this.selected());
     for (const panel of this.panels) panel.hover.tooltips = (_, vars) => this.tip(panel, vars.index);
   }
-  row(i) { return this.rows ? this.rows[i] : i; }
+  row(i) { return this.spec.rows ? this.spec.rows[i] : i; }
   name(i) { return this.spec.names ? this.spec.names[i] : `${this.spec.title} ${this.row(i)}`; }
   text(column, i) {
     const v = column.data[i];
@@ -65,6 +65,8 @@ class Cloud {
     }
     this.box.querySelector(".clear").addEventListener("click", () => this.select([]));
     this.box.querySelector(".save").addEventListener("click", () => download(`${this.spec.file}.csv`, csv(this.table(this.chosen(), this.spec.columns.length))));
+    const arrows = this.box.querySelector(".biplot");
+    arrows?.addEventListener("change", () => { this.biplot = arrows.checked; this.panels.forEach((panel) => this.lines(panel)); });
     const find = this.box.querySelector(".find");
     find.addEventListener("input", () => this.find(find.value.trim().toLowerCase()));
   }
@@ -81,29 +83,37 @@ class Cloud {
     const column = this.columns[this.one], { n } = this, words = new Uint32Array(n), markers = new Array(n).fill("circle");
     const legend = this.box.querySelector(".legend");
     legend.replaceChildren();
-    if (!column) words.fill(word(rgb(COLOURS[0])));
+    if (!column) words.fill(word(rgb(GROUPS[0])));
     else if (column.type === "group") this.groups(column, words, markers, legend);
     else this.shades(column, words, legend);
     const filled = new this.words(words, [n]);
     this.source.data = { ...this.source.data, colour: filled, marker: markers };
   }
+  // Up to forty groups have a colour each, and a marker; the pointer or the keyboard on one in the legend shows it alone.
   groups(column, words, markers, legend) {
     const counts = new Array(column.values.length).fill(0);
     for (const code of column.data) counts[code]++;
     const big = [...counts.keys()].sort((a, b) => counts[b] - counts[a]).slice(0, NAMED).sort((a, b) => a - b);
-    const colours = new Array(counts.length).fill(word(rgb(MISSING))), shapes = new Array(counts.length).fill("circle");
+    const colours = new Array(counts.length).fill(MISSING), shapes = new Array(counts.length).fill("circle");
+    const show = (one) => {
+      const each = colours.map((colour, code) => word(rgb(colour), one === undefined || one === code ? 255 : 20));
+      const filled = new Uint32Array(this.n);
+      for (let i = 0; i < this.n; i++) filled[i] = each[column.data[i]];
+      this.source.data = { ...this.source.data, colour: new this.words(filled, [this.n]) };
+    };
     big.forEach((code, at) => {
-      colours[code] = word(rgb(COLOURS[at % COLOURS.length]));
+      colours[code] = GROUPS[at % GROUPS.length];
       if (this.n <= SHAPED) shapes[code] = MARKERS[at % MARKERS.length];
       const button = make("button", undefined, { type: "button", title: "Select these" });
-      button.append(symbol(COLOURS[at % COLOURS.length], shapes[code]), make("bdi", column.values[code]), ` (${counts[code].toLocaleString("en")})`);
+      button.append(symbol(colours[code], shapes[code]), make("bdi", column.values[code]), ` (${(column.totals ?? counts)[code].toLocaleString("en")})`);
       button.addEventListener("click", () => this.select([...column.data.keys()].filter((i) => column.data[i] === code)));
+      for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => show(code));
+      for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => show());
       legend.append(button);
     });
     if (big.length < counts.length) legend.append(symbol(MISSING, "circle"), `${(counts.length - big.length).toLocaleString("en")} smaller groups`);
-    this.colourOf = (code) => (big.includes(code) ? COLOURS[big.indexOf(code) % COLOURS.length] : MISSING);
     for (let i = 0; i < this.n; i++) {
-      words[i] = colours[column.data[i]];
+      words[i] = word(rgb(colours[column.data[i]]));
       markers[i] = shapes[column.data[i]];
     }
   }
@@ -133,11 +143,19 @@ class Cloud {
   place(panel, j) {
     const { figure } = panel, x = this.columns[panel.x], y = this.columns[panel.y];
     this.source.data = { ...this.source.data, [`x${j}`]: x.data, [`y${j}`]: y.data };
-    for (const [axis, column, range] of [[figure.below[0], x, figure.x_range], [figure.left[0], y, figure.y_range]]) {
-      axis.axis_label = new axis.axis_label.constructor({ text: plain(column.label) });
-      const [low, high] = this.ends(column.data, axis === figure.below[0] ? panel.x : panel.y);
-      range.setv({ start: low, end: high, reset_start: low, reset_end: high });
+    const ranges = [figure.x_range, figure.y_range], ends = [this.ends(x.data, panel.x), this.ends(y.data, panel.y)];
+    if ([panel.x, panel.y].every((c) => this.spec.alike.includes(c))) {
+      const sizes = [figure.inner_width || 480, figure.inner_height || 340], unit = Math.max(...ends.map(([low, high], way) => (high - low) / sizes[way]));
+      ends.forEach((pair, way) => {
+        const more = (unit * sizes[way] - (pair[1] - pair[0])) / 2;
+        ends[way] = [pair[0] - more, pair[1] + more];
+      });
     }
+    [figure.below[0], figure.left[0]].forEach((axis, way) => {
+      axis.axis_label = new axis.axis_label.constructor({ text: plain([x, y][way].label) });
+      const [start, end] = ends[way];
+      ranges[way].setv({ start, end, reset_start: start, reset_end: end });
+    });
     this.lines(panel);
   }
   ends(data, axis) {
@@ -151,10 +169,8 @@ class Cloud {
       });
     for (const v of data) if (Number.isFinite(v)) { if (v < low) low = v; if (v > high) high = v; }
     if (low > high) [low, high] = [0, 1];
-    if (this.spec.arrows) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
     const margin = 0.06 * (high - low) || Math.abs(high) || 1;
-    const wide = this.spec.arrows ? 3 : 1;
-    return [low - margin * wide, high + margin * wide];
+    return [low - margin, high + margin];
   }
   lines(panel) {
     const xs = [], ys = [], colour = [], add = (x, y, c) => { xs.push(x); ys.push(y); colour.push(c); };
@@ -163,8 +179,14 @@ class Cloud {
     if (first && panel.line === "zero") add([left, right], [0, 0], LINE);
     if (first && panel.line === "diagonal") add([Math.max(left, low), Math.min(right, high)], [Math.max(left, low), Math.min(right, high)], LINE);
     if (this.spec.ellipses) this.ellipses(panel, add);
-    if (this.spec.arrows) this.arrows(panel, x, y, add);
+    const texts = { x: [], y: [], text: [], align: [], offset: [], colour: [] }, taken = [];
+    if (this.biplot) this.vectors(panel, x, y, add, texts, taken);
+    if (this.spec.names && this.n <= ALL_NAMES) {
+      const middle = [x, y].map((data) => data.reduce((sum, v) => sum + v, 0) / this.n), away = (i) => (x[i] - middle[0]) ** 2 + (y[i] - middle[1]) ** 2;
+      this.texts(panel, [...x.keys()].sort((i, k) => away(k) - away(i)).map((i) => [x[i], y[i], this.name(i)]), INK, texts, taken);
+    }
     panel.lines.data = { xs, ys, colour };
+    panel.texts.data = texts;
   }
   ellipses(panel, add) {
     const { axes, means, covariances } = this.spec.ellipses, a = axes.indexOf(panel.x), b = axes.indexOf(panel.y);
@@ -176,29 +198,39 @@ class Cloud {
         x.push(mean[a] + l * c);
         y.push(mean[b] + m * c + r * s);
       }
-      add(x, y, COLOURS[k % COLOURS.length]);
+      add(x, y, GROUPS[k % GROUPS.length]);
     });
   }
-  arrows(panel, x, y, add) {
-    const wide = this.ends(x)[1] || 1, high = this.ends(y)[1] || 1, sizes = Array.from(x, (_, i) => (x[i] / wide) ** 2 + (y[i] / high) ** 2);
-    const far = [...x.keys()].sort((i, j) => sizes[j] - sizes[i]).slice(0, WITH_NAMES);
-    for (const i of this.n <= 60 ? x.keys() : far) add([0, x[i]], [0, y[i]], "#b9c0c8");
-    panel.texts.data = this.texts(panel, x, y, far);
+  // The longest arrows of a biplot, all times one number: the longest reaches nine tenths as far as the points.
+  vectors(panel, x, y, add, texts, taken) {
+    const { axes, names, values } = this.spec.biplot, a = axes.indexOf(panel.x), b = axes.indexOf(panel.y);
+    if (a < 0 || b < 0 || a === b) return;
+    const { x_range, y_range, inner_width, inner_height } = panel.figure, far = (data) => data.reduce((most, v) => Math.max(most, Math.abs(v) || 0), 0);
+    const size = (v) => Math.hypot(v[a], v[b]), long = [...values.keys()].sort((i, k) => size(values[k]) - size(values[i])).slice(0, WITH_NAMES);
+    const reach = Math.min(...[[x, a], [y, b]].map(([data, way]) => far(data) / (far(values.map((v) => v[way])) || Infinity)).filter((r) => r > 0));
+    if (!Number.isFinite(reach)) return;
+    const sx = (x_range.end - x_range.start) / (inner_width || 480), sy = (y_range.end - y_range.start) / (inner_height || 340);
+    const heads = long.map((i) => [0.9 * reach * values[i][a], 0.9 * reach * values[i][b], names[i]]);
+    for (const [u, v] of heads) {
+      const angle = Math.atan2(v / sy, u / sx), wing = (turn) => [u - 9 * sx * Math.cos(angle + turn), v - 9 * sy * Math.sin(angle + turn)];
+      const [p, q] = [wing(0.4), wing(-0.4)];
+      add([0, u, p[0], u, q[0]], [0, v, p[1], v, q[1]], ARROW);
+    }
+    this.texts(panel, heads, ARROW, texts, taken);
   }
-  // Names of the farthest points, outwards of them, but for those that would cover another name.
-  texts(panel, x, y, far) {
-    const { x_range, y_range, inner_width, inner_height } = panel.figure, data = { x: [], y: [], text: [], align: [], offset: [] }, taken = [];
-    for (const i of far) {
-      const name = this.name(i), text = name.length > 22 ? name.slice(0, 21) + "…" : name, left = x[i] < 0, wide = 6.6 * text.length + 8;
-      const at = ((x[i] - x_range.start) / (x_range.end - x_range.start)) * (inner_width || 480), high = ((y[i] - y_range.start) / (y_range.end - y_range.start)) * (inner_height || 340);
+  // Names outwards of their points, but for those that would cover another name.
+  texts(panel, points, colour, data, taken) {
+    const { x_range, y_range, inner_width, inner_height } = panel.figure, all = inner_width || 480, tall = inner_height || 340;
+    for (const [x, y, name] of points) {
+      const text = name.length > 22 ? name.slice(0, 21) + "…" : name, left = x < 0, wide = 6.6 * text.length + 8;
+      const at = ((x - x_range.start) / (x_range.end - x_range.start)) * all, high = ((y - y_range.start) / (y_range.end - y_range.start)) * tall;
       // a name that would leave the frame goes inwards instead
-      const all = inner_width || 480, turned = left ? at - wide < 0 && at + wide < all : at + wide > all && at - wide > 0, west = left !== turned;
+      const turned = left ? at - wide < 0 && at + wide < all : at + wide > all && at - wide > 0, west = left !== turned;
       const box = [west ? at - wide : at, west ? at : at + wide, high - 7, high + 7];
       if (taken.some((other) => box[0] < other[1] && other[0] < box[1] && box[2] < other[3] && other[2] < box[3])) continue;
       taken.push(box);
-      for (const [key, value] of [["x", x[i]], ["y", y[i]], ["text", plain(text)], ["align", west ? "right" : "left"], ["offset", west ? -7 : 7]]) data[key].push(value);
+      for (const [key, value] of [["x", x], ["y", y], ["text", plain(text)], ["align", west ? "right" : "left"], ["offset", west ? -7 : 7], ["colour", colour]]) data[key].push(value);
     }
-    return data;
   }
 
   // What is selected.

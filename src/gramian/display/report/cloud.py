@@ -7,23 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
+from zlib import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import INK, shorten
+from gramian.display.base import shorten
 from gramian.display.groups import groups_of
 from gramian.display.report.blocks import Page, Text, bokeh_module, escape_math, new_figure
 
 Array = NDArray[Any]
 
 MOST_POINTS = 100_000  # drawn; of more, a sample is
-BYTES_EACH = 60  # letters of base64 for colours, for each point
-AT_LEAST = 600_000  # ... and so many for all of them, where points are few
+ROOM = 2_300_000  # letters of base64 for all that is known of the points: with Bokeh a page of less than 4 MB
+NARROW = 20_000  # points beyond which an axis has 65,535 steps: more than a screen has, and half the letters
 LETTERS = 120  # of a name
-NAMES_EACH = 24  # letters of names for each point beyond which they are shortened further
-STEPS = 62  # shades of a column that is only coloured by, above the first; 63 is missing: a letter of base64 each
-LETTERS_64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", dtype=np.uint8)
+NAMES_EACH = 24  # letters of a name where they would take a third of the room
+STEPS = 62  # shades of a column that is only coloured by, above the first; 63 is missing
+FINEST = 65_534  # steps of an axis of very many points, above the first; one more is missing
 CATEGORIES = 1000  # different texts from which a column is no longer a set of groups
 FAR = 0.5  # tails that widen the range of a column by this share are cut off from its colours
 
@@ -48,6 +49,10 @@ class Points:
         Their row numbers, where they are not 0, 1, 2, …
     wordy : mapping of str to str
         What stands next to an axis, where that is more than its name.
+    alike : sequence of str
+        Axes of one unit: a plot of two of them has equal scales, in which distances are true.
+    totals : mapping of str to mapping of str to int
+        How many of each group there are, where some are not drawn.
 
     Examples
     --------
@@ -63,6 +68,8 @@ class Points:
     title: str = "row"
     numbers: Any = None
     wordy: Mapping[str, str] = field(default_factory=dict)
+    alike: Sequence[str] = ()
+    totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.axes:
@@ -78,8 +85,11 @@ class Points:
         return len(next(iter(self.axes.values())))
 
 
-def encode(points: Points) -> tuple[dict[str, Any], list[str]]:
-    """Everything the page needs of the points, as plain values, and what was left out, in words."""
+def encode(points: Points, needed: Sequence[str] = ()) -> tuple[dict[str, Any], list[str]]:
+    """Everything the page needs of the points, as plain values, and what was left out, in words.
+
+    Columns are put in as there is room for them, those needed in any case.
+    """
     notes: list[str] = []
     rows: Array | None = None
     if points.n > MOST_POINTS:
@@ -88,29 +98,40 @@ def encode(points: Points) -> tuple[dict[str, Any], list[str]]:
         notes.append(f"{sample}; every number was computed from all.")
     chosen = slice(None) if rows is None else rows
     numbers = rows if points.numbers is None else np.asarray(points.numbers)[chosen]
-    names = None
+    names, room = None, ROOM
     if points.names is not None:
-        texts = [str(name) for name in np.asarray(points.names, dtype=object)[chosen]]
-        total = sum(min(len(text), LETTERS) for text in texts)
-        most = LETTERS if total <= max(NAMES_EACH * len(texts), AT_LEAST // 4) else NAMES_EACH
-        names, cut = [shorten(text, most) for text in texts], sum(len(text) > most for text in texts)
+        texts = [str(name).replace("\n", " ") for name in np.asarray(points.names, dtype=object)[chosen]]
+        most = LETTERS if sum(min(len(text), LETTERS) for text in texts) <= ROOM // 3 else NAMES_EACH
+        cut = sum(len(text) > most for text in texts)
+        names = _pack("\n".join(shorten(text, most) for text in texts).encode("utf-8", "replace"))
+        room -= len(names)
         if cut:
             are = "s of more than {} letters are" if cut != 1 else " of more than {} letters is"
             notes.append(f"{cut:,} name{are.format(most)} shortened.")
-    columns = [
-        _encode_numbers(name, np.asarray(values)[chosen]) | {"label": shorten(points.wordy.get(name, name))}
-        for name, values in points.axes.items()
-    ]
-    columns += [_encode_groups(name, np.asarray(values)[chosen]) for name, values in points.groups.items()]
-    # Columns that are only coloured by: as many as there is room for.
-    shades, room = [], max(AT_LEAST, BYTES_EACH * min(points.n, MOST_POINTS))
+    columns: list[dict[str, Any]] = []
+    for name, values in sorted(points.axes.items(), key=lambda axis: axis[0] not in needed):
+        column = _encode_numbers(name, np.asarray(values)[chosen]) | {"label": shorten(points.wordy.get(name, name))}
+        if name in needed or len(column["data"]) <= room:
+            room -= len(column["data"])
+            columns.append(column)
+    order = [shorten(name) for name in points.axes]
+    columns.sort(key=lambda column: order.index(column["name"]))
+    count = len(columns)
+    if count < len(points.axes):
+        notes.append(f"The first {count} of {len(points.axes)} axes can be shown: more would make this file too large.")
+    for name, values in points.groups.items():
+        column, totals = _encode_groups(name, np.asarray(values)[chosen]), points.totals.get(name)
+        columns.append(column if totals is None else column | {"totals": [totals.get(v, 0) for v in column["values"]]})
+    room -= sum(len(column["data"]) for column in columns[count:])
+    # Columns that are only coloured by.
+    shades = []
     wanted = {name: v for name, v in points.columns.items() if name not in {*points.axes, *points.groups}}
     for name, values in wanted.items():
-        column = _encode_shade(name, np.asarray(values)[chosen])
-        size = 0 if column is None else len(column["data"]) + sum(map(len, column.get("values", ())))
-        if column is not None and size <= room:
+        shade = _encode_shade(name, np.asarray(values)[chosen])
+        size = 0 if shade is None else len(shade["data"]) + sum(map(len, shade.get("values", ())))
+        if shade is not None and size <= room:
             room -= size
-            shades.append(column)
+            shades.append(shade)
     if len(shades) < len(wanted):
         coloured = f"Points can be coloured by {len(shades)} of {len(wanted)} columns"
         notes.append(f"{coloured}; the others would make this file too large, or hold too many different texts.")
@@ -120,7 +141,8 @@ def encode(points: Points) -> tuple[dict[str, Any], list[str]]:
         "rows": None if numbers is None else _pack(numbers.astype("<i4")),
         "names": names,
         "columns": columns + shades,
-        "axes": list(range(len(points.axes))),
+        "axes": list(range(count)),
+        "alike": [k for k, column in enumerate(columns) if column["name"] in points.alike],
     }, notes
 
 
@@ -136,15 +158,20 @@ def is_text(values: Any) -> bool:
 
 
 def _encode_numbers(name: str, values: Array) -> dict[str, Any]:
-    """A column as float32 where that keeps its digits, else as float64."""
+    """A column as float32 where that keeps its digits, else as float64; of very many points in 65,535 steps."""
     wide = values.astype("<f8")
+    finite = np.isfinite(wide)
+    low, high = (float(wide[finite].min()), float(wide[finite].max())) if finite.any() else (0.0, 0.0)
+    found: dict[str, Any] = {"name": shorten(name), "type": "number"}
+    if len(wide) > NARROW and np.isfinite(high - low):
+        with np.errstate(invalid="ignore"):
+            codes = np.where(finite, np.rint((wide - low) / ((high - low) or 1.0) * FINEST), FINEST + 1)
+        return found | {"dtype": "u2", "low": low, "high": high, "data": _pack(codes.astype("<u2"))}
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = wide.astype("<f4")
         lost = np.abs(wide - narrow)
-    finite = np.isfinite(wide)
-    spread = float(np.ptp(wide[finite])) if finite.any() else 0.0
-    kind, data = ("f4", narrow) if np.all(lost[finite] <= 1e-5 * spread) else ("f8", wide)
-    return {"name": shorten(name), "type": "number", "dtype": kind, "data": _pack(data)}
+    kind, data = ("f4", narrow) if np.all(lost[finite] <= 1e-5 * (high - low)) else ("f8", wide)
+    return found | {"dtype": kind, "data": _pack(data)}
 
 
 def _encode_groups(name: str, values: Array) -> dict[str, Any]:
@@ -172,23 +199,25 @@ def _encode_shade(name: str, values: Array) -> dict[str, Any] | None:
     return {
         "name": shorten(name),
         "type": "shade",
-        "dtype": "letter",
+        "dtype": "u1",
         "low": low,
         "high": high,
         "cut": [low > least, high < most],
-        "data": LETTERS_64[codes].tobytes().decode("ascii"),
+        "data": _pack(codes),
     }
 
 
-def _pack(values: Array) -> str:
-    return b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
+def _pack(values: Array | bytes) -> str:
+    """Numbers or text as letters, deflated."""
+    return b64encode(compress(values if isinstance(values, bytes) else values.tobytes(), 6)).decode("ascii")
 
 
 WEBGL = 3000  # points from which the GPU draws them
 TOOLS = "pan,box_zoom,wheel_zoom,box_select,lasso_select,tap,reset,save,hover"
 HINT = (
     "Drag over the points to select them in every plot; the tools above each plot zoom, pan and draw a lasso. "
-    "Hold Shift to add to a selection, press Escape to end it. Hover for names."
+    "Hold Shift to add to a selection, press Escape to end it. Hover over points for names, over the legend to see one "
+    "group. With the keyboard: arrow keys move a plot, + and − zoom, 0 shows all."
 )
 
 
@@ -204,15 +233,21 @@ class Panel:
         Above it.
     line : {"", "diagonal", "zero"}
         A line to compare with, drawn while the axes are those shown at first.
-    choose : bool
-        Whether the reader can choose the axes.
+    choose : {"xy", "y", ""}
+        Which axes the reader can choose.
+    height : int
+        In pixels.
+    ticks : mapping of float to str
+        Names of places on the horizontal axis, which is then not to be chosen.
     """
 
     x: str
     y: str
     title: str = ""
     line: str = ""
-    choose: bool = True
+    choose: str = "xy"
+    height: int = 430
+    ticks: Mapping[float, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +258,18 @@ class Ellipses:
     names: Sequence[str]
     means: NDArray[Any]
     covariances: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrows:
+    """Arrows from the origin, of variables in a biplot: names and values (m, d) along d of the axes, by name.
+
+    In each plot the longest are drawn, all multiplied by one number so that they are as long as the points are far.
+    """
+
+    axes: Sequence[str]
+    names: Sequence[str]
+    values: NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,8 +288,8 @@ class Cloud:
         Of the file that a selection is downloaded as.
     ellipses : Ellipses, optional
         Drawn on plots whose axes they know.
-    arrows : bool
-        Whether lines lead to the points from the origin, and the farthest are named: for loadings.
+    biplot : Arrows, optional
+        Drawn over the points on plots whose axes they know.
     """
 
     points: Points
@@ -250,17 +297,17 @@ class Cloud:
     colour: str = ""
     name: str = "selection"
     ellipses: Ellipses | None = None
-    arrows: bool = False
+    biplot: Arrows | None = None
 
     def html(self, page: Page) -> str:
         """Controls, plots, legend, and the table of what is selected."""
-        spec, notes = encode(self.points)
+        spec, notes = encode(self.points, [axis for panel in self.panels for axis in (panel.x, panel.y)])
         key = page.cloud(spec)
         numbers = {column["name"]: k for k, column in reversed(list(enumerate(spec["columns"])))}
         ellipses, e = None, self.ellipses
         if e is not None:
             ellipses = {
-                "axes": [numbers[shorten(axis)] for axis in e.axes],
+                "axes": [numbers.get(shorten(axis), -1) for axis in e.axes],
                 "names": [shorten(name) for name in e.names],
                 "means": np.asarray(e.means, dtype=float).tolist(),
                 "covariances": np.asarray(e.covariances, dtype=float).tolist(),
@@ -268,8 +315,14 @@ class Cloud:
         spec |= {
             "file": self.name,
             "colour": numbers[shorten(self.colour)] if self.colour else -1,
-            "arrows": self.arrows,
             "ellipses": ellipses,
+            "biplot": None
+            if self.biplot is None
+            else {
+                "axes": [numbers.get(shorten(axis), -1) for axis in self.biplot.axes],
+                "names": [shorten(name, 24) for name in self.biplot.names],
+                "values": np.asarray(self.biplot.values, dtype=float).tolist(),
+            },
             "panels": [
                 {"x": numbers[shorten(panel.x)], "y": numbers[shorten(panel.y)], "line": panel.line}
                 for panel in self.panels
@@ -282,11 +335,13 @@ class Cloud:
         for j, panel in enumerate(self.panels):
             plot = page.plot(_panel_figure(key, j, panel, source, spec["n"]), f"{what}: {panel.y} against {panel.x}")
             title = f"<h3>{escape(panel.title)}</h3>" if panel.title else ""
-            pickers = f'<div class="axes">{PICKERS.format(j=j)}</div>' if panel.choose else ""
+            pickers = "".join(PICKERS[way].format(j=j) for way in reversed(panel.choose))
+            pickers = f'<div class="axes">{pickers}</div>' if pickers else ""
             panels += f'<figure class="panel"><figcaption>{title}{pickers}</figcaption>{plot}</figure>'
-        wide = " one" if len(self.panels) == 1 else ""
+        wide = {1: " one", 2: ""}.get(len(self.panels), " many")
+        shown = CONTROLS.replace("<!--biplot-->", "" if self.biplot is None else BIPLOT)
         return (
-            f'<div class="cloud" id="{key}">{CONTROLS}<div class="row{wide}">{panels}</div>'
+            f'<div class="cloud" id="{key}">{shown}<div class="row{wide}">{panels}</div>'
             f'<div class="legend" role="group" aria-label="Legend"></div>{Text(notes, "note").html(page)}'
             f'<p class="note hint">{HINT}</p><div class="chosen" hidden></div></div>'
         )
@@ -295,23 +350,27 @@ class Cloud:
 CONTROLS = (
     '<div class="bar controls"><label>Colour by <select class="colour"></select></label>'
     '<label>Find <input type="search" class="find" placeholder="part of a name" autocomplete="off"></label>'
-    '<span class="count" role="status" aria-live="polite"></span>'
+    '<!--biplot--><span class="count" role="status" aria-live="polite"></span>'
     '<button type="button" class="clear" disabled>Clear</button>'
     '<button type="button" class="save" disabled>Download selection</button></div>'
 )
 
 
-PICKERS = (
-    '<label>Vertical <select class="axis" data-panel="{j}" data-way="y"></select></label>'
-    '<label>Horizontal <select class="axis" data-panel="{j}" data-way="x"></select></label>'
-)
+BIPLOT = '<label><input type="checkbox" class="biplot" checked> Arrows of the columns</label>'
+PICKERS = {
+    "y": '<label>Vertical <select class="axis" data-panel="{j}" data-way="y"></select></label>',
+    "x": '<label>Horizontal <select class="axis" data-panel="{j}" data-way="x"></select></label>',
+}
 
 
 def _panel_figure(key: str, j: int, panel: Panel, source: Any, n: int) -> Any:
     models, few = bokeh_module("models"), n <= WEBGL
     how: dict[str, Any] = {"x_range": models.Range1d(0, 1), "y_range": models.Range1d(0, 1), "name": f"{key}-{j}"}
     how |= {"tools": TOOLS, "active_drag": "box_select", "output_backend": "canvas" if few else "webgl"}
-    figure = new_figure(escape_math(panel.x), escape_math(panel.y), height=430, **how)
+    figure = new_figure(escape_math(panel.x), escape_math(panel.y), height=panel.height, **how)
+    if panel.ticks:
+        figure.xaxis.ticker = models.FixedTicker(ticks=list(panel.ticks))
+        figure.xaxis.major_label_overrides = {place: escape_math(name) for place, name in panel.ticks.items()}
     lines = models.ColumnDataSource(data={"xs": [], "ys": [], "colour": []}, name=f"{key}-{j}-lines")
     figure.multi_line("xs", "ys", line_color="colour", line_width=1.5, line_alpha=0.9, source=lines)
     smaller = ((400, 9, 0.85), (3000, 7, 0.75), (20_000, 5, 0.6), (np.inf, 3.5, 0.4))  # and fainter, of more points
@@ -320,9 +379,9 @@ def _panel_figure(key: str, j: int, panel: Panel, source: Any, n: int) -> Any:
     style |= {"line_color": "white" if few else None, "line_width": 0.5, "nonselection_fill_alpha": 0.12 * alpha}
     style |= {"nonselection_line_alpha": 0.1, "name": f"{key}-{j}-dots"}
     dots = figure.scatter(f"x{j}", f"y{j}", source=source, **style)
-    empty: dict[str, Any] = {name: [] for name in ("x", "y", "text", "align", "offset")}
+    empty: dict[str, Any] = {name: [] for name in ("x", "y", "text", "align", "offset", "colour")}
     texts = models.ColumnDataSource(data=empty, name=f"{key}-{j}-texts")
-    letters = {"text_font_size": "12px", "text_color": INK, "text_align": "align", "text_baseline": "middle"}
+    letters = {"text_font_size": "12px", "text_color": "colour", "text_align": "align", "text_baseline": "middle"}
     figure.text("x", "y", text="text", x_offset="offset", source=texts, **letters)
     figure.hover.update(renderers=[dots], name=f"{key}-{j}-hover", limit=4, visible=False)
     return figure

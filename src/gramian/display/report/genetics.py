@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.display.base import PALETTE
 from gramian.display.pca import describe_scree
-from gramian.display.report.assemble import Common, assemble, matrix, percent, row_cloud
-from gramian.display.report.blocks import DataTable, Figure, Report, Row, Section, Text
+from gramian.display.report.assemble import Common, Folded, assemble, matrix, percent, row_cloud, unique_names
+from gramian.display.report.blocks import (
+    DataTable,
+    Figure,
+    Report,
+    ReportBlock,
+    Row,
+    Section,
+    Text,
+    Verdict,
+    hover_names,
+    new_figure,
+)
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.pca import COMPONENTS, score_axes, score_panels, scree_figure
 from gramian.inputs.devices import convert_to_numpy
@@ -20,7 +34,7 @@ Matrix = NDArray[np.float64]
 
 DRAWN = 4000  # SNPs along the genome
 LARGEST = 200  # SNPs in the table
-EAST, NORTH = "longitude", "latitude"
+EAST, NORTH, PLACE = "longitude", "latitude", "place in the genome"
 
 
 def genotype_report(
@@ -31,6 +45,9 @@ def genotype_report(
     procrustes: Any = None,
     counts: Mapping[str, int] | None = None,
     measures: Mapping[str, Any] | None = None,
+    fst: Any = None,
+    snp_quality: Any = None,
+    sample_quality: Any = None,
     **common: Unpack[Common],
 ) -> Report:
     """Report a principal component analysis of genotypes.
@@ -49,6 +66,10 @@ def genotype_report(
         How many SNPs and samples were in the file and dropped, and why; what the fit dropped, by default.
     measures : mapping of str to array of shape (n,), optional
         Further numbers of the samples, such as the share of missing calls.
+    fst : FstMatrix, optional
+        What :func:`gramian.genetics.fst.fst` found between the populations.
+    snp_quality, sample_quality : SnpQuality, SampleQuality, optional
+        What :mod:`gramian.genetics.quality` found of the whole file.
     **common
         ``data`` (a :class:`DataFacts`), and ``run``, ``ids`` (names of the samples, by default), ``labels`` (their
         populations), ``label_name``, ``columns``, ``title``.
@@ -66,8 +87,8 @@ def genotype_report(
     >>> rng = np.random.default_rng(0)
     >>> G = rng.binomial(2, np.repeat(rng.uniform(0.1, 0.9, (2, 300)), 20, axis=0))
     >>> report = genotype_report(GenotypePCA(4).fit(G), labels=["A"] * 20 + ["B"] * 20, data=DataFacts("G", 40, 300))
-    >>> [section.title for section in report.sections][2:5]
-    ['Samples', 'How many components are real', 'SNPs']
+    >>> [section.title for section in report.sections][:3]
+    ['Samples', 'SNPs', 'How many components are real']
     """
     model = convert_to_numpy(model)
     Z = matrix(model.eigenvectors_ * model.singular_values_ if scores is None else scores, "scores")
@@ -87,10 +108,75 @@ def genotype_report(
         tiles.append((f"{procrustes.correlation:.3f}", "Procrustes correlation with the map"))
     sections = [
         _samples_section(Z, shares, coordinates, procrustes, measures, given),
-        _rank_section(model, shares),
+        _fst_section(fst, given["label_name"]),
         _snps_section(model),
+        _rank_section(model, shares),
+        _quality_section(snp_quality, sample_quality),
     ]
-    return assemble("Genotype PCA", model, facts, tiles, sections, given)
+    real = f"{significant} component{'s' * (significant != 1)} stand{'s' * (significant == 1)} out of the noise"
+    more = "By the Tracy–Widom test at 0.05. Shares of the variance are small in genotypes, as most of it is chance; a "
+    more += "component beyond the noise can still be a family, a batch or one region of the genome: see the SNPs."
+    verdict = Verdict(f"{real} (Tracy–Widom)", "good" if significant else "poor", more)
+    return assemble("Genotype PCA", model, facts, tiles, sections, given, verdict)
+
+
+def _fst_section(fst: Any, name: str) -> Section:
+    """F_ST of every pair of populations: as a table of both ways, and pair by pair."""
+    title = "Differentiation"
+    if fst is None:
+        return Section(title, [])
+    groups = [str(group) for group in fst.groups]
+    values = np.where(np.eye(len(groups), dtype=bool), 0.0, np.asarray(fst.matrix, dtype=float))
+    square: dict[str, Any] = {name: groups}
+    square |= {head: values[:, j] for j, head in enumerate(unique_names(groups, [name]))}
+    both = DataTable("fst-matrix", f"F_ST by {name}", square, shaded=list(square)[1:])
+    pairs = fst.table()
+    order = np.argsort(-np.nan_to_num(pairs["fst"]), kind="stable")
+    each = DataTable("fst", "Every pair, the most different first", {k: np.asarray(v)[order] for k, v in pairs.items()})
+    lead = (
+        f"{fst.method} F_ST, the share of the variance of allele frequencies that lies between two populations; mean "
+    )
+    return Section(title, [both, Folded("Every pair", each)], f"{lead}{fst.mean:.4g}.")
+
+
+def _quality_section(snps: Any, samples: Any) -> Section:
+    """How complete calls are, how frequent alleles, how far from Hardy–Weinberg; and the samples that stand out."""
+    figures: list[ReportBlock] = []
+    if snps is not None:
+        for head, values in (("minor allele frequency", snps.minor_frequency), ("missing calls", snps.missing_rate)):
+            figures.append(Figure(f"SNPs: {head}", partial(histogram_figure, values, head, "SNPs")))
+    if samples is not None:
+        for head, values in (("missing calls", samples.missing_rate), ("inbreeding F", samples.inbreeding)):
+            figures.append(Figure(f"Samples: {head}", partial(histogram_figure, values, head, "samples")))
+    blocks: list[ReportBlock] = [Row(figures)] if figures else []
+    if snps is not None:
+        table = snps.table()
+        order = np.argsort(np.nan_to_num(np.asarray(table["hwe_p"], dtype=float), nan=1.0), kind="stable")[:LARGEST]
+        cells = {name: np.asarray(column)[order] for name, column in table.items()}
+        note = f"{len(order):,} of {len(snps.minor_frequency):,} SNPs."
+        caption = "SNPs farthest from Hardy–Weinberg proportions"
+        blocks.append(DataTable("snp-quality", caption, cells, note=note, chances=("hwe_p",)))
+    if samples is not None:
+        table = samples.table()
+        order = np.argsort(-np.nan_to_num(np.abs(np.asarray(table["inbreeding"], dtype=float))), kind="stable")[
+            :LARGEST
+        ]
+        cells = {name: np.asarray(column)[order] for name, column in table.items()}
+        note = f"{len(order):,} of {len(samples.missing_rate):,} samples."
+        blocks.append(DataTable("sample-quality", "Samples with the largest |F|", cells, note=note))
+    return Section("Quality of the genotypes", blocks, "Of all SNPs and samples of the file, used or not.")
+
+
+def histogram_figure(values: Any, x_label: str, y_label: str) -> Any:
+    """How many have each value."""
+    known = np.asarray(values, dtype=float)
+    counts, edges = np.histogram(known[np.isfinite(known)], bins=40)
+    figure = new_figure(x_label, y_label, height=260)
+    source = {"left": edges[:-1], "right": edges[1:], "count": counts}
+    bars = figure.quad("left", "right", "count", 0, source=source, fill_color=PALETTE[0], line_color="white")
+    hover_names(figure, [bars], [("from", "@left"), ("to", "@right"), (y_label, "@count{0,0}")])
+    figure.y_range.start = 0
+    return figure
 
 
 def _samples_section(
@@ -112,7 +198,8 @@ def _samples_section(
         lead += " Turned, scaled and shifted, the first two components agree with the map with a Procrustes correlation"
         lead += f" of {procrustes.correlation:.3f}"
         lead += "." if np.isnan(procrustes.p_value) else f" (permutation p = {procrustes.p_value:.2g})."
-    cloud = row_cloud(axes, panels, "selected-samples", measures, common, wordy=wordy, title="sample")
+    alike = [f"PC{j + 1}" for j in range(k)]
+    cloud = row_cloud(axes, panels, "selected-samples", measures, common, wordy=wordy, title="sample", alike=alike)
     return Section("Samples", [cloud], lead)
 
 
@@ -126,7 +213,7 @@ def _rank_section(model: Any, shares: Matrix) -> Section:
         "that has not: structure that chance would not make in one population (Patterson, Price and Reich 2006)."
     )
     figure = Figure("Scree", lambda: scree_figure(data), "Share of the total variance.")
-    tests = DataTable("tracy-widom", "Tracy–Widom table", table)
+    tests = DataTable("tracy-widom", "Tracy–Widom table", table, chances=("p_value",))
     return Section("How many components are real", [Text(text), Row([figure, tests])])
 
 
@@ -142,11 +229,28 @@ def _snps_section(model: Any) -> Section:
     )
     number = np.array([float(name) if name.isdigit() else np.inf for name in chromosome])
     order = np.lexsort([np.asarray(snps.position), chromosome.astype(str), number])
-    axes: dict[str, Any] = {"place in the genome": np.argsort(order)[some].astype(float)}
-    axes |= {name: V[j, some] for j, name in enumerate(names)}
-    groups = {"chromosome": chromosome[some]}
-    panels = [Panel("place in the genome", name) for name in names[:2]]
-    points = Points(axes, names=ids[some].tolist(), groups=groups, title="SNP", numbers=some)
+    # Chromosomes one after the other, each as long as its last position; where positions are not known, in order.
+    found, ends = dict.fromkeys(chromosome[order].tolist()), np.asarray(snps.position, dtype=float)
+    if not (ends > 0).any():
+        ends = np.argsort(order).astype(float)
+    place, start, ticks = np.empty(len(ends)), 0.0, {}
+    for name in found:
+        mine = chromosome == name
+        here = ends[mine] - (0.0 if (ends > 0).all() else ends[mine].min())
+        place[mine], length = start + here, float(here.max()) or 1.0
+        ticks[start + length / 2] = name
+        start += length
+    last = -np.inf
+    for at in list(ticks):  # names of short chromosomes would lie on each other
+        if at - last < 0.03 * start:
+            del ticks[at]
+        else:
+            last = at
+    axes: dict[str, Any] = {PLACE: place[some]} | {name: V[j, some] for j, name in enumerate(names)}
+    groups, counts = {"chromosome": chromosome[some]}, Counter(chromosome.tolist())
+    panels = [Panel(PLACE, name, choose="y", ticks=ticks) for name in names[:2]]
+    told: dict[str, Any] = {"numbers": some, "totals": {"chromosome": counts}, "wordy": {PLACE: "chromosome"}}
+    points = Points(axes, names=ids[some].tolist(), groups=groups, title="SNP", **told)
     cloud = Cloud(points, panels, "chromosome", "selected-snps")
     largest = top[:LARGEST]
     columns = {"SNP": ids, "chromosome": chromosome, "position": snps.position, "A1": a1}
@@ -154,6 +258,6 @@ def _snps_section(model: Any) -> Section:
     table = {name: np.asarray(column)[largest] for name, column in columns.items()}
     lead = "A component whose large loadings lie in one region of the genome tells of that region, not of ancestry."
     note = f"The {len(largest):,} of {V.shape[1]:,} with the largest loadings."
-    drawn = f"The {len(some):,} SNPs with the largest loadings are drawn, of {V.shape[1]:,}."
+    drawn = f"The {len(some):,} SNPs with the largest loadings are drawn, of {V.shape[1]:,}; the legend counts all."
     shown = DataTable("snps", "Largest loadings", table, shaded=names, note=note)
     return Section("SNPs", [cloud, Text(drawn if len(some) < V.shape[1] else "", "note"), shown], lead)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import PALETTE, names_of_columns
+from gramian.display.base import COLOURS, INK, PALETTE, names_of_columns
 from gramian.display.mixture import describe_choice
 from gramian.display.report.assemble import Common, assemble, colour_options, matrix, percent, unique_names
 from gramian.display.report.blocks import (
@@ -19,6 +21,7 @@ from gramian.display.report.blocks import (
     Row,
     Section,
     Text,
+    Verdict,
     bokeh_module,
     format_value,
     hover_names,
@@ -26,7 +29,7 @@ from gramian.display.report.blocks import (
     line_with_dots,
     new_figure,
 )
-from gramian.display.report.cloud import Cloud, Ellipses, Panel, Points
+from gramian.display.report.cloud import NARROW, Cloud, Ellipses, Panel, Points
 from gramian.inputs.devices import convert_to_numpy
 
 DASHES = ("solid", "dashed", "dotted")
@@ -36,13 +39,24 @@ CLASSES = 25
 def choice_figure(choice: Any) -> Any:
     """The criterion for each number of components, a line for each covariance model."""
     data = describe_choice(choice)
-    figure = new_figure("components", data.criterion, height=360)
+    figure = new_figure("components", f"{data.criterion} (lower is better)", height=400)
     drawn = []
     for j, model in enumerate(data.models):
         columns = {"k": list(data.sizes), "value": data.values[:, j], "model": [model] * len(data.sizes)}
         style = {"color": PALETTE[j % len(PALETTE)], "legend_label": model, "muted_alpha": 0.08}
         dash = DASHES[j // len(PALETTE) % len(DASHES)]
         drawn.append(line_with_dots(figure, columns, size=7, dash=dash, **style))
+    (row, column), (low, top) = data.best, data.frame
+    ring = {"size": 17, "fill_color": None, "line_color": INK, "line_width": 2}
+    label = f"best: {data.models[column]}, {data.sizes[row]}"
+    figure.scatter(data.sizes[row], data.values[row, column], legend_label=label, **ring)
+    above = data.values > top
+    if above.any():
+        at = np.asarray(data.sizes)[above.any(axis=1)]
+        label = f"above the frame: {np.count_nonzero(above)}"
+        style = {"marker": "triangle", "size": 9, "color": INK, "legend_label": label}
+        figure.scatter(at, np.full(len(at), top - 0.03 * (top - low)), **style)
+    figure.y_range.update(start=low, end=top)
     hover_names(figure, drawn, [("model", "@model"), ("components", "@k"), (data.criterion, "@value{0,0.00}")])
     figure.xaxis.ticker = bokeh_module("models").BasicTicker(min_interval=1, num_minor_ticks=0)
     legend_right(figure)
@@ -57,7 +71,7 @@ def uncertainty_figure(uncertainty: Any, component: Any) -> Any:
     for k in range(int(np.max(component, initial=0)) + 1):
         counts = np.histogram(uncertainty[component == k], bins=edges)[0]
         data = {"left": edges[:-1], "right": edges[1:], "bottom": base, "top": base + counts}
-        sides, colour = {side: side for side in data}, PALETTE[k % len(PALETTE)]
+        sides, colour = {side: side for side in data}, COLOURS[k % len(COLOURS)]
         data |= {"rows": counts, "name": [f"component {k + 1}"] * CLASSES}
         drawn.append(figure.quad(**sides, source=data, color=colour, line_color="white", fill_alpha=0.85))
         base = base + counts
@@ -69,6 +83,7 @@ def uncertainty_figure(uncertainty: Any, component: Any) -> Any:
 Matrix = NDArray[np.float64]
 
 AXES = 12  # columns that can be put on an axis
+PAIRED = 4  # columns whose pairs are drawn
 WIDE = 40  # columns in the table of means
 MOST_LABELS = 60  # that are counted against components
 
@@ -111,7 +126,7 @@ def mixture_report(
     >>> from gramian.display.report import DataFacts, mixture_report
     >>> X = load_iris().data
     >>> report = mixture_report(GaussianMixture(2).fit(X), X, data=DataFacts("iris", 150, 4))
-    >>> [section.title for section in report.sections][2:4]
+    >>> [section.title for section in report.sections][:2]
     ['Rows and components', 'Components']
     """
     rows, model = matrix(X, "X"), convert_to_numpy(model)
@@ -125,12 +140,20 @@ def mixture_report(
     doubt = percent(float(np.mean(1.0 - R.max(axis=1) > 0.1)))
     tiles = [(str(mixture.n_components), "components"), (str(model.covariance_type), "covariance model")]
     tiles += [(format_value(float(bic)), "BIC"), (doubt, "of rows in doubt (> 10 %)")]
+    sure = float(np.mean(R.max(axis=1) > 0.9))
+    verdict = Verdict.of_share(
+        f"{percent(sure)} of the rows belong to one component with a probability above 90 %",
+        sure if mixture.n_components > 1 else np.nan,
+        (0.6, 0.85),
+        "How far apart the components are. Whether normal components are right for these data is not said by this: "
+        "BIC compares mixtures with each other only, and components may share one group that is not normal.",
+    )
     sections = [
         _rows_section(rows, R, mixture, names, common),
         _components_section(R, mixture, names, common),
         _choice_section(choice),
     ]
-    return assemble("Gaussian mixture", model, facts, tiles, sections, common)
+    return assemble("Gaussian mixture", model, facts, tiles, sections, common, verdict)
 
 
 def _rank_columns(mixture: Any) -> NDArray[np.intp]:
@@ -148,8 +171,11 @@ def _rows_section(rows: Matrix, R: Matrix, mixture: Any, names: list[str], commo
     axes: dict[str, Any] = dict(zip(shown_names, rows[:, order].T, strict=True))
     axes |= {"uncertainty": 1.0 - R.max(axis=1), "log density": mixture.log_density(rows)}
     first, *others = shown_names  # with one pair of columns, or none, the uncertainty is beside it
-    panels = [Panel(first, others[0] if others else "log density")]
-    panels.append(Panel(others[1], others[2]) if len(others) > 2 else Panel(first, "uncertainty"))
+    panels = [Panel(first, others[0] if others else "log density"), Panel(first, "uncertainty")]
+    if len(others) > 1:  # every pair of the columns that tell most
+        pairs = combinations(shown_names[: PAIRED if len(rows) <= NARROW else 3], 2)
+        panels = [Panel(a, b, choose="", height=300) for a, b in pairs]
+        panels[-1] = replace(panels[-1], choose="xy" if len(names) > PAIRED else "")
     groups = {"component": [str(k + 1) for k in np.argmax(R, axis=1)]}
     given: Common = {**common, "columns": {k: v for k, v in (common.get("columns") or {}).items() if k not in axes}}
     points = Points(axes, **colour_options(given, axes, groups))
@@ -158,8 +184,10 @@ def _rows_section(rows: Matrix, R: Matrix, mixture: Any, names: list[str], commo
     ellipses = Ellipses(shown_names, numbers, mixture.means[:, order], mixture.matrices[known])
     cloud = Cloud(points, panels, colour="component", name="selected-rows", ellipses=ellipses)
     lead = "Each row belongs to its most probable component. Ellipses hold 95 % of a component."
+    if len(names) > PAIRED:
+        lead += f" Every pair of the {PAIRED} columns in which the components differ most."
     if len(order) < len(names):
-        lead += f" Axes: the {len(order)} of {len(names)} columns in which the components differ most."
+        lead += f" Of {len(names)} columns the first {len(order)} of these can be coloured by and downloaded."
     return Section("Rows and components", [cloud], lead)
 
 
@@ -197,5 +225,9 @@ def _choice_section(choice: Any) -> Section:
         "Lower is better. Models are named by volume, shape and orientation of their ellipses: equal, varying or fixed."
     )
     figure = Figure("Criterion by number of components", lambda: choice_figure(choice), note)
-    table = DataTable("choice", "Every fit", choice.table())
+    columns = choice.table()
+    by = np.asarray(columns["bic" if choice.criterion == "lrt" else choice.criterion], dtype=float)
+    order = np.lexsort([by, ~np.ravel(choice.eligible)])  # the best first, those that are not eligible last
+    sorted_columns = {name: [column[i] for i in order] for name, column in columns.items()}
+    table = DataTable("choice", "Every fit, the best first", sorted_columns)
     return Section(title, [Text(text), figure, table])

@@ -9,8 +9,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from gramian.display.base import shorten
-from gramian.display.report.blocks import Report, as_json, badge_html, bokeh_module
+from gramian.display.base import COLOURS, shorten
+from gramian.display.report.blocks import Report, Text, arithmetic_badge, as_json, bokeh_module
 from gramian.display.report.cloud import WEBGL
 from gramian.sources.writing import write_whole
 
@@ -76,19 +76,19 @@ def render(report: Report) -> str:
     tiles = "".join(
         f"<div><strong>{escape(value)}</strong><span>{escape(text)}</span></div>" for value, text in report.tiles
     )
-    badge = ""
-    if report.met is not None:
-        state = "met" if report.met else "unmet"
-        badge = f'<p class="badge {state}">{badge_html(report.met, "Certified: ")}</p>'
+    badge = "" if report.verdict is None else report.verdict.badge
+    badge += "" if report.met is None else arithmetic_badge(report.met, report.tolerance)
+    notices = Text([f"Warning: {text}" for text in report.warnings], "warning").html(canvas)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
+        '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
         f"<title>{title}</title>\n<style>{_read('report.css')}</style>\n</head>\n"
         '<body>\n<a class="skip" href="#main">To the content</a>\n'
-        f'<header><h1><bdi>{title}</bdi></h1><p>{subtitle}</p>{badge}<div class="tiles">{tiles}</div></header>\n'
-        f'<nav aria-label="Sections">{links}</nav>\n<main id="main">{body}</main>\n'
+        f'<header><h1><bdi>{title}</bdi></h1><p>{subtitle}</p><div class="badges">{badge}</div>'
+        f'<div class="tiles">{tiles}</div></header>\n'
+        f'<nav aria-label="Sections">{links}</nav>\n<main id="main">{notices}{body}</main>\n'
         "<noscript><p>The plots are drawn by scripts, which are part of this page; nothing is fetched.</p></noscript>\n"
         f'<script type="application/json" id="plots">{canvas.plots()}</script>\n'
         f'<script type="application/json" id="clouds">{as_json(canvas.clouds)}</script>\n'
@@ -135,7 +135,8 @@ class Canvas:
 
     def scripts(self) -> list[str]:
         """Bokeh, as much of it as is needed, and what makes the page work."""
-        parts = "".join(_read(name) for name in ("tools.js", "cloud.js", "start.js"))
+        parts = f"const COLOURS = {as_json(list(COLOURS))};\n"
+        parts += "".join(_read(name) for name in ("tools.js", "cloud.js", "start.js"))
         found = [f'"use strict";\n(() => {{\n{parts}}})();\n']  # in a scope of its own
         if self.figures:
             large = any(spec["n"] > WEBGL for spec in self.clouds.values())

@@ -8,9 +8,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import PALETTE, component_name, names_of_columns
+from gramian.display.base import INK, PALETTE, component_name, names_of_columns, shares_of, shorten
 from gramian.display.pca import ScreeData, describe_scree
-from gramian.display.report.assemble import Common, assemble, matrix, percent, row_cloud
+from gramian.display.report.assemble import Common, Folded, assemble, matrix, percent, row_cloud
 from gramian.display.report.blocks import (
     FAINT,
     DataTable,
@@ -20,12 +20,15 @@ from gramian.display.report.blocks import (
     Row,
     Section,
     Text,
+    Verdict,
     bokeh_module,
+    escape_math,
     hover_names,
     new_figure,
 )
-from gramian.display.report.cloud import Cloud, Panel, Points
+from gramian.display.report.cloud import Arrows, Panel
 from gramian.inputs.devices import convert_to_numpy
+from gramian.pca.interpret import had_missing_cells
 from gramian.results import SpectralCertificate
 
 SHOWN = 40  # components drawn
@@ -66,11 +69,43 @@ def scree_figure(data: ScreeData, label: str = "share of the variance") -> Any:
     return figure
 
 
+def circle_figure(r: Matrix, names: Sequence[str], shares: Matrix, axes: tuple[int, int] = (0, 1)) -> Any:
+    """Variables at their correlations with two components, in the circle where the plane shows a variable wholly."""
+    a, b = axes
+    figure = new_figure(component_name(a, shares), component_name(b, shares), height=430, match_aspect=True)
+    figure.scatter([-1.3, 1.3], [-1.05, 1.05], alpha=0)  # what the frame holds
+    for radius, dash in ((1.0, "solid"), (0.5, "dotted")):
+        figure.circle(0, 0, radius=radius, fill_color=None, line_color=FAINT, line_dash=dash)
+    cos2 = r[:, a] ** 2 + r[:, b] ** 2
+    order = np.argsort(-cos2, kind="stable")[:DRAWN]
+    some = order[:NAMED]
+    figure.segment(0, 0, r[some, a], r[some, b], line_color=PALETTE[0], line_width=1.5)
+    source = {"x": r[order, a], "y": r[order, b], "name": [names[i] for i in order], "cos2": cos2[order]}
+    dots = figure.scatter("x", "y", source=source, size=7, color=PALETTE[0], fill_alpha=0.8, line_color=None)
+    hover_names(figure, [dots], [("", "@name"), ("correlations", "@x{0.000}, @y{0.000}"), ("cos²", "@cos2{0.000}")])
+    taken: list[tuple[float, float, float, float]] = []
+    for i in some:  # names outwards, but for those that would cover another
+        text, west = escape_math(shorten(names[i], 22)), r[i, a] < 0
+        wide = 0.045 * len(text)
+        box = (r[i, a] - west * wide, r[i, a] + (not west) * wide, r[i, b] - 0.05, r[i, b] + 0.05)
+        if any(box[0] < o[1] and o[0] < box[1] and box[2] < o[3] and o[2] < box[3] for o in taken):
+            continue
+        taken.append(box)
+        side = {"text_align": "right" if west else "left", "x_offset": -7 if west else 7, "text_baseline": "middle"}
+        look = {"text_font_size": "12px", "text_color": INK}
+        figure.add_layout(bokeh_module("models").Label(x=r[i, a], y=r[i, b], text=text, **side, **look))
+    return figure
+
+
 Matrix = NDArray[np.float64]
 
 COMPONENTS = 10  # that can be put on an axis
-LARGEST = 300  # columns in the table of loadings
-DRAWN = 3000  # columns in the plot of loadings
+LARGEST = 300  # columns in the tables
+NAMED = 20  # columns with an arrow and a name
+DRAWN = 3000  # columns in the circle
+ARROWS = 60  # columns that an arrow can be chosen from
+UNLIKE = 10.0  # standard deviation of one column over that of another from which units are taken to differ
+DOMINANT = 0.6  # share of the variance that the columns of the largest units then have
 
 
 def pca_report(
@@ -80,6 +115,7 @@ def pca_report(
     advice: Any = None,
     feature_names: Sequence[str] | None = None,
     measures: Mapping[str, Any] | None = None,
+    deviations: Any = None,
     **common: Unpack[Common],
 ) -> Report:
     """Report a principal component analysis.
@@ -96,6 +132,9 @@ def pca_report(
         Of the columns; those the model knows, by default.
     measures : mapping of str to array of shape (n,), optional
         Further numbers of the rows to look at and download, such as T² and Q.
+    deviations : array of shape (p,), optional
+        Standard deviations of the columns, for their correlations with the components; a model that scaled, or kept
+        all components, knows them.
     **common
         ``data`` (a :class:`DataFacts`), and ``run``, ``ids``, ``labels``, ``label_name``, ``columns``, ``title``.
 
@@ -112,14 +151,21 @@ def pca_report(
     >>> iris = load_iris()
     >>> model = PCA(2).fit(iris.data)
     >>> report = pca_report(model, model.transform(iris.data), data=DataFacts("iris", 150, 4))
-    >>> [section.title for section in report.sections][2:5]
-    ['Scores', 'Variance and rank', 'Loadings']
+    >>> [section.title for section in report.sections][:3]
+    ['Scores', 'What the components mean', 'How many components']
     """
     Z, model = matrix(scores, "scores"), convert_to_numpy(model)
-    components = matrix(model.components_, "components_")
+    V = matrix(model.components_, "components_").T
     shares = np.asarray(model.explained_variance_ratio_, dtype=np.float64)
+    loadings = V * np.sqrt(np.asarray(model.explained_variance_, dtype=np.float64))
     names = [f"PC{j + 1}" for j in range(Z.shape[1])]
-    features = names_of_columns(model, components.shape[1], feature_names)
+    features = names_of_columns(model, len(V), feature_names)
+    spread, r = None if deviations is None else np.asarray(deviations, dtype=np.float64), None
+    if model.scale:
+        r = loadings
+    elif not had_missing_cells(model) and (spread is not None or len(V) == len(names)):
+        s = np.linalg.norm(loadings, axis=1) if spread is None else spread  # all components have all of a variance
+        r = np.divide(loadings, s[:, None], out=np.zeros_like(loadings), where=s[:, None] > 0)
     tiles = [(str(len(names)), "components"), (percent(shares.sum()), "of the variance in them")]
     tiles += [(percent(share), f"in {name}") for name, share in zip(names[:2], shares, strict=False)]
     if advice is not None and advice.votes:
@@ -127,21 +173,70 @@ def pca_report(
         tiles.append(("no majority" if k is None else str(k), "components by most rules"))
     facts = [("Components", f"{len(names)}, holding {percent(shares.sum())} of the variance")]
     facts.append(("Columns were", "centred and divided by their standard deviations" if model.scale else "centred"))
+    plane, seen = float(shares[:2].sum()), " and ".join(names[:2])
+    verdict = Verdict.of_share(
+        f"{seen} show{'s' * (len(names) == 1)} {percent(plane)} of the variance",
+        plane,
+        (0.4, 0.7),
+        "What the plot of scores leaves out is in the other components: two rows that lie together there may be far "
+        "apart in these. Where the share is small, look at more components, or at more than their plots.",
+    )
+    told, whitened = dict(measures or {}), bool(model.get_params().get("whiten"))
+    squares = Z**2 * (model.explained_variance_ if whitened else 1.0)
+    told |= {f"% of {name}": 100 * z / (z.sum() or 1.0) for name, z in zip(names[:2], squares.T, strict=False)}
+    if "Q" in told and len(names) > 1:  # ‖x − x̄‖² = Σz² + Q
+        length = squares.sum(axis=1) + np.asarray(told["Q"])
+        seen_share = np.divide(squares[:, :2].sum(axis=1), length, out=np.zeros(len(Z)), where=length > 0)
+        told["cos² (PC1, PC2)"] = seen_share
+    arrows = None if whitened else Arrows(names[:COMPONENTS], *_longest(features, loadings))
     sections = [
-        scores_section(Z, shares, measures, common),
+        scores_section(Z, shares, told, common, arrows),
+        _variables_section(V, loadings, r, names, features, shares, bool(model.scale)),
         _variance_section(model, names, shares, advice),
-        loadings_section(components, names, features),
     ]
-    return assemble("PCA", model, facts, tiles, sections, common)
+    warnings = [] if model.scale or spread is None else _warn_of_units(spread, features)
+    return assemble("PCA", model, facts, tiles, sections, common, verdict, warnings)
 
 
-def scores_section(Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, common: Common) -> Section:
+def _longest(features: list[str], loadings: Matrix) -> tuple[list[str], Matrix]:
+    """Names and loadings of the columns with the largest ones."""
+    some = np.argsort(-np.max(np.abs(loadings[:, :COMPONENTS]), axis=1, initial=0.0), kind="stable")[:ARROWS]
+    return [features[i] for i in some], loadings[some, :COMPONENTS]
+
+
+def _warn_of_units(spread: Matrix, features: list[str]) -> list[str]:
+    """Say where a few columns of large numbers make the components, and the others could be left out."""
+    varies = spread[spread > 0]
+    largest = int(np.argmax(spread)) if len(spread) else 0
+    if len(varies) < 2 or varies.max() < UNLIKE * varies.min():
+        return []
+    share = float(spread[largest] ** 2 / np.sum(spread**2))
+    if share < DOMINANT:
+        return []
+    return [
+        f"The columns seem to have unlike units, and were not scaled: {shorten(features[largest], 40)} alone has "
+        f"{percent(share)} of the variance, and the first component is little else. Divide each column by its "
+        "standard deviation (--scale on the command line, scale=True in Python) unless the units are meant to count."
+    ]
+
+
+def scores_section(
+    Z: Matrix, shares: Any, measures: Mapping[str, Any] | None, common: Common, arrows: Arrows | None = None
+) -> Section:
     """Scores in linked plots; components named with their share of the variance, where it is known."""
     axes, wordy = score_axes(Z, shares, common.get("rows"))
     k = min(Z.shape[1], COMPONENTS)
     cut = f"The first {k} of {Z.shape[1]} components can be shown here." if k < Z.shape[1] else ""
-    cloud = row_cloud(axes, score_panels(k), "selected-scores", measures, common, wordy=wordy)
-    return Section("Scores", [cloud, Text(cut, "note")])
+    given: dict[str, Any] = {
+        "wordy": wordy,
+        "alike": [f"PC{j + 1}" for j in range(k)],
+        "biplot": arrows if k > 1 else None,
+    }
+    cloud = row_cloud(axes, score_panels(k), "selected-scores", measures, common, **given)
+    lead = "Each point is a row; rows that lie together are alike."
+    if arrows is not None and k > 1:
+        lead += " An arrow points where a column grows: rows in its direction have large values of it."
+    return Section("Scores", [cloud, Text(cut, "note")], lead)
 
 
 def score_axes(Z: Matrix, shares: Any, numbers: Any = None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -182,28 +277,52 @@ def _variance_section(model: Any, names: list[str], shares: Any, advice: Any) ->
         note += " Dotted: where the rules stop."
         rules = DataTable("rank-advice", "Number of components, by rule", advice.table())
         advised = [Text(advice.explain.splitlines()), rules]
-    return Section("Variance and rank", [Row([Figure("Scree", lambda: scree_figure(data), note), table]), *advised])
+    elif had_missing_cells(model):
+        why = "The rules for the number of components compare variances with those of complete tables, and cells are "
+        why += "missing here. They can be asked of the rows without gaps, or of a table that impute has filled, in "
+        advised = [Text(f"{why}which variances are too small: hold cells out to compare numbers of components.")]
+    blocks = [Row([Figure("Scree", lambda: scree_figure(data), note), table]), *advised]
+    return Section("How many components", blocks)
 
 
-def loadings_section(components: Matrix, names: list[str], features: list[str]) -> Section:
-    """Loadings in a plot and a table: which columns make a component."""
+def _variables_section(
+    V: Matrix, loadings: Matrix, r: Matrix | None, names: list[str], features: list[str], shares: Matrix, scaled: bool
+) -> Section:
+    """Which columns make a component, and how much of a column it shows: correlations, contributions, cos²."""
     k = min(len(names), COMPONENTS)
-    V = components[:k].T
-    ranked = np.argsort(-np.max(np.abs(V), axis=1), kind="stable")
-    some, order = np.sort(ranked[:DRAWN]), ranked[:LARGEST]
+    order = np.argsort(-np.max(np.abs(V[:, :k]), axis=1, initial=0.0), kind="stable")[:LARGEST]
     order = np.sort(order) if len(order) == len(V) else order
-    axes = dict(zip(names, V[some].T, strict=False))
-    if k == 1:
-        axes["column number"] = some + 1.0
-    panels = [Panel("column number", names[0])] if k == 1 else score_panels(k)
-    points = Points(axes, names=[features[i] for i in some], title="column", numbers=some)
-    cloud = Cloud(points, panels, name="selected-loadings", arrows=k > 1)
-    left = f"The {LARGEST} columns with the largest loadings, of {len(V):,}." if len(order) < len(V) else ""
-    drawn = f"The {DRAWN:,} columns with the largest loadings are drawn, of {len(V):,}." if len(some) < len(V) else ""
-    table = {"column": [features[i] for i in order]} | {n: V[order, j] for j, n in enumerate(names[:k])}
-    lead = "How much of each column is in each component: the entries of its unit vector."
-    shown = DataTable("loadings", "Loadings", table, shaded=names[:k], note=left)
-    return Section("Loadings", [cloud, Text(drawn, "note"), shown], lead)
+    left = f"The {LARGEST} columns with the largest contributions, of {len(V):,}." if len(order) < len(V) else ""
+
+    def table(name: str, caption: str, values: Matrix, form: str, note: str) -> DataTable:
+        """A number of each column and component."""
+        heads = [form.format(pc) for pc in names[:k]]
+        cells = {"column": [features[i] for i in order]} | {h: values[order, j] for j, h in enumerate(heads)}
+        return DataTable(name, caption, cells, shaded=heads, note=f"{note} {left}".strip())
+
+    meaning = "Covariances of the columns with the standardised scores."
+    meaning += " Columns were scaled, so these are correlations." if scaled else ""
+    tables: list[ReportBlock] = [
+        table("loadings", "Loadings V√λ", loadings, "loading {}", meaning),
+        table("contributions", "Contributions", 100 * V**2, "% of {}", "How much of a component each column makes."),
+    ]
+    blocks: list[ReportBlock] = []
+    if r is not None:
+        note = "How much of each column a component shows, the squared correlation: 1 is all of it."
+        tables.append(table("cos2", "cos²", r**2, "cos² {}", note))
+        if not scaled:
+            note = "Of the columns with the components, from −1 to 1."
+            tables.insert(1, table("correlations", "Correlations", r, "correlation {}", note))
+        if k > 1:
+            note = (
+                "An arrow that reaches the circle is a column that the plane shows wholly; a small angle between two "
+            )
+            note += "such arrows is a large correlation."
+            circle = Figure("Correlation circle", lambda: circle_figure(r, features, shares), note)
+            blocks.append(Row([circle, tables.pop(0)]))
+    unit = "The components themselves, vectors of length 1: a score is the sum of a row's deviations times these."
+    folded = table("unit-vectors", "Unit vectors V", V, "unit vector {}", unit)
+    return Section("What the components mean", [*blocks, *tables, Folded("Unit vectors V", folded)])
 
 
 def kernel_pca_report(
@@ -246,5 +365,16 @@ def kernel_pca_report(
     figure = Figure("Eigenvalues", lambda: scree_figure(data, "share"), "As shares of their sum.")
     facts = [("Kernel", repr(model.kernel_)), ("Components", str(len(names)))]
     tiles = [(str(len(names)), "components"), (type(model.kernel_).__name__, "kernel")]
+    shares = shares_of(model)
+    verdict = None
+    if shares is not None and np.isfinite(shares).all():
+        plane = float(shares[:2].sum())
+        told = (
+            f"{' and '.join(names[:2])} show{'s' * (len(names) == 1)} {percent(plane)} of the variance of the features"
+        )
+        verdict = Verdict.of_share(
+            told, plane, (0.4, 0.7), "A kernel with narrow peaks spreads it over many components."
+        )
     spectrum = Section("Eigenvalues", [Row([figure, DataTable("eigenvalues", "Eigenvalues", table)])], lead)
-    return assemble("Kernel PCA", model, facts, tiles, [scores_section(Z, (), measures, common), spectrum], common)
+    sections = [scores_section(Z, shares, measures, common), spectrum]
+    return assemble("Kernel PCA", model, facts, tiles, sections, common, verdict)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.display.base import PALETTE, as_names, names_of_columns, shorten
+from gramian.display.base import INK, PALETTE, as_names, names_of_columns, shorten
 from gramian.display.report.assemble import Common, Pairs, assemble, matrix, row_cloud, unique_names
 from gramian.display.report.blocks import (
     FAINT,
@@ -19,72 +20,93 @@ from gramian.display.report.blocks import (
     ReportBlock,
     Row,
     Section,
+    Verdict,
     bokeh_module,
     escape_math,
     format_value,
     hover_names,
+    legend_above,
     legend_right,
     line_with_dots,
     new_figure,
 )
 from gramian.display.report.cloud import Panel
-from gramian.display.ridge import CRITERIA, ERRORS, PathData, describe_path
+from gramian.display.ridge import (
+    CRITERIA,
+    ERRORS,
+    Dependence,
+    PathData,
+    PredictionBandDisplay,
+    describe_dependence,
+    describe_path,
+    leave_one_out_predictions,
+)
 from gramian.inputs.devices import convert_to_numpy
 
 DRAWN = 200  # lines of coefficients
+DOTS = 4000  # rows drawn over a curve
 
 
-def _path_figure(y_label: str, chosen: float, **options: Any) -> Any:
-    """A figure over λ, with a line at the one chosen."""
-    figure = new_figure("λ", y_label, height=340, x_axis_type="log", **options)
+def band_figure(band: PredictionBandDisplay) -> Any:
+    """A curve with the band of new observations over the data, as :class:`PredictionBandDisplay` draws it."""
+    figure = new_figure(*map(escape_math, band.names), height=400)
+    if band.lower is not None and band.upper is not None:
+        label = f"{100 * band.level:.4g} % of new observations"
+        style = {"fill_color": PALETTE[3], "fill_alpha": 0.4, "legend_label": label}
+        figure.varea(x=band.x, y1=band.lower, y2=band.upper, **style)
+    if band.data is not None:
+        x, y = (np.asarray(part, dtype=float) for part in band.data)
+        some = np.unique(np.linspace(0, len(x) - 1, min(len(x), DOTS)).round().astype(int))
+        style = {"color": INK, "fill_alpha": 0.6, "line_color": None, "legend_label": "data"}
+        dots = figure.scatter("x", "y", source={"x": x[some], "y": y[some]}, size=6, **style)
+        hover_names(
+            figure, [dots], [(escape_math(name), f"@{axis}") for name, axis in zip(band.names, "xy", strict=True)]
+        )
+    figure.line(band.x, band.prediction, color=PALETTE[0], line_width=2.5, legend_label="prediction")
+    legend_above(figure)
+    return figure
+
+
+def dependence_figure(part: Dependence, ends: tuple[float, float], target: str) -> Any:
+    """The mean prediction over the values of one column; ticks below are rows."""
+    figure = new_figure(escape_math(shorten(part.name, 40)), f"mean of {escape_math(shorten(target, 24))}", height=230)
+    dots = line_with_dots(figure, {"x": part.x, "y": part.y}, size=5, color=PALETTE[0])
+    inside = part.seen[(part.seen >= part.x[0]) & (part.seen <= part.x[-1])]
+    figure.scatter(
+        inside, np.full(len(inside), ends[0]), marker="dash", angle=np.pi / 2, size=8, color=FAINT, alpha=0.5
+    )
+    figure.y_range.update(start=ends[0], end=ends[1])
+    hover_names(figure, [dots], [(escape_math(part.name), "@x"), ("mean prediction", "@y")])
+    return figure
+
+
+def path_figure(data: PathData, lines: Sequence[dict[str, Any]], y_label: str, chosen: float, log: bool = False) -> Any:
+    """Lines over λ, each a mapping of y, name and its style, and a line at the λ chosen."""
+    figure = new_figure("λ", y_label, height=340, x_axis_type="log", y_axis_type="log" if log else "linear")
     if chosen > 0:
         line = {"line_color": FAINT, "line_dash": "dashed", "line_width": 1.5}
         figure.add_layout(bokeh_module("models").Span(location=chosen, dimension="height", **line))
-    return figure
-
-
-def criteria_figure(data: PathData, chosen: float) -> Any:
-    """Leave-one-out error and generalised cross-validation for each λ."""
-    figure = _path_figure("mean squared error", chosen, y_axis_type="log" if data.is_wide else "linear")
     drawn = []
-    for key in ERRORS:
-        label, colour, dash, *_ = CRITERIA[key]
-        columns = {"x": data.lam, "y": data.curves[key], "name": [label] * len(data.lam), "dof": data.dof}
-        line = "solid" if dash == "-" else "dashed"
-        drawn.append(line_with_dots(figure, columns, dash=line, color=colour, legend_label=label))
-    hover_names(figure, drawn, [("", "@name"), ("λ", "@x{0.000e+0}"), ("error", "@y{0.0000a}"), ("df", "@dof{0.0}")])
-    figure.add_layout(figure.legend[0], "above")
-    look = {"border_line_color": None, "background_fill_color": None, "margin": 0, "padding": 0}
-    figure.legend[0].update(orientation="horizontal", **look)
-    return figure
-
-
-def dof_figure(data: PathData, chosen: float) -> Any:
-    """Effective degrees of freedom for each λ."""
-    figure = _path_figure("effective degrees of freedom", chosen)
-    dots = line_with_dots(figure, {"x": data.lam, "y": data.dof}, color=PALETTE[0])
-    hover_names(figure, [dots], [("λ", "@x{0.000e+0}"), ("df", "@y{0.00}")])
-    return figure
-
-
-def coefficient_figure(data: PathData, names: list[str], chosen: float) -> Any:
-    """Coefficients of the first target for each λ; the largest in colour and by name."""
-    figure, drawn = _path_figure("coefficient", chosen), []
-    for rank, j in enumerate(data.ranked[:DRAWN]):
-        columns = {"x": data.lam, "y": data.coef[:, j], "name": [shorten(names[j], 60)] * len(data.lam)}
-        style: dict[str, Any] = {"color": "#c3c7cd", "line_width": 1, "level": "underlay"}
-        if rank < len(PALETTE):
-            label = escape_math(shorten(names[j], 18))
-            style = {"color": PALETTE[rank], "line_width": 2, "legend_label": label, "muted_alpha": 0.1}
+    for given in lines:
+        style = {key: value for key, value in given.items() if key not in ("y", "name")}
+        columns = {"x": data.lam, "y": given["y"], "name": [given["name"]] * len(data.lam), "dof": data.dof}
         drawn.append(figure.line("x", "y", source=columns, **style))
-    hover_names(figure, drawn, [("", "@name"), ("λ", "$x{0.000e+0}"), ("coefficient", "$y{0.0000}")])
-    legend_right(figure)
+    rows = [("", "@name"), ("λ", "$x{0.000e+0}"), (y_label, "$y{0.0000a}"), ("degrees of freedom", "@dof{0.0}")]
+    hover_names(figure, drawn, rows)
     return figure
 
 
 Matrix = NDArray[np.float64]
 
 TARGETS = 4  # with axes of their own
+CURVES = 6  # columns whose mean predictions are drawn
+LEFT_OUT = (
+    "Each row was predicted by the fit to all others, exactly: this is what to expect of new rows that are drawn as "
+    "these were. R² is 1 where all are predicted exactly, and 0 where the mean of the target would do as well."
+)
+TRAINING = (
+    "Of rows that took part in the fit, so that new rows will be predicted worse; how much worse is not known here."
+)
 LARGEST = 300  # coefficients in the table
 PATH = {
     "alpha": "λ",
@@ -108,6 +130,7 @@ def regression_report(
     observed: Any,
     fitted: Any,
     *,
+    X: Any = None,
     feature_names: Sequence[str] | None = None,
     target_names: Sequence[str] | None = None,
     measures: Mapping[str, Any] | None = None,
@@ -121,6 +144,9 @@ def regression_report(
         Fitted.
     observed, fitted : array of shape (n,) or (n, t)
         Targets, and what the model predicts for the same rows.
+    X : array of shape (n, p), optional
+        The rows, all of weight 1: for the curve over one column, what the prediction depends on of several, and what
+        the other rows predict for each.
     feature_names, target_names : sequence of str, optional
         Of the columns and of the targets.
     measures : mapping of str to array of shape (n,), optional
@@ -140,9 +166,9 @@ def regression_report(
     >>> from gramian.display.report import DataFacts, regression_report
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = RidgeCV(alphas="auto").fit(X, y)
-    >>> report = regression_report(model, y, model.predict(X), data=DataFacts("diabetes", 442, 10))
-    >>> [section.title for section in report.sections][2:5]
-    ['Fit and residuals', 'Choice of λ', 'Coefficients']
+    >>> report = regression_report(model, y, model.predict(X), X=X, data=DataFacts("diabetes", 442, 10))
+    >>> [section.title for section in report.sections][:4]
+    ['Predictions', 'What the prediction depends on', 'Coefficients', 'Choice of λ']
     """
     model = convert_to_numpy(model)
     Y, F = matrix(observed, "observed"), matrix(fitted, "fitted")
@@ -151,26 +177,52 @@ def regression_report(
     t = Y.shape[1]
     usual = ["y"] if t == 1 else [f"y{j + 1}" for j in range(t)]
     targets = as_names(usual if target_names is None else target_names, t, "target_names", "{}", "targets")
+    left = None if X is None else leave_one_out_predictions(model, X, Y[:, 0] if np.ndim(observed) == 1 else Y)
+    left = None if left is None else matrix(left, "left out")
+    facts, tiles, verdict = _summarise(model, targets, Y, F, left)
     sections = [
-        _fit_section(Y, F, targets, measures, common),
-        _path_section(model, feature_names, targets),
+        _fit_section(Y, F, left, targets, measures, common),
+        _shape_section(model, X, Y, feature_names, targets),
         _coefficient_section(model, feature_names, targets),
+        _path_section(model, feature_names, targets),
     ]
+    if X is not None and np.shape(X)[1] == 1:
+        sections[:2] = sections[1::-1]  # the curve is the picture
     method = METHODS.get(type(model).__name__, type(model).__name__)
-    return assemble(method, model, *_summarise(model, targets, Y, F), sections, common)
+    return assemble(method, model, facts, tiles, sections, common, verdict)
 
 
-def _summarise(model: Any, targets: list[str], Y: Matrix, F: Matrix) -> tuple[Pairs, Pairs]:
-    """What was fitted, by name, and the few numbers a reader wants first."""
-    total, left = np.sum((Y - Y.mean(axis=0)) ** 2, axis=0), np.sum((Y - F) ** 2, axis=0)
-    r2 = 1.0 - np.divide(left, total, out=np.full_like(left, np.nan), where=total > 0)  # NaN of a constant target
+def _summarise(
+    model: Any, targets: list[str], Y: Matrix, F: Matrix, left: Matrix | None
+) -> tuple[Pairs, Pairs, Verdict]:
+    """What was fitted, by name, the few numbers a reader wants first, and how well rows left out are predicted."""
+    total = np.sum((Y - Y.mean(axis=0)) ** 2, axis=0)
+
+    def share(errors: Matrix) -> Matrix:
+        """R² of squared errors; NaN of a constant target."""
+        return np.asarray(1.0 - np.divide(errors, total, out=np.full_like(errors, np.nan), where=total > 0))
+
+    r2 = share(np.sum((Y - F) ** 2, axis=0))
     lam = np.atleast_1d(np.asarray(getattr(model, "alpha_", getattr(model, "alpha", np.nan)), dtype=float))
     low, high = (format_value(float(end)) for end in (lam.min(), lam.max()))
     penalty = low if np.ptp(lam) == 0 else f"{low} to {high}"
-    several = len(targets) > 1
+    several = ", mean" * (len(targets) > 1)
     facts = [("Targets" if several else "Target", ", ".join(targets[:12]) + "…" * (len(targets) > 12))]
     facts.append(("Penalty λ", penalty))
-    tiles = [(f"{float(np.mean(r2)):.3f}", "R² on the rows fitted" + ", mean" * several), (penalty, "penalty λ")]
+    path, errors = getattr(model, "path_", None), None
+    if left is not None:
+        errors = np.mean((Y - left) ** 2, axis=0)
+    elif path is not None:  # at the λ chosen, of each target its own
+        t = path.loo.shape[1]
+        errors = path.loo[np.argmin(np.abs(path.alphas[:, None] - np.broadcast_to(lam, t)), axis=0), np.arange(t)]
+    tiles, verdict = [], Verdict(f"R² {float(np.mean(r2)):.3f}, on the rows it was fitted to", "", TRAINING)
+    if errors is not None and np.isfinite(errors).all():
+        out, typical = float(np.mean(share(errors * len(Y)))), format_value(float(np.sqrt(np.mean(errors))))
+        tiles = [(f"{out:.3f}", "R² of rows left out" + several), (typical, "typical error of rows left out")]
+        better = "" if out > 0 else ", no better than their mean"
+        text = f"rows left out are predicted with R² {out:.3f}{better} (typical error {typical})"
+        verdict = Verdict.of_share(text, out, (0.3, 0.7), LEFT_OUT)
+    tiles += [(f"{float(np.mean(r2)):.3f}", "R² on the rows fitted" + several), (penalty, "penalty λ")]
     if hasattr(model, "kernel_"):
         facts.append(("Kernel", repr(model.kernel_)))
     dof, noise = getattr(model, "dof_", None), np.atleast_1d(getattr(model, "noise_variance_", np.nan)).astype(float)
@@ -181,34 +233,65 @@ def _summarise(model: Any, targets: list[str], Y: Matrix, F: Matrix) -> tuple[Pa
     if len(noise) == 1 and np.isfinite(noise[0]) and noise[0] >= 0:
         facts.append(("Standard deviation of the errors, about", format_value(float(np.sqrt(noise[0])))))
     facts.append(("R² on the rows fitted", ", ".join(format_value(float(value)) for value in r2[:8])))
-    path = getattr(model, "path_", None)
-    if path is not None:  # at the λ chosen, of each target its own
-        t = path.loo.shape[1]
-        errors = path.loo[np.argmin(np.abs(path.alphas[:, None] - np.broadcast_to(lam, t)), axis=0), np.arange(t)]
-        if np.isfinite(errors).all():
-            tiles.append((format_value(float(np.sqrt(np.mean(errors)))), "typical error of rows left out"))
-    return facts, tiles
+    return facts, tiles, verdict
 
 
 def _fit_section(
-    Y: Matrix, F: Matrix, targets: list[str], measures: Mapping[str, Any] | None, common: Common
+    Y: Matrix, F: Matrix, left: Matrix | None, targets: list[str], measures: Mapping[str, Any] | None, common: Common
 ) -> Section:
+    """Rows at what is predicted for them by the others, or by all where that is not known, and what is left over."""
     axes: dict[str, Any] = {}
-    several = len(targets) > 1
     for j, name in enumerate(targets[:TARGETS]):
-        tail = f" ({name})" if several else ""
-        new = unique_names([f"fitted{tail}", f"observed{tail}", f"residual{tail}"], list(axes))
-        axes |= dict(zip(new, (F[:, j], Y[:, j], Y[:, j] - F[:, j]), strict=True))
+        tail = f" ({name})" if len(targets) > 1 else ""
+        known = {"fitted": F[:, j], "observed": Y[:, j], "residual": Y[:, j] - F[:, j]}
+        if left is not None:
+            known = {"predicted by the others": left[:, j], "observed": Y[:, j], "error": Y[:, j] - left[:, j], **known}
+        new = unique_names([f"{name}{tail}" for name in known], list(axes))
+        axes |= dict(zip(new, known.values(), strict=True))
     first, second, third = list(axes)[:3]
-    panels = [
-        Panel(first, second, "Observed against fitted", line="diagonal"),
-        Panel(first, third, "Residuals against fitted", line="zero"),
-    ]
+    words = ("Observed against fitted", "Residuals against fitted")
+    words = words if left is None else ("Observed against predicted", "Errors of rows left out")
+    panels = [Panel(first, second, words[0], line="diagonal"), Panel(first, third, words[1], line="zero")]
     cloud = row_cloud(axes, panels, "selected-rows", measures, common)
     lead = "Points on the diagonal are fitted exactly. Residuals should lie about 0 without a shape."
+    if left is not None:
+        lead = (
+            "Each row as the fit to all other rows predicts it: points on the diagonal are predicted exactly. Errors "
+        )
+        lead += "should lie about 0 without a shape."
     if len(targets) > TARGETS:
         lead += f" The first {TARGETS} of {len(targets)} targets can be shown."
-    return Section("Fit and residuals", [cloud], lead)
+    return Section("Predictions", [cloud], lead)
+
+
+def _shape_section(model: Any, X: Any, Y: Matrix, feature_names: Sequence[str] | None, targets: list[str]) -> Section:
+    """The curve over one column; of several, what the prediction depends on."""
+    title = "What the prediction depends on"
+    if X is None or len(Y) < 2:
+        return Section(title, [])
+    rows = matrix(X, "X")
+    names, several = names_of_columns(model, rows.shape[1], feature_names), f" Of {targets[0]}." * (len(targets) > 1)
+    if rows.shape[1] == 1:
+        band = PredictionBandDisplay.describe(model, rows[:, 0], Y, names=(names[0], targets[0]))
+        note = f"The prediction along {shorten(names[0], 60)}, and where new observations fall.{several}"
+        return Section("Curve", [Figure("Data and prediction", lambda: band_figure(band), note)])
+    found = describe_dependence(model, rows, names)
+    low, high = min(part.y.min() for part in found), max(part.y.max() for part in found)
+    margin = 0.08 * (high - low) or 1.0
+    shown = found[:CURVES]
+
+    def draw(part: Dependence) -> Any:
+        """All on one scale."""
+        return dependence_figure(part, (low - margin, high + margin), targets[0])
+
+    figures = [Figure(shorten(part.name, 40), partial(draw, part)) for part in shown]
+    lead = (
+        "The mean prediction over the rows while one column is set to each of its values, and the others stay as they "
+    )
+    lead += f"are; the columns that change it most, on one scale.{several}"
+    if len(shown) < rows.shape[1]:
+        lead += f" {len(shown)} of {rows.shape[1]:,} columns are shown."
+    return Section(title, [Row(figures, "many")], lead)
 
 
 def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list[str]) -> Section:
@@ -216,16 +299,43 @@ def _path_section(model: Any, feature_names: Sequence[str] | None, targets: list
     if path is None or not np.any(path.alphas > 0):
         return Section("Choice of λ", [])
     data, chosen = describe_path(path, None), float(np.atleast_1d(model.alpha_)[0])
+
+    def criteria() -> Any:
+        """Leave-one-out error and generalised cross-validation for each λ."""
+        lines = []
+        for key in ERRORS:
+            label, colour, dash, *_ = CRITERIA[key]
+            look = {"line_dash": "solid" if dash == "-" else "dashed", "color": colour, "line_width": 2.5}
+            lines.append({"y": data.curves[key], "name": label, "legend_label": label, **look})
+        figure = path_figure(data, lines, "mean squared error", chosen, data.is_wide)
+        legend_above(figure)
+        return figure
+
     note = "Mean squared error of rows left out, exact, and generalised cross-validation. The line is the λ chosen."
-    figures: list[ReportBlock] = [Figure("What chooses λ", lambda: criteria_figure(data, chosen), note)]
+    figures: list[ReportBlock] = [Figure("What chooses λ", criteria, note)]
     if path.coef.size and not hasattr(model, "dual_coef_"):
         names = names_of_columns(model, path.coef.shape[2], feature_names)
+
+        def coefficients() -> Any:
+            """Coefficients of the first target for each λ; the largest in colour and by name."""
+            lines = []
+            for rank, j in enumerate(data.ranked[:DRAWN]):
+                style: dict[str, Any] = {"color": "#c3c7cd", "line_width": 1, "level": "underlay"}
+                if rank < len(PALETTE):
+                    label = escape_math(shorten(names[j], 18))
+                    style = {"color": PALETTE[rank], "line_width": 2, "legend_label": label, "muted_alpha": 0.1}
+                lines.append({"y": data.coef[:, j], "name": shorten(names[j], 60), **style})
+            figure = path_figure(data, lines, "coefficient", chosen)
+            legend_right(figure)
+            return figure
+
         note = "Every coefficient shrinks as λ grows; the largest are named."
         note += f" Of {targets[0]}." if len(targets) > 1 else ""
-        figures.append(Figure("Coefficients along the path", lambda: coefficient_figure(data, names, chosen), note))
+        figures.append(Figure("Coefficients along the path", coefficients, note))
     else:
-        note = "How many free parameters the fit amounts to."
-        figures.append(Figure("Effective degrees of freedom", lambda: dof_figure(data, chosen), note))
+        note, label = "How many free parameters the fit amounts to.", "effective degrees of freedom"
+        line = {"y": data.dof, "name": "", "color": PALETTE[0], "line_width": 2.5}
+        figures.append(Figure("Effective degrees of freedom", lambda: path_figure(data, [line], label, chosen), note))
     table = {PATH.get(name, name): column for name, column in path.table().items()}
     return Section("Choice of λ", [Row(figures), DataTable("path", "Every λ that was tried", table)])
 

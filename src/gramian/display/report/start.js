@@ -11,12 +11,35 @@ const prepared = (documents) => {
   return documents;
 };
 
+// With the keyboard: arrow keys move a plot by a tenth of it, + and − zoom, 0 shows all.
+const steer = (place, figure) => {
+  place.tabIndex = 0;
+  place.addEventListener("keydown", (event) => {
+    const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] }, way = ways[event.key], zoom = { "+": 0.8, "=": 0.8, "-": 1.25 }[event.key];
+    if (event.target !== place || event.ctrlKey || event.metaKey || event.altKey || !(way || zoom || event.key === "0")) return;
+    event.preventDefault();
+    if (event.key === "0") { figure.reset.emit(); return; }
+    [figure.x_range, figure.y_range].forEach((range, k) => {
+      const logarithmic = [figure.x_scale, figure.y_scale][k].type === "LogScale";
+      const [start, end] = logarithmic ? [Math.log(range.start), Math.log(range.end)] : [range.start, range.end];
+      const middle = (start + end) / 2 + (way ? 0.1 * (end - start) * way[k] : 0), half = ((zoom ?? 1) * (end - start)) / 2;
+      const ends = [middle - half, middle + half].map((end) => (logarithmic ? Math.exp(end) : end));
+      range.setv({ start: ends[0], end: ends[1] });
+    });
+  });
+};
+
 tables(document);
 const plots = read("plots"), clouds = read("clouds");
 window.gramian = { clouds: {}, guarded, csv, ready: Promise.resolve() };
-if (plots)
-  window.gramian.ready = Bokeh.embed.embed_items(prepared(plots.documents), plots.items).then(() => {
-    for (const [key, spec] of Object.entries(clouds)) window.gramian.clouds[key] = new Cloud(key, spec, Bokeh.documents[0]);
-    document.documentElement.dataset.ready = "yes";
+const settled = () => { document.documentElement.dataset.ready = "yes"; };
+if (plots) {
+  if (DARK) darken(plots.documents);
+  window.gramian.ready = Bokeh.embed.embed_items(prepared(plots.documents), plots.items).then(async () => {
+    const [doc] = Bokeh.documents;
+    for (const [id, place] of Object.entries(plots.items[0].roots)) steer(document.getElementById(place), doc.get_model_by_id(id));
+    for (const [key, spec] of Object.entries(clouds)) window.gramian.clouds[key] = new Cloud(key, await opened(spec), doc);
+    settled();
   });
-else document.documentElement.dataset.ready = "yes";
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => location.reload());
+} else settled();

@@ -1,28 +1,56 @@
-const COLOURS = ["#332288", "#cc6677", "#117733", "#88ccee", "#882255", "#ddcc77", "#44aa99", "#aa4499", "#999933", "#777777"];
+// COLOURS comes from the page. On dark paper dark colours are lightened, the others stay.
+const DARK = matchMedia("(prefers-color-scheme: dark)").matches && !matchMedia("print").matches;
+const rgb = (text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+const bright = (text) => {
+  const parts = rgb(text), light = 0.3 * parts[0] + 0.59 * parts[1] + 0.11 * parts[2], more = Math.max(0, (118 - light) / (255 - light));
+  return DARK ? "#" + parts.map((part) => Math.round(part + (255 - part) * more).toString(16).padStart(2, "0")).join("") : text;
+};
+const GROUPS = COLOURS.map(bright);
 const MARKERS = ["circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star"];
 const RAMP = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"];
-const MISSING = "#b4b4b4", LINE = "#5b6875";
+const MISSING = DARK ? "#6b7480" : "#b4b4b4", LINE = DARK ? "#a7b1bd" : "#5b6875", INK = DARK ? "#e6eaf0" : "#333333", ARROW = DARK ? "#ff9d94" : "#a33030";
 const REACH = 2.4477; // of an ellipse with 95 % of a normal distribution: √(2 ln 20)
 const SHAPED = 20000; // points up to which groups have markers of their own: each kind is drawn by itself
-const NAMED = 40, LISTED = 100, WITH_NAMES = 18;
+const NAMED = 40, LISTED = 100, WITH_NAMES = 18, ALL_NAMES = 60;
 const TYPES = { f4: Float32Array, f8: Float64Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i4: Int32Array };
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
+// Figures are described in the colours of light paper: on dark paper these are exchanged, wherever a colour is meant.
+const NIGHT = { "#333333": "#d5dbe3", "#1d2733": "#e6eaf0", "#5b6875": "#a7b1bd", "#e6e6e6": "#2c343e", "#b9c0c8": "#56606c", "#c9cdd4": "#4d5661", "#c3c7cd": "#4d5661", white: "#171b21" };
+const exchange = (colour) => (typeof colour !== "string" ? colour : NIGHT[colour] ?? (/^#[0-9a-f]{6}$/.test(colour) ? bright(colour) : colour));
+const darken = (part) => {
+  if (Array.isArray(part)) {
+    if (part[0] === "colour" && Array.isArray(part[1])) part[1] = part[1].map(exchange);
+    part.forEach(darken);
+  } else if (part && typeof part === "object")
+    for (const [key, value] of Object.entries(part)) {
+      if (/colou?r$/.test(key) && value && value.type === "value") value.value = exchange(value.value);
+      else if (/colou?r$/.test(key) && typeof value === "string") part[key] = exchange(value);
+      else darken(value);
+    }
+};
 const make = (tag, text, attributes = {}) => {
   const element = document.createElement(tag);
   if (text !== undefined) element.textContent = text;
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   return element;
 };
-const SIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", STEPS = 62;
-const CODE = new Uint8Array(128);
-[...SIX].forEach((letter, code) => { CODE[letter.charCodeAt(0)] = code; });
-const unpack = (text, dtype) => {
-  if (dtype === "letter") return Uint8Array.from(text, (letter) => CODE[letter.charCodeAt(0)]);
-  const letters = atob(text), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
-  return new TYPES[dtype](bytes.buffer);
+const STEPS = 62, FINEST = 65534;
+const inflate = (text) => {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 };
+const unpack = async (column) => {
+  const codes = new TYPES[column.dtype](await inflate(column.data));
+  if (column.type !== "number" || column.dtype !== "u2") return codes;
+  return Float32Array.from(codes, (code) => (code > FINEST ? NaN : column.low + ((column.high - column.low) * code) / FINEST));
+};
+const opened = async (spec) => ({
+  ...spec,
+  columns: await Promise.all(spec.columns.map(async (column) => ({ ...column, data: await unpack(column) }))),
+  rows: spec.rows && new Int32Array(await inflate(spec.rows)),
+  names: spec.names && new TextDecoder().decode(await inflate(spec.names)).split("\n"),
+});
 // Bokeh would take these for the beginning of a formula.
 const plain = (text) => text.replace(/\$(?=\$)|\\(?=[()[\]])/g, "$&\u2060");
 const shown = (x) => {
@@ -81,8 +109,7 @@ const tables = (root) => {
 };
 
 // Colours
-const rgb = (text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
-const word = ([r, g, b]) => ((r << 24) | (g << 16) | (b << 8) | 255) >>> 0;
+const word = ([r, g, b], alpha = 255) => ((r << 24) | (g << 16) | (b << 8) | alpha) >>> 0;
 const shade = (t) => {
   const at = Math.min(Math.max(t, 0), 1) * (RAMP.length - 1), low = Math.min(Math.floor(at), RAMP.length - 2);
   const a = rgb(RAMP[low]), b = rgb(RAMP[low + 1]);
