@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from gramian.cli import main
+from gramian.cli.grm import grm_command
+from gramian.cli.king import king_command
 from gramian.cli.prune import prune_command
-from gramian.genetics import prune
+from gramian.genetics import king, prune, read_grm, unrelated
 from gramian.sources.plink import open_bed
 
 
@@ -36,7 +38,7 @@ def here(study, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [prune_command])
+@pytest.mark.parametrize("command", [prune_command, king_command])
 def test_examples_of_the_help_run(here, command):
     for example in command.examples:
         call(*shlex.split(example)[1:])
@@ -80,3 +82,31 @@ def test_monomorphic_snps_are_counted_and_listed(here):
     facts = json.loads(call("prune", "cohort", "--out", "x", "--json").stdout)
     assert facts["monomorphic"] == 1
     assert Path("x.prune.out").read_text().split()[0] == G.snps.id[0]
+
+
+def test_king_writes_pairs_and_lists(here):
+    facts = json.loads(call("king", "cohort", "--cutoff", 0.01, "--out", "new/x", "--json").stdout)
+    G = open_bed("cohort.bed")
+    kept = unrelated(king(G), 0.01)
+    assert (facts["kept"], facts["removed"]) == (kept.sum(), (~kept).sum())
+    assert facts["removed"] > 0
+    lines = Path("new/x.king.cutoff.out.id").read_text().splitlines()
+    assert [line.split()[1] for line in lines[1:]] == list(G.samples.iid[~kept])
+    assert len(Path("new/x.kin0").read_text().splitlines()) == facts["pairs"] + 1
+    call("pca", "cohort", "--remove", "new/x.king.cutoff.out.id", "--out", "r", "--no-report", "--no-pictures")
+    call("king", "cohort", "--out", "all")
+    assert len(Path("all.kin0").read_text().splitlines()) == 80 * 79 // 2 + 1
+    assert "--least" in call("king", "cohort", "--cutoff", 0.1, "--least", 0.2, "--out", "y", code=2).output
+    assert "--out" in call("king", "cohort", "--out", ".", code=2).output
+
+
+def test_grm_writes_three_files(here):
+    call("prune", "cohort", "--out", "cohort")
+    for example in grm_command.examples:
+        call(*shlex.split(example)[1:])
+    facts = json.loads(call("grm", "cohort", "--out", "x", "--json").stdout)
+    found = read_grm("x")
+    assert (len(found.samples), facts["snps"]) == (80, 600)
+    assert np.allclose(np.diag(found.matrix).mean(), 1, atol=0.2)
+    assert "--force" in call("grm", "cohort", "--out", "x", code=2).output
+    assert "--out" in call("grm", "cohort", "--out", ".", code=2).output

@@ -5,6 +5,7 @@ from gramian.genetics.countries import EUROPE, Country, Study, map_plane, simula
 from gramian.genetics.files import result_files, write_results
 from gramian.genetics.filters import Filtered, Filters, Step
 from gramian.genetics.fst import Fst, fst
+from gramian.genetics.grm import Relationships, read_grm, write_grm
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
@@ -12,6 +13,7 @@ from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import Projection, project, write_projection
 from gramian.genetics.pruning import LdPruning, clump, prune
 from gramian.genetics.quality import SampleQuality, SnpQuality, sample_quality, snp_quality
+from gramian.genetics.relatives import Kinship, king, unrelated, write_king_files
 from gramian.genetics.simulation import Simulation, simulate_genotypes
 
 __all__ = [
@@ -22,10 +24,12 @@ __all__ = [
     "Filters",
     "Fst",
     "GenotypePCA",
+    "Kinship",
     "LdPruning",
     "Loadings",
     "MatchReport",
     "Projection",
+    "Relationships",
     "SampleQuality",
     "Simulation",
     "SnpMatch",
@@ -35,17 +39,22 @@ __all__ = [
     "clump",
     "fst",
     "hardy_weinberg",
+    "king",
     "map_plane",
     "match_snps",
     "project",
     "prune",
+    "read_grm",
     "read_loadings",
     "result_files",
     "sample_quality",
     "simulate_europe",
     "simulate_genotypes",
     "snp_quality",
+    "unrelated",
     "write_bed",
+    "write_grm",
+    "write_king_files",
     "write_projection",
     "write_results",
 ]
