@@ -22,7 +22,7 @@ METHODS = ["pca", "kernel_pca", "ridge", "kernel_ridge", "likelihood", "mixture"
 MAY_IMPORT: dict[str, set[str]] = {
     "compute": set(),
     "kernels": set(),
-    "results": {"compute.threads"},
+    "results": {"compute.executor", "compute.threads"},
     "sources": {"compute"},
     "operators": {"compute", "kernels", "sources"},
     "spectral": {"operators.base", "results", "compute.devices"},

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         sources,
         spectral,
     )
+    from gramian.compute.executor import cluster
     from gramian.genetics import GenotypePCA
     from gramian.kernel_pca import KernelPCA, Nystroem, PolynomialMap, RBFSampler
     from gramian.kernel_ridge import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
@@ -67,6 +68,7 @@ __all__ = [
     "SpectralCertificate",
     "Spectrum",
     "analysis",
+    "cluster",
     "genetics",
     "kernels",
     "likelihood",

@@ -11,8 +11,10 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn.utils.validation import check_array, validate_data
 
 from gramian.compute.devices import to_numpy
+from gramian.compute.executor import begin_fit
 from gramian.sources import DenseSource, Source, SparseSource, open_source
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame, to_numbers
+from gramian.sources.dask_arrays import is_dask
 from gramian.sources.errors import SourceError
 from gramian.sources.streams import is_stream
 
@@ -23,7 +25,9 @@ class MissingValuesError(SourceError):
 
 def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
     """Return the Source of X; with ``reset`` record its columns on the estimator, otherwise check them."""
-    external = isinstance(X, (Source, str, os.PathLike, np.memmap)) or is_stream(X)
+    if reset:
+        begin_fit()
+    external = isinstance(X, (Source, str, os.PathLike, np.memmap)) or is_dask(X) or is_stream(X)
     if external or (is_array_api_obj(X) and not is_numpy_array(X)):
         source = open_source(X)
         _check_columns(estimator, source, reset)

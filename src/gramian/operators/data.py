@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 from gramian.compute import sparse
 from gramian.compute.devices import dense_loops, describe, is_tensor
 from gramian.operators.base import Operator
-from gramian.sources import Source, memory_budget, open_source
+from gramian.sources import Block, Source, memory_budget, open_source
 
 Array = Any
 
@@ -77,20 +79,20 @@ class Data(Operator):
     def matmat(self, V: Array) -> Array:
         """D V, block by block."""
         self._passes += 1
-        parts = [self._kernels.product(b.values, V, self.origin, self.unit) for b in self.source.blocks()]
+        parts = self.source.map(_BlockProduct(self._kernels.product, V, self.origin, self.unit))
         return parts[0] if len(parts) == 1 else self.xp.concat(parts, axis=0)
 
     def rmatmat(self, U: Array) -> Array:
         """Dᵀ U, summed over blocks."""
         self._passes += 1
-        blocks = self.source.blocks()
-        return _sum(self._kernels.adjoint(b.values, U[b.start : b.stop, :], self.origin, self.unit) for b in blocks)
+        task = _BlockProduct(self._kernels.adjoint, None, self.origin, self.unit)
+        return self.source.reduce(task, operator.add, along=[U])
 
     def normal(self, V: Array, w: Array | None = None) -> Array:
         """Dᵀ diag(w) D V: both products while a block is at hand, one pass."""
         self._passes += 1
-        blocks = self.source.blocks()
-        return _sum(self._kernels.normal(b.values, V, _part(w, b), self.origin, self.unit) for b in blocks)
+        task = _BlockProduct(self._kernels.normal, V, self.origin, self.unit)
+        return self.source.reduce(task, operator.add, along=[w])
 
     def conormal(self, U: Array, w: Array | None = None) -> Array:
         """D diag(w) Dᵀ U: one pass by columns in memory, two from a file."""
@@ -102,8 +104,8 @@ class Data(Operator):
     def gram(self, w: Array | None = None) -> Array:
         """Dᵀ diag(w) D in one pass, in float64."""
         self._passes += 1
-        blocks, like = self.source.blocks(), self._double()
-        return _sum(self._kernels.scatter(b.values, _part(w, b), like, self.origin, self.unit)[1] for b in blocks)
+        task = _BlockScatter(self._kernels.scatter, self._double(), self.origin, self.unit)
+        return self.source.reduce(task, operator.add, along=[w])
 
     def cogram(self, w: Array | None = None) -> Array:
         """D diag(w) Dᵀ: one pass by columns in memory, in float64."""
@@ -139,12 +141,28 @@ class Data(Operator):
         return self.xp.astype(self.eye(1), self.xp.float64)
 
 
-def _part(w: Array | None, block: Any) -> Array | None:
-    return None if w is None else w[block.start : block.stop]
+@dataclass(frozen=True, eq=False)
+class _BlockProduct:
+    """The product of a block by one of the hot loops; a callable that can be sent to another process."""
+
+    loop: Callable[..., Array]
+    factor: Array | None
+    origin: Array | None
+    unit: float
+
+    def __call__(self, block: Block, *along: Array) -> Array:
+        own = () if self.factor is None else (self.factor,)
+        return self.loop(block.values, *own, *along, self.origin, self.unit)
 
 
-def _sum(parts: Iterator[Array]) -> Array:
-    total = next(parts)
-    for part in parts:
-        total = total + part
-    return total
+@dataclass(frozen=True, eq=False)
+class _BlockScatter:
+    """The scatter matrix of a block, in the dtype of ``like``."""
+
+    loop: Callable[..., tuple[Array, Array]]
+    like: Array
+    origin: Array | None
+    unit: float
+
+    def __call__(self, block: Block, w: Array | None) -> Array:
+        return self.loop(block.values, w, self.like, self.origin, self.unit)[1]

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian.compute.executor import describe_use
+
 Array = npt.NDArray[np.float64]
 
 BETWEEN = ("gramian", "joblib", "sklearn")  # packages that call each other between a user's line and ours
@@ -53,6 +55,8 @@ class Certificate(ABC):
         Where the products were computed: ``"cpu"``, ``"cuda:0"``.
     precision : str
         In which arithmetic, where it is not NumPy's own.
+    executor : str
+        Who made the passes over the data, where it was not this process alone: ``"Dask, 8 workers"``.
     notes : tuple of str
         Anything else a reader should know.
     """
@@ -63,6 +67,7 @@ class Certificate(ABC):
     tolerance: float = field(kw_only=True)
     device: str = field(default="cpu", kw_only=True)
     precision: str = field(default="", kw_only=True)
+    executor: str = field(default_factory=describe_use, kw_only=True)
     notes: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
@@ -101,6 +106,7 @@ class Certificate(ABC):
             ("passes over the data", str(self.passes)),
             *self._details(),
             *([("precision", self.precision)] if self.precision else []),
+            *([("passes made by", self.executor)] if self.executor else []),
             *(("note", note) for note in self.notes),
         ]
 

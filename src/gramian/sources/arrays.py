@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -326,6 +326,16 @@ class MappedSource(Source):
         self.shape = (source.shape[0], source.shape[1] if columns is None else columns)
         self.feature_names = source.feature_names if columns is None else None
         self.dtype, self.sparse = (source.dtype, source.sparse) if alike else (np.dtype(np.float64), False)
+
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of the other source's blocks."""
+        return self.source.row_spans(rows)
+
+    def between(self, first: int, last: int) -> Self:
+        """Return a source of some of the blocks."""
+        view = super().between(first, last)
+        view.source = self.source.between(first, last)
+        return view
 
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield the other source's blocks, changed."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import operator
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from copy import copy
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn import get_config
+from sklearn import config_context, get_config
 
+from gramian.compute.executor import HERE, SHARES, Executor, current_executor, merge_tree, record_use
 from gramian.sources.errors import SourceError
 
 S = TypeVar("S")
@@ -103,6 +108,8 @@ class Source(ABC):
     feature_names: list[str] | None = None
     sparse: bool = False
     resident: bool = True
+    first: int = 0
+    last: int | None = None
 
     @abstractmethod
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
@@ -122,33 +129,150 @@ class Source(ABC):
             return sp.csr_array(sp.vstack([block.values for block in self.blocks()], format="csr"))
         return np.concatenate([np.array(block.values) for block in self.blocks()])
 
-    def reduce(self, statistic: Callable[[Block], S], merge: Callable[[S, S], S], rows: int | None = None) -> S:
-        """Return the merged statistics of all blocks: one pass.
+    def reduce(
+        self,
+        statistic: Callable[..., S],
+        merge: Callable[[S, S], S],
+        rows: int | None = None,
+        along: Sequence[Any] = (),
+    ) -> S:
+        """Return the merged statistics of all blocks: one pass, by the workers of a cluster where there is one.
+
+        Parameters
+        ----------
+        statistic : callable
+            Of a block, and of its rows of each array of ``along``.
+        merge : callable
+            The statistic of both; it leaves its arguments as they are.
+        rows : int, optional
+            Of a block.
+        along : sequence of arrays, optional
+            With an entry, or a row, for each row; None where there is none.
 
         Examples
         --------
         >>> import numpy as np, gramian
         >>> source = gramian.open(np.arange(6.0).reshape(3, 2))
-        >>> float(source.reduce(lambda b: b.values.sum(), lambda a, b: a + b, rows=2))
+        >>> float(source.reduce(lambda b, w: w @ b.values.sum(axis=1), lambda a, b: a + b, rows=2, along=[np.ones(3)]))
         15.0
         """
-        parts = iter(self.blocks(rows))
-        total = statistic(next(parts))
-        for block in parts:
-            total = merge(total, statistic(block))
-        return total
+        spans = self.row_spans(rows)
+        count = min(SHARES, len(spans))
+        starts = [spans[len(spans) * i // count][0] for i in range(count)]
+        executor = self.executor()
+        if count > 1 and executor is not HERE:
+            task = _ShareTask(statistic, merge, get_config()["working_memory"])
+            cuts = pairwise([*starts, self.shape[0]])
+            shares = [self.share(rows, a, b, [x if x is None else x[a:b] for x in along]) for a, b in cuts]
+            record_use(executor)
+            total: S = executor.reduce(task, shares, merge)
+            return total
+        return merge_tree(_merge_shares(self.blocks(rows), set(starts), statistic, merge, along), merge)
+
+    def map(self, function: Callable[..., S], rows: int | None = None, along: Sequence[Any] = ()) -> list[S]:
+        """Return the function of each block, in order: one pass, as :meth:`reduce`."""
+        parts: list[S] = self.reduce(_Listed(function), operator.add, rows, along)
+        return parts
+
+    def executor(self) -> Executor:
+        """Return what runs the passes over these rows now."""
+        return current_executor()
+
+    def share(self, rows: int | None, start: int, stop: int, along: list[Any]) -> Any:
+        """Return what a task needs of the blocks from row ``start`` to ``stop``."""
+        return Share(self.between(start, stop), rows, start, stop, along)
+
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of blocks where any of them can be read by itself; else nothing."""
+        return []
+
+    def between(self, first: int, last: int) -> Self:
+        """Return a source of the same shape that hands out the blocks from row ``first`` to ``last`` alone."""
+        view = copy(self)
+        view.first, view.last = first, last
+        return view
 
     def ranges(self, rows: int | None, row_bytes: int) -> Iterator[tuple[int, int]]:
         """Yield the (start, stop) of blocks that take at most a quarter of the memory budget."""
-        n = self.shape[0]
         if rows is None:
             rows = max(1, memory_budget() // 4 // max(1, row_bytes))
-        for start in range(0, n, rows):
-            yield start, min(start + rows, n)
+        last = self.shape[0] if self.last is None else self.last
+        for start in range(self.first, last, rows):
+            yield start, min(start + rows, last)
 
     def __repr__(self) -> str:
         n, p = self.shape
         return f"{type(self).__name__}({n} x {p}, {self.dtype})"
+
+
+@dataclass(frozen=True)
+class Share:
+    """Consecutive blocks of a source, and their rows of other arrays."""
+
+    source: Source
+    rows: int | None
+    start: int
+    stop: int
+    along: list[Any]
+
+    def __str__(self) -> str:
+        where = getattr(self.source, "path", None)
+        return f"Rows {self.start + 1} to {self.stop} of {where or type(self.source).__name__}"
+
+
+@dataclass(frozen=True)
+class _ShareTask:
+    """The statistic of a share, with the memory that its reader may use here."""
+
+    statistic: Callable[..., Any]
+    merge: Callable[[Any, Any], Any]
+    working_memory: float
+
+    def __call__(self, share: Share) -> Any:
+        along = [None if x is None else _Offset(x, share.start) for x in share.along]
+        with config_context(working_memory=self.working_memory):
+            (total,) = _merge_shares(share.source.blocks(share.rows), set(), self.statistic, self.merge, along)
+        return total
+
+
+class _Offset:
+    """Rows of an array, counted from a row on."""
+
+    def __init__(self, values: Any, start: int) -> None:
+        self.values, self.start = values, start
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.values[rows.start - self.start : rows.stop - self.start]
+
+
+def _merge_shares(
+    blocks: Iterator[Block],
+    starts: set[int],
+    statistic: Callable[..., S],
+    merge: Callable[[S, S], S],
+    along: Sequence[Any],
+) -> Iterator[S]:
+    """Yield the merged statistics of blocks, one for each share that begins at one of ``starts``."""
+    first = next(blocks)
+    total = statistic(first, *(None if x is None else x[first.start : first.stop] for x in along))
+    for b in blocks:
+        part = statistic(b, *(None if x is None else x[b.start : b.stop] for x in along))
+        if b.start in starts:
+            yield total
+            total = part
+        else:
+            total = merge(total, part)
+    yield total
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A function whose results are lists of one."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        return [self.function(*arguments)]
 
 
 def rows_at_a_time(row_bytes: float, most: int = BLOCK_BYTES) -> int:

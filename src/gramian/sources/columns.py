@@ -220,11 +220,20 @@ class ParquetRecords(ArrowRecords):
         with self._file() as file:
             return file.read(columns=names)
 
-    def batches(self, columns: list[int], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows, one row group after another."""
+    def batches(self, columns: list[int], rows: int, first: int = 0, last: int | None = None) -> Iterator[Any]:
+        """Yield record batches of at most ``rows`` rows from row ``first`` to ``last``, one row group after another."""
         with self._file() as file:
+            at = 0
             for group in range(file.num_row_groups):
-                yield from file.iter_batches(rows, row_groups=[group], columns=[self.names[j] for j in columns])
+                begin, at = at, at + file.metadata.row_group(group).num_rows
+                if at <= first or (last is not None and begin >= last):
+                    continue
+                for batch in file.iter_batches(rows, row_groups=[group], columns=[self.names[j] for j in columns]):
+                    skip = max(0, first - begin)
+                    keep = len(batch) if last is None else min(len(batch), last - begin)
+                    begin += len(batch)
+                    if skip < keep:
+                        yield batch.slice(skip, keep - skip)
 
 
 def distinct(names: list[str]) -> tuple[list[str], list[str]]:
@@ -583,12 +592,17 @@ class RecordsSource(Source):
         self.records, self.features = records, features
         self.shape, self.dtype, self.feature_names = (records.rows, len(names)), dtype, names
 
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of blocks."""
+        return list(self.ranges(rows or rows_at_a_time(self.shape[1] * self.dtype.itemsize), 1))
+
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield blocks of rows; each is decoded when it is asked for."""
         rows = rows or rows_at_a_time(self.shape[1] * self.dtype.itemsize)
-        block = np.empty((min(rows, self.shape[0]), self.shape[1]), self.dtype)
-        start, filled = 0, 0
-        for batch in self.records.batches([f.column for f in self.features], rows):
+        last = self.shape[0] if self.last is None else self.last
+        block = np.empty((min(rows, max(1, last - self.first)), self.shape[1]), self.dtype)
+        start, filled = self.first, 0
+        for batch in self.records.batches([f.column for f in self.features], rows, self.first, last):
             taken = 0
             while taken < len(batch):
                 part = batch.slice(taken, len(block) - filled)
@@ -599,7 +613,7 @@ class RecordsSource(Source):
                     block[filled : filled + len(part), at : at + width] = numbers
                     at += width
                 filled, taken = filled + len(part), taken + len(part)
-                if filled == len(block) or start + filled == self.shape[0]:
+                if filled == len(block) or start + filled == last:
                     yield Block(start, start + filled, block[:filled])
                     start, filled = start + filled, 0
 

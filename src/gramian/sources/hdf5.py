@@ -59,14 +59,18 @@ class SlicedSource(Source):
         """Rows start to stop of the opened array."""
         return np.asarray(array[start:stop])
 
-    def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """Yield slices, each read while the one before it is in use."""
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of slices."""
         if rows is None:
             rows, row_bytes = rows_at_a_time(self.row_bytes()), self.row_bytes()
             if self.chunk * row_bytes <= memory_budget() / 8:
                 rows = max(1, rows // self.chunk) * self.chunk
+        return list(self.ranges(rows, 1))
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield slices, each read while the one before it is in use."""
         with reading(self.path, "readable"), self.array() as array:
-            yield from read_ahead(list(self.ranges(rows, 1)), partial(self.read, array))
+            yield from read_ahead(self.row_spans(rows), partial(self.read, array))
 
     def load(self) -> Source:
         """The source in memory where it is within the memory budget, else as it is."""

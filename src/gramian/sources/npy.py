@@ -67,16 +67,21 @@ class NpySource(Source):
                 )
         self.shape, self.dtype = (int(shape[0]), int(shape[1])), dtype
 
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of blocks."""
+        return list(self.ranges(rows or rows_at_a_time(self.shape[1] * self.dtype.itemsize), 1))
+
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield blocks read from the file; the next one is read while the caller works on this one."""
         item, (n, p) = self.dtype.itemsize, self.shape
-        rows = min(rows or rows_at_a_time(p * item), n)
+        spans = self.row_spans(rows)
+        rows = max((stop - start for start, stop in spans), default=1)
         order: Any = "F" if self.fortran else "C"
         buffers = [np.empty((rows, p), self.dtype, order=order) for _ in range(2)]
         with self.path.open("rb", buffering=0) as file:
 
             def read(start: int, stop: int) -> npt.NDArray[Any]:
-                block = buffers[start // rows % 2][: stop - start]
+                block = buffers[(start - self.first) // rows % 2][: stop - start]
                 if not self.fortran:
                     self._fill(file, block, self.offset + start * p * item)
                     return block
@@ -84,7 +89,7 @@ class NpySource(Source):
                     self._fill(file, block[:, j], self.offset + (j * n + start) * item)
                 return block
 
-            yield from read_ahead(list(self.ranges(rows or 1, 1)), read)
+            yield from read_ahead(spans, read)
 
     def _fill(self, file: io.FileIO, out: npt.NDArray[Any], position: int) -> None:
         view = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ from gramian.sources.arrays import (
 )
 from gramian.sources.base import Block, Source, naming, reading
 from gramian.sources.columns import open_tabular
+from gramian.sources.dask_arrays import DaskSource, is_dask
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import TABULAR, check_content, describe_kind, split_dataset, spool_standard_input, suffix_of
 from gramian.sources.hdf5 import open_hdf5
@@ -90,6 +91,8 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
         return SparseSource(data)
     if is_frame(data):
         return DenseSource(frame_to_array(data), frame_names(data))
+    if is_dask(data):
+        return DaskSource(data)
     if is_stream(data):
         return open_stream(data)
     if is_array_api_obj(data) and not is_numpy_array(data):

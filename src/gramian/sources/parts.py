@@ -116,16 +116,26 @@ class PartsSource(Source):
         if part.sparse != first.sparse:
             raise SourceError(f"of this file and {where} only one is sparse.", path=path)
 
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of blocks."""
+        return list(self.ranges(rows or rows_at_a_time(self.shape[1] * self.dtype.itemsize), 1))
+
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield blocks of rows, across the borders of files."""
-        rows = min(rows or rows_at_a_time(self.shape[1] * self.dtype.itemsize), max(1, self.shape[0]))
+        last = self.shape[0] if self.last is None else self.last
+        rows = min(rows or rows_at_a_time(self.shape[1] * self.dtype.itemsize), max(1, last - self.first))
         buffer = None if self.sparse else np.empty((rows, self.shape[1]), self.dtype)
         pieces: list[Any] = []
-        start = filled = 0
+        start, filled = self.first, 0
         for i, path in enumerate(self.paths):
+            begin, end = self.starts[i], self.starts[i + 1]
+            if end <= self.first or begin >= last:
+                continue
             part = self._kept.get(i) or self._open(path)
-            if part.shape[0] != self.starts[i + 1] - self.starts[i]:
+            if part.shape[0] != end - begin:
                 raise SourceError("the number of rows changed while it was read.", path=path)
+            if begin < self.first or end > last:
+                part = part.between(max(0, self.first - begin), min(end, last) - begin)
             for block in part.blocks(rows):
                 taken = 0
                 while taken < block.stop - block.start:
@@ -135,7 +145,12 @@ class PartsSource(Source):
                     else:
                         buffer[filled : filled + piece.shape[0]] = piece
                     taken, filled = taken + piece.shape[0], filled + piece.shape[0]
-                    if filled == rows or start + filled == self.shape[0]:
+                    if filled == rows or start + filled == last:
                         values = sp.csr_array(sp.vstack(pieces, format="csr")) if buffer is None else buffer[:filled]
                         yield Block(start, start + filled, values)
                         start, filled, pieces = start + filled, 0, []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what was read to be read again where this is sent."""
+        kept = {i: part for i, part in self._kept.items() if not part.resident}
+        return {**vars(self), "_kept": kept}
