@@ -87,6 +87,7 @@ def test_processes_give_the_same_bits(table: str) -> None:
     np.testing.assert_array_equal(there.components_, here.components_)
     assert there.certificate_.executor == "2 processes"
     assert ("passes made by", "2 processes") in there.certificate_.summary()
+    assert gramian.PCA(3).fit(table).certificate_.executor == ""
     assert here.certificate_.executor == in_memory.certificate_.executor == ""
 
 
@@ -112,6 +113,7 @@ def test_dask_arrays_and_frames_are_worked_on_where_they_are(client: Any) -> Non
     frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=3)
     named = gramian.Ridge().fit(frame, X[:, 0])
     assert named.feature_names_in_.tolist() == list("abcdef")
+    assert gramian.PCA(2).fit(X).certificate_.executor == ""
     with pytest.raises(ValueError, match="town"):
         gramian.open(dd.from_pandas(pd.DataFrame({"a": [1.0], "town": ["Rome"]}), npartitions=1))
 

@@ -298,6 +298,7 @@ def cluster(where: Any) -> Iterator[Executor]:
             yield executor
         finally:
             _current.reset(token)
+            begin_fit()
 
 
 @contextmanager
