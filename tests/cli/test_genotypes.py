@@ -100,7 +100,7 @@ def test_everything_is_written(here):
         "Effective number of markers",
     ):
         assert text in result.stdout
-    for text in ("Certificate: converged", "predicted working memory", "F_ST by population", "passes over"):
+    for text in ("Arithmetic: certified to", "predicted working memory", "F_ST by population", "passes over"):
         assert text in result.stdout
     page = (here / "out" / "report.html").read_text("utf-8")
     assert "cohort.bed" in page

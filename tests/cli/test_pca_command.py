@@ -107,7 +107,7 @@ def test_prints_the_table_and_the_certificate(tmp_path, npy):
     output = fast(npy, "-k", 2, "--out", tmp_path / "out").output
     assert "PC2" in output
     assert "PC3" not in output
-    assert "Certificate: converged" in output
+    assert "Arithmetic: certified to" in output
     assert str(tmp_path / "out") in output.replace("\n", "")
 
 

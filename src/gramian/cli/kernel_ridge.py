@@ -88,9 +88,9 @@ def kernel_ridge(
         model.set_params(verbose=False)
         fitted, bound = predict_with_bound(model, table.source)
         portable(model)
+        errors_of_fit, quality = measure_fit(model, table, y, fitted)
     target, alpha_, largest = str(reading.target), penalty(model), float(np.max(bound))
     LOG.info("kernel: %s, λ = %.6g", model.kernel_, alpha_)
-    numbers = {"λ": alpha_, **measure_fit(y, fitted), "largest bound on a prediction's error": largest}
     choice = []
     if isinstance(model, KernelRidgeCV):  # every kernel and λ that was tried, with its score
         kernels = np.repeat([repr(kernel) for kernel in model.kernels_], np.shape(model.scores_)[-1])
@@ -102,8 +102,12 @@ def kernel_ridge(
         model,
         table,
         file,
+        lines=[
+            f"{target} by {model.kernel_!r}, λ = {alpha_:.4g}",
+            f"computed predictions are within {largest:.1e} of the exact ones",
+        ],
+        quality=quality,
         tables=[
-            ResultTable({"": list(numbers), "value": list(numbers.values())}, title=f"{target} by {model.kernel_!r}"),
             ResultTable({**prediction_columns(table, y, fitted), "bound": bound}, "predictions"),
             *path_tables(model),
             *choice,
@@ -115,7 +119,7 @@ def kernel_ridge(
             "kernel": repr(model.kernel_),
             "alpha": alpha_,
             "noise_variance": model.noise_variance_,
-            **measure_fit(y, fitted),
+            **errors_of_fit,
             "largest_bound": largest,
         },
     )

@@ -30,6 +30,7 @@ from gramian.cli.reading import colour_columns, input_name
 from gramian.cli.running import LOG, CommandRun
 from gramian.display import report as reports
 from gramian.display import save_picture
+from gramian.results import Quality, Verdict
 from gramian.sources.files import write_parquet
 from gramian.sources.tables import Table as InputTable
 from gramian.sources.writing import PlaceTakenError, as_json, claim, write_json, write_whole, write_whole_folder
@@ -94,7 +95,9 @@ class Results:
     columns : sequence of str
         What it was fitted to.
     certificates : mapping of str to certificate
-        By name; the name is "" where there is one.
+        By name; the name is "" where there is one. They are about the arithmetic.
+    quality : sequence of Quality
+        How well the model fits the data, the measure that says most first.
     pictures : mapping of str to callable
         What draws each, by the name of the file without its ending.
     report : callable, optional
@@ -110,6 +113,7 @@ class Results:
     model: Any = None
     columns: Sequence[str] = ()
     certificates: Mapping[str, Any] = field(default_factory=dict)
+    quality: Sequence[Quality] = ()
     pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     report: Callable[..., Any] | None = None
     write_more: Callable[[Path], Any] | None = None
@@ -350,7 +354,8 @@ def publish(run: CommandRun, output: Output, results: Results) -> None:
         each = {name: certificate.as_dict() for name, certificate in results.certificates.items()}
         head = {"gramian": version("gramian"), "data": _data_facts(results.data)}
         proof = {"converged": results.converged, "certificate": each.get("", each), "seconds": round(run.seconds, 3)}
-        print_json(results, before=head, after={**proof, **_describe_run(run, output.out), "files": files})
+        measures = {"quality": [measure.as_dict() for measure in results.quality]}
+        print_json(results, before=head, after={**measures, **proof, **_describe_run(run, output.out), "files": files})
     else:
         console = print_screen(results)
         place = one_line(click.format_filename(output.out or ""))
@@ -406,16 +411,26 @@ def print_screen(results: Results, *, stderr: bool = False) -> Console:
             console.print(screen_table(table))
     for line in results.lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+    if results.quality:
+        verdicts = {measure.verdict for measure in results.quality}
+        colour = "red" if Verdict.POOR in verdicts else "green" if Verdict.GOOD in verdicts else "blue"
+        print_panel(console, "How well the model fits", [(m.label, m.text) for m in results.quality], colour)
     for name, certificate in results.certificates.items():
-        rows = ScreenTable.grid(padding=(0, 2))
-        rows.add_column(style="bold")
-        rows.add_column(overflow="fold")
-        for row, text in certificate.summary():
-            rows.add_row(escape(row), escape(text))
-        colour, head = ("green", "converged") if certificate.converged else ("red", "NOT converged")
-        title = f"Certificate{f' of {escape(name)}' if name else ''}: {head}"
-        console.print(Panel(rows, title=title, border_style=colour, title_align="left", expand=False))
+        reached, asked = f"{certificate.worst:.1e}", f"{certificate.tolerance:.1e} was asked for"
+        head = f"certified to {reached}" if certificate.converged else f"NOT certified: {reached} reached, {asked}"
+        title = f"Arithmetic{f' of {name}' if name else ''}: {head}"
+        print_panel(console, title, certificate.summary(), "green" if certificate.converged else "red")
     return console
+
+
+def print_panel(console: Console, title: str, rows: Iterable[tuple[str, str]], colour: str) -> None:
+    """Print names and texts in a frame."""
+    grid = ScreenTable.grid(padding=(0, 2))
+    grid.add_column(style="bold")
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(escape(one_line(name)), escape(one_line(text)))
+    console.print(Panel(grid, title=escape(one_line(title)), border_style=colour, title_align="left", expand=False))
 
 
 def screen_table(table: ResultTable) -> ScreenTable:
@@ -480,7 +495,8 @@ def write_files(folder: Path, output: Output, run: CommandRun, results: Results)
     proof = each[""] if set(each) == {""} else {"converged": results.converged, "certificates": each}
     head = {"gramian": version("gramian"), "command": _command_name(), **data, "parameters": results.model.get_params()}
     head.pop("notes")
-    write_json(folder / CERTIFICATE, {**head, **proof})
+    measures = {"quality": [measure.as_dict() for measure in results.quality]}
+    write_json(folder / CERTIFICATE, {**head, **measures, **proof})
     metadata = {"command": _command_name(), "columns": results.columns, "data": data, "seed": run.seed}
     persistence.save(results.model, folder / MODEL, metadata=as_json(metadata))
     if not output.no_pictures:
@@ -522,7 +538,7 @@ def write_report(path: Path, run: CommandRun, results: Results) -> None:
     assert results.report is not None
     invocation = click.get_current_context().find_object(Invocation)
     typed = shlex.join(["gramian", *map(without_folders, invocation.arguments if invocation else [_command_name()])])
-    made = reports.Run(one_line(typed), run.seed, run.seconds, tuple(run.warnings))
+    made = reports.Run(one_line(typed), run.seed, run.seconds, tuple(run.warnings), results.quality)
     try:
         reports.write_report(path, results.report(data=results.data, run=made))
     except ImportError as error:

@@ -39,7 +39,7 @@ from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import pca_report
 from gramian.pca.advice import rank_advice
 from gramian.pca.estimator import PCA, RULES, SOLVERS
-from gramian.results import SpectralCertificate
+from gramian.results import Quality, SpectralCertificate
 from gramian.sources import Source
 
 TABLES = ("scores", "loadings", "variances")
@@ -135,6 +135,7 @@ def pca(
         )
 
     labels, shares = as_texts(table.label), np.asarray(model.explained_variance_ratio_)
+    share = float(shares.sum())
     variances: dict[str, Any] = {
         "component": [f"PC{j + 1}" for j in range(len(shares))],
         "variance": model.explained_variance_,
@@ -162,9 +163,14 @@ def pca(
             "loadings": partial(LoadingsDisplay.from_estimator, model, names=table.names),
         },
         report=report_page,
+        quality=[Quality("share_explained", "share of the variance", share, f"{share:.1%} by {_count(len(shares))}")],
         facts={"n_components": model.n_components_, "variances": variances},
     )
     publish(run, output, results)
+
+
+def _count(number: int) -> str:
+    return f"{number} component{'s' * (number != 1)}"
 
 
 def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | None:

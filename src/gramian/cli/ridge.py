@@ -30,6 +30,7 @@ from gramian.display.report import regression_report
 from gramian.display.ridge import leave_one_out_predictions
 from gramian.kernel_ridge.estimator import KernelRidgeCV
 from gramian.linear.path import CRITERIA
+from gramian.results import Quality, Verdict
 from gramian.ridge.estimator import Ridge, RidgeCV
 from gramian.sources.tables import Table as InputTable
 
@@ -83,6 +84,7 @@ def ridge(
         source, y = report_reading(table.source, report), numeric_target(table, str(reading.target))
         fitted = np.asarray(model.set_params(device=device).fit(source, y).predict(source))
         portable(model)
+        errors_of_fit, quality = measure_fit(model, table, y, fitted)
     target, alpha_, names = str(reading.target), penalty(model), table.names
     LOG.info("λ = %.6g, %.4g degrees of freedom", alpha_, float(np.max(model.dof_)))
     coef, intercept = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
@@ -101,6 +103,7 @@ def ridge(
         model,
         table,
         file,
+        quality=quality,
         tables=[
             ResultTable(coefficients, "coefficients", f"Coefficients for {target}, λ = {alpha_:.4g}"),
             ResultTable(prediction_columns(table, y, fitted), "predictions"),
@@ -113,7 +116,7 @@ def ridge(
             "alpha": alpha_,
             "degrees_of_freedom": model.dof_,
             "noise_variance": model.noise_variance_,
-            **measure_fit(y, fitted),
+            **errors_of_fit,
             "intercept": model.intercept_,
             "coefficients": dict(zip(names, coef.tolist(), strict=True)),
         },
@@ -153,18 +156,36 @@ def prediction_columns(table: InputTable, y: Array, fitted: Array) -> Columns:
     return {**row_keys(table), "observed": y, "fitted": fitted, "residual": y - fitted}
 
 
-def measure_fit(y: Array, fitted: Array) -> dict[str, float]:
-    """Return the root mean squared error and R² on the rows of the fit.
+def measure_fit(model: Any, table: InputTable, y: Array, fitted: Array) -> tuple[dict[str, float], list[Quality]]:
+    """Root mean squared error and R² of rows left out and of the rows fitted: for scripts, and in words."""
+    n, total = len(y), float(np.sum((y - y.mean()) ** 2))
+    squares = {"left_out": n * _leave_one_out(model, table, y), "": float(np.sum((y - fitted) ** 2))}
+    facts: dict[str, float] = {}
+    measures: list[Quality] = []
+    for where, square in squares.items():
+        tail = f"_{where}" if where else ""
+        rmse, r2 = float(np.sqrt(square / n)), 1.0 - square / total if total > 0 else float("nan")
+        facts |= {f"rmse{tail}": rmse, f"r2{tail}": r2}
+        label, rows = ("leave-one-out", "rows left out of the fit") if where else ("training", "the rows fitted")
+        if rmse == rmse:
+            useless = bool(where) and r2 <= 0
+            share = "no better than their mean" if useless else f"{r2:.1%} of their variance is explained"
+            verdict = Verdict.POOR if useless else Verdict.FACT
+            text = f"{r2:.4g}: of {rows}, {share}" if total > 0 else "not defined: the target does not vary"
+            measures.append(Quality(f"r2{tail}", f"R², {label}", r2, text, verdict))
+            measures.append(
+                Quality(f"rmse{tail}", f"typical error, {label}", rmse, f"{rmse:.4g}, in units of the target")
+            )
+    return facts, measures
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.cli.ridge import measure_fit
-    >>> measure_fit(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
-    {'rmse': 1.0, 'r2': 0.0}
-    """
-    rss, total = float(np.sum((y - fitted) ** 2)), float(np.sum((y - y.mean()) ** 2))
-    return {"rmse": float(np.sqrt(rss / len(y))), "r2": 1.0 - rss / total if total > 0 else float("nan")}
+
+def _leave_one_out(model: Any, table: InputTable, y: Array) -> float:
+    """Mean squared error of each row predicted from all others; NaN where the fit does not say."""
+    path, X = getattr(model, "path_", None), rows_of_report(table)
+    if path is not None:
+        return float(np.ravel(path.loo[np.argmin(np.abs(np.asarray(path.alphas) - penalty(model)))])[0])
+    left = None if X is None else leave_one_out_predictions(model, X, y)
+    return float("nan") if left is None else float(np.mean((y - left) ** 2))
 
 
 def path_tables(model: Any) -> list[ResultTable]:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
-from scipy.special import chdtri, erf
+from scipy.special import chdtri
 
 from gramian.display.base import GRID, INK, PALETTE, Display, as_ticks, check_fitted, describe_axes, name_axes
 
@@ -278,7 +278,7 @@ class FitDisplay(Display):
         return self
 
 
-ROOTS = np.array([0.1, 0.35, 0.7, 1.05, 1.4, 1.75, 2.1, 2.45])  # √deviance of the points of a curve
+TOP, LEAST = 6.0, 0.01  # deviance up to which a curve goes, and from which on it does towards an infinite estimate
 PROFILE_STEPS = 200  # points of a curve as drawn
 ACROSS = 3  # panels beside each other
 
@@ -378,13 +378,9 @@ class ProfileDisplay(Display):
 
 
 def _profile_curve(estimate: Any, name: str) -> Array:
-    """Where the profile has lost so much, on both sides, from left to right; an open side is left out."""
-    points = [(float(estimate[name]), 0.0)]
-    for root in ROOTS:
-        low, high = estimate.profile(float(erf(root / np.sqrt(2.0))), name)[name]
-        points += [(low, float(root**2)), (high, float(root**2))]
-    found = np.array(points)
-    at = found[0, 0]
-    end = (found[:, 0] == at) & (found[:, 1] > 0)  # the maximum is at the end of the range: that side has no curve
-    found = found[np.isfinite(found[:, 0]) & ~end]
-    return np.asarray(found[np.lexsort([found[:, 1], found[:, 0]])])
+    """Values of the parameter and the deviance there, from left to right; what is infinite is left out."""
+    curve = estimate.profile_curve(name, TOP)
+    curve = curve[np.isfinite(curve).all(axis=1)]
+    if np.isfinite(estimate[name]):
+        return np.asarray(np.unique(np.vstack([curve, [estimate[name], 0.0]]), axis=0))
+    return np.asarray(curve[curve[:, 1] >= LEAST])  # the way to infinity is flat, and long

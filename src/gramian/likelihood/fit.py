@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from scipy.special import chdtri, ndtri
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.likelihood.families import Family, Joint, as_family
-from gramian.likelihood.families.base import Boundary, NoMaximumError, Unit
+from gramian.likelihood.families.base import Boundary, NoMaximumError, Profile, Unit
 from gramian.likelihood.goodness import Goodness, line_goodness
 from gramian.likelihood.intervals import ConfidenceIntervals, LineProfile
 from gramian.likelihood.problem import (
@@ -30,13 +30,6 @@ from gramian.results import Optimum
 from gramian.results.tables import text_table
 
 Array = npt.NDArray[np.float64]
-
-
-class Profile(Protocol):
-    """Where a parameter has lost so much of twice the log-likelihood."""
-
-    def ends(self, j: int, drop: float, /) -> tuple[float, float]:
-        """Below and above."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,6 +183,20 @@ class Estimate:
         return ConfidenceIntervals(
             tuple(chosen), self.values[which], ends[:, 0], ends[:, 1], level, "profile likelihood", notes
         )
+
+    def profile_curve(self, name: str, drop: float) -> Array:
+        r"""Values of a parameter and the deviance :math:`2(\hat\ell - \ell_{profile})` at each, up to ``drop``.
+
+        Examples
+        --------
+        >>> from gramian.likelihood import fit
+        >>> curve = fit("poisson", [2, 0, 4]).profile_curve("rate", 4.0)
+        >>> bool(curve[0, 0] < 2.0 < curve[-1, 0]), curve[-1, 1].round(6)
+        (True, 4.0)
+        """
+        if self.profiler is None or name not in self.names or name in self.fixed:
+            raise ValueError(f"{name!r} was not estimated; {', '.join(self.names)} are the parameters.")
+        return self.profiler.curve(self.names.index(name), drop)
 
     def goodness(self, data: Any = None, least: float = 5.0, bootstrap: int = 0, random_state: Any = None) -> Goodness:
         """How well the family describes the sample, or other data: deviance, X² and Kolmogorov–Smirnov.

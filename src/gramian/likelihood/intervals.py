@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from gramian.likelihood.families.base import REAL, Unit
+from gramian.likelihood.families.base import REAL, ROOTS, Profile, Unit
 from gramian.likelihood.problem import FAR, REAL_FAR, LikelihoodProblem, ascend, ascend_kinks
 from gramian.results.tables import text_table
 
@@ -83,7 +84,7 @@ class ConfidenceIntervals:
 
 
 @dataclass(frozen=True, eq=False)
-class LineProfile:
+class LineProfile(Profile):
     """The likelihood seen from its maximum: how far a parameter can go before it has fallen by so much.
 
     Attributes
@@ -107,11 +108,41 @@ class LineProfile:
     unit: Unit
     tolerance: float
 
+    @cached_property
+    def walks(self) -> dict[int, _ProfileDeviance]:
+        """The deviance of each parameter, by its place: what an interval has found, a picture need not seek again."""
+        return {}
+
+    @cached_property
+    def found(self) -> dict[tuple[int, float], tuple[float, float]]:
+        """The ends found so far, as coordinates φ."""
+        return {}
+
     def ends(self, j: int, drop: float) -> tuple[float, float]:
         """Where parameter j has lost ``drop`` of twice the log-likelihood, below and above."""
-        low, high = (self._find_end(j, sign, drop) for sign in (-1, 1))
+        low, high = self._ends(j, drop)
         below, wall = self._natural(j, low), self.problem.family.walls(self.problem.sample).get(j, -np.inf)
         return wall if np.isclose(below, wall, rtol=1e-12) else below, self._natural(j, high)
+
+    def curve(self, j: int, drop: float) -> Array:
+        """Values of parameter j and the deviance at each, up to ``drop`` or as far as was looked on an open side."""
+        ends, walk, first = self._ends(j, drop), self._walk(j), float(self.phi[j])
+        reach = [
+            end if np.isfinite(end) else extreme(walk.values) for end, extreme in zip(ends, (min, max), strict=True)
+        ]
+        places = {float(first + share * (end - first)) for end in reach for share in ROOTS}
+        points = [(self._natural(j, place), walk(place)) for place in places]
+        return np.array(sorted((x, max(deviance, 0.0)) for x, deviance in points if deviance <= 2.0 * drop))
+
+    def _ends(self, j: int, drop: float) -> tuple[float, float]:
+        if (j, drop) not in self.found:
+            self.found[j, drop] = self._find_end(j, -1, drop), self._find_end(j, 1, drop)
+        return self.found[j, drop]
+
+    def _walk(self, j: int) -> _ProfileDeviance:
+        if j not in self.walks:
+            self.walks[j] = _ProfileDeviance(self, j)
+        return self.walks[j]
 
     def _natural(self, j: int, phi: float) -> float:
         theta = np.ones(len(self.phi))
@@ -129,7 +160,7 @@ class LineProfile:
             far = max(first - parameter.link.free(wall), 1e-12)
         else:
             far = np.pi if parameter.kind == "angle" else REAL_FAR if parameter.link == REAL else FAR + abs(first)
-        walk = _ProfileDeviance(self, j, drop)
+        walk = self._walk(j)
         step = float(np.sqrt(drop) * self.spread[j])
         step = step if np.isfinite(step) and step > 0 else 0.5
         growth = 2.0  # of the distance, but of logarithms, where it is one of ratios
@@ -138,14 +169,14 @@ class LineProfile:
         # from a maximum at the end of the range the way leads over a plateau first
         inward = not np.isfinite(self.spread[j]) and sign * first < -PLATEAU
         seen, near, at = [-drop], 0.0, min(step, far)
-        while walk(first + sign * at) < 0.0:
-            seen.append(walk(first + sign * at))
+        while walk(first + sign * at) < drop:
+            seen.append(walk(first + sign * at) - drop)
             if seen[-1] < -drop - ABOVE * max(1.0, abs(self.value)):
                 return np.nan
             if at >= far or (_is_flat(seen) and not (inward and seen[-1] < -drop + LEFT)):
                 return sign * far + first if parameter.kind == "angle" or wall is not None else sign * np.inf
             near, at = at, min(growth * at, far)
-        return walk.crossing(first + sign * near, first + sign * at)
+        return walk.crossing(first + sign * near, first + sign * at, drop)
 
 
 def _is_flat(seen: list[float]) -> bool:
@@ -161,17 +192,17 @@ def _is_flat(seen: list[float]) -> bool:
 
 
 class _ProfileDeviance:
-    """The deviance of coordinate j less the drop, the other coordinates at their best; every value is kept.
+    """The deviance of coordinate j, the other coordinates at their best; every value is kept.
 
     The others start from where they were at the nearest value of φ_j seen so far, and from the family's own start.
     """
 
-    def __init__(self, profile: LineProfile, j: int, drop: float) -> None:
-        self.profile, self.j, self.drop = profile, j, drop
+    def __init__(self, profile: LineProfile, j: int) -> None:
+        self.profile, self.j = profile, j
         free = profile.problem.free.copy()
         free[j] = False
         self.problem = profile.problem.only(free)
-        self.values = {float(profile.phi[j]): -drop}
+        self.values = {float(profile.phi[j]): 0.0}
         self.places = {float(profile.phi[j]): profile.phi.copy()}
         self.own = self._own_starts() if free.any() else []
 
@@ -180,10 +211,14 @@ class _ProfileDeviance:
             self.values[phi_j] = self._deviance(phi_j)
         return self.values[phi_j]
 
-    def crossing(self, near: float, at: float) -> float:
+    def crossing(self, near: float, at: float, drop: float) -> float:
         """Where the deviance passes the drop, between a value below and one that is not."""
-        self.own = [self.places[end] for end in (near, at) if end in self.places] if self.problem.free.any() else []
-        return float(brentq(self, near, at, xtol=1e-13, rtol=1e-13))
+        own, self.own = self.own, []
+        if self.problem.free.any():  # between two values seen the others start from theirs
+            self.own = [self.places[end] for end in (near, at) if end in self.places]
+        found = float(brentq(lambda phi_j: self(phi_j) - drop, near, at, xtol=1e-13, rtol=1e-13))
+        self.own = own
+        return found
 
     def _deviance(self, phi_j: float, halvings: int = HALVINGS) -> float:
         best, place = -np.inf, None
@@ -202,7 +237,7 @@ class _ProfileDeviance:
             self._deviance(0.5 * (nearest + phi_j), halvings - 1)
             if 0.5 * (nearest + phi_j) in self.places:
                 return self._deviance(phi_j, halvings - 1)
-        return min(2.0 * (self.profile.value - best) - self.drop, 1e300)
+        return min(2.0 * (self.profile.value - best), 1e300)
 
     def _own_starts(self) -> list[Array]:
         """Where the family would begin; and with a finite limiting parameter, as 1, if it has one."""

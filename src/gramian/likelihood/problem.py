@@ -27,6 +27,15 @@ SLOPE_STEP = 0.004  # of the spread of one observation, for derivatives of log-p
 CURVE_STEP = 0.01  # and for derivatives of the gradient
 
 
+def sum_weighted(weight: Array, values: Array) -> Any:
+    """Σw·value over the last axis, by NumPy's pairwise sums.
+
+    A product of BLAS wakes its threads from 10,000 values on, and beside another process waits for them: 6 ms of what
+    takes 0.02 ms.
+    """
+    return np.sum(weight * values, axis=-1)
+
+
 def closed_window(family: Family, c: Array, d: Array) -> tuple[Array, Array]:
     """A window [c, d] as an interval (c, d]: of whole numbers, from the one before c."""
     return (np.ceil(c) - 1.0, d) if family.discrete else (c, d)
@@ -100,11 +109,11 @@ class LikelihoodProblem:
         """The log-likelihood at θ."""
         self.evaluations += 1
         with np.errstate(all="ignore"):
-            parts = [self.x_weight @ self.family.log_density(self.x, theta)] if len(self.x) else []
+            parts = [sum_weighted(self.x_weight, self.family.log_density(self.x, theta))] if len(self.x) else []
             if len(self.a):
-                parts.append(self.b_weight @ self.family.log_interval(self.a, self.b, theta))
+                parts.append(sum_weighted(self.b_weight, self.family.log_interval(self.a, self.b, theta)))
             if len(self.c):
-                parts.append(-(self.d_weight @ self.family.log_interval(self.c, self.d, theta)))
+                parts.append(-sum_weighted(self.d_weight, self.family.log_interval(self.c, self.d, theta)))
             total = float(np.sum(parts))
         return -np.inf if np.isnan(total) or total == np.inf else total
 
@@ -120,7 +129,7 @@ class LikelihoodProblem:
                     density = lambda t: self.family.log_density(self.x, t)  # noqa: E731
                     g += self._by_differences(density, self.x_weight, phi, every)
                 else:
-                    g += np.asarray(score @ self.x_weight) * self.slopes(phi)
+                    g += sum_weighted(self.x_weight, score) * self.slopes(phi)
             if len(self.a):
                 g += self._interval_score(self.a, self.b, self.b_weight, phi)
             if len(self.c):
@@ -168,7 +177,7 @@ class LikelihoodProblem:
             share = share * np.exp(f - f.max(axis=0))
             score: Any = family.score(x.ravel(), theta)
             flow[:, narrow] = (score.reshape(-1, *x.shape) * share).sum(axis=1) / share.sum(axis=0)
-        g = np.asarray(flow @ weight) * self.slopes(phi)
+        g: Array = sum_weighted(weight, flow) * self.slopes(phi)
         if family.unmoved:
             rest = self._by_differences(lambda t: family.log_interval(a, b, t), weight, phi, family.unmoved)
             g = np.where(np.isin(every, family.unmoved), rest, g)
@@ -185,7 +194,7 @@ class LikelihoodProblem:
             h = SLOPE_STEP * self.steps[j]
             for k, share in SIXTH:
                 up, down = (f(self.theta(_shift(phi, j, sign * k * h))) for sign in (1, -1))
-                g[j] += share * (weight @ (up - down)) / h
+                g[j] += share * sum_weighted(weight, up - down) / h
         return g
 
 

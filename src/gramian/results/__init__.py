@@ -8,15 +8,18 @@ from gramian.results.certificate import (
     SpectralCertificate,
     caller_level,
 )
+from gramian.results.quality import Quality, Verdict
 from gramian.results.solution import Solution, Spectrum
 
 __all__ = [
     "Certificate",
     "NumericalWarning",
     "Optimum",
+    "Quality",
     "Residual",
     "Solution",
     "SpectralCertificate",
     "Spectrum",
+    "Verdict",
     "caller_level",
 ]

@@ -91,6 +91,7 @@ def assemble(
         trust.append(Text(f"{len(order) - CERTIFICATES} more certificates are like the last of these.", "note"))
     # What was fitted.
     rows = [("Data", f"{data.name}: {data.size}"), ("Method", method), *facts]
+    rows += [(f"Fit to the data: {measure.label}", measure.text) for measure in run.quality]
     if data.notes:
         rows.append(("Reading the data", "; ".join(data.notes)))
     if run.seconds is not None:

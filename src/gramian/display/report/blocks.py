@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gramian.display.base import GRID, INK, shorten
-from gramian.results import Optimum, Residual, SpectralCertificate
+from gramian.results import Optimum, Quality, Residual, SpectralCertificate
 
 PACKAGES = ("gramian", "numpy", "scipy", "scikit-learn", "bokeh")
 
@@ -70,6 +70,8 @@ class Run:
         How long the fit took.
     warnings : sequence of str
         What the fit warned of.
+    quality : sequence of Quality
+        How well the model fits the data, the measure that says most first.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Run:
     seed: int | None = None
     seconds: float | None = None
     warnings: Sequence[str] = ()
+    quality: Sequence[Quality] = ()
 
 
 def versions() -> dict[str, str]:

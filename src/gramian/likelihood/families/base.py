@@ -529,6 +529,22 @@ def moments(x: Array, weight: Array) -> tuple[float, float]:
     return mean, float(np.average((x - mean) ** 2, weights=weight))
 
 
+ROOTS = np.linspace(0.0, 1.0, 9)  # of the way to the end of a curve, at which it is evaluated
+
+
+class Profile:
+    """How far each parameter can go from the maximum before twice the log-likelihood has fallen by so much."""
+
+    def ends(self, j: int, drop: float) -> tuple[float, float]:
+        """Where parameter j has lost ``drop``, below and above."""
+        raise TypeError("a profile supplies this")
+
+    def curve(self, j: int, drop: float) -> Array:
+        """Values of parameter j and the deviance at each, as two columns, from the one end to the other."""
+        points = [(end, root**2 * drop) for root in ROOTS[1:] for end in self.ends(j, root**2 * drop)]
+        return np.array(sorted(points))
+
+
 @dataclass(frozen=True, eq=False)
 class FormulaFit:
     """A fit by formula: what an :class:`~gramian.likelihood.Estimate` needs.
@@ -545,8 +561,8 @@ class FormulaFit:
         How many are free.
     gradient : float
         The score in standard errors, measured where the formula leads.
-    profile : object
-        With ``ends(j, drop)``.
+    profile : Profile
+        Of each parameter.
     notes : tuple of str
         What a reader should know.
     passes : int
@@ -560,7 +576,7 @@ class FormulaFit:
     n: float
     n_parameters: int
     gradient: float
-    profile: Any
+    profile: Profile
     notes: tuple[str, ...] = ()
     passes: int = 2
 

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import xlogy
 
 from gramian.inputs.checks import check_weights
-from gramian.likelihood.families.base import FormulaFit, Joint
+from gramian.likelihood.families.base import FormulaFit, Joint, Profile
 
 Array = npt.NDArray[np.float64]
 
@@ -110,7 +110,7 @@ class Categorical(Joint):
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class Shares(Profile):
     """The profile of one probability: n_k heads in n flips."""
 
     counts: Array

@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from gramian.compute import dense as cpu
 from gramian.compute.moments import Moments, block_moments
 from gramian.inputs.checks import check_weights
-from gramian.likelihood.families.base import FormulaFit, Joint, NoMaximumError
+from gramian.likelihood.families.base import FormulaFit, Joint, NoMaximumError, Profile
 from gramian.sources import Source, open_source
 from gramian.sources.errors import SourceError
 
@@ -182,7 +182,7 @@ def _covariance(S: Array, n: float) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Ellipse:
+class Ellipse(Profile):
     """Profiles of the multivariate normal: each parameter's involves its own one or two columns only."""
 
     mean: Array
