@@ -158,6 +158,7 @@ def test_ridge_of_one_penalty(both, files, columns):
     close([answer["intercept"], answer["alpha"]], [exact.intercept, 10.0])
     close([answer["degrees_of_freedom"], answer["noise_variance"]], [exact.dof, exact.noise])
     close(answer["rmse"], np.sqrt(exact.rss / 50))
+    close(answer["rmse_left_out"], np.sqrt(exact.leave_one_out()))
     close(answer["r2"], 1 - exact.rss / np.sum((y - y.mean()) ** 2))
     assert answer["target"] == "price"
 
@@ -212,10 +213,12 @@ def test_kernel_ridge(both, files, columns):
     np.testing.assert_allclose(table["bound"], answer["certificate"]["error_bounds"][0], rtol=100)
     assert table["bound"].min() >= answer["certificate"]["error_bounds"][0]
     assert answer["kernel"] == f"Gaussian(bandwidth={best[0]})"
-    assert shown(screen, "λ") == [f"{best[1]:.5g}"]
-    assert shown(screen, "rmse") == [f"{rmse:.5g}"]
-    assert shown(screen, "r2") == [f"{r2:.5g}"]
-    assert shown(screen, "largest bound on a prediction's error") == [f"{table['bound'].max():.5g}"]
+    left_out = exact[best][1]
+    close([answer["rmse_left_out"], answer["r2_left_out"]], [np.sqrt(left_out), 1 - left_out / y.var()], 1e-7)
+    assert f"λ = {best[1]:.4g}" in screen.stdout
+    assert f"within {table['bound'].max():.1e}" in screen.stdout
+    assert f"{np.sqrt(left_out):.4g}, in units of the target" in screen.stdout
+    assert screen.stdout.index("leave-one-out") < screen.stdout.index("training")
 
 
 def test_the_largest_bound_of_kernel_ridge_is_the_largest(both):
@@ -304,7 +307,9 @@ def test_fit(both, files, columns):
         close(each["difference"], [0.0, bics["exponential"] - bics["gamma"]])
         odds = np.exp(-(aics["exponential"] - aics["gamma"]) / 2)  # Akaike weights
         close(each["weight"], [1 / (1 + odds), odds / (1 + odds)], 1e-7)
-    assert shown(screen, "gamma")[:4] == ["2", *(f"{v['gamma']:.5g}" for v in (logliks, aics, bics))]
+    assert shown(screen, "gamma")[:4] == ["2", *(f"{v['gamma']:.2f}" for v in (logliks, aics, bics))]
+    (measure,) = answer["quality"]
+    assert (measure["name"], measure["verdict"]) == ("p_value", "good")
     table = found["estimates"]
     assert table["parameter"].tolist() == ["shape", "rate"]
     close(table["estimate"], [shape, 1 / scale], 1e-5)
@@ -534,8 +539,8 @@ def test_one_unmet_certificate_among_several(run, tmp_path, monkeypatch):
     monkeypatch.setattr(MaximumLikelihood, "fit", fit)
     result = run("fit", "two.csv", "--family", "gamma", "--out", "out", "--no-pictures")
     assert result.exit_code == 4
-    assert "of a: converged" in result.stdout
-    assert "of b: NOT converged" in result.stdout
+    assert "Arithmetic of a: certified to" in result.stdout
+    assert "Arithmetic of b: NOT certified" in result.stdout
     assert json.loads((tmp_path / "out" / "certificate.json").read_text())["converged"] is False
     pages = [(tmp_path / name / "report.html").read_text("utf-8") for name in ("good", "out")]
     assert ["NOT met" in page for page in pages] == [False, True]

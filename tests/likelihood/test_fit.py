@@ -619,7 +619,7 @@ def test_families_are_ranked_on_one_sample():
     by_bic = compare(["normal", "exponential"], x, by="bic")
     assert by_bic.best.bic == min(e.bic for e in by_bic.estimates)
     with pytest.raises(ValueError, match="together"):
-        compare(["normal", "poisson"], DRAWS["poisson"])
+        compare(["normal", "poisson"], [0.5, 1.0, 2.0])
     both = compare(["normal", "poisson"], Binned([-INF, 1.5, 3.5, 5.5, INF], [9, 30, 20, 4]))
     assert len(both.estimates) == 2
     with pytest.raises(ValueError, match="by must be"):
@@ -630,6 +630,31 @@ def test_families_are_ranked_on_one_sample():
         compare(["categorical"], x)
     with pytest.raises(KeyError, match="'cauchy' is none"):
         ranked["cauchy"]
+
+
+def test_counts_and_continuous_families_are_ranked_on_whole_numbers():
+    x = np.random.default_rng(3).normal(70.0, 13.6, 272).round()
+    ranked = compare(["poisson", "normal", "gamma"], x)
+    assert ranked.best.family.name == "normal"
+    assert any("whole numbers" in note for note in ranked.notes)
+    # both are probabilities: of a count, and of what is rounded to it
+    mean, sd = ranked["normal"].values
+    near(ranked["normal"].loglik, np.log(stats.norm(mean, sd).cdf(x + 0.5) - stats.norm(mean, sd).cdf(x - 0.5)).sum())
+    near(ranked["poisson"].loglik, stats.poisson(x.mean()).logpmf(x).sum())
+    # rounding adds 1/12 to the variance (Sheppard)
+    near(sd**2, x.var() - 1 / 12, 1e-5)
+    shape, rate = ranked["gamma"].values
+    law = stats.gamma(shape, scale=1 / rate)
+    near(ranked["gamma"].loglik, np.log(law.cdf(x + 0.5) - law.cdf(x - 0.5)).sum())
+    again = compare(["poisson", "normal"], x, truncated=(20, 200))
+    window = stats.norm(*again["normal"].values)
+    seen = np.log((window.cdf(x + 0.5) - window.cdf(x - 0.5)) / (window.cdf(200.5) - window.cdf(19.5))).sum()
+    near(again["normal"].loglik, seen)
+
+
+def test_names_of_scipy_and_r_are_known():
+    assert fit("norm", DRAWS["normal"]).certificate.method == "closed form"
+    assert fit("expon", DRAWS["gamma"]).family.name == "exponential"
 
 
 def test_an_estimate_can_be_kept():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.likelihood.families import Categorical, StudentT
@@ -213,6 +213,38 @@ def test_counts_are_their_own_classes():
     np.testing.assert_array_equal(found.observed, [12, 25, 30, 17, 9, 7])
     assert found.df == 4
     assert "continuous variables only" in found.notes[0]
+
+
+def test_values_are_divided_into_classes_of_equally_many():
+    x = np.random.default_rng(4).normal(5.0, 2.0, 400)
+    est = fit("normal", x)
+    found = est.goodness()
+    assert found.observed.sum() == 400
+    assert np.ptp(found.observed) <= 1
+    law = stats.norm(est["mean"], est["sd"])
+    np.testing.assert_allclose(found.expected, 400 * (law.cdf(found.upper) - law.cdf(found.lower)), rtol=1e-9)
+    np.testing.assert_array_equal(found.observed, np.histogram(x, [-INF, *found.upper])[0])
+    assert found.p_pearson == pytest.approx(stats.chi2.sf(found.pearson, len(found.observed) - 1))
+    assert found.p_pearson > 0.01
+    assert fit("normal", np.exp(x)).goodness().p_pearson < 1e-10
+    # the p-value errs on the side of the family: it is too small no more often than it says
+    rng = np.random.default_rng(5)
+    p = [fit("normal", rng.normal(size=100)).goodness().p_pearson for _ in range(200)]
+    assert np.mean(np.array(p) < 0.05) < 0.10
+
+
+def test_a_curve_follows_the_deviance():
+    est = fit("gamma", GAMMA)
+    curve = est.profile_curve("shape", 4.0)
+    assert np.all(np.diff(curve[:, 0]) > 0)
+    n, mean, log_mean = len(GAMMA), GAMMA.mean(), np.log(GAMMA).mean()
+    loglik = (
+        n * (curve[:, 0] * (np.log(curve[:, 0] / mean) + log_mean - 1) - special.gammaln(curve[:, 0])) - n * log_mean
+    )
+    np.testing.assert_allclose(curve[:, 1], 2 * (est.loglik - loglik), atol=1e-8)
+    np.testing.assert_allclose(curve[[0, -1], 1], 4.0, rtol=1e-9)
+    with pytest.raises(ValueError, match="'df' was not estimated"):
+        est.profile_curve("df", 4.0)
 
 
 def test_kolmogorov_smirnov_is_scipys_and_has_a_p_value_only_where_it_is_valid():

@@ -31,12 +31,15 @@ from gramian.display.report import fit_report
 from gramian.likelihood import Comparison, compare
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families import FAMILIES
+from gramian.results import Quality, Verdict
 
 TABLES = ("estimates", "comparison")
 PICTURES = ("fit", "profile")
 PARAMETERS = ("parameter", "estimate", "standard_error", "lower", "upper")
+RANKING = {"family": "", "parameters": "", "loglik": ".2f", "aic": ".2f", "bic": ".2f", "difference": ".2f"}
 JOINT = "multivariate normal"
-OFFERED = sorted(name for name in FAMILIES if name not in ("categorical", "gaussian", "t"))
+POOR_FIT = 0.01  # p-value of a goodness of fit below which the data speak against the family
+OFFERED = sorted(name for name, law in FAMILIES.items() if name == law.name != "categorical")
 
 
 def parse_parameter(text: str) -> tuple[str, float]:
@@ -132,7 +135,9 @@ def fit(
         every["family"] += [fits[name].family.name] * len(found["parameter"])
         for head in PARAMETERS:
             every[head] += found[head]
-    compared = [] if ranking is None else [ResultTable(ranking.table(), "comparison", "Families")]
+    compared = (
+        [] if ranking is None else [ResultTable(ranking.table(), "comparison", "Families, the best first", RANKING)]
+    )
     shown = [ResultTable(estimates[name], title=f"{estimate.family.name}: {name}") for name, estimate in fits.items()]
     first = model.estimates_[0]
     pictures: dict[str, Callable[[], Any]] = {}
@@ -145,7 +150,11 @@ def fit(
         columns=list(values),
         model=model,
         certificates={name if len(fits) > 1 else "": estimate.certificate for name, estimate in fits.items()},
+        quality=[
+            measure for name, estimate in fits.items() for measure in _measure_goodness(name, estimate, len(fits))
+        ],
         tables=[*compared, *shown, ResultTable(every, "estimates")],
+        lines=[] if ranking is None else ranking.notes,
         pictures=pictures,
         report=partial(fit_report, ranking if ranking is not None else fits, level=level),
         facts={
@@ -167,7 +176,7 @@ def _fit_best(
         raise click.UsageError("--fixed holds a parameter of one family: name it with --family")
     ranking = compare(families, sample, by=by)
     LOG.info("%s", ranking)
-    model = MaximumLikelihood(ranking.best.family.name, tol=settings["tol"]).fit(sample)
+    model = MaximumLikelihood(ranking.best.family.name, tol=settings["tol"]).fit(ranking.best.sample)
     # the report shows the certificate of the fit to the tolerance that was asked for
     return model, replace(ranking, estimates=(model.estimates_[0], *ranking.estimates[1:]))
 
@@ -183,6 +192,22 @@ def _estimate_columns(estimate: Any, level: float) -> dict[str, list[Any]]:
         for name, value in estimate.estimates.items()
     ]
     return dict(zip(PARAMETERS, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _measure_goodness(name: str, estimate: Any, of: int) -> list[Quality]:
+    """The p-value of Pearson's X², where the data allow one."""
+    if estimate.sample is None:
+        return []
+    found = estimate.goodness()
+    p = float(found.p_pearson)
+    if p != p:
+        return []
+    chance = "p < 1e-300" if p < 1e-300 else f"p = {p:.2g}"
+    poor = p < POOR_FIT
+    says = "do not follow" if poor else "may well follow"
+    text = f"{chance}: the data {says} the {estimate.family.name} family (X² = {found.pearson:.4g}, df = {found.df})"
+    label = f"goodness of fit, {name}" if of > 1 else "goodness of fit"
+    return [Quality("p_value" + f" {name}" * (of > 1), label, p, text, Verdict.POOR if poor else Verdict.GOOD)]
 
 
 def _fit_facts(estimate: Any, columns: Mapping[str, list[Any]]) -> dict[str, Any]:

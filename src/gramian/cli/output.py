@@ -408,7 +408,8 @@ def print_screen(results: Results, *, stderr: bool = False) -> Console:
             console.print(f"  {escape(note)}", highlight=False, soft_wrap=True)
     for table in results.tables:
         if table.title is not None:
-            console.print(screen_table(table))
+            for part in screen_tables(table, console.width):
+                console.print(part)
     for line in results.lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
     if results.quality:
@@ -433,33 +434,58 @@ def print_panel(console: Console, title: str, rows: Iterable[tuple[str, str]], c
     console.print(Panel(grid, title=escape(one_line(title)), border_style=colour, title_align="left", expand=False))
 
 
-def screen_table(table: ResultTable) -> ScreenTable:
-    """Return a table for the screen: of many rows the first ones."""
-    shown = ScreenTable(title=escape(one_line(table.title or "")), box=rich.box.SIMPLE_HEAD, title_justify="left")
+def screen_tables(table: ResultTable, width: int) -> list[ScreenTable]:
+    """Return a table for the screen: of many rows the first ones, of more columns than fit some below the others.
+
+    The first column is repeated, so that every row has its name.
+    """
     formats = dict.fromkeys(table.columns, "") if table.formats is None else table.formats
     arrays = {name: np.asarray(table.columns[name]) for name in formats if name in table.columns}
-    for name, array in arrays.items():
-        number = array.dtype.kind in "fiu"
-        words = [] if number else [len(word) for cell in array[:100] for word in one_line(cell).split()]
-        shown.add_column(
-            escape(one_line(name)),
-            justify="right" if number else "left",
-            overflow="fold",
-            no_wrap=number,
-            min_width=None if number else min(WORD_LENGTH, max(words, default=0)),  # long words are broken
-        )
-
-    def cell_text(value: Any, form: str) -> str:
-        if isinstance(value, (float, np.floating)):
-            return "" if value != value else format(value, form or ".5g")
-        return escape(one_line(value))
-
     length = len(next(iter(arrays.values()), ()))
-    for i in range(min(length, table.most)):
-        shown.add_row(*(cell_text(array[i], formats[name]) for name, array in arrays.items()))
-    if length > table.most:
-        shown.add_row(*["…"] * len(arrays))
+    cells = {name: [screen_cell(v, formats[name]) for v in array[: table.most]] for name, array in arrays.items()}
+    left = ["…"] * (length > table.most)
+    needed = {name: 3 + max(map(len, (one_line(name), *texts))) for name, texts in cells.items()}
+    first, *rest = cells
+    blocks = [[first]]
+    for name in rest:
+        if sum(needed[each] for each in (*blocks[-1], name)) > width - 1 and len(blocks[-1]) > 1:
+            blocks.append([first])
+        blocks[-1].append(name)
+    shown = []
+    for i, block in enumerate(blocks):
+        title = one_line(table.title or "") if i == 0 else "(more columns)"
+        part = ScreenTable(title=escape(title), box=rich.box.SIMPLE_HEAD, title_justify="left")
+        for name in block:
+            number = arrays[name].dtype.kind in "fiu"
+            words = [] if number else [len(word) for cell in cells[name] for word in cell.split()]
+            part.add_column(
+                escape(one_line(name)),
+                justify="right" if number else "left",
+                overflow="fold",
+                no_wrap=number,
+                min_width=None if number else min(WORD_LENGTH, max(words, default=0)),  # long words are broken
+            )
+        for row in zip(*([*cells[name], *left] for name in block), strict=True):
+            part.add_row(*map(escape, row))
+        shown.append(part)
     return shown
+
+
+def screen_cell(value: Any, form: str = "") -> str:
+    """A cell as text: of a number five digits and all before the point, or as its format says; NaN is nothing.
+
+    Examples
+    --------
+    >>> from gramian.cli.output import screen_cell
+    >>> screen_cell(1000123.456), screen_cell(0.123456), screen_cell(float("nan"))
+    ('1000123.5', '0.12346', '')
+    """
+    if not isinstance(value, (float, np.floating)):
+        return one_line(value)
+    number = float(value)
+    if number != number:
+        return ""
+    return format(number, form or (".1f" if 1e5 <= abs(number) < 1e15 else ".5g"))
 
 
 # ... as JSON

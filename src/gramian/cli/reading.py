@@ -299,19 +299,21 @@ def make_sample(columns: dict[str, Vector], values: Vector | None, records: Obse
 
 
 def choose_families(sample: Sample) -> tuple[str, ...]:
-    """Return the families worth comparing for values like these.
+    """Return the families worth comparing for values like these; of whole numbers counts and continuous ones.
 
     Examples
     --------
     >>> from gramian.cli.reading import choose_families
     >>> from gramian.likelihood import as_sample
-    >>> choose_families(as_sample([0, 3, 1, 1]))
-    ('poisson', 'negative binomial')
+    >>> choose_families(as_sample([0, 3, 1, 1]))[:3]
+    ('poisson', 'negative binomial', 'normal')
     """
     seen = sample.observed()
     low, high = float(np.min(seen.lower)), float(np.max(seen.upper))
     if seen.exact.all() and low >= 0 and np.all(seen.lower == np.floor(seen.lower)):
-        return ("bernoulli",) if high <= 1 else tuple(name for name in COUNTS if low >= 1 or name != "geometric")
+        if high <= 1:
+            return ("bernoulli",)
+        return (*(name for name in COUNTS if low >= 1 or name != "geometric"), *POSITIVE)
     if low < 0 or (low == 0 and seen.exact.any() and np.min(seen.lower[seen.exact], initial=1.0) == 0):
         return REAL
     return (*POSITIVE, "beta") if high < 1 else POSITIVE

@@ -115,7 +115,7 @@ def describe_fit(estimate: Any, bins: Any = "auto") -> FitData:
         return data
     if estimate.sample is None:
         raise ValueError(f"A {family.name} fit is no curve: only families of numbers and labels are drawn.")
-    sample = estimate.sample if estimate.sample.edges is not None else estimate.sample.observed()
+    sample = estimate.sample if estimate.sample.edges is not None else estimate.sample.observed().points()
     if sample.edges is not None:
         edges, is_open = _close_edges(sample.edges)
         data.put_bars(edges, sample.weight, is_open)

@@ -33,6 +33,8 @@ class Comparison:
         The criterion.
     failed : dict of str to str
         Families that could not be fitted, and why.
+    notes : tuple of str
+        How families of counts and of continuous values were made comparable.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class Comparison:
     estimates: tuple[Estimate, ...]
     by: str
     failed: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def best(self) -> Estimate:
@@ -91,6 +94,7 @@ class Comparison:
             [
                 head,
                 text_table(self.table(), None, digits=6),
+                *(f"  note: {note}" for note in self.notes),
                 *notes,
                 *(f"  not {k}: {v}" for k, v in self.failed.items()),
             ]
@@ -100,10 +104,14 @@ class Comparison:
 def compare(
     families: str | Sequence[Any], data: Any, *, by: str = "aic", sample_weight: Any = None, truncated: Any = None
 ) -> Comparison:
-    """Fit several families to one sample and rank them.
+    r"""Fit several families to one sample and rank them.
 
-    Densities and probabilities are not comparable, so the families are all continuous or all discrete, unless every
-    record is an interval.
+    Densities and probabilities are not comparable. Where families of both kinds are to be ranked, the values must be
+    whole numbers, and a continuous family is fitted to them as values that were rounded,
+
+    .. math:: \sum_i w_i\ln P(x_i-\tfrac12 < X \le x_i+\tfrac12),
+
+    which is a probability as that of a count is; or every record must be an interval.
 
     Parameters
     ----------
@@ -125,6 +133,8 @@ def compare(
     >>> table = compare(["normal", "lognormal", "beta"], [0.4, 1.1, 1.3, 2.5, 6.0]).table()
     >>> table["family"]
     ['lognormal', 'normal']
+    >>> compare(["poisson", "normal"], [41, 52, 78, 79, 81, 84]).best.family.name
+    'normal'
     """
     if by not in CRITERIA:
         raise ValueError(f"by must be one of {', '.join(CRITERIA)}; got {by!r}.")
@@ -136,24 +146,29 @@ def compare(
         raise ValueError("Families of labels or rows cannot be ranked with others: fit them by themselves.")
     sample = as_sample(data, sample_weight, truncated)
     kinds = {law.name for law in laws if law.discrete}, {law.name for law in laws if not law.discrete}
-    if all(kinds) and sample.observed().exact.any():
+    seen, continuous = sample.observed(), sample
+    notes: tuple[str, ...] = ()
+    if all(kinds) and seen.exact.any():
         one, other = (", ".join(sorted(names)) for names in kinds)
-        raise ValueError(
-            f"Probabilities ({one}) and densities ({other}) of exact values cannot be ranked together: "
-            "compare within one kind, or bin the data."
-        )
+        if not (seen.exact.all() and np.all(seen.lower == np.floor(seen.lower))):
+            raise ValueError(
+                f"Probabilities ({one}) and densities ({other}) of values that are no whole numbers cannot be ranked "
+                "together: compare within one kind, or bin the data."
+            )
+        continuous = sample.rounded()
+        notes = (f"values are whole numbers: {other} give each the probability of what is rounded to it, as {one} do",)
     found, failed = [], {}
     for law in laws:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # said in the table
-                found.append(fit(law, sample))
+                found.append(fit(law, sample if law.discrete else continuous))
         except ValueError as error:
             failed[law.name] = str(error)
     if not found:
         raise ValueError("No family could be fitted: " + " ".join(f"{k}: {v}" for k, v in failed.items()))
     order = np.argsort(Comparison(tuple(found), by).criteria, kind="stable")
-    return Comparison(tuple(found[i] for i in order), by, failed)
+    return Comparison(tuple(found[i] for i in order), by, failed, notes)
 
 
 def _explain_unmet(estimate: Estimate) -> tuple[str, ...]:

@@ -329,7 +329,8 @@ class LikelihoodFit:
             found, how, why = certify(problem, problem.phi(theta)), "closed form", "values are exact and complete"
         else:
             found, how = self._climb(problem, unit), "Newton's method in free coordinates"
-            kinds = [("truncated", seen.truncated), ("censored or binned", not seen.exact.all())]
+            cut = not seen.exact.all() and not seen.rounding
+            kinds = [("truncated", seen.truncated), ("rounded", bool(seen.rounding)), ("censored or binned", cut)]
             named = " and ".join(name for name, there in kinds if there)
             why = f"the data are {named}" if named else f"the {self.law.name} family has no closed form"
         if found.runaway is not None:

@@ -5,7 +5,8 @@ With observed counts O and expected counts E in k classes,
 .. math:: G^2 = 2\sum O\ln(O/E),\qquad X^2 = \sum (O-E)^2/E,
 
 both about χ² with k − 1 − p degrees of freedom where p parameters were estimated from these counts (and k − 1 for data
-that had no part in the fit). The Kolmogorov–Smirnov distance is max|F_n − F|.
+that had no part in the fit). Single values are divided into classes of equally many, about 2n^(2/5). The
+Kolmogorov–Smirnov distance is max|F_n − F|.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from gramian.likelihood.sample import INF, Sample, as_sample, sample_like
 from gramian.results.tables import text_table
 
 Array = npt.NDArray[np.float64]
+BETWEEN = (
+    "the parameters were estimated from the values, not from the classes: the law of X² lies between those of χ² with "
+    "{} and {} degrees of freedom (Chernoff and Lehmann 1954), and p is the larger"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +106,10 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
     a, b, observed, expected = _pool_classes(*cells, least)
     G2 = float(2.0 * np.sum(xlogy(observed, observed) - xlogy(observed, expected)))
     X2 = float(np.sum((observed - expected) ** 2 / np.where(expected > 0, expected, 1.0)))
-    df = len(observed) - 1 - used
+    free = sample.plain and not estimate.family.discrete  # the parameters are not estimated from these classes
+    df = len(observed) - 1 - (0 if free else used)
+    if free and used:
+        notes = (BETWEEN.format(df - used, df), *notes)
     p = [float(chdtrc(df, value)) if df > 0 else float("nan") for value in (G2, X2)]
     if df <= 0:
         notes = (f"{len(observed)} classes and {used} parameters leave no degrees of freedom", *notes)
@@ -120,8 +128,12 @@ def _count_classes(estimate: Any, sample: Sample) -> tuple[tuple[Array, Array, A
         edges = np.append(values - 1.0, values[-1])
         counts = np.bincount((seen.lower - values[0]).astype(int), seen.weight, len(values)).astype(np.float64)
     else:
-        kind = "single values have no classes" if sample.exact.all() else "censored records overlap"
-        return None, f"deviance and X² are refused: {kind}; bin the data to have them"
+        edges, counts = None, None
+        if sample.points().exact.all() and not any(p.kind == "angle" for p in estimate.family.parameters):
+            edges, counts = _divide_values(sample)
+        if edges is None or counts is None:
+            kind = "angles have no first class" if sample.exact.all() else "censored records overlap"
+            return None, f"deviance and X² are refused: {kind}; bin the data to have them"
     if len(sample.left) > 1:
         return None, "deviance and X² are refused: each record has its own truncation"
     # classes over all that could be seen: what the edges leave out is a class with nothing in it
@@ -139,6 +151,19 @@ def _count_classes(estimate: Any, sample: Sample) -> tuple[tuple[Array, Array, A
     log_window = family.log_interval(np.array([low]), np.array([high]), theta)[0] if sample.truncated else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         return (a, b, observed, np.exp(family.log_interval(a, b, theta) - log_window) * sample.total), ""
+
+
+def _divide_values(sample: Sample) -> tuple[Array, Array]:
+    """About 2n^(2/5) classes of equally many values, as Mann and Wald advise, open at both ends."""
+    seen = sample.points().observed().merge_equal()
+    order = np.argsort(seen.lower, kind="stable")
+    x, below = seen.lower[order], np.cumsum(seen.weight[order])
+    classes = int(np.clip(2.0 * below[-1] ** 0.4, 2, max(2.0, below[-1] / 5.0)))
+    last = np.unique(np.searchsorted(below, below[-1] * np.arange(1, classes) / classes))
+    last = last[last < len(x) - 1]  # of the values in each class but the last, the largest
+    edges = x[last] + 0.5 * (sample.rounding or np.diff(x)[last])
+    counts = np.diff(np.concatenate([[0.0], below[last], below[-1:]]))
+    return np.concatenate([[-INF], edges, [INF]]), counts
 
 
 def _pool_classes(

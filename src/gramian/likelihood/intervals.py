@@ -213,10 +213,10 @@ class _ProfileDeviance:
 
     def crossing(self, near: float, at: float, drop: float) -> float:
         """Where the deviance passes the drop, between a value below and one that is not."""
-        own, self.own = self.own, []
-        if self.problem.free.any():  # between two values seen the others start from theirs
-            self.own = [self.places[end] for end in (near, at) if end in self.places]
-        found = float(brentq(lambda phi_j: self(phi_j) - drop, near, at, xtol=1e-13, rtol=1e-13))
+        own, self.own = self.own, []  # between two values seen the others start from the nearer
+        # the root of the deviance is nearly a straight line
+        excess = lambda phi_j: np.sqrt(max(self(phi_j), 0.0)) - np.sqrt(drop)  # noqa: E731
+        found = float(brentq(excess, near, at, xtol=1e-13, rtol=1e-13))
         self.own = own
         return found
 
@@ -254,8 +254,10 @@ class _ProfileDeviance:
 
     def _climb(self, problem: LikelihoodProblem, start: Array) -> tuple[float, Array]:
         """The best value of the other coordinates; one that runs away is left where it can change nothing more."""
-        climb = ascend if problem.family.smooth else ascend_kinks
-        found = climb(problem, start, self.profile.tolerance, STEPS)
+        if problem.family.smooth:
+            found = ascend(problem, start, self.profile.tolerance, STEPS, certify=False)
+        else:
+            found = ascend_kinks(problem, start, self.profile.tolerance, STEPS)
         if found.runaway is None:
             return found.value, found.phi.copy()
         rest = problem.free.copy()

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from gramian.likelihood.families.base import REAL, Family, nodes
+from gramian.likelihood.families.base import NARROW_NODES, REAL, Family, nodes
 from gramian.likelihood.sample import Sample
 
 Array = npt.NDArray[np.float64]
@@ -164,23 +164,25 @@ class LikelihoodProblem:
     def _interval_score(self, a: Array, b: Array, weight: Array, phi: Array) -> Array:
         """Σw ∂ln P/∂φ: by how fast quantiles pass the ends; of narrow intervals the mean score inside."""
         family, theta = self.family, self.theta(phi)
-        ends = family.velocity(a, theta), family.velocity(b, theta)
-        every = np.arange(len(phi))
+        every, narrow = np.arange(len(phi)), family.narrow(a, b, theta)
+        low, high = a[~narrow], b[~narrow]
+        ends = family.velocity(low, theta), family.velocity(high, theta)
         if ends[0] is None or ends[1] is None:
             return self._by_differences(lambda t: family.log_interval(a, b, t), weight, phi, every)
-        P = family.log_interval(a, b, theta)
-        flow = self._flow(a, ends[0], P, theta) - self._flow(b, ends[1], P, theta)
-        narrow = family.narrow(a, b, theta)
+        flow = np.empty((len(phi), len(a)))
+        if len(low):
+            P = family.log_interval(low, high, theta)
+            flow[:, ~narrow] = self._flow(low, ends[0], P, theta) - self._flow(high, ends[1], P, theta)
         if narrow.any():
-            x, share = nodes(a[narrow], b[narrow])  # the score averaged over intervals, by Gauss–Legendre
+            x, share = nodes(a[narrow], b[narrow], NARROW_NODES)  # the score averaged over each, by Gauss–Legendre
             f = family.log_density(x.ravel(), theta).reshape(x.shape)
             share = share * np.exp(f - f.max(axis=0))
             score: Any = family.score(x.ravel(), theta)
             flow[:, narrow] = (score.reshape(-1, *x.shape) * share).sum(axis=1) / share.sum(axis=0)
+        flow[np.isin(every, family.unmoved)[:, None] & ~narrow] = 0.0
         g: Array = sum_weighted(weight, flow) * self.slopes(phi)
-        if family.unmoved:
-            rest = self._by_differences(lambda t: family.log_interval(a, b, t), weight, phi, family.unmoved)
-            g = np.where(np.isin(every, family.unmoved), rest, g)
+        if family.unmoved and len(low):
+            g += self._by_differences(lambda t: family.log_interval(low, high, t), weight[~narrow], phi, family.unmoved)
         return g
 
     def _flow(self, x: Array, speed: Array, P: Array, theta: Array) -> Array:
@@ -243,8 +245,8 @@ def _scaled_eigen(information: Array) -> tuple[Array, Array, Array]:
     return scale, np.maximum(np.abs(values), 1e-14), vectors
 
 
-def ascend(problem: LikelihoodProblem, phi: Array, tolerance: float, most: int) -> Ascent:
-    """Climb from φ until the decrement meets the tolerance and can be lowered no more."""
+def ascend(problem: LikelihoodProblem, phi: Array, tolerance: float, most: int, certify: bool = True) -> Ascent:
+    """Climb from φ until the decrement meets the tolerance; to ``certify``, until it can be lowered no more."""
     which, start = np.flatnonzero(problem.free), phi
     value = problem.value(phi)
     trace, best, first, idle = [value], np.inf, None, 0
@@ -253,6 +255,8 @@ def ascend(problem: LikelihoodProblem, phi: Array, tolerance: float, most: int) 
         if not np.all(np.isfinite(information)):
             break
         step, size = decrement(g, information)
+        if not certify and size <= tolerance:  # a value is exact to the square of that
+            return Ascent(phi, value, tuple(trace), size, information)
         first = information if first is None else first
         flight = _find_runaway(problem, phi, start, information, first, step)
         if flight is not None:

@@ -79,6 +79,8 @@ class Sample:
         c and d: −∞ and ∞ where nothing was truncated.
     edges : ndarray or None
         Limits of the classes, where the data are counts in classes.
+    rounding : float
+        Width of the records, where each is the interval of all values that are rounded to its middle; else 0.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class Sample:
     left: Array
     right: Array
     edges: Array | None = None
+    rounding: float = 0.0
 
     @property
     def total(self) -> float:
@@ -135,7 +138,7 @@ class Sample:
     def where(self, keep: Any) -> Sample:
         """Return some of the records."""
         left, right = (side if len(side) == 1 else side[keep] for side in (self.left, self.right))
-        return Sample(self.lower[keep], self.upper[keep], self.weight[keep], left, right)
+        return Sample(self.lower[keep], self.upper[keep], self.weight[keep], left, right, None, self.rounding)
 
     def observed(self) -> Sample:
         """Return the records with a positive weight."""
@@ -150,7 +153,31 @@ class Sample:
             return Sample(values, values, _sum_by(which, self.weight, len(values)), self.left, self.right)
         pairs, which = np.unique(np.column_stack([self.lower, self.upper]), axis=0, return_inverse=True)
         weight = _sum_by(which, self.weight, len(pairs))
-        return Sample(pairs[:, 0], pairs[:, 1], weight, self.left, self.right)
+        return Sample(pairs[:, 0], pairs[:, 1], weight, self.left, self.right, None, self.rounding)
+
+    def rounded(self, width: float = 1.0) -> Sample:
+        """Return points as the intervals of all values that are rounded to them, seen through a window as much wider.
+
+        The likelihood of these intervals is a probability, as that of a count is: the two can be compared.
+
+        Examples
+        --------
+        >>> from gramian.likelihood import as_sample
+        >>> as_sample([3, 5]).rounded().lower
+        array([2.5, 4.5])
+        """
+        if not self.exact.all():
+            raise ValueError("Only points can have been rounded: these records are intervals already.")
+        h = 0.5 * width
+        sides = (self.lower - h, self.upper + h, self.weight, self.left - h, self.right + h)
+        return Sample(*sides, rounding=width)
+
+    def points(self) -> Sample:
+        """Return rounded values as points, for pictures; other records as they are."""
+        if not self.rounding:
+            return self
+        x, h = 0.5 * (self.lower + self.upper), 0.5 * self.rounding
+        return Sample(x, x, self.weight, self.left + h, self.right - h)
 
     def representatives(self, low: float = -INF, high: float = INF) -> Array:
         """One value for each record: the point, the middle of an interval, or the end that is not open."""
@@ -176,7 +203,8 @@ class Sample:
     def __repr__(self) -> str:
         points = int(self.exact.sum())
         intervals = len(self.lower) - points
-        kinds = [(points, "points"), (intervals, "classes" if self.edges is not None else "intervals")]
+        shape = "classes" if self.edges is not None else "rounded values" if self.rounding else "intervals"
+        kinds = [(points, "points"), (intervals, shape)]
         text = " and ".join(f"{number} {name}" for number, name in kinds if number)
         weighted = "" if np.all(self.weight == 1) else f", {self.total:g} observations"
         return f"{type(self).__name__}: {text}{weighted}{', truncated' if self.truncated else ''}"
@@ -307,7 +335,7 @@ def as_sample(data: Any, sample_weight: Any = None, truncated: Any = None) -> Sa
         if sample.edges is not None:
             raise ValueError("The counts of binned data are their weights: give sample_weight=None.")
         weight = check_weights(sample_weight, len(sample.lower)) * sample.weight
-        sample = Sample(sample.lower, sample.upper, weight, sample.left, sample.right)
+        sample = Sample(sample.lower, sample.upper, weight, sample.left, sample.right, None, sample.rounding)
     if not sample.total > 0:
         raise ValueError("There is no observation: all weights are zero.")
     return sample if truncated is None else _truncate(sample, truncated)
@@ -333,7 +361,7 @@ def _truncate(sample: Sample, truncated: Any) -> Sample:
     if len(bad):
         row = f"{sample.lower[bad[0]]}" if sample.exact[bad[0]] else f"{sample.lower[bad[0]]} to {sample.upper[bad[0]]}"
         raise ValueError(f"Record {bad[0]} ({row}) lies outside the limits that truncated says it was seen through.")
-    return Sample(sample.lower, sample.upper, sample.weight, c, d, sample.edges)
+    return Sample(sample.lower, sample.upper, sample.weight, c, d, sample.edges, sample.rounding)
 
 
 def sample_like(data: Any, seen: Sample) -> Sample:

@@ -48,7 +48,9 @@ __all__ = [
 _COUNTED = (Bernoulli, Categorical, Geometric, NegativeBinomial, Poisson)
 _MEASURED = (Beta, Exponential, Gamma, Laplace, Logistic, LogNormal, MultivariateNormal, Normal, StudentT, VonMises)
 _NAMED: dict[str, type[Family] | type[Joint]] = {law.name: law for law in (*_COUNTED, *_MEASURED, Weibull)}
-FAMILIES = dict(sorted((_NAMED | {"gaussian": Normal, "t": StudentT}).items()))
+# names under which others know families that have a closed form here, or formulas of their own
+_ALIASES = {"gaussian": Normal, "norm": Normal, "expon": Exponential, "lognorm": LogNormal, "t": StudentT}
+FAMILIES = dict(sorted((_NAMED | _ALIASES).items()))
 
 
 def as_family(family: Any) -> Family | Joint:

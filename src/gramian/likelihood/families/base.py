@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isinf
@@ -203,7 +204,8 @@ def log_poisson(k: Array | float, rate: float | Array) -> Array:
 
 NARROW = 1e-3  # share of the nearer tail below which an interval is integrated: subtraction would cost three digits
 FEW = 64  # values of a discrete variable that are summed one by one
-_POINTS, _SHARES = np.polynomial.legendre.leggauss(12)
+NODES = 12  # of Gauss–Legendre quadrature
+NARROW_NODES = 5  # of an interval so narrow that its density varies by a thousandth or so: exact to rounding
 
 
 class NoMaximumError(ValueError):
@@ -377,9 +379,11 @@ class Family:
         tails, P = self._by_tails(a, b, theta)
         narrow = (tails < NARROW) & np.isfinite(a) & np.isfinite(b)
         if self.smooth and narrow.any():
-            x, weight = nodes(a[narrow], b[narrow])
+            x, weight = nodes(a[narrow], b[narrow], NARROW_NODES)
             inside = self.log_density(x.ravel(), theta).reshape(x.shape)
-            P[narrow] = logsumexp(inside, axis=0, b=weight)
+            top = np.max(inside, axis=0)
+            with np.errstate(invalid="ignore"):  # of −∞, which stays
+                P[narrow] = np.where(np.isneginf(top), top, top + np.log(np.sum(weight * np.exp(inside - top), axis=0)))
         return P
 
     def narrow(self, a: Array, b: Array, theta: Array) -> npt.NDArray[np.bool_]:
@@ -511,10 +515,10 @@ class Family:
         return f"{type(self).__name__}({', '.join(self.names)})"
 
 
-def nodes(a: Array, b: Array) -> tuple[Array, Array]:
+def nodes(a: Array, b: Array, count: int = NODES) -> tuple[Array, Array]:
     """Points and weights of Gauss–Legendre quadrature over each interval, a column each."""
-    half = 0.5 * (b - a)
-    return a + half * (1.0 + _POINTS[:, None]), half * _SHARES[:, None]
+    half, (points, shares) = 0.5 * (b - a), np.polynomial.legendre.leggauss(count)
+    return a + half * (1.0 + points[:, None]), half * shares[:, None]
 
 
 def mean_size(x: Array, weight: Array) -> float:
@@ -532,12 +536,12 @@ def moments(x: Array, weight: Array) -> tuple[float, float]:
 ROOTS = np.linspace(0.0, 1.0, 9)  # of the way to the end of a curve, at which it is evaluated
 
 
-class Profile:
+class Profile(ABC):
     """How far each parameter can go from the maximum before twice the log-likelihood has fallen by so much."""
 
+    @abstractmethod
     def ends(self, j: int, drop: float) -> tuple[float, float]:
         """Where parameter j has lost ``drop``, below and above."""
-        raise TypeError("a profile supplies this")
 
     def curve(self, j: int, drop: float) -> Array:
         """Values of parameter j and the deviance at each, as two columns, from the one end to the other."""
