@@ -205,10 +205,13 @@ def test_wrong_use_exits_2(tmp_path, npy, arguments, complaint):
     assert not (tmp_path / "out").exists()
 
 
-def test_results_need_a_place(npy):
+def test_without_a_place_the_screen_has_the_answer(npy):
+    before = sorted(npy.parent.iterdir())
     result = run(npy)
-    assert result.exit_code == 2
-    assert "--out" in one_line(result)
+    assert result.exit_code == 0
+    for part in ("Components", "█", "Loadings", "PC2 over PC1", "Components to keep", "Arithmetic: certified", "--out"):
+        assert part in result.stdout
+    assert sorted(npy.parent.iterdir()) == before
 
 
 @pytest.mark.parametrize(

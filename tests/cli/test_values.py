@@ -77,6 +77,7 @@ def test_pca(both, files, columns, scale):
             f"{share[j]:.2%}",
             f"{np.cumsum(share)[j]:.2%}",
             f"{exact['residual'][j]:.1e}",
+            "█" * round(16 * share[j] / share[0]) or "▏",
         ]
         turn = np.sign(found["loadings"][f"PC{j + 1}"] @ V[j])
         close(found["loadings"][f"PC{j + 1}"], turn * V[j])
@@ -268,7 +269,11 @@ def test_mixture(both, files, columns):
     assert (answer["n_components"], answer["n_parameters"], answer["covariance_type"]) == (2, 11, "VVV")
     close(answer["weights"], weights)
     close(answer["means"], means)
-    assert shown(screen, 1) == [f"{value:.5g}" for value in (weights[0], *means[0])]
+    sizes = np.bincount(np.argmax(R, axis=1))
+    assert shown(screen, 1) == [f"{weights[0]:.5g}", str(sizes[0]), *(f"{value:.5g}" for value in means[0])]
+    assert found["components"]["size"].tolist() == sizes.tolist()
+    assert f"BIC {answer['bic']:.2f}, log-likelihood {total:.2f}" in screen.stdout
+    close(answer["quality"][0]["value"], R.max(axis=1).mean())
     # one normal has a closed form, with one variance for all columns or a covariance matrix
     choice = {(int(k), kind): row for k, kind, *row in zip(*(found["choice"][name] for name in CHOICE), strict=True)}
     one = stats.multivariate_normal

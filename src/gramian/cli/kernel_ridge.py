@@ -22,6 +22,7 @@ from gramian.cli.ridge import (
     prediction_columns,
     regression_pictures,
     rows_of_report,
+    sketch_fit,
 )
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display.report import regression_report
@@ -107,6 +108,7 @@ def kernel_ridge(
             f"computed predictions are within {largest:.1e} of the exact ones",
         ],
         quality=quality,
+        sketch=sketch_fit(y, fitted, target),
         tables=[
             ResultTable({**prediction_columns(table, y, fitted), "bound": bound}, "predictions"),
             *path_tables(model),

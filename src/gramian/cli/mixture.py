@@ -16,12 +16,14 @@ from gramian.cli.output import (
     Output,
     Results,
     ResultTable,
+    Sketch,
     describe_rows,
     number_columns,
     output_options,
     publish,
     row_keys,
 )
+from gramian.cli.pca import count_components
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import MixtureChoiceDisplay, MixtureDisplay
@@ -29,12 +31,15 @@ from gramian.display.report import mixture_report
 from gramian.mixture.choose import select_mixture
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
+from gramian.results import Quality
 
 TABLES = ("clusters", "components", "covariances", "choice")
 PICTURES = ("mixture", "choice")
 TYPES = ("full", "tied", "diag", "spherical", "E", "V", *MODELS)
 MAX_COMPONENTS = 10_000  # components
 MAX_DRAWN = 20_000  # rows
+DOUBTFUL = 0.1  # uncertainty of a row's component from which on it is doubtful
+MODELS_SHOWN = 6
 CHOICE = ("covariance_type", "n_components", "value")  # what is said of each mixture in JSON
 
 
@@ -150,17 +155,32 @@ def mixture(
         "with": [names[b] for b in j] * k,
         "covariance": S[:, i, j].ravel(),
     }
-    title = f"{model.covariance_type}, {k} component{'s' * (k > 1)}"
+    sizes_of = np.bincount(clusters["component"] - 1, minlength=k)
+    parts = {"component": np.arange(k) + 1, "weight": model.weights_, "size": sizes_of, **means}
+    bic, loglik = float(model.bic(table.source, table.target)), float(model.log_likelihood_)
+    title = f"{model.covariance_type}, {count_components(k)}"
+    sure = 1.0 - float(np.mean(clusters["uncertainty"]))
+    doubtful = int(np.sum(clusters["uncertainty"] > DOUBTFUL))
+    certainty = f"{sure:.1%} on average; {doubtful:,} of {len(R):,} rows below {1 - DOUBTFUL:.0%}"
     results = Results.of_fit(
         model,
         table,
         file,
         tables=[
             ResultTable({**row_keys(table), **clusters, **number_columns("probability", R)}, "clusters"),
-            ResultTable({"component": np.arange(k) + 1, "weight": model.weights_, **means}, "components", title),
+            *([ResultTable(_best_models(choice, criterion), title="Models, the best first")] if many else []),
+            ResultTable(parts, "components", title, most=max(k, 12)),
             ResultTable(covariances, "covariances"),
             *([ResultTable(choice.table(), "choice")] if many else []),
         ],
+        lines=[f"BIC {bic:.2f}, log-likelihood {loglik:.2f}, {model.n_parameters_:,} parameters"],
+        quality=[
+            Quality("certainty", "certainty of a row's component", sure, certainty),
+            Quality(
+                "log_likelihood_per_row", "log-likelihood of a row", loglik / len(R), f"{loglik / len(R):.4g}, mean"
+            ),
+        ],
+        sketch=_sketch_clusters(table, clusters["component"]),
         pictures={
             "mixture": draw_mixture,
             **({"choice": partial(MixtureChoiceDisplay.from_estimator, choice)} if many else {}),
@@ -171,10 +191,25 @@ def mixture(
             "covariance_type": model.covariance_type,
             "log_likelihood": model.log_likelihood_,
             "n_parameters": model.n_parameters_,
-            "bic": model.bic(table.source, table.target),
+            "bic": bic,
             "weights": model.weights_,
             "means": model.means_,
             **({"choice": [dict(zip(CHOICE, row, strict=True)) for row in choice.ranked()]} if many else {}),
         },
     )
     publish(run, output, results)
+
+
+def _best_models(choice: Any, criterion: str) -> dict[str, list[Any]]:
+    """The best models, by what they were chosen by."""
+    kinds, counts, values = zip(*list(choice.ranked())[:MODELS_SHOWN], strict=True)
+    return {"covariance": list(kinds), "components": list(counts), criterion.upper(): [f"{v:.2f}" for v in values]}
+
+
+def _sketch_clusters(table: Any, component: Any) -> Sketch | None:
+    """The rows on the first two columns, each with its component."""
+    if table.source.shape[1] < 2 or not table.source.resident or table.source.sparse:
+        return None
+    X = np.asarray(table.source.values)
+    groups = [str(value) for value in component]
+    return Sketch("Components", X[:, 0], X[:, 1], (table.names[0], table.names[1]), groups)

@@ -43,6 +43,8 @@ RESULT_ENDINGS = (*TABLE_ENDINGS, ".png", ".html")
 OPTIONAL = ("path", "choice", "curve", "field", "profile", "comparison")  # what not every run writes
 CLAIMED = "gramian.cli.claimed"  # key of a context: its place is claimed
 MAX_CHECKSUM_BYTES = 2**33  # bytes of a file that is read once more to have its checksum
+SKETCH_WIDTH, SKETCH_HEIGHT = 72, 16  # characters and lines of points on the screen
+MARKS, SHADES = "o+x*#@%&=", " ·∙•●"  # of groups; and of few and many points
 WORD_LENGTH = 11  # letters of a word that are kept together on the screen
 ROWS_AT_A_TIME = 10_000  # rows that are turned into text at a time
 
@@ -76,6 +78,29 @@ class ResultTable:
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
 
 
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """Points to be drawn with characters, where no picture is written.
+
+    Attributes
+    ----------
+    title : str
+        Above them.
+    x, y : array-like of shape (n,)
+        Where they are; points that are not finite are left out.
+    names : tuple of two str
+        Of the axes.
+    groups : sequence of str, optional
+        What each point belongs to: up to nine groups have a mark of their own.
+    """
+
+    title: str
+    x: Any
+    y: Any
+    names: tuple[str, str]
+    groups: Sequence[str] | None = None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Results:
     """What a command found.
@@ -98,6 +123,8 @@ class Results:
         By name; the name is "" where there is one. They are about the arithmetic.
     quality : sequence of Quality
         How well the model fits the data, the measure that says most first.
+    sketch : Sketch, optional
+        The picture that the screen shows where none is written.
     pictures : mapping of str to callable
         What draws each, by the name of the file without its ending.
     report : callable, optional
@@ -114,6 +141,7 @@ class Results:
     columns: Sequence[str] = ()
     certificates: Mapping[str, Any] = field(default_factory=dict)
     quality: Sequence[Quality] = ()
+    sketch: Sketch | None = None
     pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     report: Callable[..., Any] | None = None
     write_more: Callable[[Path], Any] | None = None
@@ -167,12 +195,10 @@ class Output:
         return self.out is not None and not self.no_report
 
     def check(self, tables: Sequence[str], pictures: Sequence[str], files: Sequence[str] = ()) -> None:
-        """Exit 2 where there is no place to write to, or where one of the results is there already.
+        """Exit 2 where one of the results is there already, or cannot be written.
 
         Tables and pictures are given by their names without endings, more files by their whole names.
         """
-        if self.out is None and not self.as_json:
-            raise click.UsageError("results need a folder: add --out FOLDER, or --json to print them only")
         if self.out is not None:
             written = [*files, *(f"{name}.{self.format}" for name in tables), MODEL, CERTIFICATE]
             drawn = [] if self.no_pictures else [f"{name}.png" for name in pictures]
@@ -187,7 +213,7 @@ def output_options(kind: type[Output] = Output, own: Iterable[Any] = ()) -> Call
         kind,
         "output",
         [
-            _option("-o", "--out", type=OutputPath(), help="Folder for the results."),
+            _option("-o", "--out", type=OutputPath(), help="Folder for the results [default: the screen]."),
             *(own or [formats]),
             _option("--no-report", is_flag=True, help="Leave out report.html."),
             _option("--no-pictures", is_flag=True, help="Leave out the pictures."),
@@ -357,9 +383,12 @@ def publish(run: CommandRun, output: Output, results: Results) -> None:
         measures = {"quality": [measure.as_dict() for measure in results.quality]}
         print_json(results, before=head, after={**measures, **proof, **_describe_run(run, output.out), "files": files})
     else:
-        console = print_screen(results)
-        place = one_line(click.format_filename(output.out or ""))
-        console.print(f"Wrote {', '.join(files)} to {place}", markup=False, highlight=False, soft_wrap=True)
+        console = print_screen(results, sketch=output.out is None)
+        told = f"Wrote {', '.join(files)} to {one_line(click.format_filename(output.out or ''))}"
+        if output.out is None:
+            kept = [*(table.file for table in results.tables if table.file), "the model", "pictures", "a report"]
+            told = f"Nothing was written. To keep {', '.join(kept[:-1])} and {kept[-1]}, add: --out FOLDER"
+        console.print(told, markup=False, highlight=False, soft_wrap=True)
     click.get_current_context().exit(DONE if results.converged else UNMET)
 
 
@@ -399,8 +428,8 @@ def _command_name() -> str:
 # ... on the screen
 
 
-def print_screen(results: Results, *, stderr: bool = False) -> Console:
-    """Print what was read, the tables that have a title, what is said of them, and the certificates."""
+def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False) -> Console:
+    """Print what was read, the tables that have a title, what is said of them, how well it fits, and certificates."""
     console = Console(soft_wrap=False, stderr=stderr)
     if results.data is not None:
         console.print(f"[bold]{escape(results.data.name)}[/]: {results.data.size}", highlight=False, soft_wrap=True)
@@ -410,6 +439,8 @@ def print_screen(results: Results, *, stderr: bool = False) -> Console:
         if table.title is not None:
             for part in screen_tables(table, console.width):
                 console.print(part)
+    if sketch and results.sketch is not None:
+        console.print(draw_sketch(results.sketch, min(console.width, SKETCH_WIDTH)))
     for line in results.lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
     if results.quality:
@@ -432,6 +463,47 @@ def print_panel(console: Console, title: str, rows: Iterable[tuple[str, str]], c
     for name, text in rows:
         grid.add_row(escape(one_line(name)), escape(one_line(text)))
     console.print(Panel(grid, title=escape(one_line(title)), border_style=colour, title_align="left", expand=False))
+
+
+def draw_sketch(sketch: Sketch, width: int) -> str:
+    """Points as characters on a grid: a mark for each group, or dots that grow with the number of points.
+
+    Examples
+    --------
+    >>> from gramian.cli.output import Sketch, draw_sketch
+    >>> draw_sketch(Sketch("", [0, 1], [0, 1], ("x", "y")), 12).splitlines()[2]
+    '│        ·│'
+    """
+    X = np.column_stack([np.asarray(sketch.x, dtype=float), np.asarray(sketch.y, dtype=float)])
+    keep = np.isfinite(X).all(axis=1)
+    X, columns = X[keep], width - 3
+    low, spread = X.min(axis=0), np.ptp(X, axis=0)
+    size = np.array([columns, SKETCH_HEIGHT])
+    place = np.clip(((X - low) / np.where(spread > 0, spread, 1.0) * size).astype(int), 0, size - 1)
+    cell = place[:, 1] * columns + place[:, 0]
+    groups = np.zeros(len(X), dtype=int)
+    names: list[str] = []
+    if sketch.groups is not None:
+        texts = np.asarray(sketch.groups, dtype=object)[keep]
+        names = sorted({str(text) for text in texts})
+        order = {name: i for i, name in enumerate(names)}
+        groups = np.array([min(order[str(text)], len(MARKS) - 1) for text in texts])
+    counts = np.zeros((columns * SKETCH_HEIGHT, len(MARKS)), dtype=int)
+    np.add.at(counts, (cell, groups), 1)
+    total, most = counts.sum(axis=1), counts.argmax(axis=1)
+    shades = np.digitize(total, [1, 3, 8, 20])
+    marks = [
+        (MARKS[g] if len(names) > 1 else SHADES[s]) if n else " " for g, s, n in zip(most, shades, total, strict=True)
+    ]
+    rows = ["".join(marks[r * columns : (r + 1) * columns]) for r in reversed(range(SKETCH_HEIGHT))]
+    shown = [f"{MARKS[min(i, len(MARKS) - 1)]} {name}" for i, name in enumerate(names[: len(MARKS)])]
+    legend = "   ".join(shown) if len(names) > 1 else ""
+    more = f"   {MARKS[-1]} and {len(names) - len(MARKS)} more" if len(names) > len(MARKS) else ""
+    head = f"{sketch.title}: {sketch.names[1]} over {sketch.names[0]}"
+    ends = [f"{sketch.names[i]}: {screen_cell(low[i])} to {screen_cell(low[i] + spread[i])}" for i in (0, 1)]
+    frame = [f"┌{'─' * columns}┐", *(f"│{row}│" for row in rows), f"└{'─' * columns}┘"]
+    lines = [head, *frame, "   ".join(ends), *([legend + more] if legend else [])]
+    return escape("\n".join(map(str, lines[:1] if not len(X) else lines)))
 
 
 def screen_tables(table: ResultTable, width: int) -> list[ScreenTable]:

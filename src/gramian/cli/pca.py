@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
@@ -12,12 +12,14 @@ from typing import Any
 
 import click
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
     Output,
     Results,
     ResultTable,
+    Sketch,
     as_texts,
     describe_rows,
     number_columns,
@@ -44,8 +46,11 @@ from gramian.sources import Source
 
 TABLES = ("scores", "loadings", "variances")
 PICTURES = ("scree", "scores", "loadings")
-SHOWN = {"component": "", "variance": ".6g", "share": ".2%", "running_sum": ".2%", "residual": ".1e"}
+SHOWN = {"component": "", "variance": ".6g", "share": ".2%", "running_sum": ".2%", "residual": ".1e", "": ""}
+BAR = 16  # characters of the longest bar of a scree plot
+MAX_ROWS_SHOWN = 20  # loadings up to which the screen shows them all
 MAX_ADVISED_CELLS = 2_000_000  # cells of a table up to which every rule for the number of components is asked
+MAX_ADVISED_SCREEN = 100_000  # and where no report waits for the answers
 
 
 def number_or_rule(text: str) -> int | float | str:
@@ -120,7 +125,11 @@ def pca(
         if model.n_components_ == 0:
             raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")
     # the rules for the number of components are asked while tables and pictures are written: the report shows them
-    advice = ThreadPoolExecutor(1).submit(_advise, source, model, run.seed) if output.has_report else None
+    cells, complete = source.shape[0] * source.shape[1], isinstance(model.certificate_, SpectralCertificate)
+    asked = complete and cells <= (MAX_ADVISED_CELLS if output.has_report else MAX_ADVISED_SCREEN)
+    advice = ThreadPoolExecutor(1).submit(_advise, source, model, run.seed) if asked else None
+    if cells <= MAX_ADVISED_CELLS:  # nothing large is multiplied from here on, and BLAS threads would wait by spinning
+        click.get_current_context().with_resource(threadpool_limits(1, "blas"))
 
     def report_page(**given: Any) -> Any:
         return pca_report(
@@ -135,7 +144,9 @@ def pca(
         )
 
     labels, shares = as_texts(table.label), np.asarray(model.explained_variance_ratio_)
-    share = float(shares.sum())
+    share, two = float(shares.sum()), float(shares[:2].sum())
+    held = f"{share:.1%} by {count_components(len(shares))}"
+    held += f", {two:.1%} by the first 2" if len(shares) > 2 else ""
     variances: dict[str, Any] = {
         "component": [f"PC{j + 1}" for j in range(len(shares))],
         "variance": model.explained_variance_,
@@ -146,14 +157,21 @@ def pca(
     if isinstance(model.certificate_, SpectralCertificate):  # an optimum has one gradient, not a residual for each
         variances["residual"] = model.certificate_.residuals
         variances["variance_bound"] = model.certificate_.eigenvalue_bounds
+    bars = ["█" * round(BAR * value / max(float(shares.max(initial=0.0)), 1e-300)) or "▏" for value in shares]
     results = Results.of_fit(
         model,
         table,
         file,
         tables=[
             ResultTable({**row_keys(table), **number_columns("PC", scores)}, "scores"),
-            ResultTable({"column": table.names, **number_columns("PC", model.components_.T)}, "loadings"),
-            ResultTable(variances, "variances", "Components", SHOWN, most=10),
+            ResultTable(variances, "variances"),
+            ResultTable({**variances, "": bars}, title="Components", formats=SHOWN, most=10),
+            ResultTable(
+                {"column": table.names, **number_columns("PC", model.components_.T)},
+                "loadings",
+                "Loadings (unit vectors)" if len(table.names) <= MAX_ROWS_SHOWN else None,
+                most=MAX_ROWS_SHOWN,
+            ),
         ],
         pictures={
             "scree": partial(ScreeDisplay.from_estimator, model),
@@ -163,14 +181,32 @@ def pca(
             "loadings": partial(LoadingsDisplay.from_estimator, model, names=table.names),
         },
         report=report_page,
-        quality=[Quality("share_explained", "share of the variance", share, f"{share:.1%} by {_count(len(shares))}")],
+        quality=[Quality("share_explained", "variance explained", share, held)],
+        lines=[] if output.as_json else _advice_lines(advice, complete),
+        sketch=None if len(shares) < 2 else Sketch("Scores", scores[:, 0], scores[:, 1], ("PC1", "PC2"), labels),
         facts={"n_components": model.n_components_, "variances": variances},
     )
     publish(run, output, results)
 
 
-def _count(number: int) -> str:
+def count_components(number: int) -> str:
+    """A number of components in words."""
     return f"{number} component{'s' * (number != 1)}"
+
+
+def _advice_lines(advice: Future[Any] | None, complete: bool) -> list[str]:
+    """How many components to keep, with the reason, where the rules were asked."""
+    if not complete:
+        return ["Components to keep: the rules need complete rows, and cells are missing"]
+    found = None if advice is None else advice.result()
+    if found is None or not found.votes:
+        return []
+    answers = sorted(k for k, rules in found.votes.items() for _ in rules)
+    leaders = found.votes[found.leaders[0]]
+    if len(found.leaders) == 1 and 2 * len(leaders) > len(answers):
+        return [f"Components to keep: {found.leaders[0]}, say {len(leaders)} of {len(answers)} rules"]
+    middle, span = answers[len(answers) // 2], f"from {answers[0]} to {answers[-1]}"
+    return [f"Components to keep: about {middle}, the middle of what {len(answers)} rules say ({span})"]
 
 
 def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | None:
@@ -192,8 +228,7 @@ def _measure_columns(source: Source) -> Any:
 
 
 def _advise(source: Source, model: PCA, seed: int) -> Any:
-    """What every rule says, of complete tables of moderate size."""
-    if source.shape[0] * source.shape[1] <= MAX_ADVISED_CELLS and isinstance(model.certificate_, SpectralCertificate):
-        with suppress(ValueError):
-            return rank_advice(source, scale=model.scale, random_state=seed)
+    """What every rule says; None where none can be used."""
+    with suppress(ValueError):
+        return rank_advice(source, scale=model.scale, random_state=seed)
     return None

@@ -18,6 +18,7 @@ from gramian.cli.output import (
     Results,
     ResultTable,
     as_texts,
+    Sketch,
     describe_rows,
     output_options,
     publish,
@@ -104,8 +105,11 @@ def ridge(
         table,
         file,
         quality=quality,
+        sketch=sketch_fit(y, fitted, target),
         tables=[
-            ResultTable(coefficients, "coefficients", f"Coefficients for {target}, λ = {alpha_:.4g}"),
+            ResultTable(
+                coefficients, "coefficients", f"Coefficients for {target}, λ = {alpha_:.4g}", most=len(coef) + 1
+            ),
             ResultTable(prediction_columns(table, y, fitted), "predictions"),
             *path_tables(model),
         ],
@@ -186,6 +190,11 @@ def _leave_one_out(model: Any, table: InputTable, y: Array) -> float:
         return float(np.ravel(path.loo[np.argmin(np.abs(np.asarray(path.alphas) - penalty(model)))])[0])
     left = None if X is None else leave_one_out_predictions(model, X, y)
     return float("nan") if left is None else float(np.mean((y - left) ** 2))
+
+
+def sketch_fit(y: Array, fitted: Array, target: str) -> Sketch:
+    """Every row at what was fitted and what was observed."""
+    return Sketch("Fit", fitted, y, ("fitted", f"observed {target}"))
 
 
 def path_tables(model: Any) -> list[ResultTable]:

@@ -191,7 +191,7 @@ class Estimate:
         --------
         >>> from gramian.likelihood import fit
         >>> curve = fit("poisson", [2, 0, 4]).profile_curve("rate", 4.0)
-        >>> bool(curve[0, 0] < 2.0 < curve[-1, 0]), curve[-1, 1].round(6)
+        >>> bool(curve[0, 0] < 2.0 < curve[-1, 0]), float(curve[-1, 1].round(6))
         (True, 4.0)
         """
         if self.profiler is None or name not in self.names or name in self.fixed:
