@@ -31,7 +31,7 @@ from gramian.display.report import fit_report
 from gramian.likelihood import Comparison, compare
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families import FAMILIES
-from gramian.results import Quality, Verdict
+from gramian.results import FitLevel, Quality
 
 TABLES = ("estimates", "comparison")
 PICTURES = ("fit", "profile")
@@ -207,7 +207,7 @@ def _measure_goodness(name: str, estimate: Any, of: int) -> list[Quality]:
     says = "do not follow" if poor else "may well follow"
     text = f"{chance}: the data {says} the {estimate.family.name} family (X² = {found.pearson:.4g}, df = {found.df})"
     label = f"goodness of fit, {name}" if of > 1 else "goodness of fit"
-    return [Quality("p_value" + f" {name}" * (of > 1), label, p, text, Verdict.POOR if poor else Verdict.GOOD)]
+    return [Quality("p_value" + f" {name}" * (of > 1), label, p, text, FitLevel.POOR if poor else FitLevel.GOOD)]
 
 
 def _fit_facts(estimate: Any, columns: Mapping[str, list[Any]]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from gramian.cli.reading import colour_columns, input_name
 from gramian.cli.running import LOG, CommandRun
 from gramian.display import report as reports
 from gramian.display import save_picture
-from gramian.results import Quality, Verdict
+from gramian.results import FitLevel, Quality
 from gramian.sources.files import write_parquet
 from gramian.sources.tables import Table as InputTable
 from gramian.sources.writing import PlaceTakenError, as_json, claim, write_json, write_whole, write_whole_folder
@@ -445,7 +445,7 @@ def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
     if results.quality:
         verdicts = {measure.verdict for measure in results.quality}
-        colour = "red" if Verdict.POOR in verdicts else "green" if Verdict.GOOD in verdicts else "blue"
+        colour = "red" if FitLevel.POOR in verdicts else "green" if FitLevel.GOOD in verdicts else "blue"
         print_panel(console, "How well the model fits", [(m.label, m.text) for m in results.quality], colour)
     for name, certificate in results.certificates.items():
         reached, asked = f"{certificate.worst:.1e}", f"{certificate.tolerance:.1e} was asked for"

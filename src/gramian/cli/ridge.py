@@ -17,8 +17,8 @@ from gramian.cli.output import (
     Output,
     Results,
     ResultTable,
-    as_texts,
     Sketch,
+    as_texts,
     describe_rows,
     output_options,
     publish,
@@ -31,7 +31,7 @@ from gramian.display.report import regression_report
 from gramian.display.ridge import leave_one_out_predictions
 from gramian.kernel_ridge.estimator import KernelRidgeCV
 from gramian.linear.path import CRITERIA
-from gramian.results import Quality, Verdict
+from gramian.results import FitLevel, Quality
 from gramian.ridge.estimator import Ridge, RidgeCV
 from gramian.sources.tables import Table as InputTable
 
@@ -174,7 +174,7 @@ def measure_fit(model: Any, table: InputTable, y: Array, fitted: Array) -> tuple
         if rmse == rmse:
             useless = bool(where) and r2 <= 0
             share = "no better than their mean" if useless else f"{r2:.1%} of their variance is explained"
-            verdict = Verdict.POOR if useless else Verdict.FACT
+            verdict = FitLevel.POOR if useless else FitLevel.FACT
             text = f"{r2:.4g}: of {rows}, {share}" if total > 0 else "not defined: the target does not vary"
             measures.append(Quality(f"r2{tail}", f"R², {label}", r2, text, verdict))
             measures.append(

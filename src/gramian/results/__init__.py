@@ -8,11 +8,12 @@ from gramian.results.certificate import (
     SpectralCertificate,
     caller_level,
 )
-from gramian.results.quality import Quality, Verdict
+from gramian.results.quality import FitLevel, Quality
 from gramian.results.solution import Solution, Spectrum
 
 __all__ = [
     "Certificate",
+    "FitLevel",
     "NumericalWarning",
     "Optimum",
     "Quality",
@@ -20,6 +21,5 @@ __all__ = [
     "Solution",
     "SpectralCertificate",
     "Spectrum",
-    "Verdict",
     "caller_level",
 ]

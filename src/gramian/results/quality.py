@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Verdict(StrEnum):
+class FitLevel(StrEnum):
     """What a measure of fit says of the model: that it fits, that it does not, or a fact to be judged by the reader."""
 
     GOOD = "good"
@@ -29,13 +29,13 @@ class Quality:
         The measure; NaN where it is not known.
     text : str
         The value in words, with what follows from it.
-    verdict : Verdict
+    verdict : FitLevel
         Whether it speaks for the model or against it.
 
     Examples
     --------
-    >>> from gramian.results import Quality, Verdict
-    >>> Quality("p_value", "goodness of fit", 1e-19, "p = 1e-19: the family does not describe the data", Verdict.POOR)
+    >>> from gramian.results import Quality, FitLevel
+    >>> Quality("p_value", "goodness of fit", 1e-19, "p = 1e-19: the family does not describe the data", FitLevel.POOR)
     ... # doctest: +ELLIPSIS
     Quality(name='p_value', label='goodness of fit', value=1e-19, ...
     """
@@ -44,7 +44,7 @@ class Quality:
     label: str
     value: float
     text: str
-    verdict: Verdict = Verdict.FACT
+    verdict: FitLevel = FitLevel.FACT
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for JSON."""
