@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from sklearn.datasets import make_circles, make_moons
 
 from gramian.cli import demo as command
-from gramian.cli import demo_pictures, main
+from gramian.cli import demo_content, main
 from gramian.cli.demo import FILES, listing
-from gramian.cli.demo_numbers import Number
+from gramian.cli.demo_content import Number
 from gramian.display.base import render_formula
 
 PICTURES = {draw.__name__: draw for draw in command.DRAWS}
@@ -69,10 +69,10 @@ def draw_only(monkeypatch, *draws):
 def test_every_published_number_agrees(demo):
     with (demo[0] / "numbers.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 38
+    assert len(rows) == 33
     assert [row for row in rows if not row["agree"].startswith("yes")] == []
     exact = [row for row in rows if row["agree"] == "yes"]
-    assert len(exact) == 34
+    assert len(exact) == 30
     assert [row for row in exact if row["reference"] != row["ours"]] == []
 
 
@@ -94,7 +94,7 @@ def test_demo_names_its_pictures_and_prints_the_comparison(demo):
     titles = [draw.__doc__.splitlines()[0] for draw in PICTURES.values()]
     assert [title for title in titles if f"✓ {title}\n" not in output] == []
     assert "2.93035378   2.93035378" in output
-    assert "38 of 38 reference numbers agree" in output
+    assert "33 of 33 reference numbers agree" in output
     assert "NO" not in output
     assert max(map(len, output.splitlines()[:-1])) <= 80
 
@@ -117,10 +117,10 @@ def test_the_code_on_the_page_draws_the_picture_on_the_page(demo, page, key, tmp
 
 
 def test_a_listing_has_the_imports_it_needs_and_no_others():
-    code = listing(demo_pictures.crabs, {})
+    code = listing(demo_content.crabs, {})
     names = [alias.name for node in ast.parse(code).body if isinstance(node, ast.ImportFrom) for alias in node.names]
     assert names == ["GaussianMixture", "CRAB_COUNTS", "CRAB_EDGES", "BinnedMixtureDisplay", "save_picture"]
-    assert "people = 400\nn_snps = 20000\n" in listing(demo_pictures.europe, {"people": 400})
+    assert "people = 400\nn_snps = 20000\n" in listing(demo_content.europe, {"people": 400})
 
 
 def test_pictures_are_in_the_page_and_beside_it(demo, page):
@@ -172,10 +172,10 @@ def test_the_map_is_said_to_be_simulated(page):
 
 def test_what_is_said_of_moons_and_circles_is_so():
     X, moon = make_moons(200, noise=0.05, random_state=0)
-    z = demo_pictures.moons()[1].transform(X)[:, 0]
+    z = demo_content.moons()[1].transform(X)[:, 0]
     assert len(set(zip(np.sign(z), moon, strict=True))) == 2
     X, circle = make_circles(400, factor=0.3, noise=0.05, random_state=0)
-    z = demo_pictures.circles()[1].transform(X)[:, 0]
+    z = demo_content.circles()[1].transform(X)[:, 0]
     inner, outer = z[circle == 1], z[circle == 0]
     assert inner.min() > outer.max() or inner.max() < outer.min()
 
@@ -205,7 +205,7 @@ def test_demo_does_not_overwrite_unasked(demo):
 
 def test_a_number_that_disagrees_is_shown_and_ends_with_4(tmp_path, monkeypatch):
     wrong = [Number("x", "1.5", "1.5"), Number("x < y", "1.5", "1.6", "someone & co")]
-    draw_only(monkeypatch, demo_pictures.iris)
+    draw_only(monkeypatch, demo_content.iris)
     monkeypatch.setattr(command, "compare_numbers", lambda: wrong)
     result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "out")])
     text = (tmp_path / "out" / "index.html").read_text("utf-8")
@@ -226,7 +226,7 @@ def unmet():
 
     "quoted"
     """
-    picture, pca, _ = demo_pictures.iris()
+    picture, pca, _ = demo_content.iris()
     pca.certificate_ = pca.certificate_.with_(tolerance=0.0)
     return picture, pca, "<script>"
 
@@ -234,7 +234,7 @@ def unmet():
 def test_a_tolerance_that_is_not_met_is_shown_and_ends_with_4(tmp_path, monkeypatch):
     draw_only(monkeypatch, unmet)
     monkeypatch.setattr(command, "compare_numbers", list)
-    monkeypatch.setitem(sys.modules, unmet.__module__, sys.modules.get(unmet.__module__, demo_pictures))
+    monkeypatch.setitem(sys.modules, unmet.__module__, sys.modules.get(unmet.__module__, demo_content))
     result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path)])
     text = (tmp_path / "index.html").read_text("utf-8")
     assert result.exit_code == 4, result.output
@@ -255,7 +255,7 @@ def test_interrupted_it_leaves_nothing_behind(tmp_path, monkeypatch):
         """
         raise KeyboardInterrupt
 
-    draw_only(monkeypatch, demo_pictures.iris, interrupted)
+    draw_only(monkeypatch, demo_content.iris, interrupted)
     result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "out")])
     assert result.exit_code == 130
     assert "Stopped. Nothing half done is left behind." in result.output

@@ -10,8 +10,7 @@ import shutil
 import pytest
 
 from gramian.cli.demo import draw_plate, gallery
-from gramian.cli.demo_numbers import Number
-from gramian.cli.demo_pictures import coin, iris, moons
+from gramian.cli.demo_content import Number, coin, iris, moons
 from gramian.display.report import write_report
 
 REQUIRED = os.environ.get("GRAMIAN_REQUIRE_BROWSER") == "1"

@@ -111,7 +111,9 @@ def mixture(
     table = read(file, replace(reading, target=counts), run)
     prototype = GaussianMixture(n_init=starts, random_state=run.seed, **options)
     sizes = str(components[0]) if len(components) == 1 else f"{components[0]} to {components[-1]}"
-    with run.step(f"Fitting mixtures of {sizes} components") as report, data_errors(input_name(file)):
+    doing = f"Fitting mixtures of {sizes} components"
+    # a fit of many components takes far longer than one of few: nobody can tell how long is left
+    with run.step(doing, even=False) as report, data_errors(input_name(file)):
         choice = select_mixture(
             prototype,
             table.source,

@@ -111,8 +111,8 @@ class Results:
         The main numbers, for scripts: keys of the JSON object; a :class:`ResultTable` stands for its columns.
     tables : sequence of ResultTable
         What is written, shown, or both.
-    lines : sequence of str
-        Said below the tables on the screen.
+    lines : sequence of str, or callable that returns one
+        Said below the tables on the screen; a function is called when everything is written.
     data : DataFacts, optional
         What was read.
     model : estimator, optional
@@ -135,7 +135,7 @@ class Results:
 
     facts: Mapping[str, Any]
     tables: Sequence[ResultTable] = ()
-    lines: Sequence[str] = ()
+    lines: Sequence[str] | Callable[[], Sequence[str]] = ()
     data: Any = None
     model: Any = None
     columns: Sequence[str] = ()
@@ -441,7 +441,7 @@ def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False
                 console.print(part)
     if sketch and results.sketch is not None:
         console.print(draw_sketch(results.sketch, min(console.width, SKETCH_WIDTH)))
-    for line in results.lines:
+    for line in results.lines() if callable(results.lines) else results.lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
     if results.quality:
         verdicts = {measure.verdict for measure in results.quality}

@@ -182,7 +182,7 @@ def pca(
         },
         report=report_page,
         quality=[Quality("share_explained", "variance explained", share, held)],
-        lines=[] if output.as_json else _advice_lines(advice, complete),
+        lines=partial(_advice_lines, advice, complete),
         sketch=None if len(shares) < 2 else Sketch("Scores", scores[:, 0], scores[:, 1], ("PC1", "PC2"), labels),
         facts={"n_components": model.n_components_, "variances": variances},
     )

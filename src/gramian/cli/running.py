@@ -88,19 +88,21 @@ class CommandRun:
             yield
 
     @contextmanager
-    def step(self, text: str) -> Iterator[Progress]:
+    def step(self, text: str, *, even: bool = True) -> Iterator[Progress]:
         """Do something that may take a while: shown on a terminal and only there, timed, its warnings gathered.
 
         Parameters
         ----------
         text : str
             What is going on.
+        even : bool, default=True
+            Whether its parts take about as long as each other: only then is the time left told.
 
         Yields
         ------
         Progress
-            To be called by work that knows how far it is; a bar then shows the time left, before that a clock. A
-            message is shown after the text.
+            To be called by work that knows how far it is; a bar then shows the time left, or the number of parts and
+            the time so far, before that a clock. A message is shown after the text.
         """
         start, shown, console = time.perf_counter(), one_line(text), Console(stderr=True)
         clock: Any = [bars.SpinnerColumn(), bars.TextColumn("{task.description}", markup=False)]
@@ -119,8 +121,9 @@ class CommandRun:
 
                 def report(done: int, total: int, message: str, /) -> None:
                     if len(shower.columns) == len(clock):
-                        left = (bars.BarColumn(), bars.TaskProgressColumn(), bars.TimeRemainingColumn())
-                        shower.columns = (*clock[:2], *left)
+                        left = (bars.TaskProgressColumn(), bars.TimeRemainingColumn())
+                        so_far = (bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
+                        shower.columns = (*clock[:2], bars.BarColumn(), *(left if even else so_far))
                     doing = one_line(f"{shown}: {message}" if message else shown)
                     shower.update(task, completed=done, total=total, description=doing)
 

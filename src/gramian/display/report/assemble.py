@@ -13,13 +13,11 @@ from gramian.compute.devices import to_numpy
 from gramian.display.base import shorten
 from gramian.display.report.blocks import (
     CertificateBlock,
-    DataFacts,
     DataTable,
     Facts,
     Proof,
     Report,
     ReportBlock,
-    Run,
     Section,
     Text,
     Verdict,
@@ -27,6 +25,7 @@ from gramian.display.report.blocks import (
     versions,
 )
 from gramian.display.report.cloud import Arrows, Cloud, Panel, Points, is_text
+from gramian.display.report.facts import DataFacts, Run
 
 CERTIFICATES = 20  # shown one by one
 

@@ -15,14 +15,12 @@ from gramian.display.likelihood import describe_fit
 from gramian.display.report.assemble import Common, assemble
 from gramian.display.report.blocks import (
     FAINT,
-    DataFacts,
     DataTable,
     Figure,
     Proof,
     Report,
     ReportBlock,
     Row,
-    Run,
     Section,
     Text,
     Verdict,
@@ -31,6 +29,7 @@ from gramian.display.report.blocks import (
     hover_names,
     new_figure,
 )
+from gramian.display.report.facts import DataFacts, Run
 from gramian.likelihood.compare import Comparison
 from gramian.likelihood.goodness import Goodness
 
