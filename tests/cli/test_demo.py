@@ -119,7 +119,7 @@ def test_the_code_on_the_page_draws_the_picture_on_the_page(demo, page, key, tmp
 def test_a_listing_has_the_imports_it_needs_and_no_others():
     code = listing(demo_content.crabs, {})
     names = [alias.name for node in ast.parse(code).body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    assert names == ["GaussianMixture", "CRAB_COUNTS", "CRAB_EDGES", "BinnedMixtureDisplay", "save_picture"]
+    assert names == ["GaussianMixture", "BinnedMixtureDisplay", "save_picture", "CRAB_COUNTS", "CRAB_EDGES"]
     assert "people = 400\nn_snps = 20000\n" in listing(demo_content.europe, {"people": 400})
 
 

@@ -333,7 +333,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, npy, monkeypatch, error, 
     def interrupted(*arguments):
         raise error
 
-    monkeypatch.setattr(publishing, "save_picture", interrupted)
+    monkeypatch.setattr(publishing.display, "save_picture", interrupted)
     result = run(npy, "--out", tmp_path / "deep" / "out")
     assert result.exit_code == code
     assert not (tmp_path / "deep").exists()

@@ -223,20 +223,23 @@ def listing(draw: Callable[..., Any], given: Mapping[str, Any]) -> str:
     arguments = {name: p.default for name, p in inspect.signature(draw).parameters.items()} | dict(given)
     set_up = "".join(f"{name} = {value!r}\n" for name, value in arguments.items())
     used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    imports = "\n".join(_imports(inspect.getsource(sys.modules[draw.__module__]), used))
+    imports = "\n".join(_imports(sys.modules[draw.__module__], used))
     end = f'save_picture(picture, "{draw.__name__}.png")\n'
     return f"{imports}\n\n{set_up}{textwrap.dedent(chr(10).join(lines))}\n{end}"
 
 
-def _imports(module: str, used: set[str]) -> Iterator[str]:
-    """The import lines of a module for these names, and for saving a picture."""
-    for node in ast.parse(module).body:
+def _imports(module: Any, used: set[str]) -> Iterator[str]:
+    """The import lines of a module for these names, for its own data among them, and for saving a picture."""
+    for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             node.names = [alias for alias in node.names if (alias.asname or alias.name) in used]
             if isinstance(node, ast.ImportFrom) and node.module == "gramian.display":
                 node.names.append(ast.alias("save_picture"))
             if node.names:
                 yield ast.unparse(node)
+        elif isinstance(node, ast.Assign):
+            own = [name.id for name in node.targets if isinstance(name, ast.Name) and name.id in used]
+            yield from (f"from {module.__name__} import {name}" for name in own if name.isupper())
 
 
 def _highlight(code: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from gramian import display
 from gramian.cli.options import NAMES, command, option
 from gramian.cli.output import Output, Results, ResultTable, describe_data, output_options, publish
 from gramian.cli.reading import (
@@ -26,8 +26,7 @@ from gramian.cli.reading import (
     record_options,
 )
 from gramian.cli.running import LOG, CommandRun, data_errors, running_options
-from gramian.display import FitDisplay, ProfileDisplay
-from gramian.display.report import fit_report
+from gramian.display import report as reports
 from gramian.likelihood import Comparison, compare
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families import FAMILIES
@@ -142,9 +141,9 @@ def fit(
     first = model.estimates_[0]
     pictures: dict[str, Callable[[], Any]] = {}
     if first.sample is not None:
-        pictures["fit"] = partial(FitDisplay.from_estimator, first, name=names[0])
+        pictures["fit"] = lambda: display.FitDisplay.from_estimator(first, name=names[0])
         if first.profiler is not None:
-            pictures["profile"] = partial(ProfileDisplay.from_estimator, first, level=level)
+            pictures["profile"] = lambda: display.ProfileDisplay.from_estimator(first, level=level)
     results = Results(
         data=describe_data(table, file),
         columns=list(values),
@@ -156,7 +155,7 @@ def fit(
         tables=[*compared, *shown, ResultTable(every, "estimates")],
         lines=[] if ranking is None else ranking.notes,
         pictures=pictures,
-        report=partial(fit_report, ranking if ranking is not None else fits, level=level),
+        report=lambda **given: reports.fit_report(ranking if ranking is not None else fits, level=level, **given),
         facts={
             "family": first.family.name,
             "fits": {name: _fit_facts(estimate, estimates[name]) for name, estimate in fits.items()},

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from gramian import display
 from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
     Output,
@@ -34,9 +34,7 @@ from gramian.cli.reading import (
     reading_options,
 )
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
-from gramian.display import KernelFieldDisplay, ScoreDisplay
-from gramian.display.base import name_axes
-from gramian.display.report import kernel_pca_report
+from gramian.display import report as reports
 from gramian.kernel_pca.estimator import KernelPCA
 
 TABLES = ("scores", "eigenvalues")
@@ -103,12 +101,12 @@ def kernel_pca(
 
     def draw_field() -> Any:
         """The first component over the plane."""
-        drawn = KernelFieldDisplay.from_estimator(model, read_rows(table.source), labels=labels)
-        name_axes(drawn.ax_, *table.names)
+        drawn = display.KernelFieldDisplay.from_estimator(model, read_rows(table.source), labels=labels)
+        display.base.name_axes(drawn.ax_, *table.names)
         return drawn
 
     pictures: dict[str, Callable[[], Any]] = {
-        "scores": partial(ScoreDisplay.from_predictions, scores, labels=labels, names=names)
+        "scores": lambda: display.ScoreDisplay.from_predictions(scores, labels=labels, names=names)
     }
     if table.source.shape[1] == 2:
         pictures["field"] = draw_field
@@ -127,7 +125,7 @@ def kernel_pca(
         ],
         sketch=None if scores.shape[1] < 2 else Sketch("Scores", scores[:, 0], scores[:, 1], ("PC1", "PC2"), labels),
         pictures=pictures,
-        report=partial(kernel_pca_report, model, scores, **describe_rows(table, reading.label)),
+        report=lambda **given: reports.kernel_pca_report(model, scores, **describe_rows(table, reading.label), **given),
         facts={"kernel": repr(model.kernel_), "n_components": scores.shape[1], "eigenvalues": model.eigenvalues_},
     )
     publish(run, output, results)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from gramian import display
 from gramian.cli.options import NAMES, command, option, portable
 from gramian.cli.output import (
     Output,
@@ -26,8 +26,7 @@ from gramian.cli.output import (
 from gramian.cli.pca import count_components
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
-from gramian.display import MixtureChoiceDisplay, MixtureDisplay
-from gramian.display.report import mixture_report
+from gramian.display import report as reports
 from gramian.mixture.choose import select_mixture
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
@@ -134,7 +133,7 @@ def mixture(
         """The mixture, its components numbered from 1 as in the tables and the report."""
         X = read_rows(table.source)
         X = X[:: max(1, len(X) // MAX_DRAWN)]
-        drawn = MixtureDisplay.from_estimator(model, None if np.isnan(X).any() else X)
+        drawn = display.MixtureDisplay.from_estimator(model, None if np.isnan(X).any() else X)
         legends: Any = drawn.figure_.findobj(lambda part: hasattr(part, "get_texts"))
         for text in (text for legend in set(legends) for text in legend.get_texts()):
             named = re.fullmatch(r"component (\d+)", text.get_text())
@@ -143,9 +142,10 @@ def mixture(
         return drawn
 
     def report_page(**given: Any) -> Any:
-        told = {"feature_names": names, **describe_rows(table, reading.label)}
-        chosen = choice if many else None
-        return mixture_report(model, read_rows(table.source), choice=chosen, responsibilities=R, **told, **given)
+        told: dict[str, Any] = {"feature_names": names, **describe_rows(table, reading.label)}
+        return reports.mixture_report(
+            model, read_rows(table.source), choice=choice if many else None, responsibilities=R, **told, **given
+        )
 
     S = np.broadcast_to(model.mixture_.matrices, (k, len(names), len(names)))
     i, j = np.triu_indices(len(names))
@@ -185,7 +185,7 @@ def mixture(
         sketch=_sketch_clusters(table, clusters["component"]),
         pictures={
             "mixture": draw_mixture,
-            **({"choice": partial(MixtureChoiceDisplay.from_estimator, choice)} if many else {}),
+            **({"choice": lambda: display.MixtureChoiceDisplay.from_estimator(choice)} if many else {}),
         },
         report=report_page,
         facts={

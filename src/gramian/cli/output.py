@@ -23,13 +23,13 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table as ScreenTable
 
-from gramian import persistence
+from gramian import display, persistence
 from gramian.cli.errors import DONE, UNMET, Invocation, one_line, write_errors
 from gramian.cli.options import bundle, option
 from gramian.cli.reading import colour_columns, input_name
 from gramian.cli.running import LOG, CommandRun
 from gramian.display import report as reports
-from gramian.display import save_picture
+from gramian.display.report.facts import DataFacts, Run
 from gramian.results import FitLevel, Quality
 from gramian.sources.files import write_parquet
 from gramian.sources.tables import Table as InputTable
@@ -334,7 +334,7 @@ def describe_data(table: InputTable, file: Path) -> Any:
     large = file.is_file() and file.stat().st_size > MAX_CHECKSUM_BYTES
     notes = [*map(one_line, table.notes), *(["no checksum: the file is large"] if large else [])]
     checksum = "" if large else table.checksum()
-    return reports.DataFacts(input_name(Path(without_folders(str(file)))), *table.source.shape, checksum, notes)
+    return DataFacts(input_name(Path(without_folders(str(file)))), *table.source.shape, checksum, notes)
 
 
 def without_folders(text: str) -> str:
@@ -516,11 +516,15 @@ def screen_tables(table: ResultTable, width: int) -> list[ScreenTable]:
     length = len(next(iter(arrays.values()), ()))
     cells = {name: [screen_cell(v, formats[name]) for v in array[: table.most]] for name, array in arrays.items()}
     left = ["…"] * (length > table.most)
-    needed = {name: 3 + max(map(len, (one_line(name), *texts))) for name, texts in cells.items()}
+    narrowest = {}  # of a column: numbers stay on one line, texts may be broken between words
+    for name, texts in cells.items():
+        number = arrays[name].dtype.kind in "fiu"
+        parts = texts if number else [word[:WORD_LENGTH] for text in texts for word in text.split()]
+        narrowest[name] = max(map(len, (*one_line(name).split(), *parts)), default=0)
     first, *rest = cells
     blocks = [[first]]
     for name in rest:
-        if sum(needed[each] for each in (*blocks[-1], name)) > width - 1 and len(blocks[-1]) > 1:
+        if sum(3 + narrowest[each] for each in (*blocks[-1], name)) > width - 1 and len(blocks[-1]) > 1:
             blocks.append([first])
         blocks[-1].append(name)
     shown = []
@@ -529,13 +533,12 @@ def screen_tables(table: ResultTable, width: int) -> list[ScreenTable]:
         part = ScreenTable(title=escape(title), box=rich.box.SIMPLE_HEAD, title_justify="left")
         for name in block:
             number = arrays[name].dtype.kind in "fiu"
-            words = [] if number else [len(word) for cell in cells[name] for word in cell.split()]
             part.add_column(
                 escape(one_line(name)),
                 justify="right" if number else "left",
                 overflow="fold",
                 no_wrap=number,
-                min_width=None if number else min(WORD_LENGTH, max(words, default=0)),  # long words are broken
+                min_width=narrowest[name],
             )
         for row in zip(*([*cells[name], *left] for name in block), strict=True):
             part.add_row(*map(escape, row))
@@ -599,7 +602,7 @@ def write_files(folder: Path, output: Output, run: CommandRun, results: Results)
     persistence.save(results.model, folder / MODEL, metadata=as_json(metadata))
     if not output.no_pictures:
         for name, draw in results.pictures.items():
-            save_picture(draw(), folder / f"{name}.png")
+            display.save_picture(draw(), folder / f"{name}.png")
 
 
 def write_table(path: Path, columns: Columns) -> None:
@@ -636,7 +639,7 @@ def write_report(path: Path, run: CommandRun, results: Results) -> None:
     assert results.report is not None
     invocation = click.get_current_context().find_object(Invocation)
     typed = shlex.join(["gramian", *map(without_folders, invocation.arguments if invocation else [_command_name()])])
-    made = reports.Run(one_line(typed), run.seed, run.seconds, tuple(run.warnings), results.quality)
+    made = Run(one_line(typed), run.seed, run.seconds, tuple(run.warnings), results.quality)
     try:
         reports.write_report(path, results.report(data=results.data, run=made))
     except ImportError as error:

@@ -14,6 +14,7 @@ import click
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from gramian import display
 from gramian.cli.options import command, option, portable
 from gramian.cli.output import (
     Output,
@@ -37,8 +38,7 @@ from gramian.cli.reading import (
     report_reading,
 )
 from gramian.cli.running import CommandRun, data_errors, device_option, running_options
-from gramian.display import LoadingsDisplay, ScoreDisplay, ScreeDisplay
-from gramian.display.report import pca_report
+from gramian.display import report as reports
 from gramian.pca.advice import rank_advice
 from gramian.pca.estimator import PCA, RULES, SOLVERS
 from gramian.results import Quality, SpectralCertificate
@@ -132,7 +132,7 @@ def pca(
         click.get_current_context().with_resource(threadpool_limits(1, "blas"))
 
     def report_page(**given: Any) -> Any:
-        return pca_report(
+        return reports.pca_report(
             model,
             scores,
             advice=None if advice is None else advice.result(),
@@ -174,11 +174,11 @@ def pca(
             ),
         ],
         pictures={
-            "scree": partial(ScreeDisplay.from_estimator, model),
-            "scores": partial(
-                ScoreDisplay.from_predictions, scores, model=model, labels=labels, names=as_texts(table.ids)
+            "scree": lambda: display.ScreeDisplay.from_estimator(model),
+            "scores": lambda: display.ScoreDisplay.from_predictions(
+                scores, model=model, labels=labels, names=as_texts(table.ids)
             ),
-            "loadings": partial(LoadingsDisplay.from_estimator, model, names=table.names),
+            "loadings": lambda: display.LoadingsDisplay.from_estimator(model, names=table.names),
         },
         report=report_page,
         quality=[Quality("share_explained", "variance explained", share, held)],
