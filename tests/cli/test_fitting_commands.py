@@ -66,6 +66,44 @@ def test_every_command_writes_its_files(run, tmp_path, arguments, written):
     assert "--force" in again.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["kernel-pca", "moons.csv", "--label", "moon"], ["eigenvalue", "PC2 over PC1", "o down   + up"]),
+        (
+            ["ridge", "houses.csv", "--target", "price"],
+            ["(intercept)", "rooms", "observed price over fitted", "R², leave-one-out", "R², training"],
+        ),
+        (["kernel-ridge", "curve.csv", "--target", "y"], ["y by Gaussian", "R², leave-one-out", "R², training"]),
+        (
+            ["mixture", "geyser.csv", "-k", "1-2", "--covariance", "EII,VVV"],
+            ["BIC", "log-likelihood", "size", "mean eruption", "waiting over eruption", "certainty"],
+        ),
+        (["fit", "waiting.csv"], ["Families", "bic", "standard_error", "goodness of fit", "p = "]),
+    ],
+    ids=lambda value: value[0] if value[0].islower() and " " not in value[0] else "",
+)
+def test_without_a_folder_the_screen_has_the_answer(run, tmp_path, arguments, shown):
+    before = sorted(tmp_path.iterdir())
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    assert sorted(tmp_path.iterdir()) == before
+    for part in (*shown, "Arithmetic: certified to", "--out FOLDER"):
+        assert part in result.stdout, result.stdout
+
+
+def test_whole_numbers_are_compared_with_families_of_both_kinds(answer, tmp_path):
+    minutes = np.random.default_rng(3).normal(70.0, 13.6, 272).round().astype(int)
+    (tmp_path / "minutes.csv").write_text("minutes\n" + "\n".join(map(str, minutes)) + "\n")
+    found = answer("fit", "minutes.csv")
+    assert found["family"] == "normal"
+    assert {"poisson", "negative binomial", "weibull"} < set(found["comparison"]["family"])
+    (measure,) = found["quality"]
+    assert measure["verdict"] == "good"
+    pulled = answer("fit", "minutes.csv", "--family", "poisson")
+    assert pulled["quality"][0]["verdict"] == "poor"
+
+
 def test_kernel_pca_agrees_with_scikit_learn(answer, columns, tmp_path, moons):
     found = answer("kernel-pca", "moons.csv", "--label", "moon", "--gamma", 2, "-k", 3, "--out", "out", *FAST)
     theirs = KernelPCA(3, kernel="rbf", gamma=2.0).fit(moons)

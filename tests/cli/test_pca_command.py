@@ -2,6 +2,7 @@
 
 import csv
 import json
+from concurrent.futures import Future
 from importlib import import_module
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn import config_context, decomposition
 
 from gramian import PCA
 from gramian.cli import main
+from gramian.pca.advice import RankAdvice
 
 pca_module, publishing = import_module("gramian.cli.pca"), import_module("gramian.cli.output")
 
@@ -203,6 +205,21 @@ def test_wrong_use_exits_2(tmp_path, npy, arguments, complaint):
     assert result.exit_code == 2
     assert complaint in one_line(result)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_number_of_components_has_a_reason(npy):
+    def lines(*answers):
+        rules = tuple(f"rule {i}" for i in range(len(answers)))
+        advice = Future()
+        advice.set_result(RankAdvice(rules, answers, ("",) * len(answers)))
+        return pca_module._advice_lines(advice, True)
+
+    assert lines(2, 2, 2, 5) == ["Components to keep: 2, say 3 of 4 rules"]
+    # rules that see nothing are no majority, if others see much
+    assert lines(0, 0, 0, 12, 30, 39, 39) == [
+        "Components to keep: about 12, the middle of what 7 rules say (from 0 to 39)"
+    ]
+    assert "missing" in pca_module._advice_lines(None, False)[0]
 
 
 def test_without_a_place_the_screen_has_the_answer(npy):
