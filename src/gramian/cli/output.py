@@ -7,12 +7,14 @@ import json
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
+from string import ascii_letters
 from typing import Any, TypeAlias
 
 import click
@@ -44,7 +46,8 @@ OPTIONAL = ("path", "choice", "curve", "field", "profile", "comparison")  # what
 CLAIMED = "gramian.cli.claimed"  # key of a context: its place is claimed
 MAX_CHECKSUM_BYTES = 2**33  # bytes of a file that is read once more to have its checksum
 SKETCH_WIDTH, SKETCH_HEIGHT = 72, 16  # characters and lines of points on the screen
-MARKS, SHADES = "o+x*#@%&=", " ·∙•●"  # of groups; and of few and many points
+MAX_SKETCHED = 50_000  # points; of more, some
+MARKS, SHADES = "o+x*#@%&=", "·∙•●"  # of groups, of which more have letters; and of few and many points
 WORD_LENGTH = 11  # letters of a word that are kept together on the screen
 ROWS_AT_A_TIME = 10_000  # rows that are turned into text at a time
 
@@ -91,7 +94,7 @@ class Sketch:
     names : tuple of two str
         Of the axes.
     groups : sequence of str, optional
-        What each point belongs to: up to nine groups have a mark of their own.
+        What each point belongs to: up to 52 groups have a mark of their own.
     """
 
     title: str
@@ -440,7 +443,8 @@ def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False
             for part in screen_tables(table, console.width):
                 console.print(part)
     if sketch and results.sketch is not None:
-        console.print(draw_sketch(results.sketch, min(console.width, SKETCH_WIDTH)))
+        drawn = draw_sketch(results.sketch, min(console.width, SKETCH_WIDTH))
+        console.print(drawn, markup=False, highlight=False)
     for line in results.lines() if callable(results.lines) else results.lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
     if results.quality:
@@ -448,7 +452,9 @@ def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False
         colour = "red" if FitLevel.POOR in verdicts else "green" if FitLevel.GOOD in verdicts else "blue"
         print_panel(console, "How well the model fits", [(m.label, m.text) for m in results.quality], colour)
     for name, certificate in results.certificates.items():
-        reached, asked = f"{certificate.worst:.1e}", f"{certificate.tolerance:.1e} was asked for"
+        # no number is nearer to another than rounding, whatever a residual says
+        reached = f"{np.maximum(certificate.worst, np.finfo(np.float64).eps):.1e}"
+        asked = f"{certificate.tolerance:.1e} was asked for"
         head = f"certified to {reached}" if certificate.converged else f"NOT certified: {reached} reached, {asked}"
         title = f"Arithmetic{f' of {name}' if name else ''}: {head}"
         print_panel(console, title, certificate.summary(), "green" if certificate.converged else "red")
@@ -475,35 +481,39 @@ def draw_sketch(sketch: Sketch, width: int) -> str:
     '│        ·│'
     """
     X = np.column_stack([np.asarray(sketch.x, dtype=float), np.asarray(sketch.y, dtype=float)])
-    keep = np.isfinite(X).all(axis=1)
-    X, columns = X[keep], width - 3
+    kept = np.flatnonzero(np.isfinite(X).all(axis=1))
+    kept = kept[:: max(1, len(kept) // MAX_SKETCHED)]
+    if not len(kept):
+        return ""
+    X, columns = X[kept], width - 3
     low, spread = X.min(axis=0), np.ptp(X, axis=0)
     size = np.array([columns, SKETCH_HEIGHT])
     place = np.clip(((X - low) / np.where(spread > 0, spread, 1.0) * size).astype(int), 0, size - 1)
     cell = place[:, 1] * columns + place[:, 0]
-    groups = np.zeros(len(X), dtype=int)
-    names: list[str] = []
-    if sketch.groups is not None:
-        texts = np.asarray(sketch.groups, dtype=object)[keep]
-        names = sorted({str(text) for text in texts})
-        order = {name: i for i, name in enumerate(names)}
-        groups = np.array([min(order[str(text)], len(MARKS) - 1) for text in texts])
-    counts = np.zeros((columns * SKETCH_HEIGHT, len(MARKS)), dtype=int)
-    np.add.at(counts, (cell, groups), 1)
-    total, most = counts.sum(axis=1), counts.argmax(axis=1)
-    shades = np.digitize(total, [1, 3, 8, 20])
-    marks = [
-        (MARKS[g] if len(names) > 1 else SHADES[s]) if n else " " for g, s, n in zip(most, shades, total, strict=True)
-    ]
-    rows = ["".join(marks[r * columns : (r + 1) * columns]) for r in reversed(range(SKETCH_HEIGHT))]
-    shown = [f"{MARKS[min(i, len(MARKS) - 1)]} {name}" for i, name in enumerate(names[: len(MARKS)])]
-    legend = "   ".join(shown) if len(names) > 1 else ""
-    more = f"   {MARKS[-1]} and {len(names) - len(MARKS)} more" if len(names) > len(MARKS) else ""
-    head = f"{sketch.title}: {sketch.names[1]} over {sketch.names[0]}"
-    ends = [f"{sketch.names[i]}: {screen_cell(low[i])} to {screen_cell(low[i] + spread[i])}" for i in (0, 1)]
+    texts = [""] * len(X) if sketch.groups is None else [str(sketch.groups[i]) for i in kept.tolist()]
+    names = sorted(set(texts))
+    marks = MARKS if len(names) <= len(MARKS) else ascii_letters  # groups beyond the last mark share it
+    mark_of = {name: marks[min(i, len(marks) - 1)] for i, name in enumerate(names)}
+    seen: dict[int, Counter[str]] = {}
+    for place_of_point, text in zip(cell.tolist(), texts, strict=True):
+        seen.setdefault(place_of_point, Counter())[text] += 1
+    many = len(names) > 1
+
+    def mark(at: int) -> str:
+        if at not in seen:
+            return " "
+        count, (text, _) = seen[at].total(), seen[at].most_common(1)[0]
+        return mark_of[text] if many else SHADES[(count > 2) + (count > 7) + (count > 19)]
+
+    rows = ["".join(map(mark, range(r * columns, (r + 1) * columns))) for r in reversed(range(SKETCH_HEIGHT))]
+    legend = "   ".join(f"{mark_of[name]} {one_line(name)}" for name in names[: len(marks)]) if many else ""
+    more = f" and {len(names) - len(marks)} more" if len(names) > len(marks) else ""
+    axes = [one_line(name) for name in sketch.names]
+    head = f"{sketch.title}: {axes[1]} over {axes[0]}"
+    ends = [f"{axes[i]}: {screen_cell(low[i])} to {screen_cell(low[i] + spread[i])}" for i in (0, 1)]
     frame = [f"┌{'─' * columns}┐", *(f"│{row}│" for row in rows), f"└{'─' * columns}┘"]
     lines = [head, *frame, "   ".join(ends), *([legend + more] if legend else [])]
-    return escape("\n".join(map(str, lines[:1] if not len(X) else lines)))
+    return "\n".join(lines)
 
 
 def screen_tables(table: ResultTable, width: int) -> list[ScreenTable]:

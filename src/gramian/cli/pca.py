@@ -126,7 +126,7 @@ def pca(
             raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")
     # the rules for the number of components are asked while tables and pictures are written: the report shows them
     cells, complete = source.shape[0] * source.shape[1], isinstance(model.certificate_, SpectralCertificate)
-    asked = complete and cells <= (MAX_ADVISED_CELLS if output.has_report else MAX_ADVISED_SCREEN)
+    asked = complete and most > 1 and cells <= (MAX_ADVISED_CELLS if output.has_report else MAX_ADVISED_SCREEN)
     advice = ThreadPoolExecutor(1).submit(_advise, source, model, run.seed) if asked else None
     if cells <= MAX_ADVISED_CELLS:  # nothing large is multiplied from here on, and BLAS threads would wait by spinning
         click.get_current_context().with_resource(threadpool_limits(1, "blas"))
@@ -204,7 +204,8 @@ def _advice_lines(advice: Future[Any] | None, complete: bool) -> list[str]:
     answers = sorted(k for k, rules in found.votes.items() for _ in rules)
     leaders = found.votes[found.leaders[0]]
     if len(found.leaders) == 1 and 2 * len(leaders) > len(answers):
-        return [f"Components to keep: {found.leaders[0]}, say {len(leaders)} of {len(answers)} rules"]
+        number, why = found.leaders[0], "" if found.leaders[0] else ": nothing stands out of the noise"
+        return [f"Components to keep: {number}{why}, say {len(leaders)} of {len(answers)} rules"]
     middle, span = answers[len(answers) // 2], f"from {answers[0]} to {answers[-1]}"
     return [f"Components to keep: about {middle}, the middle of what {len(answers)} rules say ({span})"]
 
