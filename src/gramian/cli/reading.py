@@ -44,6 +44,14 @@ class ReportingSource(Source):
         self.shape, self.dtype, self.xp = source.shape, source.dtype, source.xp
         self.feature_names, self.sparse = source.feature_names, source.sparse
 
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of the source's blocks."""
+        return self.source.row_spans(rows)
+
+    def share(self, rows: int | None, start: int, stop: int, along: list[Any]) -> Any:
+        """Return the source's own part: what other processes read is not watched."""
+        return self.source.share(rows, start, stop, along)
+
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield the blocks of the source."""
         for block in self.source.blocks(rows):

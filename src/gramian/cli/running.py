@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from gramian.cli.errors import DataError, Invocation, one_line
 from gramian.cli.options import SIZE, bundle, check_device, option
 from gramian.compute.devices import TooLargeError
+from gramian.compute.executor import cluster
 from gramian.inputs.progress import Progress
 from gramian.sources.errors import Argument, SourceError
 
@@ -52,7 +53,7 @@ class CommandRun:
 
     Attributes
     ----------
-    seed, threads, memory, verbose
+    seed, threads, memory, verbose, cluster
         As the options say; memory in bytes.
     warnings : list of str
         What was warned about so far, each once.
@@ -64,6 +65,7 @@ class CommandRun:
     threads: int | None = None
     memory: int | None = None
     verbose: int = 0
+    cluster: str | None = None
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -85,6 +87,10 @@ class CommandRun:
             if self.threads is not None:
                 stack.enter_context(threadpool_limits(self.threads))
                 LOG.info("threads: %d", self.threads)
+            if self.cluster is not None:
+                with data_errors("--cluster"):
+                    executor = stack.enter_context(cluster(self.cluster))
+                LOG.info("passes over files are made by %s", executor.describe())
             yield
 
     @contextmanager
@@ -157,6 +163,11 @@ RUNNING = (
         type=SIZE,
         metavar="SIZE",
         help="Working memory for blocks of rows, as 512M or 2G [default: 1G].",
+    ),
+    _option(
+        "--cluster",
+        metavar="WHERE",
+        help="Who reads files in blocks: tcp://HOST:PORT of a Dask scheduler, local[8] or processes[8].",
     ),
     _option("-v", "--verbose", count=True, help="Say what was decided, and why."),
     _option(
