@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gramian.pca.estimator import PCA
 from gramian.pca.problem import PCAFit
 from gramian.pca.rank import (
     SPECTRUM_RULES,
+    CrossValidation,
     RankChoice,
     cross_validate_rank,
     fit_whole,
@@ -36,6 +38,10 @@ SURE = 1e-3  # and the probability below which chance does not make it
 ALONE = 0.05  # columns with 1 − h below this hold too little noise to judge by
 ROUNDING = 1e-12  # a variance below this share of the largest is rounding: a column without noise
 NEED_ROWS = ("parallel", "cv")  # rules that cannot be used on all data: files, fractional weights, very few rows
+# The two parallel analyses are all but one rule; what helps a reconstruction is not all that there is; and pieces of a
+# stick are not noise. All others count once.
+WEIGHTS = {"parallel": 0.5, "parallel-gaussian": 0.5, "gavish-donoho": 0.5, "broken-stick": 0.25}
+ONE_NOISE = ("tracy-widom", "gavish-donoho", "mle")  # rules that assume noise of one variance
 NOISE_RULES = ("parallel", "parallel-gaussian", "tracy-widom", "cv")
 
 # Why a rule may keep fewer or more components than the others: what it assumes, or asks instead.
@@ -94,6 +100,8 @@ class RankAdvice(Tabular):
         The whole answers of the rules that could be used.
     notes : tuple of str
         What was seen in the data that a rule assumes away.
+    weights : dict of str to float
+        How much each rule counts in ``consensus``, 1 unless given: 0 where the data show that what it assumes fails.
 
     Examples
     --------
@@ -111,6 +119,7 @@ class RankAdvice(Tabular):
     reasons: tuple[str, ...]
     choices: dict[str, RankChoice] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    weights: dict[str, float] = field(default_factory=lambda: WEIGHTS)
 
     @property
     def votes(self) -> dict[int, tuple[str, ...]]:
@@ -124,38 +133,42 @@ class RankAdvice(Tabular):
         return len(self.votes) == 1
 
     @property
-    def leaders(self) -> tuple[int, ...]:
-        """The answers that the largest number of rules give: more than one where there is a tie."""
-        backing = max(map(len, self.votes.values()), default=0)
-        return tuple(k for k, rules in self.votes.items() if len(rules) == backing)
+    def consensus(self) -> int | None:
+        """The number to take: the middle of the answers, each with its weight; None where no rule could be used."""
+        weighed = {k: sum(self.weights.get(rule, 1.0) for rule in rules) for k, rules in self.votes.items()}
+        if not weighed:
+            return None
+        sums = list(accumulate(weighed.values()))
+        return next(k for k, total in zip(weighed, sums, strict=True) if 2 * total >= sums[-1])
 
     @property
-    def consensus(self) -> int | None:
-        """The answer most rules give; None where there is a tie between several (see ``leaders``), or no answer."""
-        leaders = self.leaders
-        return leaders[0] if len(leaders) == 1 else None
+    def reason(self) -> str:
+        """One sentence: which rules say as many as ``consensus``, how far the others are apart, and which count less."""
+        votes, consensus = self.votes, self.consensus
+        if consensus is None:
+            return "No rule could be used: " + " ".join(self.reasons)
+        if self.agree:
+            return "All rules agree."
+        asked = [rule for rules in votes.values() for rule in rules]
+        unfit = [rule for rule in asked if self.weights.get(rule, 1.0) == 0.0]
+        counted = [k for k, rules in votes.items() if set(rules) - set(unfit)]
+        backers = votes[consensus]
+        reason = f"{len(backers)} of {len(asked)} rules say{'s' * (len(backers) == 1)} so ({', '.join(backers)})"
+        if counted[-1] > counted[0]:
+            reason += f", the middle of answers from {counted[0]} to {counted[-1]}"
+        return reason + (f"; {', '.join(unfit)} not counted, as what they assume does not hold." if unfit else ".")
 
     @property
     def explain(self) -> str:
-        """Plain text: what most rules say, which of them differ, and why they may."""
-        votes, leaders, consensus = self.votes, self.leaders, self.consensus
-        if not votes:
-            return "No rule could be used: " + " ".join(self.reasons)
-        backers = votes[leaders[0]]
+        """Plain text: the number to take, which rules differ from it, and why they may."""
+        votes, consensus = self.votes, self.consensus
         if consensus is None:
-            behind = f"Each has {len(backers)} rule{'s' * (len(backers) != 1)} behind it."
-            lines = [f"There is a {self._tie()}. {behind}"]
-        else:
-            asked = sum(map(len, votes.values()))
-            lines = [f"{len(backers)} of {asked} rules say {pluralize(consensus)}: {', '.join(backers)}."]
-        usual = (leaders[0] + leaders[-1]) / 2  # in a tie, the middle of the answers that tie
+            return self.reason
+        lines = [f"{pluralize(consensus)}: {self.reason[0].lower()}{self.reason[1:]}"]
         for k, rules in votes.items():
             for rule in rules if k != consensus else ():
                 fewer, more = WHY.get(rule, ("it asks another question",) * 2)
-                if k == usual:
-                    lines.append(f"{rule} says {k}.")
-                else:
-                    lines.append(f"{rule} says {k}, {f'fewer: {fewer}' if k < usual else f'more: {more}'}.")
+                lines.append(f"{rule} says {k}, {f'fewer: {fewer}' if k < consensus else f'more: {more}'}.")
         size = "it measures size, not significance, and counts noise as variance to be explained"
         others = [(rule, n) for rule, n, _ in self._answers() if rule in SIZE_ONLY and n not in (None, consensus)]
         lines += [f"{rule} says {n}: {size}." for rule, n in others]
@@ -167,16 +180,8 @@ class RankAdvice(Tabular):
         return {"rule": list(self.rules), "n_components": list(self.n_components), "reason": list(self.reasons)}
 
     def _title(self) -> str:
-        votes, consensus = self.votes, self.consensus
-        if not votes:
-            verdict = "no rule could be used"
-        elif consensus is None:
-            verdict = self._tie()
-        else:
-            backing, asked = len(votes[consensus]), sum(map(len, votes.values()))
-            share = "all rules agree" if self.agree else f"{backing} of {asked} rules"
-            verdict = f"{consensus} ({share}{', no majority' * (2 * backing <= asked)})"
-        return f"Number of components: {verdict}"
+        shown = "no rule could be used" if self.consensus is None else f"{self.consensus}. {self.reason}"
+        return f"Number of components: {shown}"
 
     def _shown(self) -> dict[str, Any]:
         return self.table() | {"n_components": ["-" if k is None else k for k in self.n_components]}
@@ -186,10 +191,6 @@ class RankAdvice(Tabular):
 
     def _answers(self) -> list[tuple[str, int | None, str]]:
         return list(zip(self.rules, self.n_components, self.reasons, strict=True))
-
-    def _tie(self) -> str:
-        *first, last = map(str, self.leaders)
-        return f"tie between {', '.join(first)} and {last}: no recommendation"
 
 
 def rank_advice(
@@ -279,8 +280,10 @@ def rank_advice(
     # what the data show of the assumptions: unequal noise, and too few rows for Minka
     told = [choices[name].n_components for name in NOISE_RULES if name in choices]
     unequal = unequal_noise(whole, min(told, default=0))
-    notes = []
+    notes, weights = [], dict(WEIGHTS)
     if unequal is not None:
+        if unequal_noise(whole, max(told, default=0)) is not None:  # components that are left in look the same
+            weights |= dict.fromkeys(ONE_NOISE, 0.0)
         ratio, p_value, scaled_ratio = unequal
         if whole.scale is not None:
             remedy = "Scaling has not made it equal"
@@ -292,8 +295,11 @@ def rank_advice(
             f"{remedy}; parallel allows for it."
         )
     if n < 5 * p:
+        weights["mle"] = 0.0
         notes.append(f"mle assumes many more rows than columns; there are {n:g} and {p}.")
-    return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, tuple(notes))
+    if isinstance(cv := choices.get("cv"), CrossValidation) and cv.at_the_end:
+        weights["cv"] = 0.0
+    return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, tuple(notes), weights)
 
 
 def unequal_noise(whole: PCAFit, k: int) -> tuple[float, float, float] | None:

@@ -129,7 +129,7 @@ def test_pca():
     assert shown.tiles["components"] == "3"
     assert shown.tiles["of the variance in them"] == f"{100 * shares[:3].sum():.1f} %"
     assert [shown.tiles[f"in PC{j}"] for j in (1, 2)] == [f"{100 * share:.1f} %" for share in shares[:2]]
-    assert shown.tiles["components by most rules"] == str(advice.consensus)
+    assert shown.tiles["components by the rules"] == str(advice.consensus)
     assert shown.tables["rank-advice"]["rule"] == list(advice.rules)
     assert "centred" in shown.facts["Columns were"]
     assert "divided" not in shown.facts["Columns were"]

@@ -169,8 +169,7 @@ def pca_report(
     tiles = [(str(len(names)), "components"), (percent(shares.sum()), "of the variance in them")]
     tiles += [(percent(share), f"in {name}") for name, share in zip(names[:2], shares, strict=False)]
     if advice is not None and advice.votes:
-        k = advice.consensus
-        tiles.append(("no majority" if k is None else str(k), "components by most rules"))
+        tiles.append((str(advice.consensus), "components by the rules"))
     facts = [("Components", f"{len(names)}, holding {percent(shares.sum())} of the variance")]
     facts.append(("Columns were", "centred and divided by their standard deviations" if model.scale else "centred"))
     plane, seen = float(shares[:2].sum()), " and ".join(names[:2])
