@@ -143,7 +143,7 @@ class RankAdvice(Tabular):
 
     @property
     def reason(self) -> str:
-        """One sentence: which rules say as many as ``consensus``, how far the others are apart, and which count less."""
+        """One sentence: which rules say as many as ``consensus``, how far apart all are, and which do not count."""
         votes, consensus = self.votes, self.consensus
         if consensus is None:
             return "No rule could be used: " + " ".join(self.reasons)
