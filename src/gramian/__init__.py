@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gramian.likelihood import MaximumLikelihood
     from gramian.linear import RidgePath
     from gramian.mixture import GaussianMixture
-    from gramian.pca import PCA, rank_advice
+    from gramian.pca import PCA, IncrementalPCA, TruncatedSVD, rank_advice
     from gramian.persistence import load, save
     from gramian.results import (
         Certificate,
@@ -49,6 +49,7 @@ __all__ = [
     "Certificate",
     "GaussianMixture",
     "GenotypePCA",
+    "IncrementalPCA",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",
@@ -67,6 +68,7 @@ __all__ = [
     "Source",
     "SpectralCertificate",
     "Spectrum",
+    "TruncatedSVD",
     "analysis",
     "cluster",
     "genetics",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian import PCA, KernelPCA, KernelRidge
+from gramian import PCA, IncrementalPCA, KernelPCA, KernelRidge, TruncatedSVD
 from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
 
 
@@ -17,6 +17,10 @@ from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
         PCA(1, whiten=True, svd_solver="covariance_eigh"),
         PCA(1, svd_solver="krylov", random_state=0),
         PCA(0.9, scale=True),
+        IncrementalPCA(),
+        IncrementalPCA(1, whiten=True, batch_size=7),
+        TruncatedSVD(1),
+        TruncatedSVD(1, algorithm="arpack"),
         KernelPCA(2),
         KernelPCA(kernel="rbf", fit_inverse_transform=True),
         KernelPCA(1, kernel="rbf", eigen_solver="krylov", random_state=0),

@@ -19,6 +19,7 @@ from sklearn.gaussian_process import kernels as gp
 from gramian import (
     PCA,
     GaussianMixture,
+    IncrementalPCA,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -29,6 +30,7 @@ from gramian import (
     RBFSampler,
     Ridge,
     RidgeCV,
+    TruncatedSVD,
     kernels,
 )
 from gramian.analysis import fit_incomplete
@@ -64,6 +66,8 @@ CASES: dict[str, tuple[Fit, Any]] = {
         f"PCA {solver}": (lambda s=solver: PCA(2, svd_solver=s, whiten=True, scale=True).fit(X), X[:15])
         for solver in ("auto", "full", "covariance_eigh", "krylov", "randomized", "power")
     },
+    "IncrementalPCA": (lambda: IncrementalPCA(2, batch_size=9).fit(X), X[:15]),
+    "TruncatedSVD": (lambda: TruncatedSVD(2).fit(X), X[:15]),
     "PCA by a rule": (lambda: PCA("mle").fit(X), X[:15]),
     "PCA float32": (lambda: PCA(2).fit(X.astype(np.float32)), X[:15].astype(np.float32)),
     "PCA big endian": (lambda: PCA(2).fit(X.astype(">f8")), X[:15]),

@@ -2,5 +2,7 @@
 
 from gramian.pca.advice import rank_advice
 from gramian.pca.estimator import PCA
+from gramian.pca.incremental import IncrementalPCA
+from gramian.pca.truncated_svd import TruncatedSVD
 
-__all__ = ["PCA", "rank_advice"]
+__all__ = ["PCA", "IncrementalPCA", "TruncatedSVD", "rank_advice"]

@@ -43,6 +43,7 @@ Array = Any
 
 SOLVERS = ("auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power")
 RULES = ("mle", *SPECTRUM_RULES, *DATA_RULES)
+OUTSIDE = 1e-9  # share of a row's squared distance from the mean beyond which it lies outside the span of the others
 NORMALIZERS = ("auto", "QR", "LU", "none")
 FITTED = (
     "certificate_",
@@ -266,12 +267,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_parameters(self)
         first = "_rowspace" not in vars(self)
         source = open_input(self, X, reset=first)
-        w = None if sample_weight is None else check_weights(sample_weight, source.shape[0], all_zero=True)
+        w = self._check_weights(source, sample_weight)
         state = RowSpace.empty(source.shape[1]) if first else self._rowspace
         for name in FITTED:
             self.__dict__.pop(name, None)
         self._rowspace, self._like = absorb_rows(state, source_to_numpy(source), w, self), empty_copy(source)
         return self
+
+    @staticmethod
+    def _check_weights(source: Source, sample_weight: Any) -> Array | None:
+        return None if sample_weight is None else check_weights(sample_weight, source.shape[0], all_zero=True)
 
     def __getattr__(self, name: str) -> Any:
         """Decompose what partial_fit gathered when a fitted attribute is first read."""
@@ -406,21 +411,29 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         array of shape (n,)
-            Log-likelihoods.
+            Log-likelihoods. With all components of fewer rows than columns the rows have a density in their span
+            alone, which is what is given; a row outside of it has −inf.
         """
         check_is_fitted(self)
-        self._refuse_singular()
         given = open_input(self, X, reset=False)
         source = source_to_device(given, self.device)
-        if has_missing(source):
+        missing = has_missing(source)
+        if missing or self.rank_ == 0:
+            self._refuse_singular()
+        if missing:
             return like(given, log_densities(convert_to_numpy(self), source_to_numpy(source)))
         _, excess, noise = self._gaussian_model()
         Z, errors = self._scores_and_errors(source)
-        xp, lam, (k, p) = array_namespace(Z), _convert(noise + excess, Z), self.components_.shape
+        xp, lam, p = array_namespace(Z), _convert(noise + excess, Z), self.n_features_in_
+        if self._is_singular():  # the density within the span of the rows, and none outside
+            span, size = self.rank_, xp.sum(Z**2, axis=1) + errors
+            beyond = (errors + xp.sum(Z[:, span:] ** 2, axis=1)) / xp.where(size > lam[0], size, lam[0] + 0.0 * size)
+            Z, lam, p = Z[:, :span], lam[:span], span
+            errors, noise = xp.where(beyond > OUTSIDE, math.inf + 0.0 * size, 0.0 * size), 1.0
         distance, log_det = xp.sum(Z**2 / lam, axis=1), float(xp.sum(xp.log(lam)))
-        if k < p:
+        if noise > 0.0:
             distance = distance + errors / noise
-            log_det += (p - k) * math.log(noise)
+            log_det += (p - lam.shape[0]) * math.log(noise)
         if self.scale_ is not None:
             log_det += 2 * float(xp.sum(xp.log(_convert(self.scale_, Z))))
         return like(given, -0.5 * (p * math.log(2 * math.pi) + log_det + distance))
@@ -482,13 +495,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         s = self.scale_**power
         return s[:, None] * M * s[None, :]
 
-    def _refuse_singular(self) -> None:
+    def _is_singular(self) -> bool:
         k, p = self.components_.shape
         floor = max(p, 2) * np.finfo(float).eps * float(self.explained_variance_[0]) if k else 0.0
-        if self.noise_variance_ == 0.0 and (k < p or float(self.explained_variance_[-1]) <= floor):
+        return self.noise_variance_ == 0.0 and (k < p or float(self.explained_variance_[-1]) <= floor)
+
+    def _refuse_singular(self) -> None:
+        if self._is_singular():
             raise ValueError(
                 "The model's covariance is singular: the noise variance is 0 and the components do not span all "
-                f"{p} features, so there is no precision and no likelihood. Fit with fewer n_components."
+                f"{self.n_features_in_} features, so there is no precision. Fit with fewer n_components."
             )
 
     def __sklearn_is_fitted__(self) -> bool:

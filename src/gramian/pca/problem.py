@@ -129,14 +129,14 @@ def build_problem(
         refuse_beyond_device(40 * p * p, source.device, what, remedy)
     narrow = source.dtype == xp.float32
     widest = WIDEST_NARROW if narrow and not exact else WIDEST
-    moments, unit, passes = _sum_moments(source, w, gram), 1.0, 1
+    moments, unit, passes = column_moments(source, w, gram), 1.0, 1
     total = float(xp.sum(moments.diagonal))
     if not 1 / widest <= total <= widest:  # constant, or out of range: find the size of the data, and begin again
         refuse_non_finite(source)
         peak, passes = _largest_entry(source, moments.mean if math.isfinite(total) else None), 3
         if peak > 0.0:
             unit, passes = 2.0 ** min(-math.frexp(peak)[1], 1000), 4
-            moments = _sum_moments(source, w, gram, unit)
+            moments = column_moments(source, w, gram, unit)
     weight, mean, low, squares = moments.weight, moments.mean, moments.low, moments.diagonal
     double = exact or not 2.0**-64 <= unit <= 2.0**64  # a unit beyond that may leave the range of float32
 
@@ -185,8 +185,8 @@ def build_problem(
     return CentredProblem(A, weight, moments.rows, mean, s_own, total, unit if s is None else 1.0, passes)
 
 
-def _sum_moments(source: Source, w: Array | None, gram: bool, unit: float = 1.0) -> Moments:
-    """Moments of the rows times ``unit``, in one pass."""
+def column_moments(source: Source, w: Array | None = None, gram: bool = False, unit: float = 1.0) -> Moments:
+    """Means and scatter of the rows times ``unit``, in one pass; of columns alone unless ``gram``."""
     kernels, double = kernels_for(source), like(source, np.zeros((1, 1)))
 
     def statistic(b: Block) -> Moments:

@@ -259,14 +259,14 @@ def complete_basis(xp: Any, V: Array, k: int) -> Array:
     return out
 
 
-def absorb_rows(state: RowSpace, source: Source, w: Array | None, pca: Any) -> RowSpace:
+def absorb_rows(state: RowSpace, source: Source, w: Array | None, pca: Any, batch: int | None = None) -> RowSpace:
     """Add a source's rows to the row factor of a stream, a few at a time."""
     p = source.shape[1]
     refuse_non_finite(source)
     known = isinstance(pca.n_components, (int, np.integer))
     wanted = check_number(pca.n_components, p, pca.svd_solver) if known else None
     room = memory_budget() // (8 * 8 * p)
-    for block in source.blocks(max(1, min(room, max(1024, 4 * p)))):
+    for block in source.blocks(max(1, min(room, batch or max(1024, 4 * p)))):
         part = None if w is None else np.asarray(w[block.start : block.stop])
         values = block.values.toarray() if source.sparse else np.asarray(block.values)
         with np.errstate(over="ignore", invalid="ignore"):

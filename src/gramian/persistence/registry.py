@@ -30,7 +30,9 @@ from gramian.likelihood.sample import Binned, Censored, Intervals, Sample
 from gramian.linear.path import RidgePath
 from gramian.mixture.estimator import GaussianMixture
 from gramian.pca.estimator import PCA
+from gramian.pca.incremental import IncrementalPCA
 from gramian.pca.tracy_widom import TracyWidomTable
+from gramian.pca.truncated_svd import TruncatedSVD
 from gramian.results import Optimum, Residual, SpectralCertificate
 from gramian.ridge.estimator import Ridge, RidgeCV
 from gramian.ridge.solve import RidgeInverse
@@ -43,7 +45,7 @@ def _named(prefix: str, *classes: type) -> dict[str, type]:
 
 
 # What a file may hold as its model; the names are part of the format and outlive the places of the classes.
-_MAPS = (GenotypePCA, KernelPCA, Nystroem, PCA, PolynomialMap, RBFSampler)
+_MAPS = (GenotypePCA, IncrementalPCA, KernelPCA, Nystroem, PCA, PolynomialMap, RBFSampler, TruncatedSVD)
 _REGRESSIONS = (KernelRidge, KernelRidgeCV, KernelRidgeClassifier, Ridge, RidgeCV)
 _DENSITIES = (GaussianMixture, MaximumLikelihood)
 ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIONS, *_DENSITIES)}
