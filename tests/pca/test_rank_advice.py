@@ -29,7 +29,7 @@ def test_every_rule_is_asked_and_clear_data_find_them_at_one() -> None:
     assert advice.consensus == 2
     assert advice.votes == {2: RULES[:-1]}
     assert "2 components: all rules agree" in advice.explain
-    assert "all rules agree" in repr(advice)
+    assert "All rules agree" in repr(advice)
 
 
 def test_disagreement_is_explained_by_what_the_rules_assume() -> None:
