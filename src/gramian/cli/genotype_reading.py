@@ -19,6 +19,7 @@ from gramian.cli.reading import InputFile, input_name
 from gramian.cli.running import LOG, CommandRun, as_option, data_errors
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import Filtered, Filters, NothingLeftError, numbered_lines, split_fields
+from gramian.genetics.long_range import BUILDS
 from gramian.genetics.text import list_few
 from gramian.sources.errors import Argument
 from gramian.sources.plink import Genotypes, Samples, open_bed
@@ -59,6 +60,7 @@ class Selection:
     exclude: Path | None = None
     keep: Path | None = None
     remove: Path | None = None
+    long_range: str | None = None
 
     def filters(self, *, keep_monomorphic: bool = False) -> Filters:
         """The filters that were asked for."""
@@ -84,6 +86,12 @@ FILTERS = (
     _filter("--exclude", type=READABLE, help="The same, of SNPs to leave out."),
     _filter("--keep", type=READABLE, help="File with FID and IID, or IID, of the samples to keep."),
     _filter("--remove", type=READABLE, help="The same, of samples to leave out."),
+    _filter(
+        "--exclude-long-range",
+        "long_range",
+        type=click.Choice(["auto", *BUILDS]),
+        help="Leave out known regions of long-range linkage disequilibrium, by build of the genome; auto tells it.",
+    ),
 )
 
 

@@ -43,6 +43,7 @@ OPTIONS = {
     "ranges": "--range",
     "prefix": "--out",
     "exclude_ranges": "--exclude-range",
+    "long_range": "--exclude-long-range",
 }
 FLAGS = {("header", False): "--no-header", ("chromosomes", "all"): "--all-chromosomes"}
 

@@ -8,6 +8,13 @@ from gramian.genetics.fst import Fst, fst
 from gramian.genetics.grm import Relationships, read_grm, write_grm
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.loadings import Loadings, read_loadings
+from gramian.genetics.long_range import (
+    CarryingRegion,
+    RegionWarning,
+    carrying_regions,
+    detect_build,
+    long_range_regions,
+)
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import Projection, project, write_projection
@@ -19,6 +26,7 @@ from gramian.genetics.simulation import Simulation, simulate_genotypes
 __all__ = [
     "EUROPE",
     "BedWriter",
+    "CarryingRegion",
     "Country",
     "Filtered",
     "Filters",
@@ -29,6 +37,7 @@ __all__ = [
     "Loadings",
     "MatchReport",
     "Projection",
+    "RegionWarning",
     "Relationships",
     "SampleQuality",
     "Simulation",
@@ -36,10 +45,13 @@ __all__ = [
     "SnpQuality",
     "Step",
     "Study",
+    "carrying_regions",
     "clump",
+    "detect_build",
     "fst",
     "hardy_weinberg",
     "king",
+    "long_range_regions",
     "map_plane",
     "match_snps",
     "project",

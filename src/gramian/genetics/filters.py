@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gramian.genetics.hardy_weinberg import hardy_weinberg
+from gramian.genetics.long_range import BUILDS, Region, detect_build, long_range_regions
 from gramian.genetics.quality import TableFile, Tallies, tally
 from gramian.genetics.text import list_few
 from gramian.results.tables import text_table
@@ -129,6 +130,9 @@ class Filters:
         Samples to keep, to leave out: a file with FID and IID, or IID alone, in each line; or (FID, IID) or IID.
     keep_monomorphic : bool
         Keep SNPs without calls and monomorphic SNPs, as PLINK does.
+    long_range : {"auto", "hg18", "hg19", "hg38"}, optional
+        Leave out the known regions of long-range linkage disequilibrium, in this build of the human genome; "auto"
+        tells the build by the positions of well-known SNPs, and refuses where it cannot.
 
     Examples
     --------
@@ -159,6 +163,7 @@ class Filters:
     keep: str | os.PathLike[str] | Iterable[SampleId] | None = None
     remove: str | os.PathLike[str] | Iterable[SampleId] | None = None
     keep_monomorphic: bool = False
+    long_range: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("chromosomes", *LISTS):  # an iterator could be read once only
@@ -170,6 +175,8 @@ class Filters:
             if value is not None and not 0 <= value <= largest:
                 raise ValueError(f"{name}={value!r} must lie between 0 and {largest:g}.")
         chromosome_set(self.chromosomes)
+        if self.long_range not in (None, "auto", *BUILDS):
+            raise ValueError(f"long_range={self.long_range!r} must be 'auto' or one of {', '.join(BUILDS)}.")
         given = self.heterozygosity
         if isinstance(given, int | float):
             if not given > 0:
@@ -226,6 +233,10 @@ class Filters:
                 mask, remarks = _match_ids(read_snp_ids(given, name), [list(snps.id)], "SNP")
             chosen.append((name, mask if name in ("ranges", "extract") else ~mask, ""))
             sieve.remark(name, remarks)
+        if self.long_range is not None:
+            build = detect_build(snps) if self.long_range == "auto" else self.long_range
+            inside, _ = _snps_within(long_range_regions(build), snps)
+            chosen.append(("long_range", ~inside, f"{len(long_range_regions(build))} regions of {build}"))
         on = np.array([wanted is None or name in wanted for name in snps.chromosome], dtype=np.bool_)
         counts = Counter(snps.chromosome[~on])
         sieve.left_out = {str(name): counts[name] for name in genome_order(counts)}
@@ -467,14 +478,6 @@ def _match_ids(wanted: Sequence[Any], keys: Sequence[Sequence[Hashable]], kind: 
 
 ORDER = ("0", *(str(i) for i in range(1, 23)), "X", "Y", "XY", "MT")  # in PLINK's numbers 0 to 26
 REGION = re.compile(r"([^:\s]+):(\d+)-(\d+)")
-
-
-class Region(NamedTuple):
-    """Positions start to end of a chromosome, both included."""
-
-    chromosome: str
-    start: int
-    end: int
 
 
 def chromosome_set(spec: str | Iterable[str | int]) -> frozenset[str] | None:

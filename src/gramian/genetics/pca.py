@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,6 +30,7 @@ from gramian.genetics.genotypes import (
     select_usable_snps,
     standardise,
 )
+from gramian.genetics.long_range import CarryingRegion, RegionWarning, carrying_regions, describe_regions
 from gramian.genetics.text import list_few
 from gramian.inputs.checks import check_choice, check_integer, check_seed
 from gramian.inputs.devices import like_input, store_like
@@ -135,6 +137,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         What this makes of the statistics in the table: their standard errors, 0 if exact.
     n_separated_ : int
         Components that stand out of the noise, as far as they were computed.
+    carrying_regions_ : list of CarryingRegion
+        Regions that hold much of a component, which then does not show ancestry; each is warned of.
     certificate_ : SpectralCertificate
         Method, passes, residual of each component, and whether the tolerance was met.
     n_samples_, n_features_in_ : int
@@ -230,6 +234,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.samples_, self.snps_ = kept.samples, kept.snps
         self.mean_, self.scale_, self.allele_frequency_ = standard.mean, standard.scale, standard.frequency
         self._store(solution, kept, device)
+        if regions := self.carrying_regions_:
+            warnings.warn(describe_regions(regions), RegionWarning, stacklevel=2)
         self._of_table, names = is_table(X), column_names(X)
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
@@ -271,6 +277,12 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         pairs = "; each pair divided by the SNPs at which both have calls, not by M"
         return SCALES[self.scaling] + (pairs if self.missing == "pairwise" else "")
+
+    @property
+    def carrying_regions_(self) -> list[CarryingRegion]:
+        """Regions of the genome that hold much of a component, which then does not show ancestry."""
+        check_is_fitted(self)
+        return carrying_regions(self.snps_, to_numpy(self.components_))
 
     @property
     def _n_features_out(self) -> int:
