@@ -15,7 +15,7 @@ import numpy.typing as npt
 from gramian.compute.devices import TooLargeError
 from gramian.compute.genotypes import Decoder
 from gramian.compute.memory import available_memory, gibibytes
-from gramian.genetics.text import one_field, write_rows, write_sample_table
+from gramian.genetics.text import one_field, write_rows
 from gramian.inputs.progress import Progress
 from gramian.sources import memory_budget
 from gramian.sources.plink import Genotypes, Samples
@@ -349,5 +349,6 @@ def write_king_files(
     with write_whole_folder(home.parent, names, overwrite=overwrite) as folder:
         write_king_table(folder / names[0], found)
         for name, mask in zip(names[1:], () if kept is None else (kept, ~kept), strict=True):
-            write_sample_table(folder / name, found.samples.take(mask), [])
+            ids = (one_field(column[mask]) for column in (found.samples.fid, found.samples.iid))
+            write_rows(folder / name, "%s\t%s\n", *ids, heads=["#FID\tIID"])
     return [home.parent / name for name in names]
