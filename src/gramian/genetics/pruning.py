@@ -129,8 +129,10 @@ class LdPruning:
         names = [f"{home.name}.prune.in", f"{home.name}.prune.out"]
         with write_whole_folder(home.parent, names, overwrite=overwrite) as folder:
             for name, mask in zip(names, (self.kept, self.removed), strict=True):
-                ids = one_field(self.source.snps.id[mask], ".")
-                (folder / name).write_text("".join([f"{snp}\n" for snp in ids]), encoding="utf-8", newline="\n")
+                text = "".join([f"{snp}\n" for snp in self.source.snps.id[mask]])
+                if len(text.split()) != mask.sum():  # an id is empty, or more than one field
+                    text = "".join([f"{snp}\n" for snp in one_field(self.source.snps.id[mask], ".")])
+                (folder / name).write_text(text, encoding="utf-8", newline="\n")
         return [home.parent / name for name in names]
 
     def __repr__(self) -> str:
