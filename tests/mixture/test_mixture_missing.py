@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris
 
 import gramian
+from gramian.mixture import missing
 from gramian.mixture.em import Maximiser, fit_mixture
 from gramian.mixture.parameters import Mixture, Prior, SufficientStatistics
 from gramian.mixture.rows import MixtureRows
@@ -130,3 +131,20 @@ def test_a_start_from_labels_takes_gaps_for_means():
     here, there = data.assign(SPECIES, 3, "VVV"), MixtureRows.of(gramian.open(filled)).assign(SPECIES, 3, "VVV")
     step = Maximiser("VVV", Prior.floor(data))
     assert_allclose(step(here).means, step(there).means, rtol=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [1, 2**21])
+def test_all_patterns_at_once_are_one_after_the_other(monkeypatch, chunk):
+    rng = np.random.default_rng(3)
+    D = gaps(rng.normal(size=(60, 7)) @ rng.normal(size=(7, 7)), 0.4, 1)
+    D = np.concatenate([D, D[:20]])  # patterns of one row and of two
+    rows = MixtureRows.of(gramian.open(D))
+    spread = np.cov(rng.normal(size=(2, 7, 40)).reshape(14, 40))
+    mixture = Mixture.of([0.4, 0.6], rng.normal(size=(2, 7)), [spread[:7, :7], spread[7:, 7:]], origin=rows.origin)
+    monkeypatch.setattr(missing, "CHUNK", chunk)
+    found, density = rows.expect(mixture), mixture.log_density(D)
+    monkeypatch.setattr(missing, "MOST_INFLATION", 0.0)
+    careful = rows.expect(mixture)
+    for name in ("counts", "first", "second", "log_likelihood"):
+        assert_allclose(getattr(found, name), getattr(careful, name), rtol=1e-10, atol=1e-10)
+    assert_allclose(density, mixture.log_density(D), rtol=1e-11)

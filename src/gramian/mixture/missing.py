@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
+
+MOST_INFLATION = 1e8  # of a variance by that of a column given all others, up to which precisions are used
+CHUNK = 2**21  # numbers of small matrices that are held together
 
 
 def joint_log_density(X: Array, mixture: Mixture) -> Array:
@@ -47,10 +50,14 @@ def joint_log_density(X: Array, mixture: Mixture) -> Array:
             parts = zip(mixture.centres, mixture.roots, strict=True)
             out = -0.5 * (logs + np.stack([np.nansum(((D - m) * r) ** 2, axis=1) for m, r in parts], axis=1))
         else:
-            out = np.empty((len(D), mixture.n_components))
-            for rows, seen in group_by_observed(D):
-                for k in range(mixture.n_components):
-                    out[rows, k] = _ObservedPart(mixture, k, seen).log_density(D[np.ix_(rows, seen)])
+            out, ks = np.empty((len(D), mixture.n_components)), range(mixture.n_components)
+            if len(D) and _is_well_conditioned(mixture):
+                patterns = _HiddenCells(D)
+                out = np.stack([patterns.complete(mixture, k).log_density for k in ks], axis=1)
+            else:
+                for rows, seen in group_by_observed(D):
+                    for k in ks:
+                        out[rows, k] = _ObservedPart(mixture, k, seen).log_density(D[np.ix_(rows, seen)])
         return np.asarray(out + np.log(mixture.weights))
 
 
@@ -75,6 +82,15 @@ def expectation(X: Array, w: Array | None, mixture: Mixture) -> loops.Sums:
         return loops.Sums(N + R.sum(axis=0), first, second, height + total)
     with np.errstate(divide="ignore"):
         log_weights = np.log(mixture.weights)
+    if len(D) and _is_well_conditioned(mixture):
+        patterns = _HiddenCells(D)
+        completed = [patterns.complete(mixture, k) for k in range(mixture.n_components)]
+        joint = np.stack([whole.log_density for whole in completed], axis=1) + log_weights
+        R, total = _responsibilities(joint, each)
+        for k, whole in enumerate(completed):
+            first[k] += R[:, k] @ whole.rows
+            second[k] += (R[:, k, None] * whole.rows).T @ whole.rows + patterns.sum_residuals(whole, R[:, k])
+        return loops.Sums(N + R.sum(axis=0), first, second, height + total)
     for rows, seen in group_by_observed(D):
         parts = [_ObservedPart(mixture, k, seen) for k in range(mixture.n_components)]
         joint = np.stack([part.log_density(D[np.ix_(rows, seen)]) for part in parts], axis=1) + log_weights
@@ -85,6 +101,86 @@ def expectation(X: Array, w: Array | None, mixture: Mixture) -> loops.Sums:
             first[k] += R[:, k] @ E
             second[k] += (R[:, k, None] * E).T @ E + R[:, k].sum() * part.residual
     return loops.Sums(N, first, second, height)
+
+
+def _is_well_conditioned(mixture: Mixture) -> bool:
+    """Whether precisions lose few digits: no column is determined by the others to more than half of the digits."""
+    inflation = np.sum(mixture.roots**2, axis=1) * np.diagonal(mixture.covariances, axis1=1, axis2=2)
+    return bool(inflation.max() < MOST_INFLATION)
+
+
+class _Completed(NamedTuple):
+    """Rows under one component: E(x|x_o) − μ, ln N(x_o), and the covariances of hidden cells by chunk of patterns."""
+
+    rows: Array
+    log_density: Array
+    residuals: list[Array]
+
+
+class _HiddenCells:
+    r"""Rows grouped by the cells they lack, so that all patterns are worked on at once.
+
+    With the precision P = Σ⁻¹, hidden cells u given the others have covariance :math:`P_{uu}^{-1}` and mean
+    :math:`\mu_u-P_{uu}^{-1}P_{uo}(x_o-\mu_o)`: small matrices where few cells are hidden, and nothing is subtracted. Of
+    the completed row e, :math:`(x_o-\mu_o)^T\Sigma_{oo}^{-1}(x_o-\mu_o)=e^TPe`, and
+    :math:`|\Sigma_{oo}|=|\Sigma||P_{uu}|`.
+    """
+
+    def __init__(self, D: Array) -> None:
+        self.D, self.hidden = D, np.isnan(D)
+        kinds, which = np.unique(np.packbits(self.hidden, axis=1), axis=0, return_inverse=True)
+        self.which, d = which.ravel(), D.shape[1]
+        masks = np.unpackbits(kinds, axis=1, count=d).astype(bool)
+        sizes = masks.sum(axis=1)
+        order = np.argsort(sizes, kind="stable")
+        self.chunks: list[tuple[Index, Index, npt.NDArray[np.bool_], Index]] = []
+        members = np.argsort(self.which, kind="stable")
+        ends = np.cumsum(np.bincount(self.which, minlength=len(kinds)))
+        starts = np.concatenate([[0], ends[:-1]])
+        at = 0
+        while at < len(order):  # patterns with about as many hidden cells, padded to the most of them
+            most = int(1.25 * sizes[order[at]]) + 1
+            take = min(int(np.searchsorted(sizes[order], most, side="right")) - at, max(1, CHUNK // most**2))
+            mine = order[at : at + take]
+            width = int(sizes[mine[-1]])
+            columns = np.argsort(~masks[mine], axis=1, kind="stable")[:, :width]
+            taken = np.take_along_axis(masks[mine], columns, axis=1)
+            rows = np.concatenate([members[starts[g] : ends[g]] for g in mine])
+            local = np.repeat(np.arange(take), (ends - starts)[mine])
+            self.chunks.append((columns, rows, taken, local))
+            at += take
+
+    def complete(self, mixture: Mixture, k: int) -> _Completed:
+        """What component k says of the rows."""
+        R, d = mixture.roots[k], self.D.shape[1]
+        P = R.T @ R
+        E = np.where(self.hidden, 0.0, self.D - mixture.centres[k])
+        Y = E @ P
+        half, residuals = np.empty(len(E)), []
+        for columns, rows, taken, local in self.chunks:
+            both = taken[:, :, None] & taken[:, None, :]
+            small = np.where(both, P[columns[:, :, None], columns[:, None, :]], np.eye(columns.shape[1]))
+            half[rows] = np.sum(np.log(np.diagonal(np.linalg.cholesky(small), axis1=1, axis2=2)), axis=1)[local]
+            C = np.linalg.inv(small) * both
+            residuals.append(C)
+            for some in range(0, len(rows), step := max(1, CHUNK // max(1, columns.shape[1]) ** 2)):
+                i, g = rows[some : some + step], local[some : some + step]
+                at = columns[g]
+                found = np.matmul(C[g], Y[i[:, None], at][:, :, None])[:, :, 0]
+                E[i[:, None], at] -= found  # 0 where padded, and no cell twice
+        seen = d - self.hidden.sum(axis=1)
+        constant = seen * math.log(2 * math.pi) + mixture.log_determinants[k] + 2 * half
+        return _Completed(E, np.asarray(-0.5 * (constant + np.sum((E @ R.T) ** 2, axis=1))), residuals)
+
+    def sum_residuals(self, part: _Completed, shares: Array) -> Array:
+        """Σ r Cov(x|x_o) over the rows."""
+        d = self.D.shape[1]
+        total = np.zeros(d * d)
+        for (columns, rows, _, local), C in zip(self.chunks, part.residuals, strict=True):
+            weights = np.bincount(local, shares[rows], minlength=len(columns))
+            place = columns[:, :, None] * d + columns[:, None, :]
+            total += np.bincount(place.ravel(), (weights[:, None, None] * C).ravel(), minlength=d * d)
+        return np.asarray(total.reshape(d, d))
 
 
 def _responsibilities(joint: Array, w: Array) -> tuple[Array, float]:
