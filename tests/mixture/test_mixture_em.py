@@ -354,3 +354,17 @@ def test_sparse_rows_are_refused():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(ValueError, match="dense data"):
         MixtureRows.of(gramian.open(sparse.eye_array(5, format="csr")))
+
+
+@pytest.mark.parametrize("model", ["VVV", "VVI"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_whose_monomials_are_kept_have_the_sums_of_all_others(monkeypatch, model, weighted):
+    X = load_iris().data
+    w = np.random.default_rng(0).integers(1, 4, len(X)).astype(float) if weighted else None
+    rows = MixtureRows.of(gramian.open(X), w)
+    at = Maximiser(model)(rows.assign(np.arange(len(X)) % 3, 3, model))
+    kept = rows.expect(at).shift(at.centres)
+    monkeypatch.setattr("gramian.mixture.rows.MOST_KEPT", 0)
+    others = rows.expect(at).shift(at.centres)
+    for name in ("counts", "first", "second", "log_likelihood", "weight"):
+        assert_allclose(getattr(kept, name), getattr(others, name), rtol=1e-10, atol=1e-9)

@@ -113,6 +113,52 @@ class Expanded:
         return Sums(N, first, second, sums.log_likelihood)
 
 
+class KeptRows:
+    """Few rows with their monomials, kept from step to step: then a step is two products and an exponential.
+
+    Sums are about the origin: the expanded way loses no more by it than it does anyway.
+    """
+
+    def __init__(self, X: Array, w: Array | None, origin: Array, *, full: bool) -> None:
+        D = np.ascontiguousarray((X - origin).T)
+        d = len(origin)
+        self.w, self.full = w, full
+        self.rows, self.columns = np.triu_indices(d) if full else (np.arange(d), np.arange(d))
+        self.F = np.concatenate([np.ones((1, D.shape[1])), D, D[self.rows] * D[self.columns]])
+        self.Ft = np.ascontiguousarray(self.F.T)
+        self.twice = np.where(self.rows == self.columns, -0.5, -1.0)
+        self.place = np.zeros((d, d), dtype=np.intp)  # of d_i d_j among the monomials
+        if full:
+            self.place[self.rows, self.columns] = self.place[self.columns, self.rows] = np.arange(len(self.rows))
+
+    def expectation(self, parts: Components, size: Array, most: float) -> Sums | None:
+        """Sums of one expectation step about the origin; None where rounding would be magnified by more than most."""
+        k, d = parts.centres.shape
+        maps = np.empty((k, self.F.shape[0]))
+        if self.full:
+            P = np.matmul(parts.roots.transpose(0, 2, 1), parts.roots)
+            if not float(((np.abs(P) @ size) @ size).max()) < most:
+                return None
+            slope = np.matmul(P, parts.centres[:, :, None])[:, :, 0]
+            np.multiply(P[:, self.rows, self.columns], self.twice, out=maps[:, d + 1 :])
+        else:
+            P = parts.roots**2
+            if not float((P @ size**2).max()) < most:
+                return None
+            slope = P * parts.centres
+            np.multiply(P, -0.5, out=maps[:, d + 1 :])
+        maps[:, 0] = np.maximum(parts.constants, NEVER) - 0.5 * (slope * parts.centres).sum(axis=1)
+        maps[:, 1 : d + 1] = slope
+        L = maps @ self.F
+        top = _normalise(L)
+        if self.w is not None:
+            L *= self.w
+        sums = L @ self.Ft
+        second = sums[:, d + 1 :]
+        height = float(top.sum() if self.w is None else self.w @ top)
+        return Sums(sums[:, 0], sums[:, 1 : d + 1], second[:, self.place] if self.full else second, height)
+
+
 TILE_BYTES = 2**20  # of a tile's whitened rows or monomials: a core's level-2 cache
 LEAST, MOST = 64, 2048  # rows of a tile
 NEGLIGIBLE = 1e-40

@@ -185,7 +185,7 @@ def rows_information(data: MixtureRows, chart: Chart) -> tuple[SufficientStatist
 
     rows = max(1, memory_budget() // 8 // (8 * 4 * k * width))
     spread = data.source.reduce(statistic, np.add, rows)
-    return data.expect(base), spread
+    return data.expect(base).shift(base.centres), spread
 
 
 def bins_information(data: Bins, chart: Chart) -> tuple[SufficientStatistics, Array]:
@@ -409,7 +409,7 @@ def _differences(data: MixtureRows | Bins, chart: Chart) -> Array:
 def _gradient(data: MixtureRows | Bins, chart: Chart, v: Array) -> Array:
     """∂ℓ at some coordinates: the statistics there give it by weights, means and covariances, exactly."""
     at = chart.mixture(v)
-    stats = data.expect(at)
+    stats = data.expect(at).shift(at.centres)
     k, d = at.centres.shape
     P = np.linalg.inv(at.matrices)
     second = stats.second[:, :, None] * np.eye(d) if stats.diagonal else stats.second

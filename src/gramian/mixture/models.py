@@ -24,13 +24,15 @@ Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
 
 CLOSE = 1e-13  # relative change of volumes at which alternating ends
+LAST_CHANGE = 1e-4  # of the first: from current volumes, a smaller one is the last
 ROUNDS = 1000
-SWEEPS = 200
+SWEEPS, SWEEPS_MANY, FEW_AXES = 200, 10, 20  # of axes, and of more than these few: later steps go on with them
 STILL = 1e-11  # radians: a sweep that turns no axis by more ends the iterations
 LAST_SWEEP = 0.03  # of the first sweep's turn: from current axes, a sweep that turns by less is the last
 SHARED = 1e-6  # of the variances: covariances off their common axes by less have them in common
 SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix that is kept
 TINY = float(np.finfo(float).tiny)
+NO_SCATTER = 1e-290  # along an axis that no row leaves: its inverse is a number
 
 
 def per_component(v: npt.NDArray[Any], T: Array) -> npt.NDArray[Any]:
@@ -62,11 +64,13 @@ def _equal_volumes(N: Array, T: Array, current: Array | None) -> Array:
 
 
 def _own_volumes(N: Array, T: Array, current: Array | None) -> Array:
-    """λ_k = tr(T_kC⁻¹)/dN_k and C ∝ ΣT_k/λ_k in turn, until the volumes stand still."""
+    """λ_k = tr(T_kC⁻¹)/dN_k and C ∝ ΣT_k/λ_k in turn, until the volumes stand still; from current ones, nearly."""
     d = T.shape[1]
-    volumes = (T if T.ndim == 2 else np.diagonal(T, axis1=1, axis2=2)).mean(axis=1) / N
-    C = T[0]
-    for _ in range(ROUNDS):
+    spread = T if T.ndim == 2 else np.diagonal(T, axis1=1, axis2=2)
+    known = current is not None and current.shape == T.shape
+    volumes = _volumes(current) if known and current is not None else spread.mean(axis=1) / N
+    C, least = T[0], CLOSE
+    for turn in range(ROUNDS):
         C = (T / per_component(volumes, T)).sum(axis=0)
         C /= _volumes(C[None])[0]
         if T.ndim == 2:
@@ -75,7 +79,10 @@ def _own_volumes(N: Array, T: Array, current: Array | None) -> Array:
             R = solve_triangular(np.linalg.cholesky(C), np.eye(d), lower=True, check_finite=False)
             traces = np.sum((R @ T) * R, axis=(1, 2))
         before, volumes = volumes, traces / (d * N)
-        if np.max(np.abs(volumes / before - 1)) < CLOSE:
+        change = float(np.max(np.abs(volumes / before - 1)))
+        if known and turn == 0:
+            least = max(CLOSE, LAST_CHANGE * change)
+        if change < least:
             break
     return np.asarray(per_component(volumes, T) * C)
 
@@ -94,20 +101,48 @@ def _volumes(T: Array) -> Array:
 
 
 def _common_axes(N: Array, T: Array, current: Array | None, *, equal_volumes: bool) -> Array:
-    """Covariances DΔ_kDᵀ, by turning pairs of axes of D: from the axes of the current ones, or of the scatter."""
+    """Covariances DΔ_kDᵀ, by turning the axes of D: from the axes of the current ones, or of the scatter.
+
+    All pairs of axes are turned at once by the angles that would be best for each alone, or by a part of them, which is
+    Newton's step with a diagonal Hessian (Pham 2001); where that does not gain, pair by pair.
+    """
+    if len(N) == 1:
+        return _own(N, T, current)
     current = None if current is None or current.ndim == 2 else current
     along = partial(_axis_variances, N, equal_volumes=equal_volumes)
+
+    def height(G: Array) -> float:
+        return float(N @ np.sum(np.log(along(G)), axis=1))
+
     sums = [T.sum(axis=0), (T / N[:, None, None]).sum(axis=0), *T] if current is None else [_blend(current)]
     starts = [np.linalg.eigh(S)[1] for S in sums]
     turned = [D.T @ T @ D for D in starts]
-    best = min(range(len(starts)), key=lambda i: float(N @ np.sum(np.log(along(turned[i])), axis=1)))
-    D, G, rounds = starts[best], turned[best], _disjoint_pairs(T.shape[1])
-    before, least, first = D, STILL, None
-    for _ in range(SWEEPS):
-        most = 0.0
-        for j, i in rounds:
-            D, G, angle = _turn_axes(D, G, along(G), j, i)
-            most = max(most, angle)
+    lows = [height(G) for G in turned]
+    best = int(np.argmin(lows))
+    D, G, low = starts[best], turned[best], lows[best]
+    before, least, first, unit = D, STILL, None, np.eye(T.shape[1])
+    for _ in range(SWEEPS if T.shape[1] <= FEW_AXES else SWEEPS_MANY):
+        v, most = along(G), 0.0
+        g, inverse = np.diagonal(G, axis1=1, axis2=2), 1 / v
+        change = inverse[:, :, None] - inverse[:, None, :]
+        alpha = 0.5 * np.einsum("kji,kji->ji", change, g[:, :, None] - g[:, None, :])
+        beta = np.einsum("kji,kji->ji", change, G)
+        angle = np.where((beta == 0.0) & (alpha <= 0.0), 0.0, 0.5 * np.arctan2(-beta, -alpha))
+        angle -= np.round(angle / (0.5 * math.pi)) * 0.5 * math.pi  # quarters only rename axes
+        angle = 0.5 * (angle - angle.T)
+        size = float(np.max(np.abs(angle)))
+        for part in (1.0, 0.5, 0.25, 0.125) if size > 0 else ():
+            Q = np.linalg.solve(unit + 0.5 * part * angle, unit - 0.5 * part * angle)
+            new = Q.T @ G @ Q
+            after = height(new)
+            if after < low:
+                D, G, low, most = D @ Q, new, after, part * size
+                break
+        else:  # rounding hides what is left, or the angles are in each other's way
+            for j, i in _disjoint_pairs(T.shape[1]) if size > least and T.shape[1] <= FEW_AXES else ():
+                D, G, turn = _turn_axes(D, G, along(G), j, i)
+                most = max(most, turn)
+            low = height(G)
         if first is None and current is not None:
             first = most
             least = max(STILL, LAST_SWEEP * first)
@@ -121,7 +156,7 @@ def _common_axes(N: Array, T: Array, current: Array | None, *, equal_volumes: bo
 
 def _axis_variances(N: Array, G: Array, *, equal_volumes: bool) -> Array:
     """Best variances along the axes: diag(G)/N, or with one volume for all."""
-    g = np.maximum(np.diagonal(G, axis1=1, axis2=2), TINY)
+    g = np.maximum(np.diagonal(G, axis1=1, axis2=2), NO_SCATTER)
     if not equal_volumes:
         return np.asarray(g / N[:, None])
     sizes = np.exp(np.mean(np.log(g), axis=1))
@@ -198,6 +233,7 @@ POOLED = tuple(m for m in MODELS if "V" not in m)  # one covariance for all
 SEPARATE = tuple(m for m in MODELS if "E" not in m)  # each component its own, whatever the others have
 SHARED_SHAPE = tuple(m for m in MODELS if m[1] == "E" and m not in POOLED)
 ROTATING = ("EVE", "VVE", "EEV", "VEV")  # orientations are axes, equal or each its own, apart from shapes
+RICHNESS = "IEV"
 SKLEARN_NAMES = {"spherical": "VII", "diag": "VVI", "tied": "EEE", "full": "VVV"}
 UNIVARIATE = {"E": "EII", "V": "VII"}
 
@@ -220,6 +256,18 @@ def resolve_model(name: str, d: int) -> str:
             "or E, V for one column."
         )
     return letters
+
+
+def is_nested(poor: str, rich: str) -> bool:
+    """Whether every mixture of one model is one of the other: each letter is the same or allows more.
+
+    Examples
+    --------
+    >>> from gramian.mixture.models import is_nested
+    >>> is_nested("EEI", "VEE"), is_nested("VEI", "EVE")
+    (True, False)
+    """
+    return all(RICHNESS.index(a) <= RICHNESS.index(b) for a, b in zip(poor, rich, strict=True))
 
 
 def covariance_parameters(model: str, k: int, d: int) -> int:

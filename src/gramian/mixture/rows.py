@@ -15,7 +15,7 @@ from gramian.compute import dense as cpu
 from gramian.compute import mixture as cpu_loops
 from gramian.compute import reference
 from gramian.compute.devices import describe, gpu, load_torch, resolve, to_device, to_numpy, torch_dtype
-from gramian.compute.mixture import rounding_size
+from gramian.compute.mixture import KeptRows, rounding_size
 from gramian.compute.moments import Moments, block_moments
 from gramian.inputs.observed import summarise_observed
 from gramian.mixture import missing
@@ -29,6 +29,7 @@ Array = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 EXPANDED = 1e4  # times the rounding of float64 is what the expanded way may lose: 1e-12
+MOST_KEPT = 2**18  # monomials of all rows, 2 MB, that are kept from step to step
 TEMPORARIES = 6  # copies of a block that rows with missing cells take
 
 
@@ -124,8 +125,15 @@ class MixtureRows:
         return rows
 
     def expect(self, mixture: Mixture) -> SufficientStatistics:
-        """One expectation step: one pass."""
-        parts, rounding = mixture.components, self._rounding(mixture)
+        """One expectation step: one pass; sums are about the centres, or where rows are few about the origin."""
+        parts = mixture.components
+        kept = self._kept(not mixture.diagonal)
+        if kept is not None and (mixture.origin is self.origin or np.array_equal(mixture.origin, self.origin)):
+            few = kept.expectation(parts, self._deviations, EXPANDED)
+            if few is not None:
+                about = self._at_origin.setdefault(mixture.n_components, np.zeros(mixture.centres.shape))
+                return SufficientStatistics(*few, about, mixture.origin, self.weight)
+        rounding = self._rounding(mixture)
 
         def statistics(X: Any, w: Any, block: Block) -> SufficientStatistics:
             if self.incomplete:
@@ -198,6 +206,30 @@ class MixtureRows:
             return work(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64), w, block)
 
         return self.source.reduce(statistic, merge, rows)
+
+    @cached_property
+    def _deviations(self) -> Array:
+        return np.sqrt(self.variances)
+
+    @cached_property
+    def _at_origin(self) -> dict[int, Array]:
+        """The origin for each of so many components: one and the same array, so that sums about it are added as is."""
+        return {}
+
+    @cached_property
+    def _kept_rows(self) -> dict[bool, KeptRows]:
+        return {}
+
+    def _kept(self, full: bool) -> KeptRows | None:
+        """The rows with their monomials, where they are complete, on the CPU, in memory and few."""
+        n, d = self.source.shape
+        size = n * (1 + d + (d * (d + 1) // 2 if full else d))
+        if self.incomplete or self.device is not None or size > MOST_KEPT:
+            return None
+        if full not in self._kept_rows:
+            X = np.concatenate([to_numpy(block.values, float) for block in self.source.blocks()])
+            self._kept_rows[full] = KeptRows(X, self.sample_weight, self.origin, full=full)
+        return self._kept_rows[full]
 
     def _rounding(self, mixture: Mixture) -> float:
         """What the expanded way multiplies rounding by; columns are measured from the mixture's origin."""
