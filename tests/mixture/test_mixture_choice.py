@@ -7,14 +7,23 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from scipy.stats import norm
+from sklearn.datasets import load_iris
 
 from gramian.mixture.binned import Bins
-from gramian.mixture.choose import bootstrap_lrt, bootstrap_mixture, select_mixture
+from gramian.mixture.choose import Sweep, bootstrap_lrt, bootstrap_mixture, select_mixture, undo_inversions
 from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.models import MODELS
+from gramian.mixture.models import MODELS, is_nested
 
 FOLDER = Path(__file__).resolve().parents[1] / "data"
-FAITHFUL = np.array(json.loads((FOLDER / "mixtures.json").read_text("utf-8"))["faithful"])
+DATA = json.loads((FOLDER / "mixtures.json").read_text("utf-8"))
+FAITHFUL = np.array(DATA["faithful"])
+SWEEPS = json.loads((FOLDER / "mclust_sweep.json").read_text("utf-8"))
+TABLES = {
+    "crabs": np.array(SWEEPS["crabs"]),
+    "iris": load_iris().data,
+    "diabetes": np.array(DATA["diabetes"]),
+    "galaxies": np.array(DATA["galaxies"])[:, None] / 1000,
+}
 MCLUST = json.loads((FOLDER / "mclust_grid.json").read_text("utf-8"))["faithful"]["fits"]
 
 
@@ -232,3 +241,68 @@ def test_fits_that_did_not_converge_are_counted(two):
     assert "not converged, or not determined by the data: 1" in repr(
         select_mixture(GaussianMixture(max_iter=2, tol=1e-9), two, **options)
     )
+
+
+@pytest.fixture(scope="module", params=TABLES)
+def sweep(request):
+    found = select_mixture(GaussianMixture(), TABLES[request.param], n_components=range(1, 6))
+    return SWEEPS["bic"][request.param], found
+
+
+def test_no_proper_fit_of_a_sweep_is_less_likely_than_mclusts(sweep):
+    theirs, found = sweep
+    for model, values in theirs.items():
+        for k, value in enumerate(values, 1):
+            i, j = found.n_components.index(k), found.covariance_types.index(model)
+            if value is not None and not found.problems[i][j]:
+                assert -found.bic[i, j] > value - 1e-3 * abs(value), (model, k)
+
+
+def test_nested_models_bound_each_other(sweep):
+    _, found = sweep
+    assert found.inversions == ()
+    assert "no inversion left" in found.best.certificate_.notes[-1]
+    if len(found.covariance_types) == 2:
+        return
+    for i, rich in enumerate(found.covariance_types):
+        for j, poor in enumerate(found.covariance_types):
+            sound = found.eligible[:, i] & found.eligible[:, j]
+            if is_nested(poor, rich):
+                assert (found.log_likelihood[sound, i] > found.log_likelihood[sound, j] - 0.02).all(), (poor, rich)
+        sound = found.eligible[1:, i] & found.eligible[:-1, i]
+        assert (np.diff(found.log_likelihood[:, i])[sound] > -0.02).all(), rich
+
+
+def test_the_four_groups_of_the_crabs_are_found():
+    """Two species and two sexes, which starts by k-means do not find however many there are."""
+    crabs = TABLES["crabs"]
+    assert -GaussianMixture(4, covariance_type="EEV").fit(crabs).bic(crabs) == pytest.approx(-2842.2978, abs=0.1)
+
+
+def test_an_inversion_is_undone_from_the_poorer_models_solution():
+    crabs = TABLES["crabs"]
+    given = GaussianMixture(init_params="random", max_iter=60)
+    tries = Sweep(given, crabs, None, 4)
+    good = Sweep(GaussianMixture(), crabs, None, 4).fit(4, "EEV")
+    cells = {(4, "EEV"): good, (4, "VVV"): tries.fit(4, "VVV"), (3, "EEV"): tries.fit(3, "EEV")}
+    assert cells[4, "VVV"].log_likelihood < good.log_likelihood
+    assert undo_inversions(tries, cells) == ()
+    assert cells[4, "VVV"].log_likelihood >= good.log_likelihood
+
+
+def test_an_inversion_that_stays_is_named(monkeypatch):
+    crabs = TABLES["crabs"]
+    tries = Sweep(GaussianMixture(init_params="random", max_iter=60), crabs, None, 4)
+    cells = {(4, "EEV"): Sweep(GaussianMixture(), crabs, None, 4).fit(4, "EEV"), (4, "VVV"): tries.fit(4, "VVV")}
+    monkeypatch.setattr("gramian.mixture.choose.REPAIRS", 0)
+    (left,) = undo_inversions(tries, cells)
+    assert (left.covariance_type, left.below_covariance_type, left.n_components) == ("VVV", "EEV", 4)
+    assert left.gap == pytest.approx(cells[4, "EEV"].log_likelihood - cells[4, "VVV"].log_likelihood)
+
+
+def test_a_component_of_too_few_rows_is_spurious_and_not_chosen():
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.normal(size=(80, 3)), rng.normal([30.0, 0, 0], 1e-3, (3, 3))])
+    found = select_mixture(GaussianMixture(), X, n_components=(1, 2), covariance_types=("VVV",))
+    assert "component" in found.problems[1][0]
+    assert found.best.n_components == 1

@@ -164,7 +164,7 @@ def test_verbose_tells_of_iterations(X, capsys):
         ({"n_components": 0}, "n_components"),
         ({"tol": -1.0}, "tol"),
         ({"reg_covar": -1.0}, "reg_covar"),
-        ({"init_params": "magic"}, "init_params must be one of kmeans"),
+        ({"init_params": "magic"}, "init_params must be one of auto"),
         ({"covariance_type": "round"}, "no covariance model 'round'"),
         ({"covariance_type": "V"}, "for one column"),
         ({"prior": "strong"}, "prior must be one of"),

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_integer, check_seed, check_weights
+from gramian.inputs.devices import store_like
 from gramian.inputs.progress import Progress
 from gramian.mixture.binned import Bins
 from gramian.mixture.diagnose import match_components
-from gramian.mixture.estimator import GaussianMixture
-from gramian.mixture.models import MODELS
-from gramian.mixture.parameters import Mixture
+from gramian.mixture.em import Maximiser, fit_mixture
+from gramian.mixture.estimator import GaussianMixture, _random_state, sum_log_shares
+from gramian.mixture.models import MODELS, covariance_parameters, is_nested, resolve_model
+from gramian.mixture.parameters import Mixture, Prior
+from gramian.mixture.starts import FEW_POINTS, MET, SHORT, StartPool, find_starts
 from gramian.results import NumericalWarning
 from gramian.results.intervals import Interval, bootstrap_intervals
 from gramian.sources import open_source
@@ -33,6 +38,9 @@ Flags = npt.NDArray[np.bool_]
 CRITERIA = ("bic", "aic", "icl")
 MOST = 9  # components tried unless said otherwise, as in mclust
 SHOWN = 3  # best ones in a representation
+INVERSION = 1e-2  # units of log-likelihood that a richer model may lie below a poorer one by: tolerances leave as much
+REPAIRS = 3  # rounds of fits from poorer solutions
+SPLITS = 9  # ways to split components
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -57,6 +65,9 @@ class MixtureChoice:
         Whether the gradient met the tolerance.
     best : GaussianMixture
         The chosen one, fitted.
+    inversions : tuple of Inversion
+        Fits that lie below one of a model they contain, where a better optimum must exist; none as a rule, since such
+        fits are made again from the poorer model's solution.
     test : LikelihoodRatioTest or None
         The tests behind criterion "lrt".
     """
@@ -72,6 +83,7 @@ class MixtureChoice:
     problems: tuple[tuple[str, ...], ...]
     converged: Flags
     best: Any
+    inversions: tuple[Inversion, ...] = ()
     test: Any = field(default=None)
 
     @property
@@ -116,6 +128,7 @@ class MixtureChoice:
         slow = int(np.count_nonzero(self.eligible & ~self.converged))
         if slow:
             lines.append(f"  not converged, or not determined by the data: {slow}, see table()")
+        lines += [f"  {inversion}: a better fit of it exists" for inversion in self.inversions]
         return "\n".join([*lines, *([repr(self.test)] if self.test is not None else [])])
 
 
@@ -136,7 +149,8 @@ def select_mixture(
     .. math:: BIC=-2\ell+p\ln n,\qquad AIC=-2\ell+2p,\qquad ICL=BIC-2\sum_i\ln\max_kr_{ik}
 
     the lower the better; or by the bootstrap likelihood-ratio test, one component more as long as that is significant.
-    A fit in which a component collapsed is not eligible: its likelihood can be made as large as one likes.
+    A fit in which a component collapsed is not eligible: its likelihood can be made as large as one likes. Nested
+    models bound each other: a fit below one of a model it contains is made again from that one's solution.
 
     Parameters
     ----------
@@ -201,13 +215,34 @@ def select_mixture(
             return k, model
         return k, {"II": "EII", "EI": "EEI", "VI": "EEI"}.get(model[1:], "EEE")
 
-    pairs = sorted({twin(k, model) for k in sizes for model in models})
-    tasks = [(prototype, k, m, X, sample_weight) for k, m in pairs]
     shown = None if criterion == "lrt" else progress  # the tests show theirs
-    found = dict(zip(pairs, _run_each(_fit_one, tasks, n_jobs, shown, "Fitting mixtures"), strict=True))
-    fits = [[found[twin(k, m)] for m in models] for k in sizes]
-    ll, p, entropy, converged = (np.array([[fit[j] for fit in row] for row in fits]) for j in range(4))
-    problems = tuple(tuple(fit[4] for fit in row) for row in fits)
+    by_size = {k: list(dict.fromkeys(twin(k, model)[1] for model in models)) for k in sizes}
+    sweep, done, total = Sweep(prototype, X, sample_weight, sizes[-1]), 0, sum(map(len, by_size.values()))
+
+    def report() -> None:
+        nonlocal done
+        done += 1
+        if shown is not None:
+            shown(done, total, "Fitting mixtures")
+
+    cells: dict[tuple[int, str], MixtureCell] = {}
+    with _no_warnings():
+        if n_jobs in (None, 1):
+            for k, names in by_size.items():
+                cells |= sweep.fit_size(k, names, report)
+        else:
+            tasks = [(prototype, X, sample_weight, sizes[-1], k, names) for k, names in by_size.items()]
+            for found in _run_each(_fit_size, tasks, n_jobs, None, ""):
+                cells |= found
+                for _ in found:
+                    report()
+    inversions = undo_inversions(sweep, cells)
+    fits = [[cells[twin(k, m)] for m in models] for k in sizes]
+    ll, p, entropy, converged = (
+        np.array([[getattr(cell, name) for cell in row] for row in fits])
+        for name in ("log_likelihood", "n_parameters", "entropy", "converged")
+    )
+    problems = tuple(tuple(cell.problem for cell in row) for row in fits)
     bic = -2 * ll + p * np.log(_total_weight(X, sample_weight))
     values = {"bic": bic, "aic": -2 * ll + 2 * p, "icl": bic + entropy}
     good = np.array([[not text for text in row] for row in problems]) & np.isfinite(bic)
@@ -222,9 +257,12 @@ def select_mixture(
             best.set_params(n_components=tests.chosen).fit(X, sample_weight=sample_weight)
         else:
             i, j = np.unravel_index(np.argmin(np.where(good, values[criterion], np.inf)), good.shape)
-            best = fits[i][j][5].set_params(covariance_type=models[j])
+            best = fits[i][j].estimator.set_params(covariance_type=models[j])
             if twin(sizes[i], models[j])[1] != models[j]:
                 best = clone(best).fit(X, sample_weight=sample_weight)
+            left = "; ".join(map(str, inversions)) or "no inversion left"
+            note = f"among {good.size} fits, of which nested ones bound each other: {left}"
+            best.certificate_ = best.certificate_.with_(notes=(*best.certificate_.notes, note))
     return MixtureChoice(
         criterion,
         tuple(sizes),
@@ -235,19 +273,172 @@ def select_mixture(
         problems=problems,
         converged=converged.astype(bool),
         best=best,
+        inversions=inversions,
         test=tests,
     )
 
 
-def _fit_one(prototype: GaussianMixture, k: int, model: str, X: Any, sample_weight: Any) -> tuple[Any, ...]:
-    """Log-likelihood, free parameters, entropy, convergence, what is wrong, the fit; what cannot be made says why."""
-    try:
-        fit = clone(prototype).set_params(n_components=k, covariance_type=model).fit(X, sample_weight=sample_weight)
-    except ValueError as error:
-        return np.nan, np.nan, np.nan, False, str(error), None
-    entropy = fit.icl(X, sample_weight) - fit.bic(X, sample_weight) if k > 1 else 0.0
-    problem = fit.landscape_.problems[fit.landscape_.kept]
-    return fit.log_likelihood_, float(fit.n_parameters_), entropy, fit.certificate_.converged, problem, fit
+@dataclass(frozen=True, eq=False)
+class MixtureCell:
+    """One fit of a sweep: the estimator, fitted unless ``problem`` says why it could not be."""
+
+    estimator: GaussianMixture
+    problem: str = ""
+    entropy: float = np.nan
+
+    @property
+    def log_likelihood(self) -> float:
+        """ℓ, NaN where there is no fit."""
+        return float(getattr(self.estimator, "log_likelihood_", np.nan))
+
+    @property
+    def n_parameters(self) -> float:
+        """How many are free, NaN where there is no fit."""
+        return float(getattr(self.estimator, "n_parameters_", np.nan))
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gradient met the tolerance."""
+        return "certificate_" in vars(self.estimator) and bool(self.estimator.certificate_.converged)
+
+
+class Inversion(NamedTuple):
+    """A fit that lies below one of a model that it contains: a better optimum exists and was not found.
+
+    Attributes
+    ----------
+    covariance_type, n_components
+        The richer model.
+    below_covariance_type, below_n_components
+        The poorer one.
+    gap : float
+        By how much the richer one is less likely, in units of log-likelihood.
+    """
+
+    covariance_type: str
+    n_components: int
+    below_covariance_type: str
+    below_n_components: int
+    gap: float
+
+    def __str__(self) -> str:
+        rich = f"{self.covariance_type} with {self.n_components} components"
+        return f"{rich} lies {self.gap:.3g} below {self.below_covariance_type} with {self.below_n_components}"
+
+
+class Sweep:
+    """Fits of many sizes and models to the same data: rows and partitions to start from are shared."""
+
+    def __init__(self, prototype: GaussianMixture, X: Any, sample_weight: Any, most: int) -> None:
+        self.prototype, self.X, self.sample_weight, self.most = prototype, X, sample_weight, most
+        self.opener = clone(prototype).set_params(n_components=1)
+        self.opener._check_parameters()
+        self.data = self.opener._open_data(X, sample_weight, reset=True)
+        self.d = len(self.data.origin)
+
+    @cached_property
+    def pool(self) -> StartPool:
+        """Partitions of the rows into any number of clusters."""
+        rng = _random_state(self.prototype.random_state)
+        return StartPool(self.data, self.most, rng, FEW_POINTS, tree=True)
+
+    def fit(self, k: int, model: str, more: Sequence[Mixture] = (), starts: Sequence[Mixture] = ()) -> MixtureCell:
+        """One fit: from the starts given, or from those of the estimator and more."""
+        estimator = clone(self.prototype).set_params(n_components=k, covariance_type=model)
+        try:
+            estimator._check_parameters()
+            if not isinstance(self.data, Bins):
+                estimator._check_rows(self.data.source.shape[0])
+            for name in ("n_features_in_", "feature_names_in_"):
+                if name in vars(self.opener):
+                    setattr(estimator, name, getattr(self.opener, name))
+            maximiser = estimator._choose_maximiser(self.data)
+            with quiet_blas():
+                if starts:
+                    floor = Prior.floor(self.data)
+                    ranked = [
+                        fit_mixture(self.data, start, Maximiser(maximiser.model, floor), tol=MET, max_iter=SHORT)
+                        for start in starts
+                    ]
+                    start = max(ranked, key=lambda fit: fit.log_likelihood).mixture
+                    found: Any = [start]
+                else:
+                    pool = self.pool if estimator.init_params == "auto" else None
+                    rng = _random_state(estimator.random_state)
+                    found = find_starts(
+                        estimator, self.data, maximiser, rng, pool, [m.embed(maximiser.model) for m in more]
+                    )
+                estimator._fit_from_starts(found, self.data, maximiser, give_up=True)
+        except ValueError as error:
+            return MixtureCell(clone(estimator), str(error))
+        store_like(estimator, self.X)
+        problem = estimator.landscape_.problems[estimator.landscape_.kept]
+        blur = 0.0 if k == 1 else -2.0 * sum_log_shares(estimator.mixture_, self.data)
+        return MixtureCell(estimator, problem, blur)
+
+    def fit_size(self, k: int, models: Sequence[str], report: Callable[[], None]) -> dict[tuple[int, str], MixtureCell]:
+        """Fits of one number of components, poor models first: a richer one starts from the best it contains too."""
+        found: dict[tuple[int, str], MixtureCell] = {}
+        order = sorted(models, key=lambda model: covariance_parameters(resolve_model(model, self.d), k, self.d))
+        for model in order:
+            inside = [cell for (_, other), cell in found.items() if not cell.problem and self.contains(model, other)]
+            best = max(inside, key=lambda cell: cell.log_likelihood, default=None)
+            found[k, model] = self.fit(k, model, [best.estimator.mixture_] if best is not None else [])
+            report()
+        return found
+
+    def contains(self, rich: str, poor: str) -> bool:
+        """Whether a model, by any of its names, is another than a poorer one and contains it."""
+        a, b = resolve_model(poor, self.d), resolve_model(rich, self.d)
+        return a != b and is_nested(a, b)
+
+
+def _fit_size(prototype: GaussianMixture, X: Any, sample_weight: Any, most: int, k: int, models: list[str]) -> Any:
+    """The fits of one size, by a process of its own."""
+    return Sweep(prototype, X, sample_weight, most).fit_size(k, models, lambda: None)
+
+
+def undo_inversions(sweep: Sweep, cells: dict[tuple[int, str], MixtureCell]) -> tuple[Inversion, ...]:
+    """Fit each richer model that lies below one it contains again, from the solution of that; name those that stay.
+
+    At equal K every mixture of a model is one of those that contain it, and a component can be counted as two: a fit
+    that is less likely than one of fewer parameters is a poor local optimum, whatever its gradient says.
+    """
+    given = sweep.prototype
+    if given.constraints is not None or given.prior is not None or given.reg_covar is not None:
+        return ()  # penalties differ between models, and nothing bounds
+    sound = {key: cell for key, cell in cells.items() if not cell.problem}
+    sound = dict(sorted(sound.items(), key=lambda item: (item[0][0], item[1].n_parameters)))
+
+    def find_inversion(key: tuple[int, str]) -> tuple[float, tuple[int, str]] | None:
+        """How far a fit lies below the highest of those it contains, and which that is."""
+        inside = [
+            other
+            for other in sound
+            if other != key and other[0] <= key[0] and (other[1] == key[1] or sweep.contains(key[1], other[1]))
+        ]
+        best = max(inside, key=lambda other: sound[other].log_likelihood, default=None)
+        gap = 0.0 if best is None else sound[best].log_likelihood - sound[key].log_likelihood
+        return None if best is None or gap <= INVERSION else (gap, best)
+
+    for _ in range(REPAIRS):
+        changed = False
+        for key in sound:
+            found = find_inversion(key)
+            if found is None:
+                continue
+            starts = [sound[found[1]].estimator.mixture_.embed(resolve_model(key[1], sweep.d))]
+            while starts[0].n_components < key[0]:
+                starts = [start.split(j) for start in starts for j in range(start.n_components)][:SPLITS]
+            with _no_warnings():
+                again = sweep.fit(*key, starts=starts)
+            if not again.problem and again.log_likelihood > sound[key].log_likelihood:
+                sound[key] = cells[key] = again
+                changed = True
+        if not changed:
+            break
+    left = [(key, found) for key in sound if (found := find_inversion(key)) is not None]
+    return tuple(Inversion(key[1], key[0], at[1], at[0], gap) for key, (gap, at) in left)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

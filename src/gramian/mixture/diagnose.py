@@ -20,6 +20,7 @@ Array = npt.NDArray[np.float64]
 
 AT_FLOOR = 1.5  # times the floor: a variance below this is held by it
 EMPTY = 1e-6  # of the total weight
+ROUNDING = 1e-6  # of a number of rows
 NEAR = 0.05  # standard deviations between means of components that count as the same
 SAME = 1e-4  # standard deviations, or of the variance, between components that are one
 LEVEL = 1e-2  # units of log-likelihood between optima that count as the same
@@ -33,8 +34,9 @@ class Diagnosis:
     ----------
     component : int
         Which.
-    kind : {"empty", "collapsed"}
-        No row belongs to it, or it has shrunk to a point, a line or a plane, where the likelihood has no maximum.
+    kind : {"empty", "collapsed", "spurious"}
+        No row belongs to it; it has shrunk to a point, a line or a plane, where the likelihood has no maximum; or it
+        holds fewer rows than determine a covariance of its own, so that its density is as high as chance has made it.
     message : str
         The same as a sentence, with the remedy; one and the same where the columns are the reason.
     """
@@ -45,7 +47,7 @@ class Diagnosis:
 
 
 def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None) -> tuple[Diagnosis, ...]:
-    """Name the components that are empty, or that only the floor keeps from collapsing.
+    """Name the components that are empty, that only the floor keeps from collapsing, or that too few rows determine.
 
     Examples
     --------
@@ -66,7 +68,17 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
             S = stats.shift(mixture.centres).second / per_component(N, S)
             at_floor |= smallest_variances(mixture.model, S, floor) < AT_FLOOR
         reason = _degenerate_columns(mixture, stats, floor) if at_floor.any() else None
-    found = []
+    least = 0 if prior is not None and prior.counts > 0 else rows_needed(mixture.model, len(mixture.origin))
+    spurious = ~empty & ~at_floor & (stats.counts < least * (1 - ROUNDING))
+    found = [
+        Diagnosis(
+            int(k),
+            "spurious",
+            f"component {k} holds {stats.counts[k]:.3g} rows, and a covariance of its own takes {least}: its "
+            "likelihood is that of chance; fit fewer components, a model with shared covariances, or use a prior",
+        )
+        for k in np.flatnonzero(spurious)
+    ]
     for k in np.flatnonzero(empty | at_floor):
         rows = f"{stats.counts[k]:.3g}"
         if empty[k]:
@@ -86,6 +98,20 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
             )
         found.append(Diagnosis(int(k), "empty" if empty[k] else "collapsed", message))
     return tuple(found)
+
+
+def rows_needed(model: str, d: int) -> int:
+    """How many rows determine what a component has of its own: d + 1 a covariance, 2 a variance, none what is shared.
+
+    Examples
+    --------
+    >>> from gramian.mixture.diagnose import rows_needed
+    >>> rows_needed("VVV", 3), rows_needed("VVI", 3), rows_needed("EEV", 3)
+    (4, 2, 0)
+    """
+    if model[1:] == "VV":
+        return d + 1
+    return 2 if "V" in model[:2] else 0
 
 
 def find_coincident(mixture: Mixture) -> tuple[int, int] | None:

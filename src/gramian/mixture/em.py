@@ -97,7 +97,7 @@ class Maximiser:
 
     def log_prior(self, mixture: Mixture) -> float:
         """What is added to the log-likelihood."""
-        return 0.0 if self.prior is None else self.prior.log_density(mixture)
+        return 0.0 if self.prior is None or self.prior.hard else self.prior.log_density(mixture)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,6 +139,7 @@ def fit_mixture(
     max_iter: int = 1000,
     accelerate: bool = True,
     watch: Watch | None = None,
+    give_up: bool = False,
 ) -> MixtureFit:
     r"""Maximise the likelihood of a mixture.
 
@@ -160,6 +161,8 @@ def fit_mixture(
         Whether to extrapolate. The path differs, the maximum does not.
     watch : callable, optional
         Called with the number of steps and the log-likelihood after each round.
+    give_up : bool, default=False
+        Whether to stop where a component has collapsed: the likelihood has no maximum there.
 
     Returns
     -------
@@ -188,12 +191,12 @@ def fit_mixture(
             if rough is not None and rough.tolerance is not None:  # the first steps in a quicker mode of the device
                 # a relative error e of the statistics moves a step by up to e√n(1 + d) standard errors
                 blur = rough.tolerance * float(np.sqrt(data.weight)) * (1 + len(data.origin))
-                first = _Ascent(rough, maximise, rough.tolerance)
+                first = MixtureAscent(rough, maximise, rough.tolerance)
                 start = first.run(start, max(tol, blur), max_iter, accelerate, watch)[0].mixture
                 before = first.passes - 1
                 said = rough.describe_precision()
                 modes = (f"before the objective's first value, {before} steps with {said}",)
-        ascent = _Ascent(data, maximise, before=before)
+        ascent = MixtureAscent(data, maximise, before=before, give_up=give_up)
         at, heights, idle = ascent.run(start, tol, max_iter - before, accelerate, watch)
     diagnoses = diagnose(at.mixture, at.stats, maximise.prior)
     notes = tuple(item.message for item in diagnoses)
@@ -225,7 +228,7 @@ def fit_mixture(
 
 
 @dataclass(frozen=True, eq=False)
-class _Iterate:
+class MixtureIterate:
     """A mixture, what the data say of it, and where the next step leads."""
 
     mixture: Mixture
@@ -235,16 +238,18 @@ class _Iterate:
 
     @cached_property
     def next(self) -> Mixture:
+        """The mixture that one step of EM leads to."""
         return self.maximise(self.stats, self.mixture)
 
     @cached_property
     def slope(self) -> float:
+        """The length of that step, in standard errors of complete data."""
         same = self.next.model == self.mixture.model and self.next.diagonal == self.mixture.diagonal
         return step_length(self.mixture, self.next, self.stats.weight) if same else np.inf
 
 
 @dataclass(eq=False)
-class _Ascent:
+class MixtureAscent:
     """Steps of EM, and the passes they took; ``error`` is that of sums, relative, ``before`` the steps made already."""
 
     data: MixtureRows | Bins
@@ -252,10 +257,11 @@ class _Ascent:
     error: float = 0.0
     before: int = 0
     passes: int = 0
+    give_up: bool = False
 
     def run(
         self, start: Mixture, tol: float, most: int, accelerate: bool, watch: Watch | None
-    ) -> tuple[_Iterate, list[float], bool]:
+    ) -> tuple[MixtureIterate, list[float], bool]:
         """Steps until the gradient is small, or nothing is gained, or there were enough: the end, heights, if idle."""
         at = self.evaluate(start)
         heights = [at.height]
@@ -284,19 +290,21 @@ class _Ascent:
             at = path[-1]
             if watch is not None:
                 watch(self.before + self.passes - 1, at.stats.log_likelihood)
+            if self.give_up and diagnose(at.mixture, at.stats, self.maximise.prior):
+                break
         return at, heights, idle >= IDLE
 
-    def evaluate(self, mixture: Mixture) -> _Iterate:
+    def evaluate(self, mixture: Mixture) -> MixtureIterate:
         """One pass over the data, at a mixture."""
         self.passes += 1
         stats = self.data.expect(mixture)
-        return _Iterate(mixture, stats, stats.log_likelihood + self.maximise.log_prior(mixture), self.maximise)
+        return MixtureIterate(mixture, stats, stats.log_likelihood + self.maximise.log_prior(mixture), self.maximise)
 
-    def is_ascent(self, old: _Iterate, new: _Iterate) -> bool:
+    def is_ascent(self, old: MixtureIterate, new: MixtureIterate) -> bool:
         """Whether a step goes up, or down by no more than the rounding of sums."""
         return bool(new.height >= old.height - max(ROUNDING, self.error) * (abs(old.height) + old.stats.weight))
 
-    def extrapolate(self, path: list[_Iterate], longest: float) -> float:
+    def extrapolate(self, path: list[MixtureIterate], longest: float) -> float:
         """Add to two steps a third, extrapolated one, if it goes up; return how far to extrapolate next.
 
         That is M(T₀ + 2a(T₁−T₀) + a²(T₂−2T₁+T₀)), with a brought nearer to 1 until there is such a mixture.

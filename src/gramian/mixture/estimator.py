@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -47,7 +47,7 @@ BLOCK_BYTES = 2**24  # of a block of rows and its densities
 BLOCK_BYTES_GPU = 2**28
 MOST = float(np.finfo(float).max)
 STATE = ("_fit", "_maximiser", "_kind", "_stepwise", "_numpy_attributes")
-STARTS = ("kmeans", "k-means++", "random", "random_from_data", "hierarchical")
+STARTS = ("auto", "kmeans", "k-means++", "random", "random_from_data", "hierarchical")
 REMEDY = (
     "With reg_covar=0 nothing keeps a component from collapsing: leave it out, fit fewer components or use a prior."
 )
@@ -79,9 +79,11 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         Most iterations from each start.
     n_init : int, default=1
         Number of starts; the best optimum is kept, and ``landscape_`` tells of all.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data", "hierarchical"}, default="kmeans"
-        How to start. Columns count in standard deviations unless the model is spherical. "hierarchical" is mclust's
-        model-based agglomeration; starts beyond the first are then by k-means.
+    init_params : {"auto", "kmeans", "k-means++", "random", "random_from_data", "hierarchical"}, default="auto"
+        How to start. "auto" partitions the rows in several ways (Ward's and complete linkage and k-means, of
+        standardised, half white and white columns, and of the most bimodal directions), runs a few steps of EM from
+        each and goes on with the best. Columns count in standard deviations unless the model is spherical.
+        "hierarchical" is mclust's model-based agglomeration; starts beyond the first are then by k-means.
     weights_init, means_init, precisions_init : array-like, optional
         Parts of the start that are given; rows go to the nearest of given means.
     random_state : int, RandomState, Generator or None, default=None
@@ -142,7 +144,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         reg_covar: float | None = None,
         max_iter: int = 1000,
         n_init: int = 1,
-        init_params: str = "kmeans",
+        init_params: str = "auto",
         weights_init: Any = None,
         means_init: Any = None,
         precisions_init: Any = None,
@@ -202,8 +204,25 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         shape = (self.n_components, len(data.origin))
         warm = last is not None and last.model == maximiser.model and last.centres.shape == shape
         with quiet_blas():  # in the starts too: small products between passes
-            starts: Any = [last] if warm else find_starts(self, data, maximiser.model, _random_state(self.random_state))
-            fits = [self._fit_from(start, data, maximiser, number) for number, start in enumerate(starts)]
+            starts: Any = [last] if warm else find_starts(self, data, maximiser, _random_state(self.random_state))
+            self._fit_from_starts(starts, data, maximiser)
+        self._warn()
+        store_like(self, X)
+        return self
+
+    def _fit_from_starts(
+        self, starts: Iterable[Mixture], data: MixtureRows | Bins, maximiser: Maximiser, *, give_up: bool = False
+    ) -> None:
+        """Climb from each start, and keep the best; with ``give_up`` only until a component has collapsed."""
+        fits: list[MixtureFit] = []
+        for number, start in enumerate(starts):
+            fits.append(self._fit_from(start, data, maximiser, number, give_up))
+            if self.init_params == "auto" and sum(not fit.diagnoses for fit in fits) >= self.n_init:
+                break  # the others were there in place of such as collapse
+        self._keep_best(fits, data, maximiser)
+
+    def _keep_best(self, fits: list[MixtureFit], data: MixtureRows | Bins, maximiser: Maximiser) -> None:
+        """Name the results of the best fit, and whether the data determine it."""
         # what has collapsed has a large likelihood without meaning: it is kept only if there is nothing without
         fits.sort(key=lambda fit: (bool(fit.diagnoses), float(fit.optimum.objective[-1])))
         kept = fits[0]
@@ -216,9 +235,6 @@ class GaussianMixture(DensityMixin, BaseEstimator):
             )
             fits[0] = replace(kept, optimum=kept.optimum.with_(determined=False, notes=(*kept.optimum.notes, note)))
         self._name_results(fits[0], maximiser, compare_optima(fits), data.weight)
-        self._warn()
-        store_like(self, X)
-        return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and return the component of each row: the same as ``fit(X).predict(X)``."""
@@ -348,14 +364,20 @@ class GaussianMixture(DensityMixin, BaseEstimator):
                 raise ValueError(f"The bins have {d} columns, but the mixture has {self.n_features_in_}.")
             return X
         source = self._open_rows(X, reset=reset)
-        n, least = source.shape[0], max(2, self.n_components)
-        if reset and n < least:
+        n = source.shape[0]
+        if reset:
+            self._check_rows(n)
+        w = None if sample_weight is None else check_weights(as_floats("sample_weight", sample_weight), n)
+        return MixtureRows.of(source, w, self.device)
+
+    def _check_rows(self, n: int) -> None:
+        """Refuse fewer rows than components."""
+        least = max(2, self.n_components)
+        if n < least:
             raise ValueError(
                 f"Found array with {n} sample(s), n_samples={n}, while a minimum of {least} is required by "
                 f"GaussianMixture with n_components={self.n_components}."
             )
-        w = None if sample_weight is None else check_weights(as_floats("sample_weight", sample_weight), n)
-        return MixtureRows.of(source, w, self.device)
 
     def _open_rows(self, X: Any, *, reset: bool = False) -> Source:
         """The Source of X, which must be dense; masked cells are missing ones."""
@@ -389,7 +411,9 @@ class GaussianMixture(DensityMixin, BaseEstimator):
             prior = Prior(np.full(len(data.origin), self.reg_covar * data.weight / self.n_components))
         return Maximiser(letters, prior, Constraints() if self.constraints is None else self.constraints)
 
-    def _fit_from(self, start: Mixture, data: MixtureRows | Bins, maximiser: Maximiser, number: int) -> MixtureFit:
+    def _fit_from(
+        self, start: Mixture, data: MixtureRows | Bins, maximiser: Maximiser, number: int, give_up: bool
+    ) -> MixtureFit:
         """One fit; without a floor, a component that has collapsed is an error."""
         last, last_height = 0, -np.inf
 
@@ -406,6 +430,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         prior = maximiser.prior
         held = prior is not None and (prior.hard or prior.counts > 0)
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "accelerate": self.accelerate}
+        options["give_up"] = give_up
         try:
             with np.errstate(all=None if held else "ignore"):  # without a floor, what collapses overflows
                 fit = fit_mixture(data, start, maximiser, **options, watch=watch if self.verbose else None)
@@ -442,7 +467,8 @@ class GaussianMixture(DensityMixin, BaseEstimator):
     def _warn(self) -> None:
         """Say what a reader of the result must know: that it stopped short, or that a component is none."""
         optimum, tolerated = self.certificate_, self.reg_covar is not None or self.prior is not None
-        messages = [item.message for item in self._fit.diagnoses if item.kind == "empty" or not tolerated]
+        said = ("empty",) if tolerated else ("empty", "collapsed")  # of what is spurious the certificate has a note
+        messages = [item.message for item in self._fit.diagnoses if item.kind in said]
         messages += [] if optimum.determined else [optimum.notes[-1]]
         for message in dict.fromkeys(messages):
             warnings.warn(f"GaussianMixture: {message}.", NumericalWarning, stacklevel=caller_level())
@@ -505,18 +531,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         It asks for components that can be told apart, where BIC asks for a density (Biernacki, Celeux and Govaert
         2000; as in mclust, but for the sign).
         """
-        mixture, data = self.mixture_, self._open_data(X, sample_weight, reset=False)
-        if isinstance(data, Bins):
-            singles = [replace(mixture.reorder([j]), weights=np.ones(1)) for j in range(mixture.n_components)]
-            shares = np.stack([data.probabilities(one) for one in singles], axis=1) * mixture.weights
-            taken = data.counts > 0
-            blurred = float(data.counts[taken] @ np.log(shares[taken].max(axis=1) / shares[taken].sum(axis=1)))
-        else:
-            blurred = 0.0
-            for start, stop, rows in _blocks(data.source, mixture.n_components, data.device):
-                R = mixture.responsibilities(rows)
-                each = np.log(to_numpy(R.amax(1) if is_tensor(R) else R.max(axis=1)))
-                blurred += float(each.sum() if data.sample_weight is None else data.sample_weight[start:stop] @ each)
+        blurred = sum_log_shares(self.mixture_, self._open_data(X, sample_weight, reset=False))
         return self.bic(X, sample_weight) - 2.0 * blurred
 
     def sample(self, n_samples: int = 1) -> Any:
@@ -645,6 +660,21 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def sum_log_shares(mixture: Mixture, data: MixtureRows | Bins) -> float:
+    """Σw ln max_k r_k: 0 where every row belongs to one component alone."""
+    if isinstance(data, Bins):
+        singles = [replace(mixture.reorder([j]), weights=np.ones(1)) for j in range(mixture.n_components)]
+        shares = np.stack([data.probabilities(one) for one in singles], axis=1) * mixture.weights
+        taken = data.counts > 0
+        return float(data.counts[taken] @ np.log(shares[taken].max(axis=1) / shares[taken].sum(axis=1)))
+    total = 0.0
+    for start, stop, rows in _blocks(data.source, mixture.n_components, data.device):
+        R = mixture.responsibilities(rows)
+        each = np.log(to_numpy(R.amax(1) if is_tensor(R) else R.max(axis=1)))
+        total += float(each.sum() if data.sample_weight is None else data.sample_weight[start:stop] @ each)
+    return total
 
 
 def _blocks(source: Source, k: int, device: Any = None) -> Iterator[tuple[int, int, Any]]:

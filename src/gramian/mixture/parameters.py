@@ -383,6 +383,22 @@ class Mixture:
         model = self.model if spread.ndim == 2 or not self.diagonal else "VVV"
         return Mixture(self.weights, centres, spread, model, origin + np.broadcast_to(shift, origin.shape))
 
+    def embed(self, model: str) -> Mixture:
+        """The same mixture as one of a model that is richer."""
+        spread = self.covariances if self.diagonal == (model in DIAGONAL) else self.matrices
+        return replace(self, covariances=spread, model=model)
+
+    def split(self, j: int) -> Mixture:
+        """Component j as two of half its weight, half a standard deviation to both sides along its longest axis."""
+        values, axes = np.linalg.eigh(self.matrices[j])
+        step = 0.5 * np.sqrt(values[-1]) * axes[:, -1]
+        order = [*range(self.n_components), j]
+        twice = self.reorder(order)
+        weights, centres = twice.weights.copy(), twice.centres.copy()
+        weights[[j, -1]] /= 2.0
+        centres[j], centres[-1] = centres[j] + step, centres[j] - step
+        return replace(twice, weights=weights, centres=centres)
+
     def shift_origin(self, origin: Array) -> Mixture:
         """The same mixture with its centres measured from another origin."""
         return replace(self, centres=self.centres + (self.origin - origin), origin=origin)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.cluster.hierarchy import fcluster, linkage
 
 from gramian.compute.devices import is_tensor, to_device, to_numpy
 from gramian.mixture.binned import Bins
-from gramian.mixture.em import Maximiser, MixtureFit, fit_mixture
+from gramian.mixture.diagnose import diagnose
+from gramian.mixture.em import Maximiser, MixtureAscent, MixtureFit, MixtureIterate, fit_mixture
 from gramian.mixture.missing import impute
-from gramian.mixture.models import SPHERICAL
+from gramian.mixture.models import DIAGONAL, SPHERICAL
 from gramian.mixture.parameters import Mixture, Prior, as_floats, invert_precisions
 from gramian.mixture.rows import MixtureRows
 from gramian.sources import DenseSource
@@ -23,16 +26,47 @@ from gramian.sources import DenseSource
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
 
+FEW_POINTS = 2_000  # rows that starts race on
 MOST_POINTS = 10_000  # rows that a start is found from, or 100 for each component: beyond, a sample of them
-MOST_LEAVES = 600  # points that are agglomerated: beyond, a sample of them, and the others go to the nearest cluster
+MOST_LEAVES = 1_000  # points that are agglomerated: beyond, a sample of them, and the others go to the nearest cluster
 FILLING = 50  # iterations of the one normal distribution that missing cells are filled from, for a start
 ROUNDS = 50  # of k-means: a start needs no more
 TRIES = 2  # of k-means, in each of two metrics, before the first start
+MOST_TREE = 2**20  # leaves times the cube of the columns: a tree of more takes longer than the fits
+WHITE = {"half": 0.25, "white": 0.5}  # powers of the eigenvalues that principal axes are divided by
+# where and how rows are partitioned, kinds that are most unlike first
+KINDS = (
+    ("half", "tree"),
+    ("bimodal", "ward"),
+    ("white", "ward"),
+    ("standard", "kmeans"),
+    ("raw", "ward"),
+    ("half", "ward"),
+    ("white", "complete"),
+    ("white", "kmeans"),
+    ("half", "kmeans"),
+    ("standard", "ward"),
+    ("raw", "kmeans"),
+)
+KINDS_OF_ONE = (("raw", "ward"), ("raw", "quantiles"), ("raw", "kmeans"), ("raw", "complete"), ("raw", "average"))
+AGREE = 3  # starts that, if they meet, are all
+SHORT, LONG = 6, 100  # steps of a start before it is compared with others, and of the finalists
+FINALISTS = 4  # beyond those asked for
+MET = 1e-2  # standard errors: a step so short is near an optimum
+NEAR = 0.1  # units of log-likelihood between starts that are about to meet
+LEVEL = 1e-7  # of the weight, that is rounding
 LEAST_START = 1e-3  # of the columns' variances, that a component starts with
 
 
-def find_starts(model: Any, data: MixtureRows | Bins, letters: str, rng: np.random.RandomState) -> Iterator[Mixture]:
-    """Yield ``n_init`` mixtures; one alone where everything is given.
+def find_starts(
+    model: Any,
+    data: MixtureRows | Bins,
+    maximiser: Maximiser,
+    rng: np.random.RandomState,
+    pool: StartPool | None = None,
+    more: Sequence[Mixture] = (),
+) -> Iterator[Mixture]:
+    """Yield ``n_init`` mixtures; one alone where everything is given; for ``init_params="auto"`` some more, best first.
 
     Parameters
     ----------
@@ -40,12 +74,16 @@ def find_starts(model: Any, data: MixtureRows | Bins, letters: str, rng: np.rand
         Its ``init_params``, ``n_init`` and ``*_init``.
     data : MixtureRows or Bins
         What is to be fitted.
-    letters : str
-        The covariance model.
+    maximiser : Maximiser
+        Covariance model, prior and constraints.
     rng : RandomState
         Where draws come from.
+    pool : StartPool, optional
+        Partitions of the same data that another fit has made.
+    more : sequence of Mixture, optional
+        Solutions of neighbouring models, which "auto" compares too.
     """
-    k, d = model.n_components, len(data.origin)
+    k, d, letters = model.n_components, len(data.origin), maximiser.model
     weights, means, precisions = model.weights_init, model.means_init, model.precisions_init
     if weights is not None:
         weights = as_floats("weights_init", weights)
@@ -64,13 +102,30 @@ def find_starts(model: Any, data: MixtureRows | Bins, letters: str, rng: np.rand
     if all(part is not None for part in given):
         yield Mixture.of(*given, letters, data.origin)
         return
-    points = find_points(data, letters, k, rng)
+    auto = model.init_params == "auto" and means is None
+    pool = StartPool(data, k, rng, FEW_POINTS if auto else MOST_POINTS) if pool is None else pool
+    points = pool.points(letters)
     if len(points.weights) < k:
         things = "bins" if isinstance(data, Bins) else "rows"
         raise ValueError(
             f"n_components={k} exceeds the {len(points.weights)} distinct {things} with weight: each component needs "
             f"{things} of its own. Fit fewer components."
         )
+
+    def complete(start: Mixture) -> Mixture:
+        own = (start.weights, start.centres, start.covariances)
+        parts = [mine if part is None else part for mine, part in zip(own, given, strict=True)]
+        return Mixture.of(parts[0], parts[1], parts[2], letters, data.origin)
+
+    if auto:
+        kinds = pool.partitions(k, letters in SPHERICAL)
+        # solutions of neighbours and mclust's own start, plain as it is, are followed to their end
+        first = [shares for _, shares in zip(range(int(pool.tree and k > 1)), kinds, strict=False)]
+        plain = [complete(_mixture_of_shares(points, shares, k, letters, plain=True)) for shares in first]
+        drawn = (complete(_mixture_of_shares(points, shares, k, letters)) for shares in chain(first, kinds))
+        starts, sure = chain(more, plain, drawn), len(more) + len(plain)
+        yield from starts if k == 1 else race(starts, points.rows, maximiser, data.origin, model.n_init, sure)
+        return
     for turn in range(model.n_init):
         if means is not None:
             partitions = [nearest(points.scaled, means / points.units)[0]]
@@ -80,10 +135,136 @@ def find_starts(model: Any, data: MixtureRows | Bins, letters: str, rng: np.rand
         best = made[0]
         if len(made) > 1:  # the first that no other beats by more than rounding: the same one in other units
             heights = np.array([points.rows.expect(one).log_likelihood for one in made])
-            best = made[int(np.argmax(heights > heights.max() - 1e-7 * points.rows.weight))]
-        own = (best.weights, best.centres, best.covariances)
-        parts = [mine if part is None else part for mine, part in zip(own, given, strict=True)]
-        yield Mixture.of(parts[0], parts[1], parts[2], letters, data.origin)
+            best = made[int(np.argmax(heights > heights.max() - LEVEL * points.rows.weight))]
+        yield complete(best)
+
+
+def race(
+    starts: Iterable[Mixture], rows: MixtureRows, maximiser: Maximiser, origin: Array, most: int, sure: int = 0
+) -> Iterator[Mixture]:
+    """Yield starts after steps of EM on some rows, measured from the origin of the data; the best first.
+
+    Each makes a few steps; where the first few of unlike kinds have met by then, or all have collapsed, there are no
+    others. Else the highest few go on to an optimum: EM rests on plateaus, and who is highest after a few steps need
+    not be so in the end. Those in which a component has collapsed come last.
+    """
+    zero, floor = np.zeros(len(origin)), Prior.floor(rows)
+    maximise = Maximiser(maximiser.model, floor, maximiser.constraints)
+    runners, begun = list[MixtureIterate](), list[Mixture]()
+
+    def climb(start: Mixture, steps: int) -> MixtureIterate:
+        return MixtureAscent(rows, maximise).run(start, MET, steps, True, None)[0]
+
+    def has_collapsed(i: int) -> bool:
+        return bool(diagnose(runners[i].mixture, runners[i].stats, floor))
+
+    def rank() -> list[int]:
+        """The sound ones first, by height, and one of those that have met; where rounding decides, as they came."""
+        order = sorted(
+            range(len(runners)), key=lambda i: (has_collapsed(i), -round(runners[i].height / rows.weight, 7))
+        )
+        pairs = zip(order, [None, *order], strict=False)
+        return [i for i, last in pairs if last is None or abs(runners[last].height - runners[i].height) > NEAR]
+
+    for start in starts:
+        begun.append(start)
+        runners.append(climb(replace(start, origin=zero).shift_origin(rows.origin), SHORT))
+        met = np.ptp([at.height for at in runners]) <= NEAR
+        if len(runners) == sure + AGREE and (met or all(map(has_collapsed, range(len(runners))))):
+            break
+    order = rank()
+    sound = [i for i in order if not has_collapsed(i)]
+    if not sound:  # at this floor; the fit begins anew with its own, or without one
+        yield begun[order[0]]
+        return
+    if len(order) > 1:
+        chosen = sorted({*sound[: most + FINALISTS], *(i for i in sound if i < sure)})
+        runners, begun = [climb(runners[i].mixture, LONG) for i in chosen], [begun[i] for i in chosen]
+        order = rank()
+    for i in order:
+        yield begun[i] if has_collapsed(i) else replace(runners[i].mixture.shift_origin(zero), origin=origin)
+
+
+class StartPool:
+    """Partitions of the rows of data into any number of clusters, of several kinds; what they share is made once.
+
+    Parameters
+    ----------
+    data : MixtureRows or Bins
+        What is to be fitted.
+    k : int
+        The most components.
+    rng : RandomState
+        Where draws come from.
+    most : int
+        Rows that starts are found from, or 100 for each component: beyond, a sample of them.
+    tree : bool, default=False
+        Whether to agglomerate by the likelihood of clusters with their own covariances too, which takes longest.
+    """
+
+    def __init__(
+        self, data: MixtureRows | Bins, k: int, rng: np.random.RandomState, most: int, *, tree: bool = False
+    ) -> None:
+        self._points, self.tree = find_points(data, "VVV", max(most, 100 * k), rng), tree
+        self.seed = int(rng.randint(2**31 - 1))
+        self._made: dict[Any, Any] = {}
+
+    def points(self, model: str) -> StartPoints:
+        """The points, in units that suit a model."""
+        own = self._points
+        if model not in SPHERICAL:
+            return own
+        return StartPoints(own.rows, own.weights, np.ones_like(own.units), own.scaled * own.units)
+
+    def partitions(self, k: int, spherical: bool) -> Iterator[Labels]:
+        """Labels of the points by one kind after the other, of kinds as unlike as can be first; none twice."""
+        points, seen = self._points, set[bytes]()
+        Z, d = points.scaled, points.scaled.shape[1]
+        if k == 1:
+            yield np.zeros(len(Z), dtype=np.intp)
+            return
+        # units of columns count in spherical models alone; white points that are few lie equally far from each other
+        left_out = {"raw": not spherical, "tree": not self.tree or len(Z) * d**3 > MOST_TREE, "white": len(Z) <= 2 * d}
+        kinds = [kind for kind in KINDS if not any(left_out.get(part, False) for part in kind)]
+        kinds = list(KINDS_OF_ONE) if d == 1 else kinds
+        for space, way in kinds:
+            labels = self._once((space, way, k), partial(self._cut, space, way, k))
+            if labels.tobytes() not in seen:
+                seen.add(labels.tobytes())
+                yield labels
+
+    def _cut(self, space: str, way: Any, k: int) -> Labels:
+        """Labels of one kind, with clusters in the order of their first points."""
+        Z, w = self._points.scaled, self._points.weights
+        if space == "bimodal":
+            Y = self._once(space, lambda: find_bimodal(Z, w))
+        elif space in WHITE:
+            Y = self._once(space, lambda: half_whiten(Z, w, WHITE[space]))
+        else:
+            Y = Z * self._points.units if space == "raw" else Z
+        if way == "kmeans":
+            labels = by_kmeans(Y, w, k, np.random.RandomState([self.seed, k]))
+        elif way == "quantiles":  # points of one column are in order
+            labels = np.minimum(np.cumsum(w) * (k / w.sum()) - 1e-9, k - 1).astype(np.intp)
+        else:
+            some: Any = slice(None)
+            rng = np.random.RandomState(self.seed)
+            if len(Z) > MOST_LEAVES:  # a sample, the other points going to the nearest centre
+                some = self._once("some", lambda: np.unique(_draw(w, rng.random_sample(MOST_LEAVES))))
+            if way == "tree":
+                labels = by_agglomeration(Y[some], w[some], k, spheres=False)
+            else:
+                tree = self._once((space, way), lambda: linkage(Y[some], way))
+                labels = fcluster(tree, float(k), "maxclust").astype(np.intp) - 1
+            if len(labels) < len(Z):
+                labels = nearest(Y, _cluster_means(Y[some], w[some], labels, labels.max() + 1))[0]
+        _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[inverse]
+
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
 
 def fit_one_normal(data: MixtureRows | Bins, max_iter: int = 1000) -> MixtureFit:
@@ -115,7 +296,7 @@ class StartPoints:
     scaled: Array
 
 
-def find_points(data: MixtureRows | Bins, model: str, k: int, rng: np.random.RandomState) -> StartPoints:
+def find_points(data: MixtureRows | Bins, model: str, most: int, rng: np.random.RandomState) -> StartPoints:
     """Return the distinct rows of data, or of a sample where they are many; of bins, the middles.
 
     A weight is the row so many times: the points and the draws from them are the same either way.
@@ -124,7 +305,7 @@ def find_points(data: MixtureRows | Bins, model: str, k: int, rng: np.random.Ran
         taken = np.flatnonzero(data.counts > 0)
         D, w = _middles(data.lower[taken] - data.origin, data.upper[taken] - data.origin)[0], data.counts[taken]
     else:
-        n, most = data.source.shape[0], max(MOST_POINTS, 100 * k)
+        n = data.source.shape[0]
         w = np.ones(n) if data.sample_weight is None else data.sample_weight
         if n > most:
             w = np.bincount(_draw(w, rng.random_sample(most)), minlength=n).astype(np.float64)
@@ -255,11 +436,11 @@ def _fill_empty(labels: Labels, distances: Array, k: int) -> Labels:
     return labels
 
 
-def _mixture_of_shares(points: StartPoints, shares: Any, k: int, letters: str) -> Mixture:
+def _mixture_of_shares(points: StartPoints, shares: Any, k: int, letters: str, *, plain: bool = False) -> Mixture:
     """The mixture of points given to components, measured from their origin.
 
     Covariances are drawn to that of the columns within clusters, as if each cluster had d + 1 rows more of it: one of
-    a few rows would else start in a collapse that the data need not lead to.
+    a few rows would else start in a collapse that the data need not lead to. ``plain`` leaves them as they are.
     """
     rows, Z, d = points.rows, points.scaled, len(points.units)
     if shares.ndim == 1:
@@ -267,25 +448,41 @@ def _mixture_of_shares(points: StartPoints, shares: Any, k: int, letters: str) -
         centres = np.stack([Z[shares == j].sum(axis=0) / max(size, 1) for j, size in enumerate(sizes)])
         shares = _fill_empty(shares, np.sum((Z - centres[shares]) ** 2, axis=1), k)
     stats = rows.assign(shares, k, letters, np.zeros(d))
+    if plain:
+        return Maximiser(letters, Prior.floor(rows))(stats)
     scatter = stats.second.sum(axis=0)
     within = (scatter if stats.diagonal else np.diag(scatter)) / stats.weight
     floor = Prior.floor(rows, LEAST_START).scale
     c = (d + 1.0) * stats.weight / len(points.weights)
-    return Maximiser(letters, Prior(c * np.maximum(within, floor), c))(stats)
+    prior = Prior(c * np.maximum(within, floor), c)
+    # models that are maximised by iterations begin them at one covariance for all: a start needs no more than a step
+    pooled = Maximiser("EEI" if letters in DIAGONAL else "EEE", prior)(stats).embed(letters)
+    return Maximiser(letters, prior)(stats, pooled)
 
 
-def half_whiten(Z: Array, w: Array) -> Array:
+def half_whiten(Z: Array, w: Array, power: float = 0.25) -> Array:
     r"""Standardised columns, turned to principal axes and divided by the root of the singular value of each.
 
     With X = UDVᵀ the points are XVD^{-1/2}, half way between the data and white: the transformation that Scrucca and
-    Raftery (2015) found to lead to the best starts. Directions without variance are left out.
+    Raftery (2015) found to lead to the best starts; with ``power=0.5`` they are white. Directions without variance are
+    left out.
     """
     D = Z - w @ Z / w.sum()
     spread = np.sqrt(w @ D**2 / w.sum())
     D = D / np.where(spread > 0, spread, 1.0)
     squares, axes = np.linalg.eigh((w[:, None] * D).T @ D)
     keep = squares > 1e-12 * squares[-1]
-    return np.asarray(D @ axes[:, keep] / squares[keep] ** 0.25)
+    return np.asarray(D @ axes[:, keep] / squares[keep] ** power)
+
+
+def find_bimodal(Z: Array, w: Array) -> Array:
+    """The two of the columns and principal axes that have the smallest kurtosis: two equal groups in one make it 1."""
+    both = np.concatenate([Z, half_whiten(Z, w, 0.5)], axis=1)
+    D = both - w @ both / w.sum()
+    squares = w @ D**2 / w.sum()
+    kurtosis = np.divide(w @ D**4 / w.sum(), squares**2, out=np.full(len(squares), np.inf), where=squares > 0)
+    best = np.argsort(np.round(kurtosis, 6), kind="stable")[:2]  # rounding does not choose
+    return np.asarray(D[:, best] / np.sqrt(np.where(squares > 0, squares, 1.0))[best])
 
 
 def by_agglomeration(Z: Array, w: Array, k: int, *, spheres: bool) -> Labels:
