@@ -184,3 +184,15 @@ def test_more_work_for_a_tighter_tolerance() -> None:
     X = with_spectrum(150, 60, SLOW)
     loose, tight = (fit(X, 3, "krylov", tol=tol).certificate_ for tol in (1e-2, 1e-10))
     assert loose.passes < tight.passes
+
+
+@pytest.mark.parametrize("steep", [False, True])
+def test_small_tables_keep_their_digits_by_the_gram_matrix_or_without_it(steep: bool) -> None:
+    """Where the spectrum falls far the Gram matrix would lose digits of small variances, and is not used."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 60)) * np.geomspace(1, 1e-6 if steep else 0.1, 60) + 3.0
+    pca = PCA().fit(X)
+    assert ("SVD" in pca.certificate_.method) == steep
+    sigma = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+    assert_allclose(pca.singular_values_, sigma, rtol=1e-8 if steep else 1e-12)
+    assert pca.certificate_.converged

@@ -19,6 +19,7 @@ from gramian.compute.threads import add_to, n_threads, parallel, parallel_sum
 Array = npt.NDArray[Any]
 
 TILE_BYTES = 2**21  # a core's level-2 cache is 1 MiB here; 0.5 to 4 MiB measure alike
+LITTLE = 2**23  # multiplications that take one thread less than half a millisecond
 SCATTER_ROWS = 1024  # rank-t updates DᵀD need a long inner dimension: 256 rows cost a quarter more
 WIDE = 1000  # from this many columns on BLAS shares one DᵀD between the cores as well as we could, in half the memory
 
@@ -76,6 +77,11 @@ class _Tiles:
         return scratch[: part.stop - part.start]
 
 
+def _is_little(X: Array, V: Array) -> bool:
+    """Whether a product takes one thread no longer than another takes to be handed its part."""
+    return bool(X.size * V.shape[1] <= LITTLE)
+
+
 def product(X: Array, V: Array, origin: Array | None = None, unit: float = 1.0) -> Array:
     """D V."""
     tiles = _Tiles(X, V.dtype, origin, unit)
@@ -86,7 +92,7 @@ def product(X: Array, V: Array, origin: Array | None = None, unit: float = 1.0) 
         for part in share:
             Yt[:, part] = Vt @ tiles.form(part, scratch).T
 
-    parallel(work, tiles.slices())
+    parallel(work, tiles.slices(), serial=_is_little(X, V))
     return Yt.T
 
 
@@ -101,7 +107,7 @@ def adjoint(X: Array, U: Array, origin: Array | None = None, unit: float = 1.0) 
             Zt += Ut[:, part] @ tiles.form(part, scratch)
         return Zt
 
-    return parallel_sum(work, tiles.slices(), add_to).T
+    return parallel_sum(work, tiles.slices(), add_to, serial=_is_little(X, U)).T
 
 
 def normal(X: Array, V: Array, w: Array | None = None, origin: Array | None = None, unit: float = 1.0) -> Array:
@@ -119,7 +125,7 @@ def normal(X: Array, V: Array, w: Array | None = None, origin: Array | None = No
             Zt += Yt @ D
         return Zt
 
-    return parallel_sum(work, tiles.slices(), add_to).T
+    return parallel_sum(work, tiles.slices(), add_to, serial=_is_little(X, V)).T
 
 
 def conormal(X: Array, U: Array, w: Array | None = None, origin: Array | None = None, unit: float = 1.0) -> Array:
@@ -154,7 +160,9 @@ def scatter(
                 G += D.T @ D  # numpy sees the transpose of the same array and calls syrk: half the work
         return s, G
 
-    return parallel_sum(work, tiles.slices(), _add_pairs) if p < WIDE else work(tiles.slices())
+    if p >= WIDE:
+        return work(tiles.slices())
+    return parallel_sum(work, tiles.slices(), _add_pairs, serial=_is_little(X, X))
 
 
 def spread(
@@ -174,7 +182,7 @@ def spread(
                 q += np.einsum("ij,ij->j", WD, D)
         return s, q
 
-    return parallel_sum(work, tiles.slices(), _add_pairs)
+    return parallel_sum(work, tiles.slices(), _add_pairs, serial=16 * X.size <= LITTLE)
 
 
 def _add_pairs(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:

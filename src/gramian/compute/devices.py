@@ -42,7 +42,9 @@ def gpu() -> ModuleType:
 
 def is_tensor(x: Any) -> bool:
     """Whether x is a tensor of torch, wherever it lives; torch is not loaded to find out."""
-    return any(cls.__name__ == "Tensor" and cls.__module__ == "torch" for cls in type(x).__mro__)
+    return type(x) is not np.ndarray and any(
+        cls.__name__ == "Tensor" and cls.__module__ == "torch" for cls in type(x).__mro__
+    )
 
 
 def resolve(device: Any, like: Any = None) -> Device:

@@ -27,11 +27,13 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
     """Return the Source of X; with ``reset`` record its columns on the estimator, otherwise check them."""
     if reset:
         begin_fit()
-    external = isinstance(X, (Source, str, os.PathLike, np.memmap)) or is_dask(X) or is_stream(X)
-    if external or (is_array_api_obj(X) and not is_numpy_array(X)):
+    # NumPy's arrays, which are most, are not asked for protocols: that takes a third of a small fit
+    array = type(X) is np.ndarray
+    external = not array and (isinstance(X, (Source, str, os.PathLike, np.memmap)) or is_dask(X) or is_stream(X))
+    if external or (not array and is_array_api_obj(X) and not is_numpy_array(X)):
         source = open_source(X)
         _check_columns(estimator, source, reset)
-    elif is_frame(X):
+    elif not array and is_frame(X):
         validate_data(estimator, X, skip_check_array=True, reset=reset)
         values = check_array(frame_to_array(X), dtype=None, ensure_all_finite=False, estimator=estimator)
         source = DenseSource(values, frame_names(X))

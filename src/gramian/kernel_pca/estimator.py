@@ -211,7 +211,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if solver == "nystrom":
             found = solve_nystrom(problem, k, tol, self.n_landmarks, seed, reason)
         elif solver == "dense":
-            found = solve_dense(problem, k, tol, reason)
+            found = solve_dense(problem, k, tol, reason, iterate=self.eigen_solver == "auto")
         else:
             found = solve_krylov(problem, k, tol, self.max_iter, seed, reason)
         self._name_results(found, problem, kernel, n, kept, tol)

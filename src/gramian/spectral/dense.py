@@ -13,9 +13,8 @@ from array_api_compat import is_numpy_namespace
 from gramian.compute.devices import like, refuse_beyond_device, to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
-from gramian.spectral.lanczos import BlockLanczos
+from gramian.spectral.lanczos import iterate_eigenpairs
 from gramian.spectral.rayleigh import (
-    FRESH,
     Triplets,
     check_k,
     count_roundings,
@@ -29,6 +28,8 @@ Array = Any
 
 STEEP = 2000.0  # σ₁/σ_k up to which the Gram matrix is safe: the residual ε σ₁/σ_k is then still at rounding level
 SVD_ENTRIES = 250_000  # below this LAPACK's SVD of the matrix itself takes milliseconds
+SVD_WORK = 500_000  # multiplications n·p·min(n, p) below which it takes no longer than the Gram matrix
+STEEP_SMALL = 200.0  # σ₁/σ_k up to which a small Gram matrix is used: variances keep eleven digits
 HOST_SIDE = 512  # up to this LAPACK's SVD takes no longer than a GPU's
 HOST_EIGEN = 128  # ... and its eigenvectors: of 200 columns they take 1.7 ms on an H200, 4.3 ms on its host
 LANCZOS_SIZE = 3000  # beyond this a few eigenpairs come faster from Lanczos than from tridiagonalisation
@@ -77,7 +78,8 @@ class Dense:
         k, before = min(A.shape) if k is None else check_k(A, k), A.passes
         n, p = A.shape
         # a small A is formed, and a wide file, whose Gram matrix would take many passes
-        formed = not A.sparse and (n * p <= SVD_ENTRIES or (n < p and not A.resident))
+        small = not A.sparse and n * p <= SVD_ENTRIES
+        formed = (small and n * p * min(n, p) <= SVD_WORK) or (n < p and not A.resident and not A.sparse)
         formed = self.method == "svd" or (self.method == "auto" and formed)
         # products of LAPACK and BLAS besides those of A itself: few ones are made by one thread, with the same bits
         m, work = min(n, p), float(min(n, p)) ** 3
@@ -88,7 +90,7 @@ class Dense:
             elif self.method == "qr":
                 found, method = self._qr(A, k)
             else:
-                found, method, more = self._gram(A, k)
+                found, method, more = self._gram(A, k, small)
                 reason += more
         exact = default_tolerance(A) if A.dtype == A.xp.float32 else TOLERANCE
         passes, tolerance = A.passes - before, exact if self.tol is None else self.tol
@@ -108,15 +110,17 @@ class Dense:
         residuals = np.hypot(norms(A.xp, left), norms(A.xp, right)) / (values[0] or 1.0)
         return Triplets(values, V, U, residuals), "dense: LAPACK SVD"
 
-    def _gram(self, A: Operator, k: int) -> tuple[Triplets, str, str]:
+    def _gram(self, A: Operator, k: int, small: bool) -> tuple[Triplets, str, str]:
         """Eigenvectors of the smaller Gram matrix, or what is safer; and why that was taken."""
         wide, m = A.shape[0] < A.shape[1], min(A.shape)
         # a few eigenvectors of a large G come from products with it
         _refuse_beyond_memory(A, (2 if 8 * k < m else 5) * m * m, f"The {m} × {m} Gram matrix and its eigenvectors")
         G = A.cogram() if wide else A.gram()
         values, W, residuals = eigen_of_gram(A.xp, G, k, offset=A.offset)
-        if self.method == "auto" and values[0] > STEEP * values[-1]:
+        if self.method == "auto" and values[0] > (STEEP_SMALL if small else STEEP) * values[-1]:
             why = "; the spectrum falls too far for the Gram matrix"
+            if small:
+                return *self._svd(A, k), why
             if not wide:
                 return *self._qr(A, k, eigen_of_gram(A.xp, G, A.shape[1])[1] if A.sparse else None), why
             if A.resident and not A.sparse:
@@ -179,29 +183,13 @@ def _top_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
     m = G.shape[0]
     if is_numpy_namespace(xp) and 8 * k < m:
         if m > LANCZOS_SIZE:
-            return _lanczos_eigen(xp, G, k)
+            found = iterate_eigenpairs(G, k, 1e-15 * m**0.5, min(m, 1200))
+            if found is not None:
+                return found[0], xp.linalg.qr(found[1])[0]
         lam, W = scipy.linalg.eigh(G, subset_by_index=[m - k, m - 1], check_finite=False)
     else:
         lam, W = xp.linalg.eigh(G)
     return to_numpy(lam, float)[::-1][:k], xp.flip(W, axis=1)[:, :k]
-
-
-def _lanczos_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
-    """A few eigenpairs of a large matrix in memory, to rounding; LAPACK if that is slow to come."""
-    m, b = G.shape[0], -(-(k + 2) // 8) * 8
-    start = np.random.default_rng(0).standard_normal((m, b - FRESH))
-    lanczos = BlockLanczos(lambda V: G @ V, start, xp, min(m, 1200), fresh=FRESH)
-    checked = 0
-    while lanczos.d + b <= lanczos.limit:
-        lanczos.extend(keep=k + b)
-        if lanczos.d < 1.15 * checked:
-            continue
-        checked = lanczos.d
-        theta, S, residuals = lanczos.ritz(k)
-        if residuals.max() <= 1e-15 * m**0.5 * theta[0]:
-            return theta, xp.linalg.qr(lanczos.vectors(S))[0]
-    lam, W = scipy.linalg.eigh(G, subset_by_index=[m - k, m - 1], check_finite=False)
-    return lam[::-1], W[:, ::-1]
 
 
 def _lapack_svd(xp: Any, D: Array) -> tuple[Array, Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import device_keyword, to_numpy
-from gramian.spectral.rayleigh import chance_of_overlooking, largest_eigenpairs, seed_from_product, thin_qr
+from gramian.spectral.rayleigh import FRESH, chance_of_overlooking, largest_eigenpairs, seed_from_product, thin_qr
 
 Array = Any
 
+DOUBT = 1e-9  # chance of having overlooked an eigenvalue below which the iteration may end
 LITTLE = 1e-2  # columns this much shorter than ‖G‖ have their rounding blown up too far by normalising
 Matrix = npt.NDArray[np.float64]
 
@@ -164,3 +166,50 @@ class BlockLanczos:
         self.d = keep
         self.restarted = True
         self._next = self._clean(self._next)
+
+
+def iterate_eigenpairs(G: Matrix, k: int, goal: float, limit: int) -> tuple[Matrix, Matrix, float | None] | None:
+    """The k largest eigenpairs of a matrix G ⪰ 0 in memory by block Lanczos, or None where that is slow to come.
+
+    Parameters
+    ----------
+    G : ndarray of shape (m, m)
+        Symmetric.
+    k : int
+        Pairs.
+    goal : float
+        Residual ‖Gv − θv‖ to reach, relative to the largest eigenvalue.
+    limit : int
+        Dimension of the Krylov space at which it is given up.
+
+    Returns
+    -------
+    tuple or None
+        Values, descending; vectors, whose lengths and angles are right to the goal; and the bound on the chance that an
+        eigenvalue twice as large was overlooked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.spectral.lanczos import iterate_eigenpairs
+    >>> iterate_eigenpairs(np.diag(np.arange(100.0)), 2, 1e-10, 100)[0].round(6)
+    array([99., 98.])
+    """
+    m, b = len(G), -(-(k + 2) // 8) * 8
+    start = np.random.default_rng(0).standard_normal((m, b - FRESH))
+    lanczos, checked = BlockLanczos(lambda V: G @ V, start, np, limit, fresh=FRESH), 0
+    while lanczos.d + b <= lanczos.limit and not lanczos.exhausted:
+        lanczos.extend(keep=k + b)
+        if lanczos.d < 1.15 * checked:
+            continue
+        checked = lanczos.d
+        theta, S, residuals = lanczos.ritz(k)
+        worst = float(residuals.max() / max(theta[0], np.finfo(float).tiny))
+        overlooked = lanczos.chance_of_overlooking(0.5, b - FRESH)
+        if worst <= goal and (overlooked or 0.0) <= DOUBT:
+            return theta, lanczos.vectors(S), overlooked
+        # residuals fall faster and faster, so that extrapolating their rate overestimates by about two
+        slow = worst >= 1.0 or (worst > goal and lanczos.d * math.log(goal) / math.log(worst) > 2 * lanczos.limit)
+        if slow and lanczos.steps >= 4:
+            return None
+    return None
