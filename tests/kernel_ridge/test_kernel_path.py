@@ -211,8 +211,8 @@ def test_one_row_cannot_be_left_out_of_a_mean() -> None:
 
 def test_automatic_alphas_span_the_spectrum() -> None:
     alphas = automatic_alphas(8.0)
-    assert_allclose(alphas[[0, -1]], [8e-11, 8.0])
-    assert_allclose(np.diff(np.log(alphas)), np.log(1e11) / 29)
+    assert_allclose(alphas[[0, -1]], [8e-10, 8.0])
+    assert_allclose(np.diff(np.log(alphas)), np.log(1e10) / 29)
     assert automatic_alphas(0.0).min() > 0
 
 

@@ -23,7 +23,7 @@ from gramian.kernel_ridge.estimator import KernelRidge as OurKernelRidge
 from gramian.kernel_ridge.estimator import KernelRidgeCV
 from gramian.kernel_ridge.landmark_fit import LandmarkSolver
 from gramian.kernel_ridge.solve import choose_solver
-from gramian.kernels import Gaussian, Laplacian, Linear, Matern, Precomputed
+from gramian.kernels import Gaussian, Laplacian, Linear, Matern, Precomputed, median_distance
 from oracles import Array
 
 ALPHAS = np.geomspace(1e-3, 10.0, 6)
@@ -369,6 +369,20 @@ def test_one_row_with_landmarks_is_as_one_row_without() -> None:
     assert_allclose(alone.predict([[7.0, 2.0]]), 4.0)
     with pytest.raises(ValueError, match="n_samples=1"):
         KernelRidgeCV(fit_intercept=True, solver="landmarks").fit(row, target)
+
+
+def test_the_default_width_is_the_median_distance_in_any_units() -> None:
+    """As of the command line; scikit-learn's 1/p stays that of KernelRidge."""
+    X, y = problem(40)
+    model = KernelRidgeCV().fit(X, y)
+    assert model.gamma_ == pytest.approx(0.5 / median_distance(X) ** 2)
+    inches = KernelRidgeCV().fit(1000 * X, y)
+    assert_allclose(inches.predict(1000 * X), model.predict(X), rtol=1e-6)
+    assert KernelRidgeCV(gamma=0.3).fit(X, y).gamma_ == 0.3
+    assert OurKernelRidge(kernel="rbf").fit(X, y).kernel_.gamma == 1 / X.shape[1]
+    assert KernelRidgeCV().fit(np.ones((5, 2)), y[:5]).gamma_ == 0.5  # no two rows differ: 1/p
+    with pytest.raises(ValueError, match="all equal"):
+        KernelRidgeCV(gamma="median").fit(np.ones((5, 2)), y[:5])
 
 
 def test_rows_in_float32_are_chosen_for_as_in_float64() -> None:

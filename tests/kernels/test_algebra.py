@@ -161,8 +161,8 @@ def test_median_distance_of_all_and_of_a_sample() -> None:
 
 def test_median_of_repeated_rows() -> None:
     repeated = np.repeat([[0.0], [1.0], [5.0]], [8, 1, 1], axis=0)
-    assert median_distance(repeated) == 4.0  # most distances are 0; of the others 8 are 1, one is 4 and 8 are 5
-    assert median_distance(np.array([[0.0], [0.0], [0.0], [1.0], [3.0]])) == 1.0  # three zeros of ten count
+    assert median_distance(repeated) == 4.0  # of 1, 4 and 5: copies count once
+    assert median_distance(sp.csr_array(repeated)) == 4.0
     with pytest.raises(ValueError, match="all equal"):
         median_distance(np.ones((4, 2)))
 

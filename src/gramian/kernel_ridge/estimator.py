@@ -56,6 +56,7 @@ from gramian.kernel_ridge.problem import KernelProblem, choose_device, count_poi
 from gramian.kernel_ridge.solve import TOLERANCES, choose_solver, eigen_bytes, solve
 from gramian.kernel_ridge.uncertainty import KernelPredictions
 from gramian.kernels import Kernel, as_kernel
+from gramian.kernels.distance import EqualRowsError
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.sources import Source
 
@@ -357,12 +358,14 @@ class KernelRidgeCV(KernelRidge):
     Parameters
     ----------
     alphas : "auto" or sequence of float, default="auto"
-        λ to choose from, all positive. "auto" is 30 values, evenly spaced in their logarithm, from 1e-11 to 1 times the
+        λ to choose from, all positive. "auto" is 30 values, evenly spaced in their logarithm, from 1e-10 to 1 times the
         largest eigenvalue of each kernel's matrix; by "cg" 16 from 1e-9 of it.
     kernel : str, callable, Kernel, or a list of these, default="rbf"
         As in :class:`KernelRidge`; of a list the best is chosen.
     gamma : float, "scale", "median", or a list of these, optional
-        Of a kernel given by name; of a list the best is chosen. For one number per feature give kernels.
+        Of a kernel given by name; of a list the best is chosen. For one number per feature give kernels. Where not
+        given, "rbf" takes "median", 1/2m² with m the median distance of the rows, which follows their units, and not
+        the 1/p of :class:`KernelRidge` and scikit-learn.
     degree, coef0, kernel_params
         Parameters of a kernel given by name; of a callable.
     fit_intercept : bool, default=False
@@ -558,10 +561,19 @@ class KernelRidgeCV(KernelRidge):
         if not names or not gammas:
             raise ValueError("There is nothing to choose from: kernel and gamma must not be empty lists.")
         extra = self.kernel_params or {}
-        every = [as_kernel(name, gamma, self.degree, self.coef0, **extra) for name in names for gamma in gammas]
+        every = [
+            as_kernel(name, "median" if gamma is None and name == "rbf" else gamma, self.degree, self.coef0, **extra)
+            for name in names
+            for gamma in gammas
+        ]
         if (len(every) > 1 or isinstance(self.kernel, (list, tuple))) and any(is_precomputed(k) for k in every):
             raise ValueError("A precomputed kernel matrix is one kernel: give kernel='precomputed' and one gamma.")
-        every = [_resolve(kernel, points) for kernel in every]
+        try:
+            every = [_resolve(kernel, points) for kernel in every]
+        except EqualRowsError:
+            if self.gamma is not None:
+                raise
+            every = [_resolve(as_kernel(name, None, self.degree, self.coef0, **extra), points) for name in names]
         # not all can be hashed
         self.kernels_ = [kernel for k, kernel in enumerate(every) if kernel not in every[:k]]
         return self.kernels_

@@ -31,14 +31,14 @@ Array = npt.NDArray[np.float64]
 DeviceArray = Any  # of NumPy, or a tensor on a device
 
 EPS = float(np.finfo(np.float64).eps)
-AUTO_ALPHAS = (1e-11, 1.0, 30)  # least and largest λ as shares of the largest eigenvalue, and how many
+AUTO_ALPHAS = (1e-10, 1.0, 30)  # least and largest λ as shares of the largest eigenvalue, and how many
 ABOUT_ONE = (0.1, 10.0)  # least and largest λ where there is no eigenvalue: all of them predict the mean, or 0
 
 
 def automatic_alphas(largest: float, shares: tuple[float, float, int] = AUTO_ALPHAS) -> Array:
-    """30 values of λ, evenly spaced in their logarithm, from 1e-11 to 1 times the largest eigenvalue σ₁².
+    """30 values of λ, evenly spaced in their logarithm, from 1e-10 to 1 times the largest eigenvalue σ₁².
 
-    At the largest every direction is shrunk to half or less; below the smallest, rounding of K itself is felt. Where
+    At the largest every direction is shrunk to half or less; below the smallest, predictions lose half their digits. Where
     no eigenvalue is left, from 0.1 to 10: all give the same.
 
     Examples
@@ -46,7 +46,7 @@ def automatic_alphas(largest: float, shares: tuple[float, float, int] = AUTO_ALP
     >>> from gramian.kernel_ridge.path import automatic_alphas
     >>> alphas = automatic_alphas(100.0)
     >>> len(alphas), alphas[0].round(12), alphas[-1].round(6)
-    (30, np.float64(1e-09), np.float64(100.0))
+    (30, np.float64(1e-08), np.float64(100.0))
     """
     low, high, number = shares
     return np.asarray(largest * np.geomspace(low, high, number) if largest > 0 else np.geomspace(*ABOUT_ONE, number))

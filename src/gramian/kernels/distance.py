@@ -297,8 +297,12 @@ def squared_distances(X: Any, Z: Any = None) -> Array:
 MEDIAN_ROWS = 2000  # distances among this many rows estimate the median to a percent or two
 
 
+class EqualRowsError(ValueError):
+    """There is no distance between rows that are all equal."""
+
+
 def median_distance(X: Any, *, seed: int = 0, rows: int = MEDIAN_ROWS) -> float:
-    """Median distance ‖x − x′‖ between different rows, of a seeded sample where there are many.
+    """Median distance ‖x − x′‖ between different rows, copies counted once, of a seeded sample where there are many.
 
     Examples
     --------
@@ -311,14 +315,15 @@ def median_distance(X: Any, *, seed: int = 0, rows: int = MEDIAN_ROWS) -> float:
     n = X.shape[0]
     if n > rows:
         X = X[np.sort(np.random.default_rng(seed).choice(n, rows, replace=False))]
-    squares = squared_distances(X)[np.triu_indices(X.shape[0], 1)]
-    apart = squares[squares > 0]
-    if not len(apart):
+    squares = squared_distances(X.astype(np.float64))  # the same for rows in float32
+    first = np.flatnonzero(np.argmax(squares == 0.0, axis=1) == np.arange(len(squares)))
+    if len(first) < 2:
         if X.shape[0] > 1 and (X[[0] * X.shape[0]] != X).sum():
             raise ValueError("The squared distances between rows underflow: multiply the data by a large constant.")
-        raise ValueError("The rows are all equal, so their median distance is 0: give gamma as a number.")
-    # copies of one row say nothing about distances, unless they are few
-    return float(np.sqrt(np.median(squares) or np.median(apart)))
+        raise EqualRowsError("The rows are all equal, so their median distance is 0: give gamma as a number.")
+    if len(first) < len(squares):
+        squares = squares[np.ix_(first, first)]
+    return float(np.sqrt(np.median(squares[np.triu_indices(len(first), 1)])))
 
 
 def scale_gamma(X: Any) -> float:
