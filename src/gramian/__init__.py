@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         SpectralCertificate,
         Spectrum,
     )
-    from gramian.ridge import Ridge, RidgeCV
+    from gramian.ridge import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
     from gramian.sources import Source
     from gramian.sources import open_source as open
 else:
@@ -63,6 +63,8 @@ __all__ = [
     "Residual",
     "Ridge",
     "RidgeCV",
+    "RidgeClassifier",
+    "RidgeClassifierCV",
     "RidgePath",
     "Solution",
     "Source",

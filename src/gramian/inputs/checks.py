@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y
 
 from gramian.compute.devices import is_tensor, to_numpy
@@ -108,6 +109,17 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
             f"Found input variables with inconsistent numbers of samples: X has {n} rows, y {len(values)}."
         )
     return (values[:, None], True) if values.ndim == 1 else (values, False)
+
+
+def check_labels(estimator: Any, y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """The classes, sorted, and the number of each label among them; a column of labels is taken for a vector."""
+    if y is None:
+        name = type(estimator).__name__
+        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
+    y = _check_y(to_numbers(y, "y") if np.ma.is_masked(y) else y, estimator=estimator)
+    check_classification_targets(y)
+    classes, labels = np.unique(y, return_inverse=True)
+    return classes, np.asarray(labels, dtype=np.intp)
 
 
 def check_penalties(alpha: Any, targets: int) -> Array:

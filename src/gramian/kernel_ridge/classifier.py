@@ -11,14 +11,12 @@ from scipy.special import expit, logit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import is_tensor, to_numpy
-from gramian.inputs.checks import check_choice, check_weights, has_whole_weights
+from gramian.inputs.checks import check_choice, check_labels, check_weights, has_whole_weights
 from gramian.inputs.devices import copy_with, like_input, store_like
 from gramian.kernel_ridge.estimator import KernelInput, KernelRidgeCV
-from gramian.sources.arrays import to_numbers
 
 Array = npt.NDArray[np.float64]
 
@@ -267,7 +265,11 @@ class KernelRidgeClassifier(ClassifierMixin, KernelInput):
             The estimator itself.
         """
         check_choice("criterion", self.criterion, CRITERIA)
-        labels = self._check_labels(to_numpy(y) if is_tensor(y) else y)
+        y = to_numpy(y) if is_tensor(y) else y
+        shape = np.asarray(y).shape
+        if len(shape) == 2 and shape[1] > 1:
+            raise ValueError(f"y must be one label for each row, got shape {shape}: fit one model for each column.")
+        self.classes_, labels = check_labels(self, y)
         w, copies = self._check_weights(labels, sample_weight)
         present = np.unique(labels if w is None else labels[w > 0])
         if len(present) < 2:
@@ -340,18 +342,6 @@ class KernelRidgeClassifier(ClassifierMixin, KernelInput):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose label is predicted, weighted where weights are given; y may be a tensor."""
         return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=to_numpy(sample_weight)))
-
-    def _check_labels(self, y: Any) -> npt.NDArray[np.intp]:
-        """Check the labels, and return the number of each among ``classes_``."""
-        if y is None:
-            raise ValueError("This KernelRidgeClassifier estimator requires y to be passed, but the target y is None.")
-        shape = np.asarray(y).shape
-        if len(shape) == 2 and shape[1] > 1:
-            raise ValueError(f"y must be one label for each row, got shape {shape}: fit one model for each column.")
-        y = _check_y(to_numbers(y, "y") if np.ma.is_masked(y) else y, estimator=self)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        return np.asarray(labels, dtype=np.intp)
 
     def _check_weights(self, labels: npt.NDArray[np.intp], sample_weight: Any) -> tuple[Array | None, Array | None]:
         """Weights of rows and classes multiplied; and, where classes have any, how often each row is there.

@@ -38,8 +38,8 @@ ABOUT_ONE = (0.1, 10.0)  # least and largest λ where there is no eigenvalue: al
 def automatic_alphas(largest: float, shares: tuple[float, float, int] = AUTO_ALPHAS) -> Array:
     """30 values of λ, evenly spaced in their logarithm, from 1e-10 to 1 times the largest eigenvalue σ₁².
 
-    At the largest every direction is shrunk to half or less; below the smallest, predictions lose half their digits. Where
-    no eigenvalue is left, from 0.1 to 10: all give the same.
+    At the largest every direction is shrunk to half or less; below the smallest, predictions lose half their digits.
+    Where no eigenvalue is left, from 0.1 to 10: all give the same.
 
     Examples
     --------

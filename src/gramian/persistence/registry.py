@@ -34,6 +34,7 @@ from gramian.pca.incremental import IncrementalPCA
 from gramian.pca.tracy_widom import TracyWidomTable
 from gramian.pca.truncated_svd import TruncatedSVD
 from gramian.results import Optimum, Residual, SpectralCertificate
+from gramian.ridge.classifier import RidgeClassifier, RidgeClassifierCV
 from gramian.ridge.estimator import Ridge, RidgeCV
 from gramian.ridge.solve import RidgeInverse
 from gramian.sources import DenseSource
@@ -46,7 +47,7 @@ def _named(prefix: str, *classes: type) -> dict[str, type]:
 
 # What a file may hold as its model; the names are part of the format and outlive the places of the classes.
 _MAPS = (GenotypePCA, IncrementalPCA, KernelPCA, Nystroem, PCA, PolynomialMap, RBFSampler, TruncatedSVD)
-_REGRESSIONS = (KernelRidge, KernelRidgeCV, KernelRidgeClassifier, Ridge, RidgeCV)
+_REGRESSIONS = (KernelRidge, KernelRidgeCV, KernelRidgeClassifier, Ridge, RidgeCV, RidgeClassifier, RidgeClassifierCV)
 _DENSITIES = (GaussianMixture, MaximumLikelihood)
 ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIONS, *_DENSITIES)}
 
