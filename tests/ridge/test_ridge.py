@@ -392,8 +392,9 @@ def test_scripts_for_scikit_learn_run() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"positive": True}, "nnls"),
-        ({"solver": "lbfgs"}, "positive=True"),
+        ({"positive": "yes"}, "positive"),
+        ({"positive": True, "solver": "svd"}, "positive"),
+        ({"solver": "lbfgs"}, "lbfgs"),
         ({"solver": "magic"}, "solver must be one of"),
         ({"alpha": -1.0}, "alpha must be finite and not negative"),
         ({"alpha": np.nan}, "alpha must be finite"),

@@ -129,12 +129,7 @@ def is_proved(problem: RidgeProblem, B: Array, bounds: Array | None, tolerance: 
 
 def certify(problem: RidgeProblem, factor: RidgeFactor, lam: Array, reason: str) -> tuple[Array, Array, Residual]:
     """Solve, measure the gradient with the data, correct where that helps: B, RSS, and how good they are."""
-    cross = problem.cross
-    if cross is None:
-        cross = to_numpy(problem.A.T @ like(problem.source, problem.targets), float)
-    whole = np.sqrt(problem.total * problem.energy)  # where ‖X̃ᵀỹ‖ is but rounding, ‖X̃‖‖ỹ‖ takes its place
-    scale = np.where(column_norms(cross) > 32 * EPS * whole, column_norms(cross), whole)
-    scale = np.where(scale > 0, scale, 1.0)
+    scale = gradient_scale(problem)
     full, notes, eps = factor.refine_fully(), [], EPS
     if full is not None:
         B, R, G = full
@@ -162,6 +157,15 @@ def certify(problem: RidgeProblem, factor: RidgeFactor, lam: Array, reason: str)
         notes=tuple(notes),
     )
     return state.B, state.rss if factor.rss is None else factor.rss, certificate
+
+
+def gradient_scale(problem: RidgeProblem) -> Array:
+    """‖X̃ᵀỹ‖ of each target, which gradients are measured by; where that is but rounding, ‖X̃‖‖ỹ‖; 1 where both are 0."""
+    if problem.cross is None:
+        problem.cross = to_numpy(problem.A.T @ like(problem.source, problem.targets), float)
+    length, whole = column_norms(problem.cross), np.sqrt(problem.total * problem.energy)
+    scale = np.where(length > 32 * EPS * whole, length, whole)
+    return np.where(scale > 0, scale, 1.0)
 
 
 def _refine(problem: RidgeProblem, factor: RidgeFactor, lam: Array, scale: Array) -> Gradient:
@@ -201,4 +205,4 @@ def measure_gradient(problem: RidgeProblem, B: Array, lam: Array, *, spare: bool
 
 def column_norms(G: Array) -> Array:
     """Lengths of the columns."""
-    return np.asarray(np.linalg.norm(G, axis=0))
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", G, G)))

@@ -24,6 +24,7 @@ from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.linear.path import CRITERIA, RidgePath
 from gramian.results import NumericalWarning, caller_level
 from gramian.ridge.inference import ARRAYS, PRIVATE, LinearPredictions
+from gramian.ridge.nonnegative import solve_nonnegative, wants_gram
 from gramian.ridge.path import (
     Decomposition,
     LeftOut,
@@ -78,7 +79,8 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         that safe and else as ``svd``, which decomposes the data; ``cg`` and the names after it are conjugate gradients.
         ``auto`` takes the smaller matrix, and ``cg`` where neither has a bearable size.
     positive : bool, default=False
-        Not offered; see the error it raises for what to use.
+        Whether coefficients are to be 0 or more: solved by pivoting on their signs, with ``solver`` "auto" (or
+        scikit-learn's name, "lbfgs"). Such coefficients are not linear in y: there are no variances.
     random_state : int, RandomState or None, default=None
         Accepted for scikit-learn's sake: nothing is random.
     device : str, torch.device or None, default=None
@@ -91,11 +93,11 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
     intercept_ : float or array of shape (t,)
         b.
     n_iter_ : int or ndarray of shape (t,)
-        Steps taken by ``cg``; 1 for direct solvers.
+        Steps taken by ``cg``, or with ``positive``; 1 for direct solvers.
     solver_ : str
-        "cholesky", "dual", "svd" or "cg": what was done.
+        "cholesky", "dual", "svd", "cg" or "nonnegative": what was done.
     dof_ : float or ndarray of shape (t,)
-        Effective degrees of freedom Σσ²/(σ²+λ), one more for an intercept; NaN by ``cg``, which does not know them.
+        Effective degrees of freedom Σσ²/(σ²+λ), one more for an intercept; NaN by ``cg`` and with ``positive``.
     noise_variance_ : float or ndarray of shape (t,)
         RSS/(N − dof), for the variances of :meth:`predict`; NaN by ``cg``, or where nothing is left over.
     training_error_, r2_ : float or ndarray of shape (t,)
@@ -170,32 +172,33 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         source, Y, weights, vector = open_regression(self, X, y, sample_weight)
         alpha = check_penalties(self.alpha, Y.shape[1])
         data = source_to_device(source, self.device)
-        solver, reason = choose_solver(data, self.solver)
+        if self.positive:
+            solver, reason = "nonnegative", "positive=True"
+            gram = wants_gram(*data.shape)
+        else:
+            solver, reason = choose_solver(data, self.solver)
+            gram = solver == "cholesky"
         with quiet_if_small(min(data.shape)):
             # X̃ = diag(√w)(X − 1μᵀ), Ỹ = diag(√w)(Y − 1ȳᵀ)
-            problem = RidgeProblem(data, Y, weights, intercept=bool(self.fit_intercept), gram=solver == "cholesky")
-            if solver == "cg":
+            problem = RidgeProblem(data, Y, weights, intercept=bool(self.fit_intercept), gram=gram)
+            if self.positive:
+                solution = solve_nonnegative(problem, alpha, reason)
+            elif solver == "cg":
                 solution = solve_by_gradients(problem, alpha, float(self.tol), self.max_iter, reason)
             else:
                 solution = solve_directly(problem, alpha, solver, reason, keep=self.solver == "svd")
         self._keep(solution, vector)
-        self.n_iter_ = np.full(len(alpha), max(self.certificate_.iterations, 1)) if solver == "cg" else 1
+        iterates = solver in ("cg", "nonnegative")
+        self.n_iter_ = np.full(len(alpha), max(self.certificate_.iterations, 1)) if iterates else 1
         store_like(self, source, ARRAYS)
         return self
 
     def _check_parameters(self) -> None:
         """Raise an error that names the parameter, what it is, and what it may be."""
-        if self.positive:
-            raise ValueError(
-                "positive=True is not offered: it is another problem, without a closed form. Use sklearn.linear_model."
-                "Ridge(positive=True), or scipy.optimize.nnls of X and y with √alpha·I and zeros stacked below."
-            )
-        if self.solver == "lbfgs":
-            raise ValueError(
-                "solver='lbfgs' is for positive=True only, which is not offered here: use sklearn.linear_model."
-                f"Ridge(positive=True). Without it, solver may be one of {', '.join(SOLVERS)}."
-            )
-        check_choice("solver", self.solver, SOLVERS)
+        check_choice("positive", self.positive, (True, False))
+        if self.positive and self.solver not in ("auto", "lbfgs"):
+            raise ValueError(f"solver={self.solver!r} does not support positive fitting: use 'auto' or positive=False.")
+        check_choice("solver", self.solver, ("auto", "lbfgs") if self.positive else SOLVERS)
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         if not (isinstance(self.tol, Real) and 0.0 <= float(self.tol) < np.inf):
             raise ValueError(f"tol must be a number that is not negative, got {self.tol!r}.")

@@ -204,6 +204,8 @@ class LinearPredictions:
 
     def _inverses(self) -> tuple[RidgeInverse, ...]:
         if sum(len(inverse.targets) for inverse in self._groups) < len(self._level):
+            if self.solver_ == "nonnegative":
+                raise ValueError("With positive=True coefficients are not linear in y, and variances are not known.")
             why = "Conjugate gradients make no decomposition"
             if self.solver_ != "cg":
                 p = len(self._centre)

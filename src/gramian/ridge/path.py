@@ -344,6 +344,8 @@ def _weighted_squares(w: Any, E: Any) -> Array:
 
 def _tiles(n: int, r: int, L: int, t: int) -> list[tuple[slice, slice]]:
     """Tiles of rows, an even number of about the same size, and of targets so few that they stay in cache."""
+    if n * (2 * r + L * (t + 2)) <= TILE // 4:  # less work than it takes to hand it to a thread
+        return [(slice(0, n), slice(0, t))]
     width = max(1, min(t, TILE // (2 * r * L + 1)))
     pieces = -(-n // max(64, TILE // (2 * r + L * (width + 2))))
     rows = -(-n // (2 * -(-pieces // 2)))

@@ -354,7 +354,7 @@ def solve_by_factors(
                 "alpha=0 many coefficients fit equally well, and those of least norm are returned. Remove columns that "
                 "follow from others, or use alpha > 0."
             )
-    coef, bounds = _in_own_units(problem, B, scale, bounds)
+    coef, bounds = in_own_units(problem, B, scale, bounds)
     certificate = certificates[0].with_(
         method="; ".join(dict.fromkeys(c.method for c in certificates)),
         passes=problem.passes + sum(factor.reads for _, _, factor in parts),
@@ -387,7 +387,7 @@ def _warn(message: str) -> None:
     warnings.warn(message, NumericalWarning, stacklevel=caller_level())
 
 
-def _in_own_units(problem: RidgeProblem, B: Array, scale: Array, bounds: Array) -> tuple[Any, Array]:
+def in_own_units(problem: RidgeProblem, B: Array, scale: Array, bounds: Array) -> tuple[Any, Array]:
     """Coefficients in the units of the data, and the bounds on them; an error where float64 cannot hold them.
 
     Of data in single precision they are too, where that keeps their digits; what it rounds is added to the bounds.
@@ -432,7 +432,7 @@ def solve_by_gradients(
             return solve_directly(problem, alpha, "svd", why, keep=False)
     certificate = certificate.with_(proved=proved)
     certificate.warn_unless_converged(REMEDY)
-    coef, bounds = _in_own_units(problem, B, scale, np.full(len(alpha), np.inf) if bounds is None else bounds)
+    coef, bounds = in_own_units(problem, B, scale, np.full(len(alpha), np.inf) if bounds is None else bounds)
     rss = column_norms(problem.targets - to_numpy(problem.A @ like(problem.source, B), float)) ** 2
     certificate = certificate.with_(
         passes=problem.passes,
