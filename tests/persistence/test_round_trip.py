@@ -29,6 +29,8 @@ from gramian import (
     PolynomialMap,
     RBFSampler,
     Ridge,
+    RidgeClassifier,
+    RidgeClassifierCV,
     RidgeCV,
     TruncatedSVD,
     kernels,
@@ -118,6 +120,8 @@ CASES: dict[str, tuple[Fit, Any]] = {
     "Ridge least squares": (lambda: Ridge(0.0).fit(X, y), X[:15]),
     "Ridge sparse": (lambda: Ridge().fit(sparse.csr_array(POSITIVE), y), sparse.csr_array(POSITIVE[:15])),
     "RidgeCV": (lambda: RidgeCV("auto", store_cv_results=True, alpha_per_target=True).fit(X, Y), X[:15]),
+    "RidgeClassifier": (lambda: RidgeClassifier(class_weight="balanced").fit(X, LABELS), X[:15]),
+    "RidgeClassifierCV": (lambda: RidgeClassifierCV(store_cv_results=True).fit(X, THREE), X[:15]),
     "RidgeCV folds": (lambda: RidgeCV(cv=3, scoring="r2").fit(X, y), X[:15]),
     **{
         f"KernelRidge {solver}": (

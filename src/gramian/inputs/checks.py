@@ -90,6 +90,7 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     y = to_numpy(y) if is_tensor(y) else frame_to_array(y) if is_frame(y) else to_numbers(y, "y")
+    values = None
     try:
         values = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
@@ -103,7 +104,8 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
                 f"Input y contains NaN or infinity: the first is {first} in {where}, counted from 0. Remove such rows.",
                 missing=bool(np.isnan(first)),
             )
-    values = np.asarray(_check_y(y, multi_output=np.asarray(y).ndim != 1, y_numeric=True), dtype=np.float64)
+    if values is None or type(y) is not np.ndarray or y.ndim not in (1, 2) or not y.size:
+        values = np.asarray(_check_y(y, multi_output=np.asarray(y).ndim != 1, y_numeric=True), dtype=np.float64)
     if len(values) != n:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n} rows, y {len(values)}."

@@ -417,7 +417,7 @@ def ridge_path(found: Decomposition, alphas: Array, left: LeftOut) -> RidgePath:
         B = found.basis @ S.reshape(len(S), L * t)
         B = to_numpy(problem.A.T @ like(problem.source, B), float) if found.dual else B
         coef = np.ascontiguousarray(B.T).reshape(L, t, p) * (problem.unit / problem.y_unit)
-        intercept = np.stack([problem.intercepts(c)[0] for c in coef])
+        intercept = problem.intercepts(coef)[0]
     return RidgePath(
         alphas=alphas,
         singular_values=np.sqrt(found.squares) / problem.unit,

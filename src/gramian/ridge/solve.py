@@ -192,7 +192,12 @@ class CholeskyFactor(RidgeFactor):
         kept = p - left if left < 0.5 * p else float(np.sum(self.basis * (gram @ self.basis)))
         self.dof = np.full(t, max(kept, 0.0))
         self.free = np.full(t, max(fixed + left, 0.0))
-        # the rank of X̃ with columns of length 1, by a Cholesky factorisation with pivots: σ to the root of rounding
+        # the rank of X̃ with columns of length 1: full where 1/‖L⁻¹‖² − λ max S² bounds all pivots from below, else by
+        # a Cholesky factorisation with pivots: σ to the root of rounding
+        least = 1.0 / float(np.sum((self.basis / self.scale[:, None]) ** 2)) - shift * float(np.max(self.scale)) ** 2
+        if least > 8 * problem.rounding and problem.varies.all():
+            self.rank = p
+            return
         unit = np.where(problem.varies, 1.0 / np.sqrt(np.where(problem.varies, problem.diagonal, 1.0)), 0.0)
         pivoted = lapack.dpstrf(gram * unit[:, None] * unit[None, :], tol=4 * problem.rounding, lower=1, overwrite_a=1)
         self.rank = int(pivoted[2])
