@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -383,6 +384,27 @@ def test_the_default_width_is_the_median_distance_in_any_units() -> None:
     assert KernelRidgeCV().fit(np.ones((5, 2)), y[:5]).gamma_ == 0.5  # no two rows differ: 1/p
     with pytest.raises(ValueError, match="all equal"):
         KernelRidgeCV(gamma="median").fit(np.ones((5, 2)), y[:5])
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("solver", ["eigh", "landmarks", "cg"])
+def test_facts_of_a_fit_are_attributes(solver: str, intercept: bool) -> None:
+    X, Y = problem(40, t=2)
+    w = np.random.default_rng(0).uniform(0.5, 2.0, 40)
+    for y in (Y, Y[:, 0]):
+        model = KernelRidgeCV(ALPHAS, fit_intercept=intercept, solver=solver, tol=1e-9).fit(X, y, w)
+        f, several = model.predict(X), "raw_values" if y is Y else "uniform_average"
+        assert_allclose(model.training_error_, np.sqrt(w @ (y - f) ** 2 / w.sum()), rtol=1e-5)
+        assert_allclose(model.r2_, r2_score(y, f, sample_weight=w, multioutput=several), rtol=1e-5)
+        if solver == "cg":
+            assert model.leave_one_out_error_ is None
+    if solver == "eigh":
+        errors = np.empty(40)
+        for i in range(40):
+            rest = np.delete(np.arange(40), i)
+            one = OurKernelRidge(model.alpha_, kernel=model.kernel_, fit_intercept=intercept)
+            errors[i] = y[i] - one.fit(X[rest], y[rest], w[rest]).predict(X[[i]])[0]
+        assert model.leave_one_out_error_ == pytest.approx(np.sqrt(w @ errors**2 / w.sum()), rel=1e-6)
 
 
 def test_rows_in_float32_are_chosen_for_as_in_float64() -> None:

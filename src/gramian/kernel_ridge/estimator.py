@@ -128,6 +128,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         The kernel with every parameter found.
     noise_variance_ : float or ndarray of shape (t,)
         Most likely variance of the errors, for the Gaussian process whose mean this is.
+    training_error_, r2_ : float or ndarray of shape (t,)
+        Root of the mean squared error, weighted, and R² on the rows of the fit; NaN at λ = 0 but for "landmarks".
     solver_ : str
         What was run.
     landmarks_ : ndarray of shape (m,)
@@ -275,7 +277,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         self._mean_weights = share if problem.intercept else None
         self._longest = float(np.sqrt(np.max(problem.squared_lengths, initial=0.0)))
         objective = np.einsum("ij,ij->j", problem.targets, found.beta) * problem.lam
-        self._keep(problem, every, alpha, b, objective, found.certificate)
+        with np.errstate(over="ignore"):  # ỹ − Bβ = λβ
+            rss = np.where(problem.lam > 0, np.sum((problem.lam * found.beta) ** 2, axis=0), np.nan)
+        self._keep(problem, every, alpha, b, objective, rss, found.certificate)
 
     def _choose_landmarks(self, problem: KernelProblem, kept: Any) -> Landmarks:
         """Rows by the rule asked for, or those given, which are counted with rows of weight 0."""
@@ -300,11 +304,19 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         self.landmarks_ = landmarks.indices if kept is None else kept[landmarks.indices]
         own = kernel_diagonal(problem.kernel, landmarks.points)
         self._longest = float(np.sqrt(np.max(own, initial=0.0)))
-        self._keep(problem, landmarks.points, found.coef, np.atleast_1d(found.intercept), found.objective, certificate)
+        b = np.atleast_1d(found.intercept)
+        self._keep(problem, landmarks.points, found.coef, b, found.objective, found.rss, certificate)
         certificate.warn_unless_converged(*(ITERATED if certificate.iterations else FACTORED))
 
     def _keep(
-        self, problem: KernelProblem, points: Any, alpha: Array, b: Array, objective: Array, certificate: Any
+        self,
+        problem: KernelProblem,
+        points: Any,
+        alpha: Array,
+        b: Array,
+        objective: Array,
+        rss: Array,
+        certificate: Any,
     ) -> None:
         """Name what was found. ``points`` are those that α belongs to."""
         self._posteriors: dict[float, Any] = {}
@@ -316,7 +328,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         self._level = float(np.max(np.abs(problem.mean), initial=0.0))
         # most likely noise: the smallest value of the objective over the number of observations
         noise = np.maximum(objective, 0.0) / max(problem.count - float(problem.intercept), 1.0)
-        self.noise_variance_ = float(noise[0]) if self._vector else noise
+        w = problem.frequencies
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = w @ (problem.Y - problem.share @ problem.Y) ** 2
+            r2 = 1.0 - np.divide(rss, total, out=(rss > 0).astype(np.float64), where=total > 0)
+        error = np.sqrt(rss / problem.mass)
+        self.noise_variance_, self.training_error_, self.r2_ = (
+            float(x[0]) if self._vector else x for x in (noise, error, r2)
+        )
 
     def _check_parameters(self, solvers: tuple[str, ...] = ("auto", "eigh", "cholesky", "cg", "landmarks")) -> None:
         check_choice("solver", self.solver, solvers)
@@ -411,7 +430,9 @@ class KernelRidgeCV(KernelRidge):
         Every λ of the kernel chosen, for rows of positive weight; None by "cg".
     dof_ : float or ndarray of shape (t,) or None
         Effective degrees of freedom; None by "cg".
-    dual_coef_, intercept_, X_fit_, noise_variance_, solver_, n_iter_, certificate_
+    leave_one_out_error_ : float or ndarray of shape (t,) or None
+        Root of the mean squared error of rows left out, weighted, at the pair chosen; None by "cg".
+    dual_coef_, intercept_, X_fit_, noise_variance_, training_error_, r2_, solver_, n_iter_, certificate_
         As in :class:`KernelRidge`. The certificate notes where λ is at an end of what was tried; ``n_iter_`` is 1 of a
         decomposition.
 
@@ -528,6 +549,10 @@ class KernelRidgeCV(KernelRidge):
         self.gamma_ = choice.problem.kernel.rate
         dof = None if path is None else path.dof[choice.index]
         self.dof_ = dof if dof is None or each else float(dof[0])
+        self.leave_one_out_error_: Any = None
+        if path is not None:
+            loo = path.loo[choice.index, np.arange(len(lam))] * (problem.count / problem.mass)
+            self.leave_one_out_error_ = float(np.sqrt(loo[0])) if self._vector else np.sqrt(loo)
         self._fit_chosen(choice, every, kept, rule)
         self.certificate_ = self.certificate_.with_(notes=(*self.certificate_.notes, *choice.notes))
         self.n_iter_ = max(1, self.certificate_.iterations)

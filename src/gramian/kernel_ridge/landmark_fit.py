@@ -305,8 +305,8 @@ class LandmarkFit:
         a, which sums to 0 where there is an intercept.
     intercept : ndarray of shape (t,)
         b.
-    objective : ndarray of shape (t,)
-        Σ w(y − f)² + λaᵀK_mm a.
+    objective, rss : ndarray of shape (t,)
+        Σ w(y − f)² + λaᵀK_mm a, and the first of the two.
     certificate : Residual
         Residuals of the normal equations, and bounds on the distance from exact kernel ridge.
     rank : int
@@ -322,6 +322,7 @@ class LandmarkFit:
     coef: Floats
     intercept: Floats
     objective: Floats
+    rss: Floats
     certificate: Residual
     rank: int
     basis: Whitening
@@ -343,9 +344,9 @@ class LandmarkFit:
         bounds = self.certificate.error_bounds
         certificate = self.certificate if bounds is None else self.certificate.with_(error_bounds=bounds * scale)
         with np.errstate(over="ignore"):  # a square beyond the largest number is infinite
-            objective = self.objective * scale * scale
+            objective, rss = self.objective * scale * scale, self.rss * scale * scale
         coef, intercept = self.coef * scale, self.intercept * scale
-        return replace(self, coef=coef, intercept=intercept, objective=objective, certificate=certificate)
+        return replace(self, coef=coef, intercept=intercept, objective=objective, rss=rss, certificate=certificate)
 
     def __repr__(self) -> str:
         m, t = self.coef.shape
@@ -551,7 +552,8 @@ class LandmarkProblem:
             ),
             **said,
         )
-        objective = self.w @ at.errors**2 + lam * np.sum(at.c**2, axis=0)
+        rss = self.w @ at.errors**2
+        objective = rss + lam * np.sum(at.c**2, axis=0)
         mean = to_numpy(basis.features(like(basis.L, self.sums[None, :] / self.mass, float))[:, 0], float)
         across = None  # ‖(I − P)φ̄‖ from above: Σ w̄‖(I − P)φ(x)‖, or by Jensen's inequality from Σ w̄‖φ(x)‖² and Pφ̄
         if self.outside is not None:
@@ -559,7 +561,7 @@ class LandmarkProblem:
         elif self.own is not None:
             square = basis.squares(self.w @ self.own / self.mass, np.mean(self.sums) / self.mass)
             across = float(np.sqrt(max(float(square) - float(mean @ mean), 0.0) + 1e3 * EPS * basis.size**2))
-        found = LandmarkFit(at.a, at.intercept, objective, certificate, basis.rank, basis.in_numpy(), mean, across)
+        found = LandmarkFit(at.a, at.intercept, objective, rss, certificate, basis.rank, basis.in_numpy(), mean, across)
         return found.times(self.scale)
 
     def _error_bounds(self, at: MeasuredFit, lam: Floats) -> tuple[Floats | None, str]:
