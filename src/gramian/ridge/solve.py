@@ -170,7 +170,8 @@ class CholeskyFactor(RidgeFactor):
         scaled = gram * self.scale[:, None] * self.scale[None, :]
         np.fill_diagonal(scaled, 1.0)
         norm = float(np.max(np.abs(scaled).sum(axis=0)))
-        self.factor, info = lapack.dpotrf(scaled, lower=1, overwrite_a=1)
+        # symmetric: its transpose is itself, in the order that LAPACK overwrites; what is above the factor becomes 0
+        self.factor, info = lapack.dpotrf(scaled.T, lower=1, overwrite_a=1)
         reciprocal = 0.0
         if info == 0 and np.all(diagonal > 0):
             reciprocal = float(lapack.dpocon(self.factor, norm, uplo="L")[0])
@@ -178,7 +179,7 @@ class CholeskyFactor(RidgeFactor):
         if not self.condition <= SAFE:
             self.why = f"its condition number is above {SAFE:.0e}"
             return
-        self.basis = self.scale[:, None] * np.tril(lapack.dtrtri(self.factor, lower=1)[0]).T
+        self.basis = self.scale[:, None] * lapack.dtrtri(self.factor, lower=1)[0].T
         trace = float(np.sum(self.basis**2))
         left = shift * trace  # Σλ/(σ²+λ)
         fixed = problem.weights.count - float(problem.intercept) - p
