@@ -41,6 +41,19 @@ assert all(np.isfinite(np.asarray(found)).all() for found in fits.values())
 assert not ABSENT & {name.partition(".")[0] for name in sys.modules}
 print(len(names), *fits)
 """
+FIRST_COMMAND = """
+import pathlib, tempfile
+from click.testing import CliRunner
+from gramian.cli import main
+
+with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "x.csv")
+    rows = [f"{'ab'[i % 2]},{row[0]},{row[1]},{row[2]}" for i, row in enumerate(X)]
+    path.write_text("\\n".join(["kind,p,q,r", *rows]) + "\\n")
+    done = CliRunner().invoke(main, ["pca", str(path), "--out", f"{folder}/out"])
+    assert done.exit_code == 0, done.output
+    print(*sorted(path.name for path in pathlib.Path(folder, "out").iterdir()))
+"""
 WITHOUT_TORCH = """
 told = []
 for model in (gramian.PCA(2, device="cuda"), gramian.Ridge(device="cuda"), gramian.KernelPCA(2, device="cuda"),
@@ -80,3 +93,8 @@ def test_everything_works_without(absent: tuple[str, ...]) -> None:
 def test_everything_works_without_torch_and_a_card_names_the_extra() -> None:
     found = output(EVERYTHING + WITHOUT_TORCH, ("torch", "triton")).split()
     assert found[1:] == [*FITS, "told"]
+
+
+def test_the_first_command_needs_no_extra() -> None:
+    absent = ("anndata", "bokeh", "h5py", "pandas", "polars", "pyarrow", "python_calamine", "torch", "zarr")
+    assert {"scores.csv", "scores.png", "loadings.csv", "model.gramian"} <= set(output(FIRST_COMMAND, absent).split())

@@ -65,8 +65,19 @@ def test_levels_of_text_are_those_of_the_fit(run, columns, tmp_path):
     np.testing.assert_allclose(found["PC1"], scores["PC1"][:20], rtol=1e-12)
     (tmp_path / "new.csv").write_text(f"{lines[0]}\np,5,3,1,9,daisy\n")
     result = run("project", "out/model.gramian", "new.csv")
-    assert result.exit_code == 3
+    assert result.exit_code == 0
     assert "daisy" in result.stderr
+    assert np.isfinite(printed(result, columns, tmp_path)["PC1"]).all()  # PCA takes what is missing
+    ridge = ("ridge", "flowers.csv", "--target", "sum", "--id", "plant", "--alpha", 1, "--out", "fit", *FAST)
+    assert run(*ridge).exit_code == 0
+    more = f"{lines[0]}\np,5,3,1,9,daisy\nq,5,3,1,9,rose\nr,5,3,,9,lily\n"
+    (tmp_path / "new.csv").write_text(more)
+    result = run("predict", "fit/model.gramian", "new.csv", "--id", "plant")
+    assert result.exit_code == 0, result.output
+    assert "daisy" in result.stderr
+    found = printed(result, columns, tmp_path)
+    assert found["id"].tolist() == ["p", "q", "r"]
+    assert np.isfinite(found["prediction"]).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize(

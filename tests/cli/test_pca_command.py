@@ -273,13 +273,24 @@ def test_missing_rows_can_be_left_out(tmp_path, X):
     assert fast(tmp_path / "gap.npy", "--out", tmp_path / "out", "--missing", "drop").exit_code == 0
     whole = decomposition.PCA().fit(np.delete(X, 12, axis=0))
     variances = numbers(table(tmp_path / "out" / "variances.csv")[1])[:, 0]
-    rows = [int(row[0]) for row in table(tmp_path / "out" / "scores.csv")[1]]
-    assert rows == [i for i in range(40) if i != 12]  # numbers in the file, not among those that are left
+    rows = table(tmp_path / "out" / "scores.csv")[1]
+    assert [int(row[0]) for row in rows] == list(range(1, 41))  # every row of the file, in order
+    assert [i for i, row in enumerate(rows) if row[1] == ""] == [12]
     np.testing.assert_allclose(variances, whole.explained_variance_, rtol=1e-12)
 
 
-def test_text_column_exits_3_and_points_to_options(tmp_path, labelled):
+def test_text_columns_label_the_rows(tmp_path, labelled):
     result = fast(labelled, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert "kind" in result.stdout
+    header, rows = table(tmp_path / "out" / "scores.csv")
+    assert header[:2] == ["row", "label"]
+    assert {row[1] for row in rows} == {"rose", "tulip"}
+    assert [row[0] for row in table(tmp_path / "out" / "loadings.csv")[1]] == ["a", "b", "c"]
+
+
+def test_text_column_that_is_refused_points_to_options(tmp_path, labelled):
+    result = fast(labelled, "--out", tmp_path / "out", "--categorical", "refuse")
     assert result.exit_code == 3
     line = one_line(result)
     assert "kind" in line

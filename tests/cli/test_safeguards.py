@@ -52,7 +52,10 @@ def test_reports_number_rows_as_the_tables_do_and_name_the_classes(run, tmp_path
     result = run(command, "gaps.csv", *options, "--missing", "drop", "--out", "out", "--no-pictures")
     assert result.exit_code == 0, result.output
     kept = [0, 2, 3, 5, 6, 7, 8, 9, 10, 11]
-    assert columns(tmp_path / "out" / name)["row"].tolist() == kept
+    found = columns(tmp_path / "out" / name)
+    assert found["row"].tolist() == list(range(1, 13))
+    last = list(found.values())[-1]
+    assert np.flatnonzero(~np.isnan(last)).tolist() == kept
     page = page_of(tmp_path / "out")
     assert numbers_of(page).tolist() == kept
     assert '"name":"kind of thing"' in page
@@ -254,13 +257,17 @@ def test_missing_cells_that_a_model_refuses_come_with_the_option_that_helps(run,
 
 
 @pytest.mark.parametrize("command", ["predict", "project"])
-def test_new_rows_with_missing_cells_come_with_the_option_that_helps(run, gaps, command):
+def test_new_rows_with_missing_cells_have_no_answer(run, gaps, columns, tmp_path, command):
     fit = ["ridge", "--target", "y"] if command == "predict" else ["kernel-pca", "-k", "1"]
-    columns = ("--drop", "kind of thing", "--missing", "drop")
-    assert run(fit[0], "gaps.csv", *fit[1:], *columns, "--out", "out", *FAST).exit_code == 0
-    result = run(command, "out/model.gramian", "gaps.csv")
-    assert result.exit_code == 3
-    assert "--missing drop" in result.stderr
+    chosen = ("--drop", "kind of thing", "--missing", "drop")
+    assert run(fit[0], "gaps.csv", *fit[1:], *chosen, "--out", "out", *FAST).exit_code == 0
+    result = run(command, "out/model.gramian", "gaps.csv", "--out", "new.csv")
+    assert result.exit_code == 0
+    assert "gaps.csv" in result.stderr
+    assert "missing" in result.stderr
+    found = columns(tmp_path / "new.csv")
+    assert found["row"].tolist() == list(range(1, 13))
+    assert np.isnan(found["prediction" if command == "predict" else "PC1"]).sum() == 2
 
 
 def test_a_solver_that_keeps_no_inverse_is_answered_with_the_option_that_does(run):

@@ -240,7 +240,7 @@ def test_missing_and_infinite_cells_of_sparse_matrices(tmp_path: Path) -> None:
         gramian.open(f"{tmp_path}/x.npz::train")
     S[2, 1] = np.inf
     sp.save_npz(tmp_path / "x.npz", sp.csr_array(S))
-    with pytest.raises(ValueError, match=r"'x2'.*2, counted.*0\)"):
+    with pytest.raises(ValueError, match=r"'x2'.*\(row 3\)"):
         read_table(tmp_path / "x.npz")
 
 

@@ -98,7 +98,7 @@ def fit(
     records.check(reading.columns)
     output.check(TABLES, PICTURES)
     if records.lower is not None:  # an interval without an end has an empty cell
-        reading = replace(reading, columns=records.names, missing="keep")
+        reading = replace(reading, columns=records.names, missing="keep", keep_empty=True)
     elif reading.columns is not None:
         reading = replace(reading, columns=(*reading.columns, *records.names))
     table = read(file, reading, run)

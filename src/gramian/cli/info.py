@@ -21,8 +21,8 @@ from gramian.display.report import DataFacts
 from gramian.genetics.filters import genome_order
 from gramian.genetics.text import list_few
 from gramian.sources import open_source
-from gramian.sources.columns import kind_of, levels_of, open_records
-from gramian.sources.files import TABULAR, load_pyarrow, suffix_of
+from gramian.sources.columns import levels_of, open_records
+from gramian.sources.files import TABULAR, split_dataset, suffix_of
 from gramian.sources.plink import open_bed
 
 MAX_SHOWN = 30  # columns, chromosomes and contigs that are shown
@@ -55,7 +55,7 @@ def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: C
         with run.step(f"Counting {name}"), data_errors(name):
             results = _describe_genotypes(file, every)
     else:
-        if str(file) != "-" and suffix_of(file) in TABULAR:
+        if str(file) != "-" and suffix_of(Path(split_dataset(str(file), None)[0])) in TABULAR:
             with run.step(f"Reading {name}"), data_errors(name):
                 rows, columns, notes = _describe_table(file, reading)
         else:
@@ -72,27 +72,30 @@ def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: C
 
 def _describe_table(file: Path, reading: ReadingOptions) -> tuple[int, Columns, list[str]]:
     """Rows, columns with their types, and what was detected, of a table whose columns may be of any kind."""
-    written = {"delimiter": reading.delimiter, "decimal": reading.decimal}
-    options = {**written, "header": False if reading.no_header else None}
-    records = open_records(file, suffix_of(file), **options)
+    written = {"delimiter": reading.delimiter, "decimal": reading.decimal, "encoding": reading.encoding}
+    header = False if reading.no_header else None
+    place, dataset = split_dataset(str(file), reading.dataset)
+    records = open_records(Path(place), suffix_of(Path(place)), dataset, header=header, **written)
     each = range(len(records.names))
     records.prepare(list(each))
     facts: list[tuple[Any, ...]] = []
+    rows = 0
     for j in each:
-        values, kind = records.column(j), kind_of(records.type(j))
-        missing, low, high = int(values.null_count), np.nan, np.nan
+        kind, low, high = records.kind(j), np.nan, np.nan
         if kind == "number":
-            x = np.asarray(values.cast(load_pyarrow().float64(), safe=False).to_numpy(zero_copy_only=False))
-            seen = np.unique(x[~np.isnan(x)])
-            missing, count = int(np.isnan(x).sum()), len(seen)
-            if count:
+            values: Any = records.numbers(j)
+            seen: Any = np.unique(values[~np.isnan(values)])
+            missing = int(np.isnan(values).sum())
+            if len(seen):
                 low, high = float(seen[0]), float(seen[-1])
         else:
-            count = len(levels_of(values) if kind == "text" else values.unique())
-        facts.append((records.names[j], kind, missing, count, low, high))
+            values = records.cells(j)
+            seen, missing = levels_of(values), sum(cell is None for cell in values)
+        rows = len(values)
+        facts.append((records.names[j], kind, missing, len(seen), low, high))
     heads = ("column", "type", "missing", "different", "smallest", "largest")
     columns = dict(zip(heads, map(list, zip(*facts, strict=True)), strict=True))
-    return len(records.column(0)), columns, list(records.notes)
+    return rows, columns, list(records.notes)
 
 
 def _describe_numbers(file: Path, reading: ReadingOptions, run: CommandRun) -> tuple[int, Columns, list[str]]:

@@ -21,7 +21,6 @@ from gramian.cli.output import (
     number_columns,
     output_options,
     publish,
-    row_keys,
 )
 from gramian.cli.reading import (
     FILE,
@@ -120,12 +119,12 @@ def kernel_pca(
         table,
         file,
         tables=[
-            ResultTable({**row_keys(table), **number_columns("PC", scores)}, "scores"),
+            ResultTable(table.by_row(number_columns("PC", scores)), "scores"),
             ResultTable(eigenvalues, "eigenvalues", f"Components of {model.kernel_!r}"),
         ],
         sketch=None if scores.shape[1] < 2 else Sketch("Scores", scores[:, 0], scores[:, 1], ("PC1", "PC2"), labels),
         pictures=pictures,
-        report=lambda **given: reports.kernel_pca_report(model, scores, **describe_rows(table, reading.label), **given),
+        report=lambda **given: reports.kernel_pca_report(model, scores, **describe_rows(table), **given),
         facts={"kernel": repr(model.kernel_), "n_components": scores.shape[1], "eigenvalues": model.eigenvalues_},
     )
     publish(run, output, results)

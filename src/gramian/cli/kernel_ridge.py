@@ -57,7 +57,7 @@ TABLES = ("predictions", "path", "choice")
 )
 @option("--landmarks", type=click.IntRange(min=1), help="How many landmarks for that solver.")
 @option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Residual to reach.")
-@reading_options(target="Column to be predicted.", missing="refuse")
+@reading_options(target="Column to be predicted.", missing="refuse", categorical="onehot")
 @output_options()
 @running_options
 @device_option
@@ -97,7 +97,7 @@ def kernel_ridge(
         kernels = np.repeat([repr(kernel) for kernel in model.kernels_], np.shape(model.scores_)[-1])
         scores = {"kernel": kernels, "alpha": np.ravel(model.alphas_), "score": np.ravel(model.scores_)}
         choice = [ResultTable(scores, "choice")]
-    told = {"target_names": [target], "measures": {"bound on the error": bound}, **describe_rows(table, reading.label)}
+    told = {"target_names": [target], "measures": {"bound on the error": bound}, **describe_rows(table)}
     told |= {"X": rows_of_report(table), "feature_names": table.names}
     results = Results.of_fit(
         model,
@@ -110,7 +110,7 @@ def kernel_ridge(
         quality=quality,
         sketch=sketch_fit(y, fitted, target),
         tables=[
-            ResultTable({**prediction_columns(table, y, fitted), "bound": bound}, "predictions"),
+            ResultTable(prediction_columns(table, y, fitted, bound=bound), "predictions"),
             *path_tables(model),
             *choice,
         ],

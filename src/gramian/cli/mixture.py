@@ -21,7 +21,6 @@ from gramian.cli.output import (
     number_columns,
     output_options,
     publish,
-    row_keys,
 )
 from gramian.cli.pca import count_components
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options
@@ -142,7 +141,7 @@ def mixture(
         return drawn
 
     def report_page(**given: Any) -> Any:
-        told: dict[str, Any] = {"feature_names": names, **describe_rows(table, reading.label)}
+        told: dict[str, Any] = {"feature_names": names, **describe_rows(table)}
         return reports.mixture_report(
             model, read_rows(table.source), choice=choice if many else None, responsibilities=R, **told, **given
         )
@@ -169,7 +168,7 @@ def mixture(
         table,
         file,
         tables=[
-            ResultTable({**row_keys(table), **clusters, **number_columns("probability", R)}, "clusters"),
+            ResultTable(table.by_row({**clusters, **number_columns("probability", R)}), "clusters"),
             *([ResultTable(_best_models(choice, criterion), title="Models, the best first")] if many else []),
             ResultTable(parts, "components", title, most=max(k, 12)),
             ResultTable(covariances, "covariances"),

@@ -24,12 +24,36 @@ UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SECTIONS = ("Options", "Filters", "Reading", "Output", "Running")
 
 
+# What people type who know other programs; the help shows the names above.
+SYNONYMS = {
+    "--alpha": ("--lambda", "--alphas", "--penalty"),
+    "--categorical": ("--text",),
+    "--columns": ("--cols", "--features", "--variables"),
+    "--components": ("--n-components", "--n_components", "--ncomp", "--k"),
+    "--delimiter": ("--sep", "--separator"),
+    "--id": ("--ids", "--names"),
+    "--label": ("--labels", "--color", "--colour", "--group"),
+    "--missing": ("--na",),
+    "--out": ("--output", "--outdir"),
+    "--seed": ("--random-state", "--random_state"),
+    "--standardise": ("--standardize", "--scale"),
+    "--target": ("--y", "--response"),
+}
+
+
 class Option(click.Option):
-    """An option that knows the section of the help it belongs to."""
+    """An option that knows the section of the help it belongs to, and what else people call it."""
 
     def __init__(self, *names: Any, section: str = "Options", **settings: Any) -> None:
         super().__init__(*names, **settings)
         self.section = section
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Let the parser know the synonyms too, which the help leaves out; another option's name is none."""
+        shown, taken = self.opts, {name for parameter in ctx.command.params for name in parameter.opts}
+        self.opts = [*shown, *(word for name in shown for word in SYNONYMS.get(name, ()) if word not in taken)]
+        super().add_to_parser(parser, ctx)
+        self.opts = shown
 
 
 class Command(click.Command):
@@ -76,6 +100,13 @@ def option(*names: str, section: str = "Options", **settings: Any) -> Callable[[
     if isinstance(settings.get("type"), click.IntRange | click.FloatRange):
         settings.setdefault("metavar", "NUMBER")
     return click.option(*names, cls=Option, section=section, **settings)
+
+
+def standardise_option(argument: str) -> Callable[[F], F]:
+    """Return a decorator that adds the option to standardise columns, which the command is handed as ``argument``."""
+    return option(
+        "--standardise", argument, is_flag=True, help="Divide each column by its standard deviation (also --scale)."
+    )
 
 
 def bundle(kind: type, name: str, options: Iterable[Callable[[Any], Any]]) -> Callable[[Any], Any]:

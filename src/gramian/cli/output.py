@@ -292,16 +292,6 @@ def claim_place(out: Path, files: Sequence[Path], force: bool) -> None:
 # What commands fill their descriptions with
 
 
-def row_keys(table: InputTable) -> dict[str, Any]:
-    """Return the columns that say which row is which: its number in the file, from 0, its name and its class."""
-    keys: dict[str, Any] = {"row": np.arange(table.source.shape[0]) if table.rows is None else table.rows}
-    if table.ids is not None:
-        keys["id"] = table.ids
-    if table.label is not None:
-        keys["label"] = table.label
-    return keys
-
-
 def number_columns(prefix: str, values: Any) -> dict[str, Any]:
     """Return the columns of a matrix, named PC1, PC2, … after a prefix.
 
@@ -320,13 +310,12 @@ def as_texts(values: Any) -> list[str] | None:
     return None if values is None else [str(value) for value in values]
 
 
-def describe_rows(table: InputTable, label: str | None) -> dict[str, Any]:
+def describe_rows(table: InputTable) -> dict[str, Any]:
     """Return what a report is told of the rows: names, classes, numbers in the file, columns to colour by."""
-    named = None if label is None or label.isdecimal() else label  # a column can be given by its number
     return {
         "ids": as_texts(table.ids),
         "labels": as_texts(table.label),
-        "label_name": named or "label",
+        "label_name": table.label_name or "label",
         "rows": table.rows,
         "columns": colour_columns(table.source),
     }

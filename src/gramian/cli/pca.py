@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from gramian import display
-from gramian.cli.options import command, option, portable
+from gramian.cli.options import command, option, portable, standardise_option
 from gramian.cli.output import (
     Output,
     Results,
@@ -26,7 +26,6 @@ from gramian.cli.output import (
     number_columns,
     output_options,
     publish,
-    row_keys,
 )
 from gramian.cli.reading import (
     FILE,
@@ -82,7 +81,7 @@ def number_or_rule(text: str) -> int | float | str:
     help="How many components, the fraction of the variance to explain (0.9), or a rule: "
     f"{', '.join(RULES)} [default: 5].",
 )
-@option("--scale", is_flag=True, help="Divide each column by its standard deviation (correlation PCA).")
+@standardise_option("scale")
 @option("--whiten", is_flag=True, help="Give every score the variance 1.")
 @option("--tol", type=click.FloatRange(min=0), default=0.0, help="Residual to reach [default: 1e-6 or 1e-4].")
 @option("--solver", "svd_solver", type=click.Choice(SOLVERS), default="auto")
@@ -139,7 +138,7 @@ def pca(
             measures=_measure_rows(source, model, scores),
             deviations=_measure_columns(source),
             feature_names=table.names,
-            **describe_rows(table, reading.label),
+            **describe_rows(table),
             **given,
         )
 
@@ -163,7 +162,7 @@ def pca(
         table,
         file,
         tables=[
-            ResultTable({**row_keys(table), **number_columns("PC", scores)}, "scores"),
+            ResultTable(table.by_row(number_columns("PC", scores)), "scores"),
             ResultTable(variances, "variances"),
             ResultTable({**variances, "": bars}, title="Components", formats=SHOWN, most=10),
             ResultTable(

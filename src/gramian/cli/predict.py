@@ -18,7 +18,6 @@ from gramian.cli.output import (
     TableOutput,
     number_columns,
     publish_table,
-    row_keys,
     table_output_options,
 )
 from gramian.cli.reading import (
@@ -78,7 +77,7 @@ def predict(
     with run.step("Predicting"), data_errors(input_name(file)):
         columns = answer(fitted.model, table.source, level, run)
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
-    found = ResultTable({**row_keys(table), **columns})
+    found = ResultTable(table.by_row(columns))
     publish_table(run, output, Results(facts=facts, tables=[found]))
 
 

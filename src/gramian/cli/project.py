@@ -20,7 +20,6 @@ from gramian.cli.output import (
     TableOutput,
     number_columns,
     publish_table,
-    row_keys,
     table_output_options,
 )
 from gramian.cli.reading import (
@@ -74,7 +73,7 @@ def project(model: Path, file: Path, reading: ReadingOptions, output: TableOutpu
             except ValueError:  # cells are missing
                 LOG.info("Q is left out: cells are missing")
     facts = {"model": input_name(model), "kind": fitted.kind, "data": input_name(file), "rows": table.source.shape[0]}
-    found = ResultTable({**row_keys(table), **columns})
+    found = ResultTable(table.by_row(columns))
     publish_table(run, output, Results(facts=facts, tables=[found]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,17 @@ import click
 import numpy as np
 from click.shell_completion import CompletionItem
 from numpy.typing import NDArray
+from sklearn.utils import get_tags
 
 from gramian import persistence
 from gramian.cli.errors import one_line
-from gramian.cli.options import NAMES, NumbersType, ParamType, bundle, option
+from gramian.cli.options import NAMES, NumbersType, ParamType, bundle, option, standardise_option
 from gramian.cli.running import LOG, CommandRun, data_errors
 from gramian.inputs.progress import Progress
 from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kernel, median_distance
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.sources import Block, DenseSource, Source, memory_budget
+from gramian.sources.columns import CATEGORICAL, DATES
 from gramian.sources.tables import Table, read_table
 
 MAX_COLOURS = 40  # columns of the table by which a report can colour its points
@@ -101,11 +103,14 @@ class ReadingOptions:
     target: str | None = None
     label: str | None = None
     id: str | None = None
-    categorical: str = "refuse"
+    categorical: str = "label"
+    dates: str = "text"
     missing: str = "keep"
+    keep_empty: bool = False
     delimiter: str | None = None
     decimal: str | None = None
     no_header: bool = False
+    encoding: str | None = None
     dataset: str | None = None
 
 
@@ -153,7 +158,9 @@ def read(file: Path, reading: ReadingOptions, run: CommandRun, like: Sequence[st
     return table
 
 
-def reading_options(*, target: str = "", missing: str = "keep", new_rows: bool = False) -> Callable[[Any], Any]:
+def reading_options(
+    *, target: str = "", missing: str = "keep", categorical: str = "label", new_rows: bool = False
+) -> Callable[[Any], Any]:
     """Return a decorator that adds the options for reading; the command is handed them as ``reading``.
 
     Parameters
@@ -162,6 +169,8 @@ def reading_options(*, target: str = "", missing: str = "keep", new_rows: bool =
         What the target is, for commands that have one.
     missing : str, default="keep"
         What to do with missing values unless said otherwise.
+    categorical : str, default="label"
+        What to do with columns of text unless said otherwise.
     new_rows : bool, default=False
         Whether a model is asked about the rows: it knows which columns.
     """
@@ -178,11 +187,14 @@ def reading_options(*, target: str = "", missing: str = "keep", new_rows: bool =
         add("--delimiter", metavar="C", help="Between cells, as ';' or tab [default: detected]."),
         add("--decimal", type=click.Choice([".", ","]), help="Decimal point or comma [default: detected]."),
         add("--no-header", is_flag=True, help="The first row holds numbers, not names."),
-        add("--dataset", metavar="NAME", help="Array inside .npz, .h5, .h5ad and .zarr files."),
+        add("--encoding", metavar="NAME", help="Of a text, as cp1252 or utf-16 [default: detected]."),
+        add("--dataset", metavar="NAME", help="Array inside .npz, .h5, .h5ad and .zarr files, or sheet of a workbook."),
     ]
     if not new_rows:
-        kinds = click.Choice(["refuse", "onehot", "drop"])
-        options.insert(2, add("--categorical", type=kinds, default="refuse", help="What to do with columns of text."))
+        text = "Columns of text: label and name the rows, one-hot code, leave out, or refuse."
+        kinds, dates = click.Choice(CATEGORICAL[::-1]), click.Choice(DATES)
+        options.insert(2, add("--categorical", type=kinds, default=categorical, help=text))
+        options.insert(3, add("--dates", type=dates, default=DATES[0], help="Dates: as text, or days since 1970."))
         options[:0] = [
             *([add("--target", metavar="NAME", required=True, help=target)] if target else []),
             add("--columns", type=NAMES, metavar="NAMES", help="Columns to use, as a,b,c [default: all]."),
@@ -215,8 +227,14 @@ def load_model(file: Path, run: CommandRun) -> Fitted:
 
 
 def read_matching_table(file: Path, fitted: Fitted, reading: ReadingOptions, run: CommandRun) -> Table:
-    """Read the columns of the fit from another file, in their order; exit code 3 names those that are not there."""
-    table = read(file, reading, run, like=fitted.columns)
+    """Read the columns of the fit from another file, in their order; exit code 3 names those that are not there.
+
+    Rows of which the model can say nothing, for cells are missing that it needs, are left out and told of.
+    """
+    needs_all = reading.missing == "keep" and not get_tags(fitted.model).input_tags.allow_nan
+    table = read(file, replace(reading, missing="drop") if needs_all else reading, run, like=fitted.columns)
+    for note in table.warnings:
+        run.warn(f"{input_name(file)}: {note}")
     wanted = int(getattr(fitted.model, "n_features_in_", table.source.shape[1]))
     with data_errors(input_name(file)):
         if table.source.shape[1] != wanted:
@@ -414,6 +432,6 @@ def kernel_options(*, several: bool = False) -> Callable[[Any], Any]:
             option("--degree", type=click.IntRange(min=1), default=3, help="Of poly."),
             option("--coef0", type=float, default=1.0, help="Of poly and sigmoid."),
             option("--nu", type=click.FloatRange(min=0, min_open=True), default=1.5, help="Of matern."),
-            option("--standardise", is_flag=True, help="Count each column in its standard deviations."),
+            standardise_option("standardise"),
         ],
     )

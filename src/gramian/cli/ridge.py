@@ -22,7 +22,6 @@ from gramian.cli.output import (
     describe_rows,
     output_options,
     publish,
-    row_keys,
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options, report_reading
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
@@ -57,7 +56,7 @@ PICTURES = ("residuals", "path", "choice", "curve")
 @option("--criterion", type=click.Choice(CRITERIA), default="loo", help="What λ is chosen by.")
 @option("--no-intercept", is_flag=True, help="Fit no constant.")
 @option("--solver", type=click.Choice(["auto", "svd", "cholesky", "dual", "cg"]), default="auto", help="For one λ.")
-@reading_options(target="Column to be predicted.", missing="refuse")
+@reading_options(target="Column to be predicted.", missing="refuse", categorical="onehot")
 @output_options()
 @running_options
 @device_option
@@ -98,7 +97,7 @@ def ridge(
         "coefficient": np.append(intercept, coef),
         "standard_error": np.append(np.nan, errors),
     }
-    told = {"feature_names": names, "target_names": [target], **describe_rows(table, reading.label)}
+    told = {"feature_names": names, "target_names": [target], **describe_rows(table)}
     told["X"] = rows_of_report(table)
     results = Results.of_fit(
         model,
@@ -155,9 +154,9 @@ def penalty(model: Any) -> float:
     return float(getattr(model, "alpha_", getattr(model, "alpha", np.nan)))
 
 
-def prediction_columns(table: InputTable, y: Array, fitted: Array) -> Columns:
-    """Every row with its target, what was fitted, and the difference."""
-    return {**row_keys(table), "observed": y, "fitted": fitted, "residual": y - fitted}
+def prediction_columns(table: InputTable, y: Array, fitted: Array, **more: Array) -> Columns:
+    """Every row with its target, what was fitted, the difference, and more."""
+    return table.by_row({"observed": y, "fitted": fitted, "residual": y - fitted, **more})
 
 
 def measure_fit(model: Any, table: InputTable, y: Array, fitted: Array) -> tuple[dict[str, float], list[Quality]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import operator
 import os
 import zlib
@@ -35,8 +36,12 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     except SourceError as error:
         error.path = path if error.path is None else error.path
         raise
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SourceError(f"damaged gzip file: {error}", path=path) from error
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise SourceError(f"the compressed file is damaged: {error}", path=path) from error
+    except OSError as error:
+        if type(error) not in (OSError, gzip.BadGzipFile) or error.errno is not None:
+            raise
+        raise SourceError(f"the compressed file is damaged: {error}", path=path) from error  # of gzip, bz2 and zstd
     except ValueError as error:
         raise SourceError(str(error), path=path) from error
 

@@ -1,16 +1,17 @@
-"""Columns of text, Parquet and Feather tables: which are fitted, what becomes of text, and their numbers."""
+"""Columns of text, Excel, Parquet and Feather tables: which are fitted, what becomes of text, and their numbers."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,30 @@ import numpy.typing as npt
 from gramian.sources.arrays import WHOLE, DenseSource, refuse_rounding
 from gramian.sources.base import Block, Source, memory_budget, naming, reading, rows_at_a_time
 from gramian.sources.errors import Argument, SourceError
-from gramian.sources.files import ARROW, TEXT, load_pyarrow, suffix_of
-from gramian.sources.text import TextColumns, line_of_row, read_columns, read_verbatim, sniff
+from gramian.sources.files import ARROW, SHEETS, TEXT, load_calamine, load_pyarrow, suffix_of
+from gramian.sources.hdf5 import choose_dataset
+from gramian.sources.text import (
+    DAY,
+    Dialect,
+    SplitRows,
+    TextColumns,
+    UndecodableError,
+    convert_cells,
+    days_of,
+    describe_rows,
+    is_numeral,
+    is_western,
+    line_of_row,
+    normal_encoding,
+    read_columns,
+    read_decorated,
+    read_verbatim,
+    sniff,
+)
 
+T = TypeVar("T")
 Name = str | int
+Cells = npt.NDArray[np.object_]  # texts, and None where one is missing
 
 TOLD = 5  # columns whose new names are told
 INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps row names
@@ -46,94 +67,186 @@ class Records(ABC):
     named: bool = True
     row_names: int | None = None
     notes: list[str]
-    decimal: str = "."
-    doubtful: bool = False
+    doubtful: Sequence[int] = ()  # columns of numbers like 1,234, which may be 1.234 or 1234
 
     @abstractmethod
     def prepare(self, columns: list[int], target: int | None = None) -> None:
         """Read what must be read before anything can be asked."""
 
     @abstractmethod
-    def type(self, j: int) -> Any:
-        """Return the pyarrow type of a column."""
+    def kind(self, j: int) -> str:
+        """Return ``"number"``, ``"text"``, ``"date"`` or ``"nested"``."""
 
     def array(self, columns: list[int]) -> npt.NDArray[np.float64] | None:
         """Return these columns where they are one array of numbers already."""
         return None
 
     @abstractmethod
-    def column(self, j: int) -> Any:
-        """Return a column as a pyarrow chunked array."""
+    def numbers(self, j: int) -> npt.NDArray[Any]:
+        """Return a column of numbers, NaN where one is missing."""
 
-    def release(self, j: int) -> Any:
-        """Return a column that will not be asked for again."""
-        return self.column(j)
+    @abstractmethod
+    def cells(self, j: int) -> Cells:
+        """Return another column as texts, None where one is missing."""
 
     def texts(self, j: int) -> npt.NDArray[np.str_]:
         """Return a column as text; an absent value is empty."""
-        pa = load_pyarrow()
-        values = self.column(j)
-        try:
-            texts = as_strings(values).to_pylist()
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SourceError(
-                f"column {self.names[j]!r} holds {values.type}: no text, so it can be neither label nor id."
-            ) from error
-        return np.array([t or "" for t in texts], dtype=np.str_)
+        return np.array([cell or "" for cell in self.cells(j)], dtype=np.str_)
+
+    def encode(self, feature: Feature) -> npt.NDArray[Any]:
+        """Return the numbers that a column becomes, of shape (n,) or (n, levels)."""
+        if feature.is_plain:
+            return self.numbers(feature.column)
+        return feature.encode(self.cells(feature.column))
 
     def where(self, row: int) -> str:
         """Say where a row is, in words of the user's."""
-        return f"row {row}, counted from 0"
-
-
-def as_strings(values: Any) -> Any:
-    """A pyarrow column as text; categories as the values they stand for."""
-    pa = load_pyarrow()
-    plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
-    return plain.cast(pa.string())
+        return f"row {row + 1}"
 
 
 class TextRecords(Records):
     """A text table."""
 
-    def __init__(self, path: Path, *, delimiter: str | None, decimal: str | None, header: bool | None) -> None:
-        if delimiter is None and path.name.lower().removesuffix(".gz").endswith(".tsv"):
+    def __init__(self, path: Path, *, delimiter: str | None, encoding: str | None = None, **written: Any) -> None:
+        if delimiter is None and ".tsv" in path.name.lower():
             delimiter = "\t"
-        self.path, self.dialect = path, sniff(path, delimiter=delimiter, decimal=decimal, header=header)
-        self.decimal, self.doubtful = self.dialect.decimal, self.dialect.doubtful
-        self.names, renamed = distinct(list(self.dialect.names))
-        self.named = self.dialect.header
-        self.row_names = 0 if self.dialect.row_names else None
-        self.notes = [self.dialect.describe(), *renamed]
+        self.path, self.written = path, {"delimiter": delimiter, **written}
+        self.encoding = None if encoding is None else normal_encoding(encoding)
+        try:
+            self.describe(sniff(path, encoding=self.encoding, **self.written))
+        except UndecodableError as error:
+            self._describe_western(error)
+
+    def _describe_western(self, error: UndecodableError) -> None:
+        """Take a text that is not UTF-8 for one in cp1252, where it may be and nobody said what it is."""
+        if self.encoding is not None or not is_western(self.path):
+            raise error
+        self.describe(sniff(self.path, encoding="cp1252", **self.written))
+
+    def _decode(self, read: Callable[[], T]) -> T:
+        """Read something, again where what is beyond the beginning of the text tells another encoding."""
+        try:
+            return read()
+        except UndecodableError as error:
+            self._describe_western(error)
+            return read()
+
+    def describe(self, dialect: Dialect) -> None:
+        """Take over how the table is written."""
+        self.dialect, self.named = dialect, dialect.header
+        self.marks = dialect.decimal if dialect.decimal == "," or self.written["decimal"] else ".,"
+        self.names, renamed = distinct(list(dialect.names))
+        self.row_names = 0 if dialect.row_names else None
+        self.notes = [dialect.describe(), *renamed]
 
     def prepare(self, columns: list[int], target: int | None = None) -> None:
         """Read columns; the target apart from them, so that they are one array."""
         wanted = columns if target is None or target in columns else [*columns, target]
-        self._read: TextColumns = read_columns(self.path, self.dialect, wanted)
+        self._read = self._decode(lambda: self.read(wanted))
+        doubtful = []
+        for j in [j for j in self._read.others if self._read.kinds[j] == "text"]:
+            found = read_decorated(self.cells(j), self.marks, sure=not self.dialect.doubtful)
+            if found is None:
+                continue
+            if found.rounded:
+                name = self.names[j]
+                raise SourceError(f"column {name!r} holds {found.rounded}, which float64 would round. Leave it out.")
+            if found.doubtful:
+                doubtful.append(j)
+            else:
+                first = next(cell for cell in self.cells(j) if cell is not None)
+                number = found.values[~np.isnan(found.values)][0]
+                self.notes.append(f"column {self.names[j]}: {first} is read as {number:.12g}")
+                self._read.make_number(j, found.values)
+        self.doubtful = doubtful
 
-    def type(self, j: int) -> Any:
-        """Return double for all that is numbers."""
-        return self._read.others[j][0].type if j in self._read.others else load_pyarrow().float64()
+    def read(self, columns: list[int]) -> TextColumns:
+        """Read columns."""
+        return read_columns(self.path, self.dialect, columns)
+
+    def kind(self, j: int) -> str:
+        """Return what the cells were found to be."""
+        kind = self._read.kinds[j]
+        return "number" if kind == "truth" else kind
 
     def array(self, columns: list[int]) -> npt.NDArray[np.float64] | None:
         """Return the numbers where they were read in this order; the target, read last, is left where it is."""
         values = self._read.values[: self._read.rows]
         return values[:, : len(columns)] if columns == self._read.numeric[: len(columns)] else None
 
-    def column(self, j: int) -> Any:
+    def numbers(self, j: int) -> npt.NDArray[np.float64]:
         """Return a column that was read."""
-        pa = load_pyarrow()
-        if j in self._read.others:
-            return pa.chunked_array(self._read.others[j])
-        return pa.chunked_array([pa.array(self._read.values[: self._read.rows, self._read.numeric.index(j)])])
+        return self._read.values[: self._read.rows, self._read.numeric.index(j)]
+
+    def cells(self, j: int) -> Cells:
+        """Return a column that was read."""
+        return np.concatenate([np.empty(0, dtype=object), *self._read.others[j]])
 
     def texts(self, j: int) -> npt.NDArray[np.str_]:
         """Return a column as it is written, 'NA' and leading zeros included."""
-        return np.array(read_verbatim(self.path, self.dialect, j), dtype=np.str_)
+        return np.array(self._decode(lambda: read_verbatim(self.path, self.dialect, j)), dtype=np.str_)
 
     def where(self, row: int) -> str:
         """Say in which line a row begins."""
         return f"line {line_of_row(self.path, self.dialect, row)}"
+
+
+class SheetRecords(TextRecords):
+    """A sheet of an Excel or OpenDocument workbook: its cells as texts, and then as a text table."""
+
+    def __init__(self, path: Path, *, dataset: str | None = None, **written: Any) -> None:
+        self.path, self.written = path, written
+        refuse_text_options(path.suffix, {name: written.pop(name, None) for name in ("delimiter", "encoding")})
+        with reading(path, "a readable workbook"), load_calamine().load_workbook(str(path)) as book:
+            names = [sheet.name for sheet in book.sheets_metadata if str(sheet.typ).endswith("WorkSheet")]
+            sheets = {name: book.get_sheet_by_name(name) for name in names}
+            filled = {name: f"{s.height} x {s.width}" for name, s in sheets.items() if s.height}
+            name = next(iter(filled), "") if dataset is None else choose_dataset(filled, dataset, "sheet")
+            if not name:
+                raise SourceError("the workbook has no sheet with anything in it.")
+            rows = sheets[name].to_python(skip_empty_area=False)
+        table = [(i, cells) for i, row in enumerate(rows, 1) if any(cells := [spell_cell(cell) for cell in row])]
+        dialect = describe_rows(SplitRows("", [cells for _, cells in table], 1, 0.0), **written)
+        self.rows = table[1:] if dialect.header else table
+        if not self.rows:
+            raise SourceError(f"a header row ({', '.join(dialect.names[:5])}) and no rows of data.")
+        self.describe(dialect)
+        others = [other for other in filled if other != name]
+        told = f"; not read: {', '.join(others)}" if others and dataset is None else ""
+        self.notes[0] = f"sheet {name}, {'header row' if dialect.header else 'no header row'}{told}"
+
+    def read(self, columns: list[int]) -> TextColumns:
+        """Take columns of the cells."""
+        found = {j: convert_cells([cells[j] for _, cells in self.rows], self.dialect.decimal) for j in columns}
+        read = TextColumns.of_kinds({j: column.kind for j, column in found.items()})
+        read.append(len(self.rows), (found[j].values for j in read.numeric), found, 0)
+        return read
+
+    def texts(self, j: int) -> npt.NDArray[np.str_]:
+        """Return a column as it is written."""
+        return np.array([cells[j] for _, cells in self.rows], dtype=np.str_)
+
+    def where(self, row: int) -> str:
+        """Say in which row of the sheet a row is."""
+        return f"row {self.rows[row][0]} of the sheet"
+
+
+def spell_cell(cell: Any) -> str:
+    """Return a cell of a workbook as text: numbers as short as they are exact, dates in ISO 8601.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> [spell_cell(cell) for cell in (3.0, 0.1, True, datetime.date(2020, 2, 29), " a ")]
+    ['3', '0.1', 'true', '2020-02-29', 'a']
+    """
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, timedelta):
+        return repr(cell.total_seconds() / DAY)
+    if isinstance(cell, (datetime, date, time)):
+        return cell.isoformat().removesuffix("T00:00:00")
+    return repr(cell).removesuffix(".0") if isinstance(cell, float) else str(cell).strip()
 
 
 class ArrowRecords(Records):
@@ -147,9 +260,9 @@ class ArrowRecords(Records):
         self.row_names = next((j for j, name in enumerate(self.names) if INDEX.fullmatch(name)), None)
         self._columns: dict[int, Any] = {}
 
-    def type(self, j: int) -> Any:
+    def kind(self, j: int) -> str:
         """Return what the file says."""
-        return self.schema.field(j).type
+        return arrow_kind(self.schema.field(j).type)
 
     @abstractmethod
     def table(self, names: list[str]) -> Any:
@@ -163,13 +276,24 @@ class ArrowRecords(Records):
         table = self.table([self.names[j] for j in columns])
         self._columns |= {j: table.column(self.names[j]) for j in columns}
 
-    def column(self, j: int) -> Any:
-        """Return a column, loaded before or read now."""
-        return self._columns[j] if j in self._columns else self.table([self.names[j]]).column(0)
+    def numbers(self, j: int) -> npt.NDArray[Any]:
+        """Return a column of numbers."""
+        return arrow_numbers(self._column(j), self.names[j])
 
-    def release(self, j: int) -> Any:
-        """Return a column and forget it."""
-        return self._columns.pop(j) if j in self._columns else self.column(j)
+    def cells(self, j: int) -> Cells:
+        """Return another column."""
+        pa = load_pyarrow()
+        values = self._column(j)
+        try:
+            return arrow_cells(values)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SourceError(
+                f"column {self.names[j]!r} holds {values.type}: no text, so it can be neither label nor id."
+            ) from error
+
+    def _column(self, j: int) -> Any:
+        """A column, loaded before, which is then forgotten, or read now."""
+        return self._columns.pop(j) if j in self._columns else self.table([self.names[j]]).column(0)
 
 
 class FeatherRecords(ArrowRecords):
@@ -268,12 +392,22 @@ def refuse_text_options(suffix: str, options: dict[str, Any]) -> None:
             raise SourceError(given, f" is for text files; a {suffix} file says such things itself.")
 
 
-def open_records(path: Path, suffix: str, **options: Any) -> Records:
+def open_records(path: Path, suffix: str, dataset: str | None = None, **options: Any) -> Records:
     """Open a table by how its name ends; ``options`` say how a text is written and are for text alone."""
+    if suffix in SHEETS:
+        return SheetRecords(path, dataset=dataset, **options)
+    refuse_dataset(suffix, dataset)
     if suffix in TEXT:
         return TextRecords(path, **options)
     refuse_text_options(suffix, options)
     return FeatherRecords(path) if suffix in ARROW else ParquetRecords(path)
+
+
+def refuse_dataset(suffix: str, dataset: str | None) -> None:
+    """Refuse the name of one of several arrays, for a file that holds one table."""
+    if dataset is not None:
+        asked = Argument("dataset", dataset)
+        raise SourceError(f"a {suffix} file holds one table; ", asked, " is for files of several.")
 
 
 @dataclass(frozen=True)
@@ -296,6 +430,7 @@ class ColumnChoice:
     label: Name | None = None
     id: Name | None = None
     categorical: str = "refuse"
+    dates: str = "text"
     like: Sequence[str] | None = None
 
     def roles(self, names: Sequence[str], *, named: bool = True, row_names: int | None = None) -> Roles:
@@ -362,26 +497,218 @@ def find_column(names: Sequence[str], wanted: Name, role: str, *, of: str = "", 
 
 MOST_LEVELS = 1000
 ID_LEVELS = 20  # a text column with more values than this, most of them seen once, names rows rather than classes
-CATEGORICAL = ("refuse", "onehot", "drop")
-NUMERAL = r"^\s*[+-]?(\d+(MARK\d*)?|MARK\d+)([eE][+-]?\d+)?\s*$"
+MOST_LABELS = 40  # classes that pictures tell apart
+NUMBERS_SHARE = (0.9, 0.5)  # of cells that make a column one of numbers with slips; more are suspect as labels
+NAMES_SHARE = 0.9  # of the cells of a column that differ where it names the rows
+CATEGORICAL = ("refuse", "onehot", "drop", "label")
+DATES = ("text", "days")
+DAYS = " (days)"  # after the name of a column of dates, where they are numbers
 WORDS = {"text": "text", "date": "dates or times", "nested": "lists or bytes"}
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of the table and the columns of numbers it becomes: itself, or one for each of its levels."""
+    """A column of the table and the columns of numbers it becomes: itself, one for each of its levels, or days."""
 
     column: int
     name: str
     levels: tuple[str, ...] | None = None
+    days: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the column is numbers itself."""
+        return self.levels is None and not self.days
 
     @property
     def names(self) -> list[str]:
         """The names of the columns of numbers."""
-        return [self.name] if self.levels is None else [f"{self.name}={level}" for level in self.levels]
+        if self.levels is None:
+            return [f"{self.name}{DAYS}" if self.days else self.name]
+        return [f"{self.name}={level}" for level in self.levels]
+
+    def encode(self, cells: Cells) -> npt.NDArray[np.float64]:
+        """Return the numbers of texts: days since 1970-01-01, or 0 and 1 for each level; NaN where one is missing.
+
+        A level that is not known is missing too.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Feature(0, "sex", ("f", "m")).encode(np.array(["m", None], dtype=object))
+        array([[ 0.,  1.],
+               [nan, nan]])
+        """
+        if self.levels is None:
+            days = {cell: days_of(cell) for cell in set(cells) - {None}}
+            return np.array([np.nan if cell is None else days[cell] for cell in cells], dtype=np.float64)
+        codes = {level: i for i, level in enumerate(self.levels)}
+        at = np.array([codes.get(cell, -1) for cell in cells], dtype=np.intp)
+        out: npt.NDArray[np.float64] = (at[:, None] == np.arange(len(codes))).astype(np.float64)
+        out[at < 0] = np.nan
+        return out
 
 
-def kind_of(kind: Any) -> str:
+def levels_of(cells: Cells) -> list[str]:
+    """Return the distinct texts of a column, sorted."""
+    return sorted({cell for cell in cells if cell is not None})
+
+
+@dataclass(frozen=True)
+class ChosenColumns:
+    """What becomes of columns: those that are fitted, the ones that label and name the rows, and notes on all this."""
+
+    features: list[Feature]
+    notes: list[str]
+    label: int | None = None
+    id: int | None = None
+
+
+def choose_features(records: Records, columns: list[int], choice: ColumnChoice) -> ChosenColumns:
+    """Decide what becomes of each column, and say so; columns without numbers are refused by name."""
+    for name, value, known in (("categorical", choice.categorical, CATEGORICAL), ("dates", choice.dates, DATES)):
+        if value not in known:
+            raise SourceError(Argument(name, value), f": give one of {', '.join(known)}.")
+    names = records.names
+    rule = "refuse" if choice.categorical == "label" and choice.columns is not None else choice.categorical
+    kinds = {j: records.kind(j) for j in columns}
+    others = {j: kind for j, kind in kinds.items() if kind != "number"}
+    # numbers but for some cells: leaving the column out or making classes of it would be wrong
+    share = NUMBERS_SHARE[rule == "label"]
+    for j in (j for j, kind in others.items() if kind == "text" and j not in records.doubtful):
+        cells = records.cells(j)
+        strange = _find_strange(cells)
+        count = sum(cell is not None for cell in cells)
+        if count - len(strange) >= share * count > 0:
+            told, remedy = f"{count - len(strange)} of {count} cells are numbers", "drop the column."
+            if strange:
+                told = f"{told}, and {cells[strange[0]]!r} ({records.where(strange[0])}) is not"
+                raise SourceError(f"column {names[j]!r}: {told}. Mend or empty the cell, or {remedy}")
+            if isinstance(records, TextRecords):  # other files say themselves that these numbers are text
+                raise SourceError(f"column {names[j]!r}: {told}, not all written alike. Mend them, or {remedy}")
+    notes = []
+    days = [j for j, kind in others.items() if kind == "date" and choice.dates == "days"]
+    if days:
+        notes.append(f"days since 1970-01-01: {', '.join(names[j] for j in days)}")
+    others = {j: kind for j, kind in others.items() if j not in days}
+    if others and (rule == "refuse" or set(records.doubtful) & set(others)):
+        _refuse_text(records, others)
+    if rule == "onehot":
+        levels = {j: _levels(records, j, kind) for j, kind in others.items()}
+        features = [Feature(j, names[j], levels.get(j), j in days) for j in columns]
+        notes += [f"column {f.name}: one-hot of {len(f.levels)}" for f in features if f.levels is not None]
+        return ChosenColumns(features, notes)
+    features = [Feature(j, names[j], None, j in days) for j in columns if j not in others]
+    label: int | None = None
+    id: int | None = None
+    if rule == "label":
+        for j in (j for j, kind in others.items() if kind == "text"):
+            cells = records.cells(j)
+            seen, count = len(set(cells) - {None}), sum(cell is not None for cell in cells)
+            if label is None and choice.label is None and 1 < seen <= min(MOST_LABELS, count / 2):
+                label = j
+            elif id is None and choice.id is None and seen >= max(2, NAMES_SHARE * count):
+                id = j
+        notes += [] if label is None else [f"text column {names[label]}: labels the rows, and is not fitted"]
+        notes += [] if id is None else [f"text column {names[id]}: names the rows, and is not fitted"]
+    left = [names[j] for j in others if j not in (label, id)]
+    notes += [f"left out, being no numbers: {', '.join(left)}"] if left else []
+    return ChosenColumns(features, notes, label, id)
+
+
+def _find_strange(cells: Cells) -> list[int]:
+    """Return the rows in which texts are no numbers."""
+    return [i for i, cell in enumerate(cells) if cell is not None and not is_numeral(cell.strip())]
+
+
+def _refuse_text(records: Records, kinds: dict[int, str]) -> None:
+    """Raise an error that lists columns without numbers, with a cell of each that is none."""
+    shown = []
+    for j, kind in list(kinds.items())[:8]:
+        cell = ""
+        if kind == "text":
+            cells = records.cells(j)
+            row = next((i for i in [*_find_strange(cells), 0] if cells[i] is not None), 0)
+            cell = f", {str(cells[row])[:40]!r} in {records.where(row)}"
+        shown.append(f"{records.names[j]} ({WORDS[kind]}{cell})")
+    more = f" and {len(kinds) - 8} more" if len(kinds) > 8 else ""
+    parts: list[str | Argument] = [f"Columns without numbers: {', '.join(shown)}{more}. "]
+    if records.doubtful:
+        says = ("Numbers like 1,234 may mean 1.234 or 1234: say ", Argument("decimal", ","), " or ")
+        parts += [*says, Argument("decimal", "."), ". "]
+    if "date" in kinds.values():
+        parts += ["Make dates numbers with ", Argument("dates", "days"), ". "]
+    encode = "text" in kinds.values()
+    parts += ["Encode text with ", Argument("categorical", "onehot"), ", leave"] if encode else ["Leave"]
+    parts += [" such columns out with ", Argument("categorical", "drop"), ", or give one as ", Argument("label"), ", "]
+    raise SourceError(*parts, Argument("id"), " or in ", Argument("drop"), ".")
+
+
+def _levels(records: Records, j: int, kind: str) -> tuple[str, ...]:
+    name = records.names[j]
+    if kind != "text":
+        text = f"column {name!r} holds {WORDS[kind]}, which have no one-hot code. Drop it"
+        more = (", or make it numbers with ", Argument("dates", "days")) if kind == "date" else ()
+        raise SourceError(text, *more, ".")
+    cells = records.cells(j)
+    levels = levels_of(cells)
+    if len(levels) > MOST_LEVELS or (len(levels) > ID_LEVELS and 2 * len(levels) > len(cells)):
+        text = f"column {name!r} has {len(levels)} different texts in {len(cells)} rows: too many for a one-hot code."
+        raise SourceError(text, " Give it as ", Argument("id"), " or ", Argument("label"), ", or drop it.")
+    return tuple(levels)
+
+
+def columns_like(names: Sequence[str], like: Sequence[str]) -> list[Feature]:
+    """Return what gives the wanted columns of numbers: columns of the file, levels of one, days of its dates.
+
+    Examples
+    --------
+    >>> [(feature.column, feature.levels) for feature in columns_like(["sex", "age"], ["age", "sex=female"])]
+    [(1, None), (0, ('female',))]
+    """
+    places = {name: j for j, name in enumerate(names)}
+    found: list[Feature] = []
+    absent = []
+    for want in like:
+        cuts = [at for at, mark in enumerate(want) if mark == "=" and want[:at] in places]
+        dates = want.removesuffix(DAYS)
+        if want in places:
+            found.append(Feature(places[want], want))
+        elif dates != want and dates in places:
+            found.append(Feature(places[dates], dates, days=True))
+        elif cuts:
+            name, levels = want[: cuts[-1]], (want[cuts[-1] + 1 :],)
+            if found and found[-1].name == name and found[-1].levels is not None:
+                levels = (*found.pop().levels, *levels)  # type: ignore[misc]
+            found.append(Feature(places[name], name, levels))
+        else:
+            absent.append(want)
+    if absent:
+        more = ", …" if len(absent) > 8 else ""
+        raise SourceError(f"{len(absent)} of {len(like)} columns are not in the file: {', '.join(absent[:8])}{more}.")
+    return found
+
+
+def check_features(records: Records, features: list[Feature]) -> list[str]:
+    """Refuse text and dates where the fit had numbers; return notes on levels that it did not have."""
+    text = [f.name for f in features if f.is_plain and records.kind(f.column) != "number"]
+    if text:
+        raise SourceError(f"Columns without numbers, which were numbers in the fit: {', '.join(text)}.")
+    notes = []
+    for feature in features:
+        levels = feature.levels or ()
+        if not feature.is_plain and records.kind(feature.column) == "number":
+            raise SourceError(f"column {feature.name!r} is numbers, and was text or dates in the fit: {levels[:5]}.")
+        cells: Sequence[str | None] = records.cells(feature.column).tolist() if levels else []
+        new = {cell for cell in cells if cell is not None and cell not in levels}
+        if new:
+            count, shown = sum(cell in new for cell in cells), ", ".join(map(repr, sorted(new)[:5]))
+            told = f"{shown} in {count} of {len(cells)} rows was not among the {len(levels)} levels of the fit"
+            notes.append(f"column {feature.name}: {told}, and counts as missing")
+    return notes
+
+
+def arrow_kind(kind: Any) -> str:
     """Return ``"number"``, ``"text"``, ``"date"`` or ``"nested"`` for a pyarrow type.
 
     Truth values are numbers, 0 and 1. A column of categories is text whatever its categories are made of.
@@ -395,142 +722,26 @@ def kind_of(kind: Any) -> str:
     return "text" if is_text else "nested"
 
 
-def levels_of(values: Any) -> list[str]:
-    """Return the distinct texts of a column, sorted."""
-    return sorted(as_strings(values).unique().drop_null().to_pylist())
-
-
-def choose_features(records: Records, columns: list[int], categorical: str) -> tuple[list[Feature], list[str]]:
-    """Decide what becomes of each column, and say so; columns without numbers are refused by name."""
-    if categorical not in CATEGORICAL:
-        raise SourceError(Argument("categorical", categorical), f": give one of {', '.join(CATEGORICAL)}.")
-    kinds = {j: kind_of(records.type(j)) for j in columns}
-    others = {j: kind for j, kind in kinds.items() if kind != "number"}
-    # numbers but for a few cells: leaving the column out or making classes of it would be wrong
-    for j in (j for j, kind in others.items() if kind == "text"):
-        values, is_number = _find_numerals(records, j)
-        numbers, cells = load_pyarrow().compute.sum(is_number).as_py() or 0, len(values) - values.null_count
-        if cells > numbers >= 0.9 * cells > 0:
-            row = load_pyarrow().compute.index(is_number, False).as_py()
-            raise SourceError(
-                f"column {records.names[j]!r}: {numbers} of {cells} cells are numbers, and {str(values[row])!r} "
-                f"({records.where(row)}) is not. Mend or empty the cell, or drop the column."
-            )
-    if categorical == "refuse" and others:
-        _refuse_text(records, others)
-    if categorical == "drop":
-        notes = [f"left out, being no numbers: {', '.join(records.names[j] for j in others)}"] if others else []
-        return [Feature(j, records.names[j]) for j in columns if j not in others], notes
-    features = [Feature(j, records.names[j], _levels(records, j, others[j]) if j in others else None) for j in columns]
-    return features, [f"column {f.name}: one-hot of {len(f.levels)}" for f in features if f.levels is not None]
-
-
-def _find_numerals(records: Records, j: int) -> tuple[Any, Any]:
-    """Return the texts of a column, and which of them are numbers."""
-    values = as_strings(records.column(j))
-    pattern = NUMERAL.replace("MARK", "[.]" if records.decimal == "." else ",")
-    return values, load_pyarrow().compute.match_substring_regex(values, pattern)
-
-
-def _refuse_text(records: Records, kinds: dict[int, str]) -> None:
-    """Raise an error that lists columns without numbers, with a cell of each that is none."""
-    shown = []
-    for j, kind in list(kinds.items())[:8]:
-        cell = ""
-        if kind == "text":
-            values, is_number = _find_numerals(records, j)
-            row = load_pyarrow().compute.index(is_number, False).as_py()
-            cell = f", {str(values[row])[:40]!r} in {records.where(row)}" if row >= 0 else ""
-        shown.append(f"{records.names[j]} ({WORDS[kind]}{cell})")
-    more = f" and {len(kinds) - 8} more" if len(kinds) > 8 else ""
-    parts: list[str | Argument] = [f"Columns without numbers: {', '.join(shown)}{more}. "]
-    if records.doubtful:
-        parts += ["Numbers like 1,234 may mean 1.234 or 1234: say ", Argument("decimal", ","), " or write 1234. "]
-    encode = "text" in kinds.values()
-    parts += ["Encode text with ", Argument("categorical", "onehot"), ", leave"] if encode else ["Leave"]
-    parts += [" such columns out with ", Argument("categorical", "drop"), ", or give one as ", Argument("label"), ", "]
-    raise SourceError(*parts, Argument("id"), " or in ", Argument("drop"), ".")
-
-
-def _levels(records: Records, j: int, kind: str) -> tuple[str, ...]:
-    name = records.names[j]
-    if kind != "text":
-        no_code = f"holds {WORDS[kind]}, which have no one-hot code. Drop it, or make it a number."
-        raise SourceError(f"column {name!r} {no_code}")
-    values = records.column(j)
-    levels = levels_of(values)
-    if len(levels) > MOST_LEVELS or (len(levels) > ID_LEVELS and 2 * len(levels) > len(values)):
-        text = f"column {name!r} has {len(levels)} different texts in {len(values)} rows: too many for a one-hot code."
-        raise SourceError(text, " Give it as ", Argument("id"), " or ", Argument("label"), ", or drop it.")
-    return tuple(levels)
-
-
-def columns_like(names: Sequence[str], like: Sequence[str]) -> list[tuple[int, str | None]]:
-    """Return for each wanted column of numbers the column of the file, and the level that it is one for.
-
-    Examples
-    --------
-    >>> columns_like(["sex", "age"], ["age", "sex=female"])
-    [(1, None), (0, 'female')]
-    """
-    places = {name: j for j, name in enumerate(names)}
-    found: list[tuple[int, str | None]] = []
-    absent = []
-    for want in like:
-        cuts = [at for at, mark in enumerate(want) if mark == "=" and want[:at] in places]
-        if want in places:
-            found.append((places[want], None))
-        elif cuts:
-            found.append((places[want[: cuts[-1]]], want[cuts[-1] + 1 :]))
-        else:
-            absent.append(want)
-    if absent:
-        more = ", …" if len(absent) > 8 else ""
-        raise SourceError(f"{len(absent)} of {len(like)} columns are not in the file: {', '.join(absent[:8])}{more}.")
-    return found
-
-
-def match_features(records: Records, wanted: list[tuple[int, str | None]]) -> list[Feature]:
-    """Return the features that give wanted columns of numbers; a level they do not know is refused."""
-    features: list[Feature] = []
-    for j, level in wanted:
-        levels = () if level is None else (level,)
-        if level is not None and features and features[-1].column == j and features[-1].levels is not None:
-            levels = (*features.pop().levels, level)  # type: ignore[misc]
-        features.append(Feature(j, records.names[j], levels or None))
-    text = [f.name for f in features if f.levels is None and kind_of(records.type(f.column)) != "number"]
-    if text:
-        raise SourceError(f"Columns without numbers, which were numbers in the fit: {', '.join(text)}.")
-    for feature in features:
-        if feature.levels is None:
-            continue
-        new = [level for level in levels_of(records.column(feature.column)) if level not in feature.levels]
-        if new:
-            raise SourceError(
-                f"column {feature.name!r}: {', '.join(map(repr, new[:5]))} was not among the {len(feature.levels)} "
-                "levels of the fit. Leave out such rows, or fit again."
-            )
-    return features
-
-
-def numbers_of(values: Any, feature: Feature, start: int = 0) -> npt.NDArray[Any]:
-    """Return the numbers of a pyarrow array or chunked array: shape (n,), or (n, levels); NaN where one is absent.
+def arrow_numbers(values: Any, name: str, start: int = 0) -> npt.NDArray[Any]:
+    """Return the numbers of a pyarrow array or chunked array, NaN where one is absent.
 
     ``start`` is the number of its first row, for an error about one that float64 would round.
     """
     pa = load_pyarrow()
-    if feature.levels is None:
-        kind = pa.float32() if is_single(values.type) else pa.float64()
-        numbers = np.asarray(values.cast(kind, safe=False).to_numpy(zero_copy_only=False))
-        exact = pa.types.is_floating(values.type) or pa.types.is_boolean(values.type) or len(numbers) == 0
-        if not exact and max(np.fmax.reduce(numbers), -np.fmin.reduce(numbers)) > WHOLE:
-            refuse_rounding(np.array(values.to_pylist(), dtype=object), f"column {feature.name!r}", start)
-        return numbers
-    codes = pa.compute.index_in(as_strings(values), value_set=pa.array(feature.levels, pa.string()))
-    at: npt.NDArray[np.float64] = codes.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    out: npt.NDArray[np.float64] = (at[:, None] == np.arange(len(feature.levels))).astype(np.float64)
-    out[np.isnan(at)] = np.nan
-    return out
+    kind = pa.float32() if is_single(values.type) else pa.float64()
+    chunked = values.cast(kind, safe=False)
+    numbers = np.asarray(chunked.to_numpy() if isinstance(chunked, pa.ChunkedArray) else chunked.to_numpy(False))
+    exact = pa.types.is_floating(values.type) or pa.types.is_boolean(values.type) or len(numbers) == 0
+    if not exact and max(np.fmax.reduce(numbers), -np.fmin.reduce(numbers)) > WHOLE:
+        refuse_rounding(np.array(values.to_pylist(), dtype=object), f"column {name!r}", start + 1, first=1)
+    return numbers
+
+
+def arrow_cells(values: Any) -> Cells:
+    """Return a pyarrow column as texts, None where one is absent; categories as the values they stand for."""
+    pa = load_pyarrow()
+    plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+    return np.array([*plain.cast(pa.string()).to_pylist(), None], dtype=object)[:-1]
 
 
 def is_single(kind: Any) -> bool:
@@ -541,29 +752,27 @@ def is_single(kind: Any) -> bool:
 
 def as_source(records: Records, features: list[Feature]) -> Source:
     """Return the numbers as a source: in memory, unless they are a Parquet file beyond the memory budget."""
-    single = all(is_single(records.type(f.column)) and f.levels is None for f in features)
-    dtype = np.dtype(np.float32 if single else np.float64)
     names, _ = distinct([name for feature in features for name in feature.names])
-    if isinstance(records, ParquetRecords) and records.rows * len(names) * dtype.itemsize > memory_budget():
-        return RecordsSource(records, features, names, dtype)
-    ready = records.array([f.column for f in features]) if len(names) == len(features) else None
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    if isinstance(records, ArrowRecords):
+        types = [records.schema.field(f.column).type for f in features]
+        if all(is_single(kind) and f.is_plain for kind, f in zip(types, features, strict=True)):
+            dtype = np.dtype(np.float32)
+        if isinstance(records, ParquetRecords) and records.rows * len(names) * dtype.itemsize > memory_budget():
+            return RecordsSource(records, features, names, dtype)
+        records.load(list(dict.fromkeys(f.column for f in features)))
+    ready = records.array([f.column for f in features]) if all(f.is_plain for f in features) else None
     if ready is not None:
         return DenseSource(ready, names)
     # one array is filled column by column, and each column let go of: they are never all there twice
-    if isinstance(records, ArrowRecords):
-        records.load(list(dict.fromkeys(f.column for f in features)))
     out: npt.NDArray[Any] | None = None
     at = 0
     for feature in features:
-        values = records.release(feature.column)
+        values = records.encode(feature)
         if out is None:
             out = np.empty((len(values), len(names)), dtype, order="F")
         width = len(feature.names)
-        row = 0
-        for chunk in values.chunks:
-            part = numbers_of(chunk, feature, row)
-            out[row : row + len(chunk), at : at + width] = part.reshape(len(chunk), width)
-            row += len(chunk)
+        out[:, at : at + width] = values.reshape(len(values), width)
         at += width
     assert out is not None
     return DenseSource(out, names)
@@ -608,9 +817,12 @@ class RecordsSource(Source):
                 part = batch.slice(taken, len(block) - filled)
                 at = 0
                 for feature, values in zip(self.features, part.columns, strict=True):
-                    width = len(feature.names)
-                    numbers = numbers_of(values, feature, start + filled).reshape(len(part), width)
-                    block[filled : filled + len(part), at : at + width] = numbers
+                    width, first = len(feature.names), start + filled
+                    plain = feature.is_plain
+                    numbers = (
+                        arrow_numbers(values, feature.name, first) if plain else feature.encode(arrow_cells(values))
+                    )
+                    block[filled : filled + len(part), at : at + width] = numbers.reshape(len(part), width)
                     at += width
                 filled, taken = filled + len(part), taken + len(part)
                 if filled == len(block) or start + filled == last:
@@ -618,8 +830,8 @@ class RecordsSource(Source):
                     start, filled = start + filled, 0
 
 
-def open_tabular(path: Path) -> Source:
-    r"""Read the columns of a CSV, TSV, Parquet or Feather file, which must be numbers.
+def open_tabular(path: Path, dataset: str | None = None) -> Source:
+    r"""Read the columns of a CSV, TSV, Excel, Parquet or Feather file, which must be numbers.
 
     Missing cells are NaN. :func:`gramian.sources.read_table` chooses among columns and encodes text.
 
@@ -634,8 +846,7 @@ def open_tabular(path: Path) -> Source:
            [ 1.75,   nan]])
     """
     with naming(path):
-        records = open_records(path, suffix_of(path), delimiter=None, decimal=None, header=None)
+        records = open_records(path, suffix_of(path), dataset, delimiter=None, decimal=None, header=None)
         columns = ColumnChoice().roles(records.names, row_names=records.row_names).features
         records.prepare(columns)
-        features, _ = choose_features(records, columns, "refuse")
-        return as_source(records, features)
+        return as_source(records, choose_features(records, columns, ColumnChoice()).features)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import gzip
 import hashlib
-import io
+import lzma
 import os
 import shutil
 import sys
 import tempfile
 import weakref
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from gramian.sources.errors import Argument, SourceError
 
 TEXT = (".csv", ".tsv", ".txt")
 ARROW = (".feather", ".arrow", ".ipc")
-TABULAR = (*TEXT, ".parquet", *ARROW)
-PACKED = (*TEXT, ".mtx")  # what may be compressed by gzip
+SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+TABULAR = (*TEXT, ".parquet", *ARROW, *SHEETS)
+PACKED = (*TEXT, ".mtx")  # what may be compressed
+PACKINGS = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd"}
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 SIGNATURES = {
@@ -31,15 +36,24 @@ SIGNATURES = {
     b"\xff\xff\xff\xff": ".arrow",  # the stream that has no beginning and no end marked
     b"\x93NUMPY": ".npy",
     b"PK\x03\x04": ".npz",
+    b"\xd0\xcf\x11\xe0": ".xls",
     HDF5: ".h5",
     b"%%MatrixMarket": ".mtx",
 }
-SAME = {".hdf5": ".h5", ".h5ad": ".h5", ".zip": ".npz", ".tsv": ".csv", ".txt": ".csv"} | dict.fromkeys(ARROW, ".arrow")
+SAME = {
+    ".hdf5": ".h5",
+    ".h5ad": ".h5",
+    ".tsv": ".csv",
+    ".txt": ".csv",
+    **dict.fromkeys((".zip", ".xlsx", ".xlsm", ".xlsb", ".ods"), ".npz"),
+    **dict.fromkeys(ARROW, ".arrow"),
+}
 WORDS = {
     ".parquet": "a Parquet file",
     ".arrow": "an Arrow (Feather) file",
     ".npy": "a NumPy array",
     ".npz": "a zip archive",
+    ".xls": "an old Excel workbook",
     ".h5": "an HDF5 file",
     ".mtx": "a Matrix Market file",
     ".csv": "text",
@@ -48,7 +62,7 @@ WORDS = {
 
 
 def suffix_of(path: Path) -> str:
-    """Return how the name ends, in lower case; ``.gz`` is left out where the rest says what is inside.
+    """Return how the name ends, in lower case; that of a packing is left out where the rest says what is inside.
 
     Examples
     --------
@@ -56,7 +70,51 @@ def suffix_of(path: Path) -> str:
     ('.csv', '.npy', '.gz')
     """
     *_, inner, last = ["", "", *(s.lower() for s in path.suffixes)]
-    return inner if last == ".gz" and inner in PACKED else last
+    return inner if last in PACKINGS and inner in PACKED else last
+
+
+def packing_of(head: bytes) -> str:
+    """Return the ending that suits compressed bytes, "" where they are not compressed."""
+    found = next((ending for ending, signature in PACKINGS.items() if head.startswith(signature)), "")
+    return "" if found == ".bz2" and head[4:10] != b"1AY&SY" else found  # a text may begin with BZh
+
+
+def open_unpacked(path: Path) -> IO[bytes]:
+    """Open a file, compressed by gzip, bzip2, xz or zstd, or not at all, for reading what is inside."""
+    with path.open("rb") as file:
+        packing = packing_of(file.read(16))
+    if packing == ".zst":
+        stream: IO[bytes] = load_pyarrow("Files compressed by zstd").input_stream(str(path), compression="zstd")
+        return stream
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    opened: IO[bytes] = openers[packing](path) if packing else path.open("rb")
+    return opened
+
+
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # which begins as UTF-16 does
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8",
+}
+
+
+def marked_encoding(head: bytes) -> str:
+    """Return the encoding that the first bytes of a text tell, by a mark or by the zeros of UTF-16; else "".
+
+    Examples
+    --------
+    >>> marked_encoding("a,b".encode("utf-16")), marked_encoding("a,b".encode("utf-16-le")), marked_encoding(b"a,b")
+    ('utf-16', 'utf-16-le', '')
+    """
+    for mark, encoding in BYTE_ORDER_MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    even, odd = head[::2].count(0), head[1::2].count(0)  # high bytes of letters of Western languages
+    if len(head) >= 4 and max(even, odd) > 0.8 * (len(head) // 2) and min(even, odd) == 0:
+        return "utf-16-le" if odd else "utf-16-be"
+    return ""
 
 
 def split_dataset(name: str, dataset: str | None) -> tuple[str, str | None]:
@@ -82,7 +140,7 @@ def content_of(head: bytes) -> str:
     for signature, suffix in SIGNATURES.items():
         if head.startswith(signature):
             return suffix
-    return "" if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")) else ".csv"
+    return "" if b"\0" in head and not marked_encoding(head) else ".csv"
 
 
 def describe_kind(suffix: str) -> str:
@@ -103,11 +161,12 @@ def check_content(path: Path, suffix: str) -> None:
         head = file.read(520)
     if head[512:] == HDF5:  # after a block of the user's own
         head = HDF5
-    if head.startswith(b"\x1f\x8b") and suffix in PACKED:
-        with gzip.open(path) as packed:
+    packing, ending = packing_of(head), path.suffix.lower()
+    if packing and suffix in PACKED:
+        with open_unpacked(path) as packed:
             head = packed.read(512)
-    elif head and path.suffix.lower() == ".gz":
-        raise SourceError("the name ends in .gz and the file is not compressed by gzip. Rename it.")
+    elif head and ending in PACKINGS:
+        raise SourceError(f"the name ends in {ending} and the file is not compressed so. Rename it.")
     if not head:
         raise SourceError("the file is empty (0 bytes).")
     expected, found = SAME.get(suffix, suffix), content_of(head)
@@ -137,6 +196,13 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def kind_of_archive(path: Path) -> str:
+    """Return the ending of a workbook that is a zip archive, by what it holds; "" for other archives."""
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    return ".xlsx" if "xl/workbook.xml" in names else ".xlsb" if "xl/workbook.bin" in names else ""
+
+
 CHUNK = 2**20
 STDIN = "standard input"
 
@@ -164,19 +230,22 @@ def spool_standard_input() -> Iterator[Spool]:
     head = stream.read(CHUNK)
     if not head:
         raise SourceError(f"{STDIN} is empty (0 bytes).")
-    packed = head.startswith(b"\x1f\x8b")
-    suffix = content_of(gzip.GzipFile(fileobj=io.BytesIO(head)).read1(512) if packed else head)
-    if not suffix and not packed:
-        raise SourceError(f"{STDIN} holds binary data of no known kind (it begins {head[:16]!r}).")
-    path = Path(tempfile.mkdtemp(prefix="gramian-"), f"stdin{suffix}{'.gz' if packed else ''}")
+    path = Path(tempfile.mkdtemp(prefix="gramian-"), "stdin")
     try:
-        digest = hashlib.sha256()
+        digest, packing = hashlib.sha256(), packing_of(head)
         with path.open("wb") as file:
             while head:
                 file.write(head)
                 digest.update(head)
                 head = stream.read(CHUNK)
-        yield Spool(path, digest.hexdigest())
+        with open_unpacked(path) as inside:
+            first = inside.read(512)
+        suffix = content_of(first)
+        if not suffix:
+            raise SourceError(f"{STDIN} holds binary data of no known kind (it begins {first[:16]!r}).")
+        if suffix == ".npz" and (kind := kind_of_archive(path)):
+            suffix = kind
+        yield Spool(path.rename(path.with_name(f"stdin{suffix}{packing}")), digest.hexdigest())
     except BaseException as error:
         shutil.rmtree(path.parent, ignore_errors=True)
         if isinstance(error, SourceError):
@@ -185,10 +254,14 @@ def spool_standard_input() -> Iterator[Spool]:
 
 
 @cache
-def load_pyarrow() -> Any:
+def load_pyarrow(what: str = "Parquet and Feather files") -> Any:
     """Return pyarrow with its readers of CSV, Parquet and Feather."""
-    modules = ("pyarrow", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet")
-    return _load("tables", "CSV, Parquet and Feather files", *modules)[0]
+    return _load("tables", what, "pyarrow", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet")[0]
+
+
+def load_calamine() -> Any:
+    """Return python-calamine."""
+    return _load("tables", "Excel and OpenDocument tables", "python_calamine")[0]
 
 
 def load_h5py() -> Any:

@@ -24,10 +24,18 @@ from gramian.sources.arrays import (
     to_numbers,
 )
 from gramian.sources.base import Block, Source, naming, reading
-from gramian.sources.columns import open_tabular
+from gramian.sources.columns import open_tabular, refuse_dataset
 from gramian.sources.dask_arrays import DaskSource, is_dask
-from gramian.sources.errors import Argument, SourceError
-from gramian.sources.files import TABULAR, check_content, describe_kind, split_dataset, spool_standard_input, suffix_of
+from gramian.sources.errors import SourceError
+from gramian.sources.files import (
+    SHEETS,
+    TABULAR,
+    check_content,
+    describe_kind,
+    split_dataset,
+    spool_standard_input,
+    suffix_of,
+)
 from gramian.sources.hdf5 import open_hdf5
 from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz
 from gramian.sources.parts import PartsSource, is_pattern, list_parts
@@ -40,10 +48,11 @@ READERS: dict[str, Callable[[Path], Source]] = {
     ".bed": open_bed,
     ".npy": NpySource,
     ".mtx": open_mtx,
-    **dict.fromkeys(TABULAR, open_tabular),
+    **dict.fromkeys((suffix for suffix in TABULAR if suffix not in SHEETS), open_tabular),
 }
 CONTAINERS: dict[str, Callable[[Path, str | None], Source]] = {
     ".npz": open_npz,
+    **dict.fromkeys(SHEETS, open_tabular),
     ".h5": open_hdf5,
     ".hdf5": open_hdf5,
     ".h5ad": open_h5ad,
@@ -60,8 +69,8 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
     data : array-like, sparse matrix, data frame, tensor, path or Source
         NumPy arrays are read where they lie; ``.npy`` files and memory maps are read in blocks and may be larger
         than memory, and so are HDF5, Zarr and Parquet files beyond scikit-learn's ``working_memory``. ``"-"`` is
-        standard input. CSV, TSV, Parquet and Feather files need the ``tables`` extra; HDF5, Zarr and AnnData files
-        the ``arrays`` extra.
+        standard input. Excel, Parquet and Feather files need the ``tables`` extra; HDF5, Zarr and AnnData files the
+        ``arrays`` extra.
     dataset : str, optional
         Which array of a file that holds several; ``"file.h5::name"`` says the same.
 
@@ -86,7 +95,7 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
             spool.keep_for(source)
             return source
     if isinstance(data, np.memmap):
-        return _check_blocks(MemmapSource(data), data.filename or "a memory map")
+        return _check_blocks(MemmapSource(data), data.filename or "a memory map", first=0)
     if sp.issparse(data):
         return SparseSource(data)
     if is_frame(data):
@@ -115,25 +124,18 @@ def open_file(name: str, dataset: str | None = None) -> Source:
         return _check_blocks(READERS[suffix](path), path)
 
 
-def _check_blocks(source: Source, path: str | os.PathLike[str]) -> Source:
-    """Refuse numbers that float64 would round also in what is read block by block."""
+def _check_blocks(source: Source, path: str | os.PathLike[str], first: int = 1) -> Source:
+    """Refuse numbers that float64 would round also in what is read block by block, with rows counted from ``first``."""
     kind, size = source.dtype.kind, source.dtype.itemsize
     if source.resident or not ((kind in "iu" and size == 8) or (kind == "f" and size > 8)):
         return source
 
     def check(block: Block) -> Any:
         with naming(path):
-            refuse_rounding(block.values, start=block.start, names=source.feature_names)
+            refuse_rounding(block.values, start=block.start + first, names=source.feature_names, first=first)
         return block.values.astype(np.float64) if kind == "f" else block.values
 
     return MappedSource(source, check, alike=kind != "f")
-
-
-def refuse_dataset(suffix: str, dataset: str | None) -> None:
-    """Refuse the name of one of several arrays, for a file that holds one table."""
-    if dataset is not None:
-        asked = Argument("dataset", dataset)
-        raise SourceError(f"a {suffix} file holds one table; ", asked, " is for files of several.")
 
 
 def check_file(path: Path) -> str:

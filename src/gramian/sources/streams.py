@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gramian.sources.arrays import DenseSource
 from gramian.sources.base import Source, memory_budget
-from gramian.sources.columns import WORDS, Feature, is_single, kind_of, numbers_of
+from gramian.sources.columns import WORDS, arrow_kind, arrow_numbers, is_single
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_pyarrow
 from gramian.sources.npy import NpySource
@@ -68,8 +68,9 @@ def open_stream(data: Any, name: str = "the table") -> Source:
     batches = _batches(data)
     schema = next(batches)
     columns = list(schema.names)
-    features = [Feature(j, column) for j, column in enumerate(columns)]
-    other = [f"{c} ({WORDS[k]})" for c, t in zip(columns, schema.types, strict=True) if (k := kind_of(t)) != "number"]
+    other = [
+        f"{c} ({WORDS[k]})" for c, t in zip(columns, schema.types, strict=True) if (k := arrow_kind(t)) != "number"
+    ]
     if other:
         raise SourceError(f"columns without numbers in {name}: {', '.join(other)}. Select columns of numbers.")
     if len(set(columns)) < len(columns) or not columns:
@@ -81,8 +82,8 @@ def open_stream(data: Any, name: str = "the table") -> Source:
         rows = 0
         for batch in batches:
             values = np.empty((batch.num_rows, len(columns)), dtype)
-            for feature in features:
-                values[:, feature.column] = numbers_of(batch.column(feature.column), feature, rows)
+            for j, column in enumerate(columns):
+                values[:, j] = arrow_numbers(batch.column(j), column, rows)
             rows += len(values)
             yield values
 

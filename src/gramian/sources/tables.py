@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,29 +15,28 @@ from gramian.sources.anndata import read_h5ad
 from gramian.sources.arrays import DenseSource, column_values, map_source, select
 from gramian.sources.base import Block, Source, naming
 from gramian.sources.columns import (
+    WORDS,
+    ChosenColumns,
     ColumnChoice,
-    Feature,
     Name,
     as_source,
-    as_strings,
+    check_features,
     choose_features,
     columns_like,
     find_column,
-    kind_of,
-    match_features,
-    numbers_of,
     open_records,
     refuse_text_options,
 )
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import TABULAR, checksum, split_dataset, spool_standard_input
-from gramian.sources.opening import check_file, open_file, refuse_dataset
+from gramian.sources.opening import check_file, open_file
 from gramian.sources.plink import Genotypes
 
 Texts = npt.NDArray[np.str_]
 Mask = npt.NDArray[np.bool_]
 
 MISSING_RULES = ("keep", "refuse", "drop", "mean")
+BLOCKWISE = "read in blocks: missing cells are not counted beforehand"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +62,13 @@ class Table:
         blocks, with ``missing="keep"``).
     rows : ndarray of shape (n,) or None
         The numbers in the file, from 0, of the rows that are left where some were left out; None where all are there.
+    keys : dict of str to ndarray
+        What tells the rows of the file apart, those that were left out included: ``row``, their numbers from 1, and
+        ``id`` and ``label`` where they have them.
+    label_name : str or None
+        The column that labels the rows.
+    warnings : tuple of str
+        Those of the notes that say which rows get no answer, or an answer with less than they say.
     """
 
     source: Source
@@ -74,7 +80,34 @@ class Table:
     notes: tuple[str, ...]
     missing: dict[str, int] = field(default_factory=dict)
     rows: npt.NDArray[np.intp] | None = None
+    keys: dict[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+    label_name: str | None = None
+    warnings: tuple[str, ...] = ()
     sha256: str | None = field(default=None, repr=False)
+
+    def by_row(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return results by row as columns with one row for each of the file, in its order.
+
+        Parameters
+        ----------
+        columns : mapping of str to array-like of length n
+            A value for each row of the source.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The :attr:`keys`, then the columns; for rows that were left out, NaN, or None where they hold no floats.
+        """
+        found = dict(self.keys)
+        for name, column in columns.items():
+            values = np.asarray(column)
+            if self.rows is not None:
+                floats = values.dtype.kind == "f"
+                whole = np.full(len(self.keys["row"]), np.nan if floats else None, values.dtype if floats else object)
+                whole[self.rows] = values
+                values = whole
+            found[name] = values
+        return found
 
     def checksum(self) -> str:
         """Return the SHA-256 of the file in hexadecimal digits; of a folder, that of its files' names and bytes."""
@@ -97,10 +130,13 @@ def read_table(
     label: Name | None = None,
     id: Name | None = None,
     categorical: str = "refuse",
+    dates: str = "text",
     missing: str = "keep",
+    keep_empty: bool = True,
     delimiter: str | None = None,
     decimal: str | None = None,
     header: bool | None = None,
+    encoding: str | None = None,
     dataset: str | None = None,
     like: Sequence[str] | None = None,
 ) -> Table:
@@ -116,21 +152,30 @@ def read_table(
     target, label, id : name, optional
         Columns that are not fitted: what to predict, the class of each row, the name of each row. A first column
         without a name in the header is the id unless another is given. In an AnnData file they are columns of ``obs``.
-    categorical : {"refuse", "onehot", "drop"}, default="refuse"
+    categorical : {"refuse", "onehot", "drop", "label"}, default="refuse"
         What becomes of columns of text: refused with a list; a column of zeros and ones for each of their values; left
-        out. Truth values are the numbers 0 and 1. Dates and times are never encoded.
+        out; left out, but the first one of few values is the label, and the first whose values nearly all differ the
+        id, where none are given. Truth values are the numbers 0 and 1. Numbers with thousands separators, currency or
+        per cent signs are numbers.
+    dates : {"text", "days"}, default="text"
+        What becomes of dates and times: what becomes of text, but they are never encoded; or days since 1970-01-01.
     missing : {"keep", "refuse", "drop", "mean"}, default="keep"
         What becomes of missing cells: NaN; refused with counts; their rows left out; the column's mean. A row whose
         target is missing is left out with "drop", else refused.
+    keep_empty : bool, default=True
+        Whether rows and columns that hold no number at all stay, as NaN; else they are left out and told of, which
+        models need that take NaN. A file that is read in blocks is not looked through for them.
     delimiter, decimal : str, optional
         What separates the cells of a text and marks decimals; found out where not given.
     header : bool, optional
         Whether the first row of a text holds names; found out where not given.
+    encoding : str, optional
+        Of a text: UTF-8, UTF-16 and cp1252 are found out where not given.
     dataset : str, optional
-        Which array of a file that holds several.
+        Which array of a file that holds several, or which sheet of a workbook; the first that is not empty of these.
     like : sequence of str, optional
         The columns of numbers of an earlier table (its ``names``), to be read from this file in that order, with the
-        same levels of text columns. What is not there is refused by name.
+        same levels of text columns. What is not there is refused by name; a level that was not there is a missing cell.
 
     Returns
     -------
@@ -159,43 +204,52 @@ def read_table(
     """
     if missing not in MISSING_RULES:
         raise SourceError(Argument("missing", missing), f": give one of {', '.join(MISSING_RULES)}.")
-    choice = ColumnChoice(columns, drop, target, label, id, categorical, like)
-    text = {"delimiter": delimiter, "decimal": decimal, "header": header}
+    choice = ColumnChoice(columns, drop, target, label, id, categorical, dates, like)
+    text = {"delimiter": delimiter, "decimal": decimal, "header": header, "encoding": encoding}
     if os.fspath(path) == "-":
         with spool_standard_input() as spool:
-            table = _read(spool.path, choice, text, dataset, missing)
+            table = _read(spool.path, choice, text, dataset, missing, keep_empty)
             spool.keep_for(table.source)
             return replace(table, path=Path("-"), sha256=spool.sha256)
     name, dataset = split_dataset(os.fspath(path), dataset)
-    return _read(Path(name), choice, text, dataset, missing)
+    return _read(Path(name), choice, text, dataset, missing, keep_empty)
 
 
-def _read(path: Path, choice: ColumnChoice, text: dict[str, Any], dataset: str | None, missing: str) -> Table:
+def _read(
+    path: Path, choice: ColumnChoice, text: dict[str, Any], dataset: str | None, missing: str, keep_empty: bool
+) -> Table:
     """Take the file apart, leave out or refuse rows without a target, and do with missing cells what is asked."""
     suffix = check_file(path)
     with naming(path):
         if suffix in TABULAR:
-            refuse_dataset(suffix, dataset)
-            parts = _tabular_parts(path, suffix, choice, text)
+            parts = _tabular_parts(path, suffix, choice, text, dataset)
         else:
             refuse_text_options(suffix, text)
             parts = _h5ad_parts(path, choice, dataset) if suffix == ".h5ad" else _array_parts(path, choice, dataset)
+        keys: dict[str, npt.NDArray[Any]] = {"row": np.arange(1, parts.source.shape[0] + 1)}
+        keys |= {name: v for name, v in (("id", parts.ids), ("label", parts.label)) if v is not None}
         parts = _without_missing_targets(parts, missing)
-        source, names, notes = parts.source, parts.names, list(parts.notes)
-        if 0 in source.shape:
-            raise SourceError(f"{source.shape[0]} rows and {source.shape[1]} columns: nothing to fit.")
+        if 0 in parts.source.shape:
+            raise SourceError(f"{parts.source.shape[0]} rows and {parts.source.shape[1]} columns: nothing to fit.")
         counts: dict[str, int] = {}
-        if missing == "keep" and not source.resident:
-            notes.append("read in blocks: missing cells are not counted beforehand")
+        done: list[str] = []
+        if missing == "keep" and not parts.source.resident:
+            source, names, notes = parts.source, parts.names, [*parts.notes, BLOCKWISE]
         else:
-            gaps = _find_gaps(source, names, parts.where)
+            gaps = _find_gaps(parts.source, parts.names, parts.where)
+            if not keep_empty and (gaps.empty.any() or np.any(gaps.counts == parts.source.shape[0])):
+                parts = _without_empty(parts, gaps, columns_stay=choice.like is not None)
+                gaps = _find_gaps(parts.source, parts.names, parts.where)
+            names = parts.names
             counts = {names[j]: int(gaps.counts[j]) for j in np.flatnonzero(gaps.counts)}
-            source, done = _treat_gaps(source, gaps, missing, names)
+            source, done = _treat_gaps(parts.source, gaps, missing, names)
             parts = parts.keep_rows(gaps.complete, source) if missing == "drop" else replace(parts, source=source)
-            notes += [*done, *_find_row_counters(source, names)]
+            notes = [*parts.notes, *done, *_find_row_counters(source, names)]
     if source.feature_names is None:
         source.feature_names = names
-    return Table(source, parts.target, parts.label, parts.ids, names, path, tuple(notes), counts, parts.rows)
+    found = (parts.target, parts.label, parts.ids, names, path, tuple(notes), counts, parts.rows, keys)
+    told = (*parts.warnings, *(done if missing == "drop" else ()))
+    return Table(source, *found, parts.label_name, told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +265,8 @@ class TableParts:
     ids: Texts | None = None
     notes: tuple[str, ...] = ()
     rows: npt.NDArray[np.intp] | None = None
+    label_name: str | None = None
+    warnings: tuple[str, ...] = ()
 
     def keep_rows(self, kept: Mask, source: Source) -> TableParts:
         """Keep some rows; ``source`` has them already."""
@@ -227,44 +283,58 @@ class TableParts:
         )
 
 
-def _tabular_parts(path: Path, suffix: str, choice: ColumnChoice, text: dict[str, Any]) -> TableParts:
-    """Take a text, Parquet or Feather table apart."""
-    records = open_records(path, suffix, **text)
+def _tabular_parts(
+    path: Path, suffix: str, choice: ColumnChoice, text: dict[str, Any], dataset: str | None
+) -> TableParts:
+    """Take a text, Excel, Parquet or Feather table apart."""
+    records = open_records(path, suffix, dataset, **text)
     roles = choice.roles(records.names, named=records.named, row_names=records.row_names)
-    wanted = None if choice.like is None else columns_like(records.names, choice.like)
-    columns = roles.features if wanted is None else list(dict.fromkeys(j for j, _ in wanted))
+    like = None if choice.like is None else columns_like(records.names, choice.like)
+    columns = roles.features if like is None else list(dict.fromkeys(f.column for f in like))
     records.prepare(columns, roles.target)
-    if wanted is None:
-        features, notes = choose_features(records, columns, choice.categorical)
+    if like is None:
+        chosen = choose_features(records, columns, replace(choice, id=choice.id if roles.id is None else roles.id + 1))
     else:
-        features, notes = match_features(records, wanted), []
+        chosen = ChosenColumns(like, check_features(records, like))
+    features, notes = chosen.features, chosen.notes
     if not features:
         raise SourceError("no column of numbers is left to fit.")
     target: npt.NDArray[Any] | None = None
     absent: Mask | None = None
     if roles.target is not None:
-        name, values = records.names[roles.target], records.column(roles.target)
-        if kind_of(values.type) == "number":
-            target = numbers_of(values, Feature(roles.target, name)).astype(np.float64)
+        name, kind = records.names[roles.target], records.kind(roles.target)
+        if kind == "number":
+            target = records.numbers(roles.target).astype(np.float64)
             absent = np.isnan(target)
-        elif kind_of(values.type) == "text":
-            texts = as_strings(values).to_pylist()
-            target = np.array([t or "" for t in texts], dtype=np.str_)
-            absent = np.array([t is None for t in texts])
+        elif kind == "text":
+            cells = records.cells(roles.target)
+            target = np.array([cell or "" for cell in cells], dtype=np.str_)
+            absent = np.array([cell is None for cell in cells])
         else:
-            raise SourceError(f"the target {name!r} holds {values.type}: give numbers or classes.")
-    label = None if roles.label is None else records.texts(roles.label)
-    ids = None
-    if roles.id is not None:
-        ids = records.texts(roles.id)
-        if roles.id == records.row_names:
-            notes = [*notes, f"column {records.names[roles.id]!r} names the rows"]
+            raise SourceError(f"the target {name!r} holds {WORDS[kind]}: give numbers or classes.")
+    label_column = roles.label if roles.label is not None else chosen.label
+    id_column = roles.id if roles.id is not None else chosen.id
+    label = None if label_column is None else records.texts(label_column)
+    ids = None if id_column is None else records.texts(id_column)
+    if ids is not None and id_column is not None:
+        if id_column == records.row_names:
+            notes = [*notes, f"column {records.names[id_column]!r} names the rows"]
         again = len(ids) - len(np.unique(ids))
         if again:
             notes = [*notes, f"{again} ids occur before: they do not tell all rows apart"]
     source = as_source(records, features)
-    told = (*records.notes, *notes)
-    return TableParts(source, source.feature_names or [], records.where, target, absent, label, ids, told)
+    return TableParts(
+        source,
+        source.feature_names or [],
+        records.where,
+        target,
+        absent,
+        label,
+        ids,
+        (*records.notes, *notes),
+        label_name=None if label_column is None else records.names[label_column],
+        warnings=() if like is None else tuple(chosen.notes),
+    )
 
 
 def _array_parts(path: Path, choice: ColumnChoice, dataset: str | None) -> TableParts:
@@ -279,7 +349,7 @@ def _array_parts(path: Path, choice: ColumnChoice, dataset: str | None) -> Table
     ids = None if roles.id is None else _as_texts(column_values(source, roles.id))
     picked, kept = _features(source, names, roles.features, choice)
     absent = None if target is None else np.isnan(target)
-    return TableParts(picked, kept, lambda row: f"row {row}, counted from 0", target, absent, label, ids)
+    return TableParts(picked, kept, lambda row: f"row {row + 1}", target, absent, label, ids)
 
 
 def _genotype_parts(source: Genotypes, choice: ColumnChoice) -> TableParts:
@@ -328,7 +398,7 @@ def _h5ad_parts(path: Path, choice: ColumnChoice, dataset: str | None) -> TableP
 
 def _features(source: Source, names: list[str], columns: list[int], choice: ColumnChoice) -> tuple[Source, list[str]]:
     if choice.like is not None:
-        columns = [j for j, _ in columns_like(names, choice.like)]
+        columns = [feature.column for feature in columns_like(names, choice.like)]
     return select(source, columns), [names[j] for j in columns]
 
 
@@ -368,17 +438,18 @@ def _find_row_counters(source: Source, names: list[str]) -> list[str]:
 
 
 class Gaps(NamedTuple):
-    """Missing cells: how many in each column, the rows that have none, and the sums of what is there."""
+    """Missing cells: how many in each column, the rows without any and of nothing else, the sums of what is there."""
 
     counts: npt.NDArray[np.int64]
     complete: Mask
+    empty: Mask
     sums: npt.NDArray[np.float64]
 
 
 def _find_gaps(source: Source, names: list[str], where: Callable[[int], str]) -> Gaps:
     """Count the missing cells in one pass; an infinity is refused by row and column."""
     n, p = source.shape
-    gaps = Gaps(np.zeros(p, np.int64), np.ones(n, np.bool_), np.zeros(p))
+    gaps = Gaps(np.zeros(p, np.int64), np.ones(n, np.bool_), np.zeros(n, np.bool_), np.zeros(p))
     if np.dtype(source.dtype).kind != "f":
         return gaps
     for block in source.blocks():
@@ -396,12 +467,35 @@ def _find_gaps(source: Source, names: list[str], where: Callable[[int], str]) ->
         rows, columns = _positions(block.values, np.isnan(cells))
         gaps.counts[:] += np.bincount(columns, minlength=p)
         gaps.complete[block.start + rows] = False
+        gaps.empty[block.start : block.stop] = np.bincount(rows, minlength=block.stop - block.start) == p
         if source.sparse:
             gaps.sums[:] += np.bincount(block.values.indices, np.nan_to_num(cells, nan=0.0), minlength=p)
         else:
             with np.errstate(all="ignore"):
                 gaps.sums[:] += np.nansum(cells, axis=0, dtype=np.float64)
     return gaps
+
+
+def _without_empty(parts: TableParts, gaps: Gaps, *, columns_stay: bool) -> TableParts:
+    """Leave out rows and columns in which nothing is observed, and say which."""
+    n, p = parts.source.shape
+    empty = [] if columns_stay else np.flatnonzero(gaps.counts == n).tolist()
+    if len(empty) == p or gaps.empty.all():
+        raise SourceError(f"{n} rows and {p} columns, and no number in any of them: nothing to fit.")
+    notes = list(parts.notes)
+    if empty:
+        shown = ", ".join(parts.names[j] for j in empty[:5]) + (", …" if len(empty) > 5 else "")
+        notes.append(f"{len(empty)} {_plural(len(empty), 'column')} without a number: left out ({shown})")
+        kept = [j for j in range(p) if j not in set(empty)]
+        parts = replace(parts, source=select(parts.source, kept), names=[parts.names[j] for j in kept])
+    rows = np.flatnonzero(gaps.empty)
+    if len(rows):
+        shown = ", ".join(parts.where(int(row)) for row in rows[:3]) + (", …" if len(rows) > 3 else "")
+        words = _plural(len(rows), "row")
+        notes.append(f"{len(rows)} {words} without a number: left out, NA in the results ({shown})")
+        parts = parts.keep_rows(~gaps.empty, select(parts.source, None, ~gaps.empty))
+        parts = replace(parts, warnings=(*parts.warnings, notes[-1]))
+    return replace(parts, notes=tuple(notes))
 
 
 def _treat_gaps(source: Source, gaps: Gaps, rule: str, names: list[str]) -> tuple[Source, list[str]]:

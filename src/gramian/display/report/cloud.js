@@ -18,7 +18,7 @@ class Cloud {
     this.source.selected.properties.indices.change.connect(() => this.selected());
     for (const panel of this.panels) panel.hover.tooltips = (_, vars) => this.tip(panel, vars.index);
   }
-  row(i) { return this.spec.rows ? this.spec.rows[i] : i; }
+  row(i) { return 1 + (this.spec.rows ? this.spec.rows[i] : i); }
   name(i) { return this.spec.names ? this.spec.names[i] : `${this.spec.title} ${this.row(i)}`; }
   text(column, i) {
     const v = column.data[i];
