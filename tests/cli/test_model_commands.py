@@ -174,7 +174,7 @@ def test_info_of_an_array_and_of_standard_input(answer, tmp_path, run):
 
 
 def test_info_of_a_model(answer, run):
-    run("pca", "geyser.csv", "--out", "pca", *FAST)
+    run("pca", "geyser.csv", "-k", 2, "--out", "pca", *FAST)
     found = answer("info", "pca/model.gramian")
     assert found["kind"] == "PCA"
     assert found["metadata"]["columns"] == ["eruption", "waiting"]
