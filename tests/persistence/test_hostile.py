@@ -518,3 +518,23 @@ def test_headers_are_never_longer_than_can_be_read(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="model"):
         save(PCA(2).fit(X), tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "node"),
+    [
+        ("components_", "text"),
+        ("components_", [1.0, 2.0]),
+        ("mean_", 3),
+        ("n_features_in_", "2"),
+        ("n_features_in_", True),
+        ("n_components_", {"$": "float", "value": "nan"}),
+        ("certificate_", 1.0),
+        ("explained_variance_", {"$": "dict", "items": []}),
+    ],
+)
+def test_attributes_of_another_type_are_refused_by_name(forge, name, node):
+    def change(header, document, data):
+        document["model"]["state"][name] = node
+
+    refused(forge(change), name)

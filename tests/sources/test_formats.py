@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime
 import gzip
 import hashlib
+import lzma
 import os
+import re
 import shutil
 import sys
 from decimal import Decimal
@@ -25,6 +28,7 @@ import gramian
 from gramian import PCA, KernelPCA
 from gramian.persistence import ModelFileError, inspect, load
 from gramian.sources import DenseSource, NpySource, Source, SparseSource
+from gramian.sources.errors import SourceError
 from gramian.sources.files import load_pyarrow, write_parquet
 from gramian.sources.tables import read_table
 
@@ -630,3 +634,28 @@ def test_a_heap_that_leads_in_circles_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.h5").write_bytes(raw)
     with pytest.raises(ValueError, match=rf"x\.h5.*heap.*{at}"):
         gramian.open(f"{tmp_path}/x.h5::x")
+
+
+@pytest.mark.parametrize("chunk", [2**22, 7])
+@pytest.mark.parametrize("token", ["1.5.2", "1-2", "1e5e5", "1e5.5", "--1", "1.5nan", "nani", "e5", ".", "+"])
+def test_a_matrix_market_file_with_what_is_no_number_is_refused_by_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str, chunk: int
+) -> None:
+    monkeypatch.setattr("gramian.sources.npy.CHUNK", chunk)
+    path = tmp_path / "x.mtx"
+    head = "%%MatrixMarket matrix array real general\n% a comment\n3 1\n"
+    path.write_text(f"{head}1.5\n{token}\n-2.5e-3\n")
+    with pytest.raises(SourceError, match=re.escape(f"line 5: {token!r}")):
+        gramian.open(path)
+    path.write_text(f"{head}1.5\n2\n{token}")
+    with pytest.raises(SourceError, match=re.escape(f"line 6: {token!r}")):
+        gramian.open(path)
+    path.write_text(f"{head}1.5\n.5E1\n-2.e-3")
+    assert gramian.open(path).values.ravel().tolist() == [1.5, 5.0, -0.002]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("pack", [bz2, lzma], ids=["bz2", "xz"])
+def test_packed_matrix_market_files(tmp_path: Path, pack: Any) -> None:
+    path = tmp_path / f"x.mtx.{'bz2' if pack is bz2 else 'xz'}"
+    path.write_bytes(pack.compress(b"%%MatrixMarket matrix array real general\n2 1\n1.5\n2\n"))
+    assert gramian.open(path).values.ravel().tolist() == [1.5, 2.0]  # type: ignore[attr-defined]

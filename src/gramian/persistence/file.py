@@ -24,10 +24,21 @@ from gramian.persistence.container import (
 from gramian.persistence.encode import Encoder, ModelDecoder, refuse_model
 from gramian.persistence.registry import ESTIMATORS
 from gramian.persistence.summary import ModelFile, summary_of
+from gramian.results import Certificate
 
 PathLike = str | os.PathLike[str]
 
 FINITE = ("coef_", "components_", "dual_coef_", "means_", "weights_")  # no fit leaves NaN in these
+# what the attributes are that every model has under one name
+KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("coef_", "components_", "dual_coef_", "means_", "weights_", "mean_"), (np.ndarray,)),
+    **dict.fromkeys(("explained_variance_", "singular_values_", "eigenvalues_", "eigenvectors_"), (np.ndarray,)),
+    **dict.fromkeys(("classes_", "feature_names_in_"), (np.ndarray,)),
+    **dict.fromkeys(("n_features_in_", "n_components_", "n_samples_", "rank_"), (int, np.integer)),
+    "certificate_": (Certificate, tuple),
+    "intercept_": (float, np.floating, np.ndarray),
+    "noise_variance_": (float, np.floating, np.ndarray),
+}
 
 
 def save(model: Any, path: PathLike, *, metadata: Mapping[str, Any] | None = None) -> None:
@@ -128,7 +139,13 @@ def load(path: PathLike) -> Any:
         if document["kind"] not in ESTIMATORS:
             raise ValueError(f"{document['kind']!r} is unknown")
         model = decoder.value(document["model"])
-        if type(model) is not ESTIMATORS[document["kind"]] or decoder.tensors:
+        if type(model) is not ESTIMATORS[document["kind"]]:
+            raise ValueError("its parts do not fit together")
+        for name, kinds in KINDS.items():
+            value = vars(model).get(name)
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise ValueError(f"{name} is a {type(value).__name__}, where {kinds[0].__name__} was expected")
+        if decoder.tensors:
             raise ValueError("its parts do not fit together")
         for name in FINITE:
             value = vars(model).get(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from gramian.sources.text import open_text
 CHUNK = 2**22
 LONGEST_LINE = 2**20
 NUMERAL = b"0123456789+-.eE \t\r\nnaifNAIFtyTY"  # of the numbers in a Matrix Market file, inf and nan included
+NUMBERS = re.compile(rb"\s*(?:[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?)\s+)*+", re.IGNORECASE)
 
 
 class NpySource(Source):
@@ -167,7 +169,7 @@ def open_npz(path: Path, dataset: str | None = None) -> Source:
 
 
 def open_mtx(path: Path) -> Source:
-    """Read a Matrix Market file, compressed by gzip or not: sparse where it is written so.
+    """Read a Matrix Market file, compressed or not: sparse where it is written so.
 
     Examples
     --------
@@ -180,16 +182,25 @@ def open_mtx(path: Path) -> Source:
     with reading(path, "a readable Matrix Market file"):
         # scipy's reader drops what follows a number, and does not survive a NUL or a number that the file breaks off in
         with open_text(path) as file:
+            count = 0
             while (line := file.readline(LONGEST_LINE)).startswith(b"%"):
+                count += 1
                 if b"\0" in line:
                     raise SourceError("the comments hold a NUL (0x00).")
-            at, last = file.tell() - len(line), b""
+            at, last, rest, lines = file.tell() - len(line), b"", b"", count
             while data := line or file.read(CHUNK):
                 if strange := data.translate(None, NUMERAL):
                     where = at + data.index(strange[:1])
                     raise SourceError(f"byte 0x{strange[0]:02x} at position {where} is no part of a number.")
-                at, last, line = at + len(data), data[-1:], b""
-        if last == b"\n":
+                at, last, line, data = at + len(data), data[-1:], b"", rest + data
+                end = NUMBERS.match(data).end()  # type: ignore[union-attr]
+                lines, rest = lines + data.count(b"\n", 0, end), data[end:]
+                if len(rest.split(None, 1)) > 1 or rest[-1:].isspace():  # not only a number that the chunk breaks off
+                    break
+            if rest and NUMBERS.fullmatch(rest + b"\n") is None:
+                text = rest.split(None, 1)[0][:40].decode("ascii")
+                raise SourceError(f"line {lines + 1}: {text!r} is no number.")
+        if last == b"\n" and path.suffix.lower() not in (".xz", ".zst"):
             values = scipy.io.mmread(path)
         else:
             with open_text(path) as file:
