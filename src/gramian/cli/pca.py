@@ -198,15 +198,9 @@ def _advice_lines(advice: Future[Any] | None, complete: bool) -> list[str]:
     if not complete:
         return ["Components to keep: the rules need complete rows, and cells are missing"]
     found = None if advice is None else advice.result()
-    if found is None or not found.votes:
+    if found is None or found.consensus is None:
         return []
-    answers = sorted(k for k, rules in found.votes.items() for _ in rules)
-    leaders = found.votes[found.leaders[0]]
-    if len(found.leaders) == 1 and 2 * len(leaders) > len(answers):
-        number, why = found.leaders[0], "" if found.leaders[0] else ": nothing stands out of the noise"
-        return [f"Components to keep: {number}{why}, say {len(leaders)} of {len(answers)} rules"]
-    middle, span = answers[len(answers) // 2], f"from {answers[0]} to {answers[-1]}"
-    return [f"Components to keep: about {middle}, the middle of what {len(answers)} rules say ({span})"]
+    return [f"Components to keep: {found.consensus}. {found.reason}"]
 
 
 def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | None:
