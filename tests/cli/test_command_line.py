@@ -369,3 +369,19 @@ def test_genotypes_have_commands_of_their_own(monkeypatch, tmp_path):
     Path("cohort.bed").write_bytes(b"")
     result = CliRunner().invoke(main, ["pca", "cohort.bed"])
     assert result.output == "genotypes: ('cohort.bed',)\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_error_ends_the_process_with_its_code_every_time(tmp_path, ending):
+    """No thread of a library may abort what is left of the process."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"who": [f"p{i}" for i in range(30)], "x": range(30)})
+    path = tmp_path / f"t.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    command = [sys.executable, "-m", "gramian", "pca", str(path), "--categorical", "refuse", "--json"]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for run in runs:
+        out, error = run.communicate()
+        assert (run.returncode, out) == (3, "")
+        assert error.startswith("Error: ")
+        assert error.count("\n") == 1
