@@ -79,7 +79,8 @@ def test_every_command_writes_its_files(run, tmp_path, arguments, written):
             ["mixture", "geyser.csv", "-k", "1-2", "--covariance", "EII,VVV"],
             ["BIC", "log-likelihood", "size", "mean eruption", "waiting over eruption", "certainty"],
         ),
-        (["fit", "waiting.csv"], ["Families", "bic", "standard_error", "goodness of fit", "p = "]),
+        (["fit", "waiting.csv"], ["Families", "bic", "standard_error", "minutes and the fit", "█", "goodness of fit"]),
+        (["fit", "waiting.csv", "--family", "von mises"], ["kappa"]),
     ],
     ids=lambda value: value[0] if value[0].islower() and " " not in value[0] else "",
 )

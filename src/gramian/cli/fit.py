@@ -37,6 +37,7 @@ PICTURES = ("fit", "profile")
 PARAMETERS = ("parameter", "estimate", "standard_error", "lower", "upper")
 RANKING = {"family": "", "parameters": "", "loglik": ".2f", "aic": ".2f", "bic": ".2f", "difference": ".2f"}
 JOINT = "multivariate normal"
+MAX_CLASSES, BAR = 12, 24  # of a histogram on the screen, and characters of its longest bar
 POOR_FIT = 0.01  # p-value of a goodness of fit below which the data speak against the family
 OFFERED = sorted(name for name, law in FAMILIES.items() if name == law.name != "categorical")
 
@@ -152,7 +153,7 @@ def fit(
         quality=[
             measure for name, estimate in fits.items() for measure in _measure_goodness(name, estimate, len(fits))
         ],
-        tables=[*compared, *shown, ResultTable(every, "estimates")],
+        tables=[*compared, *shown, *([] if output.out else _histograms(fits)), ResultTable(every, "estimates")],
         lines=[] if ranking is None else ranking.notes,
         pictures=pictures,
         report=lambda **given: reports.fit_report(ranking if ranking is not None else fits, level=level, **given),
@@ -191,6 +192,29 @@ def _estimate_columns(estimate: Any, level: float) -> dict[str, list[Any]]:
         for name, value in estimate.estimates.items()
     ]
     return dict(zip(PARAMETERS, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _histograms(fits: Mapping[str, Any]) -> list[ResultTable]:
+    """Observed and expected numbers in equal classes with a bar for each, of columns of single values."""
+    tables = []
+    for name, estimate in fits.items():
+        sample = None if estimate.sample is None else estimate.sample.points().observed()
+        angles = sample is not None and any(p.kind == "angle" for p in estimate.family.parameters)
+        if sample is None or angles or not sample.plain or np.ptp(sample.lower) == 0:
+            continue
+        x, h = sample.lower, 0.5 * (estimate.family.discrete or estimate.sample.rounding > 0)
+        if h:  # classes of whole numbers end between two of them
+            width = max(1.0, np.ceil((np.ptp(x) + 1.0) / MAX_CLASSES))
+            edges = np.arange(x.min() - h, x.max() + h + width, width)
+        else:
+            edges = np.histogram_bin_edges(x, min(MAX_CLASSES, int(np.log2(len(x))) + 2))
+        counts = np.histogram(x, edges, weights=sample.weight)[0]
+        expected = sample.total * np.diff(estimate.cdf(edges))
+        bars = ["█" * round(BAR * count / counts.max()) or "▏" for count in counts]
+        columns = {"from": edges[:-1], "to": edges[1:], "observed": counts, "expected": expected, "": bars}
+        formats = {"from": "", "to": "", "observed": ".0f", "expected": ".1f", "": ""}
+        tables.append(ResultTable(columns, title=f"{name} and the fit", formats=formats, most=2 * MAX_CLASSES))
+    return tables
 
 
 def _measure_goodness(name: str, estimate: Any, of: int) -> list[Quality]:
