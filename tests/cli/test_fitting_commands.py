@@ -112,6 +112,9 @@ def test_kernel_pca_agrees_with_scikit_learn(answer, columns, tmp_path, moons):
     scores = columns(tmp_path / "out" / "scores.csv")
     ours = np.column_stack([scores[f"PC{j}"] for j in (1, 2, 3)])
     np.testing.assert_allclose(np.abs(ours), np.abs(theirs.transform(moons)), atol=1e-8)
+    K = np.exp(-2.0 * np.sum((moons[:, None] - moons) ** 2, axis=2))
+    total = np.trace(K) - K.sum() / len(K)  # of the centred kernel matrix
+    np.testing.assert_allclose(found["quality"][0]["value"], theirs.eigenvalues_.sum() / total, rtol=1e-9)
 
 
 def test_bandwidth_and_gamma_say_the_same(answer):

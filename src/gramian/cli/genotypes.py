@@ -49,6 +49,7 @@ from gramian.genetics.fst import fst
 from gramian.genetics.pca import GenotypePCA, choose_genotype_solver
 from gramian.genetics.quality import sample_quality, snp_quality
 from gramian.pca.subspaces import procrustes
+from gramian.results import Quality
 from gramian.sources import memory_budget
 from gramian.sources.files import checksum
 from gramian.sources.plink import Genotypes
@@ -271,6 +272,7 @@ def genotype_pca(
         significant = f"all {components} that were computed, and perhaps more"
     elif count > components:
         significant += f", {components} of them computed"
+    share = float(np.sum(model.explained_variance_ratio_))
     results = Results(
         data=data,
         model=model,
@@ -286,6 +288,7 @@ def genotype_pca(
             *lines,
             f"Time of the fit: {run.seconds:.1f} s, {proof.passes} passes over the genotypes; {expected}",
         ],
+        quality=[Quality("share_explained", "variance explained", share, f"{share:.2%} by {components} components")],
         pictures=pictures,
         report=partial(
             genotype_report,

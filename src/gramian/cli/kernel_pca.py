@@ -22,6 +22,7 @@ from gramian.cli.output import (
     output_options,
     publish,
 )
+from gramian.cli.pca import count_components
 from gramian.cli.reading import (
     FILE,
     KernelOptions,
@@ -35,9 +36,11 @@ from gramian.cli.reading import (
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import report as reports
 from gramian.kernel_pca.estimator import KernelPCA
+from gramian.results import Quality
 
 TABLES = ("scores", "eigenvalues")
 PICTURES = ("scores", "field")
+MAX_MEASURED = 5_000  # rows up to which the share of the variance is measured
 
 
 @command(
@@ -94,6 +97,12 @@ def kernel_pca(
             device=device,
         )
         scores = np.asarray(model.fit_transform(table.source))
+        quality = []
+        if len(scores) <= MAX_MEASURED:  # the kernel is evaluated once more
+            kept, left = float(np.sum(scores**2)), float(np.sum(np.asarray(model.reconstruction_error(table.source))))
+            share = kept / (kept + left) if kept > 0 else float("nan")
+            text = f"{share:.1%} of the variance of the features, by {count_components(scores.shape[1])}"
+            quality = [Quality("share_explained", "variance explained", share, text)]
         portable(model)
 
     labels, names = as_texts(table.label), as_texts(table.ids)
@@ -123,6 +132,7 @@ def kernel_pca(
             ResultTable(eigenvalues, "eigenvalues", f"Components of {model.kernel_!r}"),
         ],
         sketch=None if scores.shape[1] < 2 else Sketch("Scores", scores[:, 0], scores[:, 1], ("PC1", "PC2"), labels),
+        quality=quality,
         pictures=pictures,
         report=lambda **given: reports.kernel_pca_report(model, scores, **describe_rows(table), **given),
         facts={"kernel": repr(model.kernel_), "n_components": scores.shape[1], "eigenvalues": model.eigenvalues_},
