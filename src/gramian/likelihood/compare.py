@@ -88,7 +88,7 @@ class Comparison:
         notes = [
             f"  note ({e.family.name}): {note}"
             for e in self.estimates
-            for note in (*_explain_unmet(e), *e.certificate.notes)
+            for note in (*["NOT converged"] * (not e.certificate.converged), *e.certificate.notes)
         ]
         return "\n".join(
             [
@@ -169,7 +169,3 @@ def compare(
         raise ValueError("No family could be fitted: " + " ".join(f"{k}: {v}" for k, v in failed.items()))
     order = np.argsort(Comparison(tuple(found), by).criteria, kind="stable")
     return Comparison(tuple(found[i] for i in order), by, failed, notes)
-
-
-def _explain_unmet(estimate: Estimate) -> tuple[str, ...]:
-    return () if estimate.certificate.converged else ("NOT converged",)

@@ -113,11 +113,6 @@ class LineProfile(Profile):
         """The deviance of each parameter, by its place: what an interval has found, a picture need not seek again."""
         return {}
 
-    @cached_property
-    def found(self) -> dict[tuple[int, float], tuple[float, float]]:
-        """The ends found so far, as coordinates φ."""
-        return {}
-
     def ends(self, j: int, drop: float) -> tuple[float, float]:
         """Where parameter j has lost ``drop`` of twice the log-likelihood, below and above."""
         low, high = self._ends(j, drop)
@@ -126,7 +121,7 @@ class LineProfile(Profile):
 
     def curve(self, j: int, drop: float) -> Array:
         """Values of parameter j and the deviance at each, up to ``drop`` or as far as was looked on an open side."""
-        ends, walk, first = self._ends(j, drop), self._walk(j), float(self.phi[j])
+        ends, walk, first = self._ends(j, drop), self.walks[j], float(self.phi[j])
         reach = [
             end if np.isfinite(end) else extreme(walk.values) for end, extreme in zip(ends, (min, max), strict=True)
         ]
@@ -135,14 +130,13 @@ class LineProfile(Profile):
         return np.array(sorted((x, max(deviance, 0.0)) for x, deviance in points if deviance <= 2.0 * drop))
 
     def _ends(self, j: int, drop: float) -> tuple[float, float]:
-        if (j, drop) not in self.found:
-            self.found[j, drop] = self._find_end(j, -1, drop), self._find_end(j, 1, drop)
-        return self.found[j, drop]
-
-    def _walk(self, j: int) -> _ProfileDeviance:
+        """The ends as coordinates φ, found once."""
         if j not in self.walks:
             self.walks[j] = _ProfileDeviance(self, j)
-        return self.walks[j]
+        walk = self.walks[j]
+        if drop not in walk.ends:
+            walk.ends[drop] = self._find_end(j, -1, drop), self._find_end(j, 1, drop)
+        return walk.ends[drop]
 
     def _natural(self, j: int, phi: float) -> float:
         theta = np.ones(len(self.phi))
@@ -160,7 +154,7 @@ class LineProfile(Profile):
             far = max(first - parameter.link.free(wall), 1e-12)
         else:
             far = np.pi if parameter.kind == "angle" else REAL_FAR if parameter.link == REAL else FAR + abs(first)
-        walk = self._walk(j)
+        walk = self.walks[j]
         step = float(np.sqrt(drop) * self.spread[j])
         step = step if np.isfinite(step) and step > 0 else 0.5
         growth = 2.0  # of the distance, but of logarithms, where it is one of ratios
@@ -204,6 +198,7 @@ class _ProfileDeviance:
         self.problem = profile.problem.only(free)
         self.values = {float(profile.phi[j]): 0.0}
         self.places = {float(profile.phi[j]): profile.phi.copy()}
+        self.ends: dict[float, tuple[float, float]] = {}
         self.own = self._own_starts() if free.any() else []
 
     def __call__(self, phi_j: float) -> float:
