@@ -229,7 +229,7 @@ def test_a_lasso_selects_what_it_goes_around_and_the_download_holds_it(report):
     assert name == "selected-scores.csv"
     names = ["PC1", "PC2", "PC3", "PC4", "PC5", "% of PC1", "% of PC2", "label", "site"]
     assert rows[0] == ["row", "name", *names]
-    assert [int(row[0]) for row in rows[1:]] == inside
+    assert [int(row[0]) - 1 for row in rows[1:]] == inside  # rows are counted from 1
     assert [row[1] for row in rows[1:]] == [IDS[i] for i in inside]
     assert [row[9] for row in rows[1:]] == [LABELS[i] for i in inside]
     np.testing.assert_allclose(np.array([row[2:7] for row in rows[1:]], dtype=float), SCORES[inside], rtol=1e-6)
