@@ -16,7 +16,7 @@ from gramian.pca.advice import RankAdvice
 
 pca_module, publishing = import_module("gramian.cli.pca"), import_module("gramian.cli.output")
 
-TABLES = ["scores.csv", "loadings.csv", "variances.csv"]
+TABLES = ["scores.csv", "loadings.csv", "unit_vectors.csv", "variances.csv"]
 FILES = sorted([*TABLES, "certificate.json", "loadings.png", "model.gramian", "report.html", "scores.png", "scree.png"])
 FAST = ("--no-report", "--no-pictures")
 
@@ -79,9 +79,13 @@ def test_writes_what_scikit_learn_finds(tmp_path, npy, X):
     pca = decomposition.PCA(n_components=3).fit(X)
     signs = np.sign(np.sum(pca.components_ * PCA(3).fit(X).components_, axis=1))
     np.testing.assert_allclose(numbers(table(out / "scores.csv")[1]), signs * pca.transform(X), atol=1e-12)
-    header, rows = table(out / "loadings.csv")
-    assert header == ["column", "PC1", "PC2", "PC3"]
+    header, rows = table(out / "unit_vectors.csv")
+    assert header == ["column", "unit_vector_PC1", "unit_vector_PC2", "unit_vector_PC3"]
     np.testing.assert_allclose(numbers(rows), signs * pca.components_.T, atol=1e-13)
+    header, rows = table(out / "loadings.csv")  # what loadings.png shows
+    assert header == ["column", "loading_PC1", "loading_PC2", "loading_PC3"]
+    known = signs * pca.components_.T * np.sqrt(pca.explained_variance_)
+    np.testing.assert_allclose(numbers(rows), known, atol=1e-12)
     header, rows = table(out / "variances.csv")
     np.testing.assert_allclose(numbers(rows)[:, 0], pca.explained_variance_, rtol=1e-13)
     np.testing.assert_allclose(numbers(rows)[:, 2], np.cumsum(pca.explained_variance_ratio_), rtol=1e-13)

@@ -170,7 +170,7 @@ def test_the_report_of_a_fit_keeps_to_level_and_tolerance(run, tmp_path, columns
     assert result.exit_code == 4
     page = page_of(tmp_path / "out")
     assert "50 times in 100" in page
-    assert "NOT met" in page
+    assert "Arithmetic: NOT certified to 1e-300" in page
     for end in columns(tmp_path / "out" / "estimates.csv")["upper"]:
         assert f'data-v="{float(end)!r}"' in page
 

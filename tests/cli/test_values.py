@@ -79,8 +79,9 @@ def test_pca(both, files, columns, scale):
             f"{exact['residual'][j]:.1e}",
             "█" * round(16 * share[j] / share[0]) or "▏",
         ]
-        turn = np.sign(found["loadings"][f"PC{j + 1}"] @ V[j])
-        close(found["loadings"][f"PC{j + 1}"], turn * V[j])
+        turn = np.sign(found["unit_vectors"][f"unit_vector_PC{j + 1}"] @ V[j])
+        close(found["unit_vectors"][f"unit_vector_PC{j + 1}"], turn * V[j])
+        close(found["loadings"][f"loading_PC{j + 1}"], turn * V[j] * np.sqrt(variance[j]))
         np.testing.assert_allclose(found["scores"][f"PC{j + 1}"], turn * (Z @ V[j]), atol=1e-10)
     assert found["loadings"]["column"].tolist() == ["length", "width", "petal", "sum"]
     assert found["scores"]["id"].tolist() == data["plant"].tolist()
@@ -428,7 +429,7 @@ def test_projections(run, columns, tmp_path):
     data, new = columns(tmp_path / "flowers.csv"), columns(tmp_path / "more.csv")
     names = ("length", "width", "petal", "sum")
     X, N = matrix(data, *names), matrix(new, *names)
-    V = matrix(columns(tmp_path / "out" / "loadings.csv"), "PC1", "PC2")
+    V = matrix(columns(tmp_path / "out" / "unit_vectors.csv"), "unit_vector_PC1", "unit_vector_PC2")
     Z = N - X.mean(axis=0)
     found = predicted(
         run, columns, tmp_path, "project", "out/model.gramian", "more.csv", "--id", "plant", "--label", "species"
@@ -453,7 +454,7 @@ def test_rows_that_are_dropped_over_several_blocks_are_the_incomplete_ones(run, 
     assert scores["row"].tolist() == list(range(1, 401))
     assert np.flatnonzero(~np.isnan(scores["PC1"])).tolist() == complete.tolist()
     Z = X[complete] - X[complete].mean(axis=0)
-    V = matrix(columns(tmp_path / "out" / "loadings.csv"), "PC1", "PC2")
+    V = matrix(columns(tmp_path / "out" / "unit_vectors.csv"), "unit_vector_PC1", "unit_vector_PC2")
     np.testing.assert_allclose(matrix(scores, "PC1", "PC2")[complete], Z @ V, atol=1e-10)
     close(columns(tmp_path / "out" / "variances.csv")["variance"], np.linalg.eigvalsh(np.cov(Z.T))[::-1][:2])
 

@@ -50,7 +50,7 @@ def test_curves_of_one_column_are_its_components_and_their_sum(plane, model):
         model.weights_[k] * norm(model.means_[k, 1], np.sqrt(model.covariances_[k, 1, 1])).pdf(x) for k in range(2)
     ]
     for k in range(2):
-        np.testing.assert_allclose(found[f"component {k}"][:, 1], parts[k], atol=1e-12)
+        np.testing.assert_allclose(found[f"component {k + 1}"][:, 1], parts[k], atol=1e-12)
     np.testing.assert_allclose(found["sum"][:, 1], sum(parts), atol=1e-12)
     assert ax.get_xlabel() == "b"
     bars = sum(bar.get_width() * bar.get_height() for bar in ax.patches)

@@ -109,9 +109,9 @@ def kernel_pca(
 
     def draw_field() -> Any:
         """The first component over the plane."""
-        drawn = display.KernelFieldDisplay.from_estimator(model, read_rows(table.source), labels=labels)
-        display.base.name_axes(drawn.ax_, *table.names)
-        return drawn
+        return display.KernelFieldDisplay.from_estimator(
+            model, read_rows(table.source), labels=labels, names=table.names
+        )
 
     pictures: dict[str, Callable[[], Any]] = {
         "scores": lambda: display.ScoreDisplay.from_predictions(scores, labels=labels, names=names)

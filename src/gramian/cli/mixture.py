@@ -129,16 +129,10 @@ def mixture(
     R = np.asarray(model.predict_proba(table.source))
 
     def draw_mixture() -> Any:
-        """The mixture, its components numbered from 1 as in the tables and the report."""
+        """The mixture, over rows without missing cells."""
         X = read_rows(table.source)
         X = X[:: max(1, len(X) // MAX_DRAWN)]
-        drawn = display.MixtureDisplay.from_estimator(model, None if np.isnan(X).any() else X)
-        legends: Any = drawn.figure_.findobj(lambda part: hasattr(part, "get_texts"))
-        for text in (text for legend in set(legends) for text in legend.get_texts()):
-            named = re.fullmatch(r"component (\d+)", text.get_text())
-            if named is not None:
-                text.set_text(f"component {int(named[1]) + 1}")
-        return drawn
+        return display.MixtureDisplay.from_estimator(model, None if np.isnan(X).any() else X)
 
     def report_page(**given: Any) -> Any:
         told: dict[str, Any] = {"feature_names": names, **describe_rows(table)}

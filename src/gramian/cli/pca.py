@@ -40,10 +40,11 @@ from gramian.cli.running import CommandRun, data_errors, device_option, running_
 from gramian.display import report as reports
 from gramian.pca.advice import rank_advice
 from gramian.pca.estimator import PCA, RULES, SOLVERS
+from gramian.pca.interpret import loadings
 from gramian.results import Quality, SpectralCertificate
 from gramian.sources import Source
 
-TABLES = ("scores", "loadings", "variances")
+TABLES = ("scores", "loadings", "unit_vectors", "variances")
 PICTURES = ("scree", "scores", "loadings")
 SHOWN = {"component": "", "variance": ".6g", "share": ".2%", "running_sum": ".2%", "residual": ".1e", "": ""}
 BAR = 16  # characters of the longest bar of a scree plot
@@ -100,8 +101,8 @@ def pca(
 ) -> None:
     """Principal components of FILE, a table in any of the formats that are read; - is standard input.
 
-    Writes scores, loadings and variances, model.gramian, certificate.json, report.html and pictures. Missing cells are
-    taken into the likelihood. A .bed file has options of its own: gramian pca cohort.bed --help.
+    Writes scores, loadings V√λ, unit vectors V, variances, model.gramian, certificate.json, report.html and pictures.
+    Missing cells are taken into the likelihood. A .bed file has options of its own: gramian pca cohort.bed --help.
 
     Exit code: 0 done, 2 wrong use, 3 unusable data, 4 tolerance not met (the results are there anyway).
     """
@@ -146,6 +147,7 @@ def pca(
     share, two = float(shares.sum()), float(shares[:2].sum())
     held = f"{share:.1%} by {count_components(len(shares))}"
     held += f", {two:.1%} by the first 2" if len(shares) > 2 else ""
+    V = np.asarray(model.components_)
     variances: dict[str, Any] = {
         "component": [f"PC{j + 1}" for j in range(len(shares))],
         "variance": model.explained_variance_,
@@ -166,11 +168,12 @@ def pca(
             ResultTable(variances, "variances"),
             ResultTable({**variances, "": bars}, title="Components", formats=SHOWN, most=10),
             ResultTable(
-                {"column": table.names, **number_columns("PC", model.components_.T)},
+                {"column": table.names, **number_columns("loading_PC", loadings(model))},
                 "loadings",
-                "Loadings (unit vectors)" if len(table.names) <= MAX_ROWS_SHOWN else None,
+                "Loadings V√λ" if len(table.names) <= MAX_ROWS_SHOWN else None,
                 most=MAX_ROWS_SHOWN,
             ),
+            ResultTable({"column": table.names, **number_columns("unit_vector_PC", V.T)}, "unit_vectors"),
         ],
         pictures={
             "scree": lambda: display.ScreeDisplay.from_estimator(model),

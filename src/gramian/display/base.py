@@ -333,9 +333,12 @@ def names_of_frame(X: Any, count: int, usual: str = "x{}") -> list[str]:
     return [usual.format(j + 1) for j in range(count)]
 
 
-def without_names(model: Any) -> Any:
-    """A model that takes plain arrays in place of the frames it was fitted to, without a warning for lack of names."""
-    if not hasattr(model, "feature_names_in_"):
+def without_names(model: Any, X: Any = None) -> Any:
+    """A model that takes plain arrays in place of the frames it was fitted to, without a warning for lack of names.
+
+    Where X is given and a frame, it is the model itself.
+    """
+    if is_frame(X) or not hasattr(model, "feature_names_in_"):
         return model
     bare = copy(model)
     del bare.feature_names_in_

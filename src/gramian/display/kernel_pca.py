@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,36 @@ from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.display.base import GRID, INK, Display, as_floats, check_fitted, name_axes
+from gramian.display.base import (
+    AXIS,
+    GRID,
+    INK,
+    Display,
+    as_floats,
+    as_names,
+    check_fitted,
+    name_axes,
+    names_of_frame,
+    set_plain,
+    without_names,
+)
 from gramian.display.groups import appearance, groups_of, is_scale, point_style, scatter
 from gramian.inputs.devices import convert_to_numpy
+from gramian.sources.arrays import is_frame
 
 Array = NDArray[Any]
 
 STEPS = 120  # points of the grid on each side
 MARGIN = 0.15  # of the data's range, drawn around them
+ALIKE = 3.0  # range of one column over the other's up to which both have one scale
+
+
+def _names_of(model: Any, X: Any, count: int, names: Sequence[Any] | None) -> list[str]:
+    """Names of columns: those given, those of a frame, those of the fit, or x₁, x₂, x₃."""
+    if names is not None:
+        return as_names(names, count, "names", "{}", "columns")
+    usual = getattr(model, "feature_names_in_", ("x₁", "x₂", "x₃"))
+    return names_of_frame(X, count) if is_frame(X) else [str(name) for name in usual][:count]
 
 
 class KernelFieldDisplay(Display):
@@ -36,7 +59,7 @@ class KernelFieldDisplay(Display):
         Their classes.
     component : int, default=0
         Which component it is, counted from 0, for the title.
-    names : tuple of two str, default=("x₁", "x₂")
+    names : sequence of two str, default=("x₁", "x₂")
         Of the axes.
 
     Examples
@@ -59,7 +82,7 @@ class KernelFieldDisplay(Display):
         points: ArrayLike | None = None,
         labels: Any = None,
         component: int = 0,
-        names: tuple[str, str] = ("x₁", "x₂"),
+        names: Sequence[Any] = ("x₁", "x₂"),
     ) -> None:
         self.across, self.up = np.asarray(across, dtype=float), np.asarray(up, dtype=float)
         self.field = np.asarray(field, dtype=float)
@@ -72,11 +95,12 @@ class KernelFieldDisplay(Display):
     def from_estimator(
         cls,
         model: Any,
-        X: ArrayLike,
+        X: Any,
         *,
         component: int = 0,
         labels: Any = None,
         steps: int = STEPS,
+        names: Sequence[Any] | None = None,
         ax: Axes | None = None,
     ) -> KernelFieldDisplay:
         """Draw a component of a model fitted to points of the plane.
@@ -93,6 +117,8 @@ class KernelFieldDisplay(Display):
             Classes of the points.
         steps : int, default=120
             Points of the grid on each side.
+        names : sequence of two str, optional
+            Of the columns; those of a frame, or of what the model was fitted to, unless given.
         ax : matplotlib.axes.Axes, optional
             Where to draw; by default a new figure.
 
@@ -101,25 +127,28 @@ class KernelFieldDisplay(Display):
         KernelFieldDisplay
             Drawn.
         """
-        points = np.asarray(convert_to_numpy(X), dtype=float)
+        points, model = np.asarray(convert_to_numpy(X), dtype=float), check_fitted(model)
         if points.ndim != 2 or points.shape[1] != 2:
             raise ValueError(f"A field is drawn over the plane: X must have 2 columns, got shape {points.shape}.")
         low, high = points.min(axis=0), points.max(axis=0)
         margin = MARGIN * np.where(high > low, high - low, 1.0)
         across, up = np.linspace(low - margin, high + margin, steps).T
         grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
-        Z = np.asarray(check_fitted(model).transform(grid), dtype=float)
+        Z = np.asarray(without_names(model).transform(grid), dtype=float)
         if not 0 <= component < Z.shape[1]:
             raise ValueError(f"component must be from 0 to {Z.shape[1] - 1}, got {component!r}.")
         field = Z[:, component].reshape(len(up), len(across))
-        return cls(across, up, field, points=points, labels=labels, component=component).plot(ax=ax)
+        found = _names_of(model, X, 2, names)
+        return cls(across, up, field, points=points, labels=labels, component=component, names=found).plot(ax=ax)
 
     def plot(self, ax: Axes | None = None) -> KernelFieldDisplay:
         """Draw, on the axes given or on a new figure."""
         across, up, field = self.across, self.up, self.field
         slope = float(np.ptp(up) / np.ptp(across))
+        alike = 1 / ALIKE <= slope <= ALIKE  # minutes against metres have no common scale
+        slope = slope if alike else 0.75
         size = 6.0, float(np.clip(4.4 * slope + 0.9, 2.6, 6.5))
-        ax = self._start(ax, size, f"Component {self.component + 1}", aspect="equal")
+        ax = self._start(ax, size, f"Component {self.component + 1}", aspect="equal" if alike else "auto")
         shades = ax.contourf(across, up, field, levels=24, cmap="RdBu_r", norm=CenteredNorm(), alpha=0.75)
         if np.ptp(field) > 0:
             ax.contour(across, up, field, levels=12, colors=INK, linewidths=0.5, linestyles="solid")
@@ -143,6 +172,8 @@ class EmbeddingDisplay(Display):
         What ``transform`` returned for them.
     labels : array-like of shape (n,), optional
         Classes, or a number for each point.
+    names : sequence of str, optional
+        Of the columns.
 
     Examples
     --------
@@ -155,21 +186,37 @@ class EmbeddingDisplay(Display):
     ['Data', 'Scores']
     """
 
-    def __init__(self, X: ArrayLike, scores: ArrayLike, *, labels: Any = None) -> None:
+    def __init__(
+        self, X: ArrayLike, scores: ArrayLike, *, labels: Any = None, names: Sequence[Any] | None = None
+    ) -> None:
         self.points, self.scores = (np.asarray(convert_to_numpy(part), dtype=float) for part in (X, scores))
         if self.points.ndim != 2 or self.points.shape[1] not in (2, 3):
             raise ValueError(f"Data are drawn in two or three dimensions; X has shape {self.points.shape}.")
         if self.scores.ndim != 2 or len(self.scores) != len(self.points):
             raise ValueError(f"scores of shape {self.scores.shape} do not belong to {len(self.points)} rows.")
         self.labels = None if labels is None else np.asarray(labels)
+        self.names = as_names(
+            names if names is not None else ("x₁", "x₂", "x₃")[: self.points.shape[1]],
+            self.points.shape[1],
+            "names",
+            "{}",
+            "columns",
+        )
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: ArrayLike, *, labels: Any = None, ax: Axes | None = None
+        cls,
+        model: Any,
+        X: Any,
+        *,
+        labels: Any = None,
+        names: Sequence[Any] | None = None,
+        ax: Axes | None = None,
     ) -> EmbeddingDisplay:
         """Draw rows next to the scores that a fitted model gives them."""
-        points = convert_to_numpy(X)
-        return cls.from_predictions(points, check_fitted(model).transform(points), labels=labels, ax=ax)
+        points, model = np.asarray(convert_to_numpy(X), dtype=float), check_fitted(model)
+        found = _names_of(model, X, points.shape[1], names) if points.ndim == 2 else None
+        return cls.from_predictions(points, without_names(model).transform(points), labels=labels, names=found, ax=ax)
 
     def plot(self, ax: Axes | None = None) -> EmbeddingDisplay:
         """Draw, in the place of the axes given or on a new figure."""
@@ -178,7 +225,9 @@ class EmbeddingDisplay(Display):
             left = self.ax_ = self.axes_[0] = self._draw_space(left)
         else:
             scatter(left, self.points, self.labels, plain=True)  # the legend of the scores serves both
-            left.set(xlabel="x₁", ylabel="x₂", aspect="equal")
+            name_axes(left, *self.names)
+            across, up = np.ptp(self.points, axis=0)
+            left.set_aspect("equal" if up <= ALIKE * across and across <= ALIKE * up else "auto")
         left.set_title("Data", loc="left")
         if self.scores.shape[1] == 1:  # spread a little upwards, so that points do not hide each other
             height = np.random.default_rng(0).uniform(-1, 1, len(self.scores))
@@ -207,6 +256,8 @@ class EmbeddingDisplay(Display):
             groups = groups_of(self.labels, len(self.points))
             for k in groups.present:
                 ax.scatter(*(x[groups.rows(k)] for x in columns), **appearance(k), **style)
-        ax.set(xlabel="x₁", ylabel="x₂", zlabel="x₃")
+        name_axes(ax, *self.names[:2])
+        ax.set_zlabel("z")
+        set_plain([ax.zaxis.label], [self.names[2]], AXIS)
         ax.set_box_aspect(None, zoom=0.85)
         return ax

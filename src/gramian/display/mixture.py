@@ -171,7 +171,7 @@ class MixtureDisplay(Display):
             codes = np.zeros(len(self.rows), dtype=int) if self.assigned is None else self.assigned
             for k in range(self.mixture.n_components):
                 some = self.rows[codes == k]
-                ax.scatter(some[:, 0], some[:, 1], label=f"component {k}", **appearance(k), **style)
+                ax.scatter(some[:, 0], some[:, 1], label=f"component {k + 1}", **appearance(k), **style)
         across, up = (np.linspace(*_span(self.mixture, j), GRID_STEPS) for j in range(2))
         points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
         height = np.exp(self.mixture.log_density(points)).reshape(len(up), len(across))
@@ -193,7 +193,7 @@ def _draw_curves(ax: Axes, mixture: Any, line: Array, factor: float) -> None:
     """Each component's curve and their sum, times a factor."""
     parts = factor * np.exp(mixture.joint_log_density(line[:, None]))
     for k in range(parts.shape[1]):
-        ax.plot(line, parts[:, k], color=CURVES[k % len(CURVES)], linestyle=STYLES[k % 3], label=f"component {k}")
+        ax.plot(line, parts[:, k], color=CURVES[k % len(CURVES)], linestyle=STYLES[k % 3], label=f"component {k + 1}")
     ax.plot(line, parts.sum(axis=1), color=INK, linewidth=2, label="sum")
     _legend_below(ax)
 
@@ -310,7 +310,7 @@ class UncertaintyDisplay(Display):
         for k in range(self.n_components):
             mine = self.assigned == k
             style: dict[str, Any] = {"alpha": 0.7, "linewidths": 0, **appearance(k)}
-            ax.scatter(self.points[mine, 0], up[mine], s=size[mine], label=f"component {k}", **style)
+            ax.scatter(self.points[mine, 0], up[mine], s=size[mine], label=f"component {k + 1}", **style)
         name_axes(ax, self.names[0], "1 − max P(k|x)" if one else self.names[1])
         for handle in _legend_below(ax).legend_handles:
             handle.set_sizes([KEY])  # type: ignore[union-attr]

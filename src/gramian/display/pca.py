@@ -48,7 +48,7 @@ from gramian.display.groups import (
 from gramian.display.labels import Hover, Labels
 from gramian.inputs.checks import check_choice, check_share
 from gramian.inputs.devices import convert_to_numpy
-from gramian.pca.interpret import biplot, correlations, describe
+from gramian.pca.interpret import biplot, correlations, describe, row_names
 
 Array = NDArray[Any]
 
@@ -224,7 +224,7 @@ class ScreeDisplay(Display):
         ax.set_title("Components to keep, by rule", loc="left", fontsize="medium")
 
 
-ALL = 25  # rows that are all named
+ALL = 60  # rows that are all named, where there is room
 SOME = 8  # rows that are named where there are more
 DIRECT = 10  # groups beyond which their names are written into the picture
 
@@ -290,8 +290,12 @@ class ScoreDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, **options: Any) -> ScoreDisplay:
-        """Draw the scores ``model.transform(X)``; options as of :meth:`from_predictions`."""
-        return cls.from_predictions(check_fitted(model).transform(convert_to_numpy(X)), model=model, **options)
+        """Draw the scores ``model.transform(X)``; options as of :meth:`from_predictions`.
+
+        The index of a frame names the rows, where it says more than a number.
+        """
+        found = {"names": row_names(X), **options}
+        return cls.from_predictions(check_fitted(model).transform(convert_to_numpy(X)), model=model, **found)
 
     @classmethod
     def from_predictions(cls, scores: ArrayLike, *, model: Any = None, **options: Any) -> ScoreDisplay:
@@ -334,7 +338,7 @@ class ScoreDisplay(Display):
         level : float, default=0.95
             That probability.
         most_names : int, optional
-            How many rows to name, those farthest out first; all of up to 25, otherwise 8.
+            How many rows to name, those farthest out first; all of up to 60 that have room, otherwise 8.
         group_names : bool, optional
             Write the names of groups at their middles; by default where there are more than ten.
         legend_title : str, optional
@@ -528,18 +532,18 @@ class LoadingsDisplay(Display):
             ax.hlines(rows, low, high, color=INK, linewidth=0.8)
             ax.plot(np.concatenate([low, high]), np.tile(rows, 2), "|", color=INK, markersize=5, linestyle="")
         ax.axvline(0, color=INK, linewidth=0.8)
-        describe_axes(ax, grid="x", xlabel="loading")
+        describe_axes(ax, grid="x", xlabel="loading V√λ")
         ax.set_title(component_name(j, self.shares).replace(" of the variance", ""), loc="left", fontsize="medium")
         ax.xaxis.set_major_locator(MaxNLocator(4))
 
     def _draw_map(self, ax: Axes, values: Array) -> None:
         """A map of colours, blue below 0 and red above, numbers printed where there is room."""
         image = ax.imshow(values, cmap="RdBu_r", norm=CenteredNorm(), aspect="auto")
-        ax.figure.colorbar(image, ax=ax, label="loading")
+        ax.figure.colorbar(image, ax=ax, label="loading V√λ")
         ax.set_xticks(range(len(self.components)), [f"PC{j + 1}" for j in self.components])
         ax.tick_params(axis="x", length=0)
         ax.spines[:].set_visible(False)
-        ax.set_title("Loadings", loc="left")
+        ax.set_title("Loadings V√λ", loc="left")
         top = float(np.abs(values).max()) or 1.0
         for (i, j), value in np.ndenumerate(values) if values.size <= PRINTED else ():
             text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")  # with a true minus and no −0
@@ -688,7 +692,8 @@ class BiplotDisplay(Display):
         cls, model: Any, X: Any, *, alpha: float | str = 1.0, components: Sequence[int] = (0, 1), **options: Any
     ) -> BiplotDisplay:
         """Draw the biplot of a fitted PCA and rows; ``alpha`` as in :func:`gramian.analysis.biplot`."""
-        return cls.from_predictions(biplot(check_fitted(model), X, alpha, components), **options)
+        found = {"names": row_names(X), **options}
+        return cls.from_predictions(biplot(check_fitted(model), X, alpha, components), **found)
 
     def plot(
         self,
@@ -697,7 +702,7 @@ class BiplotDisplay(Display):
         ellipse: str | None = None,
         level: float = 0.95,
         most_arrows: int = NAMED,
-        most_names: int = 8,
+        most_names: int | None = None,
         legend_title: str | None = None,
     ) -> BiplotDisplay:
         """Draw.
@@ -710,8 +715,8 @@ class BiplotDisplay(Display):
             As in :meth:`ScoreDisplay.plot`.
         most_arrows : int, default=15
             How many variables to name, the longest arrows first.
-        most_names : int, default=8
-            How many rows to name, where they have names.
+        most_names : int, optional
+            As in :meth:`ScoreDisplay.plot`.
         legend_title : str, optional
             What the labels are.
 
@@ -740,8 +745,8 @@ class BiplotDisplay(Display):
         names = [self.biplot.names[i] for i in named]
         style: dict[str, Any] = {"fontweight": "bold", "color": "#7a1f1f"}
         self.labels_ = [Labels(ax, heads[named], names, avoid=avoid, outward=heads[named], **style)]
-        if self.names is not None and most_names:
-            rows = find_extremes(Z, most_names)
+        if self.names is not None and most_names != 0:
+            rows = find_extremes(Z, (len(Z) if len(Z) <= ALL else SOME) if most_names is None else most_names)
             written = [self.names[i] for i in rows]
             self.labels_.append(Labels(ax, Z[rows], written, avoid=avoid, fontsize="x-small"))
         return self

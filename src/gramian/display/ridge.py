@@ -703,7 +703,7 @@ def leave_one_out_predictions(model: Any, X: Any, y: ArrayLike) -> Array | None:
     >>> bool(abs(found[0] - Ridge(0.5).fit(X[1:], y[1:]).predict(X[:1])[0]) < 1e-12)
     True
     """
-    model, observed = without_names(check_fitted(model)), np.asarray(y, dtype=float)
+    model, observed = without_names(check_fitted(model), X), np.asarray(y, dtype=float)
     if "return_std" not in signature(model.predict).parameters:
         return None
     if isinstance(model, KernelRidge) and (is_precomputed(model.kernel_) or model.std_method() != "exact"):
