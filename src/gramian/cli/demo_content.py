@@ -23,6 +23,7 @@ from gramian.display import (
     EmbeddingDisplay,
     KernelFieldDisplay,
     MapDisplay,
+    MixtureDisplay,
     PredictionBandDisplay,
     ProfileDisplay,
     ReconstructionDisplay,
@@ -123,8 +124,39 @@ def digit_images() -> Drawn:
     pca = PCA(32).fit(X)
     images, counts = X[[0, 11, 22, 63]], (1, 2, 4, 8, 16, 32)
     picture = ReconstructionDisplay.from_estimator(pca, images, image_shape=(8, 8), counts=counts)
-    kept = float(pca.explained_variance_ratio_.sum())
-    return picture, pca, f"Half the numbers keep {kept:.1%} of the variance: 32 instead of 64."
+    few, half = picture.lost_["k = 8"], picture.lost_["k = 32"]
+    found = f"Of these four images 8 numbers lose {few:.1%}, and half the numbers, 32 of 64, {half:.1%}."
+    return picture, pca, found
+
+
+def power_method() -> Drawn:
+    r"""The power method
+
+    The oldest way to the first component: multiply any vector by the covariance matrix, over and over. What is not
+    along the component shrinks, in every step by the ratio of the second eigenvalue to the first.
+
+    x \leftarrow \frac{S x}{\|S x\|}, \quad \tan\angle(x_t, v_1) \leq \left(\frac{\lambda_2}{\lambda_1}\right)^t
+    \tan\angle(x_0, v_1)
+
+    The angle to the first component on a logarithmic scale, falling along the straight line that theory gives.
+    """
+    X = load_digits().data
+    pca = PCA(2, svd_solver="power", tol=1e-10).fit(X)
+    first, S, x = pca.components_[0], np.cov(X.T), np.ones(X.shape[1])
+    angles = []
+    for _ in range(61):
+        x = x / np.linalg.norm(x)
+        angles.append(float(np.linalg.norm(x - first * (first @ x)) / abs(first @ x)))
+        x = S @ x
+    ratio = float(pca.explained_variance_[1] / pca.explained_variance_[0])
+    picture = new_axes(None, (6.4, 4.0))
+    picture.semilogy(angles, "o", color=PALETTE[0], markersize=4, label="found")
+    picture.semilogy(angles[0] * ratio ** np.arange(61), "--", color=PALETTE[1], label="bound")
+    picture.set(xlabel="multiplications", ylabel="tangent of the angle to the first component")
+    picture.grid(color=GRID)
+    picture.legend(frameon=False)
+    found = f"The second eigenvalue is {ratio:.3f} of the first: after 60 steps the tangent is {angles[-1]:.1e}."
+    return picture, pca, found
 
 
 def digit_names(counts: Sequence[int] = (1, 2, 4, 8, 16, 32, 48)) -> Drawn:
@@ -217,8 +249,9 @@ def without_noise(seen: int = 1500) -> Drawn:
     ways = {"noisy": noisy, "PCA": pca.inverse_transform(pca.transform(noisy)), "kernel PCA": model.denoise(noisy)}
     shown = {name: images[:5] for name, images in ways.items()}
     picture = ReconstructionDisplay.from_predictions(test[:5], shown, image_shape=(8, 8), mean=pca.mean_)
+    lost = ", ".join(f"{name} {share:.0%}" for name, share in picture.lost_.items())
     errors = ", ".join(f"{name} {float(np.mean((images - test) ** 2)):.4f}" for name, images in ways.items())
-    return picture, model, f"Mean squared errors over 297 digits: {errors}."
+    return picture, model, f"Lost of these five digits: {lost}. Mean squared errors over all 297 unseen ones: {errors}."
 
 
 def ridge_path() -> Drawn:
@@ -296,6 +329,27 @@ def crabs() -> Drawn:
     return picture, model, f"Two kinds of crab explain the counts: {kinds}."
 
 
+def petals() -> Drawn:
+    r"""Petals: three kinds in a plane
+
+    A density as a sum of normal ones: of each flower we learn the probability that it belongs to each component. The
+    species were not used. Ellipses lie at one and two standard deviations.
+
+    p(x) = \sum_k \pi_k N(x;\mu_k,\Sigma_k), \quad P(k \mid x) = \frac{\pi_k N(x;\mu_k,\Sigma_k)}{p(x)}
+
+    Petals of 150 flowers by length and width, in three groups with their ellipses and the level lines of the density.
+    """
+    data = load_iris()
+    X = data.data[:, 2:]
+    model = GaussianMixture(3, random_state=0).fit(X)
+    names = ["petal length", "petal width"]
+    picture = MixtureDisplay.from_predictions(model.mixture_, rows=X, assigned=model.predict(X), names=names)
+    table = np.zeros((3, 3), dtype=int)
+    np.add.at(table, (data.target, model.predict(X)), 1)
+    found = f"{table.max(axis=1).sum()} of 150 flowers lie with most of their species, which the fit never saw."
+    return picture, model, found
+
+
 def europe(people: int = 1400, n_snps: int = 20_000) -> Drawn:
     r"""Genes mirror geography
 
@@ -324,12 +378,14 @@ def europe(people: int = 1400, n_snps: int = 20_000) -> Drawn:
 
 # Title and first sentence of each chapter, and its pictures.
 CHAPTERS: dict[tuple[str, str], Sequence[Callable[..., Drawn]]] = {
-    ("Components", "Directions in which data vary."): (iris, digit_scores, digit_rank, digit_images, digit_names),
+    ("Components", "Directions in which data vary."): (
+        iris, digit_scores, digit_rank, digit_images, power_method, digit_names,
+    ),
     ("Components that bend", "The same in a space of features, by inner products alone."): (
         moons, circles, swiss_roll, without_noise,
     ),
     ("Regression", "What is predicted, how much is shrunk, and how sure it is."): (ridge_path, curve),
-    ("Likelihood", "Parameters that make the data most likely."): (coin, crabs),
+    ("Likelihood", "Parameters that make the data most likely."): (coin, crabs, petals),
     ("A map from genes", "Simulated people, real mathematics."): (europe,),
 }  # fmt: skip
 
