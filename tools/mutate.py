@@ -1,17 +1,21 @@
 """Make small wrong changes in the modules that compute what users rely on, and see whether their tests notice.
 
-Usage: python tools/mutate.py [--module NAME] [--sample N] [--jobs N]
+Usage: python tools/mutate.py [--module NAME] [--sample N] [--seed N] [--jobs N]
 
 cosmic-ray makes the changes, one at a time: an operator, a comparison, a number, a truth value, a sign, and, by
 :class:`NameReplacer`, ``any`` for ``all`` and the like. ``tools/mutate.toml`` names the modules and the tests of each;
 ``tools/survivors.toml`` lists changes that no test can notice because they change nothing, each with its reason. All of
 it happens in copies of the tree in a temporary folder. The exit status is 1 where less than 90 % are noticed.
+
+Each run of the tests is a fork of a process that has loaded everything but Gramian and the tests. It ends with the
+first failure, and the quickest tests come first, as they were timed without any change.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import multiprocessing
 import os
 import random
@@ -24,6 +28,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib import import_module
@@ -38,10 +43,11 @@ from parso.python.tree import Name
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTICED = 0.9  # the least share of changes that the tests must notice
-# Loaded once: each run of the tests is a fork of this process, which then imports only Gramian and the tests.
+# Loaded once, before the forks; what is not there is not needed by the tests either.
 HEAVY = (
     "hypothesis", "matplotlib.figure", "mpmath", "numpy", "pytest", "rich.console", "scipy.linalg", "scipy.optimize",
-    "scipy.sparse.linalg", "scipy.stats", "sklearn.utils.estimator_checks",
+    "bokeh.plotting", "h5py", "pandas", "pyarrow.csv", "pyarrow.parquet", "scipy.sparse.linalg", "scipy.stats",
+    "sklearn.utils.estimator_checks", "torch", "zarr",
 )  # fmt: skip
 PYTEST = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 PAIRS = (
@@ -152,6 +158,31 @@ def copy_tree(folder: Path) -> None:
             shutil.copy2(ROOT / name, folder / name)
 
 
+class QuickestFirst:
+    """A plugin of pytest that times the tests where nobody has, and runs the quickest first, file by file."""
+
+    def __init__(self, tree: Path) -> None:
+        self.file = tree / "seconds.json"
+        self.known: dict[str, float] = json.loads(self.file.read_text("utf-8")) if self.file.exists() else {}
+        self.seconds: dict[str, float] = {}
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Sort files by the time of all their tests, so that what a file sets up once is set up once, then tests."""
+        files: dict[str, float] = {}
+        for item in items:
+            files[str(item.path)] = files.get(str(item.path), 0.0) + self.known.get(item.nodeid, 0.0)
+        items.sort(key=lambda item: (files[str(item.path)], str(item.path), self.known.get(item.nodeid, 0.0)))
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Add up what a test took."""
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Keep the times of the first run."""
+        if not self.known:
+            self.file.write_text(json.dumps(self.seconds), encoding="utf-8")
+
+
 def run_tests(tree: Path, tests: Sequence[str], limit: float | None) -> bool | None:
     """Whether the tests pass in this tree; None where they took longer than the limit."""
     child = os.fork()
@@ -168,7 +199,7 @@ def run_tests(tree: Path, tests: Sequence[str], limit: float | None) -> bool | N
         try:
             import pytest
 
-            status = int(pytest.main([*PYTEST, *tests]))
+            status = int(pytest.main([*PYTEST, *tests], plugins=[QuickestFirst(tree)]))
             if not str(sys.modules["gramian"].__file__).startswith(str(tree)):
                 status = 4
         finally:
@@ -196,20 +227,30 @@ def judge(
 
 
 def try_module(
-    name: str, settings: dict[str, Any], sample: int | None, jobs: int, trees: Sequence[Path]
+    name: str, settings: dict[str, Any], sample: int | None, seed: int, jobs: int, trees: Sequence[Path]
 ) -> tuple[int, int, int]:
     """Try the changes of one module, print those unnoticed; return how many were noticed, tried and harmless."""
     path = f"src/{name.replace('.', '/')}.py"
     source = (ROOT / path).read_text("utf-8")
     tests = [*settings["modules"][name], path]
+    for tree in trees:
+        (tree / "seconds.json").unlink(missing_ok=True)
     begin = time.monotonic()
     if run_tests(trees[0], tests, None) is not True:
         print((trees[0] / "tests.log").read_text("utf-8")[-3000:])
         raise SystemExit(f"{name}: its tests fail without any change.")
-    limit = 20.0 + 4.0 * jobs * (time.monotonic() - begin)
-    mutants = find_mutants(source, settings["operators"])
-    if sample is not None and sample < len(mutants):
-        mutants = random.Random(0).sample(mutants, sample)
+    unchanged = time.monotonic() - begin
+    limit = 20.0 + 4.0 * jobs * unchanged
+    for tree in trees[1:]:
+        shutil.copy2(trees[0] / "seconds.json", tree)
+    every = find_mutants(source, settings["operators"])
+    mutants = every if sample is None or sample >= len(every) else random.Random(seed).sample(every, sample)
+    drawn = (
+        f"{len(mutants)} of {len(every)} changes, drawn with seed {seed}"
+        if mutants is not every
+        else f"all {len(every)} changes"
+    )
+    print(f"{name}: {drawn}; its tests take {unchanged:.1f} s", flush=True)
     listed = tomllib.loads((ROOT / "tools" / "survivors.toml").read_text("utf-8")).get("survivor", ())
     mine = [entry for entry in listed if entry["module"] == name]
     lines = {entry["before"] for entry in mine if "after" not in entry}  # however they are changed
@@ -244,23 +285,23 @@ def main() -> int:
     settings = tomllib.loads((ROOT / "tools" / "mutate.toml").read_text("utf-8"))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--module", action="append", choices=sorted(settings["modules"]), help="may be repeated")
-    parser.add_argument(
-        "--sample", type=int, help="at most so many changes of a module, drawn at random, the same each time"
-    )
+    parser.add_argument("--sample", type=int, help="at most so many changes of a module, drawn at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample [default: 0]")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="copies of the tree that are tested at a time"
     )
     given = parser.parse_args()
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     for heavy in HEAVY:
-        import_module(heavy)
+        with suppress(ImportError):
+            import_module(heavy)
     results = {}
     with tempfile.TemporaryDirectory(prefix="gramian-mutate-") as folder:
         trees = [Path(folder, str(j)) for j in range(given.jobs)]
         for tree in trees:
             copy_tree(tree)
         for name in given.module or settings["modules"]:
-            results[name] = try_module(name, settings, given.sample, given.jobs, trees)
+            results[name] = try_module(name, settings, given.sample, given.seed, given.jobs, trees)
     weak = [name for name, (noticed, tried, _) in results.items() if noticed < NOTICED * tried]
     noticed, tried, accepted = (sum(column) for column in zip(*results.values(), strict=True))
     share = noticed / max(tried, 1)

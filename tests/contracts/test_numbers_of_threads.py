@@ -31,6 +31,7 @@ W = RNG.uniform(0.5, 2, 3000)
 WIDE = RNG.standard_normal((200, 1500))
 SPARSE = sp.random_array((4000, 300), density=0.05, rng=RNG, format="csr")
 FEW, FEW_Y = X[:450, :8], Y[:450]
+BROAD = RNG.standard_normal((1300, 1050))  # beyond what one core factors alone, and what it sums alone
 RBF = {"kernel": "rbf", "gamma": 0.1}
 
 
@@ -58,8 +59,12 @@ FITS: dict[str, Any] = {
     "Ridge, lsqr": lambda: Ridge(solver="lsqr").fit(X, Y),
     "Ridge, wide": lambda: Ridge().fit(WIDE, Y[:200]),
     "Ridge, sparse": lambda: Ridge().fit(SPARSE, SPARSE @ np.ones(300)),
+    "Ridge, many columns": lambda: Ridge().fit(BROAD, Y[:1300]),
+    "Ridge, many columns weighted": lambda: Ridge().fit(BROAD[:, :700], Y[:1300], W[:1300]),
     "RidgeCV": lambda: RidgeCV().fit(X, Y),
     "KernelRidge, cholesky": lambda: KernelRidge(**RBF, solver="cholesky").fit(FEW, FEW_Y),
+    "KernelRidge, many rows": lambda: KernelRidge(**RBF, solver="cholesky").fit(X[:1301, :8], Y[:1301]),
+    "KernelRidge, float64": lambda: KernelRidge(**RBF, alpha=1e-9, solver="cholesky").fit(X[:1100, :8], Y[:1100]),
     "KernelRidge, eigh": lambda: KernelRidge(**RBF, solver="eigh").fit(FEW, FEW_Y),
     "KernelRidge, cg": lambda: KernelRidge(**RBF, solver="cg").fit(X[:1500, :8], Y[:1500]),
     "KernelRidge, landmarks": lambda: KernelRidge(**RBF, solver="landmarks", n_landmarks=60).fit(X[:, :8], Y),

@@ -14,14 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
 
-from gramian.compute.threads import add_to, n_threads, parallel, parallel_sum
+from gramian.compute.factor import add_square, mirror
+from gramian.compute.threads import add_to, n_threads, parallel, parallel_each, parallel_sum
 
 Array = npt.NDArray[Any]
 
 TILE_BYTES = 2**21  # a core's level-2 cache is 1 MiB here; 0.5 to 4 MiB measure alike
 LITTLE = 2**23  # multiplications that take one thread less than half a millisecond
 SCATTER_ROWS = 1024  # rank-t updates DᵀD need a long inner dimension: 256 rows cost a quarter more
-WIDE = 1000  # from this many columns on BLAS shares one DᵀD between the cores as well as we could, in half the memory
+WIDE = 1000  # from this many columns on all threads share one DᵀD: a matrix for each would take much memory
 
 
 class _Tiles:
@@ -63,7 +64,7 @@ class _Tiles:
         return D
 
     def form_together(self, part: slice, scratch: Array | None) -> Array:
-        """The same with all threads on one tile, for products that BLAS shares between the cores itself."""
+        """The same with all threads on one tile."""
         if scratch is None:
             return self.X[part]
         step = -(-(part.stop - part.start) // (4 * n_threads()))
@@ -144,13 +145,14 @@ def scatter(
         longest = int(get_config()["working_memory"] * 2**17) // (8 * p)
         tiles.rows = X.shape[0] if tiles.direct and w is None else max(32, min(X.shape[0], longest))
     root = None if w is None else np.sqrt(w).astype(like.dtype)
-    form = tiles.form if p < WIDE else tiles.form_together
+    if p >= WIDE:
+        return _wide_scatter(tiles, root, p, like.dtype)
 
     def work(share: Sequence[slice]) -> tuple[Array, Array]:
         scratch, s, G = tiles.scratch(), np.zeros(p, like.dtype), np.zeros((p, p), like.dtype)
         with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for non-finite sums
             for part in share:
-                D = form(part, scratch)
+                D = tiles.form(part, scratch)
                 if root is None:
                     s += np.ones(len(D), like.dtype) @ D
                 else:
@@ -160,9 +162,25 @@ def scatter(
                 G += D.T @ D  # numpy sees the transpose of the same array and calls syrk: half the work
         return s, G
 
-    if p >= WIDE:
-        return work(tiles.slices())
     return parallel_sum(work, tiles.slices(), _add_pairs, serial=_is_little(X, X))
+
+
+def _wide_scatter(tiles: _Tiles, root: Array | None, p: int, dtype: Any) -> tuple[Array, Array]:
+    """The same for many columns: all threads on one tile of rows, each with tiles of the result."""
+    scratch, s, G = tiles.scratch(), np.zeros(p, dtype), np.zeros((p, p), dtype, order="F")
+    some = [slice(i, i + WIDE // 4) for i in range(0, p, WIDE // 4)]
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for non-finite sums
+        for part in tiles.slices():
+            D = tiles.form_together(part, scratch)
+            r = np.ones(len(D), dtype) if root is None else root[part]
+            D = D if root is None else D * r[:, None]
+
+            def add_sum(columns: slice, r: Array = r, D: Array = D) -> None:
+                s[columns] += r @ D[:, columns]
+
+            parallel_each(add_sum, some)
+            add_square(G, D.T)
+    return s, mirror(G)
 
 
 def spread(

@@ -176,13 +176,33 @@ def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S], *, serial: bo
         return work(_Interruptible(share, stop))
 
     with _limit():
-        tasks = [_pool(workers).submit(work_until_stopped, share) for share in shares]
+        tasks = [_pool(workers - 1).submit(work_until_stopped, share) for share in shares[1:]]
         try:
-            return [task.result() for task in tasks]
+            return [work_until_stopped(shares[0]), *(task.result() for task in tasks)]
         except BaseException:  # Ctrl-C included: let the other threads stop at their next tile
             stop.set()
             wait(tasks)
             raise
+
+
+def parallel_each(work: Callable[[S], None], items: Sequence[S]) -> None:
+    """Call ``work`` with each item, BLAS with one thread: the next one goes to the thread that is free first.
+
+    Examples
+    --------
+    >>> from gramian.compute.threads import parallel_each
+    >>> seen = set()
+    >>> parallel_each(seen.add, range(5))
+    >>> sorted(seen)
+    [0, 1, 2, 3, 4]
+    """
+    upcoming = iter(items)
+
+    def work_on_items(threads: Sequence[int]) -> None:
+        for item in threads.share(upcoming) if isinstance(threads, _Interruptible) else upcoming:
+            work(item)
+
+    parallel(work_on_items, range(min(n_threads(), len(items))))
 
 
 def parallel_sum(
@@ -253,8 +273,8 @@ class _Interruptible(Sequence[S]):
     def __init__(self, items: Sequence[S], stop: threading.Event) -> None:
         self._items, self._stop = items, stop
 
-    def share(self, items: Sequence[Any]) -> _Interruptible[Any]:
-        """Return another sequence that ends with this one."""
+    def share(self, items: Any) -> _Interruptible[Any]:
+        """Return other items, in a sequence or an iterator, that end with this one."""
         return _Interruptible(items, self._stop)
 
     def __len__(self) -> int:

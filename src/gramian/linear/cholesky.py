@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack
 
+from gramian.compute.factor import factorise_packed
 from gramian.linear.systems import System
 from gramian.operators.base import Capability, DeviceFactor, Operator
 from gramian.results import NumericalWarning, Residual, Solution
@@ -82,7 +83,11 @@ class Cholesky:
 
         With ``warn=False`` an unmet tolerance is in the certificate alone.
         """
-        system, shift = System(A, B, float(shift)), float(shift)
+        with A.session():  # the factor and the products are shared between cores by themselves
+            return self._solve(A, B, float(shift), reason, warn)
+
+    def _solve(self, A: Operator, B: Any, shift: float, reason: str, warn: bool) -> Solution:
+        system = System(A, B, shift)
         on_device = Capability.FACTOR in A.capabilities
         tried = ("float32", "float64") if shift > 0 and not on_device else ("float64",)
         tried = tried if self.precision == "auto" else (self.precision,)
@@ -137,10 +142,9 @@ class HostFactor:
         size = max(float(np.max(np.abs(C[piece]), initial=0.0)) for piece in ((i, i + even), (j + 1 - even, j)))
         single = dtype == "float32"
         if self.n:
-            factor = lapack.spftrf if single else lapack.dpftrf
-            L, info = factor(self.n, L, transr="N", uplo="L", overwrite_a=1)
-            if info != 0 or not np.isfinite(L[-1]):
-                raise NotDefinite(info, size)
+            minor = factorise_packed(L, self.n)
+            if minor != 0 or not np.isfinite(L[-1]):
+                raise NotDefinite(minor, size)
         self.L, self._solve = L, lapack.spftrs if single else lapack.dpftrs
 
     def solve(self, R: Array) -> Array:

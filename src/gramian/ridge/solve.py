@@ -11,8 +11,11 @@ import numpy.typing as npt
 import scipy.linalg as la
 from scipy.linalg import lapack
 
+from gramian.compute.dense import product
 from gramian.compute.devices import ALWAYS_TRIED, like, to_numpy
+from gramian.compute.factor import factorise, invert_triangle
 from gramian.compute.memory import available_memory
+from gramian.compute.threads import quiet_blas
 from gramian.linear.cgls import CGLS, REMEDY
 from gramian.results import NumericalWarning, Residual, caller_level
 from gramian.ridge.certificate import (
@@ -170,16 +173,18 @@ class CholeskyFactor(RidgeFactor):
         scaled = gram * self.scale[:, None] * self.scale[None, :]
         np.fill_diagonal(scaled, 1.0)
         norm = float(np.max(np.abs(scaled).sum(axis=0)))
-        # symmetric: its transpose is itself, in the order that LAPACK overwrites; what is above the factor becomes 0
-        self.factor, info = lapack.dpotrf(scaled.T, lower=1, overwrite_a=1)
+        self.factor = scaled.T  # symmetric: its transpose is itself, in Fortran's order
         reciprocal = 0.0
-        if info == 0 and np.all(diagonal > 0):
-            reciprocal = float(lapack.dpocon(self.factor, norm, uplo="L")[0])
+        if factorise(self.factor) == 0 and np.all(diagonal > 0):
+            with quiet_blas():
+                reciprocal = float(lapack.dpocon(self.factor, norm, uplo="L")[0])
         self.condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
         if not self.condition <= SAFE:
             self.why = f"its condition number is above {SAFE:.0e}"
             return
-        self.basis = self.scale[:, None] * lapack.dtrtri(self.factor, lower=1)[0].T
+        inverse = np.asfortranarray(np.tril(self.factor))
+        invert_triangle(inverse)
+        self.basis = self.scale[:, None] * inverse.T
         trace = float(np.sum(self.basis**2))
         left = shift * trace  # Σλ/(σ²+λ)
         fixed = problem.weights.count - float(problem.intercept) - p
@@ -190,7 +195,7 @@ class CholeskyFactor(RidgeFactor):
         if self.why:
             return
         self.floor = np.full(t, max(shift, 1.0 / trace - problem.cancelled))
-        kept = p - left if left < 0.5 * p else float(np.sum(self.basis * (gram @ self.basis)))
+        kept = p - left if left < 0.5 * p else float(np.sum(self.basis * product(gram, self.basis)))
         self.dof = np.full(t, max(kept, 0.0))
         self.free = np.full(t, max(fixed + left, 0.0))
         # the rank of X̃ with columns of length 1: full where 1/‖L⁻¹‖² − λ max S² bounds all pivots from below, else by
@@ -200,8 +205,9 @@ class CholeskyFactor(RidgeFactor):
             self.rank = p
             return
         unit = np.where(problem.varies, 1.0 / np.sqrt(np.where(problem.varies, problem.diagonal, 1.0)), 0.0)
-        pivoted = lapack.dpstrf(gram * unit[:, None] * unit[None, :], tol=4 * problem.rounding, lower=1, overwrite_a=1)
-        self.rank = int(pivoted[2])
+        of_unit = gram * unit[:, None] * unit[None, :]
+        with quiet_blas():  # it is made of products with vectors, which threads share badly
+            self.rank = int(lapack.dpstrf(of_unit, tol=4 * problem.rounding, lower=1, overwrite_a=1)[2])
 
     def coefficients(self) -> Array:
         """(X̃ᵀX̃+λI)⁻¹X̃ᵀỸ."""
@@ -230,7 +236,8 @@ class CholeskyFactor(RidgeFactor):
 
     def _solve(self, H: Array) -> Array:
         S = self.scale[:, None]
-        return np.asarray(S * la.cho_solve((self.factor, True), S * H, check_finite=False))
+        with quiet_blas():
+            return np.asarray(S * la.cho_solve((self.factor, True), S * H, check_finite=False))
 
 
 class SpectralFactor(RidgeFactor):
