@@ -113,7 +113,10 @@ def find_mutants(source: str, wanted: Sequence[str]) -> list[Mutant]:
                     continue
                 if node.parent.type in ("parameters", "param", "argument") and node.type == "operator":
                     continue  # the star of a signature, which cosmic-ray takes for a product
-                changed = str(mutate_code(text, operator, occurrence))
+                try:
+                    changed = str(mutate_code(text, operator, occurrence))
+                except AttributeError:  # cosmic-ray replaces exceptions by name, and fails where one is a tuple of them
+                    continue
                 pairs = enumerate(zip(text.splitlines(), changed.splitlines(), strict=False))
                 i, (before, after) = next((i, pair) for i, pair in pairs if _differ(*pair))
                 mutant = Mutant(

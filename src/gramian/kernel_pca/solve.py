@@ -42,7 +42,8 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse
 
-from gramian.compute.devices import free_bytes, refuse_beyond_device, to_device, to_numpy
+from gramian.compute import dense
+from gramian.compute.devices import free_bytes, is_numpy, refuse_beyond_device, to_device, to_numpy
 from gramian.compute.threads import quiet_blas, quiet_if_small
 from gramian.inputs.kernels import take_points
 from gramian.kernels import Kernel, Precomputed
@@ -501,11 +502,12 @@ def solve_nystrom(
     m = len(chosen.indices)
     lengths = [to_numpy(K.xp.sum(F[i : i + STEP, :] ** 2, axis=1), float) for i in range(0, problem.n, STEP)]
     left = float(w @ np.maximum(diagonal - np.concatenate(lengths), 0.0))
-    mean = to_numpy(K.asarray(problem.share) @ F, float) if problem.centre else np.zeros(m)
+    with quiet_blas():
+        mean = to_numpy(K.asarray(problem.share) @ F, float) if problem.centre else np.zeros(m)
     F -= K.asarray(mean)  # in place: F is the largest thing there is
     if problem.weights is not None:
         F *= K.asarray(np.sqrt(problem.weights)[:, None])
-    G = to_numpy(F.T @ F, float)
+    G = dense.scatter(F, None, F[:0])[1] if is_numpy(F) else to_numpy(F.T @ F, float)
     squares, every = scipy.linalg.eigh(G, check_finite=False)
     values, V = np.zeros(k), np.zeros((m, k))  # of a kernel of lower rank than k, the others are 0
     values[: min(k, m)], V[:, : min(k, m)] = squares[::-1][:k], every[:, ::-1][:, :k]
@@ -535,7 +537,7 @@ def solve_nystrom(
     values = certificate.values
     V = V * (values > 0)  # directions without variance get the coefficient 0
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
-    U = to_numpy(F @ K.asarray(V * inverse), float)
+    U = dense.product(F, V * inverse) if is_numpy(F) else to_numpy(F @ K.asarray(V * inverse), float)
     defect = float(np.max(np.abs(U.T @ U - np.diag(1.0 * (values > 0))), initial=0.0))
     certificate = certificate.with_(orthogonality=defect)
     # k(x, L) = F_L f(x) for the features f, so that f(x)·v = k(x, L)·F_L⁻ᵀv

@@ -351,6 +351,8 @@ def ascend_kinks(problem: LikelihoodProblem, phi: Array, tolerance: float, most:
         if left >= 0.0 >= right:
             return search.conclude(float(kinks[middle]), kink=True)
         low, high = (middle + 1, high) if right > 0.0 else (low, middle - 1)
+    if high < 0 or low == len(kinks):  # rounding has turned the slope round at one end, as far as one can see the top
+        return search.conclude(float(kinks[max(high, 0)]), kink=True)
     a, b = float(kinks[high]), float(kinks[low])
     return search.conclude(search.root(a + 1e-14 * (b - a), b - 1e-14 * (b - a)), kink=False)
 

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
+from gramian.compute import dense
 from gramian.compute.devices import is_numpy, like, to_array, to_numpy
+from gramian.compute.threads import quiet_blas
 from gramian.linear.systems import eigh, wide
 from gramian.operators.base import Operator
 
@@ -279,7 +281,8 @@ def scale_factor(F: Array, w: Any = None, centre: bool = False) -> Array:
     if centre:
         share = like(F, weights / (weights.sum() or 1.0), float)
         same = F.dtype == share.dtype
-        mean = share @ F if same else sum(share[rows] @ wide(F[rows, :]) for rows in _blocks(F))
+        with quiet_blas():
+            mean = share @ F if same else sum(share[rows] @ wide(F[rows, :]) for rows in _blocks(F))
         out = F - xp.astype(mean, F.dtype, copy=False)
     else:
         out = xp.asarray(F, copy=True)
@@ -292,6 +295,8 @@ def _gram(F: Array) -> Array:
     """FᵀF in float64, where F lives."""
     if not is_numpy(F) and F.dtype == array_namespace(F).float64:
         return F.T @ F
+    if is_numpy(F):
+        return dense.scatter(F, None, np.empty(0))[1]
     G = like(F, np.zeros((F.shape[1], F.shape[1])), float)
     for rows in _blocks(F):
         block = wide(F[rows, :])
@@ -304,7 +309,7 @@ def _times(F: Array, T: Array, narrow: bool) -> Array:
     xp = array_namespace(F)
     U = xp.empty((F.shape[0], T.shape[1]), dtype=xp.float32 if narrow else xp.float64, device=device(F))
     for rows in _blocks(F):
-        U[rows, :] = wide(F[rows, :]) @ T
+        U[rows, :] = dense.product(F[rows, :], T) if is_numpy(F) else wide(F[rows, :]) @ T
     return U
 
 

@@ -11,7 +11,9 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, device, is_numpy_namespace
 from scipy.linalg import solve_triangular
 
+from gramian.compute import dense
 from gramian.compute.devices import to_array, to_numpy
+from gramian.compute.threads import quiet_blas
 
 Array = Any  # of NumPy, or a tensor where the columns live
 Floats = npt.NDArray[np.float64]
@@ -158,7 +160,8 @@ def rp_cholesky(
     while len(chosen) < k and np.any(left > 0):
         proposals = rng.choice(len(left), size=block, p=left / left.sum())
         noise = diagonal_left.level * own[proposals]
-        accepted, L = _accept_proposals(proposals, left, F[:, : len(chosen)], columns, rng, noise)
+        with quiet_blas():  # small products
+            accepted, L = _accept_proposals(proposals, left, F[:, : len(chosen)], columns, rng, noise)
         accepted, L = accepted[: k - len(chosen)], L[: k - len(chosen), : k - len(chosen)]
         if not len(accepted):  # the first proposal is always accepted, unless what is left of it is rounding
             left[proposals[0]] = 0.0
@@ -253,6 +256,8 @@ def _accept_proposals(
 
 def _subtract_product(G: Array, F: Array, S: Array) -> Array:
     """G − FSᵀ in float64; of a factor in float32 some rows at a time."""
+    if is_numpy_namespace(array_namespace(F)):  # tiles of rows, with the same bits however many threads there are
+        return G - dense.product(F, np.asarray(S.T))
     if F.dtype == G.dtype:
         return G - F @ S.T
     return array_namespace(F).concat([G[rows, :] - _to_float64(F[rows, :]) @ S.T for rows in _blocks(F)], axis=0)
@@ -262,7 +267,8 @@ def _times_inverse(G: Array, L: Floats) -> Array:
     """G L⁻ᵀ, where G lives."""
     xp = array_namespace(G)
     if is_numpy_namespace(xp):
-        return solve_triangular(L, G.T, lower=True, check_finite=False).T
+        with quiet_blas():
+            return solve_triangular(L, G.T, lower=True, check_finite=False).T
     upper = xp.asarray(L, dtype=G.dtype, device=device(G)).T
     return xp.linalg.solve_triangular(upper, G, upper=True, left=False)
 
