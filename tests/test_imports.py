@@ -25,8 +25,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {"compute.executor", "compute.threads"},
     "sources": {"compute"},
     "operators": {"compute", "kernels", "sources"},
-    "spectral": {"operators.base", "results", "compute.devices"},
-    "linear": {"operators.base", "results", "compute.devices"},
+    "spectral": {"operators.base", "results", "compute.devices", "compute.dense", "compute.threads"},
+    "linear": {
+        "operators.base",
+        "results",
+        "compute.devices",
+        "compute.dense",
+        "compute.factor",
+        "compute.threads",
+    },
     "inputs": {"compute", "kernels", "results", "sources", "operators"},
 }
 MAY_IMPORT |= {method: {*CORE, *METHODS[:place]} for place, method in enumerate(METHODS)}
