@@ -173,7 +173,7 @@ class CholeskyFactor(RidgeFactor):
         scaled = gram * self.scale[:, None] * self.scale[None, :]
         np.fill_diagonal(scaled, 1.0)
         norm = float(np.max(np.abs(scaled).sum(axis=0)))
-        self.factor = scaled.T  # symmetric: its transpose is itself, in Fortran's order
+        self.factor = np.asfortranarray(scaled.T)  # symmetric: its transpose is itself, as a rule without a copy
         reciprocal = 0.0
         if factorise(self.factor) == 0 and np.all(diagonal > 0):
             with quiet_blas():
