@@ -175,3 +175,52 @@ def test_streams_with_text_are_refused_by_column() -> None:
         gramian.open(pa.table({"a": [1, 2**60 + 1]}))
     with pytest.raises(SourceError, match="ChunkedArray"):
         gramian.open(pa.chunked_array([[1.0, 2.0]]))
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> tuple[Path, Path]:
+    """One table, whole and in two files; the second has a town that the first does not have."""
+    lines = ["name,town,height,weight"]
+    lines += [f"p{i},{['Rome', 'Oslo', 'Bern'][i // 14]},{150 + i},{50 + i % 7}" for i in range(40)]
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "all.csv").write_text("\n".join(lines))
+    (tmp_path / "parts" / "1.csv").write_text("\n".join(lines[:25]))
+    (tmp_path / "parts" / "2.csv").write_text("\n".join([lines[0], *lines[25:]]))
+    return tmp_path / "all.csv", tmp_path / "parts"
+
+
+@pytest.mark.parametrize("memory", [0.0001, 1024], ids=["in blocks", "in memory"])
+@pytest.mark.parametrize("categorical", ["label", "onehot", "drop"])
+def test_tables_in_several_files_are_read_as_one(people: tuple[Path, Path], categorical: str, memory: float) -> None:
+    from sklearn import config_context
+
+    from gramian.sources import read_table
+
+    given: dict[str, Any] = {"target": "weight", "id": "name", "categorical": categorical}
+    whole = read_table(people[0], **given)
+    with config_context(working_memory=memory):
+        for name in (people[1], people[1] / "*.csv"):
+            parts = read_table(name, **given)
+            assert sorted(parts.names) == sorted(whole.names)
+            order = [parts.names.index(column) for column in whole.names]
+            np.testing.assert_array_equal(parts.source.to_array()[:, order], whole.source.to_array())
+            for role in ("target", "label", "ids"):
+                np.testing.assert_array_equal(getattr(parts, role), getattr(whole, role))
+            assert len(parts.checksum()) == 64
+            assert parts.source.resident == (memory > 1)
+
+
+def test_commands_read_patterns(people: tuple[Path, Path], tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from gramian.cli import main
+
+    def scores(name: str, out: str) -> str:
+        result = CliRunner().invoke(main, ["pca", name, "--out", str(tmp_path / out), "--no-pictures"])
+        assert result.exit_code == 0, result.output
+        return (tmp_path / out / "scores.csv").read_text()
+
+    assert scores(str(people[0]), "a") == scores(str(people[1] / "*.csv"), "b")
+    result = CliRunner().invoke(main, ["pca", str(tmp_path / "none" / "*.csv")])
+    assert result.exit_code == 2
+    assert "none" in result.output

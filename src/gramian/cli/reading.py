@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -23,6 +24,7 @@ from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kern
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.sources import Block, DenseSource, Source, memory_budget
 from gramian.sources.columns import CATEGORICAL, DATES
+from gramian.sources.parts import is_pattern
 from gramian.sources.tables import Table, read_table
 
 MAX_COLOURS = 40  # columns of the table by which a report can colour its points
@@ -115,14 +117,18 @@ class ReadingOptions:
 
 
 class InputFile(ParamType):
-    """A file or folder that exists, perhaps with the dataset in it that is meant (x.h5::name); - is standard input."""
+    """A file or folder that exists, perhaps with the dataset in it that is meant (x.h5::name); - is standard input.
+
+    A pattern (parts/*.parquet) stands for the files that it matches, which are one table.
+    """
 
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path."""
         text = str(value)
-        if text != "-" and not Path(text).exists() and not ("::" in text and Path(text.partition("::")[0]).exists()):
+        name = text.partition("::")[0]
+        if text != "-" and not (Path(text).exists() or Path(name).exists() or (is_pattern(name) and glob.glob(name))):
             self.fail(f"there is no file {one_line(click.format_filename(text))!r}", param, ctx)
         return Path(text)
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import weakref
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -176,6 +176,13 @@ def check_content(path: Path, suffix: str) -> None:
     raise SourceError(f"not a readable {suffix} file: it holds {WORDS[found]} (it begins {head[:16]!r}).{rename}")
 
 
+def checksum_of_files(files: Sequence[Path], folder: Path | None = None) -> str:
+    """Return the SHA-256 of the names and bytes of files; names are those in a folder where one is given."""
+    names = [file.name if folder is None else file.relative_to(folder).as_posix() for file in files]
+    parts = "".join(f"{name}\0{checksum(file)}\n" for name, file in zip(names, files, strict=True))
+    return hashlib.sha256(parts.encode()).hexdigest()
+
+
 def checksum(path: Path) -> str:
     """Return the SHA-256 of a file; of a folder, that of the names and bytes of all its files.
 
@@ -190,8 +197,7 @@ def checksum(path: Path) -> str:
     """
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
-        parts = "".join(f"{file.relative_to(path).as_posix()}\0{checksum(file)}\n" for file in files)
-        return hashlib.sha256(parts.encode()).hexdigest()
+        return checksum_of_files(files, path)
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -113,15 +113,24 @@ def open_file(name: str, dataset: str | None = None) -> Source:
     """Open a file by how its name ends; a pattern or a folder of files as one table."""
     name, dataset = split_dataset(name, dataset)
     path = Path(name)
-    if is_pattern(name) or (path.is_dir() and not is_zarr(path)):
-        paths = list_parts(name, (*READERS, *CONTAINERS), is_zarr)
-        return PartsSource(paths, lambda part: open_file(str(part), dataset))
+    if is_several(path):
+        return PartsSource(list_files(name), lambda part: open_file(str(part), dataset))
     suffix = check_file(path)
     with reading(path, describe_kind(suffix)):
         if suffix in CONTAINERS:
             return _check_blocks(CONTAINERS[suffix](path, dataset), path)
         refuse_dataset(suffix, dataset)
         return _check_blocks(READERS[suffix](path), path)
+
+
+def is_several(path: Path) -> bool:
+    """Whether a name stands for several files: a pattern, or a folder that is no Zarr store."""
+    return is_pattern(str(path)) or (path.is_dir() and not is_zarr(path))
+
+
+def list_files(name: str) -> list[Path]:
+    """Return the files that a pattern or a folder stands for, in natural order."""
+    return list_parts(name, (*READERS, *CONTAINERS), is_zarr)
 
 
 def _check_blocks(source: Source, path: str | os.PathLike[str], first: int = 1) -> Source:

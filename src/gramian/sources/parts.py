@@ -84,7 +84,7 @@ class PartsSource(Source):
     resident = False
 
     def __init__(self, paths: Sequence[Path], open_part: Callable[[Path], Source]) -> None:
-        self.paths, self._open = list(paths), open_part
+        self.paths, self.open_part = list(paths), open_part
         self._kept: dict[int, Source] = {}
         self.starts = [0]
         kept_bytes, first = 0, open_part(self.paths[0])
@@ -102,6 +102,11 @@ class PartsSource(Source):
             self._kept = {i: part for i, part in self._kept.items() if not part.resident}
         self.dtype = np.result_type(*dtypes)
         self.shape = (self.starts[-1], first.shape[1])
+
+    @property
+    def kept(self) -> list[Source]:
+        """The files that need not be opened again."""
+        return list(self._kept.values())
 
     def _check_part(self, part: Source, first: Source, path: Path) -> None:
         where = self.paths[0]
@@ -131,7 +136,7 @@ class PartsSource(Source):
             begin, end = self.starts[i], self.starts[i + 1]
             if end <= self.first or begin >= last:
                 continue
-            part = self._kept.get(i) or self._open(path)
+            part = self._kept.get(i) or self.open_part(path)
             if part.shape[0] != end - begin:
                 raise SourceError("the number of rows changed while it was read.", path=path)
             if begin < self.first or end > last:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.sources.anndata import read_h5ad
-from gramian.sources.arrays import DenseSource, column_values, map_source, select
+from gramian.sources.arrays import DenseSource, SparseSource, column_values, map_source, select
 from gramian.sources.base import Block, Source, naming
 from gramian.sources.columns import (
     WORDS,
@@ -28,8 +29,9 @@ from gramian.sources.columns import (
     refuse_text_options,
 )
 from gramian.sources.errors import Argument, SourceError
-from gramian.sources.files import TABULAR, checksum, split_dataset, spool_standard_input
-from gramian.sources.opening import check_file, open_file
+from gramian.sources.files import TABULAR, checksum, checksum_of_files, split_dataset, spool_standard_input
+from gramian.sources.opening import check_file, is_several, list_files, open_file
+from gramian.sources.parts import PartsSource
 from gramian.sources.plink import Genotypes
 
 Texts = npt.NDArray[np.str_]
@@ -84,6 +86,7 @@ class Table:
     label_name: str | None = None
     warnings: tuple[str, ...] = ()
     sha256: str | None = field(default=None, repr=False)
+    files: tuple[Path, ...] = field(default=(), repr=False)
 
     def by_row(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return results by row as columns with one row for each of the file, in its order.
@@ -111,7 +114,7 @@ class Table:
 
     def checksum(self) -> str:
         """Return the SHA-256 of the file in hexadecimal digits; of a folder, that of its files' names and bytes."""
-        return self.sha256 or checksum(self.path)
+        return self.sha256 or (checksum_of_files(self.files) if self.files else checksum(self.path))
 
     def __repr__(self) -> str:
         n, p = self.source.shape
@@ -219,13 +222,10 @@ def _read(
     path: Path, choice: ColumnChoice, text: dict[str, Any], dataset: str | None, missing: str, keep_empty: bool
 ) -> Table:
     """Take the file apart, leave out or refuse rows without a target, and do with missing cells what is asked."""
-    suffix = check_file(path)
+    several = is_several(path)
+    files = list_files(str(path)) if several else [path]
     with naming(path):
-        if suffix in TABULAR:
-            parts = _tabular_parts(path, suffix, choice, text, dataset)
-        else:
-            refuse_text_options(suffix, text)
-            parts = _h5ad_parts(path, choice, dataset) if suffix == ".h5ad" else _array_parts(path, choice, dataset)
+        parts = _several_parts(files, choice, text, dataset) if several else _file_parts(path, choice, text, dataset)
         keys: dict[str, npt.NDArray[Any]] = {"row": np.arange(1, parts.source.shape[0] + 1)}
         keys |= {name: v for name, v in (("id", parts.ids), ("label", parts.label)) if v is not None}
         parts = _without_missing_targets(parts, missing)
@@ -249,7 +249,7 @@ def _read(
         source.feature_names = names
     found = (parts.target, parts.label, parts.ids, names, path, tuple(notes), counts, parts.rows, keys)
     told = (*parts.warnings, *(done if missing == "drop" else ()))
-    return Table(source, *found, parts.label_name, told)
+    return Table(source, *found, parts.label_name, told, files=tuple(files) if several else ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,6 +267,8 @@ class TableParts:
     rows: npt.NDArray[np.intp] | None = None
     label_name: str | None = None
     warnings: tuple[str, ...] = ()
+    id_name: str | None = None
+    named: bool = True
 
     def keep_rows(self, kept: Mask, source: Source) -> TableParts:
         """Keep some rows; ``source`` has them already."""
@@ -281,6 +283,77 @@ class TableParts:
             ids=None if self.ids is None else self.ids[kept],
             rows=at if self.rows is None else self.rows[kept],
         )
+
+
+def _file_parts(path: Path, choice: ColumnChoice, text: dict[str, Any], dataset: str | None) -> TableParts:
+    """Take a file apart, by what kind of file it is."""
+    suffix = check_file(path)
+    with naming(path):
+        if suffix in TABULAR:
+            return _tabular_parts(path, suffix, choice, text, dataset)
+        refuse_text_options(suffix, text)
+        return _h5ad_parts(path, choice, dataset) if suffix == ".h5ad" else _array_parts(path, choice, dataset)
+
+
+def _several_parts(files: list[Path], choice: ColumnChoice, text: dict[str, Any], dataset: str | None) -> TableParts:
+    """Take several files of the same columns apart: their rows under one another, in memory where they fit."""
+    first = _file_parts(files[0], choice, text, dataset)
+    label, id = choice.label or first.label_name, choice.id or first.id_name
+    other = choice
+    if first.named and choice.like is None:
+        names = first.names
+        if any("=" in name for name in names):  # levels of text columns: those of all files
+            for file in files[1:]:
+                names = [*names, *(n for n in _file_parts(file, choice, text, dataset).names if n not in names)]
+            columns = list(dict.fromkeys(name.partition("=")[0] for name in names))
+            names = sorted(names, key=lambda name: columns.index(name.partition("=")[0]))
+        other = replace(choice, columns=None, drop=(), label=label, id=id, like=names)
+        if names != first.names:
+            first = replace(_file_parts(files[0], other, text, dataset), notes=first.notes)
+    found = [first]
+
+    def open_and_keep(path: Path) -> Source:
+        parts = first if path == files[0] else _file_parts(path, other, text, dataset)
+        if path != files[0]:
+            found.append(replace(parts, source=first.source))  # what is beside the numbers
+        parts.source.feature_names = parts.names
+        return parts.source
+
+    source = PartsSource(files, open_and_keep)
+    source.open_part = partial(_open_numbers, other, text, dataset)
+    starts = source.starts
+
+    def where(row: int) -> str:
+        i = int(np.searchsorted(starts, row, side="right")) - 1
+        return f"{files[i]}, {found[i].where(row - starts[i])}"
+
+    def stack(name: str) -> Any:
+        values = [getattr(part, name) for part in found]
+        absent = [file for file, value in zip(files, values, strict=True) if value is None]
+        if absent and len(absent) < len(values):
+            raise SourceError(f"has no {name}, which other files have.", path=absent[0])
+        return None if absent else np.concatenate(values)
+
+    whole: Source = source
+    if all(part.resident for part in source.kept) and len(source.kept) == len(files):
+        values = source.to_array()
+        whole = (SparseSource if source.sparse else DenseSource)(values, source.feature_names)
+    return replace(
+        first,
+        source=whole,
+        where=where,
+        target=stack("target"),
+        target_missing=stack("target_missing"),
+        label=stack("label"),
+        ids=stack("ids"),
+        notes=(f"{len(files)} files, the first {files[0].name}", *first.notes),
+    )
+
+
+def _open_numbers(choice: ColumnChoice, text: dict[str, Any], dataset: str | None, path: Path) -> Source:
+    parts = _file_parts(path, choice, text, dataset)
+    parts.source.feature_names = parts.names
+    return parts.source
 
 
 def _tabular_parts(
@@ -333,6 +406,8 @@ def _tabular_parts(
         ids,
         (*records.notes, *notes),
         label_name=None if label_column is None else records.names[label_column],
+        id_name=None if id_column is None else records.names[id_column],
+        named=records.named,
         warnings=() if like is None else tuple(chosen.notes),
     )
 
