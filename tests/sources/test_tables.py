@@ -549,7 +549,7 @@ def test_files_that_are_not_there_or_not_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         read_table(tmp_path / "nowhere.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(IsADirectoryError, match="folder"):
+    with pytest.raises(ValueError, match="folder"):
         read_table(tmp_path / "folder.csv")
     with pytest.raises(ValueError, match=r"'\.doc'; .*\.npy, .*\.csv"):
         read_table(tmp_path / "x.doc")
