@@ -48,7 +48,8 @@ MAY_IMPORT |= {
 }
 
 # Packages that load when used. Each has one home, and only they may be imported inside a function.
-HEAVY = {"anndata", "bokeh", "dask", "distributed", "h5py", "matplotlib", "numba", "pandas", "polars", "pyarrow"} | {
+HEAVY = {"anndata", "bokeh", "dask", "distributed", "duckdb", "h5py", "matplotlib", "numba", "pandas", "polars"} | {
+    "pyarrow",
     "torch",
     "triton",
     "zarr",

@@ -1,5 +1,6 @@
 """Several files as one table, and tables that other programs hand over batch by batch."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -224,3 +225,28 @@ def test_commands_read_patterns(people: tuple[Path, Path], tmp_path: Path) -> No
     result = CliRunner().invoke(main, ["pca", str(tmp_path / "none" / "*.csv")])
     assert result.exit_code == 2
     assert "none" in result.output
+
+
+def test_queries_of_a_database_are_tables(people: tuple[Path, Path], tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed (gramian[sql])")
+    from gramian.sources import read_table
+
+    database = tmp_path / "people.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        connection.sql(f"create table people as select * from '{people[0]}'")
+    query = "select name, town, height, weight from people where height >= 160 order by height;"
+    table = read_table(database, sql=query, target="weight", id="name", label="town")
+    whole = read_table(people[0], target="weight", id="name", label="town")
+    np.testing.assert_array_equal(table.source.to_array(), whole.source.to_array()[10:])
+    np.testing.assert_array_equal(table.ids, whole.ids[10:])
+    assert table.checksum() != read_table(database, sql="select height from people").checksum()
+    files = read_table(":memory:", sql=f"select height, weight from '{people[1]}/*.csv'")
+    assert files.source.shape == (40, 2)
+    spool = [path for path in Path(tempfile.gettempdir()).glob("gramian-*/query.parquet") if path.is_file()]
+    for wrong in ("select nothing from people", "drop table people", "select * from", "set threads = 2"):
+        with pytest.raises(SourceError, match="query"):
+            read_table(database, sql=wrong)
+    assert {*Path(tempfile.gettempdir()).glob("gramian-*/query.parquet")} <= {*spool}
+    assert read_table(database, sql="select count(*) as n from people").source.to_array() == 40
+    with pytest.raises(FileNotFoundError, match="none"):
+        read_table(tmp_path / "none.duckdb", sql=query)

@@ -114,6 +114,7 @@ class ReadingOptions:
     no_header: bool = False
     encoding: str | None = None
     dataset: str | None = None
+    sql: str | None = None
 
 
 class InputFile(ParamType):
@@ -128,7 +129,9 @@ class InputFile(ParamType):
         """Return the path."""
         text = str(value)
         name = text.partition("::")[0]
-        if text != "-" and not (Path(text).exists() or Path(name).exists() or (is_pattern(name) and glob.glob(name))):
+        if text not in ("-", ":memory:") and not (
+            Path(text).exists() or Path(name).exists() or (is_pattern(name) and glob.glob(name))
+        ):
             self.fail(f"there is no file {one_line(click.format_filename(text))!r}", param, ctx)
         return Path(text)
 
@@ -195,6 +198,7 @@ def reading_options(
         add("--no-header", is_flag=True, help="The first row holds numbers, not names."),
         add("--encoding", metavar="NAME", help="Of a text, as cp1252 or utf-16 [default: detected]."),
         add("--dataset", metavar="NAME", help="Array inside .npz, .h5, .h5ad and .zarr files, or sheet of a workbook."),
+        add("--sql", metavar="QUERY", help="Query that gives the table, where FILE is a DuckDB database or :memory:."),
     ]
     if not new_rows:
         text = "Columns of text: label and name the rows, one-hot code, leave out, or refuse."

@@ -214,7 +214,7 @@ STDIN = "standard input"
 
 
 class Spool(NamedTuple):
-    """A file that holds what came from standard input, and its SHA-256."""
+    """A file that holds what came from elsewhere, and its SHA-256."""
 
     path: Path
     sha256: str
@@ -222,6 +222,38 @@ class Spool(NamedTuple):
     def keep_for(self, owner: Any) -> None:
         """Keep the file as long as something that reads it."""
         weakref.finalize(owner, shutil.rmtree, self.path.parent, ignore_errors=True)
+
+
+@contextmanager
+def spool_query(database: Path, sql: str) -> Iterator[Spool]:
+    """Give the rows of a query as a Parquet file, so that they are the same in every pass.
+
+    The database is opened for reading alone, and its rows go to the file in batches. The SHA-256 is that of the
+    database and the query. The file is removed where the block fails; else the block says what it is kept for.
+
+    Parameters
+    ----------
+    database : Path
+        A file of DuckDB; ``:memory:`` for a query that names its files itself.
+    sql : str
+        One statement that gives rows.
+    """
+    (duckdb,) = _load("sql", "Databases", "duckdb")
+    stored = str(database) != ":memory:"
+    if stored and not database.is_file():
+        raise FileNotFoundError(f"{database}: no such file.")
+    path = Path(tempfile.mkdtemp(prefix="gramian-"), "query.parquet")
+    try:
+        try:
+            with duckdb.connect(str(database), read_only=stored) as connection:
+                connection.sql(sql.strip().rstrip(";")).write_parquet(str(path))
+        except (duckdb.Error, AttributeError) as error:  # a statement without rows gives nothing to write
+            raise SourceError(f"the query gives no table: {' '.join(str(error).split())}", path=database) from error
+        known = (checksum(database) if stored else "") + sql
+        yield Spool(path, hashlib.sha256(known.encode()).hexdigest())
+    except BaseException:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from gramian.sources.columns import (
     refuse_text_options,
 )
 from gramian.sources.errors import Argument, SourceError
-from gramian.sources.files import TABULAR, checksum, checksum_of_files, split_dataset, spool_standard_input
+from gramian.sources.files import TABULAR, checksum, checksum_of_files, split_dataset, spool_query, spool_standard_input
 from gramian.sources.opening import check_file, is_several, list_files, open_file
 from gramian.sources.parts import PartsSource
 from gramian.sources.plink import Genotypes
@@ -141,6 +141,7 @@ def read_table(
     header: bool | None = None,
     encoding: str | None = None,
     dataset: str | None = None,
+    sql: str | None = None,
     like: Sequence[str] | None = None,
 ) -> Table:
     r"""Read the numbers of a file, and the columns that are not fitted apart from them.
@@ -176,6 +177,9 @@ def read_table(
         Of a text: UTF-8, UTF-16 and cp1252 are found out where not given.
     dataset : str, optional
         Which array of a file that holds several, or which sheet of a workbook; the first that is not empty of these.
+    sql : str, optional
+        The query that gives the table, where the file is a DuckDB database (``":memory:"`` for none: queries may name
+        files, ``"select * from 'logs/*.parquet'"``). It is run once.
     like : sequence of str, optional
         The columns of numbers of an earlier table (its ``names``), to be read from this file in that order, with the
         same levels of text columns. What is not there is refused by name; a level that was not there is a missing cell.
@@ -214,6 +218,11 @@ def read_table(
             table = _read(spool.path, choice, text, dataset, missing, keep_empty)
             spool.keep_for(table.source)
             return replace(table, path=Path("-"), sha256=spool.sha256)
+    if sql is not None:
+        with spool_query(Path(path), sql) as query:
+            table = _read(query.path, choice, text, dataset, missing, keep_empty)
+            query.keep_for(table.source)
+            return replace(table, path=Path(path), sha256=query.sha256)
     name, dataset = split_dataset(os.fspath(path), dataset)
     return _read(Path(name), choice, text, dataset, missing, keep_empty)
 
