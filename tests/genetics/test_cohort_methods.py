@@ -19,8 +19,8 @@ from gramian.genetics import (
     selection_scan,
     write_covariates,
 )
-from gramian.genetics.pc_air import NEAR, partition
-from gramian.genetics.robust import medcouple, robust_distances, tau_location_and_scale, upper_fence
+from gramian.genetics.outliers import medcouple, robust_distances, tau_location_and_scale, upper_fence
+from gramian.genetics.relatives import NEAR, partition
 from gramian.sources.plink import Genotypes, Samples, Snps
 from oracles import Array
 

@@ -12,8 +12,15 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import eigh
 
-from gramian.genetics.countries import EUROPE, map_plane, simulate_europe
-from gramian.genetics.simulation import Simulation, expected_fst, map_features, simulate_genotypes
+from gramian.genetics.simulation import (
+    EUROPE,
+    Simulation,
+    expected_fst,
+    map_features,
+    map_plane,
+    simulate_europe,
+    simulate_genotypes,
+)
 from gramian.pca.subspaces import procrustes
 from gramian.sources.plink import open_bed
 from oracles import Array

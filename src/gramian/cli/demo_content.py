@@ -32,7 +32,7 @@ from gramian.display import (
     ScreeDisplay,
 )
 from gramian.display.base import GRID, PALETTE, new_axes
-from gramian.genetics.countries import simulate_europe
+from gramian.genetics.simulation import simulate_europe
 from gramian.kernels import Gaussian
 from gramian.mixture.binned import Bins
 from gramian.pca.tracy_widom import tracy_widom_quantile

@@ -43,11 +43,11 @@ from gramian.compute.memory import gibibytes
 from gramian.compute.threads import n_threads
 from gramian.display import MapDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import genotype_report
-from gramian.genetics.countries import map_plane
 from gramian.genetics.files import FORMATS, result_files, write_results
 from gramian.genetics.fst import fst
 from gramian.genetics.pca import GenotypePCA, choose_genotype_solver
 from gramian.genetics.quality import sample_quality, snp_quality
+from gramian.genetics.simulation import map_plane
 from gramian.pca.subspaces import procrustes
 from gramian.results import Quality
 from gramian.sources import memory_budget

@@ -12,7 +12,7 @@ from gramian.cli.options import command, option
 from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
 from gramian.cli.reading import input_name
 from gramian.cli.running import CommandRun, data_errors, running_options
-from gramian.genetics.grm import ENDINGS, write_grm
+from gramian.genetics.relatives import GRM_ENDINGS, write_grm
 
 
 @command(
@@ -41,7 +41,7 @@ def grm_command(file: Path, selection: Selection, out: Path, as_json: bool, forc
     """
     if out.is_dir() or not out.name:
         raise click.UsageError(f"--out {out}: name what the files begin with, as {out / file.stem}")
-    files = [out.with_name(out.name + ending) for ending in ENDINGS]
+    files = [out.with_name(out.name + ending) for ending in GRM_ENDINGS]
     claim_place(out, files, force)
     study = prepare_study(file, selection, (None, None), run, keep_monomorphic=True)
     with run.step(f"Computing {out.name}.grm.bin") as report, data_errors(input_name(file)):

@@ -11,8 +11,7 @@ from gramian.cli.errors import write_errors
 from gramian.cli.options import ParamType, command, option
 from gramian.cli.output import OutputPath, Results, claim_place, json_option, print_json
 from gramian.cli.running import CommandRun, running_options
-from gramian.genetics.countries import simulate_europe
-from gramian.genetics.simulation import Simulation
+from gramian.genetics.simulation import Simulation, simulate_europe
 
 ENDINGS = (".bed", ".bim", ".fam", ".tsv")
 LEAST_PEOPLE = 150  # every country needs somebody

@@ -1,4 +1,4 @@
-"""Who is related to whom: KING-robust kinship of pairs, and a largest set of people without relatives."""
+"""Who is related to whom: KING-robust kinship, people without relatives, the relationship matrix, PC-AiR, PC-Relate."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ import numpy.typing as npt
 from gramian.compute.devices import TooLargeError
 from gramian.compute.genotypes import Decoder
 from gramian.compute.memory import available_memory, gibibytes
+from gramian.genetics.pca import GenotypePCA
+from gramian.genetics.projection import project
+from gramian.genetics.pruning import founder_mask
 from gramian.genetics.text import one_field, write_rows
 from gramian.inputs.progress import Progress
 from gramian.sources import memory_budget
 from gramian.sources.plink import Genotypes, Samples
 from gramian.sources.writing import write_whole_folder
 
+Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int32]
 
@@ -68,7 +72,7 @@ class Kinship:
     least: float | None
 
     @property
-    def kinship(self) -> npt.NDArray[np.float64]:
+    def kinship(self) -> Array:
         """φ of each pair, NaN where neither has a heterozygous call that the other shares."""
         return _kinship(self.hethet, self.ibs0, self.first_het, self.second_het)
 
@@ -112,7 +116,7 @@ def write_king_table(path: Path, found: Kinship) -> None:
     write_rows(path, "\t".join(kinds) + "\n", *fields, heads=[f"#{heads}"])
 
 
-def round_like_plink(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def round_like_plink(values: Array) -> Array:
     """Six digits of each value; what lies half-way between two, up to 5e-9 of the last, goes to the even one, as PLINK.
 
     Examples
@@ -194,7 +198,7 @@ def king(source: Genotypes, *, least: float | None = None, progress: Progress | 
     return Kinship(source.samples, first, second, n_snps, hethet, ibs0, row, column, p, least)
 
 
-def _kinship(hethet: Any, ibs0: Any, first: Any, second: Any) -> npt.NDArray[np.float64]:
+def _kinship(hethet: Any, ibs0: Any, first: Any, second: Any) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(
             0.5 - (4.0 * ibs0 + first + second) / (4.0 * (hethet + np.minimum(first, second).astype(np.float64)))
@@ -352,3 +356,273 @@ def write_king_files(
             ids = (one_field(column[mask]) for column in (found.samples.fid, found.samples.iid))
             write_rows(folder / name, "%s\t%s\n", *ids, heads=["#FID\tIID"])
     return [home.parent / name for name in names]
+
+
+GRM_ENDINGS = (".grm.bin", ".grm.N.bin", ".grm.id")
+
+
+def grm_rows(source: Genotypes, progress: Progress | None = None) -> Iterator[tuple[int, int, Any, Any]]:
+    r"""Yield start, stop, and rows start to stop of the relationship matrix and of its counts, up to column stop.
+
+    .. math:: K_{ij} = \frac{1}{N_{ij}} \sum_s \frac{(g_{is} - 2f_s)(g_{js} - 2f_s)}{2 f_s (1 - f_s)},
+
+    the sum being over the :math:`N_{ij}` SNPs at which both were read and f the frequency among founders. SNPs that do
+    not vary among them add nothing to the sum and, as in PLINK 2, one to N.
+    """
+    sexes = sorted({"X", "Y", "MT"} & set(source.snps.chromosome))
+    if sexes:
+        raise ValueError(
+            f"The matrix is of autosomes, and SNPs on {', '.join(sexes)} are among those given: leave them out."
+        )
+    founders = founder_mask(source)
+    if not founders.any():
+        raise ValueError("Nobody is a founder, without parents in the .fam file: there is nobody to count alleles in.")
+    counts = source.select(samples=founders).snp_counts()
+    alleles = 2.0 * counts[:, :3].sum(axis=1)
+    f = (2 * counts[:, 0] + counts[:, 1]) / np.maximum(alleles, 1)
+    varies = (f > 0) & (f < 1)
+    if not varies.any():
+        raise ValueError("No SNP varies among the founders.")
+    scale = np.where(varies, 1 / np.sqrt(np.where(varies, 2 * f * (1 - f), 1)), 0.0)
+    lines = [np.stack([scale, -2 * f * scale], axis=1), np.broadcast_to(SEEN, (len(f), 2))]
+    for start, stop in stripes(source.shape[0], 5):
+        sums, both = np.zeros((stop - start, stop)), np.zeros((stop - start, stop))
+        for z, o in decode_blocks(source, stop, lines, progress):
+            sums += z[:, start:].T @ z
+            both += o[:, start:].T @ o
+        with np.errstate(divide="ignore", invalid="ignore"):
+            yield start, stop, sums / both, both
+
+
+@dataclass(frozen=True, eq=False)
+class Relationships:
+    """A genetic relationship matrix as it is stored.
+
+    Attributes
+    ----------
+    samples : ndarray of shape (n, 2)
+        FID and IID.
+    matrix : ndarray of shape (n, n)
+        K.
+    counts : ndarray of shape (n, n)
+        SNPs that each pair was read at.
+    """
+
+    samples: npt.NDArray[np.object_]
+    matrix: Array
+    counts: Array
+
+
+def write_grm(
+    source: Genotypes,
+    prefix: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Write the relationship matrix as GCTA and ``plink2 --make-grm-bin`` do, without holding all of it.
+
+    PREFIX.grm.bin is the lower triangle with the diagonal, by rows, in float32; PREFIX.grm.N.bin the numbers of SNPs
+    in the same form; PREFIX.grm.id has FID and IID. All three appear together.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from gramian.genetics import read_grm, write_grm
+    >>> from gramian.sources.plink import Genotypes
+    >>> G = Genotypes.from_calls(np.random.default_rng(0).binomial(2, 0.4, (500, 3)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_grm(G, Path(folder, "x"))
+    ...     read_grm(Path(folder, "x")).matrix.shape
+    (3, 3)
+    """
+    home = Path(prefix)
+    names = [home.name + ending for ending in GRM_ENDINGS]
+    with write_whole_folder(home.parent, names, overwrite=overwrite) as folder:
+        with (folder / names[0]).open("wb") as values, (folder / names[1]).open("wb") as counts:
+            for start, stop, matrix, both in grm_rows(source, progress):
+                lower = np.arange(stop) <= np.arange(start, stop)[:, None]
+                values.write(matrix[lower].astype("<f4").tobytes())
+                counts.write(both[lower].astype("<f4").tobytes())
+        ids = one_field(source.samples.fid), one_field(source.samples.iid)
+        write_rows(folder / names[2], "%s\t%s\n", *ids)
+    return [home.parent / name for name in names]
+
+
+def read_grm(prefix: str | os.PathLike[str]) -> Relationships:
+    """Read PREFIX.grm.bin, .grm.N.bin and .grm.id, of which the sizes must agree."""
+    home = Path(prefix)
+    paths = [home.with_name(home.name + ending) for ending in GRM_ENDINGS]
+    rows = [line.split() for line in paths[2].read_text("utf-8").splitlines() if line.strip()]
+    bad = next((i for i, row in enumerate(rows) if len(row) != 2), None)
+    if bad is not None:
+        raise ValueError(f"{paths[2]}: line {bad + 1} has {len(rows[bad])} fields; FID and IID were expected.")
+    n = len(rows)
+    found = []
+    for path in paths[:2]:
+        expected = 4 * (n * (n + 1) // 2)
+        if path.stat().st_size != expected:
+            raise ValueError(
+                f"{path}: {path.stat().st_size} bytes; the triangle of {n} samples ({paths[2].name}) takes {expected}."
+            )
+        full = np.zeros((n, n))
+        full[np.tril_indices(n)] = np.fromfile(path, "<f4")
+        found.append(np.tril(full) + np.tril(full, -1).T)
+    return Relationships(np.array(rows, dtype=object), *found)
+
+
+NEAR = 2.0**-5.5  # kinship above which two people are related, and below minus which they are of different ancestry
+COPIES = (1.0, 0.0)  # copies of A1
+LEAST_FREQUENCY = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class PcAir:
+    """Components of a cohort with relatives.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, k)
+        Of everybody: those of the unrelated as fitted, those of the related projected.
+    unrelated : ndarray of bool
+        Who the components were found from.
+    model : GenotypePCA
+        Fitted to them.
+    """
+
+    scores: Array
+    unrelated: Mask
+    model: GenotypePCA
+
+
+def partition(found: Kinship, related: float = NEAR, divergent: float = -NEAR) -> Mask:
+    """People of whom no two are related and who represent all ancestries, by the rule of PC-AiR.
+
+    Whoever has the most relatives among those left goes; of equals, the one with fewer people of other ancestry, then
+    the one whose kinship with all adds up to less, then the first.
+
+    Parameters
+    ----------
+    found : Kinship
+        All pairs.
+    related, divergent : float
+        Kinship above which two people are related, below which they are of different ancestry.
+
+    Returns
+    -------
+    ndarray of bool
+        The unrelated.
+    """
+    if found.least is not None:
+        raise ValueError("PC-AiR needs all pairs, of negative kinship too: king(source) without least.")
+    n = len(found.samples)
+    phi = np.zeros((n, n))
+    phi[found.first, found.second] = phi[found.second, found.first] = np.nan_to_num(found.kinship)
+    near, other = phi > related, np.sum(phi < divergent, axis=1)
+    total = np.where(near, phi, 0.0).sum(axis=1)
+    kept, relatives = np.ones(n, np.bool_), near.sum(axis=1)
+    while relatives.max(initial=0):
+        gone = int(np.lexsort((np.arange(n), total, other, -relatives))[0])
+        kept[gone] = False
+        relatives = np.where(kept, relatives - near[gone], 0)
+        relatives[gone] = 0
+    return kept
+
+
+def pc_air(source: Genotypes, found: Kinship, pca: GenotypePCA | None = None) -> PcAir:
+    """Components of the unrelated, on which everybody else is projected.
+
+    Parameters
+    ----------
+    source : Genotypes
+        People and pruned SNPs.
+    found : Kinship
+        All their pairs, as :func:`~gramian.genetics.king` gives them.
+    pca : GenotypePCA, optional
+        Settings of the fit.
+
+    Returns
+    -------
+    PcAir
+        Scores of everybody, in the scale of ``transform``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics import GenotypePCA, king, pc_air
+    >>> from gramian.sources.plink import Genotypes
+    >>> rng = np.random.default_rng(0)
+    >>> calls = rng.binomial(2, np.repeat(rng.uniform(0.3, 0.7, (20_000, 2)), 20, axis=1))
+    >>> calls[:, 39] = calls[:, 20]
+    >>> G = Genotypes.from_calls(calls)
+    >>> air = pc_air(G, king(G), GenotypePCA(2))
+    >>> air.unrelated.sum(), air.scores.shape
+    (np.int64(39), (40, 2))
+    """
+    if len(found.samples) != source.shape[0]:
+        raise ValueError(f"Kinship is of {len(found.samples)} people, and the genotypes of {source.shape[0]}.")
+    kept = partition(found)
+    model = (pca or GenotypePCA()).fit(source.select(samples=kept))
+    scores = np.empty((source.shape[0], len(model.components_)))
+    scores[kept] = model.eigenvectors_ * model.score_lengths_
+    if not kept.all():
+        scores[~kept] = project(model, source.select(samples=~kept)).scores
+    return PcAir(scores, kept, model)
+
+
+def pc_relate(
+    source: Genotypes, scores: npt.ArrayLike, *, training: Mask | None = None, progress: Progress | None = None
+) -> Array:
+    r"""Kinship of all pairs, ancestry taken out: PC-Relate, without its correction for small samples.
+
+    Every person's allele frequencies are a linear function of their components, found by least squares from the
+    ``training`` set:
+
+    .. math:: 2\mu = g V (V^TV)^{-1} V^T,\qquad
+        \varphi_{ij} = \frac{\sum_s (g_{is} - 2\mu_{is})(g_{js} - 2\mu_{js})}
+        {4\sum_s \sqrt{\mu_{is}(1-\mu_{is})\,\mu_{js}(1-\mu_{js})}},
+
+    V being the components and a column of ones, and the sums over SNPs at which both were read and both frequencies lie
+    between 0.01 and 0.99.
+
+    Parameters
+    ----------
+    source : Genotypes
+        People and pruned SNPs.
+    scores : array-like of shape (n, k)
+        Components of everybody that stand for ancestry, as :func:`pc_air` gives them.
+    training : ndarray of bool, optional
+        Unrelated people, from whom frequencies are learnt; all by default.
+    progress : callable, optional
+        Called with the SNPs done, their number and a message.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        φ; on the diagonal ½(1 + the inbreeding coefficient).
+    """
+    n, U = source.shape[0], np.asarray(scores, dtype=np.float64)
+    if U.ndim != 2 or len(U) != n or not np.isfinite(U).all():
+        raise ValueError(f"scores has the shape {U.shape}, or values that are not finite; {n} people need a row each.")
+    V = np.column_stack([np.ones(n), U])
+    use = np.ones(n, np.bool_) if training is None else np.asarray(training, dtype=np.bool_)
+    if use.shape != (n,) or use.sum() <= V.shape[1]:
+        raise ValueError(f"training has {use.sum()} people of {use.shape}; more than {V.shape[1]} of {n} are needed.")
+    weights = (np.linalg.pinv(V[use]) / 2).astype(np.float32)  # of calls, for coefficients of μ
+    V32 = V.astype(np.float32)
+    if len(stripes(n, 6)) > 1:
+        raise MemoryError(f"Kinship of {n:,} people takes more than the working memory: take fewer.")
+    top, bottom = np.zeros((n, n)), np.zeros((n, n))
+    for g, o in decode_blocks(source, n, [COPIES, SEEN], progress):
+        mean = (g[:, use].sum(axis=1) / np.maximum(1.0, o[:, use].sum(axis=1)))[:, None]
+        filled = np.where(o > 0, g, mean)
+        mu = (filled[:, use] @ weights.T) @ V32.T
+        usable = (o > 0) & (mu >= LEAST_FREQUENCY) & (mu <= 1 - LEAST_FREQUENCY)
+        rest = np.where(usable, g - 2 * mu, np.float32(0))
+        spread = np.sqrt(np.where(usable, mu * (1 - mu), np.float32(0)))
+        top += rest.T @ rest
+        bottom += spread.T @ spread
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(top / (4 * bottom))
