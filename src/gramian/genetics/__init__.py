@@ -41,60 +41,11 @@ from gramian.genetics.simulation import (
     simulate_genotypes,
 )
 
-__all__ = [
-    "EUROPE",
-    "BedWriter",
-    "CarryingRegion",
-    "Country",
-    "Filtered",
-    "Filters",
-    "Fst",
-    "GenotypePCA",
-    "Kinship",
-    "LdPruning",
-    "LdRegions",
-    "Loadings",
-    "MatchReport",
-    "Outliers",
-    "PcAir",
-    "Projection",
-    "RegionWarning",
-    "Relationships",
-    "SampleQuality",
-    "SelectionScan",
-    "Simulation",
-    "SnpMatch",
-    "SnpQuality",
-    "Step",
-    "Study",
-    "carrying_regions",
-    "clump",
-    "detect_build",
-    "find_ld_regions",
-    "find_outliers",
-    "fst",
-    "hardy_weinberg",
-    "king",
-    "long_range_regions",
-    "map_plane",
-    "match_snps",
-    "pc_air",
-    "pc_relate",
-    "project",
-    "prune",
-    "read_grm",
-    "read_loadings",
-    "result_files",
-    "sample_quality",
-    "selection_scan",
-    "simulate_europe",
-    "simulate_genotypes",
-    "snp_quality",
-    "unrelated",
-    "write_bed",
-    "write_covariates",
-    "write_grm",
-    "write_king_files",
-    "write_projection",
-    "write_results",
-]
+__all__ = ["EUROPE", "BedWriter", "CarryingRegion", "Country", "Filtered", "Filters", "Fst", "GenotypePCA", "Kinship"]
+__all__ += ["LdPruning", "LdRegions", "Loadings", "MatchReport", "Outliers", "PcAir", "Projection", "RegionWarning"]
+__all__ += ["Relationships", "SampleQuality", "SelectionScan", "Simulation", "SnpMatch", "SnpQuality", "Step", "Study"]
+__all__ += ["carrying_regions", "clump", "detect_build", "find_ld_regions", "find_outliers", "fst", "hardy_weinberg"]
+__all__ += ["king", "long_range_regions", "map_plane", "match_snps", "pc_air", "pc_relate", "project", "prune"]
+__all__ += ["read_grm", "read_loadings", "result_files", "sample_quality", "selection_scan", "simulate_europe"]
+__all__ += ["simulate_genotypes", "snp_quality", "unrelated", "write_bed", "write_covariates", "write_grm"]
+__all__ += ["write_king_files", "write_projection", "write_results"]

@@ -63,6 +63,12 @@ def standardise(by_snp: npt.NDArray[np.int64], scaling: str) -> Standard:
     return Standard(f, mean, scale, squares)
 
 
+def count_alleles(source: Genotypes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Copies of A1 and of both alleles at each SNP, two for each call."""
+    two, one, none, _ = source.snp_counts().T
+    return 2 * two + one, 2 * (two + one + none)
+
+
 AUTOSOMES = [str(i) for i in range(1, 23)]
 
 

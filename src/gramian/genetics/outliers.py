@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from gramian.compute.devices import to_numpy
-from gramian.genetics.genotypes import standardise
+from gramian.genetics.genotypes import count_alleles, standardise
 from gramian.genetics.long_range import Region, RegionWarning
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.pruning import chromosome_runs, clump
@@ -439,9 +439,7 @@ def find_ld_regions(
         The regions as a table, and the SNPs that are left.
     """
     pca = GenotypePCA() if pca is None else pca
-    counts = source.snp_counts()
-    alleles = 2 * counts[:, :3].sum(axis=1)
-    a1 = 2 * counts[:, 0] + counts[:, 1]
+    a1, alleles = count_alleles(source)
     minor = np.minimum(a1, alleles - a1)
     common = np.flatnonzero((minor >= least_count) & (minor >= least_frequency * alleles) & (alleles > 0))
     kept = common[clump(source.select(snps=common), kb, r2, progress=progress).kept]

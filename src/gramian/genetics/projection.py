@@ -15,7 +15,7 @@ from scipy import sparse
 
 from gramian.compute.genotypes import Decoder, calls, sample_counts
 from gramian.compute.threads import add_to, parallel_sum
-from gramian.genetics.genotypes import as_genotypes, column_names, is_table
+from gramian.genetics.genotypes import as_genotypes, column_names, count_alleles, is_table
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
 from gramian.genetics.text import component_names, list_few, write_sample_table
@@ -220,9 +220,8 @@ def _match(
 
 def _count_frequencies(source: Genotypes) -> tuple[Array, Array]:
     """Frequency of A1 among the new samples, ½ where nobody has a call, and the chromosomes it was counted in."""
-    two, one, none, _ = source.snp_counts().T
-    called = 2.0 * (two + one + none)
-    return np.divide(2.0 * two + one, called, out=np.full(len(called), 0.5), where=called > 0), called
+    a1, called = (counts.astype(np.float64) for counts in count_alleles(source))
+    return np.divide(a1, called, out=np.full(len(called), 0.5), where=called > 0), called
 
 
 def _refuse_samples(source: Genotypes, bad: npt.NDArray[np.bool_], what: str) -> None:

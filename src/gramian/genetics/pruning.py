@@ -18,7 +18,9 @@ from gramian.compute.bits import hide, shared_sums
 from gramian.compute.genotypes import Decoder
 from gramian.compute.threads import parallel
 from gramian.genetics.filters import genome_order
+from gramian.genetics.genotypes import count_alleles
 from gramian.genetics.text import list_few, one_field
+from gramian.inputs.checks import check_choice
 from gramian.inputs.progress import Progress
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes, Snps
@@ -214,12 +216,51 @@ def prune(
     array([ True,  True, False,  True])
     """
     window = Window.read(window)
-    if order not in ORDERS:
-        raise ValueError(f"order={order!r} must be one of {', '.join(ORDERS)}.")
+    check_choice("order", order, ORDERS)
     view, runs, snps = _prepare(source, window, step, r2, least_founders)
 
     def prune_run(start: int, stop: int) -> Mask:
-        return _prune_run(view, snps, start, stop, window, step, r2, order)
+        m, position = stop - start, view.snps.position[start:stop]
+        starts = np.arange(0, m, step)  # of the windows
+        if window.kb:
+            ends = np.searchsorted(position, position[starts] + int(1000 * window.size), side="right")
+        else:
+            ends = np.minimum(starts + int(window.size), m)
+        entered = np.searchsorted(ends, np.arange(m), side="right")  # the first window that holds each SNP
+        first = starts[entered]  # the SNP at which that window starts
+        removed = bytearray((~snps.varies[start:stop]).tobytes())
+        gone = np.frombuffer(removed, dtype=np.bool_)
+        major = snps.major[start:stop].tolist()
+        for compare in _comparisons(view, snps, start, stop, entered, first):
+            i, j = compare(gone, r2)
+            if order == "plink2":
+                # Every SNP that enters, from the end of its window backwards, is held against those before it that are
+                # left, the nearest first: until it goes itself, else they go. One that has gone is held against them
+                # too.
+                ranks, over = np.lexsort((-i, -j, entered[j])), -1
+                for a, b in zip(i[ranks].tolist(), j[ranks].tolist(), strict=True):
+                    if b == over or removed[a]:
+                        continue
+                    if major[a] <= major[b] * TIE:
+                        removed[b], over = 1, b
+                    else:
+                        removed[a] = 1
+                continue
+            # Every SNP loses or wins against at most one later SNP in a round; rounds go on until none is removed.
+            ranks = np.lexsort((j, i, entered[j]))
+            a, b, of = i[ranks], j[ranks], entered[j[ranks]]
+            cuts = np.flatnonzero(np.diff(of)) + 1
+            for pairs in np.split(np.stack([a, b], axis=1), cuts):
+                left = pairs.tolist()
+                while left:
+                    over = -1
+                    for x, y in left:
+                        if x == over or removed[x] or removed[y]:
+                            continue
+                        removed[x if major[x] > major[y] * TIE else y] = 1
+                        over = x
+                    left = [pair for pair in left if not (removed[pair[0]] or removed[pair[1]])]
+        return gone.copy()
 
     return _remove_by_run(source, view, runs, snps, prune_run, progress, window, step, r2, order)
 
@@ -252,9 +293,19 @@ def _prepare(
             Argument("chromosomes", "1-22"),
             ".",
         )
-    for name, start, stop in runs:
-        if name != "0" and window.kb:
-            _check_positions(source.snps, name, start, stop)
+    for name, start, stop in runs if window.kb else []:  # absent or unsorted positions make no window
+        position, ids = source.snps.position[start:stop], source.snps.id[start:stop]
+        if name != "0" and stop - start > 1 and not position.any():
+            raise ValueError(
+                f"Chromosome {name} has no positions, which a window in kb needs: give the window in SNPs."
+            )
+        back = np.flatnonzero(np.diff(position) < 0) + 1
+        if name != "0" and back.size:
+            at = back[0]
+            raise ValueError(
+                f"Chromosome {name}: {ids[at]} at {position[at]} comes after {ids[at - 1]} at {position[at - 1]}; a "
+                "window in kb needs sorted positions, as plink2 --sort-vars makes them."
+            )
     view = source if people.all() else source.select(samples=people)
     return view, runs, _SnpMoments.of(view)
 
@@ -303,20 +354,6 @@ def chromosome_runs(snps: Snps) -> list[tuple[str, int, int]]:
     return runs
 
 
-def _check_positions(snps: Snps, name: str, start: int, stop: int) -> None:
-    """Refuse a window in kb where positions are absent or not sorted."""
-    position = snps.position[start:stop]
-    if stop - start > 1 and not position.any():
-        raise ValueError(f"Chromosome {name} has no positions, which a window in kb needs: give the window in SNPs.")
-    back = np.flatnonzero(np.diff(position) < 0)
-    if back.size:
-        at = start + int(back[0]) + 1
-        raise ValueError(
-            f"Chromosome {name}: {snps.id[at]} at {snps.position[at]} comes after {snps.id[at - 1]} at "
-            f"{snps.position[at - 1]}; a window in kb needs sorted positions, as plink2 --sort-vars makes them."
-        )
-
-
 class _SnpMoments(NamedTuple):
     """What is known of each SNP before any two are compared.
 
@@ -342,58 +379,6 @@ class _SnpMoments(NamedTuple):
         far = np.maximum(np.where(none > 0, mean, 0), np.where(two > 0, 2 - mean, 0))
         far = np.maximum(far, np.where(one > 0, np.abs(1 - mean), 0))
         return cls(varies, np.stack([a, -a * mean], axis=1), missing, (a * far) ** 2, np.maximum(mean, 2 - mean) / 2)
-
-
-def _window_starts(snps: Snps, start: int, stop: int, window: Window, step: int) -> tuple[Index, Index]:
-    """For each SNP the number of the first window that holds it, and the SNP at which that window starts."""
-    m = stop - start
-    starts = np.arange(0, m, step)
-    if window.kb:
-        position = snps.position[start:stop]
-        ends = np.searchsorted(position, position[starts] + int(1000 * window.size), side="right")
-    else:
-        ends = np.minimum(starts + int(window.size), m)
-    entered = np.searchsorted(ends, np.arange(m), side="right")
-    return entered, starts[entered]
-
-
-def _prune_run(
-    view: Genotypes, snps: _SnpMoments, start: int, stop: int, window: Window, step: int, r2: float, order: str
-) -> Mask:
-    """Which SNPs of a chromosome go."""
-    entered, first = _window_starts(view.snps, start, stop, window, step)
-    removed = bytearray((~snps.varies[start:stop]).tobytes())
-    gone = np.frombuffer(removed, dtype=np.bool_)
-    major = snps.major[start:stop].tolist()
-    for compare in _comparisons(view, snps, start, stop, entered, first):
-        i, j = compare(gone, r2)
-        if order == "plink2":
-            # Every SNP that enters, from the end of its window backwards, is held against those before it that are
-            # left, the nearest first: until it goes itself, else they go. One that has gone is held against them too.
-            ranks, over = np.lexsort((-i, -j, entered[j])), -1
-            for a, b in zip(i[ranks].tolist(), j[ranks].tolist(), strict=True):
-                if b == over or removed[a]:
-                    continue
-                if major[a] <= major[b] * TIE:
-                    removed[b], over = 1, b
-                else:
-                    removed[a] = 1
-            continue
-        # Every SNP loses or wins against at most one later SNP in a round; rounds go on until none is removed.
-        ranks = np.lexsort((j, i, entered[j]))
-        a, b, of = i[ranks], j[ranks], entered[j[ranks]]
-        cuts = np.flatnonzero(np.diff(of)) + 1
-        for pairs in np.split(np.stack([a, b], axis=1), cuts):
-            left = pairs.tolist()
-            while left:
-                over = -1
-                for x, y in left:
-                    if x == over or removed[x] or removed[y]:
-                        continue
-                    removed[x if major[x] > major[y] * TIE else y] = 1
-                    over = x
-                left = [pair for pair in left if not (removed[pair[0]] or removed[pair[1]])]
-    return gone.copy()
 
 
 def _comparisons(
@@ -525,10 +510,8 @@ def clump(
     """
     window = Window.read(f"{kb:g}kb")
     view, runs, snps = _prepare(source, window, 1, r2, least_founders)
-    p = source.shape[1]
-    counts = view.snp_counts()
-    alleles = 2 * counts[:, 0] + counts[:, 1]
-    minor = np.minimum(alleles, 2 * counts[:, :3].sum(axis=1) - alleles)
+    a1, alleles = count_alleles(view)
+    p, minor = source.shape[1], np.minimum(a1, alleles - a1)
     rank = minor if importance is None else np.asarray(importance, dtype=np.float64)
     if rank.shape != (p,) or np.isnan(rank).any():
         raise ValueError(

@@ -70,20 +70,10 @@ class SnpQuality(TableFile):
 
     def table(self) -> dict[str, Any]:
         """Return the columns, ready for ``pandas.DataFrame``: one row for each SNP."""
-        return {
-            "chromosome": self.snps.chromosome,
-            "id": self.snps.id,
-            "position": self.snps.position,
-            "a1": self.snps.a1,
-            "a2": self.snps.a2,
-            "frequency": self.frequency,
-            "maf": self.minor_frequency,
-            "missing": self.missing,
-            "missing_rate": self.missing_rate,
-            "observed_het": self.observed_het,
-            "expected_het": self.expected_het,
-            "hwe_p": self.hardy_weinberg,
-        }
+        places = {name: getattr(self.snps, name) for name in ("chromosome", "id", "position", "a1", "a2")}
+        shares = {"frequency": self.frequency, "maf": self.minor_frequency}
+        names = ("missing", "missing_rate", "observed_het", "expected_het")
+        return places | shares | {name: getattr(self, name) for name in names} | {"hwe_p": self.hardy_weinberg}
 
     def _title(self) -> str:
         return f"SnpQuality: {len(self.snps)} SNPs"
@@ -119,16 +109,9 @@ class SampleQuality(TableFile):
 
     def table(self) -> dict[str, Any]:
         """Return the columns, ready for ``pandas.DataFrame``: one row for each sample."""
-        return {
-            "fid": self.samples.fid,
-            "iid": self.samples.iid,
-            "missing": self.missing,
-            "missing_rate": self.missing_rate,
-            "calls": self.calls,
-            "het": self.het,
-            "het_rate": self.het_rate,
-            "inbreeding": self.inbreeding,
-        }
+        names = ("missing", "missing_rate", "calls", "het", "het_rate", "inbreeding")
+        who = {"fid": self.samples.fid, "iid": self.samples.iid}
+        return who | {name: getattr(self, name) for name in names}
 
     def _title(self) -> str:
         return f"SampleQuality: {len(self.samples)} samples"

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from gramian.compute.devices import TooLargeError
 from gramian.compute.genotypes import Decoder
 from gramian.compute.memory import available_memory, gibibytes
+from gramian.genetics.genotypes import count_alleles
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import project
-from gramian.genetics.pruning import founder_mask
+from gramian.genetics.pruning import HAPLOID, founder_mask
 from gramian.genetics.text import one_field, write_rows
 from gramian.inputs.progress import Progress
 from gramian.sources import memory_budget
@@ -167,11 +168,7 @@ def king(source: Genotypes, *, least: float | None = None, progress: Progress | 
     ['s4']
     """
     n, p = source.shape
-    sexes = sorted({"X", "Y", "MT"} & set(source.snps.chromosome))
-    if sexes:
-        raise ValueError(
-            f"Kinship is of autosomes, and SNPs on {', '.join(sexes)} are among those given: leave them out (Filters)."
-        )
+    _refuse_haploid(source, "Kinship")
     if least is not None and not -1 <= least <= 0.5:
         raise ValueError(f"least={least!r} must lie between −1 and 0.5, the kinship of twins.")
     chosen = np.arange(n) if least is None else _may_be_related(source, least, progress)
@@ -196,6 +193,15 @@ def king(source: Genotypes, *, least: float | None = None, progress: Progress | 
     columns: Any = [np.concatenate(part) for part in zip(*parts, strict=True)] if parts else [empty] * 7
     first, second, n_snps, hethet, ibs0, row, column = columns
     return Kinship(source.samples, first, second, n_snps, hethet, ibs0, row, column, p, least)
+
+
+def _refuse_haploid(source: Genotypes, what: str) -> None:
+    """Raise where SNPs lie on chromosomes of which somebody has one copy."""
+    found = ", ".join(sorted(HAPLOID & set(source.snps.chromosome)))
+    if found:
+        raise ValueError(
+            f"{what} is of autosomes, and SNPs on {found} are among those given: leave them out (Filters)."
+        )
 
 
 def _kinship(hethet: Any, ibs0: Any, first: Any, second: Any) -> Array:
@@ -369,17 +375,12 @@ def grm_rows(source: Genotypes, progress: Progress | None = None) -> Iterator[tu
     the sum being over the :math:`N_{ij}` SNPs at which both were read and f the frequency among founders. SNPs that do
     not vary among them add nothing to the sum and, as in PLINK 2, one to N.
     """
-    sexes = sorted({"X", "Y", "MT"} & set(source.snps.chromosome))
-    if sexes:
-        raise ValueError(
-            f"The matrix is of autosomes, and SNPs on {', '.join(sexes)} are among those given: leave them out."
-        )
+    _refuse_haploid(source, "The matrix")
     founders = founder_mask(source)
     if not founders.any():
         raise ValueError("Nobody is a founder, without parents in the .fam file: there is nobody to count alleles in.")
-    counts = source.select(samples=founders).snp_counts()
-    alleles = 2.0 * counts[:, :3].sum(axis=1)
-    f = (2 * counts[:, 0] + counts[:, 1]) / np.maximum(alleles, 1)
+    a1, alleles = count_alleles(source.select(samples=founders))
+    f = a1 / np.maximum(alleles, 1)
     varies = (f > 0) & (f < 1)
     if not varies.any():
         raise ValueError("No SNP varies among the founders.")

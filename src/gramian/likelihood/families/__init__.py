@@ -16,34 +16,10 @@ from gramian.likelihood.families.multivariate import MultivariateNormal
 from gramian.likelihood.families.positive import Exponential, Gamma, LogNormal, Weibull
 from gramian.likelihood.families.scipy_stats import Scipy
 
-__all__ = [
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Categorical",
-    "Custom",
-    "Exponential",
-    "Family",
-    "Gamma",
-    "Geometric",
-    "Joint",
-    "Laplace",
-    "Link",
-    "LocationScale",
-    "LogNormal",
-    "Logistic",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "NoMaximumError",
-    "Normal",
-    "Parameter",
-    "Poisson",
-    "Scipy",
-    "StudentT",
-    "VonMises",
-    "Weibull",
-    "as_family",
-]
+__all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Custom", "Exponential", "Family", "Gamma", "Geometric"]
+__all__ += ["Joint", "Laplace", "Link", "LocationScale", "LogNormal", "Logistic", "MultivariateNormal"]
+__all__ += ["NegativeBinomial", "NoMaximumError", "Normal", "Parameter", "Poisson", "Scipy", "StudentT", "VonMises"]
+__all__ += ["Weibull", "as_family"]
 
 _COUNTED = (Bernoulli, Categorical, Geometric, NegativeBinomial, Poisson)
 _MEASURED = (Beta, Exponential, Gamma, Laplace, Logistic, LogNormal, MultivariateNormal, Normal, StudentT, VonMises)
