@@ -73,32 +73,19 @@ class Comparison:
 
     def table(self) -> dict[str, Any]:
         """Return the columns of the ranking, ready for ``pandas.DataFrame``."""
-        return {
-            "family": [e.family.name for e in self.estimates],
-            "parameters": np.array([e.n_parameters for e in self.estimates]),
-            "loglik": np.array([e.loglik for e in self.estimates]),
-            "aic": np.array([e.aic for e in self.estimates]),
-            "bic": np.array([e.bic for e in self.estimates]),
-            "difference": self.criteria - self.criteria[0],
-            "weight": self.weights,
-        }
+        found: dict[str, Any] = {"family": [e.family.name for e in self.estimates]}
+        for name, attribute in (("parameters", "n_parameters"), ("loglik", "loglik"), ("aic", "aic"), ("bic", "bic")):
+            found[name] = np.array([getattr(e, attribute) for e in self.estimates])
+        return {**found, "difference": self.criteria - self.criteria[0], "weight": self.weights}
 
     def __repr__(self) -> str:
         head = f"{len(self.estimates)} families on {self.best.n:g} observations, by {self.by}:"
-        notes = [
-            f"  note ({e.family.name}): {note}"
-            for e in self.estimates
-            for note in (*["NOT converged"] * (not e.certificate.converged), *e.certificate.notes)
-        ]
-        return "\n".join(
-            [
-                head,
-                text_table(self.table(), None, digits=6),
-                *(f"  note: {note}" for note in self.notes),
-                *notes,
-                *(f"  not {k}: {v}" for k, v in self.failed.items()),
-            ]
-        )
+        lines = [head, text_table(self.table(), None, digits=6), *(f"  note: {note}" for note in self.notes)]
+        for estimate in self.estimates:
+            unmet = () if estimate.certificate.converged else ("NOT converged",)
+            notes = (*unmet, *estimate.certificate.notes)
+            lines += [f"  note ({estimate.family.name}): {note}" for note in notes]
+        return "\n".join([*lines, *(f"  not {k}: {v}" for k, v in self.failed.items())])
 
 
 def compare(

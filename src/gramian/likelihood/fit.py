@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.special import chdtri, ndtri
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian.inputs.checks import check_share
 from gramian.likelihood.families import Family, Joint, as_family
 from gramian.likelihood.families.base import Boundary, NoMaximumError, Profile, Unit
 from gramian.likelihood.goodness import Goodness, line_goodness
@@ -22,8 +23,8 @@ from gramian.likelihood.problem import (
     LikelihoodProblem,
     ascend,
     ascend_kinks,
+    certify_kinks,
     decrement,
-    information_about_kinks,
 )
 from gramian.likelihood.sample import Sample, as_sample, sample_like
 from gramian.results import Optimum
@@ -134,7 +135,8 @@ class Estimate:
           parameter  estimate     lower    upper
           rate              2  0.614096   3.3859
         """
-        z, errors = float(ndtri(0.5 + 0.5 * check_level(level))), self._errors()
+        check_share("level", level)
+        z, errors = float(ndtri(0.5 + 0.5 * float(level))), self._errors()
         lower, upper = self.values - z * errors, self.values + z * errors
         if transformed and isinstance(self.family, Joint):
             raise ValueError(f"The {self.family.name} family has no coordinates without ends: use profile().")
@@ -176,7 +178,8 @@ class Estimate:
                 raise ValueError(f"{name!r} was not estimated; {', '.join(self.names)} are the parameters.")
         if self.profiler is None:
             raise ValueError("This fit has no parameter to profile.")
-        drop = float(chdtri(1.0, 1.0 - check_level(level)))
+        check_share("level", level)
+        drop = float(chdtri(1.0, 1.0 - float(level)))
         which = [self.names.index(name) for name in chosen]
         ends = np.array([self.profiler.ends(j, drop) for j in which]).reshape(-1, 2)
         notes = tuple(note for j, pair in zip(which, ends, strict=True) for note in self._explain_ends(j, *pair))
@@ -275,13 +278,6 @@ class Estimate:
         for end, side in ((low, "below"), (high, "above")):
             if np.isnan(end):
                 yield f"{name} has no end {side}: the likelihood rises there above the maximum that was found"
-
-
-def check_level(level: float) -> float:
-    """The level as a float, which must lie between 0 and 1."""
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1; got {level!r}.")
-    return float(level)
 
 
 LARGE = 1e4  # of a parameter whose limit is another family
@@ -426,13 +422,12 @@ class LikelihoodFit:
 
     def _at_boundary(self, edge: Boundary) -> Estimate:
         """The maximum lies at the end of the range: its value, no standard error, and the profile seen from there."""
-        limit = self.law.limit
-        if limit is not None and np.isinf(edge.theta[limit.parameter]):
+        if self.law.limit is not None and np.isinf(edge.theta[self.law.limit.parameter]):
             return self._at_limit(edge.note)
         problem, unit = self._problem()
         theta = self.law.from_units(edge.theta, unit)
-        value = problem.value_at(theta)
-        return self._at_end_of_range(problem, unit, edge.theta, problem.phi(np.nan_to_num(theta)), value, edge.note)
+        phi, value = problem.phi(np.nan_to_num(theta)), problem.value_at(theta)
+        return self._at_end_of_range(problem, unit, edge.theta, phi, value, edge.note)
 
     def _at_end_of_range(
         self, problem: LikelihoodProblem, unit: Unit, theta: Array, phi: Array, value: float, note: str
@@ -456,15 +451,12 @@ class LikelihoodFit:
         rest = np.delete(np.arange(len(values)), limit.parameter)
         covariance[np.ix_(rest, rest)] = inner.covariance
         problem, unit = self._problem()
-        finite = self.law.from_units(np.where(np.isinf(values), 1.0, values), unit)
-        phi = problem.phi(finite)
+        phi = problem.phi(self.law.from_units(np.where(np.isinf(values), 1.0, values), unit))
         phi[limit.parameter] = np.log(1e5)
         proof = inner.certificate.with_(notes=(note, *inner.certificate.notes))
-        value = inner.loglik + self._jacobian(unit)
-        spread = np.full(len(values), np.nan)
-        return self._make_estimate(
-            values, covariance, inner.loglik, proof, LineProfile(problem, phi, spread, value, unit, self.tol)
-        )
+        value, spread = inner.loglik + self._jacobian(unit), np.full(len(values), np.nan)
+        profile = LineProfile(problem, phi, spread, value, unit, self.tol)
+        return self._make_estimate(values, covariance, inner.loglik, proof, profile)
 
     def _is_in_the_limit(self, problem: LikelihoodProblem, found: Ascent) -> bool:
         """Whether a search that went far ended where the limit is as likely."""
@@ -479,9 +471,8 @@ class LikelihoodFit:
         assert found.runaway is not None
         j, sign = found.runaway
         law, limit = self.law, self.law.limit
-        wide = [
-            i for i, p in enumerate(law.parameters) if p.kind == "scale" and found.phi[i] > WIDE and problem.free[i]
-        ]
+        scales = [i for i, p in enumerate(law.parameters) if p.kind == "scale" and problem.free[i]]
+        wide = [i for i in scales if found.phi[i] > WIDE]
         follows = ""
         if law.parameters[j].kind == "location" and wide:  # a location goes with the scale only if θ/σ² does not vanish
             tilt = abs(found.phi[j]) * np.exp(-2.0 * found.phi[wide[0]])
@@ -513,12 +504,9 @@ def refit(law: Family, fixed: dict[str, float], tol: float, max_iter: int, seen:
 
 def certify(problem: LikelihoodProblem, phi: Array) -> Ascent:
     """A closed form, with the gradient and the information measured there."""
-    value = problem.value(phi)
     if not problem.family.smooth:
-        information = information_about_kinks(problem, phi)
-        g = problem.gradient(phi)
-        g[0] = 0.0  # the median: 0 lies between the slopes to its left and right
-        return Ascent(phi, value, (value,), decrement(g, information)[1], information)
+        return certify_kinks(problem, phi, kink=True)  # the median
+    value = problem.value(phi)
     information = problem.information(phi, fine=True)
     size = decrement(problem.gradient(phi)[problem.free], information)[1]
     return Ascent(phi, value, (value,), size, information)
@@ -530,16 +518,14 @@ def _covariance(problem: LikelihoodProblem, found: Ascent) -> Array:
     covariance = np.zeros((p, p))
     if not len(which):
         return covariance
+    inverse: Any = np.nan
     diagonal = np.diag(found.information)
-    good = np.all(np.isfinite(found.information)) and np.all(diagonal > 0)
-    if good:
+    if np.all(np.isfinite(found.information)) and np.all(diagonal > 0):
         scale = 1.0 / np.sqrt(diagonal)
         values, vectors = np.linalg.eigh(found.information * np.outer(scale, scale))
         if values[0] > SINGULAR:
             inverse = (vectors / values) @ vectors.T * np.outer(scale, scale)
-            covariance[np.ix_(which, which)] = inverse
-            return covariance
-    covariance[np.ix_(which, which)] = np.nan
+    covariance[np.ix_(which, which)] = inverse
     return covariance
 
 

@@ -100,8 +100,7 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
     ks, p_ks, refused = _kolmogorov_smirnov(estimate, sample, own, bootstrap, random_state)
     notes = tuple(text for text in (note, refused) if text)
     if cells is None:
-        empty = np.empty(0)
-        nan = float("nan")
+        nan, empty = float("nan"), np.empty(0)
         return Goodness(nan, nan, 0, nan, nan, empty, empty, empty, empty, ks, p_ks, notes)
     a, b, observed, expected = _pool_classes(*cells, least)
     G2 = float(2.0 * np.sum(xlogy(observed, observed) - xlogy(observed, expected)))

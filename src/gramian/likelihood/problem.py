@@ -8,6 +8,7 @@ and right of a point, which the kinks make different.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,21 +74,9 @@ class LikelihoodProblem:
 
     def only(self, free: Mask) -> LikelihoodProblem:
         """Return the same problem with other free coordinates."""
-        twin = object.__new__(LikelihoodProblem)
-        twin.__dict__.update(self.__dict__)
+        twin = copy(self)
         twin.free = free
         return twin
-
-    def without_points(self) -> LikelihoodProblem:
-        """Return the same problem with its intervals and windows only."""
-        twin = self.only(self.free)
-        twin.x, twin.x_weight = np.empty(0), np.empty(0)
-        return twin
-
-    @property
-    def has_records(self) -> bool:
-        """Whether anything is left to sum over."""
-        return bool(len(self.x) or len(self.a) or len(self.c))
 
     def theta(self, phi: Array) -> Array:
         """The parameters at φ."""
@@ -386,19 +375,23 @@ class _Profile:
 
     def conclude(self, location: float, kink: bool) -> Ascent:
         phi = self.at(location)
-        g = self.problem.gradient(phi)
-        g[0] = 0.0 if kink else g[0]  # 0 lies between the slopes
-        information = information_about_kinks(self.problem, phi)
-        which = np.flatnonzero(self.problem.free)
-        value = self.problem.value(phi)
-        return Ascent(phi, value, (value,), decrement(g[which], information)[1], information)
+        return certify_kinks(self.problem, phi, kink)
+
+
+def certify_kinks(problem: LikelihoodProblem, phi: Array, kink: bool) -> Ascent:
+    """A maximum at φ, with the gradient and the information measured there; at a kink 0 lies between the slopes."""
+    g, information, value = problem.gradient(phi), information_about_kinks(problem, phi), problem.value(phi)
+    g[0] = 0.0 if kink else g[0]
+    return Ascent(phi, value, (value,), decrement(g[problem.free], information)[1], information)
 
 
 def information_about_kinks(problem: LikelihoodProblem, phi: Array) -> Array:
     """The expected information w/b² of points for the location; the observed one of all else."""
     which = np.flatnonzero(problem.free)
-    intervals = problem.without_points()
-    b = float(np.exp(phi[1]))
+    intervals, b = problem.only(problem.free), float(np.exp(phi[1]))
+    intervals.x = intervals.x_weight = np.empty(0)
     of_points = [problem.x_weight.sum() / b**2, problem.x_weight @ np.abs(problem.x - phi[0]) / b]
-    observed = intervals.information(phi, fine=True) if intervals.has_records else np.zeros((len(which),) * 2)
+    observed = np.zeros((len(which),) * 2)
+    if len(intervals.a) or len(intervals.c):
+        observed = intervals.information(phi, fine=True)
     return np.asarray(observed + np.diag(np.array(of_points)[which]))
