@@ -306,3 +306,33 @@ def test_a_component_of_too_few_rows_is_spurious_and_not_chosen():
     found = select_mixture(GaussianMixture(), X, n_components=(1, 2), covariance_types=("VVV",))
     assert "component" in found.problems[1][0]
     assert found.best.n_components == 1
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("table", [*TABLES, "faithful"])
+def test_the_default_start_of_tables_is_no_worse_than_kmeans(table, kind):
+    X = FAITHFUL if table == "faithful" else TABLES[table]
+    for k in (2, 3, 4):
+        ours, theirs = (GaussianMixture(k, covariance_type=kind, init_params=how).fit(X) for how in ("auto", "kmeans"))
+        assert not ours.landscape_.problems[ours.landscape_.kept]
+        if not theirs.landscape_.problems[theirs.landscape_.kept]:
+            assert ours.log_likelihood_ >= theirs.log_likelihood_ - 1e-6 * abs(theirs.log_likelihood_)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_default_start_of_random_mixtures_is_no_worse_than_kmeans(seed):
+    rng = np.random.default_rng(seed)
+    n, d, k = rng.integers(100, 800), rng.integers(1, 6), rng.integers(2, 6)
+    labels, turned = rng.integers(k, size=n), rng.normal(size=(k, d, d)) / np.sqrt(d) + np.eye(d)
+    centres = rng.normal(size=(k, d)) * rng.uniform(0.5, 5)
+    X = centres[labels] + np.einsum("nij,nj->ni", turned[labels], rng.normal(size=(n, d)))
+    ours, theirs = (GaussianMixture(k, init_params=how).fit(X) for how in ("auto", "kmeans"))
+    assert ours.log_likelihood_ >= theirs.log_likelihood_ - 1e-6 * abs(theirs.log_likelihood_)
+
+
+def test_where_partitions_agree_there_is_no_race(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(centre, 1, (100, 2)) for centre in ([0, 0], [9, 0], [0, 9])])
+    rich = GaussianMixture(3, n_init=2).fit(X)
+    monkeypatch.delattr("gramian.mixture.starts.race")
+    assert GaussianMixture(3).fit(X).log_likelihood_ == pytest.approx(rich.log_likelihood_, rel=1e-9)

@@ -80,9 +80,10 @@ class GaussianMixture(DensityMixin, BaseEstimator):
     n_init : int, default=1
         Number of starts; the best optimum is kept, and ``landscape_`` tells of all.
     init_params : {"auto", "kmeans", "k-means++", "random", "random_from_data", "hierarchical"}, default="auto"
-        How to start. "auto" partitions the rows in several ways (Ward's and complete linkage and k-means, of
-        standardised, half white and white columns, and of the most bimodal directions), runs a few steps of EM from
-        each and goes on with the best. Columns count in standard deviations unless the model is spherical.
+        How to start. "auto" partitions the rows by k-means of standardised, half white and white columns; where these
+        differ, by Ward's linkage too, and goes on from the best after some steps of EM from each. With ``n_init``
+        above 1, or where components collapse, more kinds of partitions are tried. Columns count in standard
+        deviations unless the model is spherical.
         "hierarchical" is mclust's model-based agglomeration; starts beyond the first are then by k-means.
     weights_init, means_init, precisions_init : array-like, optional
         Parts of the start that are given; rows go to the nearest of given means.

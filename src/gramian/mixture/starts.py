@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -32,6 +32,7 @@ MOST_LEAVES = 1_000  # points that are agglomerated: beyond, a sample of them, a
 FILLING = 50  # iterations of the one normal distribution that missing cells are filled from, for a start
 ROUNDS = 50  # of k-means: a start needs no more
 TRIES = 2  # of k-means, in each of two metrics, before the first start
+FEW_LEAVES = 500  # points that are linked for one fit alone
 MOST_TREE = 2**20  # leaves times the cube of the columns: a tree of more takes longer than the fits
 WHITE = {"half": 0.25, "white": 0.5}  # powers of the eigenvalues that principal axes are divided by
 # where and how rows are partitioned, kinds that are most unlike first
@@ -50,8 +51,10 @@ KINDS = (
 )
 KINDS_OF_ONE = (("raw", "ward"), ("raw", "quantiles"), ("raw", "kmeans"), ("raw", "complete"), ("raw", "average"))
 AGREE = 3  # starts that, if they meet, are all
+ALIKE = 0.95  # of the weight in the same clusters: partitions that start one and the same fit
 SHORT, LONG = 6, 100  # steps of a start before it is compared with others, and of the finalists
 FINALISTS = 4  # beyond those asked for
+CHALLENGERS = 1  # the same, where one fit is asked for and not a choice between many
 MET = 1e-2  # standard errors: a step so short is near an optimum
 NEAR = 0.1  # units of log-likelihood between starts that are about to meet
 LEVEL = 1e-7  # of the weight, that is rounding
@@ -103,7 +106,10 @@ def find_starts(
         yield Mixture.of(*given, letters, data.origin)
         return
     auto = model.init_params == "auto" and means is None
-    pool = StartPool(data, k, rng, FEW_POINTS if auto else MOST_POINTS) if pool is None else pool
+    alone = pool is None and model.n_init == 1
+    if pool is None:  # one fit alone starts from all rows, unless they are many
+        many = not isinstance(data, Bins) and data.source.shape[0] > MOST_POINTS
+        pool = StartPool(data, k, rng, FEW_POINTS if auto and (many or not alone) else MOST_POINTS)
     points = pool.points(letters)
     if len(points.weights) < k:
         things = "bins" if isinstance(data, Bins) else "rows"
@@ -117,6 +123,18 @@ def find_starts(
         parts = [mine if part is None else part for mine, part in zip(own, given, strict=True)]
         return Mixture.of(parts[0], parts[1], parts[2], letters, data.origin)
 
+    def start_from(shares: Any) -> Mixture:
+        return _mixture_of_shares(points, shares, k, letters)
+
+    def likeliest(partitions: list[Any]) -> int:
+        """The first that no other beats by more than rounding: the same one in other units."""
+        heights = np.array([points.rows.expect(start_from(shares)).log_likelihood for shares in partitions])
+        return int(np.argmax(heights > heights.max() - LEVEL * points.rows.weight))
+
+    if auto and alone and k > 1:  # those of many kinds follow where all of these collapse
+        found = pool.find_unlike(k, letters in SPHERICAL, rng, likeliest)
+        few = [complete(start_from(shares)) for shares in found]
+        yield from few if len(few) == 1 else race(few, points.rows, maximiser, data.origin, 1, 1, CHALLENGERS)
     if auto:
         kinds = pool.partitions(k, letters in SPHERICAL)
         # solutions of neighbours and mclust's own start, plain as it is, are followed to their end
@@ -131,16 +149,17 @@ def find_starts(
             partitions = [nearest(points.scaled, means / points.units)[0]]
         else:
             partitions = _partition(points, k, model.init_params, letters in SPHERICAL, turn, rng)
-        made = [_mixture_of_shares(points, shares, k, letters) for shares in partitions]
-        best = made[0]
-        if len(made) > 1:  # the first that no other beats by more than rounding: the same one in other units
-            heights = np.array([points.rows.expect(one).log_likelihood for one in made])
-            best = made[int(np.argmax(heights > heights.max() - LEVEL * points.rows.weight))]
-        yield complete(best)
+        yield complete(start_from(partitions[likeliest(partitions) if len(partitions) > 1 else 0]))
 
 
 def race(
-    starts: Iterable[Mixture], rows: MixtureRows, maximiser: Maximiser, origin: Array, most: int, sure: int = 0
+    starts: Iterable[Mixture],
+    rows: MixtureRows,
+    maximiser: Maximiser,
+    origin: Array,
+    most: int,
+    sure: int = 0,
+    finalists: int = FINALISTS,
 ) -> Iterator[Mixture]:
     """Yield starts after steps of EM on some rows, measured from the origin of the data; the best first.
 
@@ -158,13 +177,23 @@ def race(
     def has_collapsed(i: int) -> bool:
         return bool(diagnose(runners[i].mixture, runners[i].stats, floor))
 
-    def rank() -> list[int]:
-        """The sound ones first, by height, and one of those that have met; where rounding decides, as they came."""
-        order = sorted(
-            range(len(runners)), key=lambda i: (has_collapsed(i), -round(runners[i].height / rows.weight, 7))
-        )
-        pairs = zip(order, [None, *order], strict=False)
-        return [i for i, last in pairs if last is None or abs(runners[last].height - runners[i].height) > NEAR]
+    def rank() -> tuple[list[int], list[int]]:
+        """The sound ones and the others by height; of those that have met, the first to come as high as rounding."""
+        ranked = list[int](), list[int]()
+        collapsed = [has_collapsed(i) for i in range(len(runners))]
+        for ill, order in enumerate(ranked):
+            group = list[int]()
+            for i in sorted(
+                (i for i, is_ill in enumerate(collapsed) if is_ill == ill), key=lambda i: -runners[i].height
+            ):
+                if group and runners[group[-1]].height - runners[i].height <= NEAR:
+                    group.append(i)
+                    if runners[group[0]].height - runners[i].height <= LEVEL * rows.weight:
+                        order[-1] = min(order[-1], i)
+                else:
+                    group = [i]
+                    order.append(i)
+        return ranked
 
     for start in starts:
         begun.append(start)
@@ -172,17 +201,17 @@ def race(
         met = np.ptp([at.height for at in runners]) <= NEAR
         if len(runners) == sure + AGREE and (met or all(map(has_collapsed, range(len(runners))))):
             break
-    order = rank()
-    sound = [i for i in order if not has_collapsed(i)]
+    sound, collapsed = rank()
     if not sound:  # at this floor; the fit begins anew with its own, or without one
-        yield begun[order[0]]
+        yield begun[collapsed[0]]
         return
-    if len(order) > 1:
-        chosen = sorted({*sound[: most + FINALISTS], *(i for i in sound if i < sure)})
+    if len(sound) + len(collapsed) > 1:
+        chosen = sorted({*sound[: most + finalists], *(i for i in sound if i < sure)})
         runners, begun = [climb(runners[i].mixture, LONG) for i in chosen], [begun[i] for i in chosen]
-        order = rank()
-    for i in order:
-        yield begun[i] if has_collapsed(i) else replace(runners[i].mixture.shift_origin(zero), origin=origin)
+        sound, collapsed = rank()
+    for i in sound:
+        yield replace(runners[i].mixture.shift_origin(zero), origin=origin)
+    yield from (begun[i] for i in collapsed)
 
 
 class StartPool:
@@ -228,20 +257,48 @@ class StartPool:
         kinds = [kind for kind in KINDS if not any(left_out.get(part, False) for part in kind)]
         kinds = list(KINDS_OF_ONE) if d == 1 else kinds
         for space, way in kinds:
-            labels = self._once((space, way, k), partial(self._cut, space, way, k))
+            labels = self._cut(space, way, k)
             if labels.tobytes() not in seen:
                 seen.add(labels.tobytes())
                 yield labels
 
-    def _cut(self, space: str, way: Any, k: int) -> Labels:
-        """Labels of one kind, with clusters in the order of their first points."""
+    def find_unlike(
+        self, k: int, spherical: bool, rng: np.random.RandomState, choose: Callable[[list[Labels]], int]
+    ) -> list[Labels]:
+        """Partitions by k-means in three metrics, and where they differ by linkage of few points too; no two alike.
+
+        The first is that of ``init_params="kmeans"``, which ``choose`` finds among its tries, unless all are alike.
+        """
+        points = self.points("VII" if spherical else "VVV")
+        Z, w, d = points.scaled, points.weights, len(points.units)
+        tries = [by_kmeans(Z, w, k, rng)]
+        others = [self._cut(space, "kmeans", k) for space in WHITE] if len(Z) > 2 * d > 2 else []
+        if others and all(is_alike(tries[0], labels, w, k) for labels in others):
+            return tries
+        metrics = [Z] * TRIES + [Z if spherical else self._turn("half")] * TRIES
+        tries += [by_kmeans(Y, w, k, rng) for Y in metrics[1:]]
+        kinds = KINDS_OF_ONE[:2] if d == 1 else (("half", "ward"), ("bimodal", "ward"))
+        others += [self._cut(*kind, k) for kind in kinds if len(Z) <= FEW_LEAVES or kind[1] == "quantiles"]
+        found = [tries[choose(tries)]]
+        for labels in others + tries:
+            if not any(is_alike(labels, other, w, k) for other in found):
+                found.append(labels)
+        return found
+
+    def _turn(self, space: str) -> Any:
+        """The points in one of the metrics that they are partitioned in."""
         Z, w = self._points.scaled, self._points.weights
         if space == "bimodal":
-            Y = self._once(space, lambda: find_bimodal(Z, w))
-        elif space in WHITE:
-            Y = self._once(space, lambda: half_whiten(Z, w, WHITE[space]))
-        else:
-            Y = Z * self._points.units if space == "raw" else Z
+            return self._once(space, lambda: find_bimodal(Z, w))
+        if space in WHITE:
+            return self._once(space, lambda: half_whiten(Z, w, WHITE[space]))
+        return Z * self._points.units if space == "raw" else Z
+
+    def _cut(self, space: str, way: Any, k: int) -> Any:
+        """Labels of one kind, with clusters in the order of their first points."""
+        if (space, way, k) in self._made:
+            return self._made[space, way, k]
+        Y, Z, w = self._turn(space), self._points.scaled, self._points.weights
         if way == "kmeans":
             labels = by_kmeans(Y, w, k, np.random.RandomState([self.seed, k]))
         elif way == "quantiles":  # points of one column are in order
@@ -259,7 +316,7 @@ class StartPool:
             if len(labels) < len(Z):
                 labels = nearest(Y, _cluster_means(Y[some], w[some], labels, labels.max() + 1))[0]
         _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-        return np.argsort(np.argsort(first))[inverse]
+        return self._once((space, way, k), lambda: np.argsort(np.argsort(first))[inverse])
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._made:
@@ -365,6 +422,21 @@ def _partition(
     some, count = np.unique(_draw(w, rng.random_sample(MOST_LEAVES)), return_counts=True)
     few = count.astype(np.float64)  # of some points, the others going to the nearest centre
     return [nearest(Y, _cluster_means(Y[some], few, by_agglomeration(Y[some], few, k, spheres=spherical), k))[0]]
+
+
+def is_alike(one: Labels, other: Labels, w: Array, k: int) -> bool:
+    """Whether two partitions put nearly all of the weight into the same clusters, whatever these are called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.mixture.starts import is_alike
+    >>> is_alike(np.array([0, 0, 1]), np.array([1, 1, 0]), np.ones(3), 2)
+    True
+    """
+    shared = np.bincount(k * one + other, w, minlength=k * k).reshape(k, k)
+    whose = shared.argmax(axis=1)
+    return len(set(whose.tolist())) == k and bool(shared.max(axis=1).sum() >= ALIKE * w.sum())
 
 
 def by_kmeans(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> Labels:
