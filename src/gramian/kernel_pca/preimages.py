@@ -233,8 +233,7 @@ def preimages(
                 elif method == "fixed-point":
                     parts.append(fixed_point(geometry, G[rows], begin[rows], tol=tol, max_iter=max_iter))
                 else:
-                    steps: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
-                    parts.append(regularised(geometry, G[rows], begin[rows], penalty=penalty, **steps))
+                    parts.append(regularised(geometry, G[rows], begin[rows], penalty, tol=tol, max_iter=max_iter))
         found = SearchResult(*(np.concatenate(part) for part in zip(*parts, strict=True)))
         found = found._replace(points=geometry.outward(found.points))
     notes = []
@@ -382,7 +381,7 @@ def local_mds(land: KernelGeometry, products: Array, norms: Array, n_neighbors: 
 
 
 def regularised(
-    land: KernelGeometry, G: Array, start: Array, *, penalty: float, tol: float, max_iter: int
+    land: KernelGeometry, G: Array, start: Array, penalty: float, *, tol: float, max_iter: int
 ) -> SearchResult:
     """Minimise J = E + λ‖z − z₀‖² for every row from z₀ = ``start``, in the geometry's coordinates.
 

@@ -301,9 +301,7 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str, *, iter
                 M -= (M @ share)[:, None]
             if root is not None:
                 M *= root[:, None] * root
-            found = None
-            if few:
-                found = iterate_eigenpairs(M, k, ITERATED, n // 3)
+            found = iterate_eigenpairs(M, k, ITERATED, n // 3) if few else None
             if found is None:
                 values, vectors = largest_eigenpairs(M, k)
             else:
@@ -322,17 +320,9 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str, *, iter
         residuals = norms(B.xp, M @ vectors - vectors * B.asarray(values))
         means = to_numpy(B.means, float) if problem.centre else np.zeros(n)
         defect = orthogonality(B.xp, vectors)
-    certificate = _certify(
-        values * unit,
-        residuals,
-        problem.rounding_error(size, K.epsilon),
-        method,
-        reason,
-        1,
-        defect,
-        max(tol, 1e-10),
-        K,
-    ).with_(overlooked=overlooked)
+    facts = {"orthogonality": defect, "tolerance": max(tol, 1e-10), "overlooked": overlooked}
+    error = problem.rounding_error(size, K.epsilon)
+    certificate = _certify(K, method, reason, 1, values * unit, residuals, error, **facts)
     certificate.warn_unless_converged(REMEDY)
     return _combine(problem, means, certificate, vectors, smallest)
 
@@ -343,37 +333,20 @@ def _power_of_two(peak: float) -> float:
 
 
 def _certify(
-    values: Array,
-    residuals: Array,
-    error: float,
-    method: str,
-    reason: str,
-    passes: int,
-    defect: float,
-    tolerance: float,
-    K: Any,
-    notes: tuple[str, ...] = (),
+    K: Any, method: str, reason: str, passes: int, values: Array, residuals: Array, error: float, **facts: Any
 ) -> SpectralCertificate:
-    """The certificate of eigenvalues with residuals ‖r‖ and an error of products: those next to 0 are 0."""
+    """The certificate of eigenvalues with residuals ‖r‖ and an error of products: those next to 0 are 0.
+
+    ``facts`` are the other fields of the certificate.
+    """
     kept = np.where(values > 1e-12 * np.max(np.abs(values), initial=0.0), values, 0.0)
     # relative to the largest eigenvalue; to the error where there is none, which then is all there is
     norm = float(np.max(np.abs(values), initial=0.0)) or error or 1.0
     with np.errstate(over="ignore"):
         rounding = min(error / norm, 1e300)
-    return SpectralCertificate(
-        method,
-        reason,
-        passes,
-        kept,
-        np.sqrt(2) * (residuals + np.maximum(values - kept, 0.0)) / norm,
-        norm,
-        defect,
-        rounding,
-        tolerance=tolerance,
-        device=K.device_name,
-        precision=K.precision,
-        notes=notes,
-    )
+    off = np.sqrt(2) * (residuals + np.maximum(values - kept, 0.0)) / norm
+    facts |= {"rounding": rounding, "device": K.device_name, "precision": K.precision}
+    return SpectralCertificate(method, reason, passes, kept, off, norm, **facts)
 
 
 def solve_krylov(
@@ -397,18 +370,10 @@ def solve_krylov(
     elif problem.may_be_indefinite:
         mean = float(np.max(np.abs(to_numpy(B.means, float)))) if problem.centre else 0.0
         size = max(size, problem.evaluation_error / (4 * UNIT), float(problem.frequencies.sum()) * mean)
-    certificate = _certify(
-        result.values * unit,
-        found.residuals * found.norm * unit / np.sqrt(2),
-        problem.rounding_error(size, B.epsilon),
-        found.method,
-        reason,
-        sum(A.passes for A in (*twins, B)),
-        found.orthogonality,
-        found.tolerance,
-        K,
-        found.notes,
-    ).with_(overlooked=found.overlooked)
+    residuals, error = found.residuals * found.norm * unit / np.sqrt(2), problem.rounding_error(size, B.epsilon)
+    passes = sum(A.passes for A in (*twins, B))
+    facts = {name: getattr(found, name) for name in ("orthogonality", "tolerance", "notes", "overlooked")}
+    certificate = _certify(K, found.method, reason, passes, result.values * unit, residuals, error, **facts)
     certificate.warn_unless_converged(f"Raise tol, use eigen_solver='dense', or allow more than max_iter={most}.")
     smallest = 0.0
     if problem.may_be_indefinite:
@@ -438,15 +403,10 @@ def _float32_twins(problem: CentredKernel, tol: float) -> list[FeatureCentred]:
 
 def _no_components(problem: CentredKernel, k: int, reason: str) -> KernelComponents:
     """All rows are equal: any directions will do."""
-    warnings.warn(
-        "All features are equal, for all rows are: there is no variance to explain.",
-        NumericalWarning,
-        stacklevel=caller_level(),
-    )
-    zero, means = np.zeros(k), np.full(problem.n, problem.diagonal[0])
-    certificate = SpectralCertificate(
-        "none needed", f"{reason}; all rows are equal", 1, zero, zero, 0.0, 0.0, tolerance=1e-10
-    )
+    message = "All features are equal, for all rows are: there is no variance to explain."
+    warnings.warn(message, NumericalWarning, stacklevel=caller_level())
+    zero, means, why = np.zeros(k), np.full(problem.n, problem.diagonal[0]), f"{reason}; all rows are equal"
+    certificate = SpectralCertificate("none needed", why, 1, zero, zero, 0.0, 0.0, tolerance=1e-10)
     return _combine(problem, means, certificate, np.eye(problem.n, k), 0.0)
 
 
@@ -522,18 +482,10 @@ def solve_nystrom(
     inside, whole = float(values_off[chosen.indices].sum()), float(w @ values_off)
     block, rows = part * own + inside, part * np.sqrt(own) * np.sqrt(problem.trace) + np.sqrt(inside) * np.sqrt(whole)
     error = 2 * (spread * block + 2 * np.sqrt(spread) * rows) + problem.rounding_error(problem.trace, K.epsilon)
-    certificate = _certify(
-        values,
-        np.full(k, left),
-        error,
-        f"Nyström with {m} landmarks by randomly pivoted Cholesky",
-        reason,
-        1,
-        0.0,
-        max(tol, 1e-6),
-        K,
-        (f"eigenvalues are too small by at most {left:.3g}, the trace of what the landmarks leave out, and rounding",),
-    )
+    method = f"Nyström with {m} landmarks by randomly pivoted Cholesky"
+    note = f"eigenvalues are too small by at most {left:.3g}, the trace of what the landmarks leave out, and rounding"
+    facts = {"orthogonality": 0.0, "tolerance": max(tol, 1e-6), "notes": (note,)}
+    certificate = _certify(K, method, reason, 1, values, np.full(k, left), error, **facts)
     values = certificate.values
     V = V * (values > 0)  # directions without variance get the coefficient 0
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
@@ -544,15 +496,6 @@ def solve_nystrom(
     both = np.column_stack([V, mean])
     both = np.asarray(scipy.linalg.solve_triangular(at.T, both, check_finite=False)) if m else both
     certificate.warn_unless_converged(f"Use more than n_landmarks={m}, or eigen_solver='krylov'.")
-    return KernelComponents(
-        values,
-        U,
-        take_points(problem.points, chosen.indices),
-        both[:, :-1],
-        mean @ V,
-        both[:, -1],
-        float(mean @ mean),
-        at @ mean,
-        certificate,
-        landmarks=chosen.indices,
-    )
+    landmarks, square = take_points(problem.points, chosen.indices), float(mean @ mean)
+    kept = values, U, landmarks, both[:, :-1], mean @ V, both[:, -1], square, at @ mean, certificate
+    return KernelComponents(*kept, landmarks=chosen.indices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -22,7 +23,7 @@ from gramian.pca.rank import (
     cross_validate_rank,
     fit_whole,
     minka_choice,
-    parallel_analysis_of,
+    parallel_analysis,
     pluralize,
     tracy_widom_rank,
     variance_fraction,
@@ -31,7 +32,6 @@ from gramian.results.tables import Tabular
 from gramian.sources import open_source
 
 SIZE_ONLY = ("fraction",)  # rules that do not ask whether there is anything but noise
-DRAWS, QUANTILE = 100, 0.95  # of parallel analysis
 UNEQUAL = 2.0  # ratio of the largest noise variance to the smallest that is worth a note
 HELPS = 0.5  # share of that ratio to which scaling must bring it to be advised
 SURE = 1e-3  # and the probability below which chance does not make it
@@ -248,12 +248,10 @@ def rank_advice(
     whole = fit_whole(pca, source, w)
     lam, n, p = whole.variances, whole.weight, len(whole.mean)
 
-    def parallel(null: str) -> RankChoice:
-        return parallel_analysis_of(whole, source, null, DRAWS, QUANTILE, w, random_state, None)
-
+    parallel = partial(parallel_analysis, whole, source, sample_weight=w, random_state=random_state)
     rules: dict[str, Callable[[], RankChoice]] = {
-        "parallel": lambda: parallel("permutation"),
-        "parallel-gaussian": lambda: parallel("gaussian"),
+        "parallel": lambda: parallel(null="permutation"),
+        "parallel-gaussian": lambda: parallel(null="gaussian"),
         "tracy-widom": lambda: tracy_widom_rank(lam, n, p, alpha),
         "gavish-donoho": lambda: SPECTRUM_RULES["gavish-donoho"](lam, n, p),
         "broken-stick": lambda: SPECTRUM_RULES["broken-stick"](lam, n, p),

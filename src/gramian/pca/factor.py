@@ -25,7 +25,6 @@ from gramian.sources import Block, Source, memory_budget
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +118,12 @@ def _expect(D: Array, observed: Mask, w: Array, factor: Factor) -> LatentSums:
     whole = bool(observed.all())
     latent = (w[:, None] * Zt).T @ Zt
     # for every column j, Σ_{i observed in j} w_i C_i and Σ_{i observed in j} w_i z̃_i z̃_iᵀ
-    spread = C * w.sum() if whole else _sum_by_column(observed, w, C)
-    T = np.repeat(latent[None], D.shape[1], axis=0)
-    if not whole:
+    if whole:
+        spread = np.broadcast_to(C * w.sum(), (D.shape[1], k, k))
+        T = np.repeat(latent[None], D.shape[1], axis=0)
+    else:
+        spread = _sum_by_column(observed, w, C)
         T = _sum_by_column(observed, w, Zt[:, :, None] * Zt[:, None, :])
-    spread = np.broadcast_to(spread, (D.shape[1], k, k))
     T[:, :k, :k] += spread
     E = np.where(observed, D - factor.mean - Z @ W.T, 0.0)
     slope = E.T @ (w[:, None] * Zt)
@@ -234,8 +234,18 @@ def complete_cells(X: Array, w: Array, factor: Factor, root: PrecisionRoot) -> C
         step = max(1, BATCH // (p * int(q)))
         for rows in (every[start : start + step] for start in range(0, len(every), step)):
             index = np.nonzero(missing[rows])[1].reshape(len(rows), int(q))
-            y, covariance, log_det = (_by_qr if root.P is None else _by_cholesky)(root, index, T[rows])
-            D[rows[:, None], index], log_dets[rows] = y, root.log_det + log_det
+            if root.P is None:  # RᵀR = P_mm by QR of G_m
+                Q, R = np.linalg.qr(root.G[:, index].transpose(1, 0, 2))
+                inverse = np.linalg.inv(R)
+                t = np.einsum("npq,np->nq", Q, T[rows])
+            else:
+                R = np.linalg.cholesky(root.P[index[:, :, None], index[:, None, :]])
+                inverse = np.linalg.inv(R).transpose(0, 2, 1)
+                t = np.einsum("nji,nj->ni", inverse, np.take_along_axis(T[rows], index, axis=1))
+            # of the missing cells: mean −P_mm⁻¹(PD)_m, covariance P_mm⁻¹ = R⁻¹R⁻ᵀ, and ln|P_mm|
+            D[rows[:, None], index] = -np.einsum("nij,nj->ni", inverse, t)
+            covariance = inverse @ inverse.transpose(0, 2, 1)
+            log_dets[rows] += 2 * np.sum(np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))), axis=1)
             # add the block of each row to the rows and columns it belongs to
             flat = index[:, :, None] * p + index[:, None, :]
             spread += np.bincount(flat.ravel(), (w[rows, None, None] * covariance).ravel(), p * p)
@@ -244,27 +254,6 @@ def complete_cells(X: Array, w: Array, factor: Factor, root: PrecisionRoot) -> C
     densities = count * math.log(2 * math.pi) + log_dets + np.einsum("ni,ni->n", E, E)
     scatter = (w[:, None] * D).T @ D + spread.reshape(p, p)
     return CellSums(w @ D, scatter, float(w.sum()), float(w @ count), -0.5 * float(w @ densities))
-
-
-def _by_cholesky(root: PrecisionRoot, index: Index, T: Array) -> tuple[Array, Array, Array]:
-    """y = −P_mm⁻¹(PD)_m, P_mm⁻¹ = R⁻¹R⁻ᵀ and ln|P_mm| of each row, with RᵀR = P_mm."""
-    P = root.P if root.P is not None else root.G.T @ root.G
-    L = np.linalg.cholesky(P[index[:, :, None], index[:, None, :]])
-    inverse = np.linalg.inv(L).transpose(0, 2, 1)
-    t = np.take_along_axis(T, index, axis=1)
-    y = -np.einsum("nij,nj->ni", inverse, np.einsum("nji,nj->ni", inverse, t))
-    covariance = inverse @ inverse.transpose(0, 2, 1)
-    return y, covariance, 2 * np.sum(np.log(np.diagonal(L, axis1=1, axis2=2)), axis=1)
-
-
-def _by_qr(root: PrecisionRoot, index: Index, E: Array) -> tuple[Array, Array, Array]:
-    """The same by QR of G_m, from E = GD."""
-    G = root.G[:, index].transpose(1, 0, 2)
-    Q, R = np.linalg.qr(G)
-    inverse = np.asarray(np.linalg.inv(R))
-    y = -np.einsum("nij,nj->ni", inverse, np.einsum("npq,np->nq", Q, E))
-    covariance = inverse @ inverse.transpose(0, 2, 1)
-    return y, covariance, 2 * np.sum(np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))), axis=1)
 
 
 def maximise_cells(factor: Factor, stats: CellSums, floor: float) -> Factor:

@@ -21,7 +21,7 @@ from gramian.compute.devices import to_numpy
 from gramian.compute.threads import n_threads, parallel
 from gramian.inputs.checks import check_choice, check_seed, check_share, check_weights
 from gramian.inputs.progress import Progress
-from gramian.pca.interpret import refuse_lost_variances
+from gramian.pca.interpret import dense_rows, refuse_lost_variances
 from gramian.pca.problem import PCAFit
 from gramian.pca.tracy_widom import (
     check_descending,
@@ -129,23 +129,22 @@ def check_spectrum(eigenvalues: npt.ArrayLike, n: float | None = None, p: int | 
     >>> check_spectrum([2.0, 1.0, -1e-17]).tolist()
     [2.0, 1.0, 0.0]
     """
-    size = np.size(eigenvalues)
-    lam = check_descending(eigenvalues, rounding=ROUNDING * math.sqrt(size))
-    level = ROUNDING * math.sqrt(size) * max(float(lam[0]), 0.0)
+    rounding = ROUNDING * math.sqrt(np.size(eigenvalues))
+    lam = check_descending(eigenvalues, rounding=rounding)
+    level = rounding * max(float(lam[0]), 0.0)
     bad = np.flatnonzero(lam < -level)
     if len(bad):
         raise ValueError(
             f"eigenvalues of a covariance matrix are not negative; number {bad[0]} (from 0) is {lam[bad[0]]:g}."
         )
-    if n is None or p is None:
-        return np.where(lam > level, lam, 0.0)
-    if not (n >= 2 and p >= 1):
-        raise ValueError(f"n={n!r} rows and p={p!r} columns have no covariance: two rows and a column are needed.")
-    if not max_rank(n, p) <= len(lam) <= p:
-        raise ValueError(
-            f"{len(lam)} eigenvalues are not those of {n:g} rows and {p} columns: the rule needs all of them, from "
-            f"{max_rank(n, p)} to {p}. Fit with n_components=None."
-        )
+    if n is not None and p is not None:
+        if not (n >= 2 and p >= 1):
+            raise ValueError(f"n={n!r} rows and p={p!r} columns have no covariance: two rows and a column are needed.")
+        if not max_rank(n, p) <= len(lam) <= p:
+            raise ValueError(
+                f"{len(lam)} eigenvalues are not those of {n:g} rows and {p} columns: the rule needs all of them, from "
+                f"{max_rank(n, p)} to {p}. Fit with n_components=None."
+            )
     return np.where(lam > level, lam, 0.0)
 
 
@@ -361,7 +360,7 @@ def tracy_widom_rank(
     if m == 1:
         return choose_none("tracy-widom", lam, "There is one eigenvalue, and no noise to test it against.")
     if effective:
-        return _test_effectively(lam[: min(m, int(np.count_nonzero(lam)))], alpha)
+        return _test_with_effective_size(lam[: min(m, int(np.count_nonzero(lam)))], alpha)
     thresholds = np.full(len(lam), np.nan)
     k = 0
     while k < m - 1:
@@ -381,7 +380,7 @@ def tracy_widom_rank(
     return RankChoice("tracy-widom", k, reason, lam, thresholds)
 
 
-def _test_effectively(lam: Array, alpha: float) -> RankChoice:
+def _test_with_effective_size(lam: Array, alpha: float) -> RankChoice:
     """Patterson's test of the positive eigenvalues, one after the other."""
     if len(lam) < 2:
         return RankChoice("tracy-widom", len(lam), say_used_up(len(lam)), lam, np.zeros(len(lam)))
@@ -583,9 +582,8 @@ def minka_choice(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice:
     if lam[0] == 0.0:
         return choose_none("mle", lam)
     k = minka(lam, n, p)
-    reason = (
-        f"The evidence of probabilistic PCA is largest for {k} of 1 to {min(max_rank(n, p), max(p - 1, 1))} components."
-    )
+    most = min(max_rank(n, p), max(p - 1, 1))
+    reason = f"The evidence of probabilistic PCA is largest for {k} of 1 to {most} components."
     return RankChoice("mle", k, reason, lam, np.full(len(lam), np.nan))
 
 
@@ -727,13 +725,12 @@ def permutation_null(source: Source, whole: PCAFit, sample_weight: Any) -> tuple
         )
     index = np.repeat(np.arange(source.shape[0]), w.astype(np.int64))
     n, p = len(index), len(whole.mean)
-    unit = (
-        1.0 if whole.scale is not None else 2.0 ** math.frexp(math.sqrt(whole.variances[0]))[1]
-    )  # squares stay near 1
-    scale = np.full(p, unit) if whole.scale is None else whole.scale
+    unit, scale = 1.0, whole.scale
+    if scale is None:  # squares stay near 1
+        unit = 2.0 ** math.frexp(math.sqrt(whole.variances[0]))[1]
+        scale = np.full(p, unit)
     if not source.sparse:
-        blocks = np.concatenate([to_numpy(block.values, float) for block in source.blocks()])
-        columns = np.ascontiguousarray(((blocks - whole.mean) / scale)[index].T)
+        columns = np.ascontiguousarray(((dense_rows(source) - whole.mean) / scale)[index].T)
 
         def draw_dense(rng: np.random.Generator) -> Array:
             Z = rng.permuted(columns, axis=1)
@@ -748,9 +745,11 @@ def permutation_null(source: Source, whole: PCAFit, sample_weight: Any) -> tuple
         rows = [rng.choice(n, count, replace=False) for count in np.diff(X.indptr)]
         Z = sp.csc_array((X.data, np.concatenate(rows) if rows else X.indices, X.indptr), shape=X.shape)
         if p <= n:
-            return _eigenvalues(((Z.T @ Z).toarray() - n * np.outer(mean, mean)) / (n - 1)) * unit * unit
-        c = Z @ mean
-        return _eigenvalues(((Z @ Z.T).toarray() - c[:, None] - c[None, :] + mean @ mean) / (n - 1)) * unit * unit
+            S = (Z.T @ Z).toarray() - n * np.outer(mean, mean)
+        else:
+            c = Z @ mean
+            S = (Z @ Z.T).toarray() - c[:, None] - c[None, :] + mean @ mean
+        return _eigenvalues(S / (n - 1)) * unit * unit
 
     return draw_sparse, int(min(X.shape) ** 2 + X.nnz)
 
@@ -766,7 +765,7 @@ NULLS = {"permutation": "parallel", "gaussian": "parallel-gaussian"}
 
 
 def parallel_analysis(
-    pca: PCA,
+    pca: PCA | PCAFit,
     X: Any,
     *,
     null: str = "permutation",
@@ -789,7 +788,8 @@ def parallel_analysis(
     Parameters
     ----------
     pca : PCA
-        Says whether columns are divided by their standard deviations; it need not be fitted and is not changed.
+        Says whether columns are divided by their standard deviations; it need not be fitted and is not changed. The
+        :class:`~gramian.pca.problem.PCAFit` of all components, where it is at hand, saves the fit.
     X : array-like, sparse matrix, frame, tensor, path or Source
         The data. Permuting needs them in memory; the normal columns need one fit and no rows.
     null : {"permutation", "gaussian"}, default="permutation"
@@ -827,35 +827,22 @@ def parallel_analysis(
         least = int(np.ceil(1 / (1 - quantile) - 1e-9))
         raise ValueError(f"n_draws={n_draws!r} must be a number of at least {least} to show the {quantile:g} quantile.")
     source = open_source(X)
-    whole = fit_whole(pca, source, sample_weight)
-    return parallel_analysis_of(whole, source, null, n_draws, quantile, sample_weight, random_state, progress)
-
-
-def parallel_analysis_of(
-    whole: PCAFit,
-    source: Source,
-    null: str,
-    n_draws: int,
-    quantile: float,
-    sample_weight: Any,
-    random_state: Any,
-    progress: Progress | None,
-) -> RankChoice:
-    """Do as :func:`parallel_analysis`, where the fit of all components is at hand."""
+    whole = pca if isinstance(pca, PCAFit) else fit_whole(pca, source, sample_weight)
     size = max_rank(whole.weight, len(whole.mean))
     lam = check_spectrum(whole.variances)[:size]
     if lam[0] == 0.0:
         return choose_none(NULLS[null], lam)
-    permuting = null == "permutation"
     if np.count_nonzero(whole.column_variances > CONSTANT * whole.column_variances.max()) == 1:
-        again = "permuted" if permuting else "drawn anew"
-        reason = f"Only one column varies, and it cannot be told from itself {again}."
-        return choose_none(NULLS[null], lam, reason)
-    draw, numbers = permutation_null(source, whole, sample_weight) if permuting else gaussian_null(whole)
+        again = "permuted" if null == "permutation" else "drawn anew"
+        return choose_none(NULLS[null], lam, f"Only one column varies, and it cannot be told from itself {again}.")
+    if null == "permutation":
+        (draw, numbers), kind = permutation_null(source, whole, sample_weight), "permuted"
+    else:
+        (draw, numbers), kind = gaussian_null(whole), "normal"
     draws = eigenvalues_of_draws(draw, n_draws, check_seed(random_state), numbers, progress)
     limits = np.quantile(draws[:, :size], quantile, axis=0)
     k = count_leading(lam > (1 + MARGIN) * limits)
-    what = f"the {quantile:g} quantile of {n_draws} draws of {'permuted' if permuting else 'normal'} columns"
+    what = f"the {quantile:g} quantile of {n_draws} draws of {kind} columns"
     if k == size:
         reason = f"Every eigenvalue exceeds {what}."
     elif lam[k] == 0.0:
@@ -963,7 +950,7 @@ def cross_validate_rank(
     folds = np.full(len(w), -1)  # rows without a weight are in none
     folds[rows] = np.random.default_rng(check_seed(random_state)).permutation(np.arange(len(rows)) % n_folds)
     p = source.shape[1]
-    training = int(np.count_nonzero(folds >= 0)) - int(np.bincount(folds[folds >= 0]).max())  # rows of the smallest set
+    training = len(rows) - math.ceil(len(rows) / n_folds)  # rows of the smallest training set
     limit = max(0, min(p - 1, training - 1))
     tried = min(limit, MOST)
     if max_components is not None:
@@ -1049,8 +1036,7 @@ def press_by_components(D: Array, weights: Array, V: Array) -> Array:
     for v in V:
         E -= np.outer(E @ v, v)
         free = free - v**2
-        alone = free.min() < ALONE
-        press.append(np.nan if alone else float(weights @ E**2 @ free**-2))
+        press.append(np.nan if free.min() < ALONE else float(weights @ E**2 @ free**-2))
     return np.array(press)
 
 
