@@ -287,17 +287,8 @@ def standardise(X: Array, w: Array) -> tuple[Array, Array, Array]:
     return ratio(D, root), origin + shift, peak * root
 
 
-# what a table calls the numbers of an attribute
-COLUMN_NAMES = {
-    "coordinates": "coordinate",
-    "correlations": "correlation",
-    "contributions": "contribution",
-    "cos2": "cos2",
-    "v_test": "v_test",
-    "deviations": "deviation",
-    "distances": "distance",
-    "weights": "weight",
-}
+# attributes that are columns of a table, where they are called by their singular
+NUMBERS = "coordinates", "correlations", "contributions", "cos2", "v_test", "deviations", "distances", "weights"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -337,12 +328,12 @@ class Elements:
             Names of columns and their values.
         """
         k, columns = self.coordinates.shape[1], dict(self.labels())
-        numbers = {column: vars(self)[name] for name, column in COLUMN_NAMES.items() if name in vars(self)}
+        numbers = {name.removesuffix("s"): vars(self)[name] for name in NUMBERS if name in vars(self)}
         if component is None:
-            parts = {name: value for name, value in numbers.items() if value.ndim == 2}
-            for name, value in parts.items():
-                columns |= {f"{name}_{pc}": value[:, j] for j, pc in enumerate(component_names(k))}
-            return columns | {name: value for name, value in numbers.items() if name not in parts}
+            for name, value in numbers.items():
+                if value.ndim == 2:
+                    columns |= {f"{name}_{pc}": value[:, j] for j, pc in enumerate(component_names(k))}
+            return columns | {name: value for name, value in numbers.items() if value.ndim == 1}
         if not -k <= component < k:
             raise ValueError(f"component={component} does not exist: there are {k}, counted from 0.")
         first = np.argsort(-np.abs(numbers[self.order][:, component]), kind="stable")
@@ -354,9 +345,7 @@ class Elements:
         size, k = self.coordinates.shape
         kind = re.sub("(?<=[a-z])[A-Z]", lambda capital: f" {capital[0].lower()}", type(self).__name__)
         head = f"{kind}: {size} on {k} component{'s' if k != 1 else ''}"
-        if not size or not k:
-            return head
-        return f"{head}; on pca0, by {self.order}:\n{text_table(self.table(0))}"
+        return f"{head}; on pca0, by {self.order}:\n{text_table(self.table(0))}" if size and k else head
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -391,7 +380,7 @@ class Eigenvalues(Tabular):
     def table(self) -> dict[str, Any]:
         """Return the columns name, variance, percent and cumulative, ready for ``pandas.DataFrame``."""
         numbers = {"variance": self.variances, "percent": self.percentages, "cumulative": self.cumulative}
-        return {"name": list(self.names), **numbers}
+        return {"name": list(self.names)} | numbers
 
     def _title(self) -> str:
         return "Eigenvalues:"
@@ -705,12 +694,7 @@ class Biplot(Tabular):
 
 
 def biplot(
-    pca: PCA,
-    X: Any,
-    alpha: float | str = 1.0,
-    components: Sequence[int] = (0, 1),
-    *,
-    deviations: bool = False,
+    pca: PCA, X: Any, alpha: float | str = 1.0, components: Sequence[int] = (0, 1), *, deviations: bool = False
 ) -> Biplot:
     r"""Coordinates of rows and variables whose inner products approximate the centred (and scaled) data.
 
@@ -771,8 +755,7 @@ def biplot(
     if share is None or isinstance(share, bool) or not 0.0 <= share <= 1.0:
         raise ValueError(f"alpha must be between 0 and 1, or one of {', '.join(ALPHAS)}; got {alpha!r}.")
     share = float(share)
-    sigma = to_numpy(pca.singular_values_, float)[chosen]
-    sigma = sigma / math.sqrt(pca._weight - 1.0) if deviations else sigma
+    sigma = to_numpy(pca.singular_values_, float)[chosen] / (math.sqrt(pca._weight - 1.0) if deviations else 1.0)
     spread = sigma ** (1.0 - share)
     rows = component_scores(pca, X)[:, chosen] * ratio(1.0, spread)
     columns = to_numpy(pca.components_, float).T[:, chosen] * spread
@@ -846,8 +829,7 @@ def supplementary_rows(pca: PCA, X: Any, *, row_labels: Sequence[Any] | None = N
     """
     pca, X = convert_to_numpy(pca), convert_to_numpy(X)
     seen = project_rows(pca, X)
-    names = row_names(X, row_labels, len(seen.scores))
-    return SupplementaryRows(names, seen.scores, seen.cos2, seen.distances)
+    return SupplementaryRows(row_names(X, row_labels, len(seen.scores)), seen.scores, seen.cos2, seen.distances)
 
 
 def supplementary_columns(

@@ -129,9 +129,7 @@ def q_limit(variances: Any, alpha: float = 0.01, rule: str = "exact") -> float:
     """
     check_choice("rule", rule, Q_RULES)
     check_share("alpha", alpha)
-    theta = _positive(variances)
-    unit = float(theta.max())  # powers of the variances neither overflow nor vanish
-    theta = theta / unit
+    theta, unit = _positive(variances)
     t1, t2, t3 = (float(np.sum(theta**r)) for r in (1, 2, 3))
     if rule == "jackson-mudholkar":
         h0 = 1 - 2 * t1 * t3 / (3 * t2**2)
@@ -185,16 +183,16 @@ def weighted_chi2_tail(q: float, variances: Any) -> float:
     >>> math.isclose(weighted_chi2_tail(3.0, [1.0, 1.0]), math.exp(-1.5))
     True
     """
-    theta = _positive(variances)
-    unit = float(theta.max())
-    return _tail(float(q) / unit, theta / unit)
+    theta, unit = _positive(variances)
+    return _tail(float(q) / unit, theta)
 
 
-def _positive(variances: Any) -> Array:
+def _positive(variances: Any) -> tuple[Array, float]:
+    """The variances that are not 0 over the largest, and that: their powers neither overflow nor vanish."""
     theta = np.asarray(variances, dtype=np.float64).ravel()
     if not np.all(np.isfinite(theta) & (theta >= 0)) or not np.any(theta > 0):
         raise ValueError("variances must be finite and not negative, and some must be positive.")
-    return np.asarray(theta[theta > 0])
+    return theta[theta > 0] / theta.max(), float(theta.max())
 
 
 def _tail(q: float, theta: Array) -> float:
@@ -273,14 +271,8 @@ class Alarms(Tabular):
 
     def table(self) -> dict[str, Any]:
         """Return the columns row, name (where rows have names), t2, q, t2_alarm and q_alarm."""
-        return {
-            "row": np.arange(len(self.t2)),
-            **({} if self.names is None else {"name": list(self.names)}),
-            "t2": self.t2,
-            "q": self.q,
-            "t2_alarm": self.t2_alarm,
-            "q_alarm": self.q_alarm,
-        }
+        rows = {"row": np.arange(len(self.t2))} | ({} if self.names is None else {"name": list(self.names)})
+        return rows | {"t2": self.t2, "q": self.q, "t2_alarm": self.t2_alarm, "q_alarm": self.q_alarm}
 
     def _title(self) -> str:
         lines = [f"Alarms: {len(self.rows)} of {len(self.t2)} rows"]
@@ -343,14 +335,8 @@ class Contributions(Tabular):
         """Return one line for each row and variable: row, variable, t2, q, residual."""
         n, p = self.t2.shape
         names = {} if self.row_names is None else {"name": [name for name in self.row_names for _ in range(p)]}
-        return {
-            "row": np.repeat(np.arange(n), p),
-            **names,
-            "variable": list(self.names) * n,
-            "t2": self.t2.ravel(),
-            "q": self.q.ravel(),
-            "residual": self.residuals.ravel(),
-        }
+        labels = {"row": np.repeat(np.arange(n), p)} | names | {"variable": list(self.names) * n}
+        return labels | {"t2": self.t2.ravel(), "q": self.q.ravel(), "residual": self.residuals.ravel()}
 
     def _title(self) -> str:
         n, p = self.t2.shape
@@ -468,25 +454,15 @@ class Monitor(Tabular):
 
     def table(self) -> dict[str, list[Any]]:
         """Return one line for each statistic: statistic, limit, rule."""
-        return {
-            "statistic": ["T²", "Q"],
-            "limit": [self.t2_limit, self.q_limit],
-            "rule": [self.t2_rule, self.q_rule],
-        }
+        return {"statistic": ["T²", "Q"], "limit": [self.t2_limit, self.q_limit], "rule": [self.t2_rule, self.q_rule]}
 
     def _title(self) -> str:
-        of = f"{self.n_components} of {len(self.names)} components"
-        return f"Monitor: {of}, n = {self.weight:g}, α = {self.alpha:g}"
+        kept = f"{self.n_components} of {len(self.names)} components"
+        return f"Monitor: {kept}, n = {self.weight:g}, α = {self.alpha:g}"
 
 
 def monitor(
-    pca: PCA,
-    X: Any,
-    *,
-    alpha: float = 0.01,
-    sample_weight: Any = None,
-    t2: str = "F",
-    q: str = "exact",
+    pca: PCA, X: Any, *, alpha: float = 0.01, sample_weight: Any = None, t2: str = "F", q: str = "exact"
 ) -> Monitor:
     r"""Set control limits on T² and Q from the rows a PCA was fitted on.
 
@@ -560,6 +536,7 @@ def monitor(
 
 
 def _find_q_limit(pca: PCA, source: Source, w: Array, alpha: float, rule: str) -> float:
+    """The limit of Q from the training rows, refused where these have no residuals."""
     if rule == "moments":
         errors, total = to_numpy(pca.reconstruction_error(source), float), float(w.sum())
         unit = float(np.max(errors, initial=0.0)) or 1.0  # the variance of squares is a fourth power

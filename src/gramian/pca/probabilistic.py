@@ -295,7 +295,7 @@ def log_densities(pca: PCA, source: Source) -> Array:
     factor, s = gaussian_model(pca), variable_scale(pca)
     parts = []
     for _, _, D, observed in _blocks(pca, source):
-        dets, quadratic = _distances(D, observed, factor) if factor.noise > 0.0 else _whole(D, observed, factor)
+        dets, quadratic = (_distances if factor.noise > 0.0 else _distances_without_noise)(D, observed, factor)
         constant = observed.sum(axis=1) * math.log(2 * math.pi) + 2 * (observed @ np.log(s))
         parts.append(-0.5 * (constant + dets + quadratic))
     return np.concatenate(parts)
@@ -309,7 +309,7 @@ def _distances(D: Array, observed: Mask, factor: Factor) -> tuple[Array, Array]:
     return dets, np.sum(E**2, axis=1) / factor.noise + np.sum(Z**2, axis=1)
 
 
-def _whole(D: Array, observed: Mask, factor: Factor) -> tuple[Array, Array]:
+def _distances_without_noise(D: Array, observed: Mask, factor: Factor) -> tuple[Array, Array]:
     """The same where all components are kept and none is noise: by QR of W_oᵀ for each pattern of observed cells."""
     dets, quadratic = np.empty(len(D)), np.empty(len(D))
     for o, rows in _patterns(observed):
@@ -352,13 +352,8 @@ class Pooled(Tabular):
     def table(self, level: float = 0.95) -> dict[str, Array]:
         """Return the columns of a table of estimates: for ``pandas.DataFrame``."""
         lower, upper = self.interval(level)
-        return {
-            "estimate": self.estimate,
-            "error": np.sqrt(self.variance),
-            "lower": lower,
-            "upper": upper,
-            "missing_information": self.missing_information,
-        }
+        columns = {"estimate": self.estimate, "error": np.sqrt(self.variance), "lower": lower, "upper": upper}
+        return columns | {"missing_information": self.missing_information}
 
     def _shown(self) -> dict[str, Any]:
         return {"": list(range(len(self.estimate)))} | self.table()

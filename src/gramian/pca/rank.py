@@ -83,12 +83,8 @@ class RankChoice(Tabular):
     def table(self) -> dict[str, Any]:
         """Return the columns, ready for ``pandas.DataFrame``."""
         number = np.arange(1, len(self.values) + 1)
-        return {
-            "component": number,
-            "value": self.values,
-            "threshold": self.thresholds,
-            "kept": number <= self.n_components,
-        }
+        compared = {"component": number, "value": self.values, "threshold": self.thresholds}
+        return compared | {"kept": number <= self.n_components}
 
     def _title(self) -> str:
         return f"{self.rule}: {pluralize(self.n_components)}\n  {self.reason}"

@@ -46,7 +46,7 @@ def tracy_widom_cdf(s: npt.ArrayLike) -> Any:
     >>> round(float(tracy_widom_cdf(0.9793)), 4)
     0.95
     """
-    return _evaluate(s, lambda log_f: np.exp(log_f))
+    return np.exp(_log_cdf(s))
 
 
 def tracy_widom_sf(s: npt.ArrayLike) -> Any:
@@ -71,7 +71,7 @@ def tracy_widom_sf(s: npt.ArrayLike) -> Any:
     >>> f"{tracy_widom_sf(3.2724):.4f} {tracy_widom_sf(30):.3e}"
     '0.0010 2.916e-50'
     """
-    return _evaluate(s, lambda log_f: 0.0 - np.expm1(log_f))
+    return 0.0 - np.expm1(_log_cdf(s))
 
 
 def tracy_widom_quantile(q: npt.ArrayLike, *, upper: bool = False) -> Any:
@@ -100,8 +100,8 @@ def tracy_widom_quantile(q: npt.ArrayLike, *, upper: bool = False) -> Any:
     return np.reshape(found, given.shape)[()]
 
 
-def _evaluate(s: npt.ArrayLike, value: Any) -> Any:
-    """``value`` of ln F₁ at each s, in the shape of s; NaN where s is NaN."""
+def _log_cdf(s: npt.ArrayLike) -> Any:
+    """ln F₁ at each s, in the shape of s; NaN where s is NaN."""
     given = np.asarray(s, dtype=np.float64)
     flat = given.ravel()
     log_f = np.where(np.isnan(flat), np.nan, np.where(flat > TOP, 0.0, -np.inf))
@@ -109,7 +109,7 @@ def _evaluate(s: npt.ArrayLike, value: Any) -> Any:
     for start in range(0, len(inside), CHUNK):
         part = inside[start : start + CHUNK]
         log_f[part] = _log_determinant(flat[part])
-    return value(log_f).reshape(given.shape)[()]
+    return log_f.reshape(given.shape)[()]
 
 
 def _log_determinant(s: Array) -> Array:
@@ -275,13 +275,8 @@ class TracyWidomTable(Tabular):
 
     def table(self) -> dict[str, Any]:
         """Return the columns, ready for ``pandas.DataFrame``."""
-        return {
-            "component": list(range(1, len(self.eigenvalues) + 1)),
-            "eigenvalue": self.eigenvalues,
-            "statistic": self.statistics,
-            "p_value": self.p_values,
-            "effective_n": self.effective_n,
-        }
+        tests = {"statistic": self.statistics, "p_value": self.p_values, "effective_n": self.effective_n}
+        return {"component": list(range(1, len(self.eigenvalues) + 1)), "eigenvalue": self.eigenvalues} | tests
 
     def _title(self) -> str:
         return f"Tracy–Widom statistics: {self.significant()} significant at 0.05"
@@ -359,8 +354,7 @@ def tracy_widom_from_sums(eigenvalues: npt.ArrayLike, count: int, total: float, 
     if count <= len(given):
         raise ValueError(f"count={count}: there must be more eigenvalues in all than the {len(given)} given.")
     lam, unit = given / given[0], given[0]
-    before = np.concatenate([[0.0], np.cumsum(lam)[:-1]])
-    squares = np.concatenate([[0.0], np.cumsum(lam**2)[:-1]])
+    before, squares = (np.concatenate([[0.0], np.cumsum(x)[:-1]]) for x in (lam, lam**2))
     m = count - np.arange(len(lam), dtype=np.float64)
     s1 = total / unit - before
     s2 = deviation / unit**2 + (total / unit) ** 2 / count - squares
