@@ -16,6 +16,7 @@ from gramian.inputs.checks import check_choice, check_integer
 from gramian.kernels import Gaussian, Kernel, Linear, Polynomial
 from gramian.kernels.base import as_points, is_sparse
 from gramian.results import NumericalWarning, caller_level
+from gramian.results.tables import Tabular
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -25,7 +26,6 @@ METHODS = ("fixed-point", "mds", "regularised", "ridge")
 NUMBERS = 4_000_000  # in one block of kernel rows
 AFFORDABLE = 2e10  # operations that ‖P‖² may cost where no method needs it: half a second
 NAMED = 5  # rows named in a note
-SHOWN = 8  # rows that a printed result lists
 TINY = 1e-250  # sums of weights below it have lost their digits to underflow
 FLOOR = 1e-6  # of W relative to its terms: below it their signs, not their sizes, decide where z goes
 SAME = 1e-10  # eigenvalues of CCᵀ below this part of the largest are directions without extent
@@ -42,7 +42,7 @@ FAILURES = {  # why rows did not converge, and what to do
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PreImages:
+class PreImages(Tabular):
     r"""Rows z whose features are near given points P of feature space, and how each search ended.
 
     Attributes
@@ -73,7 +73,7 @@ class PreImages:
     >>> preimages(Gaussian(0.5), X, np.full((1, 3), 1 / 3), method="fixed-point")
     Pre-images by fixed-point: 1 of 1 converged
       row  converged  iterations  ‖φ(z) − P‖²
-        0        yes           7      0.07748
+      0          yes           7      0.07748
     """
 
     points: Array
@@ -86,23 +86,20 @@ class PreImages:
 
     def table(self) -> dict[str, Any]:
         """Return one row for each point, ready for ``pandas.DataFrame``."""
-        return {
-            "row": np.arange(len(self.points)),
-            "converged": self.converged,
-            "iterations": self.iterations,
-            "objective": self.objective,
-        }
+        rows = {"row": np.arange(len(self.points)), "converged": self.converged}
+        return rows | {"iterations": self.iterations, "objective": self.objective}
 
-    def __repr__(self) -> str:
-        m = len(self.points)
-        head = f"Pre-images by {self.method}: {int(self.converged.sum())} of {m} converged"
-        name = "‖φ(z) − P‖²" if self.absolute else "‖φ(z) − P‖² − ‖P‖²"
-        lines = [f"  row  converged  iterations  {name}"]
-        for i in range(min(m, SHOWN)):
-            said = "yes" if self.converged[i] else "NO"
-            lines.append(f"  {i:3d}  {said:>9}  {self.iterations[i]:10d}  {self.objective[i]:{len(name)}.4g}")
-        lines += [f"  ... {m - SHOWN} more"] if m > SHOWN else []
-        return "\n".join([head, *lines, *(f"  note: {note}" for note in self.notes)])
+    def _title(self) -> str:
+        return f"Pre-images by {self.method}: {int(self.converged.sum())} of {len(self.points)} converged"
+
+    def _shown(self) -> dict[str, Any]:
+        said = ["yes" if done else "NO" for done in self.converged]
+        distance = "‖φ(z) − P‖²" if self.absolute else "‖φ(z) − P‖² − ‖P‖²"
+        numbers = {"iterations": self.iterations, distance: self.objective}
+        return {"row": np.arange(len(said)), "converged": said} | numbers
+
+    def _remarks(self) -> list[str]:
+        return [f"  note: {note}" for note in self.notes]
 
 
 def preimages(

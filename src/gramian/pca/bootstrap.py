@@ -120,9 +120,8 @@ class Bootstrap(Tabular):
 
     def loadings_table(self) -> dict[str, Any]:
         """Return one line for each component and variable: estimate, lower, upper, error, bias of the loading V√λ."""
-        return self._row_labels() | {
-            name: column.reshape(len(self.names), -1).T.ravel() for name, column in self.loadings.table().items()
-        }
+        p, columns = len(self.names), self.loadings.table()
+        return self._row_labels() | {name: column.reshape(p, -1).T.ravel() for name, column in columns.items()}
 
     def components_table(self) -> dict[str, Any]:
         """Return the same for the entries of the components, which are vectors of length 1."""
@@ -261,10 +260,8 @@ def bootstrap(
     def keep(b: int, fit: PCAFit) -> None:
         """Align the fit of replicate b with the model, and keep it."""
         if fit.rank < k:
-            raise ValueError(
-                f"its rows have rank {fit.rank}, too little for {k} components. Fit fewer components, or bring more "
-                "rows."
-            )
+            remedy = "Fit fewer components, or bring more rows."
+            raise ValueError(f"its rows have rank {fit.rank}, too little for {k} components. {remedy}")
         nearest, order[b] = match_components(V, fit.components[: fit.rank])
         if align == "order":
             components[b], turns[b] = nearest, np.diag(np.sqrt(fit.variances[order[b]]))
@@ -536,8 +533,7 @@ def eigenvalue_errors(pca: PCA, level: float = 0.95, *, form: str = "ratio") -> 
 
     # All p variances λ_m, and the gaps λ_l − λ_m, l by row. The gap to itself is infinite, which leaves it out of sums
     # over 1/gap; equal ones are NaN, and so are their sums.
-    everything = np.append(lam, np.full(left_out, fit.noise))
-    everything = everything / lam[0]  # gaps are squared
+    everything = np.append(lam, np.full(left_out, fit.noise)) / lam[0]  # gaps are squared
     gaps = everything[:k, None] - everything
     np.fill_diagonal(gaps, np.inf)
     gaps = np.where(np.abs(gaps) <= TIED * everything[:k, None], np.nan, gaps)

@@ -72,12 +72,7 @@ class IncrementalPCA(PCA):
     device: Any = None
 
     def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        whiten: bool = False,
-        copy: bool = True,
-        batch_size: int | None = None,
+        self, n_components: int | None = None, *, whiten: bool = False, copy: bool = True, batch_size: int | None = None
     ) -> None:
         self.n_components = n_components
         self.whiten = whiten

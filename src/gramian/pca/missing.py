@@ -102,8 +102,7 @@ def fit_incomplete(
     given = pca._open(X)
     source = source_to_numpy(given)
     w = None if sample_weight is None else check_weights(sample_weight, source.shape[0])
-    fit = fit_missing(pca, source, w, method, tol, max_iter)
-    pca._keep(fit, source, given)
+    pca._keep(fit_missing(pca, source, w, method, tol, max_iter), source, given)
     return pca
 
 
@@ -122,12 +121,10 @@ def fit_missing(
         if k is None or rule is None:
             raise ValueError(f"method={method!r} needs n_components as a number, got {rule!r}.")
         found = iterative_pca(pca, source, k, w, method=method, tol=1e-6 if tol is None else tol, max_iter=max_iter)
-        fit = _to_fit(
-            found.components.T, found.variances, found.total, found.noise, found.weight, found.mean,
-            found.scale if pca.scale else None, found.certificate, method,
-        )  # fmt: skip
         _warn_unless_converged(found.certificate)
-        return fit
+        scale = found.scale if pca.scale else None
+        rest = {"mean": found.mean, "scale": scale, "certificate": found.certificate, "missing_method": method}
+        return _to_fit(found.components.T, found.variances, found.total, found.weight, found.noise, **rest)
     tol = 1e-5 if tol is None else tol
     if isinstance(rule, str) and rule != "cv":  # such rules count rows as if every cell were observed
         raise ValueError(
@@ -195,11 +192,8 @@ def _fit_all_components(
     V[varied], mean[varied] = whole.components.T, whole.mean
     scale[varied] = 1.0 if whole.scale is None else whole.scale
     variances = np.append(whole.variances, [whole.noise, *np.zeros(p - q)])
-    total = float(variances.sum())
-    return _to_fit(
-        complete_basis(np, V, p), variances, total, 0.0, whole.weight, mean, scale if pca.scale else None,
-        whole.certificate,
-    ), ""  # fmt: skip
+    rest = {"mean": mean, "scale": scale if pca.scale else None, "certificate": whole.certificate}
+    return _to_fit(complete_basis(np, V, p), variances, float(variances.sum()), whole.weight, **rest), ""
 
 
 def _fewest_common_rows(source: Source, w: Array | None, columns: Index) -> tuple[float, tuple[int, int]]:
@@ -210,9 +204,11 @@ def _fewest_common_rows(source: Source, w: Array | None, columns: Index) -> tupl
         part = np.ones(len(seen)) if w is None else w[block.start : block.stop] > 0
         return np.asarray((seen * part[:, None]).T @ seen.astype(np.float64))
 
+    if not len(columns):
+        return 0.0, (0, 0)
     common = source.reduce(count, np.add)
-    i, j = divmod(int(np.argmin(common)), len(columns)) if len(columns) else (0, 0)
-    return (float(common[i, j]), (i, j)) if len(columns) else (0.0, (0, 0))
+    i, j = divmod(int(np.argmin(common)), len(columns))
+    return float(common[i, j]), (i, j)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,8 +279,8 @@ def _fit_likelihood(
     noise = factor.noise * correction
     variances = lengths**2 * correction + noise
     total = float(variances.sum()) + (p - k) * noise
-    mean, own = seen.mean + factor.mean * scale, scale if pca.scale else None
-    found = _to_fit(V, variances, total, noise, seen.weight, mean, own, certificate)
+    rest = {"mean": seen.mean + factor.mean * scale, "scale": scale if pca.scale else None, "certificate": certificate}
+    found = _to_fit(V, variances, total, seen.weight, noise, **rest)
     reach = np.where(seen.scatter > 0, filled_in * (scale / seen.deviation) ** 2, 0.0)
     return IncompleteFit(**vars(found), reach=reach)
 
@@ -404,39 +400,25 @@ def _fit_quietly(pca: PCA, source: Source, w: Array | None, **params: Any) -> PC
         return clone(pca).set_params(**params).fit(source, sample_weight=w)  # type: ignore[no-any-return]
 
 
-def _to_fit(
-    V: Array,
-    variances: Array,
-    total: float,
-    noise: float,
-    weight: float,
-    mean: Array,
-    scale: Array | None,
-    certificate: Optimum,
-    method: str = LIKELIHOOD,
-) -> PCAFit:
-    """Name what was found; V has components as columns."""
+def _to_fit(V: Array, variances: Array, total: float, weight: float, noise: float = 0.0, **rest: Any) -> PCAFit:
+    """Name what was found: V has components as columns, ``rest`` are the other fields of a PCAFit."""
     sigma = np.sqrt(variances * (weight - 1.0))
-    return PCAFit(
-        fix_signs(np, V).T, variances, variances / (total or 1.0), sigma, mean, scale, float(noise), weight,
-        len(variances), certificate, method,
-    )  # fmt: skip
+    found = fix_signs(np, V).T, variances, variances / (total or 1.0), sigma
+    return PCAFit(*found, weight=weight, rank=len(variances), noise=float(noise), **rest)
 
 
 def _warn_unless_converged(certificate: Any) -> None:
-    if certificate.converged:
-        return
     if not certificate.has_maximum:
         warn(
             f"The fit has no maximum: {NO_NOISE}. Components and means are as they should be; densities are not. Ask "
             "for fewer components, or use gramian.analysis.fit_incomplete(pca, X, method='least-squares')."
         )
-        return
-    warn(
-        f"The fit with missing values did not converge: gradient {certificate.gradient:.1e} after "
-        f"{certificate.iterations} iterations, tolerance {certificate.tolerance:.1e}. Call "
-        "gramian.analysis.fit_incomplete with a larger max_iter or tol, fewer components, or method='regularised'."
-    )
+    elif not certificate.converged:
+        warn(
+            f"The fit with missing values did not converge: gradient {certificate.gradient:.1e} after "
+            f"{certificate.iterations} iterations, tolerance {certificate.tolerance:.1e}. Call "
+            "gramian.analysis.fit_incomplete with a larger max_iter or tol, fewer components, or method='regularised'."
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,12 +134,7 @@ def solve_constant(source: Source, k: int | None) -> Spectrum:
 
 
 def cut_spectrum(
-    spectrum: Spectrum,
-    problem: CentredProblem,
-    source: Source,
-    k: int | None,
-    pca: Any,
-    reason: str = "",
+    spectrum: Spectrum, problem: CentredProblem, source: Source, k: int | None, pca: Any, reason: str = ""
 ) -> PCAFit:
     """Cut a spectrum to k components, or as many as the rule keeps, and warn of what is arbitrary in it.
 
