@@ -14,7 +14,6 @@ from scipy import stats
 from scipy.special import lambertw
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian.likelihood.compare import compare
 from gramian.likelihood.families import (
     Binomial,
     Categorical,
@@ -23,7 +22,7 @@ from gramian.likelihood.families import (
     NoMaximumError,
     Scipy,
 )
-from gramian.likelihood.fit import fit
+from gramian.likelihood.fit import compare, fit
 from gramian.likelihood.sample import Binned, Censored, Intervals
 
 INF = float("inf")

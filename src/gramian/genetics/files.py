@@ -205,7 +205,7 @@ def _write_file(
         heads = [gap.join(["FID", "IID", *pcs])] if header else []
         write_rows(path, row, one_field(samples.fid), one_field(samples.iid), U, heads=heads)
     elif (kind, ending) == ("plink2", ".eigenvec"):
-        write_sample_table(path, samples, pcs, U)
+        write_sample_table(path, samples, dict(zip(pcs, U.T, strict=True)))
     elif ending == ".evec":
         people = one_field(as_text([f"{fid}:{iid}" for fid, iid in zip(samples.fid, samples.iid, strict=True)]))
         known = [STATUS.get(code, "???") for code in samples.phenotype] if labels is None else labels

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.long_range import BUILDS, Region, detect_build, long_range_regions
 from gramian.genetics.quality import TableFile, Tallies, tally
-from gramian.genetics.text import list_few
+from gramian.genetics.text import list_few, read_text
 from gramian.results.tables import text_table
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes, Snps, chromosome_name
@@ -390,19 +390,8 @@ class Sieve:
 
 def numbered_lines(path: str | os.PathLike[str], argument: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text file that are not blank, with their numbers from 1."""
-    file = Path(path)
-    if not file.exists():
-        hint = "" if argument.endswith("ranges") else "; ids themselves are given as a list, not as a string"
-        raise FileNotFoundError(f"{argument}: {file}: no such file{hint}.")
-    if file.is_dir():
-        raise IsADirectoryError(f"{argument}: {file} is a folder; a text file was expected.")
-    raw = file.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{argument}: {file}: line {line} is not UTF-8 text. Save the file as UTF-8.") from error
-    for number, content in enumerate(text.split("\n"), 1):
+    hint = "" if argument.endswith("ranges") else "; ids themselves are given as a list, not as a string"
+    for number, content in enumerate(read_text(Path(path), argument, hint).split("\n"), 1):
         if content.strip():
             yield number, content.rstrip("\r")
 

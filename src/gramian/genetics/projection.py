@@ -393,6 +393,6 @@ def write_projection(
     values = projection.scores if scale == "scores" or projection.eigenvectors is None else projection.eigenvectors
     file = Path(path)
     with write_whole_folder(file.parent, [file.name], overwrite=overwrite) as folder:
-        names = ["SNPS", *component_names(values.shape[1])]
-        write_sample_table(folder / file.name, projection.samples, names, projection.snps_used, values)
+        columns = {"SNPS": projection.snps_used} | dict(zip(component_names(len(values.T)), values.T, strict=True))
+        write_sample_table(folder / file.name, projection.samples, columns)
     return file

@@ -19,7 +19,7 @@ from gramian.genetics.genotypes import count_alleles
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import project
 from gramian.genetics.pruning import HAPLOID, founder_mask
-from gramian.genetics.text import one_field, write_rows
+from gramian.genetics.text import one_field, write_plink_table, write_rows
 from gramian.inputs.progress import Progress
 from gramian.sources import memory_budget
 from gramian.sources.plink import Genotypes, Samples
@@ -90,31 +90,14 @@ class Kinship:
     def table(self) -> dict[str, Any]:
         """Return the columns of KING's table, ready for ``pandas.DataFrame``."""
         snps = np.where(self.n_snps > 0, self.n_snps, np.nan)
-        return {
-            "FID1": self.samples.fid[self.first],
-            "IID1": self.samples.iid[self.first],
-            "FID2": self.samples.fid[self.second],
-            "IID2": self.samples.iid[self.second],
-            "NSNP": self.n_snps,
-            "HETHET": self.hethet / snps,
-            "IBS0": self.ibs0 / snps,
-            "KINSHIP": self.kinship,
-        }
+        fid, iid = self.samples.fid, self.samples.iid
+        people = {"FID1": fid[self.first], "IID1": iid[self.first], "FID2": fid[self.second], "IID2": iid[self.second]}
+        shares = {"NSNP": self.n_snps, "HETHET": self.hethet / snps, "IBS0": self.ibs0 / snps}
+        return {**people, **shares, "KINSHIP": self.kinship}
 
     def __repr__(self) -> str:
         found = ", ".join(f"{count:,} {name}" for name, count in self.degrees().items())
         return f"Kinship: {len(self.first):,} pairs of {len(self.samples):,} people, {self.snps:,} SNPs; {found} degree"
-
-
-def write_king_table(path: Path, found: Kinship) -> None:
-    """The table of all pairs, with six digits as PLINK 2 writes them."""
-    columns = found.table()
-    for name in ("HETHET", "IBS0", "KINSHIP"):
-        columns[name] = round_like_plink(columns[name])
-    heads = "\t".join(columns)
-    kinds = ["%s" if c.dtype == object else "%d" if c.dtype.kind == "i" else "%.6g" for c in columns.values()]
-    fields = [one_field(c) if c.dtype == object else c for c in columns.values()]
-    write_rows(path, "\t".join(kinds) + "\n", *fields, heads=[f"#{heads}"])
 
 
 def round_like_plink(values: Array) -> Array:
@@ -357,10 +340,11 @@ def write_king_files(
     names = [home.name + ending for ending in (".kin0", ".king.cutoff.in.id", ".king.cutoff.out.id")]
     names = names if kept is not None else names[:1]
     with write_whole_folder(home.parent, names, overwrite=overwrite) as folder:
-        write_king_table(folder / names[0], found)
+        columns = found.table()
+        columns |= {name: round_like_plink(columns[name]) for name in ("HETHET", "IBS0", "KINSHIP")}
+        write_plink_table(folder / names[0], columns)
         for name, mask in zip(names[1:], () if kept is None else (kept, ~kept), strict=True):
-            ids = (one_field(column[mask]) for column in (found.samples.fid, found.samples.iid))
-            write_rows(folder / name, "%s\t%s\n", *ids, heads=["#FID\tIID"])
+            write_plink_table(folder / name, {"FID": found.samples.fid[mask], "IID": found.samples.iid[mask]})
     return [home.parent / name for name in names]
 
 

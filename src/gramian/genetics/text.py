@@ -106,14 +106,17 @@ def write_tsv(path: str | os.PathLike[str], columns: Mapping[str, Any], overwrit
         file.writelines("\t".join(row) + "\n" for row in rows)
 
 
-def write_sample_table(path: Path, samples: Samples, titles: list[str], *columns: npt.NDArray[Any]) -> None:
+def write_plink_table(path: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write columns between tabs under their names as PLINK 2 does: # before the first name, and six digits."""
+    fields = [one_field(column) if column.dtype == object else column for column in columns.values()]
+    row = "\t".join(["%.6g" if column.dtype.kind == "f" else "%s" for column in fields]) + "\n"
+    write_rows(path, row, *fields, heads=["#" + "\t".join(columns)])
+
+
+def write_sample_table(path: Path, samples: Samples, columns: Mapping[str, npt.NDArray[Any]]) -> None:
     """A table of samples as PLINK 2 writes them: #FID and IID, or #IID alone where nobody has a FID."""
-    has_family = any(fid != "" for fid in samples.fid)
-    ids = [one_field(column) for column in ([samples.fid, samples.iid] if has_family else [samples.iid])]
-    heads = ["#FID", "IID"] if has_family else ["#IID"]
-    kinds = ["%.6g" if c.dtype.kind == "f" else "%s" for c in columns for _ in range(1 if c.ndim == 1 else c.shape[1])]
-    row = "\t".join(["%s"] * len(ids) + kinds) + "\n"
-    write_rows(path, row, *ids, *columns, heads=["\t".join([*heads, *titles])])
+    family = {"FID": samples.fid} if any(fid != "" for fid in samples.fid) else {}
+    write_plink_table(path, {**family, "IID": samples.iid, **columns})
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +141,21 @@ class Lines:
     first: int
 
 
+def read_text(path: Path, argument: str = "", hint: str = "") -> str:
+    """The text of a file in UTF-8; errors name the argument that named the file, if one did."""
+    where = f"{argument}: {path}" if argument else f"{path}"
+    if path.is_dir():
+        raise IsADirectoryError(f"{where} is a folder; a text file was expected.")
+    if not path.exists():
+        raise FileNotFoundError(f"{where}: no such file{hint}.")
+    raw = path.read_bytes()
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{where}: line {line} is not UTF-8 text. Save the file as UTF-8.") from None
+
+
 def read_lines(
     path: Path, is_header: Callable[[list[str]], bool], numeric: Callable[[list[str]], Sequence[int]]
 ) -> Lines:
@@ -152,12 +170,7 @@ def read_lines(
     numeric : callable
         Which columns are numbers, told by the fields of the first line.
     """
-    try:
-        content = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file.") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not text in UTF-8 (byte {error.start}).") from None
+    content = read_text(path)
     head, _, rest = content.partition("\n")
     fields = head.split()
     header = fields if fields and is_header(fields) else None

@@ -1,10 +1,9 @@
 """Models fitted by maximum likelihood: a source in, an estimate and its certificate out."""
 
 from gramian.likelihood import families
-from gramian.likelihood.compare import Comparison, compare
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families import *  # noqa: F403
-from gramian.likelihood.fit import Estimate, fit
+from gramian.likelihood.fit import Comparison, Estimate, compare, fit
 from gramian.likelihood.goodness import Goodness
 from gramian.likelihood.intervals import ConfidenceIntervals
 from gramian.likelihood.sample import Binned, Censored, Intervals, Sample, as_sample

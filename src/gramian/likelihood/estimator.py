@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian.inputs.checks import check_weights
 from gramian.likelihood.families import Joint, as_family
-from gramian.likelihood.families.categorical import Categorical
-from gramian.likelihood.families.multivariate import MultivariateNormal
+from gramian.likelihood.families.joint import Categorical, MultivariateNormal
 from gramian.likelihood.fit import fit
 from gramian.likelihood.problem import closed_window
 from gramian.likelihood.sample import Sample, sample_like

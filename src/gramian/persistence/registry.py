@@ -21,8 +21,7 @@ from gramian.kernels.inner_product import CosineAbout, LinearAbout, PolynomialAb
 from gramian.likelihood import families as laws
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families.base import Link, Parameter, Unit
-from gramian.likelihood.families.categorical import Shares
-from gramian.likelihood.families.multivariate import Ellipse
+from gramian.likelihood.families.joint import Ellipse, Shares
 from gramian.likelihood.fit import Estimate, refit
 from gramian.likelihood.intervals import LineProfile
 from gramian.likelihood.problem import LikelihoodProblem

@@ -30,7 +30,7 @@ from gramian.display.report.blocks import (
     new_figure,
 )
 from gramian.display.report.facts import DataFacts, Run
-from gramian.likelihood.compare import Comparison
+from gramian.likelihood.fit import Comparison
 from gramian.likelihood.goodness import Goodness
 
 DRAWN = 2000  # quantiles
