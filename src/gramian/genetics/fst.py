@@ -13,6 +13,7 @@ import numpy.typing as npt
 from gramian.compute.genotypes import sample_mask, snp_counts
 from gramian.compute.threads import add_to, parallel_sum
 from gramian.genetics.genotypes import is_autosomal
+from gramian.inputs.checks import check_choice
 from gramian.sources.plink import Genotypes
 
 Counts = npt.NDArray[np.int64]
@@ -72,7 +73,7 @@ def weir_cockerham(counts: Counts) -> Terms:
     """
     called, p, h = _shares(counts)
     size = counts.shape[1]
-    found = Terms(*(np.zeros((size, size)) for _ in Terms._fields))
+    found = Terms(*np.zeros((3, size, size)))
     for g in range(size - 1):
         rest = slice(g + 1, None)
         n1, p1, h1 = called[:, g, None], p[:, g, None], h[:, g, None]
@@ -211,10 +212,8 @@ def fst(
     >>> bool(abs(found.matrix[0, 1] - 0.1) < 4 * found.standard_errors[0, 1])
     True
     """
-    if method not in TERMS or chromosomes not in ("autosomes", "all"):
-        raise ValueError(
-            f"method is one of {', '.join(TERMS)} and chromosomes autosomes or all; got {method!r}, {chromosomes!r}."
-        )
+    check_choice("method", method, tuple(TERMS))
+    check_choice("chromosomes", chromosomes, ("autosomes", "all"))
     names, members = _groups(labels, genotypes.samples.names)
     block = _blocks(blocks, genotypes.shape[1])
     on = is_autosomal(genotypes.snps) | (chromosomes == "all")
@@ -275,10 +274,10 @@ def _sums(source: Genotypes, members: list[npt.NDArray[np.intp]], block: Any, co
     step = max(1, BYTES // source.width)
     ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]
     spans = [(i, min(i + step, b)) for a, b in zip([0, *ends], ends, strict=False) for i in range(a, b, step)]
-    shape = (count, len(members), len(members))
+    shape = (3, count, len(members), len(members))
 
     def work(share: Sequence[tuple[int, int]]) -> Terms:
-        found = Terms(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+        found = Terms(*np.zeros(shape))
         for start, stop in share:
             packed = source.packed(start, stop)
             counts = np.stack([snp_counts(packed[:, where], bits, n) for where, bits, n in masks], axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.genetics.text import list_few
+from gramian.inputs.checks import check_choice
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Snps
 
@@ -97,8 +98,7 @@ def long_range_regions(build: str) -> list[Region]:
     >>> next(tuple(region) for region in long_range_regions("hg19") if region.chromosome == "8")
     ('8', 7962590, 11962591)
     """
-    if build not in BUILDS:
-        raise ValueError(f"build={build!r} must be one of {', '.join(BUILDS)}.")
+    check_choice("build", build, BUILDS)
     at = BUILDS.index(build)
     return [Region(chromosome, *places[at]) for chromosome, *places, _ in REGIONS]
 

@@ -439,9 +439,8 @@ class GenotypeSolution(NamedTuple):
 
 def choose_genotype_solver(n: int, p: int, k: int) -> Choice:
     """The solver for n samples: by what their Gram matrix costs in passes, and whether it fits in memory."""
-    choice = choose_spectral_solver(
-        SpectralFacts(n=n, p=max(n, p), k=k, sparse=False, resident=True)
-    )  # it is n×n whatever p
+    facts = SpectralFacts(n=n, p=max(n, p), k=k, sparse=False, resident=True)  # the matrix is n×n whatever p
+    choice = choose_spectral_solver(facts)
     few = choice.solver == "exact" and p < n
     return replace(choice, reason=f"{n} samples make a small Gram matrix") if few else choice
 

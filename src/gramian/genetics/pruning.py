@@ -333,8 +333,8 @@ def _remove_by_run(
     longest_first = sorted((run for run in runs if run[0] != "0"), key=lambda run: run[1] - run[2])
     if len(longest_first) > 1:
         parallel(work, longest_first)
-    else:
-        work(longest_first)  # the threads of BLAS share its products
+    else:  # the threads of BLAS share its products
+        work(longest_first)
     monomorphic = int(np.count_nonzero(placed & ~snps.varies))
     return LdPruning(source, placed & ~removed, removed, monomorphic, view.shape[0], *settings)
 
