@@ -8,6 +8,8 @@ from sklearn.decomposition import KernelPCA
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.mixture import GaussianMixture
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 FAST = ("--no-report", "--no-pictures")
 
@@ -141,6 +143,19 @@ def test_ridge_agrees_with_scikit_learn(answer, columns, tmp_path, houses):
     np.testing.assert_allclose(fitted["fitted"], theirs.predict(X), rtol=1e-9)
     np.testing.assert_allclose(fitted["observed"], y)
     assert found["r2"] == pytest.approx(theirs.score(X, y))
+
+
+@pytest.mark.parametrize("alpha", ["3", "0.01,1,100"])
+def test_ridge_of_standardised_columns_predicts_raw_rows(answer, columns, tmp_path, houses, alpha):
+    X, y = houses
+    options = ["--standardise", "--alpha", alpha, "--out", "out", *FAST]
+    found, n = answer("ridge", "houses.csv", "--target", "price", *options), len(X)
+    theirs = make_pipeline(StandardScaler(), RidgeCV([float(a) * n / (n - 1) for a in alpha.split(",")])).fit(X, y)
+    np.testing.assert_allclose(columns(tmp_path / "out" / "predictions.csv")["fitted"], theirs.predict(X), rtol=1e-8)
+    by_hand = X @ list(found["coefficients"].values()) + found["intercept"]
+    np.testing.assert_allclose(by_hand, theirs.predict(X), rtol=1e-8)
+    answer("predict", "out/model.gramian", "houses.csv", "--out", "again.csv")
+    np.testing.assert_allclose(columns(tmp_path / "again.csv")["prediction"], theirs.predict(X), rtol=1e-8)
 
 
 def test_one_penalty_is_plain_ridge(answer, houses):

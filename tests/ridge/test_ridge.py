@@ -37,7 +37,9 @@ DIRECT = ROUTES[:-1]
         Ridge(solver="svd"),
         Ridge(solver="dual"),
         Ridge(solver="cg"),
+        Ridge(scale=True),
         RidgeCV(),
+        RidgeCV(scale=True),
         RidgeCV(criterion="gcv"),
         RidgeCV(alpha_per_target=True),
     ]

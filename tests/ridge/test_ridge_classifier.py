@@ -20,7 +20,7 @@ GRID = np.geomspace(0.05, 500, 8)
 
 @pytest.mark.filterwarnings("ignore::gramian.NumericalWarning")
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [RidgeClassifier(), RidgeClassifier(solver="svd"), RidgeClassifierCV()]
+    [RidgeClassifier(), RidgeClassifier(solver="svd"), RidgeClassifier(scale=True), RidgeClassifierCV()]
 )
 def test_estimator_contract(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -11,7 +11,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.cli.options import NumbersType, command, option, portable
+from gramian.cli.options import NumbersType, command, option, portable, standardise_option
 from gramian.cli.output import (
     Columns,
     Output,
@@ -55,6 +55,7 @@ PICTURES = ("residuals", "path", "choice", "curve")
 )
 @option("--criterion", type=click.Choice(CRITERIA), default="loo", help="What λ is chosen by.")
 @option("--no-intercept", is_flag=True, help="Fit no constant.")
+@standardise_option("scale")
 @option("--solver", type=click.Choice(["auto", "svd", "cholesky", "dual", "cg"]), default="auto", help="For one λ.")
 @reading_options(target="Column to be predicted.", missing="refuse", categorical="onehot")
 @output_options()
@@ -65,6 +66,7 @@ def ridge(
     alpha: tuple[float | str, ...],
     criterion: str,
     no_intercept: bool,
+    scale: bool,
     solver: str,
     reading: ReadingOptions,
     output: Output,
@@ -77,7 +79,7 @@ def ridge(
 
     Exit code: 0 done, 2 wrong use, 3 unusable data, 4 tolerance not met (the results are there anyway).
     """
-    model = _make_model(alpha, criterion, not no_intercept, solver)
+    model = _make_model(alpha, criterion, solver, fit_intercept=not no_intercept, scale=scale)
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
     with run.step("Fitting") as report, data_errors(input_name(file)):
@@ -127,18 +129,18 @@ def ridge(
     publish(run, output, results)
 
 
-def _make_model(alpha: tuple[float | str, ...], criterion: str, intercept: bool, solver: str) -> Ridge | RidgeCV:
+def _make_model(alpha: tuple[float | str, ...], criterion: str, solver: str, **shared: bool) -> Ridge | RidgeCV:
     if "auto" in alpha and len(alpha) > 1:
         raise click.UsageError("--alpha is auto, or numbers")
     if len(alpha) == 1 and alpha != ("auto",):
-        return Ridge(float(alpha[0]), fit_intercept=intercept, solver=solver)
+        return Ridge(float(alpha[0]), solver=solver, **shared)
     if solver not in ("auto", "svd"):
         raise click.UsageError(f"--solver {solver} is for one λ: a choice is made from one decomposition")
     if 0.0 in alpha:
         raise click.UsageError("--alpha 0 is least squares: it can be fitted by itself, not chosen")
     mode = "svd" if solver == "svd" else None
     values = "auto" if alpha == ("auto",) else alpha
-    return RidgeCV(values, fit_intercept=intercept, criterion=criterion, gcv_mode=mode)
+    return RidgeCV(values, criterion=criterion, gcv_mode=mode, **shared)
 
 
 def numeric_target(table: InputTable, name: str) -> Array:

@@ -124,7 +124,9 @@ def is_proved(problem: RidgeProblem, B: Array, bounds: Array | None, tolerance: 
     if bounds is None:
         return False
     size = np.sqrt(problem.energy) / (problem.total**0.5 or 1.0)
-    return bool(np.all(bounds <= np.maximum(tolerance**0.5 * column_norms(B), UNSEEN * size)))
+    return bool(
+        np.all(bounds + problem.scaling_errors(B) <= np.maximum(tolerance**0.5 * column_norms(B), UNSEEN * size))
+    )
 
 
 def certify(problem: RidgeProblem, factor: RidgeFactor, lam: Array, reason: str) -> tuple[Array, Array, Residual]:
@@ -195,6 +197,7 @@ def measure_gradient(problem: RidgeProblem, B: Array, lam: Array, *, spare: bool
         rss = energy + np.sum(B * (GB - 2 * problem.cross), axis=0)
         if not np.any(rss < CANCELLED * energy):  # else too many digits would cancel
             size, G = np.sqrt(energy) + length * column_norms(B), problem.cross - GB - lam * B
+            size = size if problem.scale is None else 3.0 * size  # dividing X̃ᵀX̃ by s twice has rounded each entry
             return Gradient(B, np.zeros((0, B.shape[1])), G, rss, size, EPS * length * size)
     R = problem.targets - to_numpy(A @ like(source, B), float)
     G = to_numpy(A.T @ like(source, R), float) - lam * B

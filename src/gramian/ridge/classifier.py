@@ -23,8 +23,8 @@ from gramian.ridge.estimator import Ridge, RidgeCV
 Array = npt.NDArray[np.float64]
 
 OF_MODEL = (
-    *("coef_", "intercept_", "n_iter_", "solver_", "dof_", "rank_", "certificate_", "alpha_", "best_score_"),
-    *("cv_results_", "leave_one_out_error_", "path_", "n_features_in_", "feature_names_in_"),
+    *("coef_", "intercept_", "n_iter_", "solver_", "dof_", "rank_", "scale_", "certificate_", "alpha_"),
+    *("best_score_", "cv_results_", "leave_one_out_error_", "path_", "n_features_in_", "feature_names_in_"),
 )
 
 
@@ -123,14 +123,14 @@ class RidgeClassifier(_RidgeLabels):
         As in :class:`gramian.Ridge`.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, by which those of their rows are multiplied.
-    solver, positive, random_state, device
+    solver, positive, random_state, scale, device
         As in :class:`gramian.Ridge`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (c,)
         The labels, sorted.
-    coef_, intercept_, n_iter_, solver_, dof_, rank_, certificate_, n_features_in_, feature_names_in_
+    coef_, intercept_, n_iter_, solver_, dof_, rank_, scale_, certificate_, n_features_in_, feature_names_in_
         As of :class:`gramian.Ridge`, with one target for two classes, otherwise one for each.
 
     Examples
@@ -155,11 +155,12 @@ class RidgeClassifier(_RidgeLabels):
         solver: str = "auto",
         positive: bool = False,
         random_state: Any = None,
+        scale: bool = False,
         device: Any = None,
     ) -> None:
         self.alpha, self.fit_intercept, self.copy_X, self.max_iter = alpha, fit_intercept, copy_X, max_iter
         self.tol, self.class_weight, self.solver, self.positive = tol, class_weight, solver, positive
-        self.random_state, self.device = random_state, device
+        self.random_state, self.scale, self.device = random_state, scale, device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeClassifier:
         """Find the coefficients of each class.
@@ -199,7 +200,7 @@ class RidgeClassifierCV(_RidgeLabels):
         Folds to be left out instead of rows, by scikit-learn's GridSearchCV around :class:`RidgeClassifier`.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, by which those of their rows are multiplied.
-    store_cv_results, device
+    store_cv_results, scale, device
         As in :class:`gramian.RidgeCV`.
 
     Attributes
@@ -208,7 +209,7 @@ class RidgeClassifierCV(_RidgeLabels):
         The labels, sorted.
     alpha_, best_score_, cv_results_, path_, leave_one_out_error_
         As of :class:`gramian.RidgeCV`, with one target for two classes, otherwise one for each.
-    coef_, intercept_, solver_, dof_, rank_, certificate_, n_features_in_, feature_names_in_
+    coef_, intercept_, solver_, dof_, rank_, scale_, certificate_, n_features_in_, feature_names_in_
         As of :class:`RidgeClassifier` with ``alpha_``.
 
     Examples
@@ -230,10 +231,12 @@ class RidgeClassifierCV(_RidgeLabels):
         cv: Any = None,
         class_weight: Any = None,
         store_cv_results: bool = False,
+        scale: bool = False,
         device: Any = None,
     ) -> None:
         self.alphas, self.fit_intercept, self.scoring, self.cv = alphas, fit_intercept, scoring, cv
-        self.class_weight, self.store_cv_results, self.device = class_weight, store_cv_results, device
+        self.class_weight, self.store_cv_results = class_weight, store_cv_results
+        self.scale, self.device = scale, device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> RidgeClassifierCV:
         """Choose λ and find the coefficients of each class.
@@ -262,7 +265,7 @@ class RidgeClassifierCV(_RidgeLabels):
         alphas = regression._check_parameters()
         if alphas is None:
             raise ValueError("alphas='auto' follows from one decomposition of all rows: give the values, or cv=None.")
-        one: Any = RidgeClassifier(fit_intercept=self.fit_intercept, device=self.device)
+        one: Any = RidgeClassifier(fit_intercept=self.fit_intercept, scale=self.scale, device=self.device)
         if get_config()["enable_metadata_routing"]:
             one.set_fit_request(sample_weight=True)
         given = params if w is None else {**params, "sample_weight": w}

@@ -83,6 +83,9 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         scikit-learn's name, "lbfgs"). Such coefficients are not linear in y: there are no variances.
     random_state : int, RandomState or None, default=None
         Accepted for scikit-learn's sake: nothing is random.
+    scale : bool, default=False
+        Whether columns are divided by their standard deviations, of denominator n − 1, before the penalty applies to
+        them: it is λΣ(s_j w_j)² then. ``coef_`` is in the columns' own units all the same.
     device : str, torch.device or None, default=None
         Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
@@ -104,10 +107,13 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         Root of the mean squared error, weighted, and R² on the rows of the fit.
     rank_ : int or None
         Numerical rank of X̃ as far as the method can see it.
+    scale_ : array of shape (p,) or None
+        s, the standard deviations of the columns about their means, 1 for constants; None without ``scale``.
     n_features_in_, feature_names_in_
         Columns of X, and their names.
     certificate_ : Residual
-        Method, passes, the gradient measured with the data, and a bound on ‖ŵ − w‖.
+        Method, passes, the gradient measured with the data, and a bound on ‖ŵ − w‖; with ``scale`` the gradient is that
+        of standardised columns, to whose coefficients ``converged`` refers, and the bound theirs over min s.
 
     Notes
     -----
@@ -139,6 +145,7 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         solver: str = "auto",
         positive: bool = False,
         random_state: Any = None,
+        scale: bool = False,
         device: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -149,6 +156,7 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.solver = solver
         self.positive = positive
         self.random_state = random_state
+        self.scale = scale
         self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
@@ -179,8 +187,9 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
             solver, reason = choose_solver(data, self.solver)
             gram = solver == "cholesky"
         with quiet_if_small(min(data.shape)):
-            # X̃ = diag(√w)(X − 1μᵀ), Ỹ = diag(√w)(Y − 1ȳᵀ)
-            problem = RidgeProblem(data, Y, weights, intercept=bool(self.fit_intercept), gram=gram)
+            # X̃ = diag(√w)(X − 1μᵀ)diag(1/s), Ỹ = diag(√w)(Y − 1ȳᵀ)
+            about = {"intercept": bool(self.fit_intercept), "scale": bool(self.scale)}
+            problem = RidgeProblem(data, Y, weights, gram=gram, **about)
             if self.positive:
                 solution = solve_nonnegative(problem, alpha, reason)
             elif solver == "cg":
@@ -200,13 +209,14 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"solver={self.solver!r} does not support positive fitting: use 'auto' or positive=False.")
         check_choice("solver", self.solver, ("auto", "lbfgs") if self.positive else SOLVERS)
         check_choice("fit_intercept", self.fit_intercept, (True, False))
+        check_choice("scale", self.scale, (True, False))
         if not (isinstance(self.tol, Real) and 0.0 <= float(self.tol) < np.inf):
             raise ValueError(f"tol must be a number that is not negative, got {self.tol!r}.")
         if self.max_iter is not None:
             check_integer("max_iter", self.max_iter)
 
 
-NUMBERS = ("coef_", "dof_", "intercept_", "noise_variance_", "r2_", "rank_", "training_error_")
+NUMBERS = ("coef_", "dof_", "intercept_", "noise_variance_", "r2_", "rank_", "scale_", "training_error_")
 TAKEN = ("certificate_", "solver_", *NUMBERS, *PRIVATE)  # by a model from another that was fitted for it
 
 
@@ -240,6 +250,10 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
     criterion : {"loo", "gcv", "marginal_likelihood"}, default="loo"
         Leave-one-out error; generalised cross-validation (RSS/N)/(1 − df/N)²; or the probability of y under the prior
         of which the penalty is the logarithm.
+    scale : bool, default=False
+        Whether columns are divided by their standard deviations, as in :class:`gramian.Ridge`: those of all rows where
+        rows are left out one by one, as of a scaler before scikit-learn's RidgeCV, and those of the other folds with
+        ``cv``.
     device : str, torch.device or None, default=None
         Where to compute: see docs/gpu.md. None is where the data are, "auto" a GPU if there is one.
 
@@ -257,7 +271,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
     path_ : RidgePath
         Coefficients, degrees of freedom and every criterion for each λ; not there with ``cv``. Its ``coef`` is empty
         where it would have more than 2²⁵ numbers, its ``loo`` NaN where rounding hides the error.
-    coef_, intercept_, dof_, noise_variance_, training_error_, r2_, rank_, solver_, certificate_
+    coef_, intercept_, dof_, noise_variance_, training_error_, r2_, rank_, scale_, solver_, certificate_
         As of :class:`gramian.Ridge` with ``alpha_``.
     n_features_in_, feature_names_in_
         Columns of X, and their names.
@@ -293,6 +307,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         store_cv_results: bool = False,
         alpha_per_target: bool = False,
         criterion: str = "loo",
+        scale: bool = False,
         device: Any = None,
     ) -> None:
         self.alphas = alphas
@@ -303,6 +318,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.store_cv_results = store_cv_results
         self.alpha_per_target = alpha_per_target
         self.criterion = criterion
+        self.scale = scale
         self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> RidgeCV:
@@ -334,7 +350,8 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         score = None if self.scoring is None else self._score_function(Y, weights, vector, sample_weight, params)
         solver, reason = self._choose_solver(data, weights, t, alphas)
         with quiet_if_small(min(data.shape)):
-            problem = RidgeProblem(data, Y, weights, intercept=bool(self.fit_intercept), gram=solver == "cholesky")
+            about = {"intercept": bool(self.fit_intercept), "scale": bool(self.scale)}
+            problem = RidgeProblem(data, Y, weights, gram=solver == "cholesky", **about)
             found, tried = _decompose_safely(problem, solver, alphas)  # X̃ = UΣVᵀ
             path, left, known, scores = self._try_penalties(found, tried, score)
             best = _find_best(scores)
@@ -481,7 +498,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         if isinstance(X, (str, os.PathLike, Source)):
             raise ValueError("cv needs rows that can be indexed: pass an array or a memory map, or use cv=None.")
         source = open_regression(self, X, y, sample_weight)[0]  # what is wrong is said once, and not by every fold
-        common = {"fit_intercept": self.fit_intercept, "device": resolve(self.device, X)}
+        common = {"fit_intercept": self.fit_intercept, "scale": self.scale, "device": resolve(self.device, X)}
         X, y, sample_weight = (convert_to_numpy(given) for given in (X, y, sample_weight))  # folds are cut by NumPy
         model: Any = Ridge(**common)
         if get_config()["enable_metadata_routing"]:
@@ -507,6 +524,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         check_choice("gcv_mode", self.gcv_mode, (None, "auto", "svd", "eigen"))
         check_choice("criterion", self.criterion, CRITERIA)
         check_choice("fit_intercept", self.fit_intercept, (True, False))
+        check_choice("scale", self.scale, (True, False))
         if self.cv is not None and self.store_cv_results:
             raise ValueError(
                 "cv!=None and store_cv_results=True are incompatible: folds leave no errors of single rows."

@@ -5,9 +5,10 @@ one for the intercept; with λ = 0 they are those of least squares, and the inte
 
 A bound follows from that of the coefficients: with f̂(x) = (x − μ)ᵀŵ + ȳ, the exact solution f differs by
 
-.. math:: |\hat f(x)-f(x)| \le \|x-\mu\|\,\|\hat w-w\| + |\delta\bar y| + |\delta\mu^Tw| + \text{rounding of } \hat f(x)
+.. math:: |\hat f(x)-f(x)| \le \|(x-\mu)/s\|\,\|s(\hat w-w)\| + |\delta\bar y| + |\delta\mu^Tw|
+    + \text{rounding of } \hat f(x)
 
-where δȳ and δμ are the rounding errors of the means.
+where δȳ and δμ are the rounding errors of the means, and s the standard deviations with ``scale``, else 1.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from gramian.sources.errors import Argument, SourceError
 Array = Any
 
 EPS = 2.0**-52
-ARRAYS = ("coef_", "intercept_", "cv_results_")  # fitted attributes that are where the data were
+ARRAYS = ("coef_", "intercept_", "cv_results_", "scale_")  # fitted attributes that are where the data were
 PRIVATE = ("_centre", "_count", "_free", "_groups", "_level", "_mass", "_slack")  # what a fit leaves for these methods
 
 
@@ -46,6 +47,7 @@ class LinearPredictions:
     training_error_: Any
     r2_: Any
     dof_: Any
+    scale_: Any = None
 
     def predict(self, X: Any, return_std: bool = False, return_bound: bool = False) -> Array:
         r"""Predictions f(x) = xᵀŵ + b, the standard deviation of a new observation there, and a bound on their error.
@@ -155,6 +157,8 @@ class LinearPredictions:
         for inverse in self._inverses():
             for k, j in enumerate(inverse.targets):
                 out[j] = noise[j] * inverse.matrix(k)
+        s = self._scales()
+        out = out if s is None else out / s[:, None] / s
         return like(self.coef_, out if len(out) > 1 else out[0])
 
     def _keep(self, solution: RidgeSolution, vector: bool) -> None:
@@ -164,13 +168,13 @@ class LinearPredictions:
         b, self._level = problem.intercepts(coef)
         self._groups, self._centre, self._count = solution.inverses, problem.centre, weights.count
         self._mass, self._free = weights.mass if problem.intercept else 0.0, solution.free
-        one = len(coef) == 1
+        one, self.scale_, s = len(coef) == 1, problem.scale, 1.0 if problem.scale is None else problem.scale
         self.coef_, self.intercept_ = like(source, coef[0] if one else coef), 0.0
         if problem.intercept:
             b = b.astype(coef.dtype)
             self.intercept_ = b[0] if vector else like(source, b)  # a number, as scikit-learn has it
         # errors of the means ȳ and μᵀw, sums of n numbers about the origin whose rounding is as good as random
-        spread = np.sqrt(problem.energy) / problem.y_unit + problem.total**0.5 / problem.unit * _lengths(coef)
+        spread = np.sqrt(problem.energy) / problem.y_unit + problem.total**0.5 / problem.unit * _lengths(coef * s)
         self._slack = EPS * (8 + len(problem.Y) ** 0.5) * spread / weights.mass**0.5 * float(problem.intercept)
         rss, total = solution.rss, problem.energy
         if not problem.intercept:
@@ -228,6 +232,10 @@ class LinearPredictions:
             refuse_non_finite(source)
         return F
 
+    def _scales(self) -> Array | None:
+        """The standard deviations that columns were divided by, in NumPy; None where they were not."""
+        return None if self.scale_ is None else to_numpy(self.scale_, float)
+
     def _rows(self) -> Array:
         """Coefficients as rows, one for each target, in float64."""
         return to_numpy(self.coef_, float).reshape(-1, len(self._centre))
@@ -254,8 +262,10 @@ class LinearPredictions:
         if bounds is None or not self._is_as_fitted():
             why = "coef_ or intercept_ was changed after the fit" if bounds is not None else self.certificate_.method
             raise ValueError(f"There is no bound on predictions here: {why}.")
-        coef, p = _lengths(self._rows()), len(self._centre)
-        away, multiplied = _distances(source, self._centre)
+        s, p = self._scales(), len(self._centre)
+        coef = _lengths(self._rows() if s is None else self._rows() * s)
+        bounds = bounds if s is None else bounds * np.min(s)  # those of standardised coefficients
+        away, multiplied = _distances(source, self._centre, s)
         if source.sparse:  # ‖x − μ‖² is a difference there
             away = np.hypot(away, (4 * p * EPS) ** 0.5 * multiplied)
         eps = 2.0**-23 if self._is_narrow(source) else EPS
@@ -268,14 +278,14 @@ class LinearPredictions:
     def _leverage(self, source: Source) -> Array:
         """1/Σw + x̃ᵀ(X̃ᵀX̃+λI)⁻¹x̃ of each row and target."""
         refuse_non_finite(source)
-        out = np.empty((source.shape[0], len(self._level)))
+        out, s = np.empty((source.shape[0], len(self._level))), self._scales()
         for group in self._inverses():
-            A = centred_data(source, like(source, self._centre), None, source.xp.float64)
+            A = centred_data(source, like(source, self._centre), like(source, s), source.xp.float64)
             A = A if group.unit == 1.0 else Multiple(A, group.unit)
             Z = to_numpy(A @ A.asarray(group.basis), float)
             out[:, group.targets] = Z**2 @ group.inverse
             if np.any(group.outside):
-                away = (_distances(source, self._centre)[0] * group.unit) ** 2
+                away = (_distances(source, self._centre, s)[0] * group.unit) ** 2
                 rest = np.maximum(away - np.sum(Z**2, axis=1), 0.0)
                 out[:, group.targets] += rest[:, None] * group.outside
         return out + (1.0 / self._mass if self._mass else 0.0)
@@ -288,10 +298,12 @@ def _lengths(rows: Array) -> Array:
     return np.asarray(safe[:, 0] * np.linalg.norm(rows / safe, axis=1), dtype=np.float64)
 
 
-def _distances(source: Source, centre: Array) -> tuple[Array, Array]:
-    """‖x − μ‖ of each row, and the length of the numbers that are multiplied: sparse rows are centred afterwards."""
+def _distances(source: Source, centre: Array, scale: Array | None) -> tuple[Array, Array]:
+    """‖(x − μ)/s‖ of rows, and the length of the numbers that are multiplied: sparse rows are centred afterwards."""
     if source.sparse:
         X = source.values.astype(np.float64)
+        if scale is not None:
+            X, centre = X.multiply(1.0 / scale).tocsr(), centre / scale
         change, squares, shift = X.copy(), X.copy(), float(np.sum(centre**2))
         change.data = X.data * (X.data - 2 * centre[X.indices])
         squares.data = X.data**2
@@ -299,5 +311,6 @@ def _distances(source: Source, centre: Array) -> tuple[Array, Array]:
         away = np.asarray(change.sum(axis=1)).ravel() + shift
         away = np.maximum(away, 0.0)
         return np.sqrt(away), np.sqrt(own) + 2 * shift**0.5
-    away = np.concatenate([_lengths(to_numpy(b.values, float) - centre) for b in source.blocks()])
+    s = 1.0 if scale is None else scale
+    away = np.concatenate([_lengths((to_numpy(b.values, float) - centre) / s) for b in source.blocks()])
     return away, away

@@ -133,11 +133,12 @@ class LeastSquaresFactor(RidgeFactor):
         self.reads += 1
         blocks = (b.values.toarray() if problem.source.sparse else b.values for b in problem.source.blocks())
         X = np.concatenate([np.array(to_numpy(block, float)) for block in blocks])[:, varies].astype(wide)
-        X, Y, w = X * problem.unit, problem.raw.astype(wide), problem.weights.values
+        X, Y, w = X * problem.data_unit, problem.raw.astype(wide), problem.weights.values
         w = np.ones(n, wide) if w is None else w.astype(wide)
         if problem.intercept:  # about means taken in extended precision, of what rounded means leave over
             X, Y = X - to_numpy(problem.mean, float)[varies], Y - problem.level
             X, Y = X - w @ X / w.sum(), Y - w @ Y / w.sum()
+        X = X if problem.divisor is None else X / problem.divisor[varies]
         X, Y = np.sqrt(w)[:, None] * X, np.sqrt(w)[:, None] * Y
         A = X / self.lengths[varies]
         Q, R = np.linalg.qr(A.astype(np.float64))

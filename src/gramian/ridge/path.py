@@ -216,8 +216,9 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
         R, X, root = lift * Q.T, problem.source.values.tocsc(), problem.weights.root
         mean = to_numpy(problem.mean, float) + to_numpy(problem.low, float)
         for some in _slices(p, max(1, COLUMN_BYTES // (8 * n))):
-            block = problem.unit * X[:, some].toarray().astype(np.float64).T
+            block = problem.data_unit * X[:, some].toarray().astype(np.float64).T
             block = block - mean[some, None] if problem.intercept else block
+            block = block if problem.divisor is None else block / problem.divisor[some, None]
             R = cpu.triangle(np.concatenate([R, block if root is None else block * root]))
         _, sigma, Ut = la.svd(R, full_matrices=False, check_finite=False)
         U, sigma, V, label = Ut[k:].T, sigma[k:], None, "SVD of the R of X̃ᵀ = QR"
@@ -416,6 +417,7 @@ def ridge_path(found: Decomposition, alphas: Array, left: LeftOut) -> RidgePath:
         S = filter_.dual(lam) if found.dual else filter_.solution(lam)
         B = found.basis @ S.reshape(len(S), L * t)
         B = to_numpy(problem.A.T @ like(problem.source, B), float) if found.dual else B
+        B = B if problem.scale is None else B / problem.scale[:, None]
         coef = np.ascontiguousarray(B.T).reshape(L, t, p) * (problem.unit / problem.y_unit)
         intercept = problem.intercepts(coef)[0]
     return RidgePath(

@@ -1,4 +1,14 @@
-r"""The problem behind a ridge regression: X̃ = diag(√w)(X − 1μᵀ) and Ỹ = diag(√w)(Y − 1ȳᵀ), X̃ never formed."""
+r"""The problem behind a ridge regression: X̃ = diag(√w)(X − 1μᵀ) and Ỹ = diag(√w)(Y − 1ȳᵀ), X̃ never formed.
+
+With ``scale`` the columns of X̃ are divided by their standard deviations s as well, and coefficients B are those of the
+divided columns; w = B/s are those of the data. What the rounding of s changes: where s'² = s²(1+η), the solution w' of
+the problem with s' fulfils (X̃ᵀX̃ + λS²)(w' − w) = −λS²ηw' in columns that are not divided, and so
+
+.. math:: \|S(w'-w)\| \le \|\eta\circ Sw'\| \quad\text{for every } \lambda \ge 0,
+
+also where coefficients are to be 0 or more. The products with 1/s add a few ε to η: rounding B/s is to measure the
+gradient at coefficients ε away, and rounding (X̃ᵀR)/s moves it by ε(|G| + λ|B|), which is divided by at least λ.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +30,7 @@ from gramian.compute.moments import Moments, block_moments
 from gramian.compute.threads import parallel_sum
 from gramian.inputs.checks import check_targets, check_weights, has_whole_weights
 from gramian.inputs.opening import open_input, refuse_non_finite
-from gramian.operators import Centred, Data, Operator, RowWeighted
+from gramian.operators import Centred, ColumnScaled, Data, Operator, RowWeighted
 from gramian.operators.data import kernels_for
 from gramian.sources import Block, Source, memory_budget, open_source
 
@@ -32,6 +42,7 @@ LARGEST_PENALTY = 1e250  # in the units of the problem: more is the same
 TILE_ROWS = 1024  # rank-t updates DᵀD need a long inner dimension
 BLAS_COLUMNS = 1000  # from here on BLAS shares one DᵀD between the cores as well as we could, in half the memory
 SAMPLE = 1024  # rows averaged for the origin
+VANISHING = 1e-290  # sums of squares below this have lost digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +117,19 @@ def open_regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple
 
 
 class RidgeProblem:
-    """Minimise ‖Ỹ − X̃B‖² + λ‖B‖², in units in which nothing overflows: unit·X and y_unit·Y, powers of two.
+    """Minimise ‖Ỹ − X̃B‖² + λ‖B‖², in units in which nothing overflows: data_unit·X and y_unit·Y, powers of two.
 
     Attributes
     ----------
     source, weights, intercept
         What was given; without an intercept μ and ȳ are 0.
+    unit : float
+        What columns of X̃ are those of the data times: ``data_unit``; 1 of columns that are scaled, which have no units.
+    scale, divisor : ndarray of shape (p,) or None
+        Standard deviations of the columns, 1 for constants, in the data's own units; and what columns of data_unit·X
+        are divided by: infinity for constants that centring leaves nothing of. None where columns are not scaled.
     mean, low : array of shape (p,)
-        μ = mean + low, of unit·X, on the data's device.
+        μ = mean + low, of data_unit·X, on the data's device.
     centre : ndarray of shape (p,)
         μ in the data's own units, rounded.
     level, level_low : ndarray of shape (t,)
@@ -136,26 +152,28 @@ class RidgeProblem:
         Which columns of X̃ are more than the rounding of a constant's mean.
     """
 
-    def __init__(self, source: Source, Y: Array, weights: RowWeights, *, intercept: bool, gram: bool) -> None:
+    def __init__(
+        self, source: Source, Y: Array, weights: RowWeights, *, intercept: bool, gram: bool, scale: bool = False
+    ) -> None:
         self.source, self.weights, self.intercept = source, weights, intercept
         n, p = source.shape
         w = weights.values
         self.y_unit = _unit_for(float(np.max(np.abs(Y), initial=0.0)), 1e-60, 1e60)
         self.raw = Y if self.y_unit == 1.0 else Y * self.y_unit
-        self.unit, self._reads = 1.0, 1
-        moments = _sum_moments(source, self.raw, w, intercept, gram, self.unit)
+        self.data_unit, self._reads = 1.0, 1
+        moments = _sum_moments(source, self.raw, w, intercept, gram, self.data_unit)
         total = float(np.sum(moments.diagonal))
         if not 1 / WIDEST <= total <= WIDEST:
             refuse_non_finite(source)
             peak = float(np.max(column_spreads(source, w, intercept), initial=0.0))
             self._reads += 2
             if peak > 0.0:
-                self.unit = _unit_for(peak)
-                moments = _sum_moments(source, self.raw, w, intercept, gram, self.unit)
+                self.data_unit = _unit_for(peak)
+                moments = _sum_moments(source, self.raw, w, intercept, gram, self.data_unit)
                 self._reads += 1
 
         self.mean, self.low = like(source, moments.mean[:p]), like(source, moments.low[:p])
-        self.centre = to_numpy(self.mean, float) / self.unit
+        self.centre = to_numpy(self.mean, float) / self.data_unit
         self.level, self.level_low, cross = moments.mean[p:], moments.low[p:], moments.cross
         self.Y = self.raw
         if intercept:  # nothing is left of constant targets, whose mean may be off by a rounding
@@ -168,31 +186,88 @@ class RidgeProblem:
         self.targets = self.Y if weights.root is None else weights.root[:, None] * self.Y
         self.energy = np.asarray(np.sum(self.Y**2, axis=0) if w is None else w @ self.Y**2)
 
-        self.diagonal = np.maximum(moments.diagonal, 0.0)
+        self.diagonal, self.gram, self.cross = np.maximum(moments.diagonal, 0.0), moments.gram if gram else None, cross
+        dust = (4.0 if source.sparse else 4e-6) * EPS * to_numpy(self.mean, float)
+        self.varies = self.diagonal > weights.mass * dust**2
+        self.unit, self._doubt = self.data_unit, np.zeros(1)
+        self.scale: Array | None = None
+        self.divisor: Array | None = None
+        if scale:
+            self._divide_columns(moments)
         self.total = float(self.diagonal.sum())
         self.A = self._operator(weights.root)
-        self.gram = moments.gram if gram else None
-        self.cross = cross
-        if gram and cross is None:  # sparse data and tensors: the product is made by the operator
+        if gram and self.cross is None:  # sparse data and tensors: the product is made by the operator
             self.cross = to_numpy(self.A.T @ like(source, self.targets), float)
         single = source.dtype == source.xp.float32
         self.rounding = float(4 * 2.0**-23 * min(n, p) ** 0.5 if single else EPS * max(n, p))
         self.cancelled = float(4 * EPS * self.A.offset)
-        dust = (4.0 if source.sparse else 4e-6) * EPS * to_numpy(self.mean, float)
-        self.varies = self.diagonal > weights.mass * dust**2
+
+    def _divide_columns(self, moments: JointMoments) -> None:
+        """Divide by the standard deviations √(Σw(x−μ)²/Σw · N/(N−1)), about the mean with or without an intercept.
+
+        A constant is told by comparing its entries where the rounding of a mean could pass for a deviation, and where
+        squares may have vanished.
+        """
+        source, weights, unit = self.source, self.weights, self.data_unit
+        (n, p), squares = source.shape, self.diagonal
+        if not self.intercept:
+            moments = _sum_moments(source, self.raw, weights.values, True, False, unit)
+            squares = np.maximum(moments.diagonal, 0.0)
+            self._reads += 1
+        mean = moments.mean[:p]
+        varies = squares > weights.mass * (4e-6 * EPS * mean) ** 2
+        if source.sparse or np.any((squares < VANISHING) & (np.abs(mean) < 1e-120)):
+            varies = column_spreads(source, weights.values, True) > 0.0
+            self._reads += 1
+        lost = np.flatnonzero(varies & (squares < VANISHING))
+        if len(lost):
+            name = f" ({source.feature_names[lost[0]]!r})" if source.feature_names else ""
+            raise ValueError(
+                f"scale=True needs the standard deviation of column {lost[0]}{name}, counted from 0, whose deviations "
+                "are so small next to the largest column that their squares vanish in float64. Multiply it by a "
+                "constant, which scaling takes out again."
+            )
+        safe = np.where(varies, squares, 1.0)
+        ratio = weights.count / weights.mass / max(weights.count - 1.0, EPS)
+        self.unit, self.scale = 1.0, np.where(varies, np.sqrt(safe * ratio) / unit, 1.0)
+        self.divisor = np.where(varies, np.sqrt(safe * ratio), np.inf if self.intercept else unit)
+        # sums about the mean of 1,024 rows lose a factor 1 + n/1024 at most; those of sparse columns are about a
+        # rounded mean, whose error is taken off their squares
+        factor = np.full(p, 1.0 + n / SAMPLE)
+        if source.sparse:
+            factor = factor + (n * EPS) ** 2 * weights.mass * mean**2 / safe
+        self._doubt = 4 * EPS * (8 + n**0.5) * factor
+        f = 1.0 / self.divisor
+        with np.errstate(over="ignore"):
+            self.diagonal = self.diagonal * f**2
+        if not self.diagonal.sum() <= WIDEST:
+            j = int(np.argmax(self.diagonal))
+            raise ValueError(
+                f"Without an intercept, column {j}, counted from 0, is so large next to its standard deviation that "
+                "its squares leave the range of float64. Use fit_intercept=True, or scale=False."
+            )
+        if self.intercept:
+            self.varies = varies
+        self.gram = None if self.gram is None else self.gram * (f[:, None] * f)
+        self.cross = None if self.cross is None else self.cross * f[:, None]
+
+    def scaling_errors(self, B: Array) -> Array:
+        """Bound what the rounding of standard deviations, and of divisions by them, can make of columns of B."""
+        return np.asarray(np.linalg.norm(self._doubt[:, None] * B, axis=0))
 
     @cached_property
     def longer(self) -> float:
         """How much longer than its column of X̃ are the numbers that are multiplied: of sparse data, centred later."""
         if not self.A.offset:
             return 1.0
-        shift = to_numpy(self.mean if self.source.sparse else self.low, float)[self.varies]
+        shift = to_numpy(self.mean if self.source.sparse else self.low, float)
+        shift = (shift if self.divisor is None else shift / self.divisor)[self.varies]
         ratio = np.max(self.weights.mass * shift**2 / self.diagonal[self.varies], initial=0.0)
         return 1.0 + 4 * float(np.sqrt(ratio))
 
     @cached_property
     def unweighted(self) -> Operator:
-        """X − 1μᵀ, without weights."""
+        """X − 1μᵀ, scaled where asked for, without weights."""
         return self.A if self.weights.root is None else self._operator(None)
 
     @property
@@ -202,13 +277,16 @@ class RidgeProblem:
         return self._reads + self.A.passes + (0 if other is self.A else other.passes)
 
     def _operator(self, root: Array | None) -> Operator:
-        """diag(root)(X − 1μᵀ); what a rounded μ leaves over is subtracted where it is more than rounding itself."""
+        """diag(root)(X − 1μᵀ)diag(1/divisor); what a rounded μ leaves over is subtracted where it is not rounding."""
         source = self.source
         origin = self.mean if self.intercept and not source.sparse else None
-        A: Operator = Data(source, origin=origin, unit=self.unit, dtype=source.xp.float64)
+        A: Operator = Data(source, origin=origin, unit=self.data_unit, dtype=source.xp.float64)
         there = None if root is None else like(source, root)
         A = A if there is None else RowWeighted(A, there)
         shift, mass = self.low if origin is not None else self.mean + self.low, self.weights.mass
+        if self.divisor is not None:
+            divisor = like(source, self.divisor)
+            A, shift = ColumnScaled(A, divisor), shift / divisor
         if not self.intercept or not np.any(mass * to_numpy(shift, float) ** 2 > EPS**2 * self.diagonal):
             return A
         weighted = root is not None or self.weights.root is None
@@ -248,7 +326,7 @@ class RidgeProblem:
         wide = np.longdouble
         beta = coef.astype(wide)
         level = (self.level.astype(wide) + self.level_low) / self.y_unit - beta @ (
-            to_numpy(self.low, float) / self.unit
+            to_numpy(self.low, float) / self.data_unit
         )
         return (level - beta @ self.centre).astype(np.float64), level.astype(np.float64)
 

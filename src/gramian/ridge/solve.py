@@ -403,9 +403,17 @@ def _warn(message: str) -> None:
 def in_own_units(problem: RidgeProblem, B: Array, scale: Array, bounds: Array) -> tuple[Any, Array]:
     """Coefficients in the units of the data, and the bounds on them; an error where float64 cannot hold them.
 
-    Of data in single precision they are too, where that keeps their digits; what it rounds is added to the bounds.
+    Those of columns that were divided by s are divided as well, and ‖ŵ − w‖ ≤ ‖s(ŵ − w)‖/min s. Of data in single
+    precision they are too, where that keeps their digits; what it rounds is added to the bounds.
     """
+    s = np.ones((len(B), 1)) if problem.scale is None else problem.scale[:, None]
     with np.errstate(over="ignore", under="ignore"):
+        if problem.scale is not None:
+            divided = B / s
+            bounds = (
+                bounds + problem.scaling_errors(B) + column_norms(np.where(np.isfinite(divided), B - divided * s, 0.0))
+            )
+            B = divided
         coef, bounds = (np.where(x == 0.0, 0.0, x * np.where(x == 0.0, 1.0, scale)) for x in (B, bounds))
         size = np.max(np.abs(B), axis=0, initial=0.0)
         beyond = np.flatnonzero((size > 0) & ~((size * scale >= SMALLEST) & (size * scale < np.inf)))
@@ -417,9 +425,9 @@ def in_own_units(problem: RidgeProblem, B: Array, scale: Array, bounds: Array) -
             )
         source, largest = problem.source, size * scale
         if source.dtype != source.xp.float32 or np.any((largest > 0) & ~((largest > 1e-30) & (largest < 1e38))):
-            return coef, bounds
+            return coef, bounds / np.min(s)
         single = coef.astype(np.float32)
-        return single, bounds + column_norms(B - single / scale) * scale
+        return single, (bounds + column_norms(s * (B - single / scale)) * scale) / np.min(s)
 
 
 def solve_by_gradients(
