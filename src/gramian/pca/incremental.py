@@ -101,9 +101,8 @@ class IncrementalPCA(PCA):
             The estimator itself.
         """
         source = self._open(X)
-        self.batch_size_ = (
-            5 * source.shape[1] if self.batch_size is None else check_integer("batch_size", self.batch_size)
-        )
+        size = self.batch_size
+        self.batch_size_ = 5 * source.shape[1] if size is None else check_integer("batch_size", size)
         w = self._check_weights(source, sample_weight)
         state = absorb_rows(RowSpace.empty(source.shape[1]), source_to_numpy(source), w, self, self.batch_size_)
         self._rowspace, self._like = state, empty_copy(source)

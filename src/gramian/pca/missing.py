@@ -156,10 +156,11 @@ def _fit_all_components(
     """
     p, varied = source.shape[1], np.flatnonzero(seen.scatter > 0)
     q, default = len(varied), pca.n_components is None
+    names = source.feature_names or [f"column {j}" for j in range(p)]
     least, pair = _fewest_common_rows(source, w, varied)
     if q < 2 or least <= q:
-        names = [source.feature_names[varied[j]] if source.feature_names else f"column {varied[j]}" for j in pair]
-        reason = f" All components are not determined: {' and '.join(names)} are observed together in {least:g} rows."
+        together = " and ".join(names[varied[j]] for j in pair)
+        reason = f" All components are not determined: {together} are observed together in {least:g} rows."
         if default and q >= 2 and seen.rows >= ENOUGH:
             return None, reason
         raise ValueError(
@@ -170,8 +171,8 @@ def _fit_all_components(
     part = source if q == p else map_source(source, lambda b: to_numpy(b.values, float)[:, varied], columns=q)
     part_seen = seen if q == p else summarise_observed(part, w)
     whole = _fit_likelihood(pca, part, w, part_seen, q - 1, tol, max_iter)
+    variances = np.append(whole.variances, [whole.noise, *np.zeros(p - q)])
     if k is None:
-        variances = np.append(whole.variances, [whole.noise, *np.zeros(p - q)])
         enough = min(apply_rule(pca.n_components, variances, whole.weight, p)[0], p - 1)
         if whole.certificate.has_maximum:
             _warn_unless_converged(whole.certificate)
@@ -179,9 +180,8 @@ def _fit_all_components(
     # cells missing at random add no more than their share; what adds more than was observed is extrapolation
     widest = int(np.argmax(whole.reach))
     if whole.reach[widest] > EXTRAPOLATED:
-        name = source.feature_names[varied[widest]] if source.feature_names else f"column {varied[widest]}"
         times = f"{whole.reach[widest]:.3g} times the variance of the observed ones"
-        why = f"with all components the missing cells of {name} add {times}"
+        why = f"with all components the missing cells of {names[varied[widest]]} add {times}"
         if default:
             return None, f" All are not kept: {why}."
         warn(
@@ -191,7 +191,6 @@ def _fit_all_components(
     V, scale, mean = np.zeros((p, q - 1)), np.ones(p), seen.mean.copy()
     V[varied], mean[varied] = whole.components.T, whole.mean
     scale[varied] = 1.0 if whole.scale is None else whole.scale
-    variances = np.append(whole.variances, [whole.noise, *np.zeros(p - q)])
     rest = {"mean": mean, "scale": scale if pca.scale else None, "certificate": whole.certificate}
     return _to_fit(complete_basis(np, V, p), variances, float(variances.sum()), whole.weight, **rest), ""
 
