@@ -329,7 +329,7 @@ def ascend_kinks(problem: LikelihoodProblem, phi: Array, tolerance: float, most:
     """Climb to the highest point, be it a kink or between two."""
     if not problem.free[0] or not len(problem.x):
         return ascend(problem, phi, tolerance, most)
-    search = _Profile(problem, phi, tolerance, most)
+    search = _LocationProfile(problem, phi, tolerance, most)
     kinks = np.unique(problem.x)
     low, high = 0, len(kinks) - 1
     if search.slopes(kinks[low])[0] < 0.0 or search.slopes(kinks[high])[1] > 0.0:
@@ -338,15 +338,16 @@ def ascend_kinks(problem: LikelihoodProblem, phi: Array, tolerance: float, most:
         middle = (low + high) // 2
         left, right = search.slopes(kinks[middle])
         if left >= 0.0 >= right:
-            return search.conclude(float(kinks[middle]), kink=True)
+            return certify_kinks(problem, search.at(float(kinks[middle])), kink=True)
         low, high = (middle + 1, high) if right > 0.0 else (low, middle - 1)
     if high < 0 or low == len(kinks):  # rounding has turned the slope round at one end, as far as one can see the top
-        return search.conclude(float(kinks[max(high, 0)]), kink=True)
+        return certify_kinks(problem, search.at(float(kinks[max(high, 0)])), kink=True)
     a, b = float(kinks[high]), float(kinks[low])
-    return search.conclude(search.root(a + 1e-14 * (b - a), b - 1e-14 * (b - a)), kink=False)
+    between = search.root(a + 1e-14 * (b - a), b - 1e-14 * (b - a))
+    return certify_kinks(problem, search.at(between), kink=False)
 
 
-class _Profile:
+class _LocationProfile:
     """The best scale for each location, and the slopes there."""
 
     def __init__(self, problem: LikelihoodProblem, phi: Array, tolerance: float, most: int) -> None:
@@ -354,6 +355,7 @@ class _Profile:
         self.rest = problem.only(problem.free & np.array([False, True]))
 
     def at(self, location: float) -> Array:
+        """The coordinates of the best scale."""
         self.phi[0] = location
         if self.rest.free.any():
             self.phi = ascend(self.rest, self.phi, self.tolerance, self.most).phi.copy()
@@ -372,10 +374,6 @@ class _Profile:
         if ends[0] * ends[1] >= 0.0:
             return a if abs(ends[0]) < abs(ends[1]) else b
         return float(brentq(lambda m: sum(self.slopes(m)), a, b, xtol=1e-15))
-
-    def conclude(self, location: float, kink: bool) -> Ascent:
-        phi = self.at(location)
-        return certify_kinks(self.problem, phi, kink)
 
 
 def certify_kinks(problem: LikelihoodProblem, phi: Array, kink: bool) -> Ascent:
