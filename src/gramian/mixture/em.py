@@ -7,6 +7,7 @@ and Roland 2008, on statistics rather than parameters, so that what comes out is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -339,11 +340,11 @@ def _extrapolation(T0: SufficientStatistics, T1: SufficientStatistics, T2: Suffi
         if at.diagonal:
             first, second = stats.first * R, stats.second * R**2
         else:
-            first = np.einsum("kij,kj->ki", R, stats.first)
+            first = (R @ stats.first[:, :, None])[:, :, 0]
             second = (R @ stats.second @ R.transpose(0, 2, 1)).reshape(len(R), -1)
-        rows = np.concatenate([stats.counts[:, None], first, second / np.sqrt(2.0)], axis=1)
-        unit = 1.0 / np.sqrt(np.maximum(stats.counts, TINY))
-        vectors.append(np.where((stats.counts > 0)[:, None], unit[:, None] * rows, 0.0).ravel())
+        rows = np.concatenate([stats.counts[:, None], first, second * math.sqrt(0.5)], axis=1)
+        rows *= np.where(stats.counts > 0, 1.0 / np.sqrt(np.maximum(stats.counts, TINY)), 0.0)[:, None]
+        vectors.append(rows.ravel())
     a, b, c = vectors
     size, curve = float(np.linalg.norm(b - a)), float(np.linalg.norm((c - b) - (b - a)))
     if size <= 1e-11 * float(np.linalg.norm(b)) or curve == 0.0:  # extrapolating rounding errors magnifies them

@@ -249,13 +249,16 @@ class Mixture:
         L = self.factors
         if self.diagonal:
             return np.asarray(1.0 / L)
-        return np.stack([dtrtri(factor, lower=1)[0] for factor in L])
+        R = np.empty_like(L)
+        for k, factor in enumerate(L):
+            R[k] = dtrtri(factor, lower=1)[0]
+        return R
 
     @cached_property
     def log_determinants(self) -> Array:
         """ln|Σ| of every component."""
         diagonal = self.factors if self.diagonal else np.diagonal(self.factors, axis1=1, axis2=2)
-        return np.asarray(2.0 * np.sum(np.log(diagonal), axis=1))
+        return np.asarray(2.0 * np.log(diagonal).sum(axis=1))
 
     @cached_property
     def components(self) -> Components:
@@ -490,25 +493,28 @@ class SufficientStatistics:
 
     def shift(self, about: Array) -> SufficientStatistics:
         """The same sums about other points."""
-        step, N = self.about - about, self.counts[:, None]
+        step = self.about - about
+        moved = self.counts[:, None] * step
         if self.diagonal:
-            second = self.second + step * (2 * self.first + N * step)
+            second = self.second + step * (2 * self.first + moved)
         else:
-            cross = step[:, :, None] * self.first[:, None, :]
+            cross = step[:, :, None] * (self.first + 0.5 * moved)[:, None, :]
             second = self.second + cross + cross.transpose(0, 2, 1)
-            second += N[:, :, None] * step[:, :, None] * step[:, None, :]
-        return replace(self, first=self.first + N * step, second=second, about=about)
+        first = self.first + moved
+        return SufficientStatistics(self.counts, first, second, self.log_likelihood, about, self.origin, self.weight)
 
     def scale(self, factor: float) -> SufficientStatistics:
         """The statistics of data that each count ``factor`` times."""
-        return replace(self, **{name: factor * getattr(self, name) for name in SUMS})
+        N, first, second, height, weight = (factor * getattr(self, name) for name in SUMS)
+        return SufficientStatistics(N, first, second, height, self.about, self.origin, weight)
 
     def merge(self, other: SufficientStatistics) -> SufficientStatistics:
         """The statistics of both sets of data together, about this one's points."""
-        if not np.array_equal(self.origin, other.origin):
+        if self.origin is not other.origin and not np.array_equal(self.origin, other.origin):
             raise ValueError("Statistics measured from different origins cannot be merged. Use one origin.")
         other = other if other.about is self.about else other.shift(self.about)
-        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in SUMS})
+        N, first, second, height, weight = (getattr(self, name) + getattr(other, name) for name in SUMS)
+        return SufficientStatistics(N, first, second, height, self.about, self.origin, weight)
 
 
 @dataclass(frozen=True, eq=False)

@@ -126,10 +126,11 @@ def find_starts(
     def start_from(shares: Any) -> Mixture:
         return _mixture_of_shares(points, shares, k, letters)
 
-    def likeliest(partitions: list[Any]) -> int:
+    def likeliest(made: list[Any]) -> int:
         """The first that no other beats by more than rounding: the same one in other units."""
-        heights = np.array([points.rows.expect(start_from(shares)).log_likelihood for shares in partitions])
-        return int(np.argmax(heights > heights.max() - LEVEL * points.rows.weight))
+        rows = points.rows
+        heights = np.array([rows.expect(start_from(one).shift_origin(rows.origin)).log_likelihood for one in made])
+        return int(np.argmax(heights > heights.max() - LEVEL * rows.weight))
 
     if auto and alone and k > 1:  # those of many kinds follow where all of these collapse
         found = pool.find_unlike(k, letters in SPHERICAL, rng, likeliest)
@@ -279,6 +280,7 @@ class StartPool:
         tries += [by_kmeans(Y, w, k, rng) for Y in metrics[1:]]
         kinds = KINDS_OF_ONE[:2] if d == 1 else (("half", "ward"), ("bimodal", "ward"))
         others += [self._cut(*kind, k) for kind in kinds if len(Z) <= FEW_LEAVES or kind[1] == "quantiles"]
+        tries = [one for i, one in enumerate(tries) if not any(is_alike(one, each, w, k, 1.0) for each in tries[:i])]
         found = [tries[choose(tries)]]
         for labels in others + tries:
             if not any(is_alike(labels, other, w, k) for other in found):
@@ -424,8 +426,8 @@ def _partition(
     return [nearest(Y, _cluster_means(Y[some], few, by_agglomeration(Y[some], few, k, spheres=spherical), k))[0]]
 
 
-def is_alike(one: Labels, other: Labels, w: Array, k: int) -> bool:
-    """Whether two partitions put nearly all of the weight into the same clusters, whatever these are called.
+def is_alike(one: Labels, other: Labels, w: Array, k: int, share: float = ALIKE) -> bool:
+    """Whether two partitions put a share of the weight into the same clusters, whatever these are called.
 
     Examples
     --------
@@ -436,7 +438,7 @@ def is_alike(one: Labels, other: Labels, w: Array, k: int) -> bool:
     """
     shared = np.bincount(k * one + other, w, minlength=k * k).reshape(k, k)
     whose = shared.argmax(axis=1)
-    return len(set(whose.tolist())) == k and bool(shared.max(axis=1).sum() >= ALIKE * w.sum())
+    return len(set(whose.tolist())) == k and bool(shared.max(axis=1).sum() >= share * w.sum())
 
 
 def by_kmeans(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> Labels:
@@ -450,13 +452,27 @@ def by_kmeans(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> Labels:
     >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
     True
     """
-    labels, distances = nearest(Z, Z[seeds(Z, w, k, rng)])
+    heavy, C = [w * z for z in Z.T], Z[seeds(Z, w, k, rng)]
+
+    def assign() -> Labels:
+        D = Z @ (-2.0 * C.T)
+        D += np.einsum("ij,ij->i", C, C)
+        return np.asarray(np.argmin(D, axis=1))
+
+    def fill() -> Labels:  # distances are looked at only where a cluster is empty
+        full = np.bincount(labels, minlength=k).all()
+        return labels if full else _fill_empty(labels, nearest(Z, C)[1], k)
+
+    labels = assign()
     for _ in range(ROUNDS):
-        new, distances = nearest(Z, _cluster_means(Z, w, _fill_empty(labels, distances, k), k))
+        filled = fill()
+        totals = np.bincount(filled, w, minlength=k)
+        C = np.stack([np.bincount(filled, each, minlength=k) / totals for each in heavy], axis=1)
+        new = assign()
         if np.array_equal(new, labels):
             break
         labels = new
-    return _fill_empty(labels, distances, k)
+    return fill()
 
 
 def seeds(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> list[int]:
