@@ -142,6 +142,10 @@ def test_the_number_is_the_middle_of_what_the_rules_say_by_their_weights() -> No
     unfit = RankAdvice(rules, (1, 3, 3, 3, 9), ("Because.",) * 5, weights=dict.fromkeys(rules[1:], 0.0))
     assert unfit.consensus == 1
     assert "not counted" in unfit.reason
+    beside = RankAdvice(rules, (2, 3, 3, 3, 9), ("Because.",) * 5, weights={"mle": 0.0})
+    assert beside.consensus == 3
+    assert "2 of 3 rules" in beside.reason  # what is not counted is no reason either
+    assert beside.reason.count("mle") == 1
 
 
 @pytest.mark.parametrize(("n", "p", "spread"), [(400, 45, 8.0), (800, 60, 8.0), (2000, 100, 3.0)])

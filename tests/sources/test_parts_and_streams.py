@@ -1,5 +1,6 @@
 """Several files as one table, and tables that other programs hand over batch by batch."""
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -250,3 +251,37 @@ def test_queries_of_a_database_are_tables(people: tuple[Path, Path], tmp_path: P
     assert read_table(database, sql="select count(*) as n from people").source.to_array() == 40
     with pytest.raises(FileNotFoundError, match="none"):
         read_table(tmp_path / "none.duckdb", sql=query)
+
+
+def test_info_describes_several_files_as_their_table(people: tuple[Path, Path]) -> None:
+    from click.testing import CliRunner
+
+    from gramian.cli import main
+
+    def columns(name: Path) -> Any:
+        result = CliRunner().invoke(main, ["info", str(name), "--json"])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)["columns"]
+
+    assert columns(people[1]) == columns(people[1] / "*.csv") == columns(people[0])
+    numbers = people[1] / "2.csv"
+    (people[1] / "3.csv").write_text("name,town,height,weight\nq,Rome,tall,\n")
+    height = columns(people[1])[2]
+    assert (height["type"], height["different"], height["missing"]) == ("text", 41, 0)
+    numbers.write_text("name,height\nr,170\n")
+    result = CliRunner().invoke(main, ["info", str(people[1])])
+    assert result.exit_code == 3
+    assert str(numbers) in result.output
+
+
+@pytest.mark.parametrize("name", ["", "*.csv"], ids=["folder", "pattern"])
+def test_commands_name_the_file_that_is_wrong_among_several(people: tuple[Path, Path], name: str) -> None:
+    from click.testing import CliRunner
+
+    from gramian.cli import main
+
+    with (people[1] / "2.csv").open("a") as file:
+        file.write("\nx,Rome\n")
+    result = CliRunner().invoke(main, ["pca", str(people[1] / name)])
+    assert result.exit_code == 3
+    assert f"{people[1] / '2.csv'}: line 18" in result.output

@@ -21,8 +21,11 @@ from gramian.display.report import DataFacts
 from gramian.genetics.filters import genome_order
 from gramian.genetics.text import list_few
 from gramian.sources import open_source
-from gramian.sources.columns import levels_of, open_records
+from gramian.sources.base import naming
+from gramian.sources.columns import Records, open_records
+from gramian.sources.errors import SourceError
 from gramian.sources.files import TABULAR, split_dataset, suffix_of
+from gramian.sources.opening import is_several, list_files
 from gramian.sources.plink import open_bed
 
 MAX_SHOWN = 30  # columns, chromosomes and contigs that are shown
@@ -55,9 +58,12 @@ def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: C
         with run.step(f"Counting {name}"), data_errors(name):
             results = _describe_genotypes(file, every)
     else:
-        if str(file) != "-" and suffix_of(Path(split_dataset(str(file), None)[0])) in TABULAR:
+        place, dataset = split_dataset(str(file), reading.dataset)
+        with data_errors(name):
+            files = list_files(place) if str(file) != "-" and is_several(Path(place)) else [Path(place)]
+        if all(suffix_of(path) in TABULAR for path in files):
             with run.step(f"Reading {name}"), data_errors(name):
-                rows, columns, notes = _describe_table(file, reading)
+                rows, columns, notes = _describe_table(files, reading, dataset)
         else:
             rows, columns, notes = _describe_numbers(file, reading, run)
         count = len(columns["column"])
@@ -70,32 +76,39 @@ def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: C
     print_results(results, as_json)
 
 
-def _describe_table(file: Path, reading: ReadingOptions) -> tuple[int, Columns, list[str]]:
+def _describe_table(files: list[Path], reading: ReadingOptions, dataset: str | None) -> tuple[int, Columns, list[str]]:
     """Rows, columns with their types, and what was detected, of a table whose columns may be of any kind."""
     written = {"delimiter": reading.delimiter, "decimal": reading.decimal, "encoding": reading.encoding}
     header = False if reading.no_header else None
-    place, dataset = split_dataset(str(file), reading.dataset)
-    records = open_records(Path(place), suffix_of(Path(place)), dataset, header=header, **written)
-    each = range(len(records.names))
-    records.prepare(list(each))
+    parts: list[Records] = []
+    for path in files:
+        with naming(path):
+            records = open_records(path, suffix_of(path), dataset, header=header, **written)
+            if parts and records.names != parts[0].names:
+                there, here = ", ".join(parts[0].names), ", ".join(records.names)
+                raise SourceError(f"the columns are {here}, where {files[0]} has {there}.")
+            records.prepare(list(range(len(records.names))))
+        parts.append(records)
     facts: list[tuple[Any, ...]] = []
     rows = 0
-    for j in each:
-        kind, low, high = records.kind(j), np.nan, np.nan
-        if kind == "number":
-            values: Any = records.numbers(j)
+    for j, name in enumerate(parts[0].names):
+        kinds, low, high = {part.kind(j) for part in parts}, np.nan, np.nan
+        if kinds == {"number"}:
+            values: Any = np.concatenate([part.numbers(j) for part in parts])
             seen: Any = np.unique(values[~np.isnan(values)])
             missing = int(np.isnan(values).sum())
             if len(seen):
                 low, high = float(seen[0]), float(seen[-1])
         else:
-            values = records.cells(j)
-            seen, missing = levels_of(values), sum(cell is None for cell in values)
+            each = [part.texts(j) if part.kind(j) == "number" else part.cells(j) for part in parts]
+            values = [cell or None for cells in each for cell in cells]
+            seen, missing = {*values} - {None}, values.count(None)
         rows = len(values)
-        facts.append((records.names[j], kind, missing, len(seen), low, high))
+        facts.append((name, kinds.pop() if len(kinds) == 1 else "text", missing, len(seen), low, high))
     heads = ("column", "type", "missing", "different", "smallest", "largest")
     columns = dict(zip(heads, map(list, zip(*facts, strict=True)), strict=True))
-    return rows, columns, list(records.notes)
+    several = [f"{len(files)} files, the first {files[0].name}"] if len(files) > 1 else []
+    return rows, columns, [*several, *parts[0].notes]
 
 
 def _describe_numbers(file: Path, reading: ReadingOptions, run: CommandRun) -> tuple[int, Columns, list[str]]:

@@ -32,7 +32,7 @@ from gramian.cli.reading import colour_columns, input_name
 from gramian.cli.running import LOG, CommandRun
 from gramian.display import report as reports
 from gramian.display.report.facts import DataFacts, Run
-from gramian.results import FitLevel, Quality
+from gramian.results import FitLevel, Quality, describe_verdict
 from gramian.sources.files import write_parquet
 from gramian.sources.tables import Table as InputTable
 from gramian.sources.writing import PlaceTakenError, as_json, claim, write_json, write_whole, write_whole_folder
@@ -441,11 +441,8 @@ def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False
         colour = "red" if FitLevel.POOR in verdicts else "green" if FitLevel.GOOD in verdicts else "blue"
         print_panel(console, "How well the model fits", [(m.label, m.text) for m in results.quality], colour)
     for name, certificate in results.certificates.items():
-        # no number is nearer to another than rounding, whatever a residual says
-        reached = f"{np.maximum(certificate.worst, np.finfo(np.float64).eps):.1e}"
-        asked = f"{certificate.tolerance:.1e} was asked for"
-        head = f"certified to {reached}" if certificate.converged else f"NOT certified: {reached} reached, {asked}"
-        title = f"Arithmetic{f' of {name}' if name else ''}: {head}"
+        verdict = describe_verdict(certificate.converged, certificate.tolerance)
+        title = f"Arithmetic{f' of {name}' if name else ''}: {verdict}"
         print_panel(console, title, certificate.summary(), "green" if certificate.converged else "red")
     return console
 

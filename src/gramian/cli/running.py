@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -26,6 +27,7 @@ from gramian.compute.devices import TooLargeError
 from gramian.compute.executor import cluster
 from gramian.inputs.progress import Progress
 from gramian.sources.errors import Argument, SourceError
+from gramian.sources.parts import is_pattern
 
 LOG = logging.getLogger("gramian")
 _option = partial(option, section="Running")
@@ -215,6 +217,8 @@ def data_errors(name: str) -> Iterator[None]:
         raise DataError(f"{name}: {text}") from error
     except (ValueError, TypeError, ImportError, OSError) as error:
         text = name_options(error).removeprefix(f"{name}: ").rstrip(".")
+        if isinstance(error, SourceError) and error.path is not None and (Path(name).is_dir() or is_pattern(name)):
+            name = one_line(error.path)  # one of several files
         raise DataError(f"{name}: {text or type(error).__name__}.") from error
 
 

@@ -152,11 +152,12 @@ class RankAdvice(Tabular):
         asked = [rule for rules in votes.values() for rule in rules]
         unfit = [rule for rule in asked if self.weights.get(rule, 1.0) == 0.0]
         counted = [k for k, rules in votes.items() if set(rules) - set(unfit)]
-        backers = votes[consensus]
-        reason = f"{len(backers)} of {len(asked)} rules say{'s' * (len(backers) == 1)} so ({', '.join(backers)})"
+        backers = [rule for rule in votes[consensus] if rule not in unfit]
+        of = f"{len(backers)} of {len(asked) - len(unfit)} rules"
+        reason = f"{of} say{'s' * (len(backers) == 1)} so ({', '.join(backers)})"
         if counted[-1] > counted[0]:
             reason += f", the middle of answers from {counted[0]} to {counted[-1]}"
-        return reason + (f"; {', '.join(unfit)} not counted, as what they assume does not hold." if unfit else ".")
+        return reason + (f"; {', '.join(unfit)} not counted, as the assumption fails." if unfit else ".")
 
     @property
     def explain(self) -> str:

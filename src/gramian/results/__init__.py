@@ -7,6 +7,7 @@ from gramian.results.certificate import (
     Residual,
     SpectralCertificate,
     caller_level,
+    describe_verdict,
 )
 from gramian.results.quality import FitLevel, Quality
 from gramian.results.solution import Solution, Spectrum
@@ -22,4 +23,5 @@ __all__ = [
     "SpectralCertificate",
     "Spectrum",
     "caller_level",
+    "describe_verdict",
 ]

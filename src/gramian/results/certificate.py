@@ -39,6 +39,19 @@ def caller_level() -> int:
     return level
 
 
+def describe_verdict(met: bool, tolerance: float | None) -> str:
+    """Return the words in which screen and report say whether the arithmetic is certified, and to which tolerance.
+
+    Examples
+    --------
+    >>> from gramian.results.certificate import describe_verdict
+    >>> describe_verdict(True, 1e-8), describe_verdict(False, 2.5e-12)
+    ('certified to 1e-8', 'NOT certified to 2.5e-12')
+    """
+    to = f" to {tolerance:.1e}".replace(".0e", "e").replace("e-0", "e-") if tolerance else ""
+    return ("certified" if met else "NOT certified") + to
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Certificate(ABC):
     """How a result was computed and whether it is as accurate as was asked for: the base of all certificates.

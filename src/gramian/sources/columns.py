@@ -549,11 +549,6 @@ class Feature:
         return out
 
 
-def levels_of(cells: Cells) -> list[str]:
-    """Return the distinct texts of a column, sorted."""
-    return sorted({cell for cell in cells if cell is not None})
-
-
 @dataclass(frozen=True)
 class ChosenColumns:
     """What becomes of columns: those that are fitted, the ones that label and name the rows, and notes on all this."""
@@ -621,8 +616,8 @@ def _find_strange(cells: Cells) -> list[int]:
     return [i for i, cell in enumerate(cells) if cell is not None and not is_numeral(cell.strip())]
 
 
-def _refuse_text(records: Records, kinds: dict[int, str]) -> None:
-    """Raise an error that lists columns without numbers, with a cell of each that is none."""
+def _list_text(records: Records, kinds: dict[int, str]) -> str:
+    """Return the names of columns without numbers, with a cell of each that is none."""
     shown = []
     for j, kind in list(kinds.items())[:8]:
         cell = ""
@@ -631,8 +626,12 @@ def _refuse_text(records: Records, kinds: dict[int, str]) -> None:
             row = next((i for i in [*_find_strange(cells), 0] if cells[i] is not None), 0)
             cell = f", {str(cells[row])[:40]!r} in {records.where(row)}"
         shown.append(f"{records.names[j]} ({WORDS[kind]}{cell})")
-    more = f" and {len(kinds) - 8} more" if len(kinds) > 8 else ""
-    parts: list[str | Argument] = [f"Columns without numbers: {', '.join(shown)}{more}. "]
+    return ", ".join(shown) + (f" and {len(kinds) - 8} more" if len(kinds) > 8 else "")
+
+
+def _refuse_text(records: Records, kinds: dict[int, str]) -> None:
+    """Raise an error that lists columns without numbers, and what can be done with them."""
+    parts: list[str | Argument] = [f"Columns without numbers: {_list_text(records, kinds)}. "]
     if records.doubtful:
         says = ("Numbers like 1,234 may mean 1.234 or 1234: say ", Argument("decimal", ","), " or ")
         parts += [*says, Argument("decimal", "."), ". "]
@@ -651,7 +650,7 @@ def _levels(records: Records, j: int, kind: str) -> tuple[str, ...]:
         more = (", or make it numbers with ", Argument("dates", "days")) if kind == "date" else ()
         raise SourceError(text, *more, ".")
     cells = records.cells(j)
-    levels = levels_of(cells)
+    levels = sorted({cell for cell in cells if cell is not None})
     if len(levels) > MOST_LEVELS or (len(levels) > ID_LEVELS and 2 * len(levels) > len(cells)):
         text = f"column {name!r} has {len(levels)} different texts in {len(cells)} rows: too many for a one-hot code."
         raise SourceError(text, " Give it as ", Argument("id"), " or ", Argument("label"), ", or drop it.")
@@ -691,9 +690,10 @@ def columns_like(names: Sequence[str], like: Sequence[str]) -> list[Feature]:
 
 def check_features(records: Records, features: list[Feature]) -> list[str]:
     """Refuse text and dates where the fit had numbers; return notes on levels that it did not have."""
-    text = [f.name for f in features if f.is_plain and records.kind(f.column) != "number"]
+    kinds = {f.column: records.kind(f.column) for f in features if f.is_plain}
+    text = {column: kind for column, kind in kinds.items() if kind != "number"}
     if text:
-        raise SourceError(f"Columns without numbers, which were numbers in the fit: {', '.join(text)}.")
+        raise SourceError(f"Columns without numbers, which were numbers in the fit: {_list_text(records, text)}.")
     notes = []
     for feature in features:
         levels = feature.levels or ()

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gramian.display.base import GRID, INK, shorten
-from gramian.results import Optimum, Residual, SpectralCertificate
+from gramian.results import Optimum, Residual, SpectralCertificate, describe_verdict
 
 PACKAGES = ("gramian", "numpy", "scipy", "scikit-learn", "bokeh")
 
@@ -448,10 +448,8 @@ class Verdict:
 
 def arithmetic_badge(met: bool, tolerance: float | None) -> str:
     """What the certificate is about: the arithmetic, and to which tolerance."""
-    what = "certified" if met else "NOT certified"
-    what += f" to {tolerance:.0e}".replace("e-0", "e-") if tolerance else ""
     mark = f'<span aria-hidden="true">{"✓" if met else "✗"}</span>'
-    return f'<p class="badge {"met" if met else "unmet"}">{mark} Arithmetic: {what}</p>'
+    return f'<p class="badge {"met" if met else "unmet"}">{mark} Arithmetic: {describe_verdict(met, tolerance)}</p>'
 
 
 @dataclass(frozen=True, eq=False)
