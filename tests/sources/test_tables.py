@@ -349,6 +349,24 @@ def test_a_column_that_counts_the_rows_is_pointed_out(tmp_path: Path) -> None:
     assert table.notes[-1].startswith("column n counts the rows from 1; drop it, or give it as id")
 
 
+def test_columns_of_one_value_are_pointed_out(tmp_path: Path) -> None:
+    rows = [f"{i * i},7,{'' if i % 2 else 0.5},{int(i == 150)}" for i in range(160)]
+    path = written(tmp_path, "\n".join(["varies,same,gaps,late", *rows]))
+    found = [note for note in read_table(path).notes if note.startswith("one value")]
+    assert [note.partition(": ")[2] for note in found] == ["same, gaps"]
+    new = read_table(path, like=["varies", "same", "gaps", "late"])  # of new rows that is no news
+    assert not any(note.startswith("one value") for note in new.notes)
+
+
+def test_what_opens_a_file_of_text_says_where_its_remedies_are_taken(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,sex\n1,m\n2,f\n")
+    with pytest.raises(SourceError, match="read_table"):
+        gramian.open(path)
+    with pytest.raises(SourceError) as caught:
+        read_table(path)
+    assert "read_table" not in str(caught.value)
+
+
 # -- roles ------------------------------------------------------------------------------------------------------------
 
 PEOPLE = "name,age,sex,code,y\nAnn,30,f,007,1.5\nBo,40,m,010,2.5\nCy,NA,m,NA,3.5\n"

@@ -845,8 +845,13 @@ def open_tabular(path: Path, dataset: str | None = None) -> Source:
     array([[ 1.5 , 60.  ],
            [ 1.75,   nan]])
     """
-    with naming(path):
-        records = open_records(path, suffix_of(path), dataset, delimiter=None, decimal=None, header=None)
-        columns = ColumnChoice().roles(records.names, row_names=records.row_names).features
-        records.prepare(columns)
-        return as_source(records, choose_features(records, columns, ColumnChoice()).features)
+    try:
+        with naming(path):
+            records = open_records(path, suffix_of(path), dataset, delimiter=None, decimal=None, header=None)
+            columns = ColumnChoice().roles(records.names, row_names=records.row_names).features
+            records.prepare(columns)
+            return as_source(records, choose_features(records, columns, ColumnChoice()).features)
+    except SourceError as error:
+        if any(isinstance(part, Argument) and part.name != "dataset" for part in error.parts):
+            error.parts += (" These are arguments of gramian.sources.read_table; fit the source of its table.",)
+        raise

@@ -253,7 +253,7 @@ def _read(
             counts = {names[j]: int(gaps.counts[j]) for j in np.flatnonzero(gaps.counts)}
             source, done = _treat_gaps(parts.source, gaps, missing, names)
             parts = parts.keep_rows(gaps.complete, source) if missing == "drop" else replace(parts, source=source)
-            notes = [*parts.notes, *done, *_find_row_counters(source, names)]
+            notes = [*parts.notes, *done, *(_find_odd_columns(source, names) if choice.like is None else [])]
     if source.feature_names is None:
         source.feature_names = names
     found = (parts.target, parts.label, parts.ids, names, path, tuple(notes), counts, parts.rows, keys)
@@ -507,18 +507,25 @@ def _without_missing_targets(parts: TableParts, missing: str) -> TableParts:
     return replace(parts.keep_rows(~absent, select(parts.source, None, ~absent)), notes=(*parts.notes, note))
 
 
-def _find_row_counters(source: Source, names: list[str]) -> list[str]:
-    """Point out columns that count the rows: they are seldom meant to be fitted."""
+def _find_odd_columns(source: Source, names: list[str]) -> list[str]:
+    """Point out columns that count the rows, or have one value: they are seldom meant to be fitted."""
     n = source.shape[0]
     if not isinstance(source, DenseSource) or n < 5:
         return []
-    ends = source.values[-1].astype(np.float64) - source.values[0].astype(np.float64) == n - 1
-    found = [j for j in np.flatnonzero(ends) if np.all(np.diff(source.values[:, j].astype(np.float64)) == 1)]
-    return [
-        f"column {names[j]} counts the rows from {source.values[0, j]:g}; drop it, or give it as id, if it is no "
-        "measurement"
-        for j in found[:3]
+    X = source.values
+    ends = X[-1].astype(np.float64) - X[0].astype(np.float64) == n - 1
+    counters = [j for j in np.flatnonzero(ends) if np.all(np.diff(X[:, j].astype(np.float64)) == 1)]
+    notes = [
+        f"column {names[j]} counts the rows from {X[0, j]:g}; drop it, or give it as id, if it is no measurement"
+        for j in counters[:3]
     ]
+    few = X[:100]  # where most columns are seen to vary, so that few are read whole; fmin and fmax pass over NaN
+    alike = np.flatnonzero(~(np.fmin.reduce(few) < np.fmax.reduce(few)))
+    constant = [names[j] for j in alike if np.fmin.reduce(X[:, j]) == np.fmax.reduce(X[:, j])]
+    if constant:
+        more = f" and {len(constant) - 3} more" if len(constant) > 3 else ""
+        notes.append(f"one value in every row, which tells nothing: {', '.join(constant[:3])}{more}")
+    return notes
 
 
 class Gaps(NamedTuple):

@@ -232,7 +232,7 @@ def test_ridge_without_shrinkage_has_the_errors_of_least_squares():
     C, noise = X - X.mean(axis=0), np.sum((Y - f.predict(X)) ** 2) / (60 - 5)
     expected = np.sqrt(noise * np.diag(np.linalg.inv(C.T @ C)))
     order = np.argsort(-np.abs(f.coef_))
-    np.testing.assert_allclose(shown.tables["coefficients"]["standard deviation"], expected[order], rtol=1e-6)
+    np.testing.assert_allclose(shown.tables["coefficients"]["standard error"], expected[order], rtol=1e-6)
     said = float(shown.facts["Standard deviation of the errors, about"])
     assert said == pytest.approx(np.sqrt(noise), rel=1e-4)
 

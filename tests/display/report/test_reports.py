@@ -101,7 +101,7 @@ def test_regression_tells_fit_residuals_path_and_coefficients():
     np.testing.assert_array_equal(cloud(report).points.axes["residual"], Y - fitted)
     found = table(report, "coefficients")
     assert dict(zip(found["column"], found["coefficient"], strict=True)) == dict(zip("abcde", model.coef_, strict=True))
-    np.testing.assert_allclose(np.sort(found["standard deviation"]), np.sort(np.sqrt(np.diag(model.coef_covariance()))))
+    np.testing.assert_allclose(np.sort(found["standard error"]), np.sort(np.sqrt(np.diag(model.coef_covariance()))))
     assert len(table(report, "path")["λ"]) == 50
     assert "Every coefficient shrinks" in render(report)
 

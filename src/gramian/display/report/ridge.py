@@ -352,7 +352,7 @@ def _coefficient_section(model: Any, feature_names: Sequence[str] | None, target
     table |= {head: W[j, order] for j, head in enumerate(heads)}
     if len(targets) == 1:
         with suppress(AttributeError, ValueError):  # the fit has not kept the covariance of the coefficients
-            table["standard deviation"] = np.sqrt(np.diag(model.coef_covariance()))[order]
+            table["standard error"] = np.sqrt(np.diag(model.coef_covariance()))[order]
     left = f"The {LARGEST} largest of {len(names):,}." if len(order) < len(names) else ""
     lead = "The change of the target for one unit of a column, the others held."
     lead += " Columns of other units cannot be compared."
