@@ -130,9 +130,9 @@ def test_significance_of_all_that_was_computed_is_a_lower_bound(cohort):
     words = {}
     for solver in ("krylov", "exact"):
         text = call("pca", "pops.bed", "-k", 2, "--solver", solver, "--out", solver, *FAST).stdout
-        words[solver] = next(line.strip() for line in text.splitlines() if "Significant" in line)
-    assert words["krylov"] == "Significant: all 2 that were computed, and perhaps more (Tracy–Widom p < 0.05)"
-    assert words["exact"].startswith("Significant: 4 components, 2 of them computed")
+        words[solver] = next(line.strip() for line in text.splitlines() if "Tracy–Widom p <" in line)
+    assert "all 2 that were computed, and perhaps more" in words["krylov"]
+    assert "4 components, 2 of them computed" in words["exact"]
 
 
 def test_the_table_of_fst_is_named_after_the_labels(cohort):

@@ -315,7 +315,7 @@ def test_fit(both, files, columns):
         close(each["weight"], [1 / (1 + odds), odds / (1 + odds)], 1e-7)
     assert shown(screen, "gamma")[:4] == ["2", *(f"{v['gamma']:.2f}" for v in (logliks, aics, bics))]
     (measure,) = answer["quality"]
-    assert (measure["name"], measure["verdict"]) == ("p_value", "good")
+    assert (measure["name"], measure["verdict"]) == ("p_value", "not rejected")
     table = found["estimates"]
     assert table["parameter"].tolist() == ["shape", "rate"]
     close(table["estimate"], [shape, 1 / scale], 1e-5)

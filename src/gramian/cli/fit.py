@@ -30,7 +30,7 @@ from gramian.display import report as reports
 from gramian.likelihood import Comparison, compare
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families import FAMILIES
-from gramian.results import FitLevel, Quality
+from gramian.likelihood.goodness import measure_goodness
 
 TABLES = ("estimates", "comparison")
 PICTURES = ("fit", "profile")
@@ -38,7 +38,6 @@ PARAMETERS = ("parameter", "estimate", "standard_error", "lower", "upper")
 RANKING = {"family": "", "parameters": "", "loglik": ".2f", "aic": ".2f", "bic": ".2f", "difference": ".2f"}
 JOINT = "multivariate normal"
 MAX_CLASSES, BAR = 12, 24  # of a histogram on the screen, and characters of its longest bar
-POOR_FIT = 0.01  # p-value of a goodness of fit below which the data speak against the family
 OFFERED = sorted(name for name, law in FAMILIES.items() if name == law.name != "categorical")
 
 
@@ -150,9 +149,7 @@ def fit(
         columns=list(values),
         model=model,
         certificates={name if len(fits) > 1 else "": estimate.certificate for name, estimate in fits.items()},
-        quality=[
-            measure for name, estimate in fits.items() for measure in _measure_goodness(name, estimate, len(fits))
-        ],
+        quality=measure_goodness(fits),
         tables=[*compared, *shown, *([] if output.out else _histograms(fits)), ResultTable(every, "estimates")],
         lines=[] if ranking is None else ranking.notes,
         pictures=pictures,
@@ -215,22 +212,6 @@ def _histograms(fits: Mapping[str, Any]) -> list[ResultTable]:
         formats = {"from": "", "to": "", "observed": ".0f", "expected": ".1f", "": ""}
         tables.append(ResultTable(columns, title=f"{name} and the fit", formats=formats, most=2 * MAX_CLASSES))
     return tables
-
-
-def _measure_goodness(name: str, estimate: Any, of: int) -> list[Quality]:
-    """The p-value of Pearson's X², where the data allow one."""
-    if estimate.sample is None:
-        return []
-    found = estimate.goodness()
-    p = float(found.p_pearson)
-    if p != p:
-        return []
-    chance = "p < 1e-300" if p < 1e-300 else f"p = {p:.2g}"
-    poor = p < POOR_FIT
-    says = "do not follow" if poor else "may well follow"
-    text = f"{chance}: the data {says} the {estimate.family.name} family (X² = {found.pearson:.4g}, df = {found.df})"
-    label = f"goodness of fit, {name}" if of > 1 else "goodness of fit"
-    return [Quality("p_value" + f" {name}" * (of > 1), label, p, text, FitLevel.POOR if poor else FitLevel.GOOD)]
 
 
 def _fit_facts(estimate: Any, columns: Mapping[str, list[Any]]) -> dict[str, Any]:

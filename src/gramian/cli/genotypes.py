@@ -45,11 +45,10 @@ from gramian.display import MapDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import genotype_report
 from gramian.genetics.files import FORMATS, result_files, write_results
 from gramian.genetics.fst import fst
-from gramian.genetics.pca import GenotypePCA, choose_genotype_solver
+from gramian.genetics.pca import GenotypePCA, choose_genotype_solver, measure_components
 from gramian.genetics.quality import sample_quality, snp_quality
 from gramian.genetics.simulation import map_plane
 from gramian.pca.subspaces import procrustes
-from gramian.results import Quality
 from gramian.sources import memory_budget
 from gramian.sources.files import checksum
 from gramian.sources.plink import Genotypes
@@ -266,13 +265,6 @@ def genotype_pca(
         after = min(model.n_separated_, len(tests.effective_n) - 1)
         markers = float(tests.effective_n[after])
         error = float(markers * model.effective_markers_error_)
-    count = tests.significant()
-    significant = f"{count} component{'s' * (count != 1)}"
-    if count == len(tests.p_values) == components < min(n - 1, len(model.components_.T)):
-        significant = f"all {components} that were computed, and perhaps more"
-    elif count > components:
-        significant += f", {components} of them computed"
-    share = float(np.sum(model.explained_variance_ratio_))
     results = Results(
         data=data,
         model=model,
@@ -280,7 +272,6 @@ def genotype_pca(
         tables=found,
         lines=[
             f"Eigenvalues: {model.eigenvalue_scale_.removeprefix('eigenvalues ')}",
-            f"Significant: {significant} (Tracy–Widom p < 0.05)",
             f"Effective number of markers: {markers:,.0f}{f' ± {error:,.0f}' if error else ''} of {p:,}, "
             + ("of all eigenvalues", "without the first component", f"without the first {after} components")[
                 min(after, 2)
@@ -288,7 +279,7 @@ def genotype_pca(
             *lines,
             f"Time of the fit: {run.seconds:.1f} s, {proof.passes} passes over the genotypes; {expected}",
         ],
-        quality=[Quality("share_explained", "variance explained", share, f"{share:.2%} by {components} components")],
+        quality=measure_components(model),
         pictures=pictures,
         report=partial(
             genotype_report,
@@ -320,7 +311,7 @@ def genotype_pca(
             "eigenvalue_scale": model.eigenvalue_scale_,
             "components": eigenvalues,
             "total_variance": model.total_variance_,
-            "significant": count,
+            "significant": tests.significant(),
             "separated": model.n_separated_,
             "effective_markers": {"value": markers, "standard_error": error, "after_components": after},
             "predicted_memory": need,

@@ -22,7 +22,6 @@ from gramian.cli.output import (
     output_options,
     publish,
 )
-from gramian.cli.pca import count_components
 from gramian.cli.reading import (
     FILE,
     KernelOptions,
@@ -36,7 +35,7 @@ from gramian.cli.reading import (
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import report as reports
 from gramian.kernel_pca.estimator import KernelPCA
-from gramian.results import Quality
+from gramian.results import measure_shares
 
 TABLES = ("scores", "eigenvalues")
 PICTURES = ("scores", "field")
@@ -99,10 +98,8 @@ def kernel_pca(
         scores = np.asarray(model.fit_transform(table.source))
         quality = []
         if len(scores) <= MAX_MEASURED:  # the kernel is evaluated once more
-            kept, left = float(np.sum(scores**2)), float(np.sum(np.asarray(model.reconstruction_error(table.source))))
-            share = kept / (kept + left) if kept > 0 else float("nan")
-            text = f"{share:.1%} of the variance of the features, by {count_components(scores.shape[1])}"
-            quality = [Quality("share_explained", "variance explained", share, text)]
+            kept, left = np.sum(scores**2, axis=0), float(np.sum(np.asarray(model.reconstruction_error(table.source))))
+            quality = measure_shares(kept / (float(kept.sum()) + left or np.nan), "the variance of the features")
         portable(model)
 
     labels, names = as_texts(table.label), as_texts(table.ids)

@@ -13,6 +13,7 @@ from gramian.cli.options import NumbersType, command, option, portable
 from gramian.cli.output import Output, Results, ResultTable, describe_rows, output_options, publish
 from gramian.cli.reading import FILE, KernelOptions, ReadingOptions, input_name, kernel_options, read, reading_options
 from gramian.cli.ridge import (
+    ERRORS,
     PICTURES,
     Array,
     measure_fit,
@@ -89,7 +90,7 @@ def kernel_ridge(
         model.set_params(verbose=False)
         fitted, bound = predict_with_bound(model, table.source)
         portable(model)
-        errors_of_fit, quality = measure_fit(model, table, y, fitted)
+        quality = measure_fit(model, table, y, fitted)
     target, alpha_, largest = str(reading.target), penalty(model), float(np.max(bound))
     LOG.info("kernel: %s, λ = %.6g", model.kernel_, alpha_)
     choice = []
@@ -121,7 +122,8 @@ def kernel_ridge(
             "kernel": repr(model.kernel_),
             "alpha": alpha_,
             "noise_variance": model.noise_variance_,
-            **errors_of_fit,
+            **ERRORS,
+            **{measure.name: measure.value for measure in quality},
             "largest_bound": largest,
         },
     )

@@ -29,14 +29,13 @@ from gramian.display import report as reports
 from gramian.mixture.choose import select_mixture
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
-from gramian.results import Quality
+from gramian.mixture.quality import measure_mixture
 
 TABLES = ("clusters", "components", "covariances", "choice")
 PICTURES = ("mixture", "choice")
 TYPES = ("full", "tied", "diag", "spherical", "E", "V", *MODELS)
 MAX_COMPONENTS = 10_000  # components
 MAX_DRAWN = 20_000  # rows
-DOUBTFUL = 0.1  # uncertainty of a row's component from which on it is doubtful
 MODELS_SHOWN = 6
 CHOICE = ("covariance_type", "n_components", "value")  # what is said of each mixture in JSON
 
@@ -154,9 +153,6 @@ def mixture(
     parts = {"component": np.arange(k) + 1, "weight": model.weights_, "size": sizes_of, **means}
     bic, loglik = float(model.bic(table.source, table.target)), float(model.log_likelihood_)
     title = f"{model.covariance_type}, {count_components(k)}"
-    sure = 1.0 - float(np.mean(clusters["uncertainty"]))
-    doubtful = int(np.sum(clusters["uncertainty"] > DOUBTFUL))
-    certainty = f"{sure:.1%} on average; {doubtful:,} of {len(R):,} rows below {1 - DOUBTFUL:.0%}"
     results = Results.of_fit(
         model,
         table,
@@ -169,12 +165,7 @@ def mixture(
             *([ResultTable(choice.table(), "choice")] if many else []),
         ],
         lines=[f"BIC {bic:.2f}, log-likelihood {loglik:.2f}, {model.n_parameters_:,} parameters"],
-        quality=[
-            Quality("certainty", "certainty of a row's component", sure, certainty),
-            Quality(
-                "log_likelihood_per_row", "log-likelihood of a row", loglik / len(R), f"{loglik / len(R):.4g}, mean"
-            ),
-        ],
+        quality=measure_mixture(R, loglik, table.target),
         sketch=_sketch_clusters(table, clusters["component"]),
         pictures={
             "mixture": draw_mixture,

@@ -32,7 +32,7 @@ from gramian.cli.reading import colour_columns, input_name
 from gramian.cli.running import LOG, CommandRun
 from gramian.display import report as reports
 from gramian.display.report.facts import DataFacts, Run
-from gramian.results import FitLevel, Quality, describe_verdict
+from gramian.results import FitLevel, Quality, describe_verdict, find_gravest
 from gramian.sources.files import write_parquet
 from gramian.sources.tables import Table as InputTable
 from gramian.sources.writing import PlaceTakenError, as_json, claim, write_json, write_whole, write_whole_folder
@@ -436,9 +436,9 @@ def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False
         console.print(drawn, markup=False, highlight=False)
     for line in results.lines() if callable(results.lines) else results.lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
-    if results.quality:
-        verdicts = {measure.verdict for measure in results.quality}
-        colour = "red" if FitLevel.POOR in verdicts else "green" if FitLevel.GOOD in verdicts else "blue"
+    gravest = find_gravest(results.quality)
+    if gravest is not None:
+        colour = {FitLevel.POOR: "red", FitLevel.DOUBTFUL: "yellow"}.get(gravest.verdict, "blue")
         print_panel(console, "How well the model fits", [(m.label, m.text) for m in results.quality], colour)
     for name, certificate in results.certificates.items():
         verdict = describe_verdict(certificate.converged, certificate.tolerance)

@@ -41,7 +41,7 @@ from gramian.display import report as reports
 from gramian.pca.advice import rank_advice
 from gramian.pca.estimator import PCA, RULES, SOLVERS
 from gramian.pca.interpret import loadings
-from gramian.results import Quality, SpectralCertificate
+from gramian.results import SpectralCertificate, measure_shares
 from gramian.sources import Source
 
 TABLES = ("scores", "loadings", "unit_vectors", "variances")
@@ -144,9 +144,6 @@ def pca(
         )
 
     labels, shares = as_texts(table.label), np.asarray(model.explained_variance_ratio_)
-    share, two = float(shares.sum()), float(shares[:2].sum())
-    held = f"{share:.1%} by {count_components(len(shares))}"
-    held += f", {two:.1%} by the first 2" if len(shares) > 2 else ""
     V = np.asarray(model.components_)
     variances: dict[str, Any] = {
         "component": [f"PC{j + 1}" for j in range(len(shares))],
@@ -183,7 +180,7 @@ def pca(
             "loadings": lambda: display.LoadingsDisplay.from_estimator(model, names=table.names),
         },
         report=report_page,
-        quality=[Quality("share_explained", "variance explained", share, held)],
+        quality=measure_shares(shares),
         lines=partial(_advice_lines, advice, complete),
         sketch=None if len(shares) < 2 else Sketch("Scores", scores[:, 0], scores[:, 1], ("PC1", "PC2"), labels),
         facts={"n_components": model.n_components_, "variances": variances},

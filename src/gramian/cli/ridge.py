@@ -30,14 +30,16 @@ from gramian.display.report import regression_report
 from gramian.display.ridge import leave_one_out_predictions
 from gramian.kernel_ridge.estimator import KernelRidgeCV
 from gramian.linear.path import CRITERIA
-from gramian.results import FitLevel, Quality
+from gramian.results import Quality
 from gramian.ridge.estimator import Ridge, RidgeCV
+from gramian.ridge.quality import measure_regression
 from gramian.sources.tables import Table as InputTable
 
 Array = NDArray[np.float64]
 
 TABLES = ("coefficients", "predictions", "path")
 PICTURES = ("residuals", "path", "choice", "curve")
+ERRORS = {"rmse_left_out": np.nan, "r2_left_out": np.nan}  # of models that do not tell them
 
 
 @command(
@@ -86,7 +88,7 @@ def ridge(
         source, y = report_reading(table.source, report), numeric_target(table, str(reading.target))
         fitted = np.asarray(model.set_params(device=device).fit(source, y).predict(source))
         portable(model)
-        errors_of_fit, quality = measure_fit(model, table, y, fitted)
+        quality = measure_fit(model, table, y, fitted)
     target, alpha_, names = str(reading.target), penalty(model), table.names
     LOG.info("λ = %.6g, %.4g degrees of freedom", alpha_, float(np.max(model.dof_)))
     coef, intercept = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
@@ -121,7 +123,8 @@ def ridge(
             "alpha": alpha_,
             "degrees_of_freedom": model.dof_,
             "noise_variance": model.noise_variance_,
-            **errors_of_fit,
+            **ERRORS,
+            **{measure.name: measure.value for measure in quality},
             "intercept": model.intercept_,
             "coefficients": dict(zip(names, coef.tolist(), strict=True)),
         },
@@ -161,36 +164,10 @@ def prediction_columns(table: InputTable, y: Array, fitted: Array, **more: Array
     return table.by_row({"observed": y, "fitted": fitted, "residual": y - fitted, **more})
 
 
-def measure_fit(model: Any, table: InputTable, y: Array, fitted: Array) -> tuple[dict[str, float], list[Quality]]:
-    """Root mean squared error and R² of rows left out and of the rows fitted: for scripts, and in words."""
-    n, total = len(y), float(np.sum((y - y.mean()) ** 2))
-    squares = {"left_out": n * _leave_one_out(model, table, y), "": float(np.sum((y - fitted) ** 2))}
-    facts: dict[str, float] = {}
-    measures: list[Quality] = []
-    for where, square in squares.items():
-        tail = f"_{where}" if where else ""
-        rmse, r2 = float(np.sqrt(square / n)), 1.0 - square / total if total > 0 else float("nan")
-        facts |= {f"rmse{tail}": rmse, f"r2{tail}": r2}
-        label, rows = ("leave-one-out", "rows left out of the fit") if where else ("training", "the rows fitted")
-        if rmse == rmse:
-            useless = bool(where) and r2 <= 0
-            share = "no better than their mean" if useless else f"{r2:.1%} of their variance is explained"
-            verdict = FitLevel.POOR if useless else FitLevel.FACT
-            text = f"{r2:.4g}: of {rows}, {share}" if total > 0 else "not defined: the target does not vary"
-            measures.append(Quality(f"r2{tail}", f"R², {label}", r2, text, verdict))
-            measures.append(
-                Quality(f"rmse{tail}", f"typical error, {label}", rmse, f"{rmse:.4g}, in units of the target")
-            )
-    return facts, measures
-
-
-def _leave_one_out(model: Any, table: InputTable, y: Array) -> float:
-    """Mean squared error of each row predicted from all others; NaN where the fit does not say."""
-    path, X = getattr(model, "path_", None), rows_of_report(table)
-    if path is not None:
-        return float(np.ravel(path.loo[np.argmin(np.abs(np.asarray(path.alphas) - penalty(model)))])[0])
-    left = None if X is None else leave_one_out_predictions(model, X, y)
-    return float("nan") if left is None else float(np.mean((y - left) ** 2))
+def measure_fit(model: Any, table: InputTable, y: Array, fitted: Array) -> list[Quality]:
+    """Root mean squared error and R² of rows left out, where the fit tells, and of the rows fitted."""
+    X = None if getattr(model, "path_", None) is not None else rows_of_report(table)
+    return measure_regression(model, y, fitted, None if X is None else leave_one_out_predictions(model, X, y))
 
 
 def sketch_fit(y: Array, fitted: Array, target: str) -> Sketch:

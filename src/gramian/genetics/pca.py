@@ -37,7 +37,8 @@ from gramian.inputs.devices import like_input, store_like
 from gramian.inputs.progress import Progress, show_progress
 from gramian.operators import Operator, genotype_operator
 from gramian.pca.tracy_widom import TracyWidomTable, tracy_widom_from_sums, tracy_widom_quantile, tracy_widom_statistics
-from gramian.results import Spectrum
+from gramian.results import FitLevel, Quality, Spectrum
+from gramian.results.quality import SUSPECTED
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes
 from gramian.spectral import Krylov
@@ -435,6 +436,40 @@ class GenotypeSolution(NamedTuple):
     noise: Noise
     separated: int
     all_eigenvalues: Array | None
+
+
+def measure_components(model: GenotypePCA) -> list[Quality]:
+    """How many components stand out of the noise by the Tracy–Widom test, and the share of the variance of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics.pca import GenotypePCA, measure_components
+    >>> rng = np.random.default_rng(0)
+    >>> G = rng.binomial(2, np.repeat(rng.uniform(0.1, 0.9, (2, 300)), 20, axis=0))
+    >>> [measure.name for measure in measure_components(GenotypePCA(4).fit(G))]
+    ['significant_components', 'share_explained']
+    """
+    tests, k = model.tracy_widom_, len(model.eigenvalues_)
+    count, share = tests.significant(SUSPECTED), float(np.sum(to_numpy(model.explained_variance_ratio_)))
+    text = f"{count} component{'s' * (count != 1)}"
+    if not len(tests.p_values):
+        text = "not tested: too little is left to compare with"
+    elif count == len(tests.p_values) == k < min(len(model.eigenvectors_) - 1, model.components_.shape[1]):
+        text = f"all {k} that were computed, and perhaps more"
+    elif count > k:
+        text += f", {k} of them computed"
+    text += f" (Tracy–Widom p < {SUSPECTED})" * bool(len(tests.p_values))
+    level = FitLevel.DOUBTFUL if len(tests.p_values) and not count else FitLevel.FACT
+    meaning = (
+        "Shares of the variance are small in genotypes, as most of it is chance; a component beyond the noise can "
+        "still be a family, a batch or one region of the genome: see the SNPs."
+    )
+    held = f"{share:.2%} by {k} component{'s' * (k != 1)}"
+    return [
+        Quality("significant_components", "significant", float(count), text, level, meaning),
+        Quality("share_explained", "variance explained", share, held),
+    ]
 
 
 def choose_genotype_solver(n: int, p: int, k: int) -> Choice:

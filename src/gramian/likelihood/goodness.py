@@ -11,6 +11,8 @@ Kolmogorov–Smirnov distance is max|F_n − F|.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,12 +22,20 @@ from scipy.special import chdtrc, xlogy
 from scipy.stats import kstwo
 
 from gramian.likelihood.sample import INF, Sample, as_sample, sample_like
+from gramian.results import FitLevel, Quality
+from gramian.results.quality import judge_chance
 from gramian.results.tables import text_table
 
 Array = npt.NDArray[np.float64]
 BETWEEN = (
     "the parameters were estimated from the values, not from the classes: the law of X² lies between those of χ² with "
     "{} and {} degrees of freedom (Chernoff and Lehmann 1954), and p is the larger"
+)
+
+MEANING = (
+    "The p-value is the chance of data at least as far from the fitted distribution, if the family is right. A family "
+    "that is not rejected may be wrong all the same, above all in few rows; with very many rows even one that is good "
+    "enough for its use is rejected: see the picture too."
 )
 
 
@@ -113,6 +123,55 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
     if df <= 0:
         notes = (f"{len(observed)} classes and {used} parameters leave no degrees of freedom", *notes)
     return Goodness(G2, X2, df, p[0], p[1], a, b, observed, expected, ks, p_ks, notes)
+
+
+def measure_goodness(estimates: Mapping[str, Any]) -> list[Quality]:
+    r"""What tests say against the family fitted to each column: Pearson's X², or else Kolmogorov–Smirnov.
+
+    Parameters were fitted to the same values, which makes √n·D smaller than Kolmogorov's law says: its level of 5 % is
+    near 0.90 for fitted normal and 1.09 for fitted exponential distributions in place of 1.36 (M. A. Stephens, J. Amer.
+    Statist. Assoc. 69, 730–737, 1974). So the p-value of that law is a bound from above in large samples: a small one
+    rejects, and a large one says little.
+
+    Parameters
+    ----------
+    estimates : mapping of str to Estimate
+        By the name of the column.
+
+    Returns
+    -------
+    list of Quality
+        One of each.
+
+    Examples
+    --------
+    >>> from gramian.likelihood import fit
+    >>> from gramian.likelihood.goodness import measure_goodness
+    >>> measure_goodness({"x": fit("poisson", [0, 1, 2, 3, 1, 1, 0, 2, 4, 1] * 5)})[0].verdict.value
+    'not rejected'
+    """
+    measures = []
+    for column, estimate in estimates.items():
+        found, (name, label) = None, ("p_value", "goodness of fit")
+        if estimate.sample is not None:
+            with suppress(ValueError):  # a family of rows or labels
+                found = estimate.goodness()
+        p, sign, by = float("nan"), "=", ""
+        if found is not None and not np.isnan(found.p_pearson):
+            p, by = found.p_pearson, f"Pearson X² = {found.pearson:.4g}, df = {found.df}"
+        elif found is not None and not np.isnan(found.ks):
+            name, sign, by = "p_value_bound", "≤", f"Kolmogorov–Smirnov D = {found.ks:.4g}"
+            p = float(kstwo.sf(found.ks, max(round(estimate.n), 1)))
+        level = judge_chance(p)
+        text = "not tested: these data allow no test of the family"
+        if level != FitLevel.FACT:
+            says = "rejected" if level == FitLevel.POOR else level.value
+            text = f"p {sign} {p:.2g}" if p >= 1e-300 else "p < 1e-300"
+            text += f": the {estimate.family.name} family is {says} ({by})"
+        if len(estimates) > 1:
+            name, label = f"{name} {column}", f"{label}, {column}"
+        measures.append(Quality(name, label, p, text, level, MEANING))
+    return measures
 
 
 def _count_classes(estimate: Any, sample: Sample) -> tuple[tuple[Array, Array, Array, Array] | None, str]:

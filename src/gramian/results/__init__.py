@@ -9,7 +9,7 @@ from gramian.results.certificate import (
     caller_level,
     describe_verdict,
 )
-from gramian.results.quality import FitLevel, Quality
+from gramian.results.quality import FitLevel, Quality, find_gravest, measure_shares
 from gramian.results.solution import Solution, Spectrum
 
 __all__ = [
@@ -24,4 +24,6 @@ __all__ = [
     "Spectrum",
     "caller_level",
     "describe_verdict",
+    "find_gravest",
+    "measure_shares",
 ]

@@ -416,13 +416,13 @@ def _kernel_pca():
 def _ridge():
     model = RidgeCV(alphas="auto").fit(X, GROUP)
     report = regression_report(model, GROUP, model.predict(X), ids=IDS, data=DataFacts("x", 60, 6))
-    return report, f"{model.score(X, GROUP):.3f}"
+    return report, f"{model.score(X, GROUP):.5g}"
 
 
 def _kernel_ridge():
     model = KernelRidgeCV().fit(X, GROUP)
     report = regression_report(model, GROUP, model.predict(X), labels=LABELS, data=DataFacts("x", 60, 6))
-    return report, f"{model.score(X, GROUP):.3f}"
+    return report, f"{model.score(X, GROUP):.5g}"
 
 
 def _mixture():

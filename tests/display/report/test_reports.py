@@ -29,7 +29,7 @@ from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import Binned, Censored, compare, fit
 from gramian.mixture.choose import select_mixture
 from gramian.pca.subspaces import procrustes
-from gramian.results import Optimum, Residual, SpectralCertificate
+from gramian.results import FitLevel, Optimum, Quality, Residual, SpectralCertificate
 
 pytest.importorskip("bokeh", reason="a report needs Bokeh: pip install 'gramian[report]'")
 
@@ -97,7 +97,7 @@ def test_regression_tells_fit_residuals_path_and_coefficients():
     model = RidgeCV(alphas="auto").fit(X, Y)
     fitted = model.predict(X)
     report = regression_report(model, Y, fitted, feature_names=list("abcde"), data=FACTS)
-    assert (f"{r2_score(Y, fitted):.3f}", "R² on the rows fitted") in report.tiles
+    assert (f"{r2_score(Y, fitted):.5g}", "R², training") in report.tiles
     np.testing.assert_array_equal(cloud(report).points.axes["residual"], Y - fitted)
     found = table(report, "coefficients")
     assert dict(zip(found["column"], found["coefficient"], strict=True)) == dict(zip("abcde", model.coef_, strict=True))
@@ -333,11 +333,17 @@ def test_missing_cells_are_why_no_rule_is_asked():
 def test_how_well_a_model_fits_stands_beside_the_certificate():
     bad = fit("normal", np.concatenate([RNG.normal(-9, 1, 200), RNG.normal(9, 1, 200)]))
     report = fit_report(bad, data=FACTS)
-    assert (report.met, report.verdict.level) == (True, "poor")
+    assert (report.met, report.quality[0].verdict) == (True, FitLevel.POOR)
     head = render(report).split("<nav")[0]
     assert "Arithmetic: certified to 1e-" in head
     assert "badge fit poor" in head
-    assert fit_report(fit("normal", ndtri((np.arange(300) + 0.5) / 300)), data=FACTS).verdict.level == "good"
+    right = fit_report(fit("normal", ndtri((np.arange(300) + 0.5) / 300)), data=FACTS)
+    assert right.quality[0].verdict == FitLevel.NOT_REJECTED
+    assert "not rejected" in render(right).split("<nav")[0]
+    given = Run(quality=[Quality("a", "x", 1.0, ""), Quality("b", "y", 0.1, "", FitLevel.DOUBTFUL)])
+    report = fit_report(bad, data=FACTS, run=given)  # what a command has measured is not measured again
+    assert report.quality == given.quality
+    assert "badge fit doubtful" in render(report).split("<nav")[0]
 
 
 @pytest.mark.parametrize("signal", [0.0, 5.0])
@@ -347,8 +353,9 @@ def test_the_error_of_rows_left_out_judges_a_regression(signal):
     report = regression_report(model, y, model.predict(X), X=X, data=FACTS)
     refits = [Ridge(model.alpha_).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0] for i in range(80)]
     np.testing.assert_allclose(cloud(report).points.axes["predicted by the others"], refits, rtol=1e-7, atol=1e-9)
-    assert report.tiles[0] == (f"{r2_score(y, refits):.3f}", "R² of rows left out")
-    assert report.verdict.level == ("good" if signal else "poor")
+    r2 = r2_score(y, refits)
+    assert report.tiles[0] == (f"{r2:.5g}", "R², leave-one-out")
+    assert report.quality[0].verdict == (FitLevel.FACT if r2 > 0 else FitLevel.POOR)
 
 
 def test_chances_are_never_nought():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Required, TypedDict
 
@@ -16,18 +16,19 @@ from gramian.display.report.blocks import (
     DataTable,
     Facts,
     Proof,
+    QualityBlock,
     Report,
     ReportBlock,
     Section,
     Text,
-    Verdict,
     format_value,
     versions,
 )
 from gramian.display.report.cloud import Arrows, Cloud, Panel, Points, is_text
 from gramian.display.report.facts import DataFacts, Run
+from gramian.results import Quality
 
-CERTIFICATES = 20  # shown one by one
+CERTIFICATES = MEASURES = 20  # shown one by one
 
 
 class Common(TypedDict, total=False):
@@ -66,6 +67,12 @@ class Common(TypedDict, total=False):
 Pairs = list[tuple[str, str]]
 
 
+def find_quality(common: Common, measure: Callable[[], Sequence[Quality]]) -> Sequence[Quality]:
+    """How well the model fits: as the command measured it, or measured now."""
+    run = common.get("run")
+    return run.quality if run is not None and run.quality else measure()
+
+
 def assemble(
     method: str,
     model: Any,
@@ -73,7 +80,7 @@ def assemble(
     tiles: Pairs,
     sections: Sequence[Section],
     common: Common,
-    verdict: Verdict | None = None,
+    quality: Sequence[Quality] = (),
     warnings: Sequence[str] = (),
 ) -> Report:
     """Put what is particular to a model first, and then what all of them have; sections without blocks are left out.
@@ -84,13 +91,12 @@ def assemble(
     # How far to trust it: certificates that missed their tolerance come first, as a reader must see them.
     proofs: Mapping[str, Proof] = model if isinstance(model, Mapping) else {"": model.certificate_}
     order = sorted(proofs, key=lambda name: proofs[name].converged)
-    trust: list[ReportBlock] = [] if verdict is None else [verdict]
+    trust: list[ReportBlock] = [QualityBlock(measure) for measure in quality[:MEASURES]]
     trust += [CertificateBlock(proofs[name], name) for name in order[:CERTIFICATES]]
     if len(order) > CERTIFICATES:
         trust.append(Text(f"{len(order) - CERTIFICATES} more certificates are like the last of these.", "note"))
     # What was fitted.
     rows = [("Data", f"{data.name}: {data.size}"), ("Method", method), *facts]
-    rows += [(f"Fit to the data: {measure.label}", measure.text) for measure in run.quality]
     if data.notes:
         rows.append(("Reading the data", "; ".join(data.notes)))
     if run.seconds is not None:
@@ -119,7 +125,7 @@ def assemble(
         tiles=tiles,
         met=all(proof.converged for proof in proofs.values()),
         tolerance=max((proof.tolerance for proof in proofs.values()), default=None),
-        verdict=verdict,
+        quality=quality,
         warnings=[*warnings, *run.warnings],
     )
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gramian.display.base import GRID, INK, shorten
-from gramian.results import Optimum, Residual, SpectralCertificate, describe_verdict
+from gramian.results import Optimum, Quality, Residual, SpectralCertificate, describe_verdict
 
 PACKAGES = ("gramian", "numpy", "scipy", "scikit-learn", "bokeh")
 
@@ -407,43 +407,28 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """How well a model fits its data, which no certificate of the arithmetic can say.
-
-    Attributes
-    ----------
-    text : str
-        In words, with the number that says so.
-    level : {"good", "fair", "poor", ""}
-        Its colour; "" where the number cannot be judged by itself.
-    more : str
-        What the number means, and what to do.
+class QualityBlock:
+    """A measure of fit, which no certificate of the arithmetic can give: in the colour of its level, and explained.
 
     Examples
     --------
-    >>> from gramian.display.report.blocks import Verdict
-    >>> Verdict("PC1 and PC2 show 95.8 % of the variance", "good").html(None).count("good")
+    >>> from gramian.display.report.blocks import QualityBlock
+    >>> from gramian.results import FitLevel, Quality
+    >>> QualityBlock(Quality("r2", "R²", -0.1, "no better than their mean", FitLevel.POOR)).html(None).count("poor")
     1
     """
 
-    text: str
-    level: str = ""
-    more: str = ""
-
-    @classmethod
-    def of_share(cls, text: str, share: float, ends: tuple[float, float], more: str = "") -> Verdict:
-        """A share that is good from the second end on, and poor below the first."""
-        level = "" if math.isnan(share) else ("poor", "fair", "good")[sum(share >= end for end in ends)]
-        return cls(text, level, more)
+    measure: Quality
 
     @property
     def badge(self) -> str:
         """The words in their colour."""
-        return f'<p class="badge fit {escape(self.level)}">Fit: {isolate(self.text)}</p>'
+        level, label = self.measure.verdict.name.lower(), isolate(self.measure.label)
+        return f'<p class="badge fit {level}">Fit: {label}, {isolate(self.measure.text)}</p>'
 
     def html(self, page: Page) -> str:
         """The badge, and what it means."""
-        return f'<div class="verdict">{self.badge}{Text(self.more).html(page)}</div>'
+        return f'<div class="quality">{self.badge}{Text(self.measure.meaning).html(page)}</div>'
 
 
 def arithmetic_badge(met: bool, tolerance: float | None) -> str:
@@ -504,8 +489,8 @@ class Report:
         Whether every tolerance was met; None where nothing was certified.
     tolerance : float or None
         The largest of them.
-    verdict : Verdict or None
-        How well the model fits.
+    quality : sequence of Quality
+        How well the model fits; the head shows what says most against it.
     warnings : sequence of str
         What a reader must see before all else.
     """
@@ -516,7 +501,7 @@ class Report:
     tiles: Sequence[tuple[str, str]] = ()
     met: bool | None = None
     tolerance: float | None = None
-    verdict: Verdict | None = None
+    quality: Sequence[Quality] = ()
     warnings: Sequence[str] = ()
 
 

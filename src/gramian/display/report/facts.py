@@ -57,7 +57,7 @@ class Run:
     warnings : sequence of str
         What the fit warned of.
     quality : sequence of Quality
-        How well the model fits the data, the measure that says most first.
+        How well the model fits the data, the measure that says most first; measured by the report unless given.
 
     Examples
     --------

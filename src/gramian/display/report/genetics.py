@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from gramian.display.base import PALETTE
 from gramian.display.pca import describe_scree
-from gramian.display.report.assemble import Common, Folded, assemble, matrix, percent, row_cloud, unique_names
+from gramian.display.report.assemble import (
+    Common,
+    Folded,
+    assemble,
+    find_quality,
+    matrix,
+    percent,
+    row_cloud,
+    unique_names,
+)
 from gramian.display.report.blocks import (
     DataTable,
     Figure,
@@ -22,12 +31,12 @@ from gramian.display.report.blocks import (
     Row,
     Section,
     Text,
-    Verdict,
     hover_names,
     new_figure,
 )
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.pca import COMPONENTS, score_axes, score_panels, scree_figure
+from gramian.genetics.pca import measure_components
 from gramian.inputs.devices import convert_to_numpy
 
 Matrix = NDArray[np.float64]
@@ -96,13 +105,13 @@ def genotype_report(
     if given.get("ids") is None and hasattr(model, "samples_"):
         given["ids"] = model.samples_.names
     shares = np.asarray(model.eigenvalues_, dtype=np.float64) / (float(model.total_variance_) or 1.0)
-    significant = model.tracy_widom_.significant()
     facts = [("Components", str(Z.shape[1])), ("Eigenvalues are", str(model.eigenvalue_scale_))]
     if counts is None:
         dropped = {f"SNPs left out, {why}": number for why, number in dict(model.dropped_).items() if number}
         counts = {"SNPs used": model.components_.shape[1], **dropped}
     facts += [(str(name), f"{int(number):,}") for name, number in counts.items()]
     tiles = [(f"{len(Z):,}", "samples"), (f"{model.components_.shape[1]:,}", "SNPs used")]
+    significant = model.tracy_widom_.significant()
     tiles += [(percent(shares[0]), "of the variance in PC1"), (str(significant), "components beyond noise (p < 0.05)")]
     if procrustes is not None:
         tiles.append((f"{procrustes.correlation:.3f}", "Procrustes correlation with the map"))
@@ -113,11 +122,8 @@ def genotype_report(
         _rank_section(model, shares),
         _quality_section(snp_quality, sample_quality),
     ]
-    real = f"{significant} component{'s' * (significant != 1)} stand{'s' * (significant == 1)} out of the noise"
-    more = "By the Tracy–Widom test at 0.05. Shares of the variance are small in genotypes, as most of it is chance; a "
-    more += "component beyond the noise can still be a family, a batch or one region of the genome: see the SNPs."
-    verdict = Verdict(f"{real} (Tracy–Widom)", "good" if significant else "poor", more)
-    return assemble("Genotype PCA", model, facts, tiles, sections, given, verdict)
+    quality = find_quality(given, lambda: measure_components(model))
+    return assemble("Genotype PCA", model, facts, tiles, sections, given, quality)
 
 
 def _fst_section(fst: Any, name: str) -> Section:

@@ -8,11 +8,10 @@ from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
-from scipy.special import kolmogorov
 
 from gramian.display.base import INK, PALETTE
 from gramian.display.likelihood import describe_fit
-from gramian.display.report.assemble import Common, assemble
+from gramian.display.report.assemble import Common, assemble, find_quality
 from gramian.display.report.blocks import (
     FAINT,
     DataTable,
@@ -23,15 +22,13 @@ from gramian.display.report.blocks import (
     Row,
     Section,
     Text,
-    Verdict,
-    format_chance,
     format_value,
     hover_names,
     new_figure,
 )
 from gramian.display.report.facts import DataFacts, Run
 from gramian.likelihood.fit import Comparison
-from gramian.likelihood.goodness import Goodness
+from gramian.likelihood.goodness import Goodness, measure_goodness
 
 DRAWN = 2000  # quantiles
 GRID_POINTS = 6000  # between which the fitted distribution function is interpolated
@@ -87,7 +84,6 @@ def quantile_figure(estimate: Any) -> Any:
 
 
 PICTURES = 12  # columns with sections of their own
-FITTED = 0.9  # √n·D from which the distance of a fitted distribution is a sign against it
 PROFILED = 6  # parameters up to which intervals follow the likelihood
 
 
@@ -145,7 +141,8 @@ def fit_report(
         tiles += [(format_value(float(value)), name) for name, value in list(first.estimates.items())[:3]]
     common: Common = {"data": data, "run": run or Run(), "title": title}
     facts = [("Families", ", ".join(families)), ("Observations", f"{first.n:,.6g}")]
-    return assemble("Maximum likelihood", proofs, facts, tiles, sections, common, _judge(goodness, best))
+    quality = find_quality(common, lambda: measure_goodness(best))
+    return assemble("Maximum likelihood", proofs, facts, tiles, sections, common, quality)
 
 
 def _measure_goodness(estimate: Any) -> Goodness | None:
@@ -153,37 +150,6 @@ def _measure_goodness(estimate: Any) -> Goodness | None:
     with suppress(ValueError):
         return cast(Goodness, estimate.goodness())
     return None
-
-
-def _judge(goodness: Mapping[str, Goodness | None], best: Mapping[str, Any]) -> Verdict:
-    """How likely data as these are under the fit: of several columns, the least likely one.
-
-    The parameters were fitted to the same values, which makes Kolmogorov's D smaller than its distribution says: what
-    that calls improbable is more so, and what it calls probable may not be. Stephens (1974) finds the level of 5 % of
-    fitted normal and exponential distributions near 0.9 and 1.1/√n, not at 1.36/√n: below 0.9 nothing is found.
-    """
-    found: dict[str, tuple[str, float, bool]] = {}
-    for name, each in goodness.items():
-        if each is not None and not np.isnan(each.p_pearson):
-            found[name] = "Pearson p = ", each.p_pearson, each.p_pearson < 0.05
-        elif each is not None and not np.isnan(each.ks):
-            size = float(np.sqrt(best[name].n)) * each.ks
-            found[name] = "Kolmogorov–Smirnov p ≤ ", float(kolmogorov(size)), size > FITTED
-    if not found:
-        return Verdict("not tested", "", "These data allow no test of the family: see the picture.")
-    worst = min(found, key=lambda name: found[name][1])
-    test, p, doubtful = found[worst]
-    family = best[worst].family.name + (f" of {worst}" if len(best) > 1 else "")
-    more = (
-        "The p-value is the chance of data at least as far from the fitted distribution, if that were right. With very "
-    )
-    more += "many rows even a fit that is good enough for its use is found to be wrong: see the picture too."
-    if not doubtful:
-        return Verdict(f"good, nothing speaks against {family}", "good", more)
-    chance = f"({test}{format_chance(p)})".replace("= <", "<").replace("≤ <", "<")
-    if p < 0.01:
-        return Verdict(f"poor, data as these hardly ever come from {family} {chance}", "poor", more)
-    return Verdict(f"doubtful, {family} seldom gives data as far from it {chance}", "fair", more)
 
 
 def _estimates_section(best: Mapping[str, Any], profile: bool, level: float) -> Section:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from gramian.display.base import COLOURS, INK, PALETTE, names_of_columns
 from gramian.display.mixture import describe_choice
-from gramian.display.report.assemble import Common, assemble, colour_options, matrix, percent, unique_names
+from gramian.display.report.assemble import (
+    Common,
+    assemble,
+    colour_options,
+    find_quality,
+    matrix,
+    percent,
+    unique_names,
+)
 from gramian.display.report.blocks import (
     DataTable,
     Figure,
@@ -21,7 +29,6 @@ from gramian.display.report.blocks import (
     Row,
     Section,
     Text,
-    Verdict,
     bokeh_module,
     format_value,
     hover_names,
@@ -31,6 +38,7 @@ from gramian.display.report.blocks import (
 )
 from gramian.display.report.cloud import NARROW, Cloud, Ellipses, Panel, Points
 from gramian.inputs.devices import convert_to_numpy
+from gramian.mixture.quality import DOUBTED, measure_mixture
 
 DASHES = ("solid", "dashed", "dotted")
 CLASSES = 25
@@ -137,23 +145,16 @@ def mixture_report(
     facts = [("Components", str(mixture.n_components)), ("Covariance model", str(model.covariance_type))]
     likelihood = format_value(float(model.log_likelihood_))
     facts.append(("Log-likelihood", f"{likelihood}, {model.n_parameters_} parameters"))
-    doubt = percent(float(np.mean(1.0 - R.max(axis=1) > 0.1)))
+    doubt = percent(float(np.mean(1.0 - R.max(axis=1) > DOUBTED)))
     tiles = [(str(mixture.n_components), "components"), (str(model.covariance_type), "covariance model")]
     tiles += [(format_value(float(bic)), "BIC"), (doubt, "of rows in doubt (> 10 %)")]
-    sure = float(np.mean(R.max(axis=1) > 0.9))
-    verdict = Verdict.of_share(
-        f"{percent(sure)} of the rows belong to one component with a probability above 90 %",
-        sure if mixture.n_components > 1 else np.nan,
-        (0.6, 0.85),
-        "How far apart the components are. Whether normal components are right for these data is not said by this: "
-        "BIC compares mixtures with each other only, and components may share one group that is not normal.",
-    )
+    quality = find_quality(common, lambda: measure_mixture(R, float(model.log_likelihood_)))
     sections = [
         _rows_section(rows, R, mixture, names, common),
         _components_section(R, mixture, names, common),
         _choice_section(choice),
     ]
-    return assemble("Gaussian mixture", model, facts, tiles, sections, common, verdict)
+    return assemble("Gaussian mixture", model, facts, tiles, sections, common, quality)
 
 
 def _rank_columns(mixture: Any) -> NDArray[np.intp]:

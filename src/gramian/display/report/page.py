@@ -10,8 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 from gramian.display.base import COLOURS, shorten
-from gramian.display.report.blocks import Report, Text, arithmetic_badge, as_json, bokeh_module
+from gramian.display.report.blocks import QualityBlock, Report, Text, arithmetic_badge, as_json, bokeh_module
 from gramian.display.report.cloud import WEBGL
+from gramian.results import find_gravest
 from gramian.sources.writing import write_whole
 
 # Bokeh writes style elements and attributes of its own; scripts run by their checksums alone, and nothing is evaluated.
@@ -76,7 +77,8 @@ def render(report: Report) -> str:
     tiles = "".join(
         f"<div><strong>{escape(value)}</strong><span>{escape(text)}</span></div>" for value, text in report.tiles
     )
-    badge = "" if report.verdict is None else report.verdict.badge
+    gravest = find_gravest(report.quality)
+    badge = "" if gravest is None else QualityBlock(gravest).badge
     badge += "" if report.met is None else arithmetic_badge(report.met, report.tolerance)
     notices = Text([f"Warning: {text}" for text in report.warnings], "warning").html(canvas)
     return (

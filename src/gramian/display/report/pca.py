@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gramian.display.base import INK, PALETTE, component_name, names_of_columns, shares_of, shorten
 from gramian.display.pca import ScreeData, describe_scree
-from gramian.display.report.assemble import Common, Folded, assemble, matrix, percent, row_cloud
+from gramian.display.report.assemble import Common, Folded, assemble, find_quality, matrix, percent, row_cloud
 from gramian.display.report.blocks import (
     FAINT,
     DataTable,
@@ -20,7 +20,6 @@ from gramian.display.report.blocks import (
     Row,
     Section,
     Text,
-    Verdict,
     bokeh_module,
     escape_math,
     hover_names,
@@ -29,7 +28,7 @@ from gramian.display.report.blocks import (
 from gramian.display.report.cloud import Arrows, Panel
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import had_missing_cells
-from gramian.results import SpectralCertificate
+from gramian.results import SpectralCertificate, measure_shares
 
 SHOWN = 40  # components drawn
 
@@ -172,14 +171,6 @@ def pca_report(
         tiles.append((str(advice.consensus), "components by the rules"))
     facts = [("Components", f"{len(names)}, holding {percent(shares.sum())} of the variance")]
     facts.append(("Columns were", "centred and divided by their standard deviations" if model.scale else "centred"))
-    plane, seen = float(shares[:2].sum()), " and ".join(names[:2])
-    verdict = Verdict.of_share(
-        f"{seen} show{'s' * (len(names) == 1)} {percent(plane)} of the variance",
-        plane,
-        (0.4, 0.7),
-        "What the plot of scores leaves out is in the other components: two rows that lie together there may be far "
-        "apart in these. Where the share is small, look at more components, or at more than their plots.",
-    )
     told, whitened = dict(measures or {}), bool(model.get_params().get("whiten"))
     squares = Z**2 * (model.explained_variance_ if whitened else 1.0)
     told |= {f"% of {name}": 100 * z / (z.sum() or 1.0) for name, z in zip(names[:2], squares.T, strict=False)}
@@ -194,7 +185,8 @@ def pca_report(
         _variance_section(model, names, shares, advice),
     ]
     warnings = [] if model.scale or spread is None else _warn_of_units(spread, features)
-    return assemble("PCA", model, facts, tiles, sections, common, verdict, warnings)
+    quality = find_quality(common, lambda: measure_shares(shares))
+    return assemble("PCA", model, facts, tiles, sections, common, quality, warnings)
 
 
 def _longest(features: list[str], loadings: Matrix) -> tuple[list[str], Matrix]:
@@ -365,15 +357,8 @@ def kernel_pca_report(
     facts = [("Kernel", repr(model.kernel_)), ("Components", str(len(names)))]
     tiles = [(str(len(names)), "components"), (type(model.kernel_).__name__, "kernel")]
     shares = shares_of(model)
-    verdict = None
-    if shares is not None and np.isfinite(shares).all():
-        plane = float(shares[:2].sum())
-        told = (
-            f"{' and '.join(names[:2])} show{'s' * (len(names) == 1)} {percent(plane)} of the variance of the features"
-        )
-        verdict = Verdict.of_share(
-            told, plane, (0.4, 0.7), "A kernel with narrow peaks spreads it over many components."
-        )
+    known = () if shares is None else shares
+    quality = find_quality(common, lambda: measure_shares(known, "the variance of the features"))
     spectrum = Section("Eigenvalues", [Row([figure, DataTable("eigenvalues", "Eigenvalues", table)])], lead)
     sections = [scores_section(Z, shares, measures, common), spectrum]
-    return assemble("Kernel PCA", model, facts, tiles, sections, common, verdict)
+    return assemble("Kernel PCA", model, facts, tiles, sections, common, quality)

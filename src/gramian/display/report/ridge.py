@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import INK, PALETTE, as_names, names_of_columns, shorten
-from gramian.display.report.assemble import Common, Pairs, assemble, matrix, row_cloud, unique_names
+from gramian.display.report.assemble import Common, Pairs, assemble, find_quality, matrix, row_cloud, unique_names
 from gramian.display.report.blocks import (
     FAINT,
     DataTable,
@@ -20,7 +20,6 @@ from gramian.display.report.blocks import (
     ReportBlock,
     Row,
     Section,
-    Verdict,
     bokeh_module,
     escape_math,
     format_value,
@@ -42,6 +41,8 @@ from gramian.display.ridge import (
     leave_one_out_predictions,
 )
 from gramian.inputs.devices import convert_to_numpy
+from gramian.results import Quality
+from gramian.ridge.quality import measure_regression
 
 DRAWN = 200  # lines of coefficients
 DOTS = 4000  # rows drawn over a curve
@@ -99,14 +100,8 @@ def path_figure(data: PathData, lines: Sequence[dict[str, Any]], y_label: str, c
 Matrix = NDArray[np.float64]
 
 TARGETS = 4  # with axes of their own
+TILES = 4  # measures of fit in the head
 CURVES = 6  # columns whose mean predictions are drawn
-LEFT_OUT = (
-    "Each row was predicted by the fit to all others, exactly: this is what to expect of new rows that are drawn as "
-    "these were. R² is 1 where all are predicted exactly, and 0 where the mean of the target would do as well."
-)
-TRAINING = (
-    "Of rows that took part in the fit, so that new rows will be predicted worse; how much worse is not known here."
-)
 LARGEST = 300  # coefficients in the table
 PATH = {
     "alpha": "λ",
@@ -179,7 +174,8 @@ def regression_report(
     targets = as_names(usual if target_names is None else target_names, t, "target_names", "{}", "targets")
     left = None if X is None else leave_one_out_predictions(model, X, Y[:, 0] if np.ndim(observed) == 1 else Y)
     left = None if left is None else matrix(left, "left out")
-    facts, tiles, verdict = _summarise(model, targets, Y, F, left)
+    quality = find_quality(common, lambda: measure_regression(model, Y, F, left, targets))
+    facts, tiles = _summarise(model, targets, quality)
     sections = [
         _fit_section(Y, F, left, targets, measures, common),
         _shape_section(model, X, Y, feature_names, targets),
@@ -189,40 +185,18 @@ def regression_report(
     if X is not None and np.shape(X)[1] == 1:
         sections[:2] = sections[1::-1]  # the curve is the picture
     method = METHODS.get(type(model).__name__, type(model).__name__)
-    return assemble(method, model, facts, tiles, sections, common, verdict)
+    return assemble(method, model, facts, tiles, sections, common, quality)
 
 
-def _summarise(
-    model: Any, targets: list[str], Y: Matrix, F: Matrix, left: Matrix | None
-) -> tuple[Pairs, Pairs, Verdict]:
-    """What was fitted, by name, the few numbers a reader wants first, and how well rows left out are predicted."""
-    total = np.sum((Y - Y.mean(axis=0)) ** 2, axis=0)
-
-    def share(errors: Matrix) -> Matrix:
-        """R² of squared errors; NaN of a constant target."""
-        return np.asarray(1.0 - np.divide(errors, total, out=np.full_like(errors, np.nan), where=total > 0))
-
-    r2 = share(np.sum((Y - F) ** 2, axis=0))
+def _summarise(model: Any, targets: list[str], quality: Sequence[Quality]) -> tuple[Pairs, Pairs]:
+    """What was fitted, by name, and the few numbers a reader wants first."""
     lam = np.atleast_1d(np.asarray(getattr(model, "alpha_", getattr(model, "alpha", np.nan)), dtype=float))
     low, high = (format_value(float(end)) for end in (lam.min(), lam.max()))
     penalty = low if np.ptp(lam) == 0 else f"{low} to {high}"
-    several = ", mean" * (len(targets) > 1)
+    several = len(targets) > 1
     facts = [("Targets" if several else "Target", ", ".join(targets[:12]) + "…" * (len(targets) > 12))]
     facts.append(("Penalty λ", penalty))
-    path, errors = getattr(model, "path_", None), None
-    if left is not None:
-        errors = np.mean((Y - left) ** 2, axis=0)
-    elif path is not None:  # at the λ chosen, of each target its own
-        t = path.loo.shape[1]
-        errors = path.loo[np.argmin(np.abs(path.alphas[:, None] - np.broadcast_to(lam, t)), axis=0), np.arange(t)]
-    tiles, verdict = [], Verdict(f"R² {float(np.mean(r2)):.3f}, on the rows it was fitted to", "", TRAINING)
-    if errors is not None and np.isfinite(errors).all():
-        out, typical = float(np.mean(share(errors * len(Y)))), format_value(float(np.sqrt(np.mean(errors))))
-        tiles = [(f"{out:.3f}", "R² of rows left out" + several), (typical, "typical error of rows left out")]
-        better = "" if out > 0 else ", no better than their mean"
-        text = f"rows left out are predicted with R² {out:.3f}{better} (typical error {typical})"
-        verdict = Verdict.of_share(text, out, (0.3, 0.7), LEFT_OUT)
-    tiles += [(f"{float(np.mean(r2)):.3f}", "R² on the rows fitted" + several), (penalty, "penalty λ")]
+    tiles = [(format_value(measure.value), measure.label) for measure in quality[:TILES]] + [(penalty, "penalty λ")]
     if hasattr(model, "kernel_"):
         facts.append(("Kernel", repr(model.kernel_)))
     dof, noise = getattr(model, "dof_", None), np.atleast_1d(getattr(model, "noise_variance_", np.nan)).astype(float)
@@ -232,8 +206,7 @@ def _summarise(
         tiles.append((text, "degrees of freedom"))
     if len(noise) == 1 and np.isfinite(noise[0]) and noise[0] >= 0:
         facts.append(("Standard deviation of the errors, about", format_value(float(np.sqrt(noise[0])))))
-    facts.append(("R² on the rows fitted", ", ".join(format_value(float(value)) for value in r2[:8])))
-    return facts, tiles, verdict
+    return facts, tiles
 
 
 def _fit_section(
