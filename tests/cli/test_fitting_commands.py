@@ -102,7 +102,8 @@ def test_whole_numbers_are_compared_with_families_of_both_kinds(answer, tmp_path
     assert found["family"] == "normal"
     assert {"poisson", "negative binomial", "weibull"} < set(found["comparison"]["family"])
     (measure,) = found["quality"]
-    assert measure["verdict"] == "not rejected"
+    assert measure["value"] > 0.01
+    assert measure["verdict"] != "poor"
     pulled = answer("fit", "minutes.csv", "--family", "poisson")
     assert pulled["quality"][0]["verdict"] == "poor"
 
