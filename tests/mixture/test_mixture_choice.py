@@ -308,6 +308,15 @@ def test_a_component_of_too_few_rows_is_spurious_and_not_chosen():
     assert found.best.n_components == 1
 
 
+@pytest.mark.parametrize("model", ["EEV", "VEV"])
+def test_directions_that_rows_do_not_determine_are_not_chosen(model):
+    """Nine components of 47 rows have directions of their own in which nothing varies, and 200 parameters or more."""
+    X = np.random.default_rng(0).normal(size=(47, 6)) @ np.random.default_rng(1).normal(size=(6, 6))
+    found = select_mixture(GaussianMixture(), X, n_components=(1, 9), covariance_types=(model,))
+    assert "component" in found.problems[1][0]
+    assert found.best.n_components == 1
+
+
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
 @pytest.mark.parametrize("table", [*TABLES, "faithful"])
 def test_the_default_start_of_tables_is_no_worse_than_kmeans(table, kind):

@@ -101,16 +101,19 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
 
 
 def rows_needed(model: str, d: int) -> int:
-    """How many rows determine what a component has of its own: d + 1 a covariance, 2 a variance, none what is shared.
+    """How many rows determine what a component has of its own.
+
+    A covariance takes d + 1, its directions alone d, since fewer rows leave two of them or more without variance, a
+    variance 2, and what is shared none.
 
     Examples
     --------
     >>> from gramian.mixture.diagnose import rows_needed
     >>> rows_needed("VVV", 3), rows_needed("VVI", 3), rows_needed("EEV", 3)
-    (4, 2, 0)
+    (4, 2, 3)
     """
-    if model[1:] == "VV":
-        return d + 1
+    if model[2:] == "V":
+        return d + (model[1] == "V")
     return 2 if "V" in model[:2] else 0
 
 
