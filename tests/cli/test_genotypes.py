@@ -373,6 +373,15 @@ def test_nothing_is_replaced_without_force(here):
     assert call(*arguments, *FAST, "--force").exit_code == 0
 
 
+def test_without_a_folder_the_answer_is_on_the_screen(here):
+    before = sorted(path.name for path in here.iterdir())
+    result = call("pca", "cohort.bed", "-k", 2)
+    assert result.exit_code == 0, result.output
+    assert "PC2" in result.output
+    assert "--out FOLDER" in result.output
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
