@@ -218,14 +218,16 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         fits: list[MixtureFit] = []
         for number, start in enumerate(starts):
             fits.append(self._fit_from(start, data, maximiser, number, give_up))
-            if self.init_params == "auto" and sum(not fit.diagnoses for fit in fits) >= self.n_init:
+            sound = len(fits) if self.reg_covar else sum(not fit.diagnoses for fit in fits)
+            if self.init_params == "auto" and sound >= self.n_init:
                 break  # the others were there in place of such as collapse
         self._keep_best(fits, data, maximiser)
 
     def _keep_best(self, fits: list[MixtureFit], data: MixtureRows | Bins, maximiser: Maximiser) -> None:
         """Name the results of the best fit, and whether the data determine it."""
-        # what has collapsed has a large likelihood without meaning: it is kept only if there is nothing without
-        fits.sort(key=lambda fit: (bool(fit.diagnoses), float(fit.optimum.objective[-1])))
+        # what has collapsed has a large likelihood without meaning: it is kept only if there is nothing without, unless
+        # the user's own reg_covar bounds the likelihood
+        fits.sort(key=lambda fit: (bool(fit.diagnoses) and not self.reg_covar, float(fit.optimum.objective[-1])))
         kept = fits[0]
         if isinstance(data, Bins) and not kept.diagnoses and is_flat(data, kept.mixture, maximiser):
             taken, p = int(np.count_nonzero(data.counts)), maximiser.constraints.free_parameters(kept.mixture)

@@ -32,6 +32,7 @@ MOST_LEAVES = 1_000  # points that are agglomerated: beyond, a sample of them, a
 FILLING = 50  # iterations of the one normal distribution that missing cells are filled from, for a start
 ROUNDS = 50  # of k-means: a start needs no more
 TRIES = 2  # of k-means, in each of two metrics, before the first start
+FEW = 50  # points whose k-means is tried four times as often: chance seeds weigh more, and a try costs next to nothing
 FEW_LEAVES = 500  # points that are linked for one fit alone
 MOST_TREE = 2**20  # leaves times the cube of the columns: a tree of more takes longer than the fits
 WHITE = {"half": 0.25, "white": 0.5}  # powers of the eigenvalues that principal axes are divided by
@@ -132,10 +133,14 @@ def find_starts(
         heights = np.array([rows.expect(start_from(one).shift_origin(rows.origin)).log_likelihood for one in made])
         return int(np.argmax(heights > heights.max() - LEVEL * rows.weight))
 
+    own = maximiser.prior  # reg_covar is a penalty whose weight in the sums grows with theirs
+    penalty = None
+    if own is not None and not own.hard and own.centre is None:
+        penalty = replace(own, scale=own.scale * points.rows.weight / data.weight)
     if auto and alone and k > 1:  # those of many kinds follow where all of these collapse
         found = pool.find_unlike(k, letters in SPHERICAL, rng, likeliest)
         few = [complete(start_from(shares)) for shares in found]
-        yield from few if len(few) == 1 else race(few, points.rows, maximiser, data.origin, 1, 1, CHALLENGERS)
+        yield from few if len(few) == 1 else race(few, points.rows, maximiser, data.origin, 1, 1, CHALLENGERS, penalty)
     if auto:
         kinds = pool.partitions(k, letters in SPHERICAL)
         # solutions of neighbours and mclust's own start, plain as it is, are followed to their end
@@ -143,7 +148,8 @@ def find_starts(
         plain = [complete(_mixture_of_shares(points, shares, k, letters, plain=True)) for shares in first]
         drawn = (complete(_mixture_of_shares(points, shares, k, letters)) for shares in chain(first, kinds))
         starts, sure = chain(more, plain, drawn), len(more) + len(plain)
-        yield from starts if k == 1 else race(starts, points.rows, maximiser, data.origin, model.n_init, sure)
+        raced = (points.rows, maximiser, data.origin, model.n_init, sure, FINALISTS, penalty)
+        yield from starts if k == 1 else race(starts, *raced)
         return
     for turn in range(model.n_init):
         if means is not None:
@@ -161,14 +167,16 @@ def race(
     most: int,
     sure: int = 0,
     finalists: int = FINALISTS,
+    penalty: Prior | None = None,
 ) -> Iterator[Mixture]:
     """Yield starts after steps of EM on some rows, measured from the origin of the data; the best first.
 
     Each makes a few steps; where the first few of unlike kinds have met by then, or all have collapsed, there are no
     others. Else the highest few go on to an optimum: EM rests on plateaus, and who is highest after a few steps need
-    not be so in the end. Those in which a component has collapsed come last.
+    not be so in the end. Those in which a component has collapsed come last. A ``penalty`` of the user's keeps them
+    from it, as it will in the fit.
     """
-    zero, floor = np.zeros(len(origin)), Prior.floor(rows)
+    zero, floor = np.zeros(len(origin)), penalty or Prior.floor(rows)
     maximise = Maximiser(maximiser.model, floor, maximiser.constraints)
     runners, begun = list[MixtureIterate](), list[Mixture]()
 
@@ -176,7 +184,7 @@ def race(
         return MixtureAscent(rows, maximise).run(start, MET, steps, True, None)[0]
 
     def has_collapsed(i: int) -> bool:
-        return bool(diagnose(runners[i].mixture, runners[i].stats, floor))
+        return penalty is None and bool(diagnose(runners[i].mixture, runners[i].stats, floor))
 
     def rank() -> tuple[list[int], list[int]]:
         """The sound ones and the others by height; of those that have met, the first to come as high as rounding."""
@@ -213,6 +221,11 @@ def race(
     for i in sound:
         yield replace(runners[i].mixture.shift_origin(zero), origin=origin)
     yield from (begun[i] for i in collapsed)
+
+
+def count_tries(points: int) -> int:
+    """How often k-means is tried in one metric."""
+    return TRIES if points > FEW else 4 * TRIES
 
 
 class StartPool:
@@ -274,9 +287,10 @@ class StartPool:
         Z, w, d = points.scaled, points.weights, len(points.units)
         tries = [by_kmeans(Z, w, k, rng)]
         others = [self._cut(space, "kmeans", k) for space in WHITE] if len(Z) > 2 * d > 2 else []
-        if others and all(is_alike(tries[0], labels, w, k) for labels in others):
+        if len(Z) > FEW and others and all(is_alike(tries[0], labels, w, k) for labels in others):
             return tries
-        metrics = [Z] * TRIES + [Z if spherical else self._turn("half")] * TRIES
+        count = count_tries(len(Z))
+        metrics = [Z] * count + [Z if spherical else self._turn("half")] * count
         tries += [by_kmeans(Y, w, k, rng) for Y in metrics[1:]]
         kinds = KINDS_OF_ONE[:2] if d == 1 else (("half", "ward"), ("bimodal", "ward"))
         others += [self._cut(*kind, k) for kind in kinds if len(Z) <= FEW_LEAVES or kind[1] == "quantiles"]
@@ -418,7 +432,7 @@ def _partition(
         return [by_kmeans(Z, w, k, rng)]
     Y = Z if spherical else half_whiten(Z, w)
     if not tree:
-        return [by_kmeans(X, w, k, rng) for X in (Z, Y) for _ in range(TRIES)]
+        return [by_kmeans(X, w, k, rng) for X in (Z, Y) for _ in range(count_tries(len(Z)))]
     if len(Z) <= MOST_LEAVES:
         return [by_agglomeration(Y, w, k, spheres=spherical)]
     some, count = np.unique(_draw(w, rng.random_sample(MOST_LEAVES)), return_counts=True)
