@@ -353,7 +353,7 @@ def test_wrong_parameters_are_named(params, message):
 def test_wrong_targets_are_named():
     X, y = data(20)
     y[7] = np.nan
-    with pytest.raises(ValueError, match="row 7"):
+    with pytest.raises(ValueError, match="row 8"):
         KernelRidge().fit(X, y)
     with pytest.raises(ValueError, match="20 rows, y 19"):
         KernelRidge().fit(X, np.zeros(19))

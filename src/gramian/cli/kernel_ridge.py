@@ -31,7 +31,7 @@ from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernels import Kernel
 from gramian.linear.path import CRITERIA
 
-TABLES = ("predictions", "path", "choice")
+TABLES = ("predictions", "path", "choice", "widths")
 
 
 @command(
@@ -49,6 +49,11 @@ TABLES = ("predictions", "path", "choice")
 )
 @kernel_options(several=True)
 @option("--criterion", type=click.Choice(CRITERIA), default="loo", help="What is chosen by.")
+@option(
+    "--learn",
+    type=click.Choice(CRITERIA),
+    help="Learn a width for each column by this criterion, from the kernels given, and choose by it.",
+)
 @option("--intercept", is_flag=True, help="Add a constant that is not penalised.")
 @option(
     "--solver",
@@ -98,6 +103,9 @@ def kernel_ridge(
         kernels = np.repeat([repr(kernel) for kernel in model.kernels_], np.shape(model.scores_)[-1])
         scores = {"kernel": kernels, "alpha": np.ravel(model.alphas_), "score": np.ravel(model.scores_)}
         choice = [ResultTable(scores, "choice")]
+        if model.learn is not None:
+            choice.append(ResultTable(model.learned_.table(), "widths"))
+            LOG.info("%s", model.learned_.note)
     told = {"target_names": [target], "measures": {"bound on the error": bound}, **describe_rows(table)}
     told |= {"X": rows_of_report(table), "feature_names": table.names}
     results = Results.of_fit(
@@ -135,6 +143,7 @@ def _make_model(
     kernels: list[Kernel],
     seed: int,
     criterion: str,
+    learn: str | None,
     intercept: bool,
     solver: str,
     landmarks: int | None,
@@ -149,12 +158,13 @@ def _make_model(
         "random_state": seed,
         "device": device,
     }
-    if len(alpha) == 1 and alpha != ("auto",) and len(kernels) == 1:
+    if len(alpha) == 1 and alpha != ("auto",) and len(kernels) == 1 and learn is None:
         return KernelRidge(float(alpha[0]), kernel=kernels[0], **shared)
     if solver == "cholesky":
         raise click.UsageError("--solver cholesky is for one λ and one kernel: eigh, cg and landmarks choose")
     values = "auto" if alpha == ("auto",) else [float(value) for value in alpha]
-    return KernelRidgeCV(values, kernel=kernels if len(kernels) > 1 else kernels[0], criterion=criterion, **shared)
+    chosen = kernels if len(kernels) > 1 else kernels[0]
+    return KernelRidgeCV(values, kernel=chosen, criterion=criterion, learn=learn, **shared)
 
 
 def predict_with_bound(model: Any, X: Any) -> tuple[Array, Array]:

@@ -57,6 +57,10 @@ class Rule:
         How often each row is there, as for :func:`gramian.kernel_ridge.path.eigen_system`.
     shown_as : str
         Under which name to show the best score of each kernel as it is tried; empty not to.
+    hints : dict of int to float
+        λ that suit a kernel, by its number: each takes the place of the nearest of those found automatically.
+    hint : float or None
+        That of the kernel being tried.
     """
 
     alphas: Any
@@ -67,6 +71,16 @@ class Rule:
     labels: bool = False
     copies: Array | None = None
     shown_as: str = ""
+    hints: dict[int, float] = field(default_factory=dict)
+    hint: float | None = None
+
+    def alphas_up_to(self, largest: float, span: Callable[[float], Array] = automatic_alphas) -> Array:
+        """λ to try with a kernel matrix whose largest eigenvalue is given."""
+        values = check_alphas(self.alphas, largest, span)
+        if self.hint is not None and isinstance(self.alphas, str) and np.all(values > 0):
+            values = values.copy()
+            values[int(np.argmin(np.abs(np.log(values / self.hint))))] = self.hint
+        return values
 
     def joint(self, S: Array) -> Array:
         """One number for each λ, of all targets: likelihoods multiply, errors are averaged."""
@@ -172,7 +186,7 @@ def choose_pair(
     best: KernelChoice | None = None
     rank = (np.inf, np.inf)
     for k, kernel in enumerate(kernels):
-        trial = try_kernel(problem.with_(kernel=kernel), rule)
+        trial = try_kernel(problem.with_(kernel=kernel), replace(rule, hint=rule.hints.get(k)))
         S, means = trial.scores, rule.joint(trial.scores)
         tried.append((trial.alphas, means))
         if rule.shown_as:  # larger is better there
@@ -232,7 +246,7 @@ def try_by_eigenvectors(problem: KernelProblem, rule: Rule) -> Trial:
     """Decompose B: exact errors of rows left out, for every λ."""
     system = eigen_system(problem, rule.copies)
     # where K is indefinite, λ that outweigh its negative eigenvalues are among those found
-    alphas = check_alphas(rule.alphas, max(system.largest, -4.0 * system.low))
+    alphas = rule.alphas_up_to(max(system.largest, -4.0 * system.low))
     path, usable = system.path(alphas), system.usable(alphas)
     S = _path_scores(problem, rule, path, system.leave_one_out_errors)
 
@@ -251,7 +265,7 @@ def try_landmarks(problem: KernelProblem, rule: Rule, n_landmarks: int | None) -
     options = {"weights": problem.w, "seed": problem.seed, "device": problem.device}
     landmarks = choose_landmarks(problem.kernel, problem.points, n_landmarks, **options)
     system = decompose_landmarks(problem, landmarks, rule.copies)
-    path = system.path(check_alphas(rule.alphas, float(np.max(system.filter.squares, initial=0.0))))
+    path = system.path(rule.alphas_up_to(float(np.max(system.filter.squares, initial=0.0))))
 
     def finish(chosen: KernelProblem) -> dict[str, Any]:
         how = "chosen for the model of the landmarks, by leaving out each row with the landmarks as they are"
@@ -334,7 +348,7 @@ def _held_out_errors(
     slip = 4 * float(np.finfo(factors.dtype).eps) if part.intercept else 0.0
     if top <= slip**2 * float(part.frequencies @ np.abs(part.squared_lengths)):
         top = 0.0
-    alphas = check_alphas(rule.alphas, top, partial(automatic_alphas, shares=ALPHAS))
+    alphas = rule.alphas_up_to(top, partial(automatic_alphas, shares=ALPHAS))
     lam = np.repeat(alphas, t)
     across: Callable[[Array], Array]
     if whole:

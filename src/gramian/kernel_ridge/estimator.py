@@ -36,7 +36,7 @@ from gramian.inputs.kernels import (
     read_all,
     take_points,
 )
-from gramian.inputs.progress import report_residuals
+from gramian.inputs.progress import report_residuals, show_progress
 from gramian.kernel_ridge.certificate import FACTORED, ITERATED, KernelSolution, add_bounds, is_indefinite
 from gramian.kernel_ridge.choose import (
     ENOUGH,
@@ -51,6 +51,7 @@ from gramian.kernel_ridge.choose import (
 )
 from gramian.kernel_ridge.landmark_fit import LandmarkFit
 from gramian.kernel_ridge.landmarks import HOW, Landmarks, choose_landmarks, fit_landmarks
+from gramian.kernel_ridge.learn import FIRST, learn_kernel
 from gramian.kernel_ridge.path import AUTO_ALPHAS
 from gramian.kernel_ridge.problem import KernelProblem, choose_device, count_points
 from gramian.kernel_ridge.solve import TOLERANCES, choose_solver, eigen_bytes, solve
@@ -394,6 +395,10 @@ class KernelRidgeCV(KernelRidge):
         Gaussian process whose mean f is, with the most likely noise.
     alpha_per_target : bool, default=False
         Choose λ for each target, and otherwise one for all; the kernel is one for all.
+    learn : {"loo", "gcv", "marginal_likelihood"}, optional
+        Learn a width for each feature by this criterion, from the kernels given, which must be Gaussian, Matérn or
+        rational quadratic ones; then choose by it among these and those learned, so that the result is never worse
+        than without. See :func:`gramian.kernel_ridge.learn.learn_kernel`.
     solver : {"auto", "eigh", "cg", "landmarks"}, default="auto"
         See :func:`gramian.kernel_ridge.solve.choose_solver`. "cg" chooses by the error on a fifth of the rows that is
         held out, with all λ and targets in one block, and then fits to all rows; it knows no other criterion. All
@@ -426,6 +431,8 @@ class KernelRidgeCV(KernelRidge):
         The same for every pair, and the λ of each; NaN where K + λI is not positive definite.
     kernels_ : list of Kernel
         What was chosen from.
+    learned_ : LearnedKernel
+        What was learned, as a table of features, widths and shares; with ``learn`` only.
     path_ : RidgePath or None
         Every λ of the kernel chosen, for rows of positive weight; None by "cg".
     dof_ : float or ndarray of shape (t,) or None
@@ -451,6 +458,7 @@ class KernelRidgeCV(KernelRidge):
     """
 
     landmarks = "rpcholesky"
+    kernels_: list[Kernel]
 
     def __init__(
         self,
@@ -464,6 +472,7 @@ class KernelRidgeCV(KernelRidge):
         fit_intercept: bool = False,
         criterion: str = "loo",
         alpha_per_target: bool = False,
+        learn: str | None = None,
         solver: str = "auto",
         tol: float | None = None,
         max_iter: int | None = None,
@@ -476,7 +485,7 @@ class KernelRidgeCV(KernelRidge):
         self.kernel, self.gamma, self.degree = kernel, gamma, degree
         self.coef0, self.kernel_params = coef0, kernel_params
         self.fit_intercept, self.criterion, self.alpha_per_target = fit_intercept, criterion, alpha_per_target
-        self.solver, self.tol, self.max_iter = solver, tol, max_iter
+        self.learn, self.solver, self.tol, self.max_iter = learn, solver, tol, max_iter
         self.n_landmarks, self.random_state, self.verbose, self.device = n_landmarks, random_state, verbose, device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeCV:
@@ -517,11 +526,26 @@ class KernelRidgeCV(KernelRidge):
         if copies is not None:
             copies, problem = copies if kept is None else copies[kept], problem.with_(counts=False)
         whole = any(kernel.takes_objects for kernel in self.kernels_) or is_precomputed(self.kernel)
-        options = {"whole": whole, "file": isinstance(problem.points, Source), "device": problem.device}
-        self.solver_, reason = choose_solver(problem.n, self.solver, every_alpha=True, **options)
+        file = isinstance(problem.points, Source)
+        self.solver_, reason = choose_solver(
+            problem.n, self.solver, every_alpha=True, whole=whole, file=file, device=problem.device
+        )
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
+        self.__dict__.pop("learned_", None)
+        given, hints = len(self.kernels_), {}
+        if self.learn is not None:
+            names = getattr(self, "feature_names_in_", None)
+            with (
+                quiet_if_small(min(problem.n, FIRST)),
+                show_progress(self.verbose, f"{type(self).__name__}, to learn") as progress,
+            ):
+                options = {"alphas": self.alphas, "features": names, "progress": progress}
+                self.learned_ = learn_kernel(problem, self.kernels_, self.learn, **options)
+            self.kernels_ = [*self.kernels_, *self.learned_.kernels]
+            hints = dict(enumerate(self.learned_.alphas, start=given))
+            criterion = "loo" if self.solver_ == "cg" else self.learn
         shown_as = type(self).__name__ if self.verbose and not callable(self.verbose) else ""
-        rule = Rule(self.alphas, criterion, self.alpha_per_target, reason, tol, labels, copies, shown_as)
+        rule = Rule(self.alphas, criterion, self.alpha_per_target, reason, tol, labels, copies, shown_as, hints)
         try_kernel: Callable[[KernelProblem, Rule], Any] = try_by_eigenvectors
         if self.solver_ == "landmarks":
             try_kernel = partial(try_landmarks, n_landmarks=self.n_landmarks)
@@ -554,7 +578,11 @@ class KernelRidgeCV(KernelRidge):
             loo = path.loo[choice.index, np.arange(len(lam))] * (problem.count / problem.mass)
             self.leave_one_out_error_ = float(np.sqrt(loo[0])) if self._vector else np.sqrt(loo)
         self._fit_chosen(choice, every, kept, rule)
-        self.certificate_ = self.certificate_.with_(notes=(*self.certificate_.notes, *choice.notes))
+        notes = choice.notes
+        if self.learn is not None:
+            judged = "" if choice.which >= given else "; not chosen: of all rows a kernel that was given is better"
+            notes = (self.learned_.note + judged, *notes)
+        self.certificate_ = self.certificate_.with_(notes=(*self.certificate_.notes, *notes))
         self.n_iter_ = max(1, self.certificate_.iterations)
         return choice
 
@@ -605,6 +633,8 @@ class KernelRidgeCV(KernelRidge):
 
     def _check_parameters(self, solvers: tuple[str, ...] = ("auto", "eigh", "cg", "landmarks")) -> None:
         check_choice("criterion", self.criterion, CRITERIA)
+        if self.learn is not None:
+            check_choice("learn", self.learn, CRITERIA)
         check_choice("alpha_per_target", self.alpha_per_target, (True, False))
         check_alphas(self.alphas, 1.0)
         super()._check_parameters(solvers)
