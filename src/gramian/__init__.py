@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gramian.ridge import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
     from gramian.sources import Source
     from gramian.sources import open_source as open
+    from gramian.sources.checkpoint import checkpoint
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -72,6 +73,7 @@ __all__ = [
     "Spectrum",
     "TruncatedSVD",
     "analysis",
+    "checkpoint",
     "cluster",
     "genetics",
     "kernels",

@@ -9,10 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from gramian.cli import main
+from gramian.cli.genotype_reading import read_labels
 from gramian.cli.grm import grm_command
 from gramian.cli.king import king_command
 from gramian.cli.prune import prune_command
-from gramian.genetics import king, prune, read_grm, unrelated
+from gramian.genetics import Filters, king, prune, read_grm, unrelated, write_bed
 from gramian.sources.plink import open_bed
 
 
@@ -42,6 +43,39 @@ def here(study, tmp_path, monkeypatch):
 def test_examples_of_the_help_run(here, command):
     for example in command.examples:
         call(*shlex.split(example)[1:])
+
+
+def test_convert_writes_the_same_genotypes_from_any_name(here):
+    G = open_bed("cohort.bed")
+    for i, rows in enumerate((slice(0, 300), slice(300, 600))):
+        write_bed(f"chr{i + 1}.bed", G.calls(0, 600)[rows], G.samples, G.snps.take(rows))
+    facts = json.loads(call("convert", "chr1.bed", "chr2.bed", "--out", "new/all.bed", "--json").stdout)
+    assert (facts["samples"], facts["snps"]) == G.shape
+    assert Path("new/all.bed").read_bytes() == Path("cohort.bed").read_bytes()
+    call("convert", "chr{1..2}.bed", "--out", "again.bed", "--maf", 0.1)
+    assert np.array_equal(open_bed("again.bed").snps.id, Filters(maf=0.1).apply(G).source.snps.id)
+    found = [call("pca", *name, "--json", "-k", 2).stdout for name in (["chr*.bed"], ["cohort"])]
+    first, second = (json.loads(text)["components"]["eigenvalue"] for text in found)
+    assert first == second
+    assert json.loads(call("info", "chr*.bed", "--json").stdout)["snps"] == 600
+    assert "chr3.bed" in call("convert", "chr{1..3}.bed", "--out", "x.bed", code=2).output
+    Path("old.ped").write_text("")
+    assert "plink1.9 --file old" in call("pca", "old.ped", code=3).output
+
+
+def test_convert_writes_names_without_blanks(here):
+    fam = Path("cohort.fam").read_text().replace(" ", "\t").replace("A2", "A 2")
+    Path("cohort.fam").write_text(fam)
+    assert "white space" in call("convert", "cohort.bed", "--out", "new.bed").output
+    assert open_bed("new.bed").samples.iid[1] == "A_2"
+
+
+@pytest.mark.parametrize("labels", ['IID,group\n{},"x, y"\n', "sample\tgroup\t\t\n{}\tx, y\n", "IID;group\n{};x, y\n"])
+def test_labels_of_other_programs(here, labels):
+    head, row, _ = labels.split("\n")
+    samples = open_bed("cohort.bed").samples
+    Path("l.txt").write_text("\n".join([head, *(row.format(name) for name in samples.iid)]) + "\n")
+    assert set(read_labels(Path("l.txt"), samples).groups) == {"x, y"}
 
 
 def test_prune_writes_both_lists_and_an_account(here):

@@ -251,7 +251,7 @@ def test_infinities_exit_3_and_say_where(tmp_path, X):
     np.save(tmp_path / "gap.npy", X)
     result = fast(tmp_path / "gap.npy", "--out", tmp_path / "out")
     assert result.exit_code == 3
-    assert "row 12, column 2" in one_line(result)
+    assert "row 13, column 3" in one_line(result)
     assert not (tmp_path / "out").exists()
 
 

@@ -166,7 +166,7 @@ def test_an_indefinite_operator_is_named_as_such(name: str) -> None:
     [
         (np.ones((4, 1)), 1.0, r"operator with 5 rows have the shape \(5, t\), got \(4, 1\)"),
         (np.ones((5, 1, 1)), 1.0, "got"),
-        (np.array([1.0, 2.0, np.nan, 1.0, 1.0]), 1.0, "row 2, column 0 is nan"),
+        (np.array([1.0, 2.0, np.nan, 1.0, 1.0]), 1.0, "row 3, column 1 is nan"),
         (np.ones((5, 1)), -1.0, "not negative; got -1.0"),
         (np.ones((5, 1)), np.inf, "finite"),
     ],

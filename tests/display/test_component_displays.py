@@ -363,7 +363,7 @@ def test_a_model_that_was_not_fitted_is_refused(draw):
 @pytest.mark.parametrize(
     ("draw", "complaint"),
     [
-        (lambda: ScoreDisplay([[0.0, np.nan]]), "scores of row 0 are not finite"),
+        (lambda: ScoreDisplay([[0.0, np.nan]]), "scores of row 1 are not finite"),
         (lambda: ScoreDisplay(np.ones((3, 2)), names=["a"]), "names has 1 entries for 3"),
         (lambda: ScoreDisplay(np.ones((3, 2)), components=(0, 2)).plot(), "two from 0 to 1"),
         (lambda: ScoreDisplay(np.ones((3, 2))).plot(ellipse="all"), "(?s)ellipse.*rows.*mean"),

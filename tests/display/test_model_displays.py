@@ -290,7 +290,7 @@ def test_a_map_without_countries_has_a_line_for_each_row():
     np.testing.assert_allclose(np.array(lines.get_segments()), np.stack([places, found], axis=1))
     assert ax.get_aspect() == 1.0
     found[3, 0] = np.nan
-    with pytest.raises(ValueError, match="Row 3"):
+    with pytest.raises(ValueError, match="Row 4"):
         MapDisplay(found, places)
     with pytest.raises(ValueError, match="place"):
         MapDisplay(found[1:], places)
@@ -320,8 +320,8 @@ def test_a_model_that_was_not_fitted_is_refused(draw, table):
         (lambda: LeaveOneOutDisplay([1.0, 2.0], [[1.0]]), "must be alike"),
         (lambda: LeaveOneOutDisplay([1.0], [np.nan]), "nothing to draw"),
         (lambda: LeaveOneOutDisplay([1.0], [1.0]).plot(kind="pie"), "lines, heat"),
-        (lambda: ResidualsDisplay([1.0, np.nan], [1.0, 1.0]), r"Row 1 has no finite residual: .* \(1 of them\)"),
-        (lambda: ResidualsDisplay([1.0, 2.0], [1.0, 1.0], std=[0.0, 1.0]), "Row 0 has no finite residual"),
+        (lambda: ResidualsDisplay([1.0, np.nan], [1.0, 1.0]), r"Row 2 has no finite residual: .* \(1 of them\)"),
+        (lambda: ResidualsDisplay([1.0, 2.0], [1.0, 1.0], std=[0.0, 1.0]), "Row 1 has no finite residual"),
         (lambda: LeaveOneOutDisplay([0.0, 1.0], [1.0, 2.0]), "λ = 0 has no place on a logarithmic axis"),
         (lambda: ResidualsDisplay([1.0, 2.0], [1.0]), "must be vectors"),
         (lambda: ResidualsDisplay([1.0], [1.0], level=2), "level=2"),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from gramian.genetics.filters import Filters
+from gramian.genetics.filters import Filters, read_regions
 from gramian.genetics.hardy_weinberg import hardy_weinberg
 from gramian.genetics.quality import sample_quality
 from gramian.sources.plink import Genotypes, Samples, Snps
@@ -29,6 +29,15 @@ SAME = {
     "range": Filters(ranges="2:25000-32000", maf=0.05),
     "sex": Filters(chromosomes="22-24,26", max_sample_missing=0.12, max_snp_missing=0.1, maf=0.15),
 }
+
+
+def test_a_table_of_ranges_may_have_a_header(tmp_path):
+    path = tmp_path / "r.tsv"
+    path.write_text("chr\tstart\tstop\tname\n6\t25\t35\tHLA\n")
+    assert [tuple(region) for region in read_regions(path, "ranges")] == [("6", 25, 35)]
+    path.write_text("chromosome\thg18_start\thg18_stop\thg19_start\thg19_stop\n6\t25\t35\t26\t36\n")
+    with pytest.raises(ValueError, match=r"line 1.*hg18_start.*several builds"):
+        read_regions(path, "ranges")
 
 
 def text(values: Any) -> Any:

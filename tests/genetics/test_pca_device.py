@@ -16,9 +16,10 @@ from gramian import GenotypePCA
 from gramian.cli import main
 from gramian.genetics import project
 from gramian.genetics.files import write_results
-from gramian.genetics.pca import Probes
+from gramian.genetics.pca import SecondMoment
 from gramian.genetics.simulation import simulate_genotypes
 from gramian.operators import genotype as genotype_device
+from gramian.pca.tracy_widom import tracy_widom_statistics
 from gramian.sources.plink import Genotypes, open_bed
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -121,16 +122,23 @@ def test_the_edge_of_the_noise_is_that_of_the_table() -> None:
     """The statistic that decides what is waited for against the table of Patterson's test, component by component."""
     rng = np.random.default_rng(0)
     U = np.linalg.qr(rng.standard_normal((300, 4)))[0]
-    omega, lam = rng.standard_normal((300, 16)), np.array([90.0, 40.0, 7.0, 4.0])
-    rest = rng.uniform(0.5, 4.0, 300)[:, None] * (omega - U @ (U.T @ omega))
-    probes = Probes(omega, rest + U @ (lam[:, None] * (U.T @ omega)), 299, 299 * 2.25 + lam.sum())
-    outside = probes.outside(U)
-    for j in range(4):
-        table = probes.noise(lam[:j], U[:, :j]).table(lam[: j + 1])
-        assert_allclose(outside.statistic(lam[: j + 1]), table.statistics[j], rtol=1e-9)
-        naive = omega - U[:, :j] @ (U[:, :j].T @ omega), probes.product - U[:, :j] @ (U[:, :j].T @ probes.product)
-        c = (probes.total - lam[:j].sum()) / (299 - j)
-        assert_allclose(outside.noise(lam[:j]).spread, np.sum((naive[1] - c * naive[0]) ** 2) / 16, rtol=1e-10)
+    lam = np.array([90.0, 40.0, 7.0, 4.0])
+    rest = rng.standard_normal((300, 700))
+    rest -= U @ (U.T @ rest)
+    rest -= rest.mean(axis=0)
+    U = np.linalg.qr(U - U.mean(axis=0))[0]
+    rest -= U @ (U.T @ rest)
+    K = rest @ rest.T / 700 + U * lam @ U.T
+    every = np.linalg.eigvalsh(K)[::-1][:299]
+    whole = SecondMoment(300, 299, float(np.trace(K)), np.arange(300), K)
+    for j, noise in enumerate(whole.noises(lam, U)):
+        left = every[j:]
+        assert_allclose(noise.spread, np.sum((left - left.mean()) ** 2), rtol=1e-9)
+        assert noise.error == 0.0
+        if j < 4:
+            p = tracy_widom_statistics(np.maximum(every, 1e-12)).p_values[j]
+            assert_allclose(noise.table(lam[: j + 1]).p_values[j], p, rtol=1e-6, atol=1e-290)
+            assert noise.is_exceeded(lam[: j + 1]) == (p < 0.001)
 
 
 def test_devices_that_are_not_there_are_refused(bed: Path) -> None:

@@ -335,3 +335,25 @@ def test_projections_are_written_like_eigenvectors(tmp_path):
         write_projection(found, path, scale="unit")
     assert list(found.table()) == ["FID", "IID", "SNPS", "PC1", "PC2"]
     assert repr(found).startswith("Projection: 3 samples on 2 components, oadp")
+
+
+def test_people_of_the_reference_are_placed_where_they_were() -> None:
+    """By id and genotype, whichever way they are projected and with a tenth of the SNPs absent; namesakes are not."""
+    rng = np.random.default_rng(3)
+    f = np.clip(rng.uniform(0.2, 0.8, (4000, 1)) + rng.normal(0, 0.1, (4000, 2)), 0.05, 0.95)
+    calls = rng.binomial(2, np.repeat(f, 60, axis=1))
+    calls[rng.random(calls.shape) < 0.02] = -1
+    other = calls.copy()
+    other[:, :5] = rng.binomial(2, f[:, :1], (4000, 5))  # other people under the same ids
+    everybody = Genotypes.from_calls(calls)
+    model = GenotypePCA(4).fit(everybody)
+    want = model.eigenvectors_ * model.singular_values_
+    for method in ("oadp", "least-squares", "simple"):
+        again = project(model, everybody, method)
+        assert again.recognised.all()
+        np.testing.assert_allclose(again.scores, want, rtol=1e-6, atol=1e-6)
+    fewer = project(model, Genotypes.from_calls(other).select(snps=np.arange(4000) % 10 != 0))
+    assert not fewer.recognised[:5].any()
+    assert fewer.namesakes[:5].all()
+    assert fewer.recognised[5:].all()
+    np.testing.assert_allclose(fewer.scores[5:], want[5:], rtol=1e-6, atol=1e-6)

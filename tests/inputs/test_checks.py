@@ -11,9 +11,9 @@ from gramian.inputs.checks import check_weights
 
 def test_masked_weights_are_refused_by_name() -> None:
     w = np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, False])
-    with pytest.raises(ValueError, match=r"sample_weight.*row 1"):
+    with pytest.raises(ValueError, match=r"sample_weight.*row 2"):
         check_weights(w, 3)
-    with pytest.raises(ValueError, match=r"noise_weight.*row 1"):
+    with pytest.raises(ValueError, match=r"noise_weight.*row 2"):
         check_weights(w, 3, "noise_weight")
     X = np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]])
     with pytest.raises(ValueError, match="sample_weight"):

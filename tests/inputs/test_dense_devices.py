@@ -183,12 +183,12 @@ def test_what_is_not_finite_is_named(place: Any, value: float, words: str) -> No
     bad = X.copy()
     bad[7, 3] = value
     for data in (bad, to_device(bad, place)):
-        with pytest.raises(ValueError, match=rf"{words}.*row 7, column 3"):
+        with pytest.raises(ValueError, match=rf"{words}.*row 8, column 4"):
             PCA(2, device=place).partial_fit(data)
-        with pytest.raises(ValueError, match=rf"{words}.*row 7, column 3"):
+        with pytest.raises(ValueError, match=rf"{words}.*row 8, column 4"):
             Ridge(device=place).fit(data, Y[:, 0])
         if value == np.inf:
-            with pytest.raises(ValueError, match="row 7, column 3"):
+            with pytest.raises(ValueError, match="row 8, column 4"):
                 PCA(2, device=place).fit(data)
 
 
@@ -334,7 +334,7 @@ def test_ridge_cv(place: Any, options: dict[str, Any], weights: Any) -> None:
 def test_rows_that_determine_their_own_fit(place: Any) -> None:
     A = np.zeros((20, 3))
     A[:, 0], A[3, 1], A[4, 2] = np.arange(20.0), 1.0, 1e9
-    with pytest.warns(NumericalWarning, match="leave-one-out") as caught:  # of row 4 nothing is left but rounding
+    with pytest.warns(NumericalWarning, match="leave-one-out") as caught:  # of row 5 nothing is left but rounding
         want, got = (RidgeCV([1e-9, 1.0], device=d).fit(A, np.arange(20.0) ** 2) for d in (None, place))
     assert len(caught) == 2
     assert got.alpha_ == want.alpha_

@@ -226,7 +226,7 @@ def test_bad_kernel_matrices_are_named() -> None:
     hole[3, 7] = np.nan
     with pytest.raises(ValueError, match=r"\(4, 9\).*\(9, 4\)|\(9, 4\).*\(4, 9\)"):
         KernelPCA(2, kernel="precomputed").fit(skew)
-    with pytest.raises(ValueError, match="row 3, column 7"):
+    with pytest.raises(ValueError, match="row 4, column 8"):
         KernelPCA(2, kernel="precomputed").fit(hole)
     with pytest.raises(ValueError, match="square"):
         KernelPCA(2, kernel="precomputed").fit(wide)

@@ -462,5 +462,5 @@ def test_scores_too_far_out_have_no_learned_preimage() -> None:
     model = KernelPCA(2, kernel="poly", degree=2, fit_inverse_transform=True).fit(X)
     Z = model.transform(X[:3])
     Z[1] *= 1e200
-    with pytest.raises(ValueError, match="row 1 "):
+    with pytest.raises(ValueError, match="row 2 "):
         model.inverse_transform(Z)

@@ -200,7 +200,7 @@ def test_callable_is_called_once_for_each_unordered_pair() -> None:
         (lambda: Polynomial(2, 1.0, [1.0, 2.0]), "gamma is one number"),  # type: ignore[arg-type]
         (lambda: Sigmoid([1.0, 2.0]), "gamma is one number"),  # type: ignore[arg-type]
         (lambda: Chi2(0.0), "gamma must be a positive"),
-        (lambda: Chi2()(np.array([[1.0, 2.0], [0.0, -3.0]])), "row 1, column 1 is -3.0"),
+        (lambda: Chi2()(np.array([[1.0, 2.0], [0.0, -3.0]])), "row 2, column 2 is -3.0"),
         (lambda: Chi2()(sp.eye_array(2)), r"toarray"),
         (lambda: Laplacian()(sp.eye_array(2), np.eye(2)), r"toarray"),
         (lambda: Callable("rbf"), "function must be callable"),
@@ -208,8 +208,8 @@ def test_callable_is_called_once_for_each_unordered_pair() -> None:
         (lambda: Linear()(np.array([["a"]])), "use Callable"),
         (lambda: Linear()(np.ones((2, 3)), np.ones((2, 4))), "3 columns and Z has 4"),
         (lambda: Gaussian()(np.ones((2, 3)), np.ones((2, 4))), "3 columns and Z has 4"),
-        (lambda: Linear()(np.array([[1.0, 2.0], [3.0, np.nan]])), "row 1, column 1 is nan"),
-        (lambda: Gaussian()(np.eye(2), sp.csr_array([[0.0, np.inf]])), "stored value 0 is inf"),
+        (lambda: Linear()(np.array([[1.0, 2.0], [3.0, np.nan]])), "row 2, column 2 is nan"),
+        (lambda: Gaussian()(np.eye(2), sp.csr_array([[0.0, np.inf]])), "stored value 1 is inf"),
         (lambda: Gaussian(1.0)(np.array([[0.0], [1e25]], dtype=np.float32)), "overflow float32"),
         (lambda: Gaussian(1.0)(np.array([[0.0], [1e200]])), "overflow float64"),
         (lambda: -2.0 * Linear(), "positive numbers"),

@@ -107,7 +107,7 @@ def test_parameters_survive_cloning_and_can_be_searched():
 
 
 def test_wrong_input_is_named():
-    with pytest.raises(ValueError, match=r"row 0, column 1.*-2"):
+    with pytest.raises(ValueError, match=r"row 1, column 2.*-2"):
         MaximumLikelihood("gamma").fit([[1.0, -2.0], [2.0, 3.0]])
     with pytest.raises(ValueError, match="no family 'nrml'"):
         MaximumLikelihood("nrml").fit(X)

@@ -488,7 +488,7 @@ def test_a_truncated_normal_that_wants_to_be_exponential_is_refused():
         ("von mises", Intervals([0.0, 1.0], [8.0, 2.0]), "no arc"),
         ("categorical", [1.0, np.nan], "Label 1 is missing"),
         (Categorical(["a"]), ["a", "b"], "Label .*b.* of observation 1"),
-        ("multivariate normal", [[1.0, np.inf], [0.0, 1.0]], "Row 0, column 1 is inf"),
+        ("multivariate normal", [[1.0, np.inf], [0.0, 1.0]], "Row 1, column 2 is inf"),
     ],
 )
 def test_impossible_data_are_named(family, data, message):
@@ -772,7 +772,7 @@ def test_a_location_of_scipy_may_be_held_where_it_is_or_elsewhere():
     ("call", "message"),
     [
         (lambda: fit("bernoulli", ["H", "T", "H"]), "x == 'H'"),
-        (lambda: Binned(["a", 1], [1]), "edges must be numbers; row 0 has 'a'"),
+        (lambda: Binned(["a", 1], [1]), "edges must be numbers; row 1 has 'a'"),
         (lambda: fit("normal", [1.0, 2.0], fixed={"sd": "a"}), "no number"),
         (lambda: Binomial([10, 5]), "one number of trials"),
         (lambda: fit("categorical", ["a", None]), r"missing \(None\)"),
@@ -821,5 +821,5 @@ def test_evidence_and_criteria_of_a_ranking_are_their_formulas():
 @pytest.mark.parametrize("method", ["log_density", "cdf"])
 def test_masked_values_are_no_numbers_for_a_fitted_distribution_either(method):
     est = fit("normal", [1.0, 2.0, 4.0])
-    with pytest.raises(ValueError, match="masked at entry 1"):
+    with pytest.raises(ValueError, match="masked at entry 2"):
         getattr(est, method)(np.ma.masked_array([1.0, 1e9], mask=[False, True]))

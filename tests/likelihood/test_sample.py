@@ -85,9 +85,9 @@ def test_without_censoring_the_product_limit_is_the_share_that_is_left():
     ("make", "message"),
     [
         (lambda: as_sample([]), "empty"),
-        (lambda: as_sample([1.0, np.nan]), "row 1 has nan"),
+        (lambda: as_sample([1.0, np.nan]), "row 2 has nan"),
         (lambda: as_sample([[1.0, 2.0]]), "single numbers"),
-        (lambda: as_sample([1.0], sample_weight=[-1]), "row 0 has -1"),
+        (lambda: as_sample([1.0], sample_weight=[-1]), "row 1 has -1"),
         (lambda: as_sample([1.0], sample_weight=[1, 2]), "sample_weight has shape"),
         (lambda: as_sample([1.0], sample_weight=[0]), "zero"),
         (lambda: as_sample(Binned([0, 1], [2]), sample_weight=[1]), "counts of binned data"),
@@ -100,11 +100,11 @@ def test_without_censoring_the_product_limit_is_the_share_that_is_left():
         (lambda: Binned([0, 2, 1], [1, 1]), "edges 1 and 2 are 2.0 and 1.0"),
         (lambda: Binned([0, 1], [0]), "counts"),
         (lambda: Binned([0, 1], [-1]), "counts must be finite and not negative"),
-        (lambda: Censored([1.0], [2]), "row 0 has"),
+        (lambda: Censored([1.0], [2]), "row 1 has"),
         (lambda: Censored([1.0], [1, 1]), "one entry for each of the 1 times"),
         (lambda: Censored([1.0], [1], side="up"), "'right' or 'left'; got 'up'"),
         (lambda: Censored([INF], [1]), "time must be finite"),
-        (lambda: Intervals([2.0], [1.0]), "Row 0 is no interval"),
+        (lambda: Intervals([2.0], [1.0]), "Row 1 is no interval"),
         (lambda: Intervals([1.0, 2.0], [1.0]), "two lists of one length"),
     ],
 )
@@ -122,7 +122,7 @@ def test_units_change_ends_and_windows_together():
 
 
 def test_hidden_and_complex_values_are_refused():
-    with pytest.raises(ValueError, match="entry 1"):
+    with pytest.raises(ValueError, match="entry 2"):
         as_sample(np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False]))
     with pytest.raises(ValueError, match="complex"):
         as_sample([1.0 + 1.0j, 2.0])

@@ -224,7 +224,7 @@ def test_components_of_replicates_are_matched_and_their_faults_counted(two, monk
     model = GaussianMixture(2, covariance_type="V").fit(two)
     swapped = model.mixture_.reorder([1, 0])
     notes = {}
-    for slow, problem in ((True, ""), (False, "component 0 collapsed")):
+    for slow, problem in ((True, ""), (False, "component 1 collapsed")):
         monkeypatch.setattr("gramian.mixture.choose._fit_resampled", lambda *_, s=slow, p=problem: (swapped, s, p))
         found = bootstrap_mixture(model, two, n_replicates=40)
         np.testing.assert_allclose(found.means.error, 0.0, atol=1e-12)

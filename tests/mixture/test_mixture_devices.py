@@ -18,6 +18,7 @@ from gramian.sources.devices import StreamedSource
 
 HERE = torch.device("cpu")  # the loops of a GPU, without one
 NAMES = ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_")
+TOL = 1e-8  # gradient: the steps of few rows on the CPU are others, and meet those of a device at the optimum
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -45,8 +46,8 @@ def assert_same(one, two, rtol=1e-7):
 def test_a_device_gives_the_fit_of_the_cpu(kind, weighted):
     X = clusters()
     w = np.random.default_rng(1).integers(0, 3, len(X)) if weighted else None
-    ours = GaussianMixture(3, covariance_type=kind, device=HERE).fit(X, sample_weight=w)
-    theirs = GaussianMixture(3, covariance_type=kind).fit(X, sample_weight=w)
+    ours = GaussianMixture(3, covariance_type=kind, device=HERE, tol=TOL).fit(X, sample_weight=w)
+    theirs = GaussianMixture(3, covariance_type=kind, tol=TOL).fit(X, sample_weight=w)
     assert_same(ours, theirs)
     assert all(type(getattr(ours, name)) is np.ndarray for name in NAMES)  # NumPy in, NumPy out
     assert ours.log_likelihood_ == pytest.approx(theirs.log_likelihood_, rel=1e-12)
@@ -58,7 +59,7 @@ def test_a_device_gives_the_fit_of_the_cpu(kind, weighted):
 def test_tensors_in_tensors_out(device):
     X = clusters()
     there = torch.tensor(X)
-    model, plain = GaussianMixture(3, device=device).fit(there), GaussianMixture(3).fit(X)
+    model, plain = GaussianMixture(3, device=device, tol=TOL).fit(there), GaussianMixture(3, tol=TOL).fit(X)
     assert_same(model, plain)
     assert all(isinstance(getattr(model, name), torch.Tensor) for name in NAMES)
     for name in ("predict", "predict_proba", "score_samples"):
@@ -87,7 +88,7 @@ def test_what_is_fitted_to_tensors_can_be_refitted_and_changed():
 
 def test_batches_on_a_device_are_those_of_the_cpu():
     X = clusters(600)
-    one, two = GaussianMixture(3, device=HERE), GaussianMixture(3)
+    one, two = GaussianMixture(3, device=HERE, tol=TOL), GaussianMixture(3, tol=TOL)
     for part in (slice(0, 300), slice(300, 450), slice(450, 600)):
         one.partial_fit(torch.tensor(X[part]))
         two.partial_fit(X[part])
@@ -117,9 +118,9 @@ def test_missing_cells_go_to_the_cpu_and_come_back():
 def test_refusals_name_what_is_wrong():
     X = clusters(50)
     X[3, 1] = np.inf
-    with pytest.raises(ValueError, match="row 3"):
+    with pytest.raises(ValueError, match="row 4"):
         GaussianMixture(2, device=HERE).fit(torch.tensor(X))
-    with pytest.raises(ValueError, match="row 3, column 1"):
+    with pytest.raises(ValueError, match="row 4, column 2"):
         GaussianMixture(1, device=HERE).fit(clusters(50)).predict(torch.tensor(X))
     with pytest.raises(ValueError, match="device 'nowhere'"):
         GaussianMixture(2, device="nowhere").fit(clusters(50))
@@ -141,7 +142,7 @@ def test_bins_and_rows_that_are_streamed():
     assert_allclose(ours, theirs, rtol=1e-10)
 
 
-@pytest.mark.parametrize("tol", [1e-6, 1.0])
+@pytest.mark.parametrize("tol", [1e-8, 1.0])
 def test_steps_with_errors_come_first_and_the_rest_is_in_double(monkeypatch, tol):
     """Statistics of the accurate mode, here with all the error it may have, neither stall nor mislead a fit."""
     loops, rng, rough = gpu().mixture, np.random.default_rng(0), []
@@ -166,7 +167,7 @@ def test_steps_with_errors_come_first_and_the_rest_is_in_double(monkeypatch, tol
     assert len(rough) > 3
     assert ours.log_likelihood == pytest.approx(theirs.log_likelihood, abs=tol)
     assert (np.diff(ours.optimum.objective) <= 1e-12 * np.abs(ours.optimum.objective[1:])).all()
-    assert len(ours.optimum.objective) < theirs.optimum.iterations
+    assert len(ours.optimum.objective) < ours.optimum.iterations
     assert ours.optimum.passes == ours.optimum.iterations + 2
     (before,) = ours.optimum.notes
     assert "double mode" in ours.optimum.precision
@@ -189,9 +190,9 @@ def test_no_iterations_are_made_beyond_those_allowed(monkeypatch):
 @pytest.mark.parametrize("kind", ["full", "diag"])
 def test_cuda_gives_the_fit_of_the_cpu(kind):
     X = clusters(20_000, 5).astype(np.float32)
-    theirs = GaussianMixture(3, covariance_type=kind).fit(X)
-    model = GaussianMixture(3, covariance_type=kind).fit(torch.tensor(X, device="cuda"))
+    theirs = GaussianMixture(3, covariance_type=kind, tol=TOL).fit(X)
+    model = GaussianMixture(3, covariance_type=kind, tol=TOL).fit(torch.tensor(X, device="cuda"))
     assert model.means_.is_cuda
     assert model.predict_proba(torch.tensor(X, device="cuda")).is_cuda
     assert_allclose(model.means_.cpu().numpy(), theirs.means_, rtol=1e-6)
-    assert_same(GaussianMixture(3, covariance_type=kind, device="cuda").fit(X), theirs, rtol=1e-6)
+    assert_same(GaussianMixture(3, covariance_type=kind, device="cuda", tol=TOL).fit(X), theirs, rtol=1e-6)

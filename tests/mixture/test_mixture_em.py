@@ -307,13 +307,13 @@ class TestWrong:
     def test_without_a_floor_a_collapse_is_an_error_that_names_the_component(self):
         data = rows(np.array([[0.0], [0.1], [0.3], [5.0], [5.0]]))
         start = Mixture.of([0.5, 0.5], [[0.0], [5.0]], [1.0, 1e-3], "V")
-        with pytest.raises(ValueError, match="Component 1"):
+        with pytest.raises(ValueError, match="Component 2"):
             fit_mixture(data, start, Maximiser("V"))
 
     def test_labels(self):
         with pytest.raises(ValueError, match=r"3 labels.*150 rows"):
             rows(X).assign([0, 1, 1], 2, "VVV")
-        with pytest.raises(ValueError, match="component 2"):
+        with pytest.raises(ValueError, match="component 3"):
             Maximiser("VVV")(rows(X).assign(np.minimum(SPECIES, 1), 3, "VVV"))
 
 

@@ -272,7 +272,7 @@ def test_several_starts_tell_the_landscape():
     ("data", "error", "complaint"),
     [
         (sp.eye_array(6, format="csr"), TypeError, "Sparse data"),
-        (np.array([[1.0, 2.0], [np.inf, 1.0], [3.0, 1.0]]), ValueError, "row 1, column 0"),
+        (np.array([[1.0, 2.0], [np.inf, 1.0], [3.0, 1.0]]), ValueError, "row 2, column 1"),
         (np.repeat([[1.0, 2.0]], 9, axis=0), ValueError, "exceeds the 1 distinct rows"),
         (np.ones((1, 3)), ValueError, "1 sample"),
     ],
@@ -285,5 +285,5 @@ def test_data_that_cannot_be_fitted_are_refused_by_name(data, error, complaint):
 def test_weights_that_are_none_are_refused(X):
     with pytest.raises(ValueError, match="zero"):
         GaussianMixture(2).fit(X, sample_weight=np.zeros(len(X)))
-    with pytest.raises(ValueError, match="row 3"):
+    with pytest.raises(ValueError, match="row 4"):
         GaussianMixture(2).fit(X, sample_weight=np.where(np.arange(len(X)) == 3, -1.0, 1.0))

@@ -109,10 +109,10 @@ def test_one_normal_with_a_monotone_gap_has_a_closed_form():
 def test_a_row_with_nothing_or_infinity_is_named():
     data = X.copy()
     data[7] = np.nan
-    with pytest.raises(ValueError, match="Row 7"):
+    with pytest.raises(ValueError, match="Row 8"):
         MixtureRows.of(gramian.open(data))
     data[7] = np.inf
-    with pytest.raises(ValueError, match="row 7, column 0"):
+    with pytest.raises(ValueError, match="row 8, column 1"):
         MixtureRows.of(gramian.open(data))
     w = np.ones(150)
     w[7] = 0.0

@@ -138,8 +138,8 @@ def test_names():
     ("arguments", "complaint"),
     [
         (([0.5, 0.6], [[0.0], [1.0]], [1.0, 1.0], "V"), "sum to 1"),
-        (([0.5, 0.5], [[0.0], [1.0]], [1.0, -1.0], "V"), "Component 1"),
-        (([1.0], [[0.0, 1.0]], [[[1.0, 2.0], [2.0, 1.0]]], "VVV"), "component 0 is not positive definite"),
+        (([0.5, 0.5], [[0.0], [1.0]], [1.0, -1.0], "V"), "Component 2"),
+        (([1.0], [[0.0, 1.0]], [[[1.0, 2.0], [2.0, 1.0]]], "VVV"), "component 1 is not positive definite"),
         (([1.0], [[0.0, np.nan]], [np.eye(2)], "VVV"), "finite"),
         (([1.0], [[0.0, 1.0]], [np.eye(3)], "VVV"), "do not fit"),
         (([1.0], [[0.0, 1.0]], [1.0], "V"), "for one column"),

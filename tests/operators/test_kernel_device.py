@@ -211,7 +211,7 @@ def test_sparse_points_and_points_that_are_not_finite_are_refused() -> None:
         operator(sp.csr_array(X))
     holes = X.copy()
     holes[4, 2] = np.nan
-    with pytest.raises(ValueError, match="row 4, column 2"):
+    with pytest.raises(ValueError, match="row 5, column 3"):
         operator(holes)
     with pytest.raises(ValueError, match="KernelOperator"):
         DeviceKernelOperator(Gaussian(0.3), X, device="cpu")

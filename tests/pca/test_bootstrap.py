@@ -237,8 +237,8 @@ def test_equal_variances_are_noted_and_rotation_keeps_the_plane() -> None:
     order = bootstrap(pca, X, n_replicates=200, scores=False)
     rotation = bootstrap(pca, X, n_replicates=200, scores=False, align="rotation")
     assert order.swaps.min() > 0.05
-    assert "component 0 changed places" in order.notes[0]
-    assert "with component 1" in order.notes[0]
+    assert "component 1 changed places" in order.notes[0]
+    assert "with component 2" in order.notes[0]
     assert order.components.error.max() > 4 * rotation.components.error.max()
     distinct = gaussian(400, [9, 3, 1, 1])
     quiet = bootstrap(PCA(2).fit(distinct), distinct, n_replicates=200, scores=False)
@@ -309,7 +309,7 @@ def test_progress_is_told_and_may_end_it() -> None:
         ({"align": "none"}, "align must be one of"),
         ({"method": "bca"}, "method must be one of"),
         ({"sample_weight": np.ones(29)}, "shape"),
-        ({"sample_weight": np.r_[-1.0, np.ones(29)]}, "row 0 has -1"),
+        ({"sample_weight": np.r_[-1.0, np.ones(29)]}, "row 1 has -1"),
         ({"sample_weight": np.full(30, 2.0)}, "60 rows.*fitted on 30"),
     ],
 )
@@ -345,7 +345,7 @@ def test_results_read_well_and_make_frames() -> None:
     X = pandas.DataFrame(gaussian(50, [3, 1, 1]), columns=["a", "b", "c"])
     found = bootstrap(PCA(2).fit(X), X, n_replicates=60, method="bc")
     assert "60 replicates, 95% bc intervals, order" in repr(found)
-    assert "component 1" in repr(found)
+    assert "component 2" in repr(found)
     assert found.n_replicates == 60
     frame = pandas.DataFrame(found.table())
     assert frame["variance_lower"].tolist() == found.explained_variance.lower.tolist()

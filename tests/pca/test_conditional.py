@@ -131,7 +131,7 @@ def test_draws_follow_the_conditional_distribution() -> None:
 def test_a_row_with_nothing_observed_is_refused_by_number(method: Any) -> None:
     pca, X = PCA(2).fit(separated(60, 6)), rows_with_holes()
     X[7] = np.nan
-    with pytest.raises(ValueError, match="Row 7 "):
+    with pytest.raises(ValueError, match="Row 8 "):
         method(pca, X)
 
 
@@ -139,7 +139,7 @@ def test_a_row_with_nothing_observed_is_refused_by_number(method: Any) -> None:
 def test_an_infinity_beside_a_hole_is_refused_by_place(method: str) -> None:
     pca, X = PCA(2).fit(separated(60, 6)), rows_with_holes()
     X[8, 2] = -np.inf
-    with pytest.raises(ValueError, match="row 8, column 2"):
+    with pytest.raises(ValueError, match="row 9, column 3"):
         getattr(pca, method)(X)
 
 

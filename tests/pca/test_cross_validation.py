@@ -244,7 +244,7 @@ def test_missing_cells_are_refused_by_name(kind: str, tmp_path: Path) -> None:
         given_data = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c"])
     if kind == "tensor":
         given_data = pytest.importorskip("torch").from_numpy(X)
-    with pytest.raises(ValueError, match=r"row 4.*column 2"):
+    with pytest.raises(ValueError, match=r"row 5.*column 3"):
         cross_validate_rank(PCA(), given_data)
 
 
@@ -275,7 +275,7 @@ def test_it_reads_well() -> None:
         ({"max_components": 0}, "max_components=0"),
         ({"max_components": 5}, "between 1 and 4"),
         ({"max_components": 2.0}, "max_components"),
-        ({"sample_weight": -np.ones(30)}, "row 0"),
+        ({"sample_weight": -np.ones(30)}, "row 1"),
         ({"sample_weight": np.ones(29)}, "30 rows"),
     ],
 )

@@ -46,7 +46,7 @@ def test_a_file_that_is_there_is_not_replaced_and_a_failure_leaves_nothing(tmp_p
     with pytest.raises(ValueError, match=r"\.npy"):
         pca.impute(X, out=tmp_path / "x.csv")
     X[5] = np.nan
-    with pytest.raises(ValueError, match="Row 5"):
+    with pytest.raises(ValueError, match="Row 6"):
         pca.impute(X, out=tmp_path / "new.npy")
     assert [path.name for path in tmp_path.iterdir()] == ["there.npy"]
     assert (tmp_path / "there.npy").read_bytes() == b"mine"

@@ -252,13 +252,13 @@ def test_other_rows_and_forgotten_weights_are_refused() -> None:
         describe(pca, values[:20], w[:20])
     with pytest.raises(ValueError, match="times the variance"):
         describe(pca, values * 2, w)
-    with pytest.raises(ValueError, match=r"row 3.*-1"):
+    with pytest.raises(ValueError, match=r"row 4.*-1"):
         describe(pca, values, np.where(np.arange(30) == 3, -1, 1))
     with pytest.raises(ValueError, match="expecting 4 features"):
         describe(pca, values[:, :3], w)
     spoiled = values.copy()
     spoiled[4, 1] = np.nan
-    with pytest.raises(ValueError, match="row 4, column 1"):
+    with pytest.raises(ValueError, match="row 5, column 2"):
         describe(pca, spoiled, w)
 
 

@@ -314,7 +314,7 @@ def test_unfitted_models_and_bad_rows_are_refused() -> None:
     spoiled = X.copy()
     spoiled[3, 2] = np.nan
     for method in (chart.check, chart.contributions):
-        with pytest.raises(ValueError, match="row 3, column 2"):
+        with pytest.raises(ValueError, match="row 4, column 3"):
             method(spoiled)
         with pytest.raises(ValueError, match="3 features"):
             method(X[:, :3])

@@ -100,7 +100,7 @@ def test_weights_are_repetition(null: str, scale: bool) -> None:
 
 def test_fractional_weights() -> None:
     X, w = spiked(40, 5, [20.0], 3), np.full(40, 1.5)
-    with pytest.raises(ValueError, match=r"row 0.*weight 1\.5"):
+    with pytest.raises(ValueError, match=r"row 1.*weight 1\.5"):
         parallel_analysis(PCA(), X, sample_weight=w)
     found = parallel_analysis(PCA(), X, null="gaussian", sample_weight=w)
     assert found.n_components == 1
@@ -168,7 +168,7 @@ def test_missing_cells_are_refused() -> None:
     X = spiked(30, 4, [9.0], 0)
     X[3, 1] = np.nan
     for null in ("permutation", "gaussian"):
-        with pytest.raises(ValueError, match=r"row 3.*NaN.*column 1"):
+        with pytest.raises(ValueError, match=r"row 4.*NaN.*column 2"):
             parallel_analysis(PCA(), X, null=null)
 
 
@@ -235,5 +235,5 @@ def test_the_rule_of_a_fit_is_named_as_the_fit_does(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", spiked(60, 6, [9.0], 0))
     with pytest.raises(ValueError, match=r"'parallel' .*'parallel-gaussian'"):
         PCA("parallel").fit(tmp_path / "x.npy")
-    with pytest.raises(ValueError, match=r"'parallel'.*row 0.*0\.5.*'parallel-gaussian'"):
+    with pytest.raises(ValueError, match=r"'parallel'.*row 1.*0\.5.*'parallel-gaussian'"):
         PCA("parallel").fit(spiked(60, 6, [9.0], 0), sample_weight=np.full(60, 0.5))

@@ -181,11 +181,11 @@ def test_a_row_or_column_with_nothing_observed_is_refused_by_name() -> None:
     empty_row[11] = np.nan
     empty_column[:, 3] = np.nan
     for method in METHODS:
-        with pytest.raises(ValueError, match="Row 11"):
+        with pytest.raises(ValueError, match="Row 12"):
             fit_incomplete(PCA(2), empty_row, method=method)
-        with pytest.raises(ValueError, match="Column 3 "):
+        with pytest.raises(ValueError, match="Column 4 "):
             fit_incomplete(PCA(2), empty_column, method=method)
-    with pytest.raises(ValueError, match=r"Column 3 \('d'\)"):
+    with pytest.raises(ValueError, match=r"Column 4 \('d'\)"):
         PCA(2).fit(pandas.DataFrame(empty_column, columns=list("abcdefg")))
 
 
@@ -194,7 +194,7 @@ def test_infinities_and_sparse_data_are_refused() -> None:
     with pytest.raises(ValueError, match="NaN"):
         PCA(2).fit(sp.csr_array(Xm))
     Xm[4, 5] = np.inf
-    with pytest.raises(ValueError, match="row 4, column 5"):
+    with pytest.raises(ValueError, match="row 5, column 6"):
         PCA(2).fit(Xm)
 
 

@@ -100,8 +100,8 @@ def assert_names_the_place(data: Any, name: str, solver: str = "auto") -> None:
     with pytest.raises(ValueError, match=name.lstrip("-")) as error:
         PCA(2, svd_solver=solver).fit(data)
     message = str(error.value).lower()
-    assert "row 17" in message, message
-    assert "column 5" in message, message
+    assert "row 18" in message, message
+    assert "column 6" in message, message
 
 
 @pytest.mark.parametrize("name", INFINITIES)
@@ -148,7 +148,7 @@ def test_not_a_number_in_a_csv_file(tmp_path: Path) -> None:
 def test_not_a_number_in_later_calls() -> None:
     fitted, bad = PCA(2).fit(separated(50, 8)), spoiled(np.nan)
     for method in ("transform", "score", "score_samples", "reconstruction_error"):
-        with pytest.raises(ValueError, match="row 17, column 5"):
+        with pytest.raises(ValueError, match="row 18, column 6"):
             getattr(fitted, method)(spoiled(np.inf))
     with pytest.raises(ValueError, match="NaN"):
         fitted.reconstruction_error(bad)

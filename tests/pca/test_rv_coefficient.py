@@ -133,5 +133,5 @@ def test_kinds_tables_and_refusals() -> None:
         rv_coefficient(RACES, np.full((41, 2), 0.1))
     with pytest.raises(ValueError, match="without sample_weight"):
         rv_coefficient(RACES, THROWS, sample_weight=np.ones(41), n_permutations=10)
-    with pytest.raises(ValueError, match="row 0, column 0"):
+    with pytest.raises(ValueError, match="row 1, column 1"):
         rv_coefficient(np.full((3, 1), np.nan), np.eye(3))

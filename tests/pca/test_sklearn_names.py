@@ -74,7 +74,7 @@ def test_truncated_svd_bounds_hold_and_bad_input_is_named() -> None:
     assert np.all(np.abs(svd.singular_values_ - exact) <= svd.certificate_.value_bounds)
     with pytest.raises(ValueError, match="n_features"):
         TruncatedSVD(13).fit(X)
-    with pytest.raises(ValueError, match="row 2, column 1"):
+    with pytest.raises(ValueError, match="row 3, column 2"):
         TruncatedSVD().fit(np.where(np.arange(36).reshape(3, 12) == 25, np.nan, X[:3]))
     with pytest.raises(ValueError, match="algorithm"):
         TruncatedSVD(algorithm="magic").fit(X)

@@ -78,7 +78,7 @@ def test_refused_subspaces() -> None:
         principal_angles(np.eye(3), np.eye(4))
     with pytest.raises(ValueError, match="B spans nothing"):
         principal_angles(np.eye(3), np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="row 0, column 1"):
+    with pytest.raises(ValueError, match="row 1, column 2"):
         principal_angles([[1.0, np.nan]], [[1.0]])
     with pytest.raises(ValueError, match="2 and B 1"):
         subspace_distance(np.eye(3)[:, :2], np.eye(3)[:, :1])

@@ -232,21 +232,21 @@ def test_edges_of_categories() -> None:
 def test_refusals_name_the_culprit() -> None:
     values = separated(12, 3)
     pca = PCA(2).fit(values)
-    with pytest.raises(ValueError, match=r"row 1.*'label0'"):
-        supplementary_categories(pca, values, ["a", None, *"bcdefghijk"])
     with pytest.raises(ValueError, match=r"row 2.*'label0'"):
+        supplementary_categories(pca, values, ["a", None, *"bcdefghijk"])
+    with pytest.raises(ValueError, match=r"row 3.*'label0'"):
         supplementary_categories(pca, values, np.r_[0.0, 1, np.nan, np.ones(9)])
     with pytest.raises(ValueError, match=r"labels .*3 .*12"):
         supplementary_categories(pca, values, ["a", "b", "c"])
     bad = values.copy()
     bad[5, 1] = np.nan
-    with pytest.raises(ValueError, match="row 5, column 1"):
+    with pytest.raises(ValueError, match="row 6, column 2"):
         supplementary_columns(pca, values, bad)
     with pytest.raises(ValueError, match="5 rows"):
         supplementary_columns(pca, values, values[:5])
     with pytest.raises(ValueError, match="names has 1"):
         supplementary_columns(pca, values, values, names=["a"])
-    with pytest.raises(ValueError, match="row 5, column 1"):
+    with pytest.raises(ValueError, match="row 6, column 2"):
         supplementary_rows(pca, bad)
     with pytest.raises(ValueError, match="row_labels has 1"):
         supplementary_rows(pca, values, row_labels=["a"])
@@ -257,9 +257,9 @@ def test_missing_cells_are_refused_for_the_right_reason() -> None:
     pca = PCA(2).fit(rows)
     gaps = rows.copy()
     gaps[5, 2] = np.nan
-    with pytest.raises(ValueError, match="row 5, column 2"):
+    with pytest.raises(ValueError, match="row 6, column 3"):
         supplementary_columns(pca, gaps, rows[:, 0])
-    with pytest.raises(ValueError, match="row 5, column 2"):
+    with pytest.raises(ValueError, match="row 6, column 3"):
         supplementary_rows(pca, gaps)
-    with pytest.raises(ValueError, match="row 5, column 0"):
+    with pytest.raises(ValueError, match="row 6, column 1"):
         supplementary_columns(pca, rows, gaps[:, 2])

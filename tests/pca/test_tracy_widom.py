@@ -227,7 +227,7 @@ def test_the_table_reads_well() -> None:
 
 @pytest.mark.parametrize(
     ("values", "word"),
-    [([1.0], "at least 2"), ([2.0, 0.0], "Leave out"), ([1.0, 2.0], "Sort"), ([np.nan, 1.0], "number 0")],
+    [([1.0], "at least 2"), ([2.0, 0.0], "Leave out"), ([1.0, 2.0], "Sort"), ([np.nan, 1.0], "number 1")],
 )
 def test_impossible_eigenvalues_are_refused(values: list[float], word: str) -> None:
     with pytest.raises(ValueError, match=word):

@@ -416,15 +416,15 @@ def test_refusals_name_the_cell() -> None:
     for value, name in ((np.nan, "NaN"), (np.inf, "inf")):
         bad, bad_y = X.copy(), Y.copy()
         bad[4, 2] = bad_y[7, 1] = value
-        with pytest.raises(ValueError, match=rf"{name}.*row 4, column 2"):
+        with pytest.raises(ValueError, match=rf"{name}.*row 5, column 3"):
             Ridge().fit(bad, Y)
-        with pytest.raises(ValueError, match=rf"(?i){name}.*row 7, target 1"):
+        with pytest.raises(ValueError, match=rf"(?i){name}.*row 8, target 2"):
             Ridge().fit(X, bad_y)
-        with pytest.raises(ValueError, match=rf"{name}.*row 4, column 2"):
+        with pytest.raises(ValueError, match=rf"{name}.*row 5, column 3"):
             Ridge().fit(X, Y).predict(bad)
     with pytest.raises(ValueError, match="10 rows, y 9"):
         Ridge().fit(X, Y[:9])
-    with pytest.raises(ValueError, match=r"row 2.*-1"):
+    with pytest.raises(ValueError, match=r"row 3.*-1"):
         Ridge().fit(X, Y, sample_weight=[1, 1, -1, *[1] * 7])
     with pytest.raises(ValueError, match="every"):
         Ridge().fit(X, Y, sample_weight=np.zeros(10))

@@ -265,7 +265,7 @@ def test_a_constant_target_has_no_likely_penalty(value: float) -> None:
     with pytest.warns(NumericalWarning, match="y is constant"):
         assert RidgeCV(criterion="marginal_likelihood").fit(X, y).best_score_ == np.inf
     both = np.c_[X[:, 0] + rng.normal(size=30), y]
-    with pytest.warns(NumericalWarning, match="1 of"):
+    with pytest.warns(NumericalWarning, match="2 of"):
         model = RidgeCV(criterion="marginal_likelihood", alpha_per_target=True).fit(X, both)
     alone = RidgeCV(criterion="marginal_likelihood").fit(X, both[:, 0])
     assert (model.alpha_[0], model.best_score_[0]) == (alone.alpha_, pytest.approx(alone.best_score_))
@@ -304,7 +304,7 @@ def test_penalties_of_any_shape_are_one_for_each_target() -> None:
 def test_weights_beyond_the_range_are_refused_with_what_to_do(size: float) -> None:
     X, y = far_sparse(0.0)
     w = size * np.linspace(0.1, 1, 50)
-    with pytest.raises(ValueError, match=r"1e[+-]\d+.*row 49.*weights.*alpha"):
+    with pytest.raises(ValueError, match=r"1e[+-]\d+.*row 50.*weights.*alpha"):
         Ridge().fit(X, y, w)
     near = 1e90 * np.linspace(0.1, 1, 50)
     assert_allclose(Ridge(1e90).fit(X, y, near).coef_, Ridge().fit(X, y, near / 1e90).coef_, rtol=1e-10)
@@ -337,6 +337,59 @@ def test_folds_are_checked_once_and_names_do_not_stay() -> None:
     model.fit(X, y)
     assert not hasattr(model, "feature_names_in_")
     assert model.n_features_in_ == 3
-    for weights, message in ((np.ones(3), r"shape \(3,\); expected one"), (-np.ones(50), "row 0 has -1")):
+    for weights, message in ((np.ones(3), r"shape \(3,\); expected one"), (-np.ones(50), "row 1 has -1")):
         with pytest.raises(ValueError, match=message):
             model.fit(X, y, weights)
+
+
+@pytest.mark.parametrize("big", [0.1, 1e8 + 0.1, 1e60, 8.4527125e269, 1e305])
+@pytest.mark.parametrize("alpha", [0.0, 1e-310, 1e-16, 1e6])
+@pytest.mark.parametrize("columns", [1, 3, 9])
+def test_sparse_constants_of_any_size_have_the_dense_answer_or_no_bound(big: float, alpha: float, columns: int) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((6, columns)), rng.standard_normal(6)
+    X[:, 0] = big
+    dense, thin = fitted(Ridge(alpha), X, y), fitted(Ridge(alpha), sparse.csr_array(X), y)
+    assert np.all(np.isfinite(thin.coef_))
+    error = float(np.linalg.norm(thin.coef_ - dense.coef_))
+    assert error <= (thin.certificate_.error_bounds + dense.certificate_.error_bounds)[0]
+    assert not thin.certificate_.converged or error <= 1e-6
+
+
+@pytest.mark.parametrize("alpha", [5e-324, 9e-318, 1e-300])
+@pytest.mark.parametrize("solver", ["auto", "cholesky", "dual", "svd", "lsqr"])
+def test_columns_without_spread_have_no_coefficient_however_small_alpha_is(alpha: float, solver: str) -> None:
+    for X, w in ((np.zeros((2, 4)), None), (np.array([[3e-148], [-4e-148]]), [1.0, 0.0])):
+        model = fitted(Ridge(alpha, solver=solver), X, np.array([1.0, 2.0]), w)
+        assert_array_equal(model.coef_, 0.0)
+        assert model.certificate_.converged
+
+
+def test_sparse_columns_that_only_rounding_tells_apart_have_no_bound() -> None:
+    """Means taken off afterwards leave what looks like a third direction; with more digits there is none."""
+    rng = np.random.default_rng([181126, 3833])
+    X = rng.standard_normal((10, 2))
+    for size in 10.0 ** np.arange(0, 9):
+        Z = np.column_stack([X, X[:, 0]]) + size * rng.standard_normal(3)
+        model = fitted(Ridge(0.0), sparse.csr_array(Z), rng.standard_normal(10))
+        assert np.all(np.isinf(model.certificate_.error_bounds))
+
+
+def test_the_error_of_the_basis_counts_where_a_gradient_lies_across_it() -> None:
+    """Columns of 0 have no coefficient; what rounding of V mixes into them is within the bound."""
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        x, y = np.round(rng.standard_normal(6) * 3e7), rng.standard_normal(6)
+        X = np.column_stack([np.zeros((6, 2)), x])
+        for solver in ("svd", "lsqr", "cholesky"):
+            model = fitted(Ridge(1e-8, fit_intercept=False, solver=solver), X, y)
+            known = np.array([0.0, 0.0, (x @ y) / (x @ x)])  # λ is 1e-23 of xᵀx
+            assert np.linalg.norm(model.coef_ - known) <= model.certificate_.error_bounds[0] + 1e-14 * abs(known[2])
+
+
+def test_equal_rows_of_any_unit_have_a_bound() -> None:
+    for unit in 10.0 ** np.arange(-300, 301, 25):
+        X = unit * np.ones((2, 1)) * np.array([1.1652617, -0.555390289, 0.802219509, 0.0809018603, 3.36259648])
+        model = fitted(Ridge(2.4e-27), X, np.array([-1.4, -0.26]), np.array([2.6521514, 0.21994059]))
+        assert_array_equal(model.coef_, 0.0)
+        assert not np.isnan(model.certificate_.error_bounds[0])

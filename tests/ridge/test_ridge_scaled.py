@@ -187,7 +187,7 @@ def test_constants_stay_zero() -> None:
 def test_deviations_whose_squares_vanish_are_refused() -> None:
     X = np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 1.0, 1e-200]
     for data in (X, sp.csr_array(X)):
-        with pytest.raises(ValueError, match="column 2"):
+        with pytest.raises(ValueError, match="column 3"):
             Ridge(scale=True).fit(data, X[:, 0])
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -26,10 +27,12 @@ from sklearn import config_context
 
 import gramian
 from gramian import PCA, KernelPCA
+from gramian.cli import main
 from gramian.persistence import ModelFileError, inspect, load
 from gramian.sources import DenseSource, NpySource, Source, SparseSource
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_pyarrow, write_parquet
+from gramian.sources.hdf5 import TRIAL
 from gramian.sources.tables import read_table
 
 TABLES = "is not installed (gramian[tables])"
@@ -310,6 +313,64 @@ def test_hdf5(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ValueError, match=r"x\.h5: damaged"):
         gramian.open(path, dataset="deep/X")
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".h5ad"])
+@pytest.mark.parametrize(
+    ("child", "refused"),
+    [
+        ("import os; os.abort()", True),
+        ("import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass", True),
+        ("raise SystemExit(1)", False),
+        ("import nothing_of_this_name", False),
+    ],
+)
+def test_a_file_that_crashes_the_hdf5_library_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, child: str, refused: bool
+) -> None:
+    """A child reads first: a signal ends it where the library crashes; what it merely fails at is no reason."""
+    h5py = pytest.importorskip("h5py", reason=f"h5py {ARRAYS}")
+    pytest.importorskip("anndata", reason=f"anndata {ARRAYS}")
+    path = tmp_path / f"x{suffix}"
+    with h5py.File(path, "w") as file:
+        file["X"] = X
+    monkeypatch.setattr("gramian.sources.hdf5.TRIAL", child)
+    if refused:
+        with pytest.raises(SourceError, match=f"x{suffix}: damaged"):
+            gramian.open(path)
+        assert CliRunner().invoke(main, ["pca", str(path)]).exit_code == 3
+    elif suffix == ".h5":
+        assert_array_equal(gathered(gramian.open(path)), X)
+
+
+def test_a_child_reads_what_this_process_will(tmp_path: Path) -> None:
+    """Each attribute, text and small array once; where one of them cannot be read, all the others still."""
+    h5py = pytest.importorskip("h5py", reason=f"h5py {ARRAYS}")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["group/words"], file["X"] = ["u", "v"], X
+        file["X"].attrs["kind"] = "array"
+        file.attrs["kind"] = "file"
+        file["lost"] = h5py.SoftLink("/nowhere")
+    seen: list[str] = []
+    read, attribute = h5py.Dataset.__getitem__, h5py.AttributeManager.__getitem__
+
+    def noted_read(item: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(item.name)
+        if item.name == "/X":
+            raise OSError
+        return read(item, *args, **kwargs)
+
+    def noted_attribute(attrs: Any, key: str) -> Any:
+        seen.append(attribute(attrs, key))
+        return seen[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(h5py.Dataset, "__getitem__", noted_read)
+        patch.setattr(h5py.AttributeManager, "__getitem__", noted_attribute)
+        patch.setitem(sys.modules, "resource", None)
+        patch.setattr(sys, "argv", ["", str(tmp_path / "x.h5"), "1"])
+        exec(TRIAL, {})
+    assert sorted(seen) == ["/X", "/group/words", "array", "file"]
 
 
 def test_a_file_may_be_fitted_in_blocks(tmp_path: Path) -> None:

@@ -185,8 +185,8 @@ class TestRefusals:
             open_bed(bed)
 
     def test_sample_major(self, bed: Path) -> None:
-        bed.write_bytes(b"\x6c\x1b\x00" + bytes(6))
-        with pytest.raises(ValueError, match=r"sample-major.*--make-bed"):
+        bed.write_bytes(b"\x6c\x1b\x00" + Genotypes.from_calls(CALLS.T).packed(0, 5)[:-1].tobytes())
+        with pytest.raises(ValueError, match=r"take 8 bytes.*has 7.*4 samples of 3 SNPs"):
             open_bed(bed)
 
     def test_unknown_mode(self, bed: Path) -> None:

@@ -14,8 +14,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from gramian.cli.errors import STOPPED, Invocation, Terminated, asked_to_stop, leave, run_and_explain, stop_on_signals
+from gramian.sources.genotype_names import complete_name, is_genotype_name
 
-__all__ = ["COMMANDS", "is_prefix", "main"]
+__all__ = ["COMMANDS", "main"]
 
 
 class LazyCommand(NamedTuple):
@@ -108,19 +109,17 @@ def _import_command(where: str) -> click.Command:
 
 
 def _names_genotypes(arguments: Sequence[str]) -> bool:
-    """Whether one of the arguments is a .bed file, or the name of one without its ending; any name to ask for help."""
+    """Whether one of the arguments is a file of genotypes, or the name of one without its ending; any to ask for help.
+
+    Braces and stars may stand for several.
+    """
     help_asked = bool({"-h", "--help"} & set(arguments))
     before = ["", *arguments]
     return any(
-        (word.lower().endswith(".bed") and (help_asked or Path(word).exists()))
-        or (not option.startswith("-") and is_prefix(word))
+        (is_genotype_name(word) and (help_asked or Path(word).exists() or {*word} & {*"{*?["}))
+        or (not option.startswith("-") and complete_name(word))
         for option, word in zip(before, arguments, strict=False)
     )
-
-
-def is_prefix(word: str) -> bool:
-    """Whether a name is that of a .bed file without its ending."""
-    return not word.startswith("-") and not Path(word).exists() and Path(f"{word}.bed").is_file()
 
 
 HELP = """Certified spectral methods for data: every fit says how accurate it is.
@@ -129,7 +128,7 @@ HELP = """Certified spectral methods for data: every fit says how accurate it is
 COMMANDS = {
     "pca": LazyCommand(
         "gramian.cli.pca:pca",
-        "Principal components of a table, or of genotypes (.bed).",
+        "Principal components of a table, or of genotypes (.bed …).",
         genotypes="gramian.cli.genotypes:genotype_pca",
     ),
     "kernel-pca": LazyCommand("gramian.cli.kernel_pca:kernel_pca", "Principal components of features, by a kernel."),
@@ -143,6 +142,7 @@ COMMANDS = {
         genotypes="gramian.cli.project:genotype_project",
     ),
     "predict": LazyCommand("gramian.cli.predict:predict", "Predictions for new rows, from a model file."),
+    "convert": LazyCommand("gramian.cli.convert:convert", "Genotypes of other programs as PLINK's .bed."),
     "prune": LazyCommand("gramian.cli.prune:prune_command", "SNPs that are not correlated, from genotypes (.bed)."),
     "king": LazyCommand("gramian.cli.king:king_command", "Relatives among the people of genotypes (.bed)."),
     "grm": LazyCommand("gramian.cli.grm:grm_command", "Genetic relationship matrix, in the files of GCTA."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -12,17 +13,20 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from gramian.cli import is_prefix
 from gramian.cli.errors import one_line
 from gramian.cli.options import bundle, option
+from gramian.cli.output import MAX_CHECKSUM_BYTES
 from gramian.cli.reading import InputFile, input_name
 from gramian.cli.running import LOG, CommandRun, as_option, data_errors
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import Filtered, Filters, NothingLeftError, numbered_lines, split_fields
 from gramian.genetics.long_range import BUILDS
 from gramian.genetics.text import list_few
-from gramian.sources.errors import Argument
-from gramian.sources.plink import Genotypes, Samples, open_bed
+from gramian.sources.errors import Argument, SourceError
+from gramian.sources.files import checksum
+from gramian.sources.genotype_files import open_genotypes
+from gramian.sources.genotype_names import complete_name, join_names, list_genotype_files
+from gramian.sources.plink import Genotypes, Samples
 
 PREFIX = "pca"  # of the files whose names other programs know by their endings
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -31,17 +35,28 @@ SHARE = click.FloatRange(0, 1)
 
 
 class BedFile(InputFile):
-    """A PLINK fileset, named by its .bed file or by what its three files have in common."""
+    """A file of genotypes, by its name with or without its ending; braces and stars stand for several."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path of the .bed file."""
-        text = str(value)
-        if not Path(text).exists() and not is_prefix(text):
-            self.fail(f"there is no file {one_line(click.format_filename(text))!r}", param, ctx)
-        return Path(f"{text}.bed" if is_prefix(text) else text)
+        """Return the path."""
+        text = complete_name(str(value)) or str(value)
+        try:
+            absent = [path for path in list_genotype_files(text) if not path.exists()]
+        except SourceError as error:
+            self.fail(str(error), param, ctx)
+        if absent:
+            self.fail(f"there is no file {one_line(click.format_filename(absent[0]))!r}", param, ctx)
+        return Path(text)
+
+
+def join_files(context: click.Context, parameter: click.Parameter, files: tuple[Path, ...]) -> Path:
+    """Return one path, in which braces stand for the files where there are several."""
+    return Path(join_names([str(file) for file in files]))
 
 
 BED = BedFile()
+# a shell makes several words of cohort_chr{1..22}.bed
+genotypes_argument = click.argument("file", type=BED, nargs=-1, required=True, callback=join_files)
 
 
 @dataclass(frozen=True)
@@ -128,7 +143,7 @@ class SampleLabels:
 
 
 def read_labels(path: Path, samples: Samples, column: str | None = None) -> SampleLabels:
-    """Read columns of the samples from a table between tabs, or between white space where there are none.
+    """Read columns of the samples from a table between tabs, commas, semicolons, or between white space.
 
     Parameters
     ----------
@@ -145,11 +160,16 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Samp
     Labels
         In the order of the samples.
     """
-    rows = [(number, split_fields(line)) for number, line in numbered_lines(path, "labels")]
+    lines = list(numbered_lines(path, "labels"))
+    first = lines[0][1] if lines else ""
+    mark = "" if "\t" in first or not {*first} & {*",;"} else max(",;", key=first.count)
+    rows = [(number, _split_cells(line, mark) if mark else split_fields(line)) for number, line in lines]
     if not rows:
         raise ValueError(f"{path}: the file is empty; a header with FID, IID and labels was expected.")
     head = [name.lstrip("#") for name in rows[0][1]]
-    for number, row in rows:
+    for (number, row), (_, line) in zip(rows, lines, strict=True):
+        if line.endswith("\t"):  # cells at the end that are empty
+            row += [""] * (len(head) - len(row))
         if len(row) != len(head):
             raise ValueError(f"{path}: line {number} has {len(row)} fields; {len(head)} were expected as in line 1.")
     lower, notes = [name.lower() for name in head], []
@@ -168,21 +188,22 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Samp
         raise ValueError(f"{path}: line 1: columns are named more than once: {list_few(twice)}.")
     if len(head) == len(ids):
         raise ValueError(f"{path}: there are no labels: columns after {' and '.join(head)} were expected.")
-    lines: dict[Any, int] = {}
+    places_of: dict[Any, int] = {}
     for i, (number, row) in enumerate(rows):
         key = tuple(row[j] for j in ids)
-        if key in lines:
-            raise ValueError(f"{path}: line {number}: {' '.join(key)} has a row already, line {rows[lines[key]][0]}.")
-        lines[key] = i
+        if key in places_of:
+            before = rows[places_of[key]][0]
+            raise ValueError(f"{path}: line {number}: {' '.join(key)} has a row already, line {before}.")
+        places_of[key] = i
     own = [(pair[1],) if len(ids) == 1 else pair for pair in zip(samples.fid, samples.iid, strict=True)]
-    order = [lines.get(key, -1) for key in own]  # −1 where a sample has no row
+    order = [places_of.get(key, -1) for key in own]  # −1 where a sample has no row
     without = [" ".join(key) for key, line in zip(own, order, strict=True) if line < 0]
     if len(without) == len(own):
         raise ValueError(
-            f"{path}: none of its {len(lines)} rows is of a sample of the study; it names "
-            f"{list_few([' '.join(key) for key in lines])}, the study {list_few(without)}."
+            f"{path}: none of its {len(places_of)} rows is of a sample of the study; it names "
+            f"{list_few([' '.join(key) for key in places_of])}, the study {list_few(without)}."
         )
-    extra = len(lines) - len(set(order) - {-1})
+    extra = len(places_of) - len(set(order) - {-1})
     notes += [f"{len(without)} of {len(own)} samples have no row: {list_few(without)}."] if without else []
     notes += [f"{extra} rows are of nobody in the analysis."] if extra else []
     found = {
@@ -199,6 +220,11 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Samp
     if groups is not None and groups.dtype != object:
         groups = _as_objects(["" if value != value else f"{value:g}" for value in groups.tolist()])
     return SampleLabels(column or "population", groups, found, places, notes)
+
+
+def _split_cells(line: str, mark: str) -> list[str]:
+    """Cells of a line of a CSV file, which may be quoted."""
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=mark))]
 
 
 def _as_column(cells: list[str]) -> Any:
@@ -293,6 +319,17 @@ def _reason(name: str) -> str:
     return WORDS.get(name) or f"by {as_option(Argument(name))}"
 
 
+def describe_files(path: Path) -> tuple[int, str, list[str]]:
+    """Bytes of the files that a path stands for, their checksum where there is one, and why there is none."""
+    files = list_genotype_files(path)
+    size = sum(file.stat().st_size for file in files)
+    if len(files) > 1:
+        return size, "", [f"{len(files)} files read as one, the first {files[0].name}; no checksum"]
+    if files[0].is_dir() or size > MAX_CHECKSUM_BYTES:
+        return size, "", ["no checksum: the file is large" if files[0].is_file() else "no checksum of a folder"]
+    return size, checksum(files[0]), []
+
+
 class GenotypeFacts(DataFacts):
     """What was fitted on, in samples and SNPs."""
 
@@ -313,7 +350,7 @@ def prepare_study(
     """Open, filter and label; exit code 3 with one line where that cannot be."""
     name = input_name(path)
     with run.step(f"Reading {name}"), data_errors(name):
-        whole = open_bed(path)
+        whole = open_genotypes(path)
     with run.step("Filtering"), data_errors(name), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of what is told below
         try:

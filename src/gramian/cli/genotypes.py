@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian.cli.genotype_reading import (
-    BED,
     PREFIX,
     READABLE,
     SCALINGS,
     GenotypeFacts,
     Selection,
+    describe_files,
+    genotypes_argument,
     prepare_study,
     selection_options,
 )
 from gramian.cli.options import NAMES, command, option, portable
 from gramian.cli.output import (
-    MAX_CHECKSUM_BYTES,
     Output,
     Results,
     ResultTable,
@@ -45,12 +45,12 @@ from gramian.display import MapDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import genotype_report
 from gramian.genetics.files import FORMATS, result_files, write_results
 from gramian.genetics.fst import fst
-from gramian.genetics.pca import GenotypePCA, choose_genotype_solver, measure_components
+from gramian.genetics.pca import PAIR_MATRICES, GenotypePCA, choose_genotype_solver, measure_components, pairs_compared
 from gramian.genetics.quality import sample_quality, snp_quality
 from gramian.genetics.simulation import map_plane
 from gramian.pca.subspaces import procrustes
+from gramian.results.quality import SUSPECTED
 from gramian.sources import memory_budget
-from gramian.sources.files import checksum
 from gramian.sources.plink import Genotypes
 
 PERMUTATIONS = 999
@@ -92,7 +92,7 @@ OUTPUT = (
     "gramian pca cohort.bed -k 20 --labels cohort.tsv --out results",
     "gramian pca cohort.bed --maf 0.05 --geno 0.02 --exact --json",
 )
-@click.argument("file", type=BED)
+@genotypes_argument
 @option("-k", "--components", type=click.IntRange(min=1), default=10, help="How many.")
 @option(
     "--scaling",
@@ -137,7 +137,8 @@ def genotype_pca(
     run: CommandRun,
     **options: Any,
 ) -> None:
-    """Principal components of the genotypes in FILE, a PLINK .bed with its .bim and .fam, or their common name.
+    """Principal components of the genotypes in FILE: PLINK's .bed with its .bim and .fam, .pgen, .bgen, .vcf, .bcf,
+    VCF-Zarr or .geno; or their common name, or one file for each chromosome (cohort_chr{1..22}.bed).
 
     Genotypes stay packed, two bits each, and are read a few times. Writes eigenvectors, eigenvalues and loadings as
     PLINK does (pca.eigenvec …), tests of the eigenvalues, model.gramian, certificate.json, report.html and pictures.
@@ -203,9 +204,8 @@ def genotype_pca(
             if known.groups is None:
                 raise ValueError("the labels have no column of groups, which --fst needs")
             groups = fst(study.source, known.groups)
-        large = file.stat().st_size > MAX_CHECKSUM_BYTES
-        notes = [*study.notes, *(["no checksum: the file is large"] if large else [])]
-        data = GenotypeFacts(without_folders(input_name(file)), n, p, "" if large else checksum(file), notes)
+        _, proof_of_file, remarks = describe_files(file)
+        data = GenotypeFacts(without_folders(input_name(file)), n, p, proof_of_file, [*study.notes, *remarks])
 
     names = as_texts(known.groups)
     account, tests = study.account(), model.tracy_widom_
@@ -221,7 +221,10 @@ def genotype_pca(
     screen = {
         **eigenvalues,
         "p_value": ["< 1e-300" if p < 1e-300 else "" if p != p else f"{p:.2g}" for p in eigenvalues["p_value"]],
-        "": ["" if j < model.n_separated_ else "noise" for j in range(components)],
+        "": [
+            "" if j < model.n_separated_ else "doubtful" if p < SUSPECTED else "noise"
+            for j, p in enumerate(eigenvalues["p_value"])
+        ],
     }
     found = [
         ResultTable(account, "filters", "Left out", most=20),
@@ -342,10 +345,11 @@ def predicted_memory(
     Names and counts of p SNPs, tiles of every thread, and either four n×n matrices or a Krylov basis of blocks of b
     vectors with what is computed from it:
 
-    .. math:: \text{names} + (300 + 12b)\,p + \text{tiles} + \begin{cases}32n^2\\ \min(320\,nb,\ 3B)\end{cases}
+    .. math:: \text{names} + (300 + 12b)\,p + \text{tiles} + \begin{cases}32n^2\\ \min(320\,nb,\ 3B) + 24r^2\end{cases}
 
-    B being the quarter of the working memory that the basis may take. It errs on the large side. A GPU keeps tiles,
-    matrices and basis to itself, and leaves two pinned buffers and a few vectors here.
+    B being the quarter of the working memory that the basis may take and r the people whose pairs are compared.
+    It errs on the large side. A GPU keeps tiles, matrices and basis to itself, and leaves two pinned buffers and a few
+    vectors here.
 
     Examples
     --------
@@ -357,7 +361,7 @@ def predicted_memory(
     block = -(-(k + 2) // 8) * 8
     names = SAMPLE_BYTES * n_file + NAMES_BYTES * p_file
     tiles = threads * HELD * max(TILE, LEAST_SNPS * 4 * n)
-    basis = min(8 * VECTORS * n * block, 3 * memory_budget() // 4)
+    basis = min(8 * VECTORS * n * block, 3 * memory_budget() // 4) + 8 * PAIR_MATRICES * pairs_compared(n, p)[0] ** 2
     solving = 32 * n * n + 8 * GRAM_ROWS * n if exact else basis
     if on_gpu:
         tiles, solving = 2 * PINNED, 32 * n * block

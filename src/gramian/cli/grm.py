@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gramian.cli.errors import write_errors
-from gramian.cli.genotype_reading import BED, Selection, prepare_study, selection_options
+from gramian.cli.genotype_reading import Selection, genotypes_argument, prepare_study, selection_options
 from gramian.cli.options import command, option
 from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
 from gramian.cli.reading import input_name
@@ -20,7 +20,7 @@ from gramian.genetics.relatives import GRM_ENDINGS, write_grm
     "gramian grm cohort.bed --out cohort",
     "gramian grm cohort.bed --maf 0.01 --extract cohort.prune.in --out grm/cohort --json",
 )
-@click.argument("file", type=BED)
+@genotypes_argument
 @selection_options
 @option(
     "-o",

@@ -11,7 +11,7 @@ import numpy as np
 
 from gramian import persistence
 from gramian.cli.errors import one_line
-from gramian.cli.genotype_reading import GenotypeFacts
+from gramian.cli.genotype_reading import GenotypeFacts, describe_files
 from gramian.cli.options import command, option
 from gramian.cli.output import Columns, Results, ResultTable, json_option, print_json, print_results
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, reading_options
@@ -25,8 +25,9 @@ from gramian.sources.base import naming
 from gramian.sources.columns import Records, open_records
 from gramian.sources.errors import SourceError
 from gramian.sources.files import TABULAR, split_dataset, suffix_of
+from gramian.sources.genotype_files import open_genotypes
+from gramian.sources.genotype_names import is_genotype_name
 from gramian.sources.opening import is_several, list_files
-from gramian.sources.plink import open_bed
 
 MAX_SHOWN = 30  # columns, chromosomes and contigs that are shown
 MANY = 0.05  # share of missing calls above which SNPs and samples are often left out
@@ -54,7 +55,7 @@ def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: C
         else:
             click.echo(repr(found))
         return
-    if file.suffix == ".bed":
+    if is_genotype_name(str(file)):
         with run.step(f"Counting {name}"), data_errors(name):
             results = _describe_genotypes(file, every)
     else:
@@ -136,8 +137,8 @@ def _describe_numbers(file: Path, reading: ReadingOptions, run: CommandRun) -> t
 
 def _describe_genotypes(file: Path, every: bool) -> Results:
     """Counts, shares of missing calls and a row for each chromosome, in one pass over a fileset."""
-    source = open_bed(file)
-    (n, p), size, name = source.shape, file.stat().st_size, input_name(file)
+    source = open_genotypes(file)
+    (n, p), (size, _, _), name = source.shape, describe_files(file), input_name(file)
     counts = source.counts()
     by_snp, by_sample = counts.by_snp[:, 3] / n, counts.by_sample[:, 3] / p
     silent = [source.samples.names[i] for i in np.flatnonzero(by_sample == 1)]

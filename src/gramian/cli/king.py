@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from gramian.cli.errors import write_errors
-from gramian.cli.genotype_reading import BED, Selection, prepare_study, selection_options
+from gramian.cli.genotype_reading import Selection, genotypes_argument, prepare_study, selection_options
 from gramian.cli.options import command, option
 from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
 from gramian.cli.reading import input_name
@@ -23,7 +23,7 @@ TABLE, LISTS = ".kin0", (".king.cutoff.in.id", ".king.cutoff.out.id")
     "gramian king cohort.bed --cutoff 0.0884 --out cohort",
     "gramian king cohort.bed --maf 0.05 --least 0.0442 --out kinship/cohort --json",
 )
-@click.argument("file", type=BED)
+@genotypes_argument
 @option(
     "--cutoff",
     type=click.FloatRange(-1, 0.5),

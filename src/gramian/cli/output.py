@@ -387,14 +387,14 @@ def publish(run: CommandRun, output: Output, results: Results) -> None:
 def publish_table(run: CommandRun, output: TableOutput, results: Results) -> None:
     """Write the first table to its file, or print it as CSV; the others, and what is said, go to the screen."""
     table, out = results.tables[0], output.out
-    if not output.as_json and (results.lines or len(results.tables) > 1):
-        print_screen(results, stderr=out is None)
-    if out is not None:
+    if out is not None:  # before anything is printed: who reads it may stop after a line
         with run.step(f"Writing {out}"), write_errors(out), write_whole(out, overwrite=output.force) as part:
             if results.write_more is not None and out.suffix.lower() not in TABLE_ENDINGS:
                 results.write_more(part)
             else:
                 write_table(part, table.columns)
+    if not output.as_json and (results.lines or len(results.tables) > 1):
+        print_screen(results, stderr=out is None)
     if output.as_json:
         print_json(results, after={**_describe_run(run, out), **({"table": table} if out is None else {})})
     elif out is None:

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from gramian import persistence
-from gramian.cli.genotype_reading import BED, PREFIX, READABLE, SCALINGS
+from gramian.cli.genotype_reading import PREFIX, READABLE, SCALINGS, genotypes_argument
 from gramian.cli.options import bundle, command, option
 from gramian.cli.output import (
     MODEL,
@@ -37,9 +37,10 @@ from gramian.genetics.matching import AMBIGUOUS, BY
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import METHODS, write_projection
 from gramian.genetics.projection import project as project_genotypes
+from gramian.genetics.text import list_few
 from gramian.kernel_pca.estimator import KernelPCA
 from gramian.pca.estimator import PCA
-from gramian.sources.plink import open_bed
+from gramian.sources.genotype_files import open_genotypes
 
 
 @command(
@@ -109,7 +110,7 @@ REFERENCE = (
     "gramian project reference.eigenvec.var new.bed --method least-squares --json",
 )
 @click.argument("model", type=click.Path(path_type=Path))
-@click.argument("file", type=BED)
+@genotypes_argument
 @option(
     "--method",
     type=click.Choice(METHODS),
@@ -148,7 +149,8 @@ def genotype_project(
     run: CommandRun,
     **matching: Any,
 ) -> None:
-    """Scores of the samples in FILE (.bed) on the components of MODEL, which were found without them.
+    """Scores of the samples in FILE (.bed, .pgen, .bgen, .vcf, .bcf, .geno) on the components of MODEL, which were
+    found without them.
 
     MODEL is the folder that gramian pca wrote to, a model.gramian, or loadings: .eigenvec.var of PLINK, SNP weights of
     smartpca. SNPs are paired by name or position; swapped alleles and other strands are turned, and all that is not
@@ -170,7 +172,13 @@ def genotype_project(
     if scale == "eigenvectors" and not known:
         raise click.UsageError("--scale eigenvectors needs the eigenvalues of the reference: give --eigenvalues")
     with run.step("Projecting"), data_errors(input_name(file)):
-        found = project_genotypes(loadings, open_bed(file), how, **matching)
+        found = project_genotypes(loadings, open_genotypes(file), how, **matching)
+    if found.namesakes.any():
+        names = list_few(found.samples.take(found.namesakes).names)
+        run.warn(
+            f"{found.namesakes.sum():,} samples have the ids of people in the reference and other genotypes, or too "
+            f"few in common to tell: {names}; they are projected as new people"
+        )
     values = None if scale == "scores" else found.eigenvectors
     scale, values = ("scores", found.scores) if values is None else ("eigenvectors", values)
     scores = {"FID": found.samples.fid, "IID": found.samples.iid, "SNPS": found.snps_used}
@@ -185,6 +193,7 @@ def genotype_project(
             "method": how,
             "scale": scale,
             "matching": asdict(found.report),
+            "in_the_reference": int(found.recognised.sum()),
         },
         tables=[
             ResultTable({**scores, **number_columns("PC", values)}),
@@ -192,7 +201,12 @@ def genotype_project(
         ],
         lines=[
             f"{len(found.samples):,} samples on {found.scores.shape[1]} components by {found.method}, "
-            f"{used.min():,} to {used.max():,} genotypes each, in the scale of {scale}"
+            f"{used.min():,} to {used.max():,} genotypes each, in the scale of {scale}",
+            *(
+                [f"{found.recognised.sum():,} of them are in the reference, and are placed where they are there"]
+                if found.recognised.any()
+                else []
+            ),
         ],
         write_more=lambda path: write_projection(found, path, scale=scale),
     )

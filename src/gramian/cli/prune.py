@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from gramian.cli.errors import write_errors
-from gramian.cli.genotype_reading import BED, Selection, prepare_study, selection_options
+from gramian.cli.genotype_reading import Selection, genotypes_argument, prepare_study, selection_options
 from gramian.cli.options import command, option
 from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
 from gramian.cli.reading import input_name
@@ -39,7 +39,7 @@ def read_window(context: click.Context, parameter: click.Parameter, value: Any) 
     "gramian prune cohort.bed --indep-pairwise 50 5 0.2 --out cohort",
     "gramian prune cohort.bed --maf 0.01 --indep-pairwise 500kb 1 0.2 --order plink1 --out pruned/cohort",
 )
-@click.argument("file", type=BED)
+@genotypes_argument
 @option(
     "--indep-pairwise",
     nargs=3,

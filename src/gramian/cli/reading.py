@@ -24,6 +24,7 @@ from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kern
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.sources import Block, DenseSource, Source, memory_budget
 from gramian.sources.columns import CATEGORICAL, DATES
+from gramian.sources.genotype_names import is_genotype_name, list_genotype_files
 from gramian.sources.parts import is_pattern
 from gramian.sources.tables import Table, read_table
 
@@ -130,7 +131,10 @@ class InputFile(ParamType):
         text = str(value)
         name = text.partition("::")[0]
         if text not in ("-", ":memory:") and not (
-            Path(text).exists() or Path(name).exists() or (is_pattern(name) and glob.glob(name))
+            Path(text).exists()
+            or Path(name).exists()
+            or (is_pattern(name) and glob.glob(name))
+            or (is_genotype_name(name) and all(path.exists() for path in list_genotype_files(name)))
         ):
             self.fail(f"there is no file {one_line(click.format_filename(text))!r}", param, ctx)
         return Path(text)

@@ -26,6 +26,7 @@ from gramian.cli.options import SIZE, bundle, check_device, option
 from gramian.compute.devices import TooLargeError
 from gramian.compute.executor import cluster
 from gramian.inputs.progress import Progress
+from gramian.sources.checkpoint import checkpoint
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.parts import is_pattern
 
@@ -56,7 +57,7 @@ class CommandRun:
 
     Attributes
     ----------
-    seed, threads, memory, verbose, cluster
+    seed, threads, memory, verbose, cluster, checkpoint
         As the options say; memory in bytes.
     warnings : list of str
         What was warned about so far, each once.
@@ -69,6 +70,7 @@ class CommandRun:
     memory: int | None = None
     verbose: int = 0
     cluster: str | None = None
+    checkpoint: Path | None = None
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -172,6 +174,12 @@ RUNNING = (
         metavar="WHERE",
         help="Who reads files in blocks: tcp://HOST:PORT of a Dask scheduler, local[8] or processes[8].",
     ),
+    _option(
+        "--checkpoint",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="Keep every pass there until the run has ended well; the same command goes on from it.",
+    ),
     _option("-v", "--verbose", count=True, help="Say what was decided, and why."),
     _option(
         "--debug",
@@ -190,7 +198,15 @@ def running_options(function: Any) -> Any:
     @wraps(function)
     def call_in_session(*arguments: Any, run: CommandRun, **given: Any) -> Any:
         click.get_current_context().with_resource(run.session())
-        return function(*arguments, run=run, **given)
+        with ExitStack() as stack:  # its records are removed once the results are written, and only then
+            if run.checkpoint is not None:
+                with data_errors("--checkpoint"):
+                    stack.enter_context(checkpoint(run.checkpoint))
+            try:
+                return function(*arguments, run=run, **given)
+            except click.exceptions.Exit as done:  # how a command ends well: nothing is left to resume
+                code = done.exit_code
+        raise click.exceptions.Exit(code)
 
     return bundle(CommandRun, "run", RUNNING)(call_in_session)
 

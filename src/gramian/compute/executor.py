@@ -204,7 +204,8 @@ class Dask(Executor):
             return error if isinstance(error, Exception) else ClusterError(str(error))
         return ClusterError(
             f"The scheduler at {self.client.scheduler.address if self.client.scheduler else 'its address'} was lost in "
-            "the middle of a pass. Start it again, connect a new client, and fit again."
+            "the middle of a pass. Start it again, connect a new client, and fit again; in a block of "
+            "gramian.checkpoint(folder), or with --checkpoint FOLDER, the same line goes on from the last pass made."
         )
 
     def describe(self) -> str:

@@ -150,7 +150,7 @@ class KeptRows:
         maps[:, 0] = np.maximum(parts.constants, NEVER) - 0.5 * (slope * parts.centres).sum(axis=1)
         maps[:, 1 : d + 1] = slope
         L = maps @ self.F
-        top = _normalise(L)
+        top = normalise(L)
         if self.w is not None:
             L *= self.w
         sums = L @ self.Ft
@@ -190,7 +190,7 @@ def expectation(X: Array, w: Array | None, parts: Components, *, expanded: bool 
         log_likelihood = 0.0
         for part in share:
             L = tile.log_densities(X[part])
-            top = _normalise(L)
+            top = normalise(L)
             if w is not None:
                 L *= w[part]
             log_likelihood += float(top.sum() if w is None else w[part] @ top)
@@ -248,14 +248,14 @@ def _add_sums(one: Sums, other: Sums) -> Sums:
     )
 
 
-def _normalise(L: Array) -> Array:
-    """Turn ln π_k N_k(x) into responsibilities in place; return ln Σ_k π_k N_k(x)."""
-    top = L.max(axis=0)
-    L -= top
+def normalise(L: Array) -> Array:
+    """Turn ln π_k N_k(x), of shape (…, K, n), into responsibilities in place; return ln Σ_k π_k N_k(x)."""
+    top = L.max(axis=-2)
+    L -= top[..., None, :]
     np.maximum(L, -700.0, out=L)  # the exponential of less is denormal, and slow
     np.exp(L, out=L)
-    total = L.sum(axis=0)
-    L /= total
+    total = L.sum(axis=-2)
+    L /= total[..., None, :]
     L *= L > NEGLIGIBLE
     return np.asarray(top + np.log(total))
 

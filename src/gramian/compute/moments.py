@@ -99,7 +99,7 @@ def block_moments(
     else:
         chosen = X[:: max(1, n // SAMPLE), :]
     sample = xp.astype(chosen, like.dtype) * unit
-    c = xp.mean(sample, axis=0)
+    c = sample[0, :] + xp.mean(sample - sample[:1, :], axis=0)  # so that a constant is its own mean to the last bit
     s, M = (kernels.scatter if full else kernels.spread)(X, w, like, c[None, :], unit)
     shift = s / weight
     mean = c + shift

@@ -55,8 +55,7 @@ class _SharedLimit:
         self.depth = 0
         self.threads = 1
 
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         with self.lock:
             if self.depth == 0:
                 # asked of the libraries themselves: threadpoolctl's own context takes 100 µs, as long as a small fit
@@ -66,15 +65,14 @@ class _SharedLimit:
                     if threads != 1:
                         lib.set_num_threads(1)
             self.depth += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.depth -= 1
-                if self.depth == 0:
-                    for lib, threads in self.restore:
-                        if threads != 1:
-                            lib.set_num_threads(threads)
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0:
+                for lib, threads in self.restore:
+                    if threads != 1:
+                        lib.set_num_threads(threads)
 
 
 _limit = _SharedLimit()
@@ -86,7 +84,7 @@ def quiet_blas() -> AbstractContextManager[None]:
     BLAS threads spin for some 25 ms after each call in case another follows, and meanwhile take a core from ours: with
     small BLAS calls between tiled products, a pass of 0.056 s took 0.09 s.
     """
-    return _limit()
+    return _limit
 
 
 def quiet_if_small(size: int) -> AbstractContextManager[None]:
@@ -167,7 +165,7 @@ def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S], *, serial: bo
     """
     workers = 1 if serial else min(n_threads(), len(items))
     if workers <= 1:
-        with _limit():
+        with _limit:
             return [work(items)]
     shares = [items[i::workers] for i in range(workers)]
     stop = threading.Event()
@@ -175,7 +173,7 @@ def parallel(work: Callable[[Sequence[S]], T], items: Sequence[S], *, serial: bo
     def work_until_stopped(share: Sequence[S]) -> T:
         return work(_Interruptible(share, stop))
 
-    with _limit():
+    with _limit:
         tasks = [_pool(workers - 1).submit(work_until_stopped, share) for share in shares[1:]]
         try:
             return [work_until_stopped(shares[0]), *(task.result() for task in tasks)]

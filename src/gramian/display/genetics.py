@@ -73,7 +73,7 @@ class MapDisplay(Display):
             raise ValueError(f"{shapes}: both must place the same rows in a plane.")
         wrong = np.flatnonzero(~np.isfinite(self.found + self.places).all(axis=1))
         if len(wrong):
-            raise ValueError(f"Row {wrong[0]} has no finite place: leave out such rows ({len(wrong)} of them).")
+            raise ValueError(f"Row {wrong[0] + 1} has no finite place: leave out such rows ({len(wrong)} of them).")
         usual = ("longitude", "latitude") if geographic else ("first coordinate", "second coordinate")
         self.names = as_names(usual if names is None else names, 2, "names", "{}")
         self.groups = None if labels is None else groups_of(labels, len(self.found), MOST)

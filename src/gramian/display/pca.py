@@ -281,7 +281,7 @@ class ScoreDisplay(Display):
         if not np.isfinite(self.scores).all():
             row = int(np.argwhere(~np.isfinite(self.scores))[0, 0])
             raise ValueError(
-                f"The scores of row {row} are not finite: leave such rows out, or fit with fit_incomplete."
+                f"The scores of row {row + 1} are not finite: leave such rows out, or fit with fit_incomplete."
             )
         self.labels, self.components = labels, components
         self.names = None if names is None else as_names(names, len(self.scores), "names", "{}")
@@ -374,7 +374,7 @@ class ScoreDisplay(Display):
         """Show the name of the row under the pointer, where the figure is in a window or an interactive notebook."""
         if not hasattr(self, "ax_"):
             self.plot()
-        names = [f"row {i}" for i in range(len(self.scores))] if self.names is None else self.names
+        names = [f"row {i + 1}" for i in range(len(self.scores))] if self.names is None else self.names
         if self.scores.shape[1] == 1:
             raise ValueError("One score is drawn as a histogram or in strips: there are no points to name.")
         return Hover(self.ax_, self._plane(), names)
@@ -605,7 +605,7 @@ class ContributionsDisplay(Display):
             raise ValueError("Several components are put together by their variances: give these as weights.")
         w = np.ones(1) if weights is None else np.asarray(weights, dtype=float)[list(self.components)]
         self.values = C[:, list(self.components)] @ (w / w.sum())
-        usual = None if what == "variables" else [f"row {i}" for i in range(len(C))]
+        usual = None if what == "variables" else [f"row {i + 1}" for i in range(len(C))]
         self.names, self.what = as_names(usual if names is None else names, len(C), "names", "x{}"), what
 
     @classmethod

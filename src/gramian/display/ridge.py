@@ -795,7 +795,7 @@ class ResidualsDisplay(Display):
             self.residuals = (observed - self.prediction) / (1.0 if std is None else np.asarray(std, dtype=float))
         wrong = np.flatnonzero(~np.isfinite(self.residuals))
         if len(wrong):
-            raise ValueError(f"Row {wrong[0]} has no finite residual: leave out such rows ({len(wrong)} of them).")
+            raise ValueError(f"Row {wrong[0] + 1} has no finite residual: leave out such rows ({len(wrong)} of them).")
         usual = [str(i) for i in range(len(observed))]
         self.names = as_names(usual if names is None else names, len(observed), "names", "{}")
         self.labels_: list[Labels] = []

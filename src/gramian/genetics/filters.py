@@ -397,7 +397,11 @@ def numbered_lines(path: str | os.PathLike[str], argument: str) -> Iterator[tupl
 
 
 def split_fields(line: str) -> list[str]:
-    """Fields between tabs, which may hold spaces, or between any white space where there is no tab."""
+    """Fields between tabs, which may hold spaces, or between any white space where there is no tab.
+
+    Tabs at the end of a line, as the panel of the 1000 Genomes has them, part nothing.
+    """
+    line = line.rstrip()
     return [field.strip() for field in line.strip("\r\n").split("\t")] if "\t" in line.strip() else line.split()
 
 
@@ -466,6 +470,7 @@ def _match_ids(wanted: Sequence[Any], keys: Sequence[Sequence[Hashable]], kind: 
 # Places on the genome
 
 ORDER = ("0", *(str(i) for i in range(1, 23)), "X", "Y", "XY", "MT")  # in PLINK's numbers 0 to 26
+BUILD_COLUMN = re.compile(r"(hg|grch|build|b)\d+\D.*", re.IGNORECASE)
 REGION = re.compile(r"([^:\s]+):(\d+)-(\d+)")
 
 
@@ -527,8 +532,13 @@ def read_regions(given: str | os.PathLike[str] | Iterable[str], argument: str) -
     if isinstance(given, str | os.PathLike) and not any(REGION.fullmatch(entry) for entry in entries):
         for number, line in numbered_lines(given, argument):
             fields = line.split()
-            if number == 1 and fields[0].startswith("#"):
-                continue
+            if not parts and (fields[0].startswith("#") or not (set("".join(fields[1:3])) & set("0123456789"))):
+                continue  # a header: no digit stands where positions would
+            if not parts and len(fields) > 2 and BUILD_COLUMN.fullmatch(fields[1]):
+                raise ValueError(
+                    f"{given}: line {number}: the columns {', '.join(fields)} are of several builds. Keep chromosome, "
+                    "start and end of one of them (the usual regions are known: long_range)."
+                )
             if len(fields) < 3 or not (fields[1].isdecimal() and fields[2].isdecimal()):
                 raise ValueError(
                     f"{given}: line {number}: {line.strip()!r} is not a range: chromosome, start and end were expected."

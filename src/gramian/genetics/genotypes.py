@@ -15,7 +15,8 @@ from gramian.genetics.text import list_few
 from gramian.operators.genotype import upload_if_room
 from gramian.sources.arrays import frame_names, frame_to_array, is_frame
 from gramian.sources.errors import Argument, SourceError
-from gramian.sources.plink import Genotypes, Snps, open_bed
+from gramian.sources.genotype_files import open_genotypes
+from gramian.sources.plink import Genotypes, Snps
 
 Array = npt.NDArray[np.float64]
 
@@ -78,11 +79,11 @@ def is_autosomal(snps: Snps) -> npt.NDArray[np.bool_]:
 
 
 def as_genotypes(X: Any) -> Genotypes:
-    """Open a ``.bed`` file, pass on a Genotypes, or pack an array of samples × SNPs."""
+    """Open a file of genotypes, pass on a Genotypes, or pack an array of samples × SNPs."""
     if isinstance(X, Genotypes):
         return X
     if isinstance(X, (str, os.PathLike)):
-        return open_bed(X)
+        return open_genotypes(X)
     if sp.issparse(X):
         raise ValueError("Genotypes in a sparse matrix are not read: pass X.toarray(), two bits of which are kept.")
     table = frame_to_array(X) if is_frame(X) else to_numpy(X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
@@ -36,9 +36,17 @@ from gramian.inputs.checks import check_choice, check_integer, check_seed
 from gramian.inputs.devices import like_input, store_like
 from gramian.inputs.progress import Progress, show_progress
 from gramian.operators import Operator, genotype_operator
-from gramian.pca.tracy_widom import TracyWidomTable, tracy_widom_from_sums, tracy_widom_quantile, tracy_widom_statistics
+from gramian.pca.tracy_widom import (
+    TracyWidomTable,
+    tracy_widom_from_sums,
+    tracy_widom_quantile,
+    tracy_widom_sf,
+    tracy_widom_statistics,
+)
 from gramian.results import FitLevel, Quality, Spectrum
 from gramian.results.quality import SUSPECTED
+from gramian.sources import memory_budget
+from gramian.sources.checkpoint import begin_checkpoint
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes
 from gramian.spectral import Krylov
@@ -206,6 +214,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         self._check_parameters()
         source, device = open_on_device(X, self.device, self.n_components)
+        begin_checkpoint(self, source)
         kept, mask, dropped = select_usable_snps(source, self.chromosomes == "autosomes")
         (n, M), k = kept.shape, self.n_components
         if n < 2:
@@ -216,20 +225,27 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         choice = self._choose_solver(n, M)
         with show_progress(self.verbose, type(self).__name__) as report:
             counter = PassCounter(report, choice.solver == "exact", M, self.tol, self.max_passes)
-            Z = genotype_operator(
-                kept,
-                standard.mean,
-                standard.scale,
-                dtype=self._dtype(n, M, choice, device),
-                device="cpu" if device is None else device,
-                tolerance=self.tol,
-                progress=None if report is None else counter.count,
-            )
+
+            def operator(source: Genotypes, progress: Any) -> Any:
+                return genotype_operator(
+                    source,
+                    standard.mean,
+                    standard.scale,
+                    dtype=self._dtype(n, M, choice, device),
+                    device="cpu" if device is None else device,
+                    tolerance=self.tol,
+                    progress=progress,
+                )
+
+            Z = operator(kept, None if report is None else counter.count)
             if choice.solver == "exact":
                 with quiet_if_small(n):  # and with the same bits however many threads there are
                     solution = self._solve_exactly(Z, choice.reason)
             else:
-                solution = self._iterate(Z, choice, float(standard.squares.sum()), counter)
+                total = float(standard.squares.sum())
+                solution = self._iterate(
+                    Z, choice, total, counter, lambda people: operator(kept.select(samples=people), None)
+                )
         self.snp_mask_, self.dropped_ = mask, dropped
         self.n_samples_, self.n_features_in_ = source.shape
         self.samples_, self.snps_ = kept.samples, kept.snps
@@ -367,14 +383,17 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         table = tracy_widom_statistics(tested) if len(tested) > 1 else _single_eigenvalue_table()
         return GenotypeSolution(found, table, noise, min(table.significant(ALPHA), k), lam)
 
-    def _iterate(self, Z: Any, choice: Choice, total: float, counter: PassCounter) -> GenotypeSolution:
-        """Few passes: probes first, which tell where the noise ends and are the start of the iteration."""
+    def _iterate(
+        self, Z: Any, choice: Choice, total: float, counter: PassCounter, take: Callable[[Any], Any]
+    ) -> GenotypeSolution:
+        """Few passes: pairs of people first, which tell where the noise ends, then random directions as a start."""
         k, n, tol, before = self.n_components, Z.shape[0], float(self.tol), Z.passes
         state = self.random_state
         seed = int(state) if isinstance(state, Integral) else check_seed(state)
         columns = min(n, max(-(-(k + 2) // 8) * 8, 8))
         with Z.session():
-            probes = Probes.draw(Z, columns, total, seed)
+            moment = SecondMoment.measure(Z, take, total, seed)
+            start = draw_directions(Z, columns, seed)
         solver = Krylov(tol, max_passes=int(self.max_passes) - 1, seed=seed, left=True)
         budget = n / (7.6 * columns)  # passes that the Gram matrix costs
 
@@ -383,7 +402,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             return choice.fallback and passes_to_go(history, tol) > HOPE * budget
 
         found = solver.attempt(
-            Z, k, choice.reason, abandon, start=Z.asarray(probes.product), count_required=probes.count_required
+            Z, k, choice.reason, abandon, start=Z.asarray(start), count_required=moment.count_required
         )
         passes = Z.passes - before
         if not found.certificate.converged and choice.fallback:
@@ -393,8 +412,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             proof = solution.spectrum.certificate.with_(passes=Z.passes - before)
             return solution._replace(spectrum=replace(solution.spectrum, certificate=proof))
         U, lam = Z.xp.asarray(found.left, dtype=Z.xp.float64), found.eigenvalues
-        separated = probes.separated(lam, U)
-        noise = probes.noise(lam[:separated], U[:, :separated])
+        separated = moment.separated(lam, U)
+        noise = moment.noise(lam[:separated], U[:, :separated])
         worst = float(found.certificate.residuals.max())
         # stopped while all were waited for, before they had had time to show: none may be called noise
         early = found.certificate.judged == k and not worst <= tol
@@ -404,7 +423,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             which = f"Component {k} lies" if one else f"Components {separated + 1} to {k} lie"
             note = NOISE_NOTE.format(which=which, they="it does not stand" if one else "they do not stand")
             if worst > tol:
-                note += UNWAITED_NOTE.format(worst=worst, gap=probes.resolution(passes - 3))
+                note += UNWAITED_NOTE.format(worst=worst, gap=resolution(n, columns, passes - 4))
             proof = proof.with_(notes=(note, *proof.notes))
         proof.warn_unless_converged(f"Raise tol={tol:g} or max_passes={self.max_passes}, or use solver='exact'.")
         return GenotypeSolution(replace(found, certificate=proof), noise.table(lam), noise, separated, None)
@@ -460,6 +479,8 @@ def measure_components(model: GenotypePCA) -> list[Quality]:
     elif count > k:
         text += f", {k} of them computed"
     text += f" (Tracy–Widom p < {SUSPECTED})" * bool(len(tests.p_values))
+    if model.n_separated_ < min(count, k):
+        text += f"; {model.n_separated_} beyond doubt (p < {ALPHA:g})"
     level = FitLevel.DOUBTFUL if len(tests.p_values) and not count else FitLevel.FACT
     meaning = (
         "Shares of the variance are small in genotypes, as most of it is chance; a component beyond the noise can "
@@ -546,7 +567,7 @@ class PassCounter:
 
 # Where the noise ends
 
-NOISE_NOTE = "{which} inside the noise (below the Tracy–Widom edge at 0.001): {they} out of the rest of the spectrum."
+NOISE_NOTE = "{which} inside the noise (Tracy–Widom p of 0.001 and more): {they} out of the rest of the spectrum."
 UNWAITED_NOTE = (
     " Residuals there were not waited for (the largest is {worst:.1e}): programs that stop at such residuals each find "
     "other directions. A component more than {gap:.1%} above the edge would have shown."
@@ -573,7 +594,7 @@ class Noise:
         Σ(λ − λ̄)².
     error : float
         Standard error, relative, of this sum over the eigenvalues that were not computed, and so of the effective
-        number of markers; 0 where all were.
+        number of markers; 0 where it is exact.
     spread : float
         This sum.
     """
@@ -589,11 +610,46 @@ class Noise:
         if self.error in (0.0, np.inf):
             return np.full(len(eigenvalues), self.error)
         shift = min(self.error, 0.9) * self.spread
-        less, more = (replace(self, deviation=self.deviation + by).table(eigenvalues) for by in (-shift, shift))
+        less, more = (replace(self, deviation=self.deviation + by)._statistics(eigenvalues) for by in (-shift, shift))
         return np.asarray(np.abs(more.statistics - less.statistics) / 2)
 
     def table(self, eigenvalues: Array) -> TracyWidomTable:
-        """Test the leading eigenvalues as far as some are left to compare with."""
+        r"""Test the leading eigenvalues as far as some are left to compare with.
+
+        A statistic s with a standard error δ is one of the law of s + δx, x being standard normal, so that noise falls
+        below a p-value of α in a share α of all cases: :math:`p = E[1 - F_1(s + \delta x)]`.
+        """
+        found = self._statistics(eigenvalues)
+        errors = self.statistic_errors(found.eigenvalues)
+        if not errors.any() or not len(errors):
+            return found
+        if not np.isfinite(errors).all():
+            return replace(found, p_values=np.ones(len(errors)))
+        x, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        moved = tracy_widom_sf(found.statistics[:, None] + errors[:, None] * x) @ (weights / weights.sum())
+        return replace(found, p_values=np.where(np.isnan(found.statistics), 1.0, moved))
+
+    def is_exceeded(self, eigenvalues: Array) -> bool:
+        r"""Whether noise exceeds the last of the eigenvalues, the others taken out, less often than ALPHA.
+
+        With the mean c and spread S₂ of the m that are left, :math:`n' = (m + 2)mc^2/S_2`. A p-value takes longer than
+        a pass on a GPU, and is computed where the statistic is not far from the edge alone.
+        """
+        before, last = eigenvalues[:-1], float(eigenvalues[-1])
+        m = self.count - len(before)
+        mean = (self.total - float(before.sum())) / m
+        if not self.spread > 8 * np.finfo(float).eps * m * mean**2 or last <= 0 or self.error == np.inf:
+            return False
+        n = max((m + 2) * m * mean**2 / self.spread, 1.0 + 1e-9)
+        a, b = np.sqrt(n - 1), np.sqrt(m)
+        statistic = (last / mean - (a + b) ** 2 / n) / ((a + b) / n * np.cbrt(1 / a + 1 / b))
+        if self.error == 0.0 or statistic < _critical_value():  # errors make p-values larger
+            return bool(statistic > _critical_value())
+        return bool(
+            replace(self, count=m, total=m * mean, deviation=self.spread).table(eigenvalues[-1:]).p_values < ALPHA
+        )
+
+    def _statistics(self, eigenvalues: Array) -> TracyWidomTable:
         tested = eigenvalues[: self.count - 1]
         tested = tested[tested > 0]
         if not len(tested):
@@ -601,57 +657,105 @@ class Noise:
         return tracy_widom_from_sums(tested, self.count, self.total, self.deviation)
 
 
-@dataclass(frozen=True, eq=False)
-class Probes:
-    r"""Random directions Ω and ZZᵀΩ, from which the spread of the eigenvalues is estimated without bias.
+NODES = 12  # of the average over a statistic's error, which is smooth
+EXACT_WORK = 2e11  # products n²M up to which all pairs of people are multiplied: a few seconds
+PEOPLE = 25.0  # times √n people otherwise: 310n pairs, which leave the first statistic an error of about 0.25
+PAIR_MATRICES = 3  # of people × people that fit in the working memory
 
-    For standard normal ω, :math:`E\|(ZZ^T - cI)\,\omega\|^2 = \sum_j(\lambda_j - c)^2`. With c the mean of the
-    eigenvalues this is their spread itself, not a difference of two large numbers; with the components found projected
-    out of ω and of the product, large eigenvalues, which would make it vary, are left out.
+
+def pairs_compared(n: int, p: int) -> tuple[int, bool]:
+    """How many people, or SNPs where True, are multiplied with each other to tell how unequal eigenvalues are."""
+    most = int((memory_budget() / (8 * PAIR_MATRICES)) ** 0.5)
+    if p < n and p <= most and float(p) * p * n <= EXACT_WORK:
+        return p, True
+    return min(n, most, n if float(n) * n * p <= EXACT_WORK else int(PEOPLE * n**0.5) + 1), False
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoment:
+    r"""How unequal the eigenvalues of K = ZZᵀ are, from the products of pairs of people.
+
+    Outside the span of components U with eigenvalues Λ lies D = K − UΛUᵀ, with a mean c of its m eigenvalues, and
+
+    .. math:: \sum (\lambda - c)^2 = \sum_{i\ne j} d_{ij}^2 + n \operatorname{var}(d_{ii}) - m\,(n - m)\,c^2/n,
+
+    in which nothing large cancels. With all people this is exact. Of more than a pass or two can compare, it is the
+    sum over a random sample of people, times the share of the pairs that these have, and its standard error follows
+    from the differences between people. Random directions in place of people would take four times the work for the
+    same error: the test is of a difference in the seventh digit, which n/4 of them would be needed for. Where SNPs are
+    fewer than people the sum of squares of ZᵀZ is exact and serves.
 
     Attributes
     ----------
-    omega, product : array of shape (n, b)
-        Ω, orthogonal to 1 as Z is, and ZZᵀΩ: in float64, where Z is multiplied.
-    count : int
-        Eigenvalues that are not zero by construction: the smaller of n − 1 and the number of SNPs.
+    n, count : int
+        People; eigenvalues that are not zero by construction, the smaller of n − 1 and the number of SNPs.
     total : float
         Their sum, exact.
+    people : ndarray of int
+        Who was compared; nobody where ``squares`` is known.
+    products : ndarray of shape (r, r)
+        Their K.
+    squares : float or None
+        ‖ZᵀZ‖².
     """
 
-    omega: Any
-    product: Any
+    n: int
     count: int
     total: float
+    people: npt.NDArray[np.intp]
+    products: Array
+    squares: float | None = None
 
     @classmethod
-    def draw(cls, A: Operator, columns: int, total: float, seed: int) -> Probes:
-        """Multiply random directions, the same ones on every device: one pass."""
-        n, p = A.shape
-        drawn = np.random.default_rng(seed).standard_normal((n, columns))
-        drawn -= drawn.mean(axis=0)
-        omega = drawn if A.device is None else to_device(drawn, A.device)
-        product = A.conormal(drawn if A.device is None else A.asarray(omega))
-        return cls(omega, A.xp.asarray(product, dtype=omega.dtype), min(n - 1, p), total)
+    def measure(cls, Z: Any, take: Callable[[Any], Any], total: float, seed: int) -> SecondMoment:
+        """Multiply all pairs, or those of some people, whose operator ``take`` makes: one pass."""
+        n, p = Z.shape
+        count, (r, by_snps) = min(n - 1, p), pairs_compared(n, p)
+        if by_snps:
+            squares = float(np.sum(to_numpy(Z.gram(), float) ** 2))
+            return cls(n, count, total, np.zeros(0, np.intp), np.zeros((0, 0)), squares)
+        people = np.arange(n)
+        if r < n:
+            people = np.sort(np.random.default_rng([seed, n]).permutation(n)[:r])
+        return cls(n, count, total, people, to_numpy((Z if r == n else take(people)).cogram(), float))
 
-    def outside(self, U: Any) -> Outside:
-        """What of the probes lies inside the span of components U (n, k), and outside."""
-        inside, moved = U.T @ self.omega, U.T @ self.product
-        omega, rest = self.omega - U @ inside, self.product - U @ moved
-        sums = (to_numpy((x * y).sum(axis=0), float) for x, y in ((rest, rest), (rest, omega), (omega, omega)))
-        return Outside(self, to_numpy(inside, float), to_numpy(moved, float), *sums)
+    def noises(self, eigenvalues: Array, U: Any) -> Iterator[Noise]:
+        """Yield the sums with none, one, … all of the components U (n, k) apart, as long as some eigenvalue is left."""
+        K, people, n, r = self.products, self.people, self.n, len(self.people)
+        u = to_numpy(U, float)[people]
+        inner, moved = u.T @ u, K @ u
+        rows, diagonal = np.einsum("ij,ij->i", K, K), np.diagonal(K)
+        for j in range(min(len(eigenvalues), self.count - 1) + 1):
+            lam, left = eigenvalues[:j], self.count - j
+            mean = (self.total - float(lam.sum())) / left
+            if self.squares is not None:
+                spread, error = self.squares - float(np.sum(lam**2)) - left * mean**2, 0.0
+            else:
+                v = u[:, :j] * lam
+                d = diagonal - np.einsum("ij,ij->i", v, u[:, :j])
+                others = rows - 2 * np.einsum("ij,ij->i", v, moved[:, :j])
+                others = (others + np.einsum("ij,ij->i", v @ inner[:j, :j], v) - d**2) / (r - 1)  # mean dᵢⱼ² of each i
+                pair, share = float(others.mean()), r / n
+                spread = n * (n - 1) * pair + n * float(d.var()) - left * (n - left) * mean**2 / n
+                # of a mean over pairs: what people differ by, and what is left to the pairs, those of normal numbers
+                pairs = 4 * pair**2 / (r * (r - 1))
+                between = max(0.0, 4 * float(others.var(ddof=1)) / r - 2 * pairs)
+                error = n * (n - 1) * (between * (1 - share) + pairs * (1 - share**2)) ** 0.5
+            spread = max(spread, 0.0)
+            deviation = spread + left * mean**2 + float(np.sum(lam**2)) - self.total**2 / self.count
+            yield Noise(self.count, self.total, deviation, error / spread if spread > 0 else np.inf, spread)
 
     def noise(self, eigenvalues: Array, U: Any) -> Noise:
-        """The sums, with what lies outside the span of the components U (n, j) estimated from the probes."""
-        return self.outside(U).noise(eigenvalues)
+        """The sums, with what lies outside the span of the components U (n, j) from the pairs."""
+        *_, last = self.noises(eigenvalues, U)
+        return last
 
     def separated(self, eigenvalues: Array, U: Any) -> int:
         """How many leading components lie above the edge of the noise that remains when they are taken out."""
-        outside = self.outside(U)
-        for j in range(len(eigenvalues)):
-            if j >= self.count - 1:
+        for j, noise in enumerate(self.noises(eigenvalues, U)):
+            if j == len(eigenvalues) or j >= self.count - 1:
                 return j
-            if not outside.statistic(eigenvalues[: j + 1]) > _critical_value():
+            if not noise.is_exceeded(eigenvalues[: j + 1]):
                 return j
         return len(eigenvalues)
 
@@ -659,72 +763,25 @@ class Probes:
         """All components at first; when they have had time to show, those that lie above the noise."""
         if passes < SEEN:
             return len(eigenvalues)
-        xp = array_namespace(self.omega)
-        return self.separated(eigenvalues, thin_qr(xp, xp.asarray(vectors(), dtype=self.omega.dtype))[0])
-
-    def resolution(self, passes: int) -> float:
-        r"""How far above the edge, relative to it, a component must lie to be found in so many passes.
-
-        From b random directions among n the Chebyshev polynomial of degree q raises a component that lies a fraction γ
-        above the rest by :math:`\tfrac12 e^{2q\sqrt\gamma}`; it leads when the square of this exceeds n/b.
-        """
-        n, b = self.omega.shape
-        return float((np.log(4 * n / b) / (4 * max(passes, 1))) ** 2)
+        U = vectors()
+        xp = array_namespace(U)
+        return self.separated(eigenvalues, thin_qr(xp, xp.asarray(U, dtype=xp.float64))[0])
 
 
-@dataclass(frozen=True, eq=False)
-class Outside:
-    r"""Probes apart from the components u₁ … u_k, in numbers as many as probes: large arrays are looked at once.
+def draw_directions(A: Operator, columns: int, seed: int) -> Any:
+    """ZZᵀ times random directions orthogonal to 1, the same ones on every device: one pass, where a fit starts."""
+    drawn = np.random.default_rng(seed).standard_normal((A.shape[0], columns))
+    drawn -= drawn.mean(axis=0)
+    return A.conormal(drawn if A.device is None else A.asarray(to_device(drawn, A.device)))
 
-    With fewer components taken out, the parts along the others come back, which are orthogonal to the rest:
 
-    .. math:: \|(I - U_jU_j^T)(ZZ^T - cI)\,\omega\|^2
-        = \|r - c\,\omega_\perp\|^2 + \sum_{i>j} (u_i^TZZ^T\omega - c\,u_i^T\omega)^2
+def resolution(n: int, columns: int, passes: int) -> float:
+    r"""How far above the edge, relative to it, a component must lie to be found in so many passes.
 
-    Attributes
-    ----------
-    inside, moved : ndarray of shape (k, b)
-        uᵀΩ and uᵀZZᵀΩ.
-    rest, cross, omega : ndarray of shape (b,)
-        Squared lengths and products of what is left of ZZᵀΩ and of Ω.
+    From b random directions among n the Chebyshev polynomial of degree q raises a component that lies a fraction γ
+    above the rest by :math:`\tfrac12 e^{2q\sqrt\gamma}`; it leads when the square of this exceeds n/b.
     """
-
-    probes: Probes
-    inside: Array
-    moved: Array
-    rest: Array
-    cross: Array
-    omega: Array
-
-    def noise(self, eigenvalues: Array) -> Noise:
-        """The sums, with what lies outside the span of the first j components estimated from the probes."""
-        probes, j = self.probes, len(eigenvalues)
-        count, total = probes.count, probes.total
-        left = count - j
-        mean = (total - eigenvalues.sum()) / left
-        back = np.sum((self.moved[j:] - mean * self.inside[j:]) ** 2, axis=0)
-        null = len(probes.omega) - 1 - count  # zero eigenvalues of fewer SNPs than samples lie c from the mean c
-        each = self.rest - 2 * mean * self.cross + mean**2 * self.omega + back - null * mean**2
-        spread, error = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
-        squares = max(spread, 0.0) + left * mean**2 + float(np.sum(eigenvalues**2))
-        deviation = squares - total**2 / count
-        return Noise(count, total, deviation, error / spread if spread > 0 else np.inf, max(spread, 0.0))
-
-    def statistic(self, eigenvalues: Array) -> float:
-        r"""The Tracy–Widom statistic of the last of the eigenvalues, as the largest of the m that follow the others.
-
-        As :func:`tracy_widom_from_sums` has it, without the p-values, which take longer than a pass on a GPU:
-        with their mean c and spread S₂ = Σ(λ − c)², :math:`n' = (m + 2)mc^2/S_2`.
-        """
-        before, last = eigenvalues[:-1], float(eigenvalues[-1])
-        noise = self.noise(before)
-        m = noise.count - len(before)
-        mean = (noise.total - float(before.sum())) / m
-        if not noise.spread > 8 * np.finfo(float).eps * m * mean**2 or last <= 0:
-            return float("nan")
-        n = max((m + 2) * m * mean**2 / noise.spread, 1.0 + 1e-9)
-        a, b = np.sqrt(n - 1), np.sqrt(m)
-        return float((last / mean - (a + b) ** 2 / n) / ((a + b) / n * np.cbrt(1 / a + 1 / b)))
+    return float((np.log(4 * n / columns) / (4 * max(passes, 1))) ** 2)
 
 
 def _single_eigenvalue_table() -> TracyWidomTable:

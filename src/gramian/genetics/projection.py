@@ -26,8 +26,10 @@ from gramian.sources.plink import Genotypes, Samples
 from gramian.sources.writing import write_whole_folder
 
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 METHODS = ("oadp", "least-squares", "simple")
+ALIKE, MOST_ALIKE = 0.3, 0.7  # of the noise of a score that one person's may differ by; those of two people do by √2
 LITTLE = 0.95  # part of the SNPs below which a simple projection is visibly drawn to the centre
 TILE_BYTES = 2**22  # of decoded genotypes: what a core's cache holds
 FEW = 0.02  # part of a tile's genotypes that may be missing for a sparse product to be the faster one
@@ -55,6 +57,10 @@ class Projection:
         How they were projected.
     report : MatchReport
         What became of the SNPs.
+    recognised : ndarray of bool of shape (m,)
+        Who is in the reference, by id and genotypes: these have the scores that they have there.
+    namesakes : ndarray of bool of shape (m,)
+        Who has the id of somebody in the reference, and other genotypes, or too few in common to tell.
     """
 
     samples: Samples
@@ -64,6 +70,8 @@ class Projection:
     n_loadings: int
     method: str
     report: MatchReport
+    recognised: Mask
+    namesakes: Mask
 
     def table(self) -> dict[str, Any]:
         """Columns by name: FID, IID, SNPS and the scores."""
@@ -97,6 +105,9 @@ def project(
     of the samples it was found from, so that both projections of *other* samples are too close to the centre where SNPs
     outnumber samples; OADP is not. Where genotypes are missing, OADP takes the squared length of the rest from those
     that are seen, times (M − k)/(seen − k).
+
+    People who are in the reference, which fits their noise, would be moved by this: OADP puts them up to twice as far
+    out. Samples of a file that have the id of one of them, and the genotypes, are placed where they were.
 
     Parameters
     ----------
@@ -186,10 +197,31 @@ def project(
     if method == "oadp" and sigma is not None:
         rest = np.maximum(sums.squares - np.einsum("ij,ij->i", scores, sums.products), 0.0)
         scores = augmented_scores(scores, np.sqrt(rest * ((M - k) / (sums.seen - k))), sigma)
+    found, named = np.zeros(len(scores), np.bool_), np.zeros(len(scores), np.bool_)
+    if not is_table(genotypes) and sigma is not None and loadings.eigenvectors is not None:
+        where = _find_namesakes(loadings, source.samples)
+        named = where >= 0
+        own = loadings.eigenvectors[where[named]].astype(np.float64) * sigma
+        noise = np.sqrt(sums.squares[named] / sums.seen[named])
+        fitted = sums.products[named] if method == "simple" else _solve_least_squares(sums, V.T @ V)[0][named]
+        apart = [np.sqrt(np.mean((there - own) ** 2, axis=1)) for there in (sums.products[named], fitted)]
+        lost = np.sqrt(M / sums.seen[named] - 1)  # what the SNPs that are not used add to the difference
+        found[named] = np.minimum(*apart) < np.minimum(ALIKE + lost, MOST_ALIKE) * noise
+        scores = np.array(scores)
+        scores[found] = own[found[named]]
     unit = None
     if sigma is not None:  # NaN where an eigenvalue is 0
         unit = np.divide(scores, sigma, out=np.full_like(scores, np.nan), where=sigma > 0)
-    return Projection(source.samples, scores, unit, sums.seen, len(loadings.id), method, match.report)
+    report = match.report
+    return Projection(source.samples, scores, unit, sums.seen, len(loadings.id), method, report, found, named & ~found)
+
+
+def _find_namesakes(loadings: Loadings, samples: Samples) -> npt.NDArray[np.intp]:
+    """Rows of the reference that have the ids of the samples, −1 where none has."""
+    if loadings.fid is None or loadings.iid is None:
+        return np.full(len(samples), -1)
+    rows = {pair: i for i, pair in enumerate(zip(loadings.fid, loadings.iid, strict=True))}
+    return np.array([rows.get(pair, -1) for pair in zip(samples.fid, samples.iid, strict=True)], dtype=np.intp)
 
 
 def _match(

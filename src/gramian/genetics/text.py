@@ -40,23 +40,25 @@ def as_text(values: Sequence[Any]) -> Text:
 
 
 def one_field(column: Text, absent: str = "0") -> Text:
-    """A column of names, each of which is one field: ``absent`` for an empty one, and none with white space in it.
+    """A column of names, each of which is one field: ``absent`` for an empty one, and _ for white space in one.
 
     Examples
     --------
-    >>> one_field(as_text(["a", ""])).tolist()
-    ['a', '0']
+    >>> one_field(as_text(["a", "", "b c"])).tolist()
+    ['a', '0', 'b_c']
     """
     fields = {name: name.split() for name in set(column)}
     if all(parts == [name] for name, parts in fields.items()):
         return column
-    bad = next((name for name, parts in fields.items() if parts not in ([name], [])), None)
-    if bad is not None:
-        raise ValueError(
-            f"The name {bad!r} has white space in it, which would be two fields of a text file: replace it by _, or "
-            "write the formats 'gramian' and 'parquet'."
-        )
-    return as_text([name if fields[name] else absent for name in column])
+    written = {name: "_".join(parts) or absent for name, parts in fields.items()}
+    taken: dict[str, str] = {}
+    for name, text in written.items():
+        if taken.setdefault(text, name) != name:
+            raise ValueError(
+                f"The names {taken[text]!r} and {name!r} would both be {text!r} in a text file, where white space ends "
+                "a name: rename one, or write the formats 'gramian' and 'parquet'."
+            )
+    return as_text([written[name] for name in column])
 
 
 def write_rows(path: Path, row: str, *columns: npt.NDArray[Any], heads: Sequence[str] = ()) -> None:

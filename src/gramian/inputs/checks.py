@@ -58,7 +58,7 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight", *, al
         raise ValueError(f"{name} has shape {w.shape}; expected one weight for each of the {n} rows.")
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
-        raise ValueError(f"{name} must be finite and not negative; row {bad[0]} has {w[bad[0]]}.")
+        raise ValueError(f"{name} must be finite and not negative; row {bad[0] + 1} has {w[bad[0]]}.")
     if not (all_zero or w.any()):
         raise ValueError(f"{name} is zero for every row: nothing is left to fit.")
     return w
@@ -98,10 +98,10 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     else:
         bad = np.argwhere(~np.isfinite(values))
         if len(bad):
-            where = f"row {bad[0][0]}" + (f", target {bad[0][1]}" if values.ndim > 1 else "")
+            where = f"row {bad[0][0] + 1}" + (f", target {bad[0][1] + 1}" if values.ndim > 1 else "")
             first = values[tuple(bad[0])]
             raise SourceError(
-                f"Input y contains NaN or infinity: the first is {first} in {where}, counted from 0. Remove such rows.",
+                f"Input y contains NaN or infinity: the first is {first} in {where}, counted from 1. Remove such rows.",
                 missing=bool(np.isnan(first)),
             )
     if values is None or type(y) is not np.ndarray or y.ndim not in (1, 2) or not y.size:

@@ -11,6 +11,7 @@ from gramian.compute.devices import to_numpy
 from gramian.sources import Block, Source
 
 Array = npt.NDArray[np.float64]
+REMEDY = "Leave out such rows and columns, as gramian.open(X, keep_empty=False) does."
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +98,8 @@ def summarise_observed(source: Source, w: Array | None) -> ObservedCells:
     empty = np.flatnonzero(found.count == 0)
     if len(empty):
         raise NothingObservedError(
-            f"Column {empty[0]}{_quote_name(source.feature_names, int(empty[0]))} has no observed value"
-            f"{'' if len(empty) == 1 else f', nor have {len(empty) - 1} others'}. Leave it out."
+            f"Column {empty[0] + 1}{_quote_name(source.feature_names, int(empty[0]))} has no observed value"
+            f"{'' if len(empty) == 1 else f', nor have {len(empty) - 1} others'}. {REMEDY}"
         )
     return found
 
@@ -107,20 +108,18 @@ class NothingObservedError(ValueError):
     """A row or a column has no observed value."""
 
 
-def refuse_rows(
-    X: Array, w: Array, start: int, names: list[str] | None, remedy: str = "Leave it out or give it weight 0."
-) -> None:
+def refuse_rows(X: Array, w: Array, start: int, names: list[str] | None, remedy: str = REMEDY) -> None:
     """Raise an error that names the first infinity, or the first row with nothing observed, if there is one."""
     infinite = np.isinf(X) & (w[:, None] > 0)
     if infinite.any():
         i, j = np.argwhere(infinite)[0]
         raise ValueError(
-            f"Input X contains infinity (inf): the first is in row {start + i}, column {j}"
-            f"{_quote_name(names, int(j))}, counted from 0. Only NaN counts as missing; replace it."
+            f"Input X contains infinity (inf): the first is in row {start + i + 1}, column {j + 1}"
+            f"{_quote_name(names, int(j))}, counted from 1. Only NaN counts as missing; replace it."
         )
     empty = np.flatnonzero(np.isnan(X).all(axis=1) & (w > 0))
     if len(empty):
-        raise NothingObservedError(f"Row {start + empty[0]} (from 0) has no observed value. {remedy}")
+        raise NothingObservedError(f"Row {start + empty[0] + 1} (from 1) has no observed value. {remedy}")
 
 
 def _quote_name(names: list[str] | None, j: int) -> str:

@@ -275,7 +275,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             rows = ridge_points(self._score_kernel(), self.X_transformed_fit_, self.dual_coef_, Z)
         if not np.all(np.isfinite(rows)):
             worst = int(np.argmin(np.isfinite(rows).all(axis=1)))
-            raise ValueError(f"The pre-image of row {worst} overflows: its scores lie too far out.")
+            raise ValueError(f"The pre-image of row {worst + 1} overflows: its scores lie too far out.")
         return self._in_precision(rows)
 
     @like_input
@@ -404,7 +404,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         bad = np.argwhere(~np.isfinite(Z))
         if len(bad):
             i, j = bad[0]
-            raise ValueError(f"Scores must be finite numbers; row {i}, column {j} is {Z[i, j]}.")
+            raise ValueError(f"Scores must be finite numbers; row {i + 1}, column {j + 1} is {Z[i, j]}.")
         return Z
 
     def _score_kernel(self) -> Kernel:

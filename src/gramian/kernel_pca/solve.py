@@ -179,7 +179,7 @@ class CentredKernel:
         if not np.isfinite(total):
             worst = int(np.argmax(np.where(np.isfinite(sizes), sizes, np.inf)))
             raise ValueError(
-                f"k(x, x) of row {worst} is {own[worst]:.3g}: the kernel overflows. Multiply the data by a small "
+                f"k(x, x) of row {worst + 1} is {own[worst]:.3g}: the kernel overflows. Multiply the data by a small "
                 "constant."
             )
         return own

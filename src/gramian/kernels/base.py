@@ -568,7 +568,7 @@ def as_points(X: Any) -> Any:
     values = X.data if is_sparse(X) else X
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         at = tuple(np.argwhere(~np.isfinite(values))[0])
-        where = f"stored value {at[0]}" if is_sparse(X) else f"row {at[0]}, column {at[1]}"
+        where = f"stored value {at[0] + 1}" if is_sparse(X) else f"row {at[0] + 1}, column {at[1] + 1}"
         raise ValueError(f"A kernel needs finite numbers; {where} is {values[at]}. Remove or replace it.")
     return X
 

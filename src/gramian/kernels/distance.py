@@ -861,5 +861,7 @@ def _counts(X: Any) -> Array:
         raise ValueError("The chi-squared kernels take dense data. Convert X with X.toarray().")
     if X.size and X.min() < 0:
         i, j = np.unravel_index(int(np.argmin(X)), X.shape)
-        raise ValueError(f"Negative values in data passed to a chi-squared kernel: row {i}, column {j} is {X[i, j]}.")
+        raise ValueError(
+            f"Negative values in data passed to a chi-squared kernel: row {i + 1}, column {j + 1} is {X[i, j]}."
+        )
     return np.asarray(X)

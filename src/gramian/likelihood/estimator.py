@@ -113,7 +113,7 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
             values = self._read(X, reset=True)
             if _is_positive(law) and np.any(values < 0):
                 i, j = np.argwhere(values < 0)[0]
-                where = f"row {i}, column {j} is {values[i, j]:g}"
+                where = f"row {i + 1}, column {j + 1} is {values[i, j]:g}"
                 raise ValueError(f"Negative values in data passed to MaximumLikelihood({law.name!r}): {where}.")
             sample_weight = None if sample_weight is None else check_weights(sample_weight, len(values))
             columns = [values] if isinstance(law, Joint) else list(values.T)

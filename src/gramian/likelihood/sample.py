@@ -24,7 +24,7 @@ def as_floats(data: Any, name: str) -> Array:
     """Return an array of real numbers; masked, complex or written ones are refused by name."""
     if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
         row = int(np.flatnonzero(np.ma.getmaskarray(data).ravel())[0])
-        raise ValueError(f"{name} is masked at entry {row}: leave masked values out, as {name}.compressed() does.")
+        raise ValueError(f"{name} is masked at entry {row + 1}: leave masked values out, as {name}.compressed() does.")
     given = np.asarray(to_numbers(data, name))
     try:
         return np.asarray(given, dtype=np.float64)
@@ -33,7 +33,7 @@ def as_floats(data: Any, name: str) -> Array:
         value = str(value) if isinstance(value, str) else value
         labels = f'Labels are fitted as "categorical"; one of them against the rest as "bernoulli" of x == {value!r}.'
         remedy = f" {labels}" if name == "data" else ""
-        raise ValueError(f"{name} must be numbers; row {row} has {value!r}.{remedy}") from None
+        raise ValueError(f"{name} must be numbers; row {row + 1} has {value!r}.{remedy}") from None
 
 
 def _number(value: Any) -> bool:
@@ -57,7 +57,7 @@ def as_numbers(data: Any, name: str) -> Array:
     bad = np.flatnonzero(~np.isfinite(x))
     if len(bad):
         raise ValueError(
-            f"{name} must be finite; row {bad[0]} has {x[bad[0]]}. Censored data are Intervals(lower, upper)."
+            f"{name} must be finite; row {bad[0] + 1} has {x[bad[0]]}. Censored data are Intervals(lower, upper)."
         )
     return x
 
@@ -269,7 +269,7 @@ class Censored(Sample):
             raise ValueError(f"event has shape {seen.shape}; expected one entry for each of the {len(t)} times.")
         bad = np.flatnonzero(~np.isin(seen, (0, 1)))
         if len(bad):
-            raise ValueError(f"event must be 0 or 1 (False or True); row {bad[0]} has {seen[bad[0]]!r}.")
+            raise ValueError(f"event must be 0 or 1 (False or True); row {bad[0] + 1} has {seen[bad[0]]!r}.")
         open_end = (seen == 0) & (side == "right"), (seen == 0) & (side == "left")
         lower, upper = np.where(open_end[1], -INF, t), np.where(open_end[0], INF, t)
         super().__init__(lower, upper, np.ones(len(t)), np.array([-INF]), np.array([INF]))
@@ -299,7 +299,7 @@ class Intervals(Sample):
         a, b = np.where(np.isnan(a), -INF, a), np.where(np.isnan(b), INF, b)
         bad = np.flatnonzero(~(a <= b) | ((a == b) & np.isinf(a)))
         if len(bad):
-            raise ValueError(f"Row {bad[0]} is no interval: lower {a[bad[0]]}, upper {b[bad[0]]}.")
+            raise ValueError(f"Row {bad[0] + 1} is no interval: lower {a[bad[0]]}, upper {b[bad[0]]}.")
         super().__init__(a, b, np.ones(len(a)), np.array([-INF]), np.array([INF]))
 
 

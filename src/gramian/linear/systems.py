@@ -55,7 +55,7 @@ class System:
         if not np.isfinite(sides).all():
             i, j = np.argwhere(~np.isfinite(sides))[0]
             raise ValueError(
-                f"Right-hand sides must be finite; row {i}, column {j} is {sides[i, j]}. Remove or replace it."
+                f"Right-hand sides must be finite; row {i + 1}, column {j + 1} is {sides[i, j]}. Remove or replace it."
             )
         self.lam = check_shifts(shifts, sides.shape[1])
         self.lengths = lengths(sides)

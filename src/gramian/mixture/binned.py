@@ -261,7 +261,7 @@ class Bins:
                 f"shape {table.shape}, and edges have {', '.join(str(e.shape) for e in limits) or 'none'}."
             )
         for j, e in enumerate(limits):
-            where = "" if len(limits) == 1 else f" of column {j}"
+            where = "" if len(limits) == 1 else f" of column {j + 1}"
             if np.isnan(e).any():
                 raise ValueError(
                     f"Edge {np.flatnonzero(np.isnan(e))[0]}{where} is NaN. Use -inf and inf for open ends."

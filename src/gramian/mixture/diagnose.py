@@ -74,7 +74,7 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
         Diagnosis(
             int(k),
             "spurious",
-            f"component {k} holds {stats.counts[k]:.3g} rows, and a covariance of its own takes {least}: its "
+            f"component {k + 1} holds {stats.counts[k]:.3g} rows, and a covariance of its own takes {least}: its "
             "likelihood is that of chance; fit fewer components, a model with shared covariances, or use a prior",
         )
         for k in np.flatnonzero(spurious)
@@ -83,18 +83,18 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
         rows = f"{stats.counts[k]:.3g}"
         if empty[k]:
             message = (
-                f"component {k} is empty (weight {stats.counts[k] / stats.weight:.2g}): fit fewer components, or start "
-                "it elsewhere"
+                f"component {k + 1} is empty (weight {stats.counts[k] / stats.weight:.2g}): fit fewer components, or "
+                "start it elsewhere"
             )
         elif reason is not None:
             message = reason
         else:
             j = np.argmin(S[k] / floor) if mixture.diagonal else _flattest(S[k], floor)
-            where = "" if len(mixture.origin) == 1 else f", mostly in column {j}"
+            where = "" if len(mixture.origin) == 1 else f", mostly in column {j + 1}"
             message = (
-                f"component {k} has collapsed (it holds {rows} row{'s' * (rows != '1')}{where}): only the floor keeps "
-                "its variance from 0, where the likelihood is unbounded; fit fewer components, a model with shared "
-                "covariances, or use a prior, or start elsewhere"
+                f"component {k + 1} has collapsed (it holds {rows} row{'s' * (rows != '1')}{where}): only the floor "
+                "keeps its variance from 0, where the likelihood is unbounded; fit fewer components, a model with "
+                "shared covariances, or use a prior, or start elsewhere"
             )
         found.append(Diagnosis(int(k), "empty" if empty[k] else "collapsed", message))
     return tuple(found)
@@ -145,7 +145,7 @@ def _degenerate_columns(mixture: Mixture, stats: SufficientStatistics, floor: Ar
     if len(constant):
         several = len(constant) > 1
         return (
-            f"column{'s' * several} {', '.join(map(str, constant))} {'are' if several else 'is'} constant: no "
+            f"column{'s' * several} {', '.join(map(str, constant + 1))} {'are' if several else 'is'} constant: no "
             f"component has a variance there but the floor's; leave {'them' if several else 'it'} out"
         )
     if S.ndim == 1 or not np.linalg.eigvalsh(in_units(S, floor))[0] < AT_FLOOR:
@@ -156,8 +156,8 @@ def _degenerate_columns(mixture: Mixture, stats: SufficientStatistics, floor: Ar
             "it from being singular; use a diagonal or spherical model, or fewer columns (gramian.PCA)"
         )
     return (
-        f"column {_flattest(S, floor)} is a combination of others: no component has a variance in that direction, and "
-        "only the floor keeps it from 0; leave it out"
+        f"column {_flattest(S, floor) + 1} is a combination of others: no component has a variance in that direction, "
+        "and only the floor keeps it from 0; leave it out"
     )
 
 
@@ -223,7 +223,7 @@ def compare_optima(fits: Sequence[MixtureFit]) -> Landscape:
         np.array([fit.log_likelihood for fit in heads]),
         np.array([len(group) for group in groups], dtype=np.int64),
         np.array([any(fit.optimum.converged for fit in group) for group in groups]),
-        tuple(", ".join(f"component {item.component} {item.kind}" for item in fit.diagnoses) for fit in heads),
+        tuple(", ".join(f"component {item.component + 1} {item.kind}" for item in fit.diagnoses) for fit in heads),
         tuple(fit.mixture for fit in heads),
         heads.index(fits[0]),
     )

@@ -73,7 +73,7 @@ class Maximiser:
         empty = EMPTY * stats.weight >= N
         if current is None and empty.any():
             raise ValueError(
-                f"No row is assigned to component {np.flatnonzero(empty)[0]}. Start from fewer components."
+                f"No row is assigned to component {np.flatnonzero(empty)[0] + 1}. Start from fewer components."
             )
         if prior is None:
             centres = rules.means(N, stats.centres, current)
@@ -95,6 +95,11 @@ class Maximiser:
         else:
             spread = maximise_covariances(model, counts, scatter, known)
         return Mixture(rules.weights(N, current), centres, spread, model, origin)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there is neither a prior nor a constraint: a floor is none, as long as nothing comes near it."""
+        return self.constraints.is_empty and (self.prior is None or self.prior.hard)
 
     def log_prior(self, mixture: Mixture) -> float:
         """What is added to the log-likelihood."""
@@ -182,7 +187,7 @@ def fit_mixture(
     """
     maximise = Maximiser(start.model, Prior.floor(data)) if maximiser is None else maximiser
     maximise.constraints.check(start)
-    start, before = start.shift_origin(data.origin), 0
+    start, before, began = start.shift_origin(data.origin), 0, list[float]()
     modes: tuple[str, ...] = ()
     where: dict[str, Any] = {}
     with quiet_blas():
@@ -197,6 +202,20 @@ def fit_mixture(
                 before = first.passes - 1
                 said = rough.describe_precision()
                 modes = (f"before the objective's first value, {before} steps with {said}",)
+        elif (
+            isinstance(data, MixtureRows)
+            and data.is_kept(start)
+            and accelerate
+            and max_iter > 0
+            and maximise.is_free
+            and start.model == maximise.model
+            and MixtureAscent(data, maximise).evaluate(start).slope > tol
+        ):  # few rows; where their steps end, the careful ones look again and go on
+            (climbed,) = data.climb([start], tol, max_iter - 1)
+            start, began, before = climbed.mixture, climbed.heights[:-1], max(climbed.passes - 1, 0)
+            if watch is not None:
+                for i, height in enumerate(began):
+                    watch(i, height)
         ascent = MixtureAscent(data, maximise, before=before, give_up=give_up)
         at, heights, idle = ascent.run(start, tol, max_iter - before, accelerate, watch)
     diagnoses = diagnose(at.mixture, at.stats, maximise.prior)
@@ -212,13 +231,13 @@ def fit_mixture(
         )
     posterior = maximise.prior is not None and maximise.prior.counts > 0
     what = "maximum a posteriori for" if posterior else "maximum likelihood of a mixture of"
-    steps = before + ascent.passes - 1
+    steps, how = before + ascent.passes - 1, "SQUAREM and Anderson's mixing" if began else "SQUAREM"
     optimum = Optimum(
-        "EM, accelerated (SQUAREM on the statistics)" if accelerate else "EM",
+        f"EM, accelerated ({how} on the statistics)" if accelerate else "EM",
         f"{what} {at.mixture.n_components} normals, model {at.mixture.model}",
         steps + (2 if before else 1),  # one more to look again, in float64, at where the first steps led
         steps,
-        -np.array(heights),
+        -np.array(began + heights),
         at.slope,
         same is None,
         tolerance=tol,

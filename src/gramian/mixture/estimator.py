@@ -445,7 +445,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):
             found = diagnose(fit.mixture, fit.statistics, Prior.floor(data))
             for item in found:
                 if item.kind == "collapsed" and prior is None:
-                    raise ValueError(f"Component {item.component} has collapsed. {REMEDY}")
+                    raise ValueError(f"Component {item.component + 1} has collapsed. {REMEDY}")
             notes = (*(item.message for item in found), *fit.optimum.notes[len(fit.diagnoses) :])
             fit = replace(fit, diagnoses=found, optimum=fit.optimum.with_(notes=notes))
         if self.verbose:
@@ -692,7 +692,9 @@ def _blocks(source: Source, k: int, device: Any = None) -> Iterator[tuple[int, i
         infinite = abs(X) == np.inf
         if bool(infinite.any()):
             i, j = np.argwhere(to_numpy(infinite))[0]
-            raise ValueError(f"Input X contains infinity (inf): the first is in row {block.start + i}, column {j}.")
+            raise ValueError(
+                f"Input X contains infinity (inf): the first is in row {block.start + i + 1}, column {j + 1}."
+            )
         yield block.start, block.stop, X
 
 

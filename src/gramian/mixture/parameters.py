@@ -103,7 +103,7 @@ def check_variances(variances: Array, varies: Mask) -> None:
         small = variances[bad[0]] < 1.0
         limit, what, power = (LEAST_VARIANCE, "below", "2.0**600") if small else (MOST_VARIANCE, "above", "2.0**-600")
         raise ValueError(
-            f"The variance of column {bad[0]} is {what} {limit:.0e}, where float64 has no room for covariances and "
+            f"The variance of column {bad[0] + 1} is {what} {limit:.0e}, where float64 has no room for covariances and "
             f"their inverses. Multiply the column by a power of two, such as {power}, which changes no digit."
         )
 
@@ -235,13 +235,13 @@ class Mixture:
         if self.diagonal:
             bad = np.flatnonzero(~(self.covariances > 0).all(axis=1) | ~np.isfinite(self.covariances).all(axis=1))
             if len(bad):
-                raise ValueError(f"Component {bad[0]} has a variance that is not positive.")
+                raise ValueError(f"Component {bad[0] + 1} has a variance that is not positive.")
             return np.sqrt(self.covariances)
         try:
             return np.asarray(np.linalg.cholesky(self.covariances))
         except np.linalg.LinAlgError:
             k = next(k for k, S in enumerate(self.covariances) if dpotrf(S, lower=1)[1] != 0)
-            raise ValueError(f"The covariance of component {k} is not positive definite.") from None
+            raise ValueError(f"The covariance of component {k + 1} is not positive definite.") from None
 
     @cached_property
     def roots(self) -> Array:
@@ -366,7 +366,7 @@ class Mixture:
         if not np.isfinite(point).all():
             j = int(np.flatnonzero(~np.isfinite(point[0]))[0])
             raise ValueError(
-                f"The value of column {given[j]} is {point[0, j]}: give finite ones, and leave out the others."
+                f"The value of column {given[j] + 1} is {point[0, j]}: give finite ones, and leave out the others."
             )
         rest = np.setdiff1d(np.arange(self.centres.shape[1]), given)
         shares, centres, spread = missing.condition(point, self, given, rest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
@@ -19,6 +19,7 @@ from gramian.compute.mixture import KeptRows, rounding_size
 from gramian.compute.moments import Moments, block_moments
 from gramian.inputs.observed import summarise_observed
 from gramian.mixture import missing
+from gramian.mixture.batch import Climb, climb_together
 from gramian.mixture.models import DIAGONAL
 from gramian.mixture.parameters import LEAST_VARIANCE, Mixture, SufficientStatistics, as_floats, check_variances
 from gramian.sources import Block, Source, memory_budget
@@ -150,6 +151,21 @@ class MixtureRows:
         rows = max(1, memory_budget() // 8 // (8 * TEMPORARIES * len(self.origin))) if self.incomplete else None
         return self._reduce(statistics, SufficientStatistics.merge, rows)
 
+    def is_kept(self, start: Mixture) -> bool:
+        """Whether there are so few rows, complete and in memory, that several mixtures like this can climb at once."""
+        return (
+            start.n_components > 1
+            and (start.origin is self.origin or np.array_equal(start.origin, self.origin))
+            and self._kept(not start.diagonal) is not None
+            and bool((self.variances > 0).all())
+        )
+
+    def climb(self, starts: Sequence[Mixture], tol: float, most: int) -> list[Climb]:
+        """Steps of EM from several starts at once, of rows that are kept; all measured from the origin."""
+        kept = self._kept(not starts[0].diagonal)
+        assert kept is not None
+        return climb_together(kept, self._deviations, self.weight, starts, tol=tol, most=most)
+
     def assign(self, shares: Any, k: int, model: str, origin: Array | None = None) -> SufficientStatistics:
         """Statistics of rows that are given to components, by labels (n,) or by responsibilities (n, K): for a start.
 
@@ -227,7 +243,7 @@ class MixtureRows:
         if self.incomplete or self.device is not None or size > MOST_KEPT:
             return None
         if full not in self._kept_rows:
-            X = np.concatenate([to_numpy(block.values, float) for block in self.source.blocks()])
+            X = np.concatenate([np.array(to_numpy(block.values, float)) for block in self.source.blocks()])
             self._kept_rows[full] = KeptRows(X, self.sample_weight, self.origin, full=full)
         return self._kept_rows[full]
 

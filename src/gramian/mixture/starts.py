@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -180,8 +180,17 @@ def race(
     maximise = Maximiser(maximiser.model, floor, maximiser.constraints)
     runners, begun = list[MixtureIterate](), list[Mixture]()
 
-    def climb(start: Mixture, steps: int) -> MixtureIterate:
-        return MixtureAscent(rows, maximise).run(start, MET, steps, True, None)[0]
+    def climb(starts: list[Mixture], steps: int) -> list[MixtureIterate]:
+        """Where some steps lead: of few rows all starts make theirs at once."""
+        free = maximise.is_free and all(each.model == maximise.model and rows.is_kept(each) for each in starts)
+        together = rows.climb(starts, MET, steps) if free and starts else None
+        found = list[MixtureIterate]()
+        for i, start in enumerate(starts):
+            ascent, made = MixtureAscent(rows, maximise), 0
+            if together is not None:
+                start, made = together[i].mixture, together[i].passes
+            found.append(ascent.run(start, MET, steps - made, True, None)[0])
+        return found
 
     def has_collapsed(i: int) -> bool:
         return penalty is None and bool(diagnose(runners[i].mixture, runners[i].stats, floor))
@@ -204,11 +213,13 @@ def race(
                     order.append(i)
         return ranked
 
-    for start in starts:
-        begun.append(start)
-        runners.append(climb(replace(start, origin=zero).shift_origin(rows.origin), SHORT))
+    rest = iter(starts)
+    for some in (sure + AGREE, None):
+        drawn = list(islice(rest, some))
+        begun += drawn
+        runners += climb([replace(start, origin=zero).shift_origin(rows.origin) for start in drawn], SHORT)
         met = np.ptp([at.height for at in runners]) <= NEAR
-        if len(runners) == sure + AGREE and (met or all(map(has_collapsed, range(len(runners))))):
+        if len(drawn) == some and (met or all(map(has_collapsed, range(len(runners))))):
             break
     sound, collapsed = rank()
     if not sound:  # at this floor; the fit begins anew with its own, or without one
@@ -216,7 +227,7 @@ def race(
         return
     if len(sound) + len(collapsed) > 1:
         chosen = sorted({*sound[: most + finalists], *(i for i in sound if i < sure)})
-        runners, begun = [climb(runners[i].mixture, LONG) for i in chosen], [begun[i] for i in chosen]
+        runners, begun = climb([runners[i].mixture for i in chosen], LONG), [begun[i] for i in chosen]
         sound, collapsed = rank()
     for i in sound:
         yield replace(runners[i].mixture.shift_origin(zero), origin=origin)

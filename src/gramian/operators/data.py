@@ -14,6 +14,7 @@ from gramian.compute import sparse
 from gramian.compute.devices import dense_loops, describe, is_tensor
 from gramian.operators.base import Operator
 from gramian.sources import Block, Source, memory_budget, open_source
+from gramian.sources.checkpoint import remember
 
 Array = Any
 
@@ -99,7 +100,11 @@ class Data(Operator):
         if not self.resident:
             return super().conormal(U, w)
         self._passes += 1
-        return self._kernels.conormal(self.source.values, U, w, self.origin, self.unit)
+        return remember(
+            f"product with {self!r}",
+            (U, w, self.origin, self.unit),
+            lambda: self._kernels.conormal(self.source.values, U, w, self.origin, self.unit),
+        )
 
     def gram(self, w: Array | None = None) -> Array:
         """Dᵀ diag(w) D in one pass, in float64."""

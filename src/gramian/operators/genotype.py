@@ -14,6 +14,7 @@ from gramian.compute.devices import describe, free_bytes, gpu, refuse_beyond_dev
 from gramian.compute.genotypes import Decoder
 from gramian.compute.threads import add_to, n_threads, parallel, parallel_sum
 from gramian.operators.base import Operator
+from gramian.sources.checkpoint import remember
 from gramian.sources.plink import Genotypes
 
 Array = Any
@@ -114,9 +115,12 @@ class GenotypeOperator(Operator):
             for T, start, stop in self._tiles(share):
                 np.dot(T, padded, out=out[start:stop])
 
+        def multiply() -> Array:
+            parallel(work, self.source.spans(self._step()))
+            return out
+
         self._passes += 1
-        parallel(work, self.source.spans(self._step()))
-        return out
+        return remember(f"transposed product with {self!r}", (U, self.line), multiply)
 
     def conormal(self, U: Array, w: Array | None = None) -> Array:
         """Z diag(w) Zᵀ U: each block decoded once for both products, one pass."""
@@ -175,7 +179,8 @@ class GenotypeOperator(Operator):
             return total
 
         self._passes += 1
-        total = parallel_sum(work, self.source.spans(self._step()), add_to)
+        spans = self.source.spans(self._step())
+        total = remember(f"product with {self!r}", (part, self.line), lambda: parallel_sum(work, spans, add_to))
         return np.ascontiguousarray(total.T[self.source.sample_index], dtype=self.dtype)
 
     def _tiles(self, share: Sequence[Span]) -> Iterator[tuple[Array, int, int]]:

@@ -25,6 +25,7 @@ from gramian.compute.devices import (
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators.base import Capability, DeviceFactor, Operator
 from gramian.sources import Source, memory_budget, open_source
+from gramian.sources.checkpoint import remember
 from gramian.sources.devices import upload
 
 Array = Any
@@ -147,6 +148,9 @@ class KernelOperator(Operator):
     def _multiply(self, V: Array, name: str) -> Array:
         """One product with K, stored or in tiles of pairs."""
         self._count_pass()
+        return remember(f"product with {self!r}", (V, name), lambda: self._multiply_now(V, name))
+
+    def _multiply_now(self, V: Array, name: str) -> Array:
         if isinstance(self.kernel, Precomputed):  # rows of a matrix are read faster than tiles of it
             multiply = cpu.adjoint if name == "adjoint" else cpu.product
             return np.asarray(multiply(self._pairs.K, V.astype(self.dtype, copy=False)))

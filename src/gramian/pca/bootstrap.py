@@ -137,7 +137,7 @@ class Bootstrap(Tabular):
     def _shown(self) -> dict[str, Any]:
         v, r = self.explained_variance, self.explained_variance_ratio
         return {
-            "": [f"component {i}" for i in range(len(self.swaps))],
+            "": [f"component {i + 1}" for i in range(len(self.swaps))],
             "variance": v.estimate,
             "interval": [f"[{low:.4g}, {high:.4g}]" for low, high in zip(v.lower, v.upper, strict=True)],
             "ratio": [f"{x:.1%}" for x in r.estimate],
@@ -312,10 +312,10 @@ def bootstrap(
     for i in np.flatnonzero(swaps >= OFTEN):
         j = int(np.bincount(order[order[:, i] != i, i]).argmax())  # the one it was taken for most often
         lam = fitted.variances
-        other = f"component {j} (variances {lam[i]:.4g} and {lam[j]:.4g})" if j < k else "one left out"
+        other = f"component {j + 1} (variances {lam[i]:.4g} and {lam[j]:.4g})" if j < k else "one left out"
         notes.append(
-            f"component {i} changed places in {swaps[i]:.0%} of the replicates, most often with {other}: these rows "
-            "cannot tell the two directions apart, and intervals of their entries and scores say little."
+            f"component {i + 1} changed places in {swaps[i]:.0%} of the replicates, most often with {other}: these "
+            "rows cannot tell the two directions apart, and intervals of their entries and scores say little."
         )
     if not converged.all():
         stuck = np.count_nonzero(~converged)
@@ -441,7 +441,7 @@ class AsymptoticErrors(Tabular):
         return f"AsymptoticErrors: n = {self.weight:g}, {self.level:.0%} intervals"
 
     def _shown(self) -> dict[str, Any]:
-        names = {"": [f"component {i}" for i in range(len(self.explained_variance.estimate))]}
+        names = {"": [f"component {i + 1}" for i in range(len(self.explained_variance.estimate))]}
         return names | self.explained_variance.table() | {"entries within ±": self.components.error.max(axis=1)}
 
     def _remarks(self) -> list[str]:

@@ -243,8 +243,8 @@ def project_rows(pca: PCA, X: Any, sample_weight: Any = None, *, why_whole: str 
             j = int(np.argmax(np.isnan(to_numpy(values[bad[:1]]))[0]))
             name = f" ({names[j]!r})" if names else ""
             raise ValueError(
-                f"X contains NaN: row {block.start + bad[0]}, column {j}{name}, counted from 0. {why_whole} Leave such "
-                "rows out, or fill them in first, with pca.impute(X) say."
+                f"X contains NaN: row {block.start + bad[0] + 1}, column {j + 1}{name}, counted from 1. {why_whole} "
+                "Leave such rows out, or fill them in first, with pca.impute(X) say."
             )
     if not Z:
         raise ValueError("X has no rows.")
@@ -269,7 +269,7 @@ def as_matrix(data: Any, what: str) -> tuple[Array, tuple[str, ...] | None]:
         i, j = (int(place) for place in bad[0])
         name = f" ({names[j]!r})" if names else ""
         raise ValueError(
-            f"{what} contains {values[i, j]}: row {i}, column {j}{name}, counted from 0. "
+            f"{what} contains {values[i, j]}: row {i + 1}, column {j + 1}{name}, counted from 1. "
             "Remove such rows or fill them in."
         )
     return values, names
@@ -626,7 +626,7 @@ def _project_training_rows(pca: PCA, X: Any, sample_weight: Any) -> ProjectedRow
     if off.any():
         j = int(np.argmax(off))
         raise ValueError(
-            f"The scores of X on component {j} have {found[j] / fitted[j] if fitted[j] else np.inf:.4g} times the "
+            f"The scores of X on component {j + 1} have {found[j] / fitted[j] if fitted[j] else np.inf:.4g} times the "
             "variance of the fit. Pass the rows and the sample_weight the model was fitted with; supplementary_rows "
             "describes other rows."
         )
@@ -1028,7 +1028,7 @@ def _read_categories(labels: Any, w: Array) -> tuple[Names, Names, Names, Any]:
     members: list[npt.NDArray[np.intp]] = []
     for column, values in zip(columns, table, strict=True):
         for i, value in enumerate(values):  # a NaN is not equal to itself, and pandas' NA refuses to say
-            place = f"labels: row {i} of {column!r} is"
+            place = f"labels: row {i + 1} of {column!r} is"
             if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
                 raise ValueError(f"{place} missing. Give missing categories a name of their own.")
             if not isinstance(value, Hashable):

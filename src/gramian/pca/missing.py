@@ -156,7 +156,7 @@ def _fit_all_components(
     """
     p, varied = source.shape[1], np.flatnonzero(seen.scatter > 0)
     q, default = len(varied), pca.n_components is None
-    names = source.feature_names or [f"column {j}" for j in range(p)]
+    names = source.feature_names or [f"column {j + 1}" for j in range(p)]
     least, pair = _fewest_common_rows(source, w, varied)
     if q < 2 or least <= q:
         together = " and ".join(names[varied[j]] for j in pair)

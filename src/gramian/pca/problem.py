@@ -238,8 +238,8 @@ def refuse_vanishing(source: Source, w: Array | None, spread: Array, mean: Array
     if len(lost):
         name = f" ({source.feature_names[lost[0]]!r})" if source.feature_names else ""
         raise ValueError(
-            f"scale=True needs the standard deviation of column {lost[0]}{name}, counted from 0, whose deviations are "
-            "so small next to the largest column that their squares vanish in float64. Multiply it by a constant, "
+            f"scale=True needs the standard deviation of column {lost[0] + 1}{name}, counted from 1, whose deviations "
+            "are so small next to the largest column that their squares vanish in float64. Multiply it by a constant, "
             "which scaling takes out again."
         )
 

@@ -131,7 +131,7 @@ def check_spectrum(eigenvalues: npt.ArrayLike, n: float | None = None, p: int | 
     bad = np.flatnonzero(lam < -level)
     if len(bad):
         raise ValueError(
-            f"eigenvalues of a covariance matrix are not negative; number {bad[0]} (from 0) is {lam[bad[0]]:g}."
+            f"eigenvalues of a covariance matrix are not negative; number {bad[0] + 1} is {lam[bad[0]]:g}."
         )
     if n is not None and p is not None:
         if not (n >= 2 and p >= 1):
@@ -630,7 +630,7 @@ def refuse_missing(source: Source) -> None:
     >>> from gramian.pca.rank import refuse_missing
     >>> refuse_missing(gramian.open([[1.0, 2.0], [3.0, float("nan")]]))
     Traceback (most recent call last):
-    gramian.sources.errors.SourceError: Rules for the number of components need whole rows; row 1 has NaN ...
+    gramian.sources.errors.SourceError: Rules for the number of components need whole rows; row 2 has NaN ...
     """
     if source.sparse or not source.xp.isdtype(source.dtype, "real floating"):
         return
@@ -640,8 +640,9 @@ def refuse_missing(source: Source) -> None:
         i, j = np.argwhere(np.isnan(to_numpy(block.values, float)))[0]
         name = f" ({source.feature_names[j]!r})" if source.feature_names else ""
         raise SourceError(
-            f"Rules for the number of components need whole rows; row {block.start + i} has NaN in column {j}{name} "
-            "(from 0). Leave such rows out, or fill them in with PCA(k).fit(X).impute(X) for a k of your choice.",
+            f"Rules for the number of components need whole rows; row {block.start + i + 1} has NaN in column "
+            f"{j + 1}{name} (from 1). Leave such rows out, or fill them in with PCA(k).fit(X).impute(X) for a k of "
+            "your choice.",
             missing=True,
         )
 
@@ -716,8 +717,8 @@ def permutation_null(source: Source, whole: PCAFit, sample_weight: Any) -> tuple
     bad = np.flatnonzero(w != np.round(w))
     if len(bad):
         raise ValueError(
-            f"n_components='parallel' (null='permutation') repeats rows by their weights, and row {bad[0]} has weight "
-            f"{w[bad[0]]:g}, not a whole number. Use n_components='parallel-gaussian' (null='gaussian')."
+            f"n_components='parallel' (null='permutation') repeats rows by their weights, and row {bad[0] + 1} has "
+            f"weight {w[bad[0]]:g}, not a whole number. Use n_components='parallel-gaussian' (null='gaussian')."
         )
     index = np.repeat(np.arange(source.shape[0]), w.astype(np.int64))
     n, p = len(index), len(whole.mean)

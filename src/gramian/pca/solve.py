@@ -191,7 +191,7 @@ def cut_spectrum(
         )
     elif k > rank and rule is not None:
         warn(
-            f"n_components={k} exceeds the rank of the centred data, {rank}: components from {rank} on (from 0) "
+            f"n_components={k} exceeds the rank of the centred data, {rank}: components from {rank + 1} on "
             f"have no variance and are arbitrary directions. Ask for at most {rank}."
         )
     if k > rank and pca.whiten and total > 0.0:
@@ -200,11 +200,14 @@ def cut_spectrum(
             f"Ask for at most {rank} components."
         )
     # directions without variance are arbitrary: their residual is the level below which they count as such
-    residuals = np.append(spectrum.certificate.residuals, np.zeros(k))[:k]
+    residuals = spectrum.certificate.residuals[:k]
+    if len(residuals) < k or known < k:
+        residuals = np.append(residuals, np.zeros(k - len(residuals)))
+        residuals = np.where(np.arange(k) < known, residuals, np.maximum(residuals, computed))
     certificate = spectrum.certificate.with_(
         passes=spectrum.certificate.passes + problem.passes,
         values=values / unit,
-        residuals=np.where(np.arange(k) < known, residuals, np.maximum(residuals, computed)),
+        residuals=residuals,
         norm=spectrum.certificate.norm / unit,
         divisor=divisor,
         notes=(*spectrum.certificate.notes, *([f"{k} components by {rule}: {reason}"] if reason else [])),

@@ -380,7 +380,7 @@ def _check_positive(eigenvalues: npt.ArrayLike, least: int) -> Array:
     if lam[-1] <= 0:
         i = int(np.argmax(lam <= 0))
         raise ValueError(
-            f"eigenvalues must be positive: number {i} (from 0) is {lam[i]:g}. Leave out those that are zero by "
+            f"eigenvalues must be positive: number {i + 1} is {lam[i]:g}. Leave out those that are zero by "
             "construction: data with their mean taken out have at most n − 1 others."
         )
     return lam
@@ -394,16 +394,14 @@ def check_descending(eigenvalues: npt.ArrayLike, least: int = 1, rounding: float
     >>> from gramian.pca.tracy_widom import check_descending
     >>> check_descending([1.0, 2.0])
     Traceback (most recent call last):
-    ValueError: eigenvalues must descend: number 1 (from 0) exceeds the one before. Sort them.
+    ValueError: eigenvalues must descend: number 2 exceeds the one before. Sort them.
     """
     lam = np.asarray(eigenvalues, dtype=np.float64)
     if lam.ndim != 1 or len(lam) < least:
         raise ValueError(f"eigenvalues must be a list of at least {least} numbers, got shape {lam.shape}.")
     if not np.isfinite(lam).all():
-        raise ValueError(f"eigenvalues must be finite: number {np.argmin(np.isfinite(lam))} (from 0) is not.")
+        raise ValueError(f"eigenvalues must be finite: number {np.argmin(np.isfinite(lam)) + 1} is not.")
     rising = np.flatnonzero(np.diff(lam) > rounding * max(float(lam[0]), 0.0))
     if len(rising):
-        raise ValueError(
-            f"eigenvalues must descend: number {rising[0] + 1} (from 0) exceeds the one before. Sort them."
-        )
+        raise ValueError(f"eigenvalues must descend: number {rising[0] + 2} exceeds the one before. Sort them.")
     return lam

@@ -16,6 +16,7 @@ from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
 from gramian.kernel_ridge.classifier import KernelRidgeClassifier, ProbabilitySigmoid
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernel_ridge.landmark_fit import LandmarkFit, Whitening
+from gramian.kernel_ridge.learn import LearnedKernel
 from gramian.kernels.base import NormalisedAbout
 from gramian.kernels.inner_product import CosineAbout, LinearAbout, PolynomialAbout
 from gramian.likelihood import families as laws
@@ -73,6 +74,7 @@ CLASSES: dict[str, type] = {
     "mixture.Fit": mixture.MixtureFit,
     "mixture.Statistics": mixture.SufficientStatistics,
     "ridge.Group": RidgeInverse,
+    **_named("kernel_ridge", LearnedKernel),
     "inducing.InducingFit": LandmarkFit,
     "inducing.Whitening": Whitening,
     "calibration.Sigmoid": ProbabilitySigmoid,

@@ -123,7 +123,8 @@ def is_proved(problem: RidgeProblem, B: Array, bounds: Array | None, tolerance: 
     """
     if bounds is None:
         return False
-    size = np.sqrt(problem.energy) / (problem.total**0.5 or 1.0)
+    # of sparse columns the means count as well: what is left of a constant one is rounding, and no measure of anything
+    size = np.sqrt(problem.energy) / ((problem.total + problem.A.offset) ** 0.5 or 1.0)
     return bool(
         np.all(bounds + problem.scaling_errors(B) <= np.maximum(tolerance**0.5 * column_norms(B), UNSEEN * size))
     )
@@ -142,6 +143,7 @@ def certify(problem: RidgeProblem, factor: RidgeFactor, lam: Array, reason: str)
     if factor.why and lam[0] > 0:
         notes.append(f"forming the Gram matrix was not safe: {factor.why}")
     bounds = factor.bounds(problem, state, eps)
+    bounds = np.where(np.isnan(bounds), np.inf, bounds)  # 0 times what overflows: nothing is proved
     certificate = Residual(
         method=factor.method,
         reason=reason,

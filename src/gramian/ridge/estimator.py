@@ -461,7 +461,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         )
         constant = np.flatnonzero(problem.energy == 0.0)
         if self.criterion == "marginal_likelihood" and len(constant):
-            which = f"Column {constant[0]} of y" if problem.Y.shape[1] > 1 else "y"
+            which = f"Column {constant[0] + 1} of y" if problem.Y.shape[1] > 1 else "y"
             message = (
                 f"{which} is {'constant' if problem.intercept else '0 in every row'}: every alpha fits it without "
                 "error, the likelihood grows without bound and prefers none, so that the first alpha was taken. Leave "

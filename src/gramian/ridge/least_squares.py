@@ -110,7 +110,9 @@ class LeastSquaresFactor(RidgeFactor):
         # ‖A‖, ‖A⁺‖ with A of columns of length 1, or X̃ itself
         norm, inverse = (problem.total**0.5, self.spread) if self.is_wide else (1.5 * p**0.5, 1.5 * self.steepest)
         lost = problem.longer * EPS * (8 + max(n, p) ** 0.5) * norm * inverse  # of the least singular value
-        if not (self.has_full_rank and lost < 1.0):
+        # of a constant that is taken off sparse rows afterwards cancelled digits are left: a wide X̃ is solved with them
+        dust = self.is_wide and problem.A.offset and np.any(to_numpy(problem.mean, float)[~problem.varies])
+        if dust or not (self.has_full_rank and lost < 1.0):
             return np.full(B.shape[1], np.inf)
         residual, gradient = rounding_of_gradient(problem, state, eps)
         if self.is_wide:
@@ -142,6 +144,10 @@ class LeastSquaresFactor(RidgeFactor):
         X, Y = np.sqrt(w)[:, None] * X, np.sqrt(w)[:, None] * Y
         A = X / self.lengths[varies]
         Q, R = np.linalg.qr(A.astype(np.float64))
+        sigma = np.linalg.svd(R, compute_uv=False)
+        if np.any(sigma <= problem.rounding * np.max(sigma, initial=0.0)):
+            self.has_full_rank = False  # what stood out was the rounding of means taken off sparse rows afterwards
+            return None
         x, r, last = np.zeros((A.shape[1], Y.shape[1]), wide), np.zeros_like(Y), np.inf
         for _ in range(ROUNDS):
             f, g = (Y - r - A @ x).astype(np.float64), (-(A.T @ r)).astype(np.float64)

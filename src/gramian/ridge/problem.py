@@ -39,6 +39,7 @@ Array = npt.NDArray[np.float64]
 EPS = 2.0**-52
 WIDEST = 1e100  # weights and ‖X̃‖² lie within 1/WIDEST and WIDEST
 LARGEST_PENALTY = 1e250  # in the units of the problem: more is the same
+SMALLEST_PENALTY = 1e-250  # in the units of the problem: less is the limit, the solution of least norm
 TILE_ROWS = 1024  # rank-t updates DᵀD need a long inner dimension
 BLAS_COLUMNS = 1000  # from here on BLAS shares one DᵀD between the cores as well as we could, in half the memory
 SAMPLE = 1024  # rows averaged for the origin
@@ -88,8 +89,9 @@ def row_weights(sample_weight: Any, n: int) -> RowWeights:
     largest = int(np.argmax(w))
     if not 1 / WIDEST <= w[largest] <= WIDEST:
         raise ValueError(
-            f"sample_weight: the largest is {w[largest]:g}, in row {largest}, and squares times weights would leave "
-            f"the range of float64. Multiply all weights and alpha by {1 / w[largest]:.0e}: coefficients stay the same."
+            f"sample_weight: the largest is {w[largest]:g}, in row {largest + 1}, and squares times weights would "
+            f"leave the range of float64. Multiply all weights and alpha by {1 / w[largest]:.0e}: coefficients "
+            "stay the same."
         )
     rows, mass, counts = int(np.count_nonzero(w)), float(w.sum()), has_whole_weights(w)
     if np.all(w == 1.0):
@@ -162,10 +164,11 @@ class RidgeProblem:
         self.raw = Y if self.y_unit == 1.0 else Y * self.y_unit
         self.data_unit, self._reads = 1.0, 1
         moments = _sum_moments(source, self.raw, w, intercept, gram, self.data_unit)
-        total = float(np.sum(moments.diagonal))
-        if not 1 / WIDEST <= total <= WIDEST:
+        # sparse rows are multiplied as they are, and their means are taken off afterwards: these have to fit as well
+        shift = float(np.max(np.abs(moments.mean[:p]), initial=0.0)) if source.sparse else 0.0
+        if not (1 / WIDEST <= float(np.sum(moments.diagonal)) <= WIDEST and shift <= WIDEST**0.5):
             refuse_non_finite(source)
-            peak = float(np.max(column_spreads(source, w, intercept), initial=0.0))
+            peak = float(np.max(column_spreads(source, w, intercept and not source.sparse), initial=0.0))
             self._reads += 2
             if peak > 0.0:
                 self.data_unit = _unit_for(peak)
@@ -223,9 +226,9 @@ class RidgeProblem:
         if len(lost):
             name = f" ({source.feature_names[lost[0]]!r})" if source.feature_names else ""
             raise ValueError(
-                f"scale=True needs the standard deviation of column {lost[0]}{name}, counted from 0, whose deviations "
-                "are so small next to the largest column that their squares vanish in float64. Multiply it by a "
-                "constant, which scaling takes out again."
+                f"scale=True needs the standard deviation of column {lost[0] + 1}{name}, counted from 1, whose "
+                "deviations are so small next to the largest column that their squares vanish in float64. Multiply it "
+                "by a constant, which scaling takes out again."
             )
         safe = np.where(varies, squares, 1.0)
         ratio = weights.count / weights.mass / max(weights.count - 1.0, EPS)
@@ -243,8 +246,8 @@ class RidgeProblem:
         if not self.diagonal.sum() <= WIDEST:
             j = int(np.argmax(self.diagonal))
             raise ValueError(
-                f"Without an intercept, column {j}, counted from 0, is so large next to its standard deviation that "
-                "its squares leave the range of float64. Use fit_intercept=True, or scale=False."
+                f"Without an intercept, column {j + 1}, counted from 1, is so large next to its standard deviation "
+                "that its squares leave the range of float64. Use fit_intercept=True, or scale=False."
             )
         if self.intercept:
             self.varies = varies
@@ -304,7 +307,7 @@ class RidgeProblem:
         """Return λ in the units of the problem, and what its coefficients are multiplied by to be those of the data."""
         with np.errstate(over="ignore", under="ignore"):
             shifts = alpha * self.unit * self.unit
-            lam = np.minimum(shifts, LARGEST_PENALTY)
+            lam = np.where(shifts < SMALLEST_PENALTY, 0.0, np.minimum(shifts, LARGEST_PENALTY))
             factor = np.full(len(alpha), self.unit / self.y_unit)
             over = shifts > LARGEST_PENALTY  # then B = X̃ᵀỸ/λ to the last digit
             factor[over] = lam[over] / alpha[over] / self.unit / self.y_unit

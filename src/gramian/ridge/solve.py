@@ -223,16 +223,20 @@ class CholeskyFactor(RidgeFactor):
         return self.basis, np.ones((len(self.basis), t)), np.zeros(t)
 
     def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
-        """With M = SL⁻ᵀ, ‖(X̃ᵀX̃+λI)⁻¹G‖ + ‖M‖(‖δR‖ + ‖L⁻¹‖‖D⁻¹δG‖) + 2ε‖B‖, however columns are scaled.
+        """With M = SL⁻ᵀ, ‖(X̃ᵀX̃+λI)⁻¹G‖ + ‖M‖(‖δR‖ + ‖L⁻¹‖‖D⁻¹δG‖ + φ‖MᵀG‖) + 2ε‖B‖, however columns are scaled.
 
-        ‖MᵀX̃ᵀ‖ ≤ 1 and SD ≤ I. The factor itself keeps nine digits, or it would not be used.
+        ‖MᵀX̃ᵀ‖ ≤ 1 and SD ≤ I. The factor is that of (I+F) times the matrix, seen from both sides by M, and ‖F‖ ≤ φ,
+        p times the condition number times ε: nine digits at least, or it would not be used.
         """
         if problem.A.offset and not problem.varies.all():  # of such columns nothing but cancelled digits is left
             return super().bounds(problem, state, eps)
         residual, gradient = rounding_of_gradient(problem, state, eps)
         spread, root = np.linalg.norm(self.basis), np.linalg.norm(self.basis / self.scale[:, None])
         step = column_norms(self._solve(state.G))
-        return np.asarray(1.01 * (step + spread * (residual + root * gradient)) + 2 * EPS * column_norms(state.B))
+        lost = 4 * EPS * len(self.basis) * self.condition * column_norms(self.basis.T @ state.G)
+        return np.asarray(
+            1.01 * (step + spread * (residual + root * gradient + lost)) + 2 * EPS * column_norms(state.B)
+        )
 
     def _solve(self, H: Array) -> Array:
         S = self.scale[:, None]
@@ -287,8 +291,11 @@ class SpectralFactor(RidgeFactor):
         seen = np.sum(problem.diagonal[:, None] * V**2, axis=0)
         root = np.sqrt(self.reciprocals.T @ seen + self.outside * problem.total)
         C = V.T @ state.G
-        step = column_norms(V @ (self.reciprocals * C) + self.outside * (state.G - V @ C))
-        bounds = 1.01 * (step + spread * (residual + root * gradient)) + 2 * EPS * column_norms(state.B)
+        rest = state.G - V @ C
+        step = column_norms(V @ (self.reciprocals * C) + self.outside * rest)
+        within = np.sqrt(np.sum(self.reciprocals * C**2, axis=0) + self.outside * column_norms(rest) ** 2)  # ‖MᵀG‖
+        lose = 2.1 * lost * within  # a decomposition of other data errs by this in the length that M gives
+        bounds = 1.01 * (step + spread * (residual + root * gradient + lose)) + 2 * EPS * column_norms(state.B)
         return np.where(lost < 1e-3, np.minimum(simple, bounds), simple)
 
 
@@ -362,10 +369,11 @@ def solve_by_factors(
         if keep or p * factor.rank <= KEEP:
             inverses.append(RidgeInverse(columns, *factor.inverse(), problem.unit))
         if factor.rank < p and isinstance(factor, LeastSquaresFactor):
+            beside = " or next to 0 beside squares of X" if np.any(alpha[columns]) else ""
             _warn(
                 f"X has rank {factor.rank} and {p} columns{' after centring' if problem.intercept else ''}: with "
-                "alpha=0 many coefficients fit equally well, and those of least norm are returned. Remove columns that "
-                "follow from others, or use alpha > 0."
+                f"alpha=0{beside} many coefficients fit equally well, and those of least norm are returned. Remove "
+                "columns that follow from others, or use alpha > 0."
             )
     coef, bounds = in_own_units(problem, B, scale, bounds)
     certificate = certificates[0].with_(
@@ -420,8 +428,8 @@ def in_own_units(problem: RidgeProblem, B: Array, scale: Array, bounds: Array) -
         if len(beyond):
             j = int(beyond[0])
             raise ValueError(
-                f"The coefficients of target {j} would be about 2^{np.log2(size[j]) + np.log2(scale[j]):.0f}, beyond "
-                "the range of float64. Multiply X or y by a constant that brings their columns near 1."
+                f"The coefficients of target {j + 1} would be about 2^{np.log2(size[j]) + np.log2(scale[j]):.0f}, "
+                "beyond the range of float64. Multiply X or y by a constant that brings their columns near 1."
             )
         source, largest = problem.source, size * scale
         if source.dtype != source.xp.float32 or np.any((largest > 0) & ~((largest > 1e-30) & (largest < 1e38))):

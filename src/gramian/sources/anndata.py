@@ -13,11 +13,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gramian.sources.arrays import SparseSource
-from gramian.sources.base import Source
+from gramian.sources.base import Source, reading
 from gramian.sources.columns import distinct
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_anndata_io
-from gramian.sources.hdf5 import SlicedSource, check_heaps, check_indices, choose_dataset, dense_source, open_h5py
+from gramian.sources.hdf5 import SlicedSource, check_indices, choose_dataset, dense_source, open_h5py, trying
 
 SPARSE = ("csr_matrix", "csc_matrix")
 
@@ -76,8 +76,8 @@ def open_h5ad(path: Path, dataset: str | None = None) -> Source:
 
 def read_h5ad(path: Path, dataset: str | None = None) -> Annotated:
     """Open a matrix of an AnnData file, with the names and the table of its rows."""
-    elements = load_anndata_io()
-    check_heaps(path)
+    with reading(path, "a readable HDF5 file"), trying(path):
+        elements = load_anndata_io()
     with open_h5py(path) as file:
         if not {"obs", "var"} <= set(file):
             raise SourceError("an HDF5 file without the tables obs and var of AnnData. Rename it to end in .h5.")

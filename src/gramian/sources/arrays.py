@@ -69,7 +69,7 @@ def to_numbers(X: Any, what: str = "X") -> Any:
         return values
     if values.dtype.kind not in "fiub":
         raise SourceError(
-            f"{what} has masked entries, the first in row {np.argwhere(mask)[0][0]}. Leave such rows out."
+            f"{what} has masked entries, the first in row {np.argwhere(mask)[0][0] + 1}. Leave such rows out."
         )
     values = values.astype(np.result_type(values.dtype, np.float16 if values.dtype.kind == "f" else np.float64))
     values[mask] = np.nan
@@ -98,13 +98,10 @@ def _convert_objects(X: Any, values: npt.NDArray[Any], what: str) -> npt.NDArray
     return floats
 
 
-def refuse_rounding(
-    values: Any, what: str = "X", start: int = 0, names: list[str] | None = None, first: int = 0
-) -> None:
+def refuse_rounding(values: Any, what: str = "X", start: int = 0, names: list[str] | None = None) -> None:
     """Raise an error that names the first number that float64 does not hold, if there is one.
 
-    Rows and columns are counted from ``first``: arrays as Python does, files from 1. The first row has number
-    ``start``, so counted.
+    Rows and columns are counted from 1, after ``start`` rows that came before.
 
     Looked at are 64-bit integers, in one pass and another where some are large, long doubles, and Python's numbers.
     """
@@ -128,12 +125,12 @@ def refuse_rounding(
     digits = str(cells[at])
     if sparse:
         at = (int(np.searchsorted(values.indptr, at[0], side="right")) - 1, int(values.indices[at[0]]))
-    where = f" in row {at[0] + start}" if at else ""
+    where = f" in row {at[0] + start + 1}" if at else ""
     if len(at) > 1:
-        where += f", column {at[1] + first}" + ("" if names is None else f" ({names[at[1]]!r})")
+        where += f", column {at[1] + 1}" + ("" if names is None else f" ({names[at[1]]!r})")
     shown = digits if len(digits) <= 40 else f"{digits[:20]}… ({len(digits)} digits)"
     raise SourceError(
-        f"{what} holds {shown}{where}, counted from {first}, which float64 would round. Subtract a number near it from "
+        f"{what} holds {shown}{where}, counted from 1, which float64 would round. Subtract a number near it from "
         "the whole column first, in its own dtype, or say that the rounding is meant with astype(float)."
     )
 

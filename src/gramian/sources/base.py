@@ -17,10 +17,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn import config_context, get_config
 
 from gramian.compute.executor import HERE, SHARES, Executor, current_executor, merge_tree, record_use
+from gramian.sources.checkpoint import remember
 from gramian.sources.errors import SourceError
 
 S = TypeVar("S")
@@ -104,6 +106,8 @@ class Source(ABC):
         Whether blocks are scipy.sparse CSR matrices.
     resident : bool
         Whether the values are in memory, so that another pass costs no reading.
+    kept_rows, kept_columns : ndarray of bool, or None
+        Which rows and columns of what was opened are here, where ``gramian.open(keep_empty=False)`` left some out.
     """
 
     shape: tuple[int, int]
@@ -113,6 +117,8 @@ class Source(ABC):
     feature_names: list[str] | None = None
     sparse: bool = False
     resident: bool = True
+    kept_rows: npt.NDArray[np.bool_] | None = None
+    kept_columns: npt.NDArray[np.bool_] | None = None
     first: int = 0
     last: int | None = None
 
@@ -133,6 +139,24 @@ class Source(ABC):
         if self.sparse:
             return sp.csr_array(sp.vstack([block.values for block in self.blocks()], format="csr"))
         return np.concatenate([np.array(block.values) for block in self.blocks()])
+
+    def spread(self, values: Any) -> npt.NDArray[Any]:
+        """Results of the rows that are here, one for each row of what was opened, NaN for the rows left out.
+
+        Examples
+        --------
+        >>> import numpy as np, gramian
+        >>> gramian.open(np.array([[1.0], [np.nan], [3.0]]), keep_empty=False).spread([10, 30])
+        array([10., nan, 30.])
+        """
+        found = np.asarray(values)
+        if len(found) != self.shape[0]:
+            raise ValueError(f"{len(found)} results, and there are {self.shape[0]} rows.")
+        if self.kept_rows is None:
+            return found
+        out = np.full((len(self.kept_rows), *found.shape[1:]), np.nan, np.result_type(found.dtype, np.float32))
+        out[self.kept_rows] = found
+        return out
 
     def reduce(
         self,
@@ -161,6 +185,13 @@ class Source(ABC):
         >>> float(source.reduce(lambda b, w: w @ b.values.sum(axis=1), lambda a, b: a + b, rows=2, along=[np.ones(3)]))
         15.0
         """
+        return remember(
+            f"pass over {self!r}", (statistic, rows, along), lambda: self._reduce(statistic, merge, rows, along)
+        )
+
+    def _reduce(
+        self, statistic: Callable[..., S], merge: Callable[[S, S], S], rows: int | None, along: Sequence[Any]
+    ) -> S:
         spans = self.row_spans(rows)
         count = min(SHARES, len(spans))
         starts = [spans[len(spans) * i // count][0] for i in range(count)]

@@ -733,7 +733,7 @@ def arrow_numbers(values: Any, name: str, start: int = 0) -> npt.NDArray[Any]:
     numbers = np.asarray(chunked.to_numpy() if isinstance(chunked, pa.ChunkedArray) else chunked.to_numpy(False))
     exact = pa.types.is_floating(values.type) or pa.types.is_boolean(values.type) or len(numbers) == 0
     if not exact and max(np.fmax.reduce(numbers), -np.fmin.reduce(numbers)) > WHOLE:
-        refuse_rounding(np.array(values.to_pylist(), dtype=object), f"column {name!r}", start + 1, first=1)
+        refuse_rounding(np.array(values.to_pylist(), dtype=object), f"column {name!r}", start)
     return numbers
 
 

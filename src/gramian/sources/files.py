@@ -312,6 +312,21 @@ def load_zarr() -> Any:
     return _load("arrays", "Zarr arrays", "zarr")[0]
 
 
+def load_pgenlib() -> Any:
+    """Return pgenlib."""
+    return _load("genetics-files", ".pgen files", "pgenlib")[0]
+
+
+def load_bgen() -> Any:
+    """Return bgen."""
+    return _load("genetics-files", ".bgen files", "bgen")[0]
+
+
+def load_cyvcf2() -> Any:
+    """Return cyvcf2."""
+    return _load("genetics-files", "VCF and BCF files", "cyvcf2")[0]
+
+
 def load_anndata_io() -> Any:
     """Return anndata's readers of single elements."""
     return _load("arrays", ".h5ad files", "anndata.io")[0]

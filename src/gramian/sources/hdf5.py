@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import struct
+import subprocess
+import sys
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,6 +24,31 @@ HEAD = struct.Struct("<HHIQ")  # of an object in a heap
 HEAP = b"GCOL\x01\x00\x00\x00"
 MOST_UNPACKED = 10**4  # times the bytes that are stored: no filter packs numbers, even equal ones, much closer
 MOST_SCANNED = 2**30  # bytes of a file that is looked through for damaged heaps: a tenth of a second at most
+
+# What a child does with a file before we do: it looks at every attribute, and reads every text and every small array.
+TRIAL = """
+import sys, h5py
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]),) * 2)
+except (ImportError, ValueError):
+    pass
+def attempt(call, *args):
+    try:
+        return call(*args)
+    except Exception:
+        return ()
+def look(name, item):
+    for key in attempt(list, item.attrs):
+        attempt(item.attrs.__getitem__, key)
+    if attempt(lambda: item.dtype.kind == "O" or item.nbytes <= 2**24):
+        attempt(item.__getitem__, ())
+with h5py.File(sys.argv[1], "r") as file:
+    look("", file)
+    attempt(file.visititems, look)
+"""
+PATIENCE = 120  # seconds of a processor for a small file, and one more for each MiB
 
 
 class SlicedSource(Source):
@@ -128,6 +155,32 @@ def open_h5py(path: Path) -> Iterator[Any]:
         yield file
 
 
+@contextmanager
+def trying(path: Path) -> Iterator[None]:
+    """Let a child process read an HDF5 file first, while this one imports what it needs to read it.
+
+    A damaged file can crash the HDF5 library, and with it the process. If it does so in the child, or the child never
+    comes to an end, the file is refused; what the child can read or refuse is left to this process.
+    """
+    check_heaps(path)
+    if not Path(sys.executable or "").name.lower().startswith("python"):  # no interpreter to start: embedded, frozen
+        yield
+        return
+    limit = str(PATIENCE + path.stat().st_size // 2**20)
+    none = subprocess.DEVNULL
+    command = [sys.executable, "-P", "-c", TRIAL, str(path.absolute()), limit]
+    with subprocess.Popen(command, stdin=none, stdout=none, stderr=none) as child:
+        try:
+            yield
+        except BaseException:
+            child.kill()
+            raise
+        code = child.wait()
+    if code < 0 or code >= 2**30:  # a signal; on Windows an exception
+        text = f"reading it makes the HDF5 library crash or run without end (status {code})"
+        raise SourceError(f"damaged: {text}. Write the file again.", path=path)
+
+
 def check_heaps(path: Path) -> None:
     """Refuse a file whose heaps of texts do not add up: the HDF5 library would walk in circles there.
 
@@ -181,7 +234,8 @@ def open_hdf5(path: Path, dataset: str | None = None) -> Source:
     ...     gramian.open(f"{folder}/x.h5::a/b")
     DenseSource(3 x 3, float64)
     """
-    check_heaps(path)
+    with reading(path, "a readable HDF5 file"), trying(path):
+        load_h5py()
     with open_h5py(path) as file:
         name = choose_dataset(_tables(file), dataset)
         source = dense_source(path, name, file[name])

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 
+from gramian.compute.devices import to_device, to_numpy
 from gramian.sources.anndata import open_h5ad
 from gramian.sources.arrays import (
     DenseSource,
@@ -21,6 +22,7 @@ from gramian.sources.arrays import (
     frame_to_array,
     is_frame,
     refuse_rounding,
+    select,
     to_numbers,
 )
 from gramian.sources.base import Block, Source, naming, reading
@@ -36,16 +38,17 @@ from gramian.sources.files import (
     spool_standard_input,
     suffix_of,
 )
+from gramian.sources.genotype_files import open_genotypes
+from gramian.sources.genotype_names import is_genotype_name
 from gramian.sources.hdf5 import open_hdf5
 from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz
 from gramian.sources.parts import PartsSource, is_pattern, list_parts
-from gramian.sources.plink import open_bed
 from gramian.sources.streams import is_stream, open_stream
 from gramian.sources.zarr import is_zarr, open_zarr
 
 # A new format is a line here: a file of one table, or one of several that are chosen by name.
 READERS: dict[str, Callable[[Path], Source]] = {
-    ".bed": open_bed,
+    ".bed": open_genotypes,
     ".npy": NpySource,
     ".mtx": open_mtx,
     **dict.fromkeys((suffix for suffix in TABULAR if suffix not in SHEETS), open_tabular),
@@ -61,7 +64,7 @@ CONTAINERS: dict[str, Callable[[Path, str | None], Source]] = {
 }
 
 
-def open_source(data: Any, *, dataset: str | None = None) -> Source:
+def open_source(data: Any, *, dataset: str | None = None, keep_empty: bool = True) -> Source:
     """Open an array, a data frame, a file or a Source as a :class:`~gramian.sources.Source`.
 
     Parameters
@@ -73,6 +76,10 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
         ``arrays`` extra.
     dataset : str, optional
         Which array of a file that holds several; ``"file.h5::name"`` says the same.
+    keep_empty : bool, default=True
+        False leaves out rows and columns in which every cell is missing, of which no model can say anything:
+        ``kept_rows`` and ``kept_columns`` of the source say which stayed, and ``spread`` gives results one for each row
+        that was there, NaN for those left out.
 
     Returns
     -------
@@ -84,7 +91,37 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
     >>> import numpy as np, gramian
     >>> gramian.open(np.zeros((4, 3)))
     DenseSource(4 x 3, float64)
+    >>> X = np.array([[1.0, 2.0, np.nan], [np.nan, np.nan, np.nan], [3.0, 5.0, np.nan], [5.0, 7.0, np.nan]])
+    >>> rows = gramian.open(X, keep_empty=False)
+    >>> rows.shape, rows.spread(gramian.PCA(1).fit_transform(rows)).shape
+    ((3, 2), (4, 1))
     """
+    return _open(data, dataset) if keep_empty else _leave_out_empty(_open(data, dataset))
+
+
+def _leave_out_empty(source: Source) -> Source:
+    """Some rows and columns of a source: those in which a cell is not missing. One pass over the data."""
+    if source.sparse:
+        return source  # cells that are not stored are zeros
+    rows, columns = np.zeros(source.shape[0], np.bool_), np.zeros(source.shape[1], np.bool_)
+    for block in source.blocks():
+        seen = ~np.isnan(to_numpy(block.values))
+        rows[block.start : block.stop] = seen.any(axis=1)
+        columns |= seen.any(axis=0)
+    if not rows.any():
+        raise SourceError(f"{source.shape[0]} rows and {source.shape[1]} columns, and no number in any of them.")
+    if rows.all() and columns.all():
+        return source
+    if source.device is None:
+        found = select(source, np.flatnonzero(columns).tolist(), rows)
+    else:
+        found = TensorSource(source.values[to_device(rows, source.device)][:, to_device(columns, source.device)])
+    found.kept_rows, found.kept_columns = rows, columns
+    return found
+
+
+def _open(data: Any, dataset: str | None) -> Source:
+    """Open what is there by what it is."""
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, os.PathLike)):
@@ -95,7 +132,7 @@ def open_source(data: Any, *, dataset: str | None = None) -> Source:
             spool.keep_for(source)
             return source
     if isinstance(data, np.memmap):
-        return _check_blocks(MemmapSource(data), data.filename or "a memory map", first=0)
+        return _check_blocks(MemmapSource(data), data.filename or "a memory map")
     if sp.issparse(data):
         return SparseSource(data)
     if is_frame(data):
@@ -113,6 +150,8 @@ def open_file(name: str, dataset: str | None = None) -> Source:
     """Open a file by how its name ends; a pattern or a folder of files as one table."""
     name, dataset = split_dataset(name, dataset)
     path = Path(name)
+    if dataset is None and is_genotype_name(name):
+        return open_genotypes(name)
     if is_several(path):
         return PartsSource(list_files(name), lambda part: open_file(str(part), dataset))
     suffix = check_file(path)
@@ -133,15 +172,15 @@ def list_files(name: str) -> list[Path]:
     return list_parts(name, (*READERS, *CONTAINERS), is_zarr)
 
 
-def _check_blocks(source: Source, path: str | os.PathLike[str], first: int = 1) -> Source:
-    """Refuse numbers that float64 would round also in what is read block by block, with rows counted from ``first``."""
+def _check_blocks(source: Source, path: str | os.PathLike[str]) -> Source:
+    """Refuse numbers that float64 would round also in what is read block by block."""
     kind, size = source.dtype.kind, source.dtype.itemsize
     if source.resident or not ((kind in "iu" and size == 8) or (kind == "f" and size > 8)):
         return source
 
     def check(block: Block) -> Any:
         with naming(path):
-            refuse_rounding(block.values, start=block.start + first, names=source.feature_names, first=first)
+            refuse_rounding(block.values, start=block.start, names=source.feature_names)
         return block.values.astype(np.float64) if kind == "f" else block.values
 
     return MappedSource(source, check, alike=kind != "f")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import io
 import mmap
 import os
 import re
+import tempfile
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -99,6 +103,7 @@ Text = npt.NDArray[np.object_]
 
 FAM = ("family", "sample", "father", "mother", "sex", "phenotype")
 BIM = ("chromosome", "SNP", "position in centimorgans", "position", "allele 1", "allele 2")
+SHORT_BIM = tuple(name for name in BIM if name != BIM[2])
 SHOWN = 3  # examples of repeated names in a note
 
 R = TypeVar("R", bound="NamedColumns")
@@ -145,8 +150,8 @@ class Samples(NamedColumns):
     @classmethod
     def numbered(cls, n: int) -> Samples:
         """Samples s1, s2, … without families."""
-        zero, iid = _text(["0"] * n), _text([f"s{i + 1}" for i in range(n)])
-        return cls(zero, iid, zero, zero, np.zeros(n, np.int8), _text(["-9"] * n))
+        zero, iid = text_array(["0"] * n), text_array([f"s{i + 1}" for i in range(n)])
+        return cls(zero, iid, zero, zero, np.zeros(n, np.int8), text_array(["-9"] * n))
 
     @property
     def names(self) -> list[str]:
@@ -155,7 +160,12 @@ class Samples(NamedColumns):
 
     def notes(self) -> list[str]:
         """What a reader should know: names that are missing or given twice."""
-        return _note_names(list(zip(self.fid, self.iid, strict=True)), "samples", none=("0", ""))
+        keys: list[tuple[str, ...]] = list(zip(self.fid, self.iid, strict=True))
+        blank = [" ".join(key) for key in keys if any(len(part.split()) > 1 for part in key)]
+        found = _note_names(keys, "samples", none=("0", ""))
+        if blank:
+            found.append(f"{len(blank)} samples have white space in their names, _ in text files: {_few(blank)}.")
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +201,9 @@ class Snps(NamedColumns):
     @classmethod
     def numbered(cls, p: int) -> Snps:
         """SNPs snp1, snp2, … on chromosome 1, a thousand base pairs apart."""
-        names = _text([f"snp{j + 1}" for j in range(p)])
+        names = text_array([f"snp{j + 1}" for j in range(p)])
         place = 1000 * np.arange(1, p + 1, dtype=np.int64)
-        return cls(_text(["1"] * p), names, np.zeros(p), place, _text(["A"] * p), _text(["G"] * p))
+        return cls(text_array(["1"] * p), names, np.zeros(p), place, text_array(["A"] * p), text_array(["G"] * p))
 
     def notes(self) -> list[str]:
         """What a reader should know: names that are missing or given twice."""
@@ -203,23 +213,34 @@ class Snps(NamedColumns):
 def read_fam(path: Path) -> Samples:
     """Read a ``.fam`` file: family, name, father, mother, sex, phenotype, between tabs or spaces.
 
-    Lines that begin with ``#`` are no samples: PLINK 1.9 and 2 skip them. Nor is a first line "FID IID …".
+    Further columns are further phenotypes, and not read; without a phenotype it is −9. Lines that begin with ``#``
+    are no samples: PLINK 1.9 and 2 skip them. Nor is a first line "FID IID …".
     """
-    fid, iid, father, mother, sex, phenotype = _columns(path, FAM)
-    if (fid[0].upper(), iid[0].upper()) == ("FID", "IID"):
-        fid, iid, father, mother, sex, phenotype = (column[1:] for column in (fid, iid, father, mother, sex, phenotype))
-    codes = np.array([{"1": 1, "2": 2}.get(code, 0) for code in sex], dtype=np.int8)
-    return Samples(fid, iid, father, mother, codes, phenotype)
+    columns = _columns(path, FAM, len(FAM) - 1, None)
+    if (columns[0][0].upper(), columns[1][0].upper()) == ("FID", "IID"):
+        columns = [column[1:] for column in columns]
+    fid, iid, father, mother, sex, *more = columns
+    return Samples(fid, iid, father, mother, sex_codes(sex), more[0] if more else text_array(["-9"] * len(fid)))
+
+
+def sex_codes(column: Text) -> npt.NDArray[np.int8]:
+    """1 male, 2 female, 0 unknown, of any way of writing them."""
+    known = {"1": 1, "2": 2, "m": 1, "f": 2, "male": 1, "female": 2}
+    return np.array([known.get(code.lower(), 0) for code in column], dtype=np.int8)
 
 
 def read_bim(path: Path) -> Snps:
-    """Read a ``.bim`` file: chromosome, name, centimorgans, base pairs, both alleles, between tabs or spaces."""
-    chromosome, name, cm, position, a1, a2 = _columns(path, BIM)
+    """Read a ``.bim`` file: chromosome, name, centimorgans, base pairs, both alleles, between tabs or spaces.
+
+    Five columns are those without centimorgans.
+    """
+    columns = _columns(path, BIM, len(SHORT_BIM), len(BIM))
+    chromosome, name, *distance, position, a1, a2 = columns
     known = {code: chromosome_name(code) for code in set(chromosome)}
     places = _numbers(path, position, np.int64, BIM[3])
-    centimorgans = _numbers(path, cm, np.float64, BIM[2])
+    centimorgans = _numbers(path, distance[0], np.float64, BIM[2]) if distance else np.zeros(len(name))
     name[name == ""] = "."
-    return Snps(_text([known[code] for code in chromosome]), name, centimorgans, places, a1, a2)
+    return Snps(text_array([known[code] for code in chromosome]), name, centimorgans, places, a1, a2)
 
 
 def chromosome_name(code: str) -> str:
@@ -242,8 +263,11 @@ def chromosome_name(code: str) -> str:
 _CHROMOSOMES = {str(i) for i in range(23)} | {"X", "Y", "XY", "MT"}
 
 
-def _columns(path: Path, names: Sequence[str]) -> list[Text]:
-    """The columns of a file of lines with as many fields as there are names."""
+def _columns(path: Path, names: Sequence[str], least: int, most: int | None) -> list[Text]:
+    """The columns of a file of lines with as many fields as the first, ``least`` to ``most`` of them.
+
+    Where there are more, those that have no name are left out.
+    """
     text = _read(path)
     # A blank line in place of a comment keeps the numbers of the lines that messages name.
     text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
@@ -251,17 +275,18 @@ def _columns(path: Path, names: Sequence[str]) -> list[Text]:
         raise ValueError(f"{path}: the file is empty; {len(names)} columns were expected ({', '.join(names)}).")
     first = text.lstrip("\r\n").split("\n", 1)[0]
     # between tabs a field may be empty or hold spaces; otherwise any white space parts the fields
-    delimiter = "\t" if first.count("\t") == len(names) - 1 else None
+    delimiter = "\t" if first.count("\t") >= least - 1 else None
+    width = len(first.split(delimiter))
     try:
         table = np.loadtxt(io.StringIO(text), dtype=object, delimiter=delimiter, comments=None, ndmin=2)
     except ValueError as error:
-        raise ValueError(_describe_ragged(path, text, delimiter, names) or f"{path}: {error}") from error
-    if table.shape[1] != len(names):
-        raise ValueError(_describe_ragged(path, text, delimiter, names))
-    columns = [np.ascontiguousarray(column) for column in table.T]
+        raise ValueError(_describe_ragged(path, text, delimiter, names, width) or f"{path}: {error}") from error
+    if not least <= width or (most is not None and width > most):
+        raise ValueError(_describe_ragged(path, text, delimiter, names, len(names)))
+    columns = [np.ascontiguousarray(column) for column in table.T[: len(names)]]
     if delimiter is None or not (" " in text or "\r" in text):
         return columns
-    return [_text([field.strip() for field in column]) for column in columns]
+    return [text_array([field.strip() for field in column]) for column in columns]
 
 
 def _read(path: Path) -> str:
@@ -269,10 +294,14 @@ def _read(path: Path) -> str:
         raise ValueError(f"{path} is a pipe or a device; a file was expected.")
     try:
         raw = path.read_bytes()
+        if path.suffix == ".gz":
+            raw = gzip.decompress(raw)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such file; a .bed file needs its .bim and .fam beside it.") from None
     except IsADirectoryError:
         raise IsADirectoryError(f"{path} is a folder; a file was expected.") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path}: cut short or damaged, not a whole gzip file ({error}).") from error
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -283,30 +312,46 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _describe_ragged(path: Path, text: str, delimiter: str | None, names: Sequence[str]) -> str:
+def _describe_ragged(path: Path, text: str, delimiter: str | None, names: Sequence[str], width: int) -> str:
     """Name the first line with another number of fields; nothing where there is none."""
+    named = ", ".join(names) if width == len(names) else "as in the first line"
     for i, line in enumerate(text.split("\n")):
         found = len(line.split(delimiter))
-        if line.strip() and found != len(names):
-            return f"{path}: line {i + 1} has {found} fields; {len(names)} were expected ({', '.join(names)})."
+        if line.strip() and found != width:
+            blank = "" if delimiter or found < width else " A name with a blank in it is read between tabs."
+            return f"{path}: line {i + 1} has {found} fields; {width} were expected ({named}).{blank}"
     return ""
 
 
 def _numbers(path: Path, column: Text, dtype: Any, name: str) -> npt.NDArray[Any]:
+    """A column as numbers; whole ones may be written as 1e+05, as R does."""
     try:
         return column.astype(str).astype(dtype)
     except (ValueError, OverflowError):
+        found = np.empty(len(column), dtype)
         for i, field in enumerate(column):
             try:
-                dtype(field)
+                found[i] = dtype(field) if _INTEGER.fullmatch(field) or dtype is np.float64 else _whole(field)
             except (ValueError, OverflowError):
                 numbered = enumerate(_read(path).split("\n"), 1)
                 lines = [number for number, line in numbered if line.strip() and line[0] != "#"]
-                raise ValueError(f"{path}: line {lines[i]}: the {name} {field!r} is not a number.") from None
-        raise
+                whole = "" if dtype is np.float64 else "whole "
+                raise ValueError(f"{path}: line {lines[i]}: the {name} {field!r} is not a {whole}number.") from None
+        return found
 
 
-def _text(values: Sequence[str]) -> Text:
+_INTEGER = re.compile(r"[+-]?\d+")
+
+
+def _whole(field: str) -> int:
+    value = float(field)
+    if not value.is_integer() or abs(value) >= 2**53:
+        raise ValueError(field)
+    return int(value)
+
+
+def text_array(values: Sequence[str]) -> Text:
+    """Strings as an array of Python objects."""
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
@@ -334,6 +379,41 @@ STRETCH = 4096  # SNPs whose products a GPU sums in one go
 RESIDENT = 2**31  # bytes on a GPU that are multiplied together: more would need more memory beside them
 
 
+class StackedRows:
+    """Tables of packed genotypes under one another, each where it lies: the files of a study in several files.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.sources.plink import StackedRows
+    >>> rows = StackedRows([np.zeros((2, 1), np.uint8), np.ones((3, 1), np.uint8)])
+    >>> rows[1:4].ravel().tolist(), rows[np.array([0, 4])].ravel().tolist()
+    ([0, 1, 1], [0, 1])
+    """
+
+    def __init__(self, parts: Sequence[npt.NDArray[np.uint8]]) -> None:
+        self.parts = list(parts)
+        self.starts = np.concatenate([[0], np.cumsum([len(part) for part in self.parts])])
+        self.shape = (int(self.starts[-1]), self.parts[0].shape[1])
+        self.nbytes = self.shape[0] * self.shape[1]
+
+    def __getitem__(self, rows: slice | Index) -> npt.NDArray[np.uint8]:
+        """A stretch of rows, or those of ascending indices: a view where one table holds them."""
+        first, last = (
+            (rows.start, rows.stop) if isinstance(rows, slice) else (rows[0], rows[-1] + 1) if len(rows) else (0, 0)
+        )
+        held = []
+        for i in range(*np.clip(np.searchsorted(self.starts, [first, last], "right") - [1, 0], 0, len(self.parts))):
+            start, stop = int(self.starts[i]), int(self.starts[i + 1])
+            if isinstance(rows, slice):
+                held.append(self.parts[i][max(first - start, 0) : max(min(last, stop) - start, 0)])
+            else:
+                held.append(self.parts[i][rows[(rows >= start) & (rows < stop)] - start])
+        if len(held) == 1:
+            return held[0]
+        return np.concatenate(held) if held else np.empty((0, self.shape[1]), np.uint8)
+
+
 class Genotypes(Source):
     """Some samples and some SNPs of a packed file or array, without a copy of the genotypes.
 
@@ -350,6 +430,8 @@ class Genotypes(Source):
         Where the bytes come from.
     sample_index, snp_index : ndarray of int, optional
         The rows of ``samples`` and ``snps`` that are kept, ascending.
+    remarks : sequence of str, optional
+        What a reader should know of how they were read: records that were left out, calls that were changed.
 
     Examples
     --------
@@ -373,8 +455,10 @@ class Genotypes(Source):
         path: Path | None = None,
         sample_index: Index | None = None,
         snp_index: Index | None = None,
+        remarks: Sequence[str] = (),
     ) -> None:
-        self._bytes = bytes if is_tensor(bytes) else np.asarray(bytes)
+        self._bytes = bytes if is_tensor(bytes) or isinstance(bytes, StackedRows) else np.asarray(bytes)
+        self.remarks = tuple(remarks)
         self._all_samples, self._all_snps, self.path = samples, snps, path
         self.n_file = len(samples)
         self.sample_index = np.arange(len(samples)) if sample_index is None else sample_index
@@ -451,8 +535,8 @@ class Genotypes(Source):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of the names: which are missing, which are given twice."""
-        return (*self.samples.notes(), *self.snps.notes())
+        """What a reader should know of how they were read, and of names: which are missing, which are given twice."""
+        return (*self.remarks, *self.samples.notes(), *self.snps.notes())
 
     def select(self, samples: Any = None, snps: Any = None) -> Genotypes:
         """A view of some samples and SNPs: masks, or ascending indices, into those of this one."""
@@ -465,6 +549,7 @@ class Genotypes(Source):
             self.path,
             self.sample_index if rows is None else self.sample_index[rows],
             self.snp_index if columns is None else self.snp_index[columns],
+            self.remarks,
         )
         if rows is None and self._by_snp is not None:  # the same samples: each SNP's counts stay as they are
             view._by_snp = self._by_snp if columns is None else self._by_snp[columns]
@@ -573,9 +658,12 @@ class Genotypes(Source):
 
     def give_back(self) -> None:
         """Drop a large map's pages from memory: they count as ours until the system takes them back."""
-        pages = getattr(getattr(self._bytes, "base", None), "_mmap", None)
-        if pages is not None and self._bytes.nbytes > memory_budget() and hasattr(mmap, "MADV_DONTNEED"):
-            pages.madvise(mmap.MADV_DONTNEED)
+        if self.values is not None or self._bytes.nbytes <= memory_budget() or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        for part in self._bytes.parts if isinstance(self._bytes, StackedRows) else [self._bytes]:
+            pages = getattr(getattr(part, "base", None), "_mmap", None)
+            if pages is not None:
+                pages.madvise(mmap.MADV_DONTNEED)
 
 
 def _index(chosen: Any, size: int, name: str) -> Index:
@@ -603,6 +691,10 @@ HEADER = 3  # bytes before the first SNP
 def open_bed(path: str | os.PathLike[str], bim: Any = None, fam: Any = None) -> Genotypes:
     """Open a PLINK 1 fileset by its ``.bed`` file, memory-mapped and checked against its ``.bim`` and ``.fam``.
 
+    Each of the three may be gzipped (``.bed.gz``, ``.bim.gz``, ``.fam.gz``). A ``.bed`` file that is gzipped or
+    sample-major is written anew, SNP-major, to a temporary file that nobody else sees and that goes with the process.
+    SNPs with a negative position, PLINK's mark for what is to be left out, are left out.
+
     Parameters
     ----------
     path : path
@@ -616,41 +708,142 @@ def open_bed(path: str | os.PathLike[str], bim: Any = None, fam: Any = None) -> 
         All samples and SNPs.
     """
     bed = Path(path)
+    stem = bed.name.removesuffix(".gz").removesuffix(".bed")
     if bed.is_dir():
         raise IsADirectoryError(f"{bed} is a folder; name the .bed file in it.")
     if not bed.exists():
         whole = Path(f"{bed}.bed")
         raise FileNotFoundError(f"{bed}: no such file" + (f"; {whole} is there." if whole.exists() else "."))
-    with bed.open("rb") as file:
-        head = file.read(HEADER)
+    gzipped = bed.suffix == ".gz"
+    if gzipped:
+        packed = spool_bytes(_gunzip(bed), bed)
+        actual, head = packed.size, bytes(packed[:HEADER])
+    else:
+        with bed.open("rb") as file:
+            actual, head = bed.stat().st_size, file.read(HEADER)
     if len(head) < HEADER or head[:2] != MAGIC:
         raise ValueError(
             f"{bed}: not a PLINK .bed file: it begins with the bytes {head.hex(' ') or 'of an empty file'}, "
-            f"{MAGIC.hex(' ')} 01 was expected."
+            f"{MAGIC.hex(' ')} 01 was expected. Files of PLINK before 1.00 are converted by plink1.9 --bfile NAME "
+            "--make-bed --out NEW."
         )
-    if head[2] == SAMPLE_MAJOR:
-        raise ValueError(
-            f"{bed}: the third byte is 00, a sample-major file; SNP-major files (01) are read. "
-            "Convert it: plink1.9 --bfile NAME --make-bed --out NEW."
-        )
-    if head[2] != SNP_MAJOR:
-        raise ValueError(f"{bed}: the third byte is {head[2]:02x}; 01 (SNP-major) was expected.")
-    samples = read_fam(bed.with_suffix(".fam") if fam is None else Path(fam))
-    snps = read_bim(bed.with_suffix(".bim") if bim is None else Path(bim))
-    n, p, actual = len(samples), len(snps), bed.stat().st_size
+    if head[2] not in (SNP_MAJOR, SAMPLE_MAJOR):
+        raise ValueError(f"{bed}: the third byte is {head[2]:02x}; 01 (SNP-major) or 00 (sample-major) was expected.")
+    samples = read_fam(_beside(bed, ".fam") if fam is None else Path(fam))
+    snps = read_bim(_beside(bed, ".bim") if bim is None else Path(bim))
+    n, p = len(samples), len(snps)
     width = -(-n // 4)
-    expected = HEADER + p * width
+    rows, row, of, each = (p, width, n, "SNPs") if head[2] == SNP_MAJOR else (n, -(-p // 4), p, "samples")
+    expected = HEADER + rows * row
     if actual != expected:
-        rows, rest = divmod(actual - HEADER, width)
+        whole_rows, rest = divmod(actual - HEADER, row)
         what = "truncated, or its .bim or .fam belongs to another file" if actual < expected else "too long"
-        holds = f"It holds {rows} SNPs of {n} samples" + (f" and {rest} bytes." if rest else ".")
+        other = "samples" if each == "SNPs" else "SNPs"
+        holds = f"It holds {whole_rows} {each} of {of} {other}" + (f" and {rest} bytes." if rest else ".")
         raise ValueError(
-            f"{bed}: {what}: {n} samples ({bed.stem}.fam) × {p} SNPs ({bed.stem}.bim) take {expected} bytes, "
+            f"{bed}: {what}: {n} samples ({stem}.fam) × {p} SNPs ({stem}.bim) take {expected} bytes, "
             f"the file has {actual}. {holds} Use the three files that were written together."
         )
-    packed = np.memmap(bed, np.uint8, "r", HEADER, (p, width))
+    packed = packed[HEADER:].reshape(rows, row) if gzipped else np.memmap(bed, np.uint8, "r", HEADER, (rows, row))
+    own = not gzipped
+    if head[2] == SAMPLE_MAJOR:
+        packed, own = spool_bytes(_transpose(packed, p), bed).reshape(p, width), False
     _check_padding(packed, n, bed)
-    return Genotypes(packed, samples, snps, bed)
+    return leave_out_negative(Genotypes(packed, samples, snps, bed if own else None))
+
+
+def leave_out_negative(source: Genotypes) -> Genotypes:
+    """Without the SNPs whose position is negative, PLINK's mark for SNPs to leave out; said among the remarks."""
+    marked = source.snps.position < 0
+    if not marked.any():
+        return source
+    view = source.select(snps=~marked)
+    names = _few(list(source.snps.id[marked]))
+    view.remarks += (f"{marked.sum()} SNPs have a negative position, which marks them as left out: {names}.",)
+    return view
+
+
+def stack_genotypes(parts: Sequence[Genotypes], names: Sequence[str]) -> Genotypes:
+    """The SNPs of several sources with the same samples, one after the other, without a copy.
+
+    Parameters
+    ----------
+    parts : sequence of Genotypes
+        Whole files, with the same samples in the same order.
+    names : sequence of str
+        What they are called in messages.
+
+    Examples
+    --------
+    >>> from gramian.sources.plink import Genotypes, stack_genotypes
+    >>> a, b = Genotypes.from_calls([[0, 1, 2]]), Genotypes.from_calls([[2, -1, 0], [1, 1, 1]])
+    >>> stack_genotypes([a, b], ["a", "b"]).calls(0, 3).tolist()
+    [[0, 1, 2], [2, -1, 0], [1, 1, 1]]
+    """
+    first = parts[0]
+    for part, name in zip(parts, names, strict=True):
+        if part.shape[0] != first.shape[0]:
+            raise ValueError(f"{name}: {part.shape[0]} samples, where {names[0]} has {first.shape[0]}.")
+        other = (part.samples.fid != first.samples.fid) | (part.samples.iid != first.samples.iid)
+        if other.any():
+            i = int(np.flatnonzero(other)[0])
+            raise ValueError(
+                f"{name}: sample {i + 1} is {part.samples.names[i]}, where {names[0]} has {first.samples.names[i]}. "
+                "Files that are read as one have the same samples in the same order."
+            )
+    each = [{field.name: getattr(part._all_snps, field.name) for field in fields(Snps)} for part in parts]
+    snps = Snps(**{name: np.concatenate([columns[name] for columns in each]) for name in each[0]})
+    starts = np.cumsum([0, *(len(part._all_snps) for part in parts)])
+    kept = np.concatenate([part.snp_index + start for part, start in zip(parts, starts, strict=False)])
+    remarks = [f"{name}: {remark}" for part, name in zip(parts, names, strict=True) for remark in part.remarks]
+    rows = StackedRows([part._bytes for part in parts])
+    index = None if len(kept) == len(snps) else kept
+    return Genotypes(rows, first.samples, snps, snp_index=index, remarks=remarks)
+
+
+def _beside(bed: Path, suffix: str) -> Path:
+    """The file of a fileset with another ending, gzipped where only that is there."""
+    plain = (bed.with_suffix("") if bed.suffix == ".gz" else bed).with_suffix(suffix)
+    gzipped = plain.with_name(plain.name + ".gz")
+    return gzipped if gzipped.exists() and not plain.exists() else plain
+
+
+def spool_bytes(blocks: Iterable[Any], path: Path) -> npt.NDArray[np.uint8]:
+    """Bytes of any number, by way of an unnamed temporary file: in memory while there is room, else on disk."""
+    with tempfile.TemporaryFile() as file:
+        try:
+            for block in blocks:
+                file.write(block)
+            file.flush()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise OSError(
+                error.errno,
+                f"{path}: no room for its genotypes at two bits each in {tempfile.gettempdir()}. Set TMPDIR to a "
+                "folder with more, or convert the file to .bed (gramian convert)",
+            ) from error
+        if not file.tell():
+            return np.empty(0, np.uint8)
+        return np.memmap(file, np.uint8, "r")
+
+
+def _gunzip(path: Path) -> Iterator[bytes]:
+    """The content of a gzipped file, a stretch at a time."""
+    try:
+        with gzip.open(path) as file:
+            while block := file.read(BLOCK):
+                yield block
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path}: cut short or damaged, not a whole gzip file ({error}).") from error
+
+
+def _transpose(packed: npt.NDArray[np.uint8], p: int) -> Iterator[npt.NDArray[np.uint8]]:
+    """Rows of p SNPs from rows of samples, both packed."""
+    step = max(1, memory_budget() // 64 // max(1, len(packed)))
+    for start in range(0, packed.shape[1], step):
+        calls = loops.calls(np.ascontiguousarray(packed[:, start : start + step]), p - 4 * start).T
+        yield loops.pack(np.ascontiguousarray(calls))
 
 
 def _check_padding(packed: npt.NDArray[np.uint8], n: int, bed: Path) -> None:

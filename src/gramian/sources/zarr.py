@@ -33,7 +33,7 @@ def is_zarr(path: Path) -> bool:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[Any]:
+def open_store(path: Path) -> Iterator[Any]:
     """Open what is in the folder or zip file: an array or a group."""
     zarr = load_zarr()
     store = zarr.storage.LocalStore(path, read_only=True) if path.is_dir() else zarr.storage.ZipStore(path, mode="r")
@@ -50,7 +50,7 @@ class ZarrSource(SlicedSource):
     @contextmanager
     def array(self) -> Iterator[Any]:
         """Open the array."""
-        with _open(self.path) as root:
+        with open_store(self.path) as root:
             yield root if self.dataset == WHOLE else root[self.dataset]
 
 
@@ -74,7 +74,7 @@ def open_zarr(path: Path, dataset: str | None = None) -> Source:
     """
     if not is_zarr(path):
         raise SourceError(f"no Zarr array or group is in it (none of {', '.join(MARKS)}).")
-    with _open(path) as root:
+    with open_store(path) as root:
         name = choose_dataset(_tables(root), dataset, "array")
         array = root if name == WHOLE else root[name]
         shape = (int(array.shape[0]), int(array.shape[1]))

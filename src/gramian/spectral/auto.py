@@ -16,6 +16,7 @@ from gramian.spectral.rayleigh import check_k, default_tolerance
 SKINNY = 1.9  # a flop of a product with a few columns takes this many times one of a large product
 READ_FLOPS = 45  # reading a byte of a file takes as long as this many flops (2 GB/s, 90 GFLOP/s)
 PATIENCE = 8  # Krylov needs about this many passes on a spectrum that falls fast
+SPARSE_GRAM = 1000  # side up to which the Gram matrix of sparse data takes less time than a few passes and their bases
 HOPE = 2.0  # Krylov converges faster and faster, so that extrapolating its rate overestimates by about this
 
 
@@ -83,9 +84,10 @@ def choose_spectral_solver(facts: SpectralFacts) -> Choice:
        sparse and that side exceeds 2,000: block Krylov.
        All components of dense data in memory are found exactly whatever their number.
     3. A wide file: exactly, in memory, if it takes at most a quarter of ``working_memory``; otherwise block Krylov.
-    4. More than an eighth of all components, or forming the Gram matrix costs no more than 8 Krylov passes:
+    4. Sparse data in memory whose smaller side is at most 1,000: exact, through the Gram matrix where safe.
+    5. More than an eighth of all components, or forming the Gram matrix costs no more than 8 Krylov passes:
        exact, through the Gram matrix where safe.
-    5. Otherwise block Krylov, and the Gram matrix if it turns out to be the shorter way.
+    6. Otherwise block Krylov, and the Gram matrix if it turns out to be the shorter way.
 
     Examples
     --------
@@ -112,6 +114,8 @@ def choose_spectral_solver(facts: SpectralFacts) -> Choice:
         return Choice("krylov", what)
     if many:
         return Choice("exact", f"{facts.k} of {m} components are asked for", gram=tall and not too_large)
+    if facts.sparse and facts.resident and m <= SPARSE_GRAM:
+        return Choice("exact", f"the {m} x {m} Gram matrix of sparse data is small", gram=tall)
     passes = facts.gram_cost / facts.pass_cost
     if passes <= PATIENCE:
         return Choice("exact", f"the {m} x {m} Gram matrix costs {passes:.0f} Krylov passes", gram=tall)

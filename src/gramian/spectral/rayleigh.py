@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from gramian.compute.devices import to_numpy
 from gramian.operators.base import Operator
@@ -248,5 +248,5 @@ def fix_signs(xp: Any, V: Array) -> Array:
     size = xp.abs(V)
     top = xp.max(size, axis=0)
     first = xp.argmax(xp.astype(size >= (1 - TIE) * top[None, :], xp.int8), axis=0)
-    chosen = xp.take_along_axis(V, first[None, :], axis=0)
-    return xp.where(chosen < 0, -V, V)
+    chosen = V[first, xp.arange(V.shape[1], device=device(V))]
+    return xp.where(chosen[None, :] < 0, -V, V)

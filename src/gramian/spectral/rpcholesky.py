@@ -201,7 +201,7 @@ class _DiagonalLeft:
             if np.any(excess > bound):
                 worst = int(np.argmax(excess - bound))
                 raise ValueError(
-                    f"Row {suspects[worst]} is longer than its own length, by {excess[worst]:.3g} of "
+                    f"Row {suspects[worst] + 1} is longer than its own length, by {excess[worst]:.3g} of "
                     f"{self.own[suspects[worst]]:.3g}, where rounding explains {bound[worst]:.3g}: the matrix is not "
                     "positive semidefinite."
                 )

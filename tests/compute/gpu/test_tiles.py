@@ -371,9 +371,9 @@ def test_what_is_no_set_of_points_is_refused(implementation: Any) -> None:
         tiles.prepare(formula, X[0], dtype="float32")
     with pytest.raises(ValueError, match=r"2 columns.*has 1"):
         tiles.prepare(formula, X, X[:, :1], dtype="float32")
-    with pytest.raises(ValueError, match="row 1, column 0"):
+    with pytest.raises(ValueError, match="row 2, column 1"):
         tiles.prepare(formula, torch.tensor([[0.0], [np.nan]]), dtype="float32")
-    with pytest.raises(ValueError, match=r"row 0, column 1.*-2\.0"):
+    with pytest.raises(ValueError, match=r"row 1, column 2.*-2\.0"):
         tiles.prepare((Chi2() + Linear()).formula(2), torch.tensor([[0.0, -2.0]]), dtype="float32")
     K = tiles.prepare(formula, X, X.clone(), dtype="float32")
     with pytest.raises(ValueError, match="3 rows"):

@@ -75,11 +75,15 @@ def prepare(formula: Any, X: Tensor, Z: Tensor | None = None, *, dtype: Any, tol
         if not bool(torch.isfinite(points).all()):
             i, j = torch.nonzero(~torch.isfinite(points))[0].tolist()
             value = float(points[i, j])
-            raise ValueError(f"A kernel needs finite numbers; row {i}, column {j} is {value}. Remove or replace it.")
+            raise ValueError(
+                f"A kernel needs finite numbers; row {i + 1}, column {j + 1} is {value}. Remove or replace it."
+            )
         if _has_chi2(formula) and points.numel() and float(points.min()) < 0:
             i, j = torch.nonzero(points.min() == points)[0].tolist()
             value = float(points[i, j])
-            raise ValueError(f"Negative values in data passed to a chi-squared kernel: row {i}, column {j} is {value}.")
+            raise ValueError(
+                f"Negative values in data passed to a chi-squared kernel: row {i + 1}, column {j + 1} is {value}."
+            )
     if Z is not None and X.shape[1] != Z.shape[1]:
         raise ValueError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}: a kernel compares points of one space.")
     return _pairs_for(_merge_products(formula), X, Z, dtype, tolerance)

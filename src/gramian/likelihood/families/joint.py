@@ -72,7 +72,7 @@ class MultivariateNormal(Joint):
             bad = np.argwhere(~np.isfinite(rows))
             if len(bad):
                 i, j = bad[0]
-                where = f"Row {block.start + i}, column {j} is {rows[i, j]}"
+                where = f"Row {block.start + i + 1}, column {j + 1} is {rows[i, j]}"
                 text = f"{where}: complete rows of finite numbers are needed."
                 raise SourceError(text, missing=bool(np.isnan(rows[i, j])))
             weights = None if w is None else w[block.start : block.stop]
