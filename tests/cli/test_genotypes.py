@@ -333,8 +333,8 @@ def test_a_model_of_another_kind_is_refused(here):
 
 def test_a_tolerance_that_is_not_met(here):
     result = call("pca", "cohort.bed", "-k", 2, "--solver", "krylov", "--max-passes", 3, "--tol", 1e-9, "--json")
+    assert result.exit_code == 4, result.output
     found = json.loads(result.stdout)
-    assert result.exit_code == 4
     assert not found["converged"]
     assert "--max-passes 3" in found["warnings"][0]
 

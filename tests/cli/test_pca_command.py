@@ -2,7 +2,6 @@
 
 import csv
 import json
-from concurrent.futures import Future
 from importlib import import_module
 
 import numpy as np
@@ -214,9 +213,7 @@ def test_wrong_use_exits_2(tmp_path, npy, arguments, complaint):
 def test_the_number_of_components_has_a_reason(npy):
     def lines(*answers):
         rules = tuple(f"rule {i}" for i in range(len(answers)))
-        advice = Future()
-        advice.set_result(RankAdvice(rules, answers, ("",) * len(answers)))
-        return pca_module._advice_lines(advice, True)
+        return pca_module._advice_lines(RankAdvice(rules, answers, ("",) * len(answers)), True)
 
     assert lines(2, 2, 2, 5)[0].startswith("Components to keep: 2. 3 of 4 rules")
     # rules that see nothing are no majority, if others see much

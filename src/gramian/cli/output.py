@@ -114,8 +114,8 @@ class Results:
         The main numbers, for scripts: keys of the JSON object; a :class:`ResultTable` stands for its columns.
     tables : sequence of ResultTable
         What is written, shown, or both.
-    lines : sequence of str, or callable that returns one
-        Said below the tables on the screen; a function is called when everything is written.
+    lines : sequence of str
+        Said below the tables on the screen.
     data : DataFacts, optional
         What was read.
     model : estimator, optional
@@ -138,7 +138,7 @@ class Results:
 
     facts: Mapping[str, Any]
     tables: Sequence[ResultTable] = ()
-    lines: Sequence[str] | Callable[[], Sequence[str]] = ()
+    lines: Sequence[str] = ()
     data: Any = None
     model: Any = None
     columns: Sequence[str] = ()
@@ -434,7 +434,7 @@ def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False
     if sketch and results.sketch is not None:
         drawn = draw_sketch(results.sketch, min(console.width, SKETCH_WIDTH))
         console.print(drawn, markup=False, highlight=False)
-    for line in results.lines() if callable(results.lines) else results.lines:
+    for line in results.lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
     gravest = find_gravest(results.quality)
     if gravest is not None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -124,18 +122,20 @@ def pca(
         portable(model)
         if model.n_components_ == 0:
             raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")
-    # the rules for the number of components are asked while tables and pictures are written: the report shows them
     cells, complete = source.shape[0] * source.shape[1], isinstance(model.certificate_, SpectralCertificate)
     asked = complete and most > 1 and cells <= (MAX_ADVISED_CELLS if output.has_report else MAX_ADVISED_SCREEN)
-    advice = ThreadPoolExecutor(1).submit(_advise, source, model, run.seed) if asked else None
     if cells <= MAX_ADVISED_CELLS:  # nothing large is multiplied from here on, and BLAS threads would wait by spinning
         click.get_current_context().with_resource(threadpool_limits(1, "blas"))
+    advice = None
+    if asked and (output.has_report or not output.as_json):
+        with run.step("Asking how many components to keep"), suppress(ValueError):  # no rule can be used
+            advice = rank_advice(source, scale=model.scale, random_state=run.seed)
 
     def report_page(**given: Any) -> Any:
         return reports.pca_report(
             model,
             scores,
-            advice=None if advice is None else advice.result(),
+            advice=advice,
             measures=_measure_rows(source, model, scores),
             deviations=_measure_columns(source),
             feature_names=table.names,
@@ -181,7 +181,7 @@ def pca(
         },
         report=report_page,
         quality=measure_shares(shares),
-        lines=partial(_advice_lines, advice, complete),
+        lines=_advice_lines(advice, complete),
         sketch=None if len(shares) < 2 else Sketch("Scores", scores[:, 0], scores[:, 1], ("PC1", "PC2"), labels),
         facts={"n_components": model.n_components_, "variances": variances},
     )
@@ -193,14 +193,13 @@ def count_components(number: int) -> str:
     return f"{number} component{'s' * (number != 1)}"
 
 
-def _advice_lines(advice: Future[Any] | None, complete: bool) -> list[str]:
+def _advice_lines(advice: Any, complete: bool) -> list[str]:
     """How many components to keep, with the reason, where the rules were asked."""
     if not complete:
         return ["Components to keep: the rules need complete rows, and cells are missing"]
-    found = None if advice is None else advice.result()
-    if found is None or found.consensus is None:
+    if advice is None or advice.consensus is None:
         return []
-    return [f"Components to keep: {found.consensus}. {found.reason}"]
+    return [f"Components to keep: {advice.consensus}. {advice.reason}"]
 
 
 def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | None:
@@ -219,10 +218,3 @@ def _measure_columns(source: Source) -> Any:
     with warnings.catch_warnings():  # a column without cells has none
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nan_to_num(np.nanstd(np.asarray(source.values, dtype=np.float64), axis=0, ddof=1))
-
-
-def _advise(source: Source, model: PCA, seed: int) -> Any:
-    """What every rule says; None where none can be used."""
-    with suppress(ValueError):
-        return rank_advice(source, scale=model.scale, random_state=seed)
-    return None
