@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from bench.gpu import fits, genotypes, products
+from bench.gpu import fits, genotypes, products, start
 from bench.gpu.timing import Ceilings, Row, ceilings
 
 WORKLOADS: dict[str, Callable[[Ceilings], Iterator[Row]]] = {
@@ -24,9 +24,11 @@ WORKLOADS: dict[str, Callable[[Ceilings], Iterator[Row]]] = {
     "pca": fits.pca,
     "mixture": fits.mixture,
     "genotypes": genotypes.rows,
+    "kinship": genotypes.kinship,
     "kernel-pca": fits.kernel_pca,
     "kernel-ridge": fits.kernel_ridge,
     "uploads": fits.uploads,
+    "start": start.rows,
 }
 HEAD = ["| work | time | how good | limit by bytes or arithmetic (share) | peer in this run |", "|---|---|---|---|---|"]
 

@@ -9,6 +9,7 @@ import torch
 from bench.gpu.fits import clocked
 from bench.gpu.timing import Ceilings, Row, duration, share
 from gramian import GenotypePCA
+from gramian.genetics import king
 from gramian.sources.plink import Genotypes
 
 PEOPLE, SNPS, COMPONENTS, POPULATIONS, FST, MISSING = 488_000, 147_000, 20, 24, 0.01, 0.005
@@ -50,3 +51,25 @@ def rows(ceilings: Ceilings) -> Iterator[Row]:
         f"{duration(first)} the first time, when kernels are compiled"
     )
     yield Row(f"GenotypePCA of {PEOPLE:,} × {SNPS:,}, {COMPONENTS} components", seconds, quality, limit)
+
+
+RELATED, MARKERS, TWINS = 50_000, 100_000, 40
+
+
+def kinship(ceilings: Ceilings) -> Iterator[Row]:
+    """KING-robust kinship of all pairs: what of them is second degree or closer, and every count of some of them."""
+    packed = simulated(RELATED, MARKERS)
+    packed[:, :TWINS] = packed[:, TWINS : 2 * TWINS]  # bytes of four people each
+    whole = Genotypes.from_packed(packed, RELATED)
+    king(whole, least=0.0884)
+    seconds, found = clocked(lambda: king(whole, least=0.0884))
+    pairs = RELATED * RELATED / 2
+    limit = share(2 * pairs * MARKERS / ceilings.whole, seconds)
+    quality = f"{len(found.first)} pairs, {4 * TWINS} of them twins: {int((found.kinship > 0.4).sum())} found"
+    yield Row(f"king of {RELATED:,} people × {MARKERS:,} SNPs, kinship ≥ 0.0884", seconds, quality, limit)
+    people = 16_000
+    some = whole.select(samples=np.arange(people))
+    king(some)
+    seconds, found = clocked(lambda: king(some))
+    limit = share(2 * 5 * people * people / 2 * MARKERS / ceilings.whole, seconds)
+    yield Row(f"king of {people:,} people, all counts of every pair", seconds, f"{len(found.first):,} pairs", limit)

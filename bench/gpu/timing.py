@@ -50,20 +50,22 @@ def timed(work: Callable[[], Any], repeats: int = 3, warm: int = 1) -> tuple[flo
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What this GPU does at most: bytes copied a second, products of matrices, exponentials."""
+    """What this GPU does at most in a second: bytes copied, products of matrices, exponentials, products of int8."""
 
     bandwidth: float
     half: float
     single: float
     double: float
     exponentials: float
+    whole: float
 
     def lines(self) -> list[str]:
         """A sentence for the report."""
         return [
             f"Ceilings measured in this run: copy {self.bandwidth / 1e12:.2f} TB/s (bytes read and written), matrix "
             f"products {self.half / 1e12:.0f} TFLOP/s in fp16, {self.single / 1e12:.0f} in float32, "
-            f"{self.double / 1e12:.0f} in float64; exponentials 16 a clock and multiprocessor, "
+            f"{self.double / 1e12:.0f} in float64, "
+            f"{self.whole / 1e12:.0f} in int8; exponentials 16 a clock and multiprocessor, "
             f"{self.exponentials / 1e12:.2f}·10¹² a second at {clock() / 1e3:.2f} GHz."
         ]
 
@@ -78,6 +80,11 @@ def _flops(dtype: torch.dtype, order: int) -> float:
     return 2 * order**3 / timed(lambda: a @ b)[0]
 
 
+def _whole_products(order: int) -> float:
+    a, b = (torch.randint(-1, 2, (order, order), device="cuda", dtype=torch.int8) for _ in range(2))
+    return 2 * order**3 / timed(lambda: torch._int_mm(a, b.T))[0]
+
+
 def ceilings() -> Ceilings:
     """Measure the GPU."""
     a = torch.empty(2**30, device="cuda")
@@ -86,4 +93,11 @@ def ceilings() -> Ceilings:
     processors = torch.cuda.get_device_properties(0).multi_processor_count
     half = _flops(torch.float16, 8192)
     speed = 16 * processors * clock() * 1e6
-    return Ceilings(2 * a.nbytes / seconds, half, _flops(torch.float32, 8192), _flops(torch.float64, 8192), speed)
+    return Ceilings(
+        2 * a.nbytes / seconds,
+        half,
+        _flops(torch.float32, 8192),
+        _flops(torch.float64, 8192),
+        speed,
+        _whole_products(16384),
+    )

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,34 @@ def test_pairs_that_may_be_related_are_all_found(missing: float, least: float) -
     kept = whole.kinship >= least
     for name in ("first", "second", "n_snps", "hethet", "ibs0", "first_het", "second_het"):
         assert_array_equal(getattr(some, name), getattr(whole, name)[kept])
+
+
+@pytest.mark.parametrize("where", ["torch", "pretended", "cuda"])
+@pytest.mark.parametrize("least", [None, 0.1])
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+def test_counts_on_a_device(where: str, least: float | None, missing: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    if where == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    from pretend import pretend_gpu
+
+    monkeypatch.setattr("gramian.genetics.relatives.ROWS", 16)  # several blocks of rows
+    G = draw_families(3, n=61, p=333, missing=missing)
+    whole = king(G, least=least)
+    some = np.arange(2, 61, 2)
+    part = king(G.select(samples=some, snps=np.arange(0, 333, 3)), least=least)
+    for free in (2**30, 2**14):  # and several stripes, and chunks of SNPs
+        with monkeypatch.context() as patch:
+            if where != "cuda":
+                patch.setattr("gramian.genetics.relatives.free_bytes", lambda device, free=free: free)
+            with pretend_gpu() if where == "pretended" else nullcontext():
+                device = {"torch": torch.device("cpu")}.get(where, "cuda")
+                found = king(G, least=least, device=device)
+                view = king(G.select(samples=some, snps=np.arange(0, 333, 3)), least=least, device=device)
+        for here, there in ((found, whole), (view, part)):
+            assert here.table().keys() == there.table().keys()
+            for name in ("first", "second", "n_snps", "hethet", "ibs0", "first_het", "second_het", "kinship"):
+                assert_array_equal(getattr(here, name), getattr(there, name))
 
 
 def test_some_people_and_snps_of_a_file() -> None:

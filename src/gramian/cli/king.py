@@ -12,7 +12,7 @@ from gramian.cli.genotype_reading import Selection, genotypes_argument, prepare_
 from gramian.cli.options import command, option
 from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
 from gramian.cli.reading import input_name
-from gramian.cli.running import CommandRun, data_errors, running_options
+from gramian.cli.running import CommandRun, data_errors, device_option, running_options
 from gramian.genetics.relatives import king, unrelated, write_king_files
 
 TABLE, LISTS = ".kin0", (".king.cutoff.in.id", ".king.cutoff.out.id")
@@ -45,6 +45,7 @@ TABLE, LISTS = ".kin0", (".king.cutoff.in.id", ".king.cutoff.out.id")
 )
 @json_option
 @option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
+@device_option
 @running_options
 def king_command(
     file: Path,
@@ -54,6 +55,7 @@ def king_command(
     out: Path,
     as_json: bool,
     force: bool,
+    device: str,
     run: CommandRun,
 ) -> None:
     """Kinship of the people in FILE, a PLINK .bed, by KING's robust estimate: pairs as KING and plink2
@@ -71,7 +73,7 @@ def king_command(
     claim_place(out, files, force)
     study = prepare_study(file, selection, (None, None), run, keep_monomorphic=True)
     with run.step("Comparing people") as report, data_errors(input_name(file)):
-        found = king(study.source, least=cutoff if least is None else least, progress=report)
+        found = king(study.source, least=cutoff if least is None else least, device=device, progress=report)
         kept = None if cutoff is None else unrelated(found, cutoff)
     with run.step(f"Writing {out}"), write_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)

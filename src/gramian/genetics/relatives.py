@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.devices import TooLargeError
+from gramian.compute.devices import TooLargeError, free_bytes, gpu, is_tensor, resolve, to_device, to_numpy
 from gramian.compute.genotypes import Decoder
 from gramian.compute.memory import available_memory, gibibytes
 from gramian.genetics.genotypes import count_alleles
@@ -21,6 +21,7 @@ from gramian.genetics.projection import project
 from gramian.genetics.pruning import HAPLOID, founder_mask
 from gramian.genetics.text import one_field, write_plink_table, write_rows
 from gramian.inputs.progress import Progress
+from gramian.operators.genotype import upload_if_room
 from gramian.sources import memory_budget
 from gramian.sources.plink import Genotypes, Samples
 from gramian.sources.writing import write_whole_folder
@@ -35,6 +36,7 @@ CUTOFF = 0.0884  # 2^-3.5, as it is usually written: second degree and closer
 SNPS = 4096  # decoded at a time: with fewer, adding up the products takes as long as making them
 EXACT = 2**24  # counts up to which float32 is exact
 PAIR_BYTES = 40  # of a pair in the table
+ROWS = 4096  # people multiplied at a time on a GPU with all before them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +77,7 @@ class Kinship:
     @property
     def kinship(self) -> Array:
         """φ of each pair, NaN where neither has a heterozygous call that the other shares."""
-        return _kinship(self.hethet, self.ibs0, self.first_het, self.second_het)
+        return np.asarray(_kinship(self.hethet, self.ibs0, self.first_het, self.second_het))
 
     def degrees(self) -> dict[str, int]:
         """Pairs of each degree that the table has all pairs of, duplicates (or identical twins) first."""
@@ -119,12 +121,14 @@ def round_like_plink(values: Array) -> Array:
         return np.where(size > 0, np.copysign(digits * unit, values), values)
 
 
-def king(source: Genotypes, *, least: float | None = None, progress: Progress | None = None) -> Kinship:
+def king(
+    source: Genotypes, *, least: float | None = None, device: Any = None, progress: Progress | None = None
+) -> Kinship:
     """Kinship of all pairs of people, by KING's robust estimate.
 
-    Counts are exact: products of zeros and ones in float32. With ``least`` the first pass bounds every pair's kinship
-    from above by one product, missing calls taken as badly as they can be, and only people with a pair that may reach
-    it are compared in full.
+    Counts are exact: products of zeros and ones in float32, on a GPU in int8 with sums in int32. With ``least`` the
+    first pass bounds every pair's kinship from above by one product, missing calls taken as badly as they can be, and
+    only people with a pair that may reach it are compared in full.
 
     Parameters
     ----------
@@ -132,6 +136,9 @@ def king(source: Genotypes, *, least: float | None = None, progress: Progress | 
         People and autosomal SNPs.
     least : float, optional
         Only pairs whose kinship is at least this; all by default.
+    device : str, torch.device or None, default=None
+        Where to count: "cuda", or "auto" for a GPU if there is one; None is where the genotypes are. The counts are
+        the same.
     progress : callable, optional
         Called with the SNPs done, their number and a message.
 
@@ -154,7 +161,10 @@ def king(source: Genotypes, *, least: float | None = None, progress: Progress | 
     _refuse_haploid(source, "Kinship")
     if least is not None and not -1 <= least <= 0.5:
         raise ValueError(f"least={least!r} must lie between −1 and 0.5, the kinship of twins.")
-    chosen = np.arange(n) if least is None else _may_be_related(source, least, progress)
+    where = resolve(device, source.values)
+    if where is not None and n:
+        source = upload_if_room(source, where)
+    chosen = np.arange(n) if least is None else _may_be_related(source, least, where, progress)
     pairs = len(chosen) * (len(chosen) - 1) // 2
     if least is None and pairs * PAIR_BYTES > available_memory():
         raise TooLargeError(
@@ -164,18 +174,29 @@ def king(source: Genotypes, *, least: float | None = None, progress: Progress | 
         )
     view = source if len(chosen) == n else source.select(samples=chosen)
     parts: list[tuple[Any, ...]] = []
-    for start, stop, counts in _shared_counts(view, progress):
-        i, j = np.nonzero(np.arange(stop) < np.arange(start, stop)[:, None])
-        found = [count[i, j].astype(np.int32) for count in counts]
-        i += start
+    for start, stop, counts in (_shared_counts if where is None else _shared_counts_on)(view, where, progress):
+        i, j = _nonzero(_earlier(start, stop, counts[0]))
+        found = [count[i, j] for count in counts]
+        i = i + start
         if least is not None:
             kept = _kinship(*found[1:]) >= least
             i, j, found = i[kept], j[kept], [count[kept] for count in found]
-        parts.append((chosen[i], chosen[j], *found))
+        i, j = to_numpy(i), to_numpy(j)
+        parts.append((chosen[i], chosen[j], *(to_numpy(count, np.int32) for count in found)))
     empty = np.zeros(0, np.int32)
     columns: Any = [np.concatenate(part) for part in zip(*parts, strict=True)] if parts else [empty] * 7
     first, second, n_snps, hethet, ibs0, row, column = columns
     return Kinship(source.samples, first, second, n_snps, hethet, ibs0, row, column, p, least)
+
+
+def _earlier(start: int, stop: int, counts: Any) -> Any:
+    """Which pairs (rows start to stop) × (all before stop) have the later person first, as counts have them."""
+    rows, columns = to_device(np.arange(start, stop), counts.device if is_tensor(counts) else None), counts.shape[1]
+    return rows[:, None] > to_device(np.arange(columns), rows.device if is_tensor(counts) else None)
+
+
+def _nonzero(mask: Any) -> Any:
+    return mask.nonzero(as_tuple=True) if is_tensor(mask) else np.nonzero(mask)
 
 
 def _refuse_haploid(source: Genotypes, what: str) -> None:
@@ -187,11 +208,15 @@ def _refuse_haploid(source: Genotypes, what: str) -> None:
         )
 
 
-def _kinship(hethet: Any, ibs0: Any, first: Any, second: Any) -> Array:
+def _kinship(hethet: Any, ibs0: Any, first: Any, second: Any) -> Any:
+    """φ, of arrays or of tensors: exact counts and the same operations in float64 give the same bits."""
+    if is_tensor(first):
+        hethet, ibs0, first, second = hethet.double(), ibs0.double(), first.double(), second.double()
+        smaller = first.minimum(second)
+    else:
+        smaller = np.minimum(first, second).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(
-            0.5 - (4.0 * ibs0 + first + second) / (4.0 * (hethet + np.minimum(first, second).astype(np.float64)))
-        )
+        return 0.5 - (4.0 * ibs0 + first + second) / (4.0 * (hethet + smaller))
 
 
 def decode_blocks(view: Genotypes, stop: int, lines: Any, progress: Progress | None = None) -> Iterator[list[Any]]:
@@ -218,26 +243,84 @@ def decode_blocks(view: Genotypes, stop: int, lines: Any, progress: Progress | N
 SIGN, SEEN = (1.0, -1.0), (0.0, 1.0)  # +1, 0, −1 for 2, 1, 0 copies of A1; 1 where a call is there
 
 
-def _may_be_related(source: Genotypes, least: float, progress: Progress | None) -> npt.NDArray[np.intp]:
+def _may_be_related(source: Genotypes, least: float, device: Any, progress: Progress | None) -> npt.NDArray[np.intp]:
     """People with a pair whose kinship may reach ``least``.
 
     With missing calls m, and a pair's calls that differ, Σ(xᵢ − xⱼ)² ≥ Aᵢ − mⱼ + Aⱼ − mᵢ − 2 xᵢ·xⱼ, A being the number
     of homozygous calls; the denominator is at most 4 min(Hᵢ, Hⱼ), H being the heterozygous ones.
     """
-    two, one, none, missing = source.counts().by_sample.T.astype(np.float64)
+    two, one, none, missing = to_device(source.counts(device).by_sample.T.astype(np.float64), device)
     own = two + none - missing
-    found = np.zeros(source.shape[0], np.bool_)
-    for start, stop in stripes(source.shape[0], 2):
-        products = np.zeros((stop - start, stop), np.float64 if source.shape[1] >= EXACT else np.float32)
-        for (x,) in decode_blocks(source, stop, [SIGN], progress):
-            products += x[:, start:].T @ x
-        differ = np.maximum(0.0, own[start:stop, None] + own[:stop] - 2.0 * products)
-        smaller = np.minimum(one[start:stop, None], one[:stop])
+    found = to_device(np.zeros(source.shape[0], np.bool_), device)
+    for start, stop, products in (_shared_signs if device is None else _shared_signs_on)(source, device, progress):
+        differ = (own[start:stop, None] + own[:stop] - 2.0 * products).clip(min=0.0)
+        smaller = one[start:stop, None].clip(max=one[:stop])
         near = 2.0 * smaller - differ >= 4.0 * (least - 1e-9) * smaller
-        near &= np.arange(stop) < np.arange(start, stop)[:, None]
-        found[start:stop] |= near.any(axis=1)
-        found[:stop] |= near.any(axis=0)
-    return np.flatnonzero(found)
+        near &= _earlier(start, stop, products)
+        found[start:stop] |= near.any(1)
+        found[:stop] |= near.any(0)
+    return np.flatnonzero(to_numpy(found))
+
+
+def _shared_signs(view: Genotypes, device: None, progress: Progress | None) -> Iterator[tuple[int, int, Any]]:
+    """Yield start, stop and the xᵢ·xⱼ of pairs (rows start to stop) × (all before stop)."""
+    for start, stop in stripes(view.shape[0], 2):
+        products = np.zeros((stop - start, stop), np.float64 if view.shape[1] >= EXACT else np.float32)
+        for (x,) in decode_blocks(view, stop, [SIGN], progress):
+            products += x[:, start:].T @ x
+        yield start, stop, products
+
+
+def _shared_signs_on(view: Genotypes, device: Any, progress: Progress | None) -> Iterator[tuple[int, int, Any]]:
+    """The same on a device."""
+    for start, stop, (products,) in _multiply_planes(view, device, lambda x, seen: [(x, x)], 1, progress):
+        yield start, stop, products.double()
+
+
+def _shared_counts_on(view: Genotypes, device: Any, progress: Progress | None) -> Iterator[tuple[int, int, list[Any]]]:
+    """What :func:`_shared_counts` yields, as int32 on a device."""
+
+    def factors(x: Any, seen: Any) -> list[tuple[Any, Any]]:
+        het = seen - x * x
+        return [(seen, seen), (het, het), (x, x), (het, seen), (seen, het)]
+
+    for start, stop, (both, hets, same, row, column) in _multiply_planes(view, device, factors, 5, progress):
+        row, column = row - hets, column - hets
+        yield start, stop, [both, hets, (both - hets - row - column - same) // 2, row, column]
+
+
+def _multiply_planes(
+    view: Genotypes,
+    device: Any,
+    factors: Callable[[Any, Any], list[tuple[Any, Any]]],
+    products: int,
+    progress: Progress | None,
+) -> Iterator[tuple[int, int, list[Any]]]:
+    """Yield start, stop and sums over the SNPs of products of pairs of planes, people start to stop × all before stop.
+
+    Planes are made of the signs and the calls of a chunk of SNPs, one row a person. A quarter of the free memory holds
+    sums, an eighth planes; the rows of a stripe are multiplied some at a time, so that little is computed twice.
+    """
+    (n, p), free, loops = view.shape, free_bytes(device), gpu().genotypes
+    stripe = max(ROWS, free // (16 * products * max(1, n)) // ROWS * ROWS)
+    for first in range(0, n, stripe):
+        last = min(first + stripe, n)
+        held, place, _ = view.bytes_of(0, last)
+        index = to_device(place, device)
+        kept = held if isinstance(held, slice) else to_device(held, device)
+        cuts = [(start, min(start + ROWS, last)) for start in range(first, last, ROWS)]
+        sums = [[loops.no_sums(stop - start, stop, device) for _ in range(products)] for start, stop in cuts]
+        chunk = max(64, free // (64 * last))
+        for lo, hi, packed in view.blocks_on(device):
+            for at in range(0, hi - lo, chunk):
+                pairs = factors(*loops.call_planes(packed[at : min(at + chunk, hi - lo), kept], index))
+                for (start, stop), totals in zip(cuts, sums, strict=True):
+                    for total, (a, b) in zip(totals, pairs, strict=True):
+                        loops.add_product(total, a[start:stop], b[:stop])
+            if progress is not None:
+                progress(hi, p, "SNPs")
+        for (start, stop), totals in zip(cuts, sums, strict=True):
+            yield start, stop, [total[: stop - start, :stop] for total in totals]
 
 
 def stripes(n: int, matrices: int) -> list[tuple[int, int]]:
@@ -246,7 +329,7 @@ def stripes(n: int, matrices: int) -> list[tuple[int, int]]:
     return [(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
-def _shared_counts(view: Genotypes, progress: Progress | None) -> Iterator[tuple[int, int, list[Any]]]:
+def _shared_counts(view: Genotypes, device: None, progress: Progress | None) -> Iterator[tuple[int, int, list[Any]]]:
     """Yield start, stop and the counts of pairs (rows start to stop) × (all before stop).
 
     SNPs that both have, hethet, ibs0, het of the row alone, het of the column alone.

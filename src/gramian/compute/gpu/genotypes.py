@@ -155,6 +155,57 @@ def decode(packed: Tensor, line: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.gather(table, 1, codes.long())
 
 
+def call_planes(packed: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+    """Signs +1, 0, −1 for 2, 1, 0 copies of A1, and 1 where there is a call: int8, a row for each person of ``index``.
+
+    Rows are followed by zeros to a multiple of 16 SNPs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gramian.compute.gpu.genotypes import call_planes
+    >>> signs, seen = call_planes(torch.tensor([[0b11_10_01_00]], dtype=torch.uint8), torch.arange(4))
+    >>> signs[:, 0].tolist(), seen[:, 0].tolist()
+    ([1, 0, 0, -1], [1, 0, 1, 1])
+    """
+    p, width = packed.shape
+    across = torch.zeros((width, -(-p // 16) * 16), dtype=torch.uint8, device=packed.device)
+    across[:, p:] = MISSING
+    across[:, :p] = packed.T
+    codes = torch.stack([(across >> shift) & 3 for shift in (0, 2, 4, 6)], dim=1).view(4 * width, -1)
+    codes = codes[: len(index)] if torch.equal(index, torch.arange(len(index), device=index.device)) else codes[index]
+    return (codes == 0).to(torch.int8) - (codes == 3).to(torch.int8), (codes != 1).to(torch.int8)
+
+
+def no_sums(rows: int, columns: int, device: torch.device) -> Tensor:
+    """Zeros that :func:`add_product` adds to, in sizes that tensor cores take: 32 rows or more, columns by eights."""
+    return torch.zeros((max(32, rows), -(-columns // 8) * 8), dtype=torch.int32, device=device)
+
+
+def add_product(total: Tensor, A: Tensor, B: Tensor) -> None:
+    """Add A Bᵀ of int8 planes to int32 sums, exactly: on a GPU by tensor cores.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gramian.compute.gpu.genotypes import add_product, no_sums
+    >>> plane = torch.tensor([[1, -1], [0, 1]], dtype=torch.int8)
+    >>> total = no_sums(2, 2, torch.device("cpu"))
+    >>> add_product(total, plane, plane)
+    >>> total[:2, :2].tolist()
+    [[2, -1], [-1, 1]]
+    """
+    if not A.is_cuda:
+        for start in range(0, A.shape[1], 2**23):  # sums that float32 holds exactly
+            part = A[:, start : start + 2**23].float() @ B[:, start : start + 2**23].float().T
+            total[: len(A), : len(B)] += part.to(torch.int32)
+        return
+    rows, columns = total.shape
+    A = torch.nn.functional.pad(A, (0, 0, 0, rows - len(A))) if len(A) < rows else A
+    B = torch.nn.functional.pad(B, (0, 0, 0, columns - len(B))) if len(B) < columns else B
+    total += torch._int_mm(A, B.T)
+
+
 def multiply(A: Tensor, B: Tensor) -> Tensor:
     """A B with all the bits of its dtype, whatever torch has been allowed to leave out."""
     with every_digit():
@@ -335,6 +386,7 @@ def _tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing:
     out += _join_parts((rounded - sums).sum(dim=0)[None, :], scale) + _constant(line) @ W.double()
 
 
+MISSING = 0x55  # a byte of four missing genotypes
 STEPS = 63  # sums of four bits that a byte holds
 
 

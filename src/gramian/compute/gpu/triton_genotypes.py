@@ -13,6 +13,8 @@ import triton.language as tl
 
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 
+# Counts of rows are not specialised: a kernel is compiled once, and not again where 16 does not divide the next number.
+
 
 def _assembly(shifts: tuple[int, int], gaps: bool) -> tl.constexpr:
     """Four bytes in a word, spread over two words of two halves: two of their genotypes, moved into place."""
@@ -61,7 +63,7 @@ def _gaps(b, PAIR: tl.constexpr, ASM: tl.constexpr):
     return first, second
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["p"])
 def adjoint_kernel(
     P,
     stride,
@@ -164,7 +166,7 @@ def _pair_product(
     tl.store(place + C, y1, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["p", "width", "part"])
 def product_kernel(
     P,
     stride,
@@ -198,7 +200,7 @@ def _kinds(b, keep):
     return (low ^ both) | ((high ^ both) << 8) | (both << 16)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["p", "width"])
 def snp_counts_kernel(P, stride, keep, out, p, limit, width, BR: tl.constexpr, BB: tl.constexpr, STEPS: tl.constexpr):
     """Missing, one copy and none among the kept samples of BR SNPs."""
     r = tl.program_id(0) * BR + tl.arange(0, BR)
@@ -237,7 +239,7 @@ def _unpacked(sums, out, place, inside, BB: tl.constexpr):
         tl.atomic_add(out + place + lane, found, mask=inside, sem="relaxed")
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["p", "width"])
 def sample_counts_kernel(P, stride, out, p, limit, width, BR: tl.constexpr, BB: tl.constexpr, STEPS: tl.constexpr):
     """Missing, one copy and none among BR·STEPS SNPs for the samples of BB bytes, added to out (3, 4·width)."""
     i = tl.program_id(0) * BB + tl.arange(0, BB)

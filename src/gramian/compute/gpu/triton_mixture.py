@@ -40,7 +40,7 @@ def _tile(X, r, c, n, d, row, column, T: tl.constexpr):
     return tl.load(X + r[None, :] * row + c.to(tl.int64)[:, None] * column, mask=mask, other=0.0).to(T)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "tiles"])
 def expanded_sums(
     X,
     W,
@@ -109,7 +109,7 @@ def _whitened(Y, ROOTS, CENTRES, SHIFTS, k, i, D: tl.constexpr, PRECISION: tl.co
     return tl.dot(R, E, input_precision=PRECISION, out_dtype=T) + tl.load(SHIFTS + k * D + i)[:, None]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "components"])
 def whitened_shares(
     X,
     W,
@@ -148,7 +148,7 @@ def whitened_shares(
     tl.store(HEIGHTS + t, tl.sum(each.to(tl.float64), 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "tiles"])
 def whitened_sums(
     X,
     ROOTS,

@@ -18,6 +18,8 @@ from gramian.compute.gpu.tiles import KernelPairs, column_powers, count
 
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 
+# Counts of rows are not specialised: a kernel is compiled once, and not again where 16 does not divide the next number.
+
 
 @triton.jit
 def dot_points(X, Z, x, rows, columns, one, KD: tl.constexpr, BK: tl.constexpr):
@@ -176,7 +178,7 @@ def _load_rows(X, rows, GEOMETRY: tl.constexpr, KD: tl.constexpr, BK: tl.constex
     return x
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "m", "D", "span", "flush"])
 def multiply(
     X, Z, V, out, parameters, n, m, ldx, ldz, D, span, flush,
     GEOMETRY: tl.constexpr, PROFILE: tl.constexpr, DEGREE: tl.constexpr, KD: tl.constexpr, BK: tl.constexpr,
@@ -226,7 +228,7 @@ def multiply(
             tl.store(places, sums, mask=within[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "D", "blocks", "flush"])
 def multiply_symmetric(
     X, Z, V, out, parameters, n, ldx, D, blocks, flush,
     GEOMETRY: tl.constexpr, PROFILE: tl.constexpr, DEGREE: tl.constexpr, KD: tl.constexpr, BK: tl.constexpr,
