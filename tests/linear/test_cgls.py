@@ -3,6 +3,7 @@
 import warnings
 from typing import ClassVar
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -308,3 +309,22 @@ def test_means_taken_off_afterwards_cost_digits_once_and_the_bound_knows(mean):
         solved = CGLS(tol=1e-12)(Centred(Data(X), np.full(3, mean)), B, 1.0)
     error = np.linalg.norm(solved.values - dense_ridge(D, B, [1.0]))
     assert error <= solved.certificate.error_bounds[0] <= 1e-11 * mean
+
+
+def test_the_bound_counts_the_rounding_of_a_long_column_that_scaled_steps_hardly_see():
+    """Two columns a million long, equal but for 1e-13, and a short one: the descent goes along the short one."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        long = 1e6 * rng.standard_normal(8)
+        X = np.column_stack([long, long * (1 + 1e-13 * rng.standard_normal(8)), 0.1 * rng.standard_normal(8)])
+        B, lam = rng.standard_normal((8, 2)), 1e-4
+        diagonal = np.sum(X**2, axis=0)
+        solved = CGLS(tol=1e-6)(Data(X), B, lam, diagonal=diagonal, warn=False)
+        with mpmath.workdps(60):
+            A = mpmath.matrix(X.tolist())
+            G = A.T * A + mpmath.mpf(lam) * mpmath.eye(3)
+            truth = [mpmath.lu_solve(G, A.T * mpmath.matrix(b.tolist())) for b in B.T]
+            pairs = zip(truth, solved.values.T, strict=True)
+            error = [float(mpmath.norm(x - mpmath.matrix(v.tolist()))) for x, v in pairs]
+        assert np.all(error <= solved.certificate.error_bounds)
+        assert solved.certificate.condition >= diagonal.max() / lam

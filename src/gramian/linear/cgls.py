@@ -86,7 +86,7 @@ class CGLS:
             Where to begin; 0 where not given.
         diagonal : array-like of shape (p,), optional
             Diagonal of AᵀA. The steps of columns with λ > 0 are then scaled by 1/(diagonal + λ), which helps where the
-            columns of A differ much in length.
+            columns of A differ much in length; and its sum, no less than ‖A‖², makes the bound a proof.
         reason : str, optional
             Why this method was chosen, for the certificate.
         warn : bool, default=True
@@ -121,8 +121,11 @@ class CGLS:
                 todo = ~(true.residuals <= tol) & (true.residuals <= STALLED * previous.residuals)
                 true = true.or_better(previous, A)
         regular = bool(np.all(lam > 0))
-        square = work.square + A.offset  # of the numbers that are really multiplied
-        spread = np.sqrt(square * work.square)  # of Aᵀ times the rounding of Ax
+        # ‖A‖² from above, or, where no diagonal tells, as the directions of the descent have shown it; to the numbers
+        # that are really multiplied the offset adds
+        norm = work.square if work.diagonal is None else float(np.sum(work.diagonal))
+        square = norm + A.offset
+        spread = np.sqrt(square * norm)  # of Aᵀ times the rounding of Ax
         noise = np.sqrt(square) * lengths(true.R) + (spread + lam) * lengths(true.X)
         certificate = Residual(
             method="CGLS, one pass a step" if work.one_pass else "CGLS, two passes a step",
@@ -131,7 +134,7 @@ class CGLS:
             iterations=iterations,
             residuals=true.residuals,
             tolerance=tol,
-            rounding=4 * work.eps * (square / work.square if work.square > 0 else 1.0) ** 0.5,
+            rounding=4 * work.eps * (1.0 + (A.offset / work.square if work.square > 0 else 0.0)) ** 0.5,
             condition=float(np.max(1.0 + work.square / lam, initial=1.0)) if regular else None,
             error_bounds=units * (true.residuals * work.size + 4 * work.eps * noise) / lam if regular else None,
             bounded="‖ŵ − w‖" if regular else "",
@@ -189,6 +192,8 @@ class LeastSquares:
         self.square = 0.0
         self.size: Vector = np.zeros(0)  # ‖Aᵀb‖, known with the first gradient
         self.diagonal = None if diagonal is None else to_numpy(A.asarray(diagonal), float)
+        if self.diagonal is not None:  # scaled directions may never see the longest column
+            self.learn(self.diagonal)
 
     def gradient(self, X: Array | None) -> Measured:
         """Measure at X, or at 0 where None is given: two products, or one."""
