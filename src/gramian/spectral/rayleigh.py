@@ -213,7 +213,9 @@ def spectrum(
     # by as much more, which may be all that is left of A
     unit = 4 * A.epsilon + (count_roundings(*A.shape) - 4) * float(A.xp.finfo(A.dtype).eps)
     found_norm = float(found.values[0]) if len(found.values) else 0.0
-    norm = max(found_norm, math.sqrt(unit) * math.sqrt(A.offset))
+    # of values of 0 residuals are not relative: where they are not 0 as well, ‖A‖ is at least as large
+    size = found_norm or float(np.max(found.residuals, initial=0.0))
+    norm = max(size, math.sqrt(unit) * math.sqrt(A.offset))
     rounding = unit * (1.0 + ((math.sqrt(A.offset) / norm) ** 2 if norm > 0 else 0.0))
     certificate = SpectralCertificate(
         method=method,
