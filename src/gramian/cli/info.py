@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,20 @@ from gramian.cli.errors import one_line
 from gramian.cli.genotype_reading import GenotypeFacts, describe_files
 from gramian.cli.options import command, option
 from gramian.cli.output import Columns, Results, ResultTable, json_option, print_json, print_results
-from gramian.cli.reading import FILE, ReadingOptions, input_name, read, reading_options
+from gramian.cli.reading import ANY_FILE, ReadingOptions, input_name, parse_marks, reading_options
 from gramian.cli.running import CommandRun, data_errors, running_options
 from gramian.compute.memory import gibibytes
 from gramian.display.report import DataFacts
 from gramian.genetics.filters import genome_order
 from gramian.genetics.text import list_few
-from gramian.sources import open_source
+from gramian.sources import DenseSource, Source, open_source
 from gramian.sources.base import naming
 from gramian.sources.columns import Records, open_records
 from gramian.sources.errors import SourceError
-from gramian.sources.files import TABULAR, split_dataset, suffix_of
+from gramian.sources.files import TABULAR, split_dataset, spool_query, spool_standard_input, suffix_of
 from gramian.sources.genotype_files import open_genotypes
 from gramian.sources.genotype_names import is_genotype_name
+from gramian.sources.marks import MissingMarks, find_suspects
 from gramian.sources.opening import is_several, list_files
 
 MAX_SHOWN = 30  # columns, chromosomes and contigs that are shown
@@ -35,7 +37,7 @@ SEXES = {"male": 1, "female": 2, "unknown": 0}
 
 
 @command("info", "gramian info flowers.csv", "gramian info flowers/model.gramian --json")
-@click.argument("file", type=FILE)
+@click.argument("file", type=ANY_FILE)
 @json_option
 @option("--all", "every", is_flag=True, section="Output", help="Show every column, however many there are.")
 @reading_options(new_rows=True)
@@ -59,14 +61,20 @@ def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: C
         with run.step(f"Counting {name}"), data_errors(name):
             results = _describe_genotypes(file, every)
     else:
-        place, dataset = split_dataset(str(file), reading.dataset)
-        with data_errors(name):
-            files = list_files(place) if str(file) != "-" and is_several(Path(place)) else [Path(place)]
-        if all(suffix_of(path) in TABULAR for path in files):
-            with run.step(f"Reading {name}"), data_errors(name):
+        with run.step(f"Reading {name}"), data_errors(name), ExitStack() as until:
+            place, dataset = split_dataset(str(file), reading.dataset)
+            if place == "-" or reading.sql is not None:
+                opening = spool_standard_input() if reading.sql is None else spool_query(file, reading.sql)
+                spool = until.enter_context(opening)
+                until.callback(shutil.rmtree, spool.path.parent, ignore_errors=True)
+                place = str(spool.path)
+            files = list_files(place) if is_several(Path(place)) else [Path(place)]
+            if all(suffix_of(path) in TABULAR for path in files):
                 rows, columns, notes = _describe_table(files, reading, dataset)
-        else:
-            rows, columns, notes = _describe_numbers(file, reading, run)
+            else:
+                rows, columns, notes = _describe_numbers(
+                    open_source(place, dataset=dataset), parse_marks(reading.na_values)
+                )
         count = len(columns["column"])
         table = ResultTable(columns, title="", most=count if every else MAX_SHOWN)
         results = Results(
@@ -88,14 +96,19 @@ def _describe_table(files: list[Path], reading: ReadingOptions, dataset: str | N
             if parts and records.names != parts[0].names:
                 there, here = ", ".join(parts[0].names), ", ".join(records.names)
                 raise SourceError(f"the columns are {here}, where {files[0]} has {there}.")
+            records.marks = parse_marks(reading.na_values)
+            records.marks.check_columns(records.names)
             records.prepare(list(range(len(records.names))))
         parts.append(records)
     facts: list[tuple[Any, ...]] = []
+    suspects: list[str] = []
     rows = 0
     for j, name in enumerate(parts[0].names):
         kinds, low, high = {part.kind(j) for part in parts}, np.nan, np.nan
         if kinds == {"number"}:
-            values: Any = np.concatenate([part.numbers(j) for part in parts])
+            values: Any = np.concatenate([part.numbers(j) for part in parts]).astype(np.float64)
+            values = np.where(np.isin(values, parts[0].marks.numbers(name)), np.nan, values)
+            suspects += find_suspects(DenseSource(values[:, None]), [name])
             seen: Any = np.unique(values[~np.isnan(values)])
             missing = int(np.isnan(values).sum())
             if len(seen):
@@ -109,30 +122,28 @@ def _describe_table(files: list[Path], reading: ReadingOptions, dataset: str | N
     heads = ("column", "type", "missing", "different", "smallest", "largest")
     columns = dict(zip(heads, map(list, zip(*facts, strict=True)), strict=True))
     several = [f"{len(files)} files, the first {files[0].name}"] if len(files) > 1 else []
-    return rows, columns, [*several, *parts[0].notes]
+    return rows, columns, [*several, *parts[0].notes, *suspects]
 
 
-def _describe_numbers(file: Path, reading: ReadingOptions, run: CommandRun) -> tuple[int, Columns, list[str]]:
-    """The same of an array, or of standard input."""
-    notes: list[str] = []
-    if str(file) != "-":
-        with run.step(f"Reading {input_name(file)}"), data_errors(input_name(file)):
-            source = open_source(file, dataset=reading.dataset)
-    else:
-        table = read(file, replace(reading, categorical="drop", missing="keep"), run)
-        source, notes = table.source, list(table.notes)
-    with run.step("Counting"), data_errors(input_name(file)):
-        p = source.shape[1]
-        missing, low, high = np.zeros(p, dtype=int), np.full(p, np.inf), np.full(p, -np.inf)
-        for block in source.blocks():
-            X = np.asarray(block.values.toarray() if source.sparse else block.values, dtype=np.float64)
-            absent = np.isnan(X)
-            missing += absent.sum(axis=0)
-            low = np.minimum(low, np.min(np.where(absent, np.inf, X), axis=0, initial=np.inf))
-            high = np.maximum(high, np.max(np.where(absent, -np.inf, X), axis=0, initial=-np.inf))
-    names = source.feature_names or [f"x{j + 1}" for j in range(source.shape[1])]
+def _describe_numbers(source: Source, marks: MissingMarks) -> tuple[int, Columns, list[str]]:
+    """The same of an array."""
+    p = source.shape[1]
+    names = source.feature_names or [f"x{j + 1}" for j in range(p)]
+    marks.check_columns(names)
+    source = marks.blank_numbers(source, names)
+    missing, low, high = np.zeros(p, dtype=int), np.full(p, np.inf), np.full(p, -np.inf)
+    for block in source.blocks():
+        X = np.asarray(block.values.toarray() if source.sparse else block.values, dtype=np.float64)
+        absent = np.isnan(X)
+        missing += absent.sum(axis=0)
+        low = np.minimum(low, np.min(np.where(absent, np.inf, X), axis=0, initial=np.inf))
+        high = np.maximum(high, np.max(np.where(absent, -np.inf, X), axis=0, initial=-np.inf))
     columns = {"column": list(names), "type": ["number"] * len(names), "missing": missing, "smallest": low}
-    return source.shape[0], {**columns, "largest": high}, [f"numbers of type {source.dtype}", *notes]
+    return (
+        source.shape[0],
+        {**columns, "largest": high},
+        [f"numbers of type {source.dtype}", *find_suspects(source, names)],
+    )
 
 
 def _describe_genotypes(file: Path, every: bool) -> Results:

@@ -48,7 +48,7 @@ MAX_MEASURED = 5_000  # rows up to which the share of the variance is measured
     "gramian kernel-pca moons.csv --label moon -k 3 --kernel poly --degree 2 --json",
 )
 @click.argument("file", type=FILE)
-@option("-k", "--components", type=click.IntRange(min=1), default=5, help="How many components.")
+@option("-k", "--components", type=click.IntRange(min=1), help="How many components [default: 5].")
 @kernel_options()
 @option("--tol", type=click.FloatRange(min=0), default=0.0, help="Residual to reach [default: 1e-6].")
 @option(
@@ -64,7 +64,7 @@ MAX_MEASURED = 5_000  # rows up to which the share of the variance is measured
 @device_option
 def kernel_pca(
     file: Path,
-    components: int,
+    components: int | None,
     kernel: KernelOptions,
     tol: float,
     solver: str,
@@ -83,6 +83,11 @@ def kernel_pca(
     kernel.check()
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
+    n = table.source.shape[0]
+    if components is not None and components > n:
+        raise click.UsageError(f"-k {components} is more than the {n} components of {n} rows")
+    kernel.warn_of_units(table, run)
+    components, few = min(5, n) if components is None else components, components is None
     with run.step(f"Fitting {components} components"), data_errors(input_name(file)):
         found = kernel.make_kernels(table.source)[0]
         LOG.info("kernel: %s", found)
@@ -101,6 +106,12 @@ def kernel_pca(
             kept, left = np.sum(scores**2, axis=0), float(np.sum(np.asarray(model.reconstruction_error(table.source))))
             quality = measure_shares(kept / (float(kept.sum()) + left or np.nan), "the variance of the features")
         portable(model)
+    there = int(np.count_nonzero(model.eigenvalues_))
+    if there < components and not few:
+        run.warn(
+            f"-k {components}: only {there} eigenvalues of the kernel matrix of {n} centred rows are above rounding, "
+            "and there are no more components"
+        )
 
     labels, names = as_texts(table.label), as_texts(table.ids)
 

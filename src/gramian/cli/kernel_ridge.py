@@ -88,6 +88,7 @@ def kernel_ridge(
     kernel.check(several=True)
     output.check(TABLES, PICTURES)
     table = read(file, reading, run)
+    kernel.warn_of_units(table, run)
     with run.step("Fitting") as report, data_errors(input_name(file)):
         y = numeric_target(table, str(reading.target))
         model = _make_model(alpha, kernel.make_kernels(table.source), run.seed, **options)

@@ -34,6 +34,7 @@ SYNONYMS = {
     "--id": ("--ids", "--names"),
     "--label": ("--labels", "--color", "--colour", "--group"),
     "--missing": ("--na",),
+    "--na-values": ("--na_values", "--na-strings", "--null-values", "--nodata", "--missing-values"),
     "--out": ("--output", "--outdir"),
     "--seed": ("--random-state", "--random_state"),
     "--standardise": ("--standardize", "--scale"),

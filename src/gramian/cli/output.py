@@ -28,7 +28,7 @@ from rich.table import Table as ScreenTable
 from gramian import display, persistence
 from gramian.cli.errors import DONE, UNMET, Invocation, one_line, write_errors
 from gramian.cli.options import bundle, option
-from gramian.cli.reading import colour_columns, input_name
+from gramian.cli.reading import MODEL, colour_columns, input_name
 from gramian.cli.running import LOG, CommandRun
 from gramian.display import report as reports
 from gramian.display.report.facts import DataFacts, Run
@@ -39,7 +39,7 @@ from gramian.sources.writing import PlaceTakenError, as_json, claim, write_json,
 
 Columns: TypeAlias = Mapping[str, Any]
 
-MODEL, CERTIFICATE, REPORT = "model.gramian", "certificate.json", "report.html"
+CERTIFICATE, REPORT = "certificate.json", "report.html"
 TABLE_ENDINGS = (".csv", ".parquet")
 RESULT_ENDINGS = (*TABLE_ENDINGS, ".png", ".html")
 OPTIONAL = ("path", "choice", "curve", "field", "profile", "comparison")  # what not every run writes
@@ -375,7 +375,7 @@ def publish(run: CommandRun, output: Output, results: Results) -> None:
         measures = {"quality": [measure.as_dict() for measure in results.quality]}
         print_json(results, before=head, after={**measures, **proof, **_describe_run(run, output.out), "files": files})
     else:
-        console = print_screen(results, sketch=output.out is None)
+        console = print_screen(results, sketch=output.out is None, doubts=run.doubts)
         told = f"Wrote {', '.join(files)} to {one_line(click.format_filename(output.out or ''))}"
         if output.out is None:
             kept = [*(table.file for table in results.tables if table.file), "the model", "pictures", "a report"]
@@ -420,7 +420,9 @@ def _command_name() -> str:
 # ... on the screen
 
 
-def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False) -> Console:
+def print_screen(
+    results: Results, *, stderr: bool = False, sketch: bool = False, doubts: Iterable[str] = ()
+) -> Console:
     """Print what was read, the tables that have a title, what is said of them, how well it fits, and certificates."""
     console = Console(soft_wrap=False, stderr=stderr)
     if results.data is not None:
@@ -436,6 +438,8 @@ def print_screen(results: Results, *, stderr: bool = False, sketch: bool = False
         console.print(drawn, markup=False, highlight=False)
     for line in results.lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+    for line in doubts:
+        console.print(f"[yellow]Warning:[/] {escape(line)}", highlight=False, soft_wrap=True)
     gravest = find_gravest(results.quality)
     if gravest is not None:
         colour = {FitLevel.POOR: "red", FitLevel.DOUBTFUL: "yellow"}.get(gravest.verdict, "blue")

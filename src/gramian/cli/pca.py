@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
@@ -30,6 +29,7 @@ from gramian.cli.reading import (
     ReadingOptions,
     input_name,
     load_into_memory,
+    measure_columns,
     read,
     reading_options,
     report_reading,
@@ -38,7 +38,7 @@ from gramian.cli.running import CommandRun, data_errors, device_option, running_
 from gramian.display import report as reports
 from gramian.pca.advice import rank_advice
 from gramian.pca.estimator import PCA, RULES, SOLVERS
-from gramian.pca.interpret import loadings
+from gramian.pca.interpret import loadings, warn_unscaled
 from gramian.results import SpectralCertificate, measure_shares
 from gramian.sources import Source
 
@@ -122,6 +122,10 @@ def pca(
         portable(model)
         if model.n_components_ == 0:
             raise ValueError(f"-k {components} finds nothing that stands out of the noise; give -k as a number")
+    deviations = measure_columns(source)
+    unlike = None if model.scale or deviations is None else warn_unscaled(deviations, table.names)
+    if unlike is not None:
+        run.doubt(unlike)
     cells, complete = source.shape[0] * source.shape[1], isinstance(model.certificate_, SpectralCertificate)
     asked = complete and most > 1 and cells <= (MAX_ADVISED_CELLS if output.has_report else MAX_ADVISED_SCREEN)
     if cells <= MAX_ADVISED_CELLS:  # nothing large is multiplied from here on, and BLAS threads would wait by spinning
@@ -137,7 +141,7 @@ def pca(
             scores,
             advice=advice,
             measures=_measure_rows(source, model, scores),
-            deviations=_measure_columns(source),
+            deviations=deviations,
             feature_names=table.names,
             **describe_rows(table),
             **given,
@@ -209,12 +213,3 @@ def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | N
     plain = scores if not model.whiten else scores * np.sqrt(model.explained_variance_)
     t2 = np.sum(plain**2 / model.explained_variance_, axis=1)
     return {"T²": t2, "Q": np.asarray(model.reconstruction_error(source))}
-
-
-def _measure_columns(source: Source) -> Any:
-    """Standard deviations of the columns of a dense table in memory, of the cells that are there."""
-    if not source.resident or source.sparse or source.shape[0] < 2:
-        return None
-    with warnings.catch_warnings():  # a column without cells has none
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return np.nan_to_num(np.nanstd(np.asarray(source.values, dtype=np.float64), axis=0, ddof=1))

@@ -14,7 +14,6 @@ from gramian import persistence
 from gramian.cli.genotype_reading import PREFIX, READABLE, SCALINGS, genotypes_argument
 from gramian.cli.options import bundle, command, option
 from gramian.cli.output import (
-    MODEL,
     Results,
     ResultTable,
     TableOutput,
@@ -24,6 +23,7 @@ from gramian.cli.output import (
 )
 from gramian.cli.reading import (
     FILE,
+    MODEL,
     MODEL_FILE,
     ReadingOptions,
     input_name,

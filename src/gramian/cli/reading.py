@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -22,9 +23,11 @@ from gramian.cli.running import LOG, CommandRun, data_errors
 from gramian.inputs.progress import Progress
 from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kernel, median_distance
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
+from gramian.results import warn_of_units
 from gramian.sources import Block, DenseSource, Source, memory_budget
 from gramian.sources.columns import CATEGORICAL, DATES
 from gramian.sources.genotype_names import is_genotype_name, list_genotype_files
+from gramian.sources.marks import MissingMarks
 from gramian.sources.parts import is_pattern
 from gramian.sources.tables import Table, read_table
 
@@ -94,6 +97,16 @@ def colour_columns(source: Source) -> dict[str, Any] | None:
     return {name: values[:, j] for j, name in enumerate(names)}
 
 
+def measure_columns(source: Source) -> NDArray[np.float64] | None:
+    """Standard deviations of the columns of a dense table in memory, of the cells that are there."""
+    if not source.resident or source.sparse or source.shape[0] < 2:
+        return None
+    with warnings.catch_warnings():  # a column without cells has none
+        warnings.simplefilter("ignore", RuntimeWarning)
+        spread: NDArray[np.float64] = np.nanstd(np.asarray(source.values, dtype=np.float64), axis=0, ddof=1)
+    return np.nan_to_num(spread)
+
+
 TAB_NAMES = ("tab", "\\t")
 
 
@@ -109,6 +122,7 @@ class ReadingOptions:
     categorical: str = "label"
     dates: str = "text"
     missing: str = "keep"
+    na_values: tuple[str, ...] = ()
     keep_empty: bool = False
     delimiter: str | None = None
     decimal: str | None = None
@@ -126,6 +140,9 @@ class InputFile(ParamType):
 
     name = "file"
 
+    def __init__(self, *, models: bool = False) -> None:
+        self.models = models
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path."""
         text = str(value)
@@ -137,19 +154,54 @@ class InputFile(ParamType):
             or (is_genotype_name(name) and all(path.exists() for path in list_genotype_files(name)))
         ):
             self.fail(f"there is no file {one_line(click.format_filename(text))!r}", param, ctx)
-        return Path(text)
+        if not self.models and name.endswith(Path(MODEL).suffix) and Path(name).is_file():
+            told = f"{input_name(Path(name))!r} is a fitted model, not a table"
+            self.fail(f"{told}: gramian info says what is in it, project and predict take new rows to it", param, ctx)
+        if is_results_folder(Path(name)) and not self.models:
+            tables = sorted(path.name for path in Path(name).iterdir() if path.suffix in (".csv", ".parquet"))
+            first = (*[table for table in tables if table.startswith("scores")], *tables, MODEL)[0]
+            told = f"{input_name(Path(name))!r} is a folder of results"
+            self.fail(f"{told}: name the table that is meant, as {input_name(Path(name, first))}", param, ctx)
+        return Path(name, MODEL) if is_results_folder(Path(name)) else Path(text)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Complete names of files."""
         return [CompletionItem(incomplete, type="file")]
 
 
-FILE = InputFile()
+MODEL = "model.gramian"  # the name of fitted models in folders of results
+
+
+def is_results_folder(path: Path) -> bool:
+    """Whether a command has written its results there."""
+    return path.is_dir() and (path / MODEL).is_file()
+
+
+FILE, ANY_FILE = InputFile(), InputFile(models=True)
 
 
 def input_name(file: Path) -> str:
     """What a file is called in messages and reports."""
     return "standard input" if str(file) == "-" else one_line(click.format_filename(file))
+
+
+def parse_marks(texts: Sequence[str]) -> MissingMarks:
+    """Return what marks missing cells, in all columns or, as age=99, in one.
+
+    Examples
+    --------
+    >>> from gramian.cli.reading import parse_marks
+    >>> parse_marks(["-999", "age=98", "age=99"])
+    MissingMarks(everywhere=('-999',), columns={'age': ('98', '99')})
+    """
+    everywhere, columns = [], dict[str, tuple[str, ...]]()
+    for text in texts:
+        name, mark, value = text.rpartition("=")
+        if mark and name:
+            columns[name] = (*columns.get(name, ()), value)
+        else:
+            everywhere.append(text)
+    return MissingMarks(tuple(everywhere), columns)
 
 
 def read(file: Path, reading: ReadingOptions, run: CommandRun, like: Sequence[str] | None = None) -> Table:
@@ -161,6 +213,7 @@ def read(file: Path, reading: ReadingOptions, run: CommandRun, like: Sequence[st
     delimiter = "\t" if reading.delimiter in TAB_NAMES else reading.delimiter
     with run.step(f"Reading {name}"), data_errors(name):
         given = {name: value for name, value in asdict(reading).items() if name not in ("delimiter", "no_header")}
+        given["na_values"] = parse_marks(reading.na_values)
         header = False if reading.no_header else None
         place = "-" if str(file) == "-" else file
         table = read_table(place, **given, delimiter=delimiter, header=header, like=like)
@@ -169,6 +222,17 @@ def read(file: Path, reading: ReadingOptions, run: CommandRun, like: Sequence[st
     for note in table.notes:
         LOG.info("%s: %s", name, one_line(note))
     return table
+
+
+class MissingRule(click.Choice):  # type: ignore[type-arg]
+    """What to do with missing cells; a mark of them is the value of another option."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the rule."""
+        if value not in self.choices:
+            told = f"{one_line(value)!r} is no rule ({', '.join(self.choices)})"
+            self.fail(f"{told}; for cells that hold it to count as missing, give --na-values {value}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def reading_options(
@@ -193,9 +257,16 @@ def reading_options(
         add("--id", metavar="NAME", help="Column that names the rows: shown, not fitted."),
         add(
             "--missing",
-            type=click.Choice(["keep", "refuse", "drop", "mean"]),
+            type=MissingRule(["keep", "refuse", "drop", "mean"]),
             default=missing,
             help="Missing cells: keep them for the model, refuse, drop such rows, or fill in the mean.",
+        ),
+        add(
+            "--na-values",
+            type=NAMES,
+            default=(),
+            metavar="VALUES",
+            help="What else marks a missing cell, as -999,unknown; with = in one column, as age=99.",
         ),
         add("--delimiter", metavar="C", help="Between cells, as ';' or tab [default: detected]."),
         add("--decimal", type=click.Choice([".", ","]), help="Decimal point or comma [default: detected]."),
@@ -217,7 +288,23 @@ def reading_options(
     return bundle(ReadingOptions, "reading", options)
 
 
-MODEL_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+class ModelPath(click.Path):
+    """A model.gramian, or the folder of results that holds one."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path of the file."""
+        path = Path(str(super().convert(value, param, ctx)))
+        if not path.is_dir():
+            return path
+        if not is_results_folder(path):
+            self.fail(f"the folder {input_name(path)!r} holds no {MODEL}: name a model file", param, ctx)
+        return path / MODEL
+
+
+MODEL_FILE = ModelPath()
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,6 +486,16 @@ class KernelOptions:
             raise click.UsageError("--gamma and --bandwidth must be positive")
         if self.kernel not in ("rbf",) and self.gamma is not None and any(v in WIDTH_RULES for v in self.gamma):
             raise click.UsageError(f"--gamma {' and '.join(WIDTH_RULES)} are rules for the kernel rbf: give a number")
+
+    def warn_of_units(self, table: Table, run: CommandRun) -> None:
+        """Say where distances between rows are those of one column, since it has another unit."""
+        if self.kernel not in WITH_WIDTH or self.standardise:
+            return
+        deviations = measure_columns(table.source)
+        told = "and decides the distances between rows", "Count each column in its deviations (--standardise)"
+        text = None if deviations is None else warn_of_units(deviations, table.names, *told)
+        if text is not None:
+            run.doubt(text)
 
     def make_kernels(self, source: Source) -> list[Kernel]:
         """Return the kernels, with every parameter found from the rows where a rule asks for that."""

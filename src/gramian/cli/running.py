@@ -72,6 +72,7 @@ class CommandRun:
     cluster: str | None = None
     checkpoint: Path | None = None
     warnings: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     @contextmanager
@@ -145,6 +146,13 @@ class CommandRun:
             took = time.perf_counter() - start
             self.seconds += took
             LOG.info("%s: %.2f s", shown, took)
+
+    def doubt(self, text: object) -> None:
+        """Keep for the answer, wherever it goes, what the reader of these numbers should know."""
+        line = one_line(text)
+        if line not in self.warnings:
+            self.warnings.append(line)
+            self.doubts.append(line)
 
     def warn(self, text: object) -> None:
         """Say something on standard error that the reader should know, once."""
@@ -235,7 +243,8 @@ def data_errors(name: str) -> Iterator[None]:
         text = name_options(error).removeprefix(f"{name}: ").rstrip(".")
         if isinstance(error, SourceError) and error.path is not None and (Path(name).is_dir() or is_pattern(name)):
             name = one_line(error.path)  # one of several files
-        raise DataError(f"{name}: {text or type(error).__name__}.") from error
+        told = text or type(error).__name__
+        raise DataError(f"{told if told.startswith(f'{name} ') else f'{name}: {told}'}.") from error
 
 
 def name_options(error: Exception) -> str:

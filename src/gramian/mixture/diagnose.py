@@ -63,10 +63,13 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
     if prior is not None and prior.hard:
         floor = prior.scale
         at_floor = smallest_variances(mixture.model, S, floor) < AT_FLOOR
-        if mixture.model[1] == "V":  # a shape of its own: by the scatter of the component too
+        if mixture.model[1:] in ("VI", "VE", "VV", "EV"):  # shapes or axes of their own: by their scatter too
             N = np.maximum(stats.counts, np.finfo(float).tiny)
             S = stats.shift(mixture.centres).second / per_component(N, S)
-            at_floor |= smallest_variances(mixture.model, S, floor) < AT_FLOOR
+            flat = smallest_variances(mixture.model, S, floor) < AT_FLOOR
+            # a shape that all share is flat where each component is, along axes of its own that eigenvectors find to
+            # rounding: of groups that do not vary in one of 11 columns, the covariance made of them lay 9000 floors up
+            at_floor |= flat if mixture.model[1] == "V" else bool((flat | empty).all())
         reason = _degenerate_columns(mixture, stats, floor) if at_floor.any() else None
     least = 0 if prior is not None and prior.counts > 0 else rows_needed(mixture.model, len(mixture.origin))
     spurious = ~empty & ~at_floor & (stats.counts < least * (1 - ROUNDING))

@@ -226,8 +226,8 @@ def fit_mixture(
     same = same if same is None or maximise.constraints.is_empty else None
     if same is not None:
         notes += (
-            f"components {same[0]} and {same[1]} are one and the same: nothing determines their weights, and the "
-            "likelihood may rise where they part; start elsewhere (n_init, init_params) or fit fewer components",
+            f"components {same[0] + 1} and {same[1] + 1} are one and the same: nothing determines their weights, and "
+            "the likelihood may rise where they part; start elsewhere (n_init, init_params) or fit fewer components",
         )
     posterior = maximise.prior is not None and maximise.prior.counts > 0
     what = "maximum a posteriori for" if posterior else "maximum likelihood of a mixture of"

@@ -202,7 +202,10 @@ def _turn_axes(D: Array, G: Array, v: Array, j: Index, i: Index) -> tuple[Array,
 def _is_worse(D: Array, v: Array, current: Array, axes: Array, N: Array, T: Array) -> bool:
     """Whether the current covariances, if they have these axes in common but for rounding, were better than DvDᵀ."""
     inside = axes.T @ current @ axes
-    size = np.sqrt(np.diagonal(inside, axis1=1, axis2=2))
+    spread = np.diagonal(inside, axis1=1, axis2=2)
+    if not (spread > 0).all():  # singular to rounding
+        return False
+    size = np.sqrt(spread)
     if np.max(np.abs(inside / (size[:, :, None] * size[:, None, :]) - np.eye(len(D)))) > SHARED:
         return False
     before = -2 * expected_log_likelihood(current, N, T)

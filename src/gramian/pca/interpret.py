@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from gramian.compute.devices import to_numpy
 from gramian.inputs.checks import check_weights
 from gramian.inputs.devices import convert_to_numpy
-from gramian.results import Optimum
+from gramian.results import Optimum, warn_of_units
 from gramian.results.tables import Tabular, text_table
 from gramian.sources import Block, DenseSource, Source, SparseSource, open_source
 from gramian.sources.arrays import is_frame
@@ -602,6 +602,19 @@ def describe(pca: PCA, X: Any, sample_weight: Any = None, *, row_labels: Sequenc
     variances, ratios = to_numpy(pca.explained_variance_, float), to_numpy(pca.explained_variance_ratio_, float)
     shares = Eigenvalues(component_names(len(variances)), variances, 100 * ratios, 100 * np.cumsum(ratios))
     return Reading(columns, rows, shares)
+
+
+def warn_unscaled(deviations: npt.ArrayLike, names: Sequence[str]) -> str | None:
+    """Say where the first component of columns that were not scaled is little more than one of them.
+
+    Examples
+    --------
+    >>> from gramian.pca.interpret import warn_unscaled
+    >>> warn_unscaled([6.0, 124.0], ["mpg", "disp"]).partition(":")[0]
+    'The columns seem to have unlike units, and were not scaled'
+    """
+    remedy = "Divide each column by its standard deviation (--scale on the command line, scale=True in Python)"
+    return warn_of_units(deviations, names, "and decides the first component", remedy)
 
 
 def _correlations(pca: PCA, spread: Array) -> Array:

@@ -9,7 +9,7 @@ from gramian.results.certificate import (
     caller_level,
     describe_verdict,
 )
-from gramian.results.quality import FitLevel, Quality, find_gravest, measure_shares
+from gramian.results.quality import FitLevel, Quality, find_gravest, measure_shares, warn_of_units
 from gramian.results.solution import Solution, Spectrum
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "describe_verdict",
     "find_gravest",
     "measure_shares",
+    "warn_of_units",
 ]

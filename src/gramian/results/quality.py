@@ -76,6 +76,44 @@ class Quality:
         return asdict(self) | {"verdict": self.verdict.value}
 
 
+UNLIKE = 10.0  # standard deviation of one column over that of another from which units are taken to differ
+DOMINANT = 0.6  # share of the variance that the columns of the largest units then have
+
+
+def warn_of_units(deviations: npt.ArrayLike, names: Sequence[str], consequence: str, remedy: str) -> str | None:
+    """Say where one column of large numbers stands for all, since it has another unit; None where none does.
+
+    Parameters
+    ----------
+    deviations : array-like of shape (p,)
+        Standard deviations of the columns.
+    names : sequence of str
+        Of the columns.
+    consequence, remedy : str
+        What follows from it for the model, and what to do unless the units are meant to count.
+
+    Examples
+    --------
+    >>> warn_of_units([1.0, 124.0], ["cyl", "disp"], "and makes the first component", "Scale it").partition(",")[0]
+    'The columns seem to have unlike units'
+    >>> warn_of_units([1.0, 2.0], ["a", "b"], "", "")
+    """
+    spread = np.asarray(deviations, dtype=np.float64)
+    varies = spread[spread > 0]
+    if len(varies) < 2 or not varies.max() >= UNLIKE * varies.min():
+        return None
+    largest = int(np.nanargmax(spread))
+    relative = spread / spread[largest]  # squares of numbers near 1e300 are infinite
+    share = 1.0 / float(np.nansum(relative**2))
+    if share < DOMINANT:
+        return None
+    name = names[largest] if len(names[largest]) <= 40 else f"{names[largest][:39]}…"
+    return (
+        f"The columns seem to have unlike units, and were not scaled: {name} alone has {100 * share:.3g} % of the "
+        f"variance, {consequence}. {remedy} unless the units are meant to count."
+    )
+
+
 def judge_chance(p: float) -> FitLevel:
     """What a p-value says against the model that it was computed under.
 

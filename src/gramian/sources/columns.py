@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,6 +21,7 @@ from gramian.sources.base import Block, Source, memory_budget, naming, reading, 
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import ARROW, SHEETS, TEXT, load_calamine, load_pyarrow, suffix_of
 from gramian.sources.hdf5 import choose_dataset
+from gramian.sources.marks import MissingMarks
 from gramian.sources.text import (
     DAY,
     Dialect,
@@ -61,12 +62,15 @@ class Records(ABC):
         The column that names the rows, where the file has one.
     notes : list of str
         What was found out and changed.
+    marks : MissingMarks
+        What stands for missing cells in texts, beside what always does.
     """
 
     names: list[str]
     named: bool = True
     row_names: int | None = None
     notes: list[str]
+    marks: MissingMarks = MissingMarks()
     doubtful: Sequence[int] = ()  # columns of numbers like 1,234, which may be 1.234 or 1234
 
     @abstractmethod
@@ -134,7 +138,7 @@ class TextRecords(Records):
     def describe(self, dialect: Dialect) -> None:
         """Take over how the table is written."""
         self.dialect, self.named = dialect, dialect.header
-        self.marks = dialect.decimal if dialect.decimal == "," or self.written["decimal"] else ".,"
+        self.decimals = dialect.decimal if dialect.decimal == "," or self.written["decimal"] else ".,"
         self.names, renamed = distinct(list(dialect.names))
         self.row_names = 0 if dialect.row_names else None
         self.notes = [dialect.describe(), *renamed]
@@ -143,9 +147,18 @@ class TextRecords(Records):
         """Read columns; the target apart from them, so that they are one array."""
         wanted = columns if target is None or target in columns else [*columns, target]
         self._read = self._decode(lambda: self.read(wanted))
+        for j in list(self._read.others) if self.marks else []:
+            before = self.cells(j)
+            cells = self.marks.blank(before, self.names[j])
+            if cells is not before:  # what is left may be numbers
+                column = convert_cells(["" if cell is None else cell for cell in cells], self.dialect.decimal)
+                if column.kind in ("number", "truth"):
+                    self._read.make_number(j, column.values)
+                else:
+                    self._read.others[j], self._read.kinds[j] = [cells], column.kind
         doubtful = []
         for j in [j for j in self._read.others if self._read.kinds[j] == "text"]:
-            found = read_decorated(self.cells(j), self.marks, sure=not self.dialect.doubtful)
+            found = read_decorated(self.cells(j), self.decimals, sure=not self.dialect.doubtful)
             if found is None:
                 continue
             if found.rounded:
@@ -285,7 +298,7 @@ class ArrowRecords(Records):
         pa = load_pyarrow()
         values = self._column(j)
         try:
-            return arrow_cells(values)
+            return self.marks.blank(arrow_cells(values), self.names[j])
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SourceError(
                 f"column {self.names[j]!r} holds {values.type}: no text, so it can be neither label nor id."
@@ -432,6 +445,7 @@ class ColumnChoice:
     categorical: str = "refuse"
     dates: str = "text"
     like: Sequence[str] | None = None
+    marks: MissingMarks = field(default_factory=MissingMarks)
 
     def roles(self, names: Sequence[str], *, named: bool = True, row_names: int | None = None) -> Roles:
         """Give each column its role; one that has several is refused.
@@ -578,7 +592,10 @@ def choose_features(records: Records, columns: list[int], choice: ColumnChoice) 
             told, remedy = f"{count - len(strange)} of {count} cells are numbers", "drop the column."
             if strange:
                 told = f"{told}, and {cells[strange[0]]!r} ({records.where(strange[0])}) is not"
-                raise SourceError(f"column {names[j]!r}: {told}. Mend or empty the cell, or {remedy}")
+                texts = {str(cells[i]).strip() for i in strange}
+                mark = Argument("na_values", texts.pop()) if len(texts) == 1 else Argument("na_values")
+                parts = (f"column {names[j]!r}: {told}. Mend or empty the cell, say with ", mark)
+                raise SourceError(*parts, f" that it marks a missing one, or {remedy}")
             if isinstance(records, TextRecords):  # other files say themselves that these numbers are text
                 raise SourceError(f"column {names[j]!r}: {told}, not all written alike. Mend them, or {remedy}")
     notes = []

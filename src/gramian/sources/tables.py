@@ -30,6 +30,7 @@ from gramian.sources.columns import (
 )
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import TABULAR, checksum, checksum_of_files, split_dataset, spool_query, spool_standard_input
+from gramian.sources.marks import MissingMarks, find_suspects
 from gramian.sources.opening import check_file, is_several, list_files, open_file
 from gramian.sources.parts import PartsSource
 from gramian.sources.plink import Genotypes
@@ -135,6 +136,7 @@ def read_table(
     categorical: str = "refuse",
     dates: str = "text",
     missing: str = "keep",
+    na_values: Any = None,
     keep_empty: bool = True,
     delimiter: str | None = None,
     decimal: str | None = None,
@@ -166,6 +168,9 @@ def read_table(
     missing : {"keep", "refuse", "drop", "mean"}, default="keep"
         What becomes of missing cells: NaN; refused with counts; their rows left out; the column's mean. A row whose
         target is missing is left out with "drop", else refused.
+    na_values : number, text, list or dict of these, optional
+        What else marks a missing cell, such as -999 or "unknown"; by column where it is a dict. A note points out
+        numbers that look like it.
     keep_empty : bool, default=True
         Whether rows and columns that hold no number at all stay, as NaN; else they are left out and told of, which
         models need that take NaN. A file that is read in blocks is not looked through for them.
@@ -211,7 +216,7 @@ def read_table(
     """
     if missing not in MISSING_RULES:
         raise SourceError(Argument("missing", missing), f": give one of {', '.join(MISSING_RULES)}.")
-    choice = ColumnChoice(columns, drop, target, label, id, categorical, dates, like)
+    choice = ColumnChoice(columns, drop, target, label, id, categorical, dates, like, MissingMarks.of(na_values))
     text = {"delimiter": delimiter, "decimal": decimal, "header": header, "encoding": encoding}
     if os.fspath(path) == "-":
         with spool_standard_input() as spool:
@@ -253,7 +258,8 @@ def _read(
             counts = {names[j]: int(gaps.counts[j]) for j in np.flatnonzero(gaps.counts)}
             source, done = _treat_gaps(parts.source, gaps, missing, names)
             parts = parts.keep_rows(gaps.complete, source) if missing == "drop" else replace(parts, source=source)
-            notes = [*parts.notes, *done, *(_find_odd_columns(source, names) if choice.like is None else [])]
+            odd = [*find_suspects(source, names), *_find_odd_columns(source, names)] if choice.like is None else []
+            notes = [*parts.notes, *done, *odd]
     if source.feature_names is None:
         source.feature_names = names
     found = (parts.target, parts.label, parts.ids, names, path, tuple(notes), counts, parts.rows, keys)
@@ -277,6 +283,7 @@ class TableParts:
     label_name: str | None = None
     warnings: tuple[str, ...] = ()
     id_name: str | None = None
+    target_name: str | None = None
     named: bool = True
 
     def keep_rows(self, kept: Mask, source: Source) -> TableParts:
@@ -299,9 +306,25 @@ def _file_parts(path: Path, choice: ColumnChoice, text: dict[str, Any], dataset:
     suffix = check_file(path)
     with naming(path):
         if suffix in TABULAR:
-            return _tabular_parts(path, suffix, choice, text, dataset)
-        refuse_text_options(suffix, text)
-        return _h5ad_parts(path, choice, dataset) if suffix == ".h5ad" else _array_parts(path, choice, dataset)
+            parts = _tabular_parts(path, suffix, choice, text, dataset)
+        else:
+            refuse_text_options(suffix, text)
+            parts = _h5ad_parts(path, choice, dataset) if suffix == ".h5ad" else _array_parts(path, choice, dataset)
+        return _without_marks(parts, choice.marks) if choice.marks else parts
+
+
+def _without_marks(parts: TableParts, marks: MissingMarks) -> TableParts:
+    """Take numbers that mark missing cells for missing, in the columns that are fitted and in the target."""
+    if isinstance(parts.source, Genotypes):
+        raise SourceError(Argument("na_values"), " is for tables; genotypes have a mark of their own.")
+    target, absent = parts.target, parts.target_missing
+    if target is not None and target.dtype.kind == "f":
+        gone = np.isin(target, marks.numbers(parts.target_name or ""))
+        target = np.where(gone, np.nan, target)
+        absent = gone if absent is None else absent | gone
+    source = marks.blank_numbers(parts.source, parts.names)
+    source.feature_names = parts.source.feature_names
+    return replace(parts, source=source, target=target, target_missing=absent)
 
 
 def _several_parts(files: list[Path], choice: ColumnChoice, text: dict[str, Any], dataset: str | None) -> TableParts:
@@ -373,6 +396,8 @@ def _tabular_parts(
     roles = choice.roles(records.names, named=records.named, row_names=records.row_names)
     like = None if choice.like is None else columns_like(records.names, choice.like)
     columns = roles.features if like is None else list(dict.fromkeys(f.column for f in like))
+    choice.marks.check_columns(records.names)
+    records.marks = choice.marks
     records.prepare(columns, roles.target)
     if like is None:
         chosen = choose_features(records, columns, replace(choice, id=choice.id if roles.id is None else roles.id + 1))
@@ -416,6 +441,7 @@ def _tabular_parts(
         (*records.notes, *notes),
         label_name=None if label_column is None else records.names[label_column],
         id_name=None if id_column is None else records.names[id_column],
+        target_name=None if roles.target is None else records.names[roles.target],
         named=records.named,
         warnings=() if like is None else tuple(chosen.notes),
     )
@@ -433,7 +459,9 @@ def _array_parts(path: Path, choice: ColumnChoice, dataset: str | None) -> Table
     ids = None if roles.id is None else _as_texts(column_values(source, roles.id))
     picked, kept = _features(source, names, roles.features, choice)
     absent = None if target is None else np.isnan(target)
-    return TableParts(picked, kept, lambda row: f"row {row + 1}", target, absent, label, ids)
+    choice.marks.check_columns(names)
+    named = None if roles.target is None else names[roles.target]
+    return TableParts(picked, kept, lambda row: f"row {row + 1}", target, absent, label, ids, target_name=named)
 
 
 def _genotype_parts(source: Genotypes, choice: ColumnChoice) -> TableParts:

@@ -126,7 +126,7 @@ def assemble(
         met=all(proof.converged for proof in proofs.values()),
         tolerance=max((proof.tolerance for proof in proofs.values()), default=None),
         quality=quality,
-        warnings=[*warnings, *run.warnings],
+        warnings=list(dict.fromkeys([*warnings, *run.warnings])),
     )
 
 

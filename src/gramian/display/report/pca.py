@@ -27,7 +27,7 @@ from gramian.display.report.blocks import (
 )
 from gramian.display.report.cloud import Arrows, Panel
 from gramian.inputs.devices import convert_to_numpy
-from gramian.pca.interpret import had_missing_cells
+from gramian.pca.interpret import had_missing_cells, warn_unscaled
 from gramian.results import SpectralCertificate, measure_shares
 
 SHOWN = 40  # components drawn
@@ -103,8 +103,6 @@ LARGEST = 300  # columns in the tables
 NAMED = 20  # columns with an arrow and a name
 DRAWN = 3000  # columns in the circle
 ARROWS = 60  # columns that an arrow can be chosen from
-UNLIKE = 10.0  # standard deviation of one column over that of another from which units are taken to differ
-DOMINANT = 0.6  # share of the variance that the columns of the largest units then have
 
 
 def pca_report(
@@ -184,31 +182,15 @@ def pca_report(
         _variables_section(V, loadings, r, names, features, shares, bool(model.scale)),
         _variance_section(model, names, shares, advice),
     ]
-    warnings = [] if model.scale or spread is None else _warn_of_units(spread, features)
+    warning = None if model.scale or spread is None else warn_unscaled(spread, features)
     quality = find_quality(common, lambda: measure_shares(shares))
-    return assemble("PCA", model, facts, tiles, sections, common, quality, warnings)
+    return assemble("PCA", model, facts, tiles, sections, common, quality, [] if warning is None else [warning])
 
 
 def _longest(features: list[str], loadings: Matrix) -> tuple[list[str], Matrix]:
     """Names and loadings of the columns with the largest ones."""
     some = np.argsort(-np.max(np.abs(loadings[:, :COMPONENTS]), axis=1, initial=0.0), kind="stable")[:ARROWS]
     return [features[i] for i in some], loadings[some, :COMPONENTS]
-
-
-def _warn_of_units(spread: Matrix, features: list[str]) -> list[str]:
-    """Say where a few columns of large numbers make the components, and the others could be left out."""
-    varies = spread[spread > 0]
-    largest = int(np.argmax(spread)) if len(spread) else 0
-    if len(varies) < 2 or varies.max() < UNLIKE * varies.min():
-        return []
-    share = float(spread[largest] ** 2 / np.sum(spread**2))
-    if share < DOMINANT:
-        return []
-    return [
-        f"The columns seem to have unlike units, and were not scaled: {shorten(features[largest], 40)} alone has "
-        f"{percent(share)} of the variance, and the first component is little else. Divide each column by its "
-        "standard deviation (--scale on the command line, scale=True in Python) unless the units are meant to count."
-    ]
 
 
 def scores_section(

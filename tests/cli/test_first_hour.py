@@ -1,0 +1,101 @@
+"""What somebody meets who has just begun: units, marks of missing cells, folders of results, standard input."""
+
+import json
+
+import numpy as np
+import pytest
+
+QUIET = ("--no-report", "--no-pictures")
+
+
+@pytest.fixture
+def sheet(tmp_path):
+    """Columns of unlike units, with text and a mark of missing cells."""
+    rng = np.random.default_rng(0)
+    rows = [f"{150 + 30 * a:.4f},{b:.4f},{'red' if a > 0 else 'blue'}" for a, b in rng.normal(size=(40, 2))]
+    path = tmp_path / "sheet.csv"
+    path.write_text("weight,share,colour\n" + "\n".join(rows) + "\n-999,0.5,red\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [
+        (("pca",), "--scale"),
+        (("kernel-pca",), "--standardise"),
+        (("kernel-ridge", "--target", "y", "--categorical", "drop", "--alpha", "1"), "--standardise"),
+    ],
+)
+def test_unlike_units_are_told_everywhere(run, tmp_path, command, remedy):
+    rng = np.random.default_rng(1)
+    rows = [f"{200 * a:.4f},{b:.4f},{a + b:.4f}" for a, b in rng.normal(size=(40, 2))]
+    (tmp_path / "units.csv").write_text("weight,share,y\n" + "\n".join(rows) + "\n")
+    name, *options = command
+    screen = run(name, "units.csv", *options)
+    assert screen.exit_code == 0, screen.output
+    assert screen.stderr == ""
+    (line,) = [line for line in screen.stdout.splitlines() if "Warning" in line]
+    assert "weight" in line
+    assert remedy in line
+    found = json.loads(run(name, "units.csv", *options, "--json", "--out", "out", "--no-pictures").stdout)
+    (warning,) = found["warnings"]
+    assert line.endswith(warning)
+    assert (tmp_path / "out" / "report.html").read_text("utf-8").count("seem to have unlike units") == 1
+    scaled = run(name, "units.csv", *options, "--standardise", "--json")
+    assert json.loads(scaled.stdout)["warnings"] == []
+
+
+def test_columns_of_like_units_are_not_warned_of(answer):
+    assert answer("pca", "flowers.csv")["warnings"] == []
+
+
+def test_marks_of_missing_cells_are_pointed_out_and_taken_away(answer, run, sheet):
+    first = answer("pca", sheet, "--columns", "weight,share")
+    assert any("-999" in note and "--na-values -999" in note for note in first["data"]["notes"])
+    second = answer("pca", sheet, "--columns", "weight,share", "--na-values", "-999", "-k", 1)
+    assert any("weight 1" in note for note in second["data"]["notes"])
+    third = answer("pca", sheet, "--columns", "weight,share", "--na-values", "weight=-999", "--missing", "drop")
+    assert third["data"]["rows"] == 40
+    wrong = run("pca", sheet, "--missing", "-999")
+    assert wrong.exit_code == 2
+    assert "--na-values -999" in wrong.stderr
+    assert "--na-values" in run("pca", sheet, "--na-values", "wieght=-999").stderr
+
+
+def test_standard_input_is_described_as_the_file_is(answer, sheet):
+    for options in ((), ("--na-values", "-999")):
+        file = answer("info", sheet, *options)
+        piped = answer("info", "-", *options, input=sheet.read_bytes())
+        assert {**file, "file": ""} == {**piped, "file": ""}
+        assert [column["type"] for column in file["columns"]] == ["number", "number", "text"]
+
+
+def test_components_that_do_not_exist_are_not_left_out_in_silence(run, answer):
+    result = run("kernel-pca", "moons.csv", "-k", 200)
+    assert result.exit_code == 2
+    assert "-k 200" in result.stderr
+    assert "80" in result.stderr
+    (warning,) = answer("kernel-pca", "moons.csv", "-k", 10, "--kernel", "linear")["warnings"]
+    assert "-k 10" in warning
+    assert "2" in warning
+
+
+def test_a_folder_of_results_is_understood_or_refused_with_the_remedy(run, tmp_path, files):
+    assert run("pca", "flowers.csv", "--id", "plant", "--out", "found", *QUIET).exit_code == 0
+    by_folder, by_file = (run("project", model, "more.csv", "--json") for model in ("found", "found/model.gramian"))
+    assert by_folder.exit_code == 0, by_folder.output
+    assert json.loads(by_folder.stdout) == json.loads(by_file.stdout)
+    assert run("info", "found").stdout == run("info", "found/model.gramian").stdout
+    for arguments in (["pca", "found"], ["pca", "found/model.gramian"], ["predict", ".", "more.csv"]):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 1
+        assert "Traceback" not in result.stderr
+    assert "scores.csv" in run("pca", "found").stderr
+    assert "project" in run("pca", "found/model.gramian").stderr
+
+
+def test_a_file_is_named_once_in_an_error(run, tmp_path):
+    (tmp_path / "page.html").write_text("<html>")
+    error = run("project", "page.html", "more.csv").stderr
+    assert error.count("page.html") == 1
