@@ -20,6 +20,7 @@ from gramian import (
 from gramian.analysis import procrustes
 from gramian.display import (
     BinnedMixtureDisplay,
+    FeatureSharesDisplay,
     KernelFieldDisplay,
     LeaveOneOutDisplay,
     MapDisplay,
@@ -124,6 +125,18 @@ def test_a_legend_is_of_its_own_lines_where_the_axes_have_others(curve):
     ax = LeaveOneOutDisplay.from_estimator(model, ax=ax).ax_
     drawn = [line_of(ax, f"kernel {i}").get_color() for i in range(2)]
     assert [handle.get_color() for handle in ax.get_legend().get_lines()] == drawn
+
+
+def test_shares_of_features_are_bars_from_the_largest(table):
+    X, y = table
+    model = KernelRidgeCV(learn="loo").fit(X, y)
+    picture = FeatureSharesDisplay.from_estimator(model, most=3)
+    shares = [bar.get_width() for bar in picture.ax_.patches]
+    np.testing.assert_array_equal(shares, np.sort(model.learned_.shares)[::-1][:3])
+    assert [text.get_text() for text in picture.ax_.get_yticklabels()] == list(model.learned_.table()["feature"][:3])
+    assert rendered(picture.figure_)
+    with pytest.raises(ValueError, match="learn="):
+        FeatureSharesDisplay.from_estimator(KernelRidgeCV().fit(X, y))
 
 
 def test_a_classifier_shows_what_it_chose_by(curve):

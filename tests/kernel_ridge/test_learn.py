@@ -9,8 +9,9 @@ from sklearn.gaussian_process.kernels import Matern as TheirMatern
 
 import gramian
 from gramian import KernelRidgeCV
-from gramian.kernel_ridge.learn import Objective, scales_of, with_scales
-from gramian.kernels import Gaussian, Matern, RationalQuadratic
+from gramian.kernel_ridge.learn import LandmarkObjective, Objective, ProbedObjective
+from gramian.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from gramian.kernels.derivatives import list_parameters, with_parameters
 
 CRITERIA = ("loo", "gcv", "marginal_likelihood")
 KERNELS = [
@@ -43,22 +44,93 @@ def test_value_is_that_of_the_decomposition(kernel, weighted, intercept, criteri
     assert value == pytest.approx(-share * score, rel=1e-9)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_gradient_is_that_of_differences(kernel, intercept, criterion):
-    X, Y, w = sample()
-    objective, s, h = Objective(X, Y, w, intercept, criterion), scales_of(kernel, 3), 1e-5
-    _, by_scale, by_lam = objective.evaluate(kernel, 0.2)
+SUMS = [
+    Gaussian(0.2).on([0, 2]) + 0.3 * Linear() + 0.5 * Matern(2.5, 2.0) * Gaussian(0.1),
+    Laplacian((0.1, 0.2, 0.3)) + 0.01 * Polynomial(2, gamma=0.5, coef0=2.0),
+]
+
+
+def assert_gradient_is_that_of_differences(objective, kernel, lam=0.2, rel=1e-6):
+    """Every derivative by the logarithm of a number of the kernel, and by that of λ."""
+    h, values = 1e-5, np.array([one.value for one in list_parameters(kernel, 3)])
+    _, found, by_lam = objective.evaluate(kernel, lam)
 
     def move(k: int, step: float) -> float:
-        moved = s.copy()
-        moved[k] *= np.exp(step)
-        return objective.evaluate(with_scales(kernel, moved), 0.2)[0]
+        moved = np.where(np.arange(len(values)) == k, values * np.exp(step), values)
+        return objective.evaluate(with_parameters(kernel, 3, moved), lam)[0]
 
-    difference = [(move(k, h) - move(k, -h)) / (2 * h) for k in range(3)]
-    lam = (objective.evaluate(kernel, 0.2 * np.exp(h))[0] - objective.evaluate(kernel, 0.2 * np.exp(-h))[0]) / (2 * h)
-    np.testing.assert_allclose([*by_scale, by_lam], [*difference, lam], rtol=1e-6, atol=1e-8 * np.abs(by_scale).max())
+    difference = [(move(k, h) - move(k, -h)) / (2 * h) for k in range(len(values))]
+    ends = [objective.evaluate(kernel, lam * np.exp(step))[0] for step in (h, -h)]
+    difference = np.array([*difference, (ends[0] - ends[1]) / (2 * h)])
+    np.testing.assert_allclose([*found, by_lam], difference, rtol=rel, atol=rel / 100 * np.abs(difference).max())
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kernel", [*KERNELS, *SUMS], ids=repr)
+def test_gradient_is_that_of_differences(kernel, intercept, criterion):
+    X, Y, w = sample()
+    assert_gradient_is_that_of_differences(Objective(X, Y, w, intercept, criterion), kernel)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kernel", [KERNELS[0], KERNELS[4], SUMS[0]], ids=repr)
+def test_gradient_for_landmarks_is_that_of_differences(kernel, intercept, criterion):
+    X, Y, w = sample()
+    objective = LandmarkObjective(X, Y, w, intercept, criterion, landmarks=np.arange(0, 40, 5))
+    assert_gradient_is_that_of_differences(objective, kernel, rel=1e-5)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_with_every_row_a_landmark_the_criterion_is_the_exact_one(monkeypatch, intercept, criterion):
+    monkeypatch.setattr("gramian.kernel_ridge.learn.JITTER", 1e-12)
+    X, Y, w = sample()
+    exact = Objective(X, Y, w, intercept, criterion)
+    model = LandmarkObjective(X, Y, w, intercept, criterion, landmarks=np.arange(40))
+    for kernel in (KERNELS[0], SUMS[0]):
+        found, expected = model.evaluate(kernel, 0.2), exact.evaluate(kernel, 0.2)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_likelihood_of_landmarks_is_a_bound():
+    X, Y, w = sample(80)
+    for kernel in (KERNELS[0], SUMS[0]):
+        for intercept in (False, True):
+            exact = Objective(X, Y, w, intercept, "marginal_likelihood").evaluate(kernel, 0.2)[0]
+            some = {"landmarks": np.arange(0, 80, 4)}
+            bound = LandmarkObjective(X, Y, w, intercept, "marginal_likelihood", **some).evaluate(kernel, 0.2)[0]
+            assert bound > exact
+
+
+@pytest.mark.parametrize("criterion", CRITERIA[1:])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_with_every_direction_probed_the_gradient_is_the_exact_one(monkeypatch, intercept, criterion):
+    monkeypatch.setattr("gramian.kernel_ridge.learn.SOLVED", 1e-9)
+    X, Y, w = sample()
+    exact = Objective(X, Y, w, intercept, criterion)
+    for kernel in (KERNELS[0], SUMS[0]):
+        probed = ProbedObjective(X, Y, w, intercept, criterion)
+        probed.signs = np.sqrt(40.0) * np.eye(40)
+        found, expected = probed.evaluate(kernel, 0.2), exact.evaluate(kernel, 0.2)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-5, atol=1e-6)
+        assert found[2] == pytest.approx(expected[2], rel=1e-5)
+        if criterion == "gcv":
+            assert found[0] == pytest.approx(expected[0], rel=1e-6)
+
+
+def test_estimates_by_random_columns_are_within_their_error():
+    X, y = relevant(300, 9)
+    parts = X / X.std(axis=0), y[:, None], np.ones(300), True
+    kernel, deviations = Gaussian(0.2), []
+    exact = Objective(*parts, "gcv").evaluate(kernel, 0.1)[0]
+    for seed in range(12):
+        probed = ProbedObjective(*parts, "loo", seed=seed)
+        assert probed.criterion == "gcv"
+        deviations.append((probed.evaluate(kernel, 0.1)[0] / exact - 1.0) / probed.error)
+    assert 0.3 < np.sqrt(np.mean(np.square(deviations))) < 2.0
 
 
 @pytest.mark.parametrize(
@@ -131,6 +203,7 @@ def test_more_rows_than_are_learned_on(monkeypatch):
     for solver, alphas in (("landmarks", "auto"), ("cg", [1e-3, 1e-2, 1e-1])):
         model = KernelRidgeCV(alphas, learn="marginal_likelihood", solver=solver).fit(X, y)
         assert model.learned_.rows == 150
+        assert "rows" in model.learned_.refinement
         assert model.score(*relevant(200, 6)) > 0.9
 
 

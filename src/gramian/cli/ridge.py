@@ -25,7 +25,13 @@ from gramian.cli.output import (
 )
 from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options, report_reading
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
-from gramian.display import LeaveOneOutDisplay, PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
+from gramian.display import (
+    FeatureSharesDisplay,
+    LeaveOneOutDisplay,
+    PredictionBandDisplay,
+    ResidualsDisplay,
+    RidgePathDisplay,
+)
 from gramian.display.report import regression_report
 from gramian.display.ridge import leave_one_out_predictions
 from gramian.kernel_ridge.estimator import KernelRidgeCV
@@ -38,7 +44,7 @@ from gramian.sources.tables import Table as InputTable
 Array = NDArray[np.float64]
 
 TABLES = ("coefficients", "predictions", "path")
-PICTURES = ("residuals", "path", "choice", "curve")
+PICTURES = ("residuals", "path", "choice", "widths", "curve")
 ERRORS = {"rmse_left_out": np.nan, "r2_left_out": np.nan}  # of models that do not tell them
 
 
@@ -205,6 +211,8 @@ def regression_pictures(
         drawn["path"] = partial(RidgePathDisplay.from_estimator, model, names=table.names)
     if isinstance(model, KernelRidgeCV):
         drawn["choice"] = partial(LeaveOneOutDisplay.from_estimator, model)
+        if hasattr(model, "learned_"):
+            drawn["widths"] = partial(FeatureSharesDisplay.from_estimator, model)
     if table.source.shape[1] == 1:
         names = (table.names[0], target)
         drawn["curve"] = lambda: PredictionBandDisplay.from_estimator(

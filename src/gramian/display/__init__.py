@@ -21,7 +21,13 @@ if TYPE_CHECKING:
         ScreeDisplay,
     )
     from gramian.display.progress import progress_bar
-    from gramian.display.ridge import LeaveOneOutDisplay, PredictionBandDisplay, ResidualsDisplay, RidgePathDisplay
+    from gramian.display.ridge import (
+        FeatureSharesDisplay,
+        LeaveOneOutDisplay,
+        PredictionBandDisplay,
+        ResidualsDisplay,
+        RidgePathDisplay,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -32,6 +38,7 @@ __all__ = [
     "CorrelationCircleDisplay",
     "Display",
     "EmbeddingDisplay",
+    "FeatureSharesDisplay",
     "FitDisplay",
     "KernelFieldDisplay",
     "LeaveOneOutDisplay",

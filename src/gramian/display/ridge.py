@@ -34,7 +34,7 @@ from gramian.display.base import (
 )
 from gramian.display.groups import point_style
 from gramian.display.labels import Labels
-from gramian.inputs.checks import check_choice, check_share
+from gramian.inputs.checks import check_choice, check_integer, check_share
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.kernels import is_precomputed
 from gramian.kernel_ridge.estimator import KernelRidge
@@ -449,6 +449,108 @@ class LeaveOneOutDisplay(Display):
             ax.set(yscale="log", ylabel="γ (bandwidth 1/√(2γ))")
         else:
             ax.set_yticks(range(len(up)), as_ticks(self.kernels, 30))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSharesDisplay(Display):
+    r"""Which features a learned kernel compares rows by: a bar for the share of each, with its width.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the features.
+    shares : array-like of shape (p,)
+        Of the squared distance of two near rows, as the kernel measures it, between 0 and 1.
+    widths : array-like of shape (p,), optional
+        Length scales, in units of the features; NaN where there is none.
+
+    Attributes
+    ----------
+    order_ : ndarray of shape (p,)
+        The features from the largest share to the smallest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import KernelRidgeCV
+    >>> from gramian.display import FeatureSharesDisplay
+    >>> X = np.random.default_rng(0).normal(size=(80, 3))
+    >>> model = KernelRidgeCV(learn="loo").fit(X, np.sin(2 * X[:, 1]))
+    >>> int(FeatureSharesDisplay.from_estimator(model).order_[0])
+    1
+    """
+
+    def __init__(self, names: Sequence[Any], shares: ArrayLike, *, widths: ArrayLike | None = None) -> None:
+        self.names, self.shares = [str(name) for name in names], np.asarray(shares, dtype=float)
+        self.widths = np.full(len(self.shares), np.nan) if widths is None else np.asarray(widths, dtype=float)
+        for name, found in (("names", len(self.names)), ("widths", len(self.widths))):
+            if found != len(self.shares):
+                raise ValueError(f"{name} must be as many as shares, {len(self.shares)}; got {found}.")
+        if not (np.isfinite(self.shares) & (self.shares >= 0)).all():
+            raise ValueError("shares must be finite and not negative.")
+        self.order_ = np.argsort(-self.shares, kind="stable")
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Axes | None = None, **how: Any) -> FeatureSharesDisplay:
+        """Draw what a KernelRidgeCV with ``learn`` has learned.
+
+        Parameters
+        ----------
+        model : KernelRidgeCV
+            Fitted with ``learn``.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure.
+        **how
+            Options of :meth:`plot`.
+
+        Returns
+        -------
+        FeatureSharesDisplay
+            Drawn.
+        """
+        learned = getattr(check_fitted(model), "learned_", None)
+        if learned is None:
+            raise ValueError(f"{type(model).__name__} has learned no kernel: fit KernelRidgeCV(learn='loo').")
+        return cls(learned.features, learned.shares, widths=learned.widths).plot(ax=ax, **how)
+
+    def plot(self, ax: Axes | None = None, *, most: int = 20) -> FeatureSharesDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; by default a new figure.
+        most : int, default=20
+            Bars at most, of the largest shares.
+
+        Returns
+        -------
+        FeatureSharesDisplay
+            Itself.
+        """
+        shown = self.order_[: check_integer("most", most)]
+        ax = self._start(ax, (6.4, 1.2 + 0.28 * len(shown)))
+        at = np.arange(len(shown))
+        ax.barh(at, self.shares[shown], color=PALETTE[0])
+        for i, k in zip(at, shown, strict=True):
+            if np.isfinite(self.widths[k]):
+                ax.annotate(
+                    f"{self.widths[k]:.3g}",
+                    (self.shares[k], i),
+                    (4, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize="small",
+                    color=INK,
+                )
+        ax.set_yticks(at, as_ticks([self.names[k] for k in shown], 30))
+        ax.invert_yaxis()
+        ax.margins(x=0.12)
+        left = len(self.order_) - len(shown)
+        title = "Share of the kernel's distance, and width" + (f"; {left} smaller ones not shown" if left else "")
+        ax.set_title(title, loc="left", fontsize="medium")
+        describe_axes(ax, grid="x", xlabel="share")
+        return self
 
 
 def _cell_edges(values: Array) -> Array:

@@ -539,7 +539,12 @@ class KernelRidgeCV(KernelRidge):
                 quiet_if_small(min(problem.n, FIRST)),
                 show_progress(self.verbose, f"{type(self).__name__}, to learn") as progress,
             ):
-                options = {"alphas": self.alphas, "features": names, "progress": progress}
+                options = {
+                    "solver": self.solver_,
+                    "alphas": self.alphas,
+                    "features": names,
+                    "progress": progress,
+                }
                 self.learned_ = learn_kernel(problem, self.kernels_, self.learn, **options)
             self.kernels_ = [*self.kernels_, *self.learned_.kernels]
             hints = dict(enumerate(self.learned_.alphas, start=given))

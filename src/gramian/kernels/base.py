@@ -191,6 +191,11 @@ class Kernel(ABC):
         return False
 
     @property
+    def has_columns(self) -> bool:
+        """Whether points are rows of numbers, of which some columns can be taken."""
+        return not self.takes_objects
+
+    @property
     def rate(self) -> Any:
         """γ where the kernel has one: a number, one for each feature, a rule, or None for 1/p; None where not."""
         return None
@@ -270,6 +275,10 @@ class Kernel(ABC):
             if pairs.symmetric and rows != columns:
                 out[columns, rows] = tile.T
         return out
+
+    def on(self, columns: Sequence[int]) -> Kernel:
+        """The same function of some of the columns, counted from 0: see :class:`Columns`."""
+        return Columns(self, tuple(columns))
 
     def __add__(self, other: Any) -> Kernel:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
@@ -382,6 +391,11 @@ class _Combination(Kernel):
     def takes_objects(self) -> bool:
         """Whether all do."""
         return all(kernel.takes_objects for kernel in self.kernels)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether all have."""
+        return all(kernel.has_columns for kernel in self.kernels)
 
     def resolved(self, X: Any) -> Kernel:
         """Resolve all."""
@@ -527,6 +541,101 @@ class Scaled(_Combination):
     def __repr__(self) -> str:
         inside = f"({self.kernel!r})" if isinstance(self.kernel, Sum) else repr(self.kernel)
         return f"{self.factor!r} * {inside}"
+
+
+@dataclass(frozen=True, repr=False)
+class Columns(_Combination):
+    r"""k of some of the columns: k(x, z) = k₀(x_C, z_C).
+
+    Written ``kernel.on(columns)``. Sums of kernels on groups of columns are how the parts of a model are told apart.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k₀.
+    columns : sequence of int
+        C, counted from 0, each once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernels import Linear
+    >>> Linear().on([1])(np.array([[5.0, 2.0]]))
+    array([[4.]])
+    """
+
+    kernel: Kernel
+    columns: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        columns = np.atleast_1d(np.asarray(self.columns))
+        if columns.ndim != 1 or not len(columns) or columns.dtype.kind not in "iu" or np.any(columns < 0):
+            raise ValueError(f"columns must be whole numbers, counted from 0, and at least one; got {self.columns!r}.")
+        if len(np.unique(columns)) < len(columns):
+            raise ValueError(f"columns names one of them twice: {self.columns!r}.")
+        if not self.kernel.has_columns:
+            raise ValueError(f"{self.kernel!r} is not a function of rows of numbers, of which columns could be taken.")
+        freeze(self, columns=tuple(columns.tolist()))
+
+    @property
+    def normalised(self) -> bool:
+        """Whether k₀ is."""
+        return self.kernel.normalised
+
+    def take(self, X: Any) -> Any:
+        """The columns of some points."""
+        X = as_points(X)
+        if max(self.columns) >= X.shape[1]:
+            raise ValueError(
+                f"{self!r} asks for column {max(self.columns)}, counted from 0, of points with {X.shape[1]} columns."
+            )
+        return X[:, list(self.columns)]
+
+    def resolved(self, X: Any) -> Kernel:
+        """Resolve k₀ for these columns."""
+        return replace(self, kernel=self.kernel.resolved(self.take(X)))
+
+    def formula(self, p: int) -> Formula | None:
+        """That of k₀, with s = 0 elsewhere; None where u is no sum over columns."""
+        inside = self.kernel.formula(len(self.columns))
+        return None if inside is None else _spread(inside, list(self.columns), p)
+
+    def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
+        """Prepare these columns for k₀."""
+        return self.kernel.pairs(self.take(X), None if Z is None else self.take(Z), dtype)
+
+    def about_mean(self, X: Any) -> Kernel:
+        """k₀ about the mean of these columns."""
+        about = self.kernel.about_mean(self.take(X))
+        return self if about is self.kernel else replace(self, kernel=about)
+
+    def rounding(self, X: Any) -> Array:
+        """That of k₀."""
+        return self.kernel.rounding(self.take(X))
+
+    def diagonal(self, X: Any) -> Array:
+        """That of k₀."""
+        return self.kernel.diagonal(self.take(X))
+
+    def __repr__(self) -> str:
+        inside = f"({self.kernel!r})" if isinstance(self.kernel, (Sum, Product, Scaled)) else repr(self.kernel)
+        steps = set(np.diff(self.columns))
+        if len(self.columns) > 2 and steps == {1}:
+            return f"{inside}.on(range({self.columns[0]}, {self.columns[-1] + 1}))"
+        return f"{inside}.on({list(self.columns)})"
+
+
+def _spread(formula: Formula, columns: list[int], p: int) -> Formula | None:
+    """A formula of some columns as one of all p: with s = 0 in the others."""
+    if formula.parts:
+        parts = [_spread(part, columns, p) for part in formula.parts]
+        known_parts = tuple(part for part in parts if part is not None)
+        return formula._replace(parts=known_parts) if len(known_parts) == len(parts) else None
+    if formula.geometry == "cosine":
+        return None
+    scale, origin = np.zeros(p), np.zeros(p)
+    scale[columns], origin[columns] = formula.scale, formula.origin
+    return formula._replace(scale=scale, origin=origin if np.any(origin) else 0.0)
 
 
 class _CombinedPairs(Pairs):

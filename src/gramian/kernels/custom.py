@@ -156,6 +156,11 @@ class Precomputed(Kernel):
     array([2., 3.])
     """
 
+    @property
+    def has_columns(self) -> bool:
+        """False: its columns are those of a matrix of pairs."""
+        return False
+
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Take the matrix as it is."""
         if Z is not None:
