@@ -451,7 +451,6 @@ class LeaveOneOutDisplay(Display):
             ax.set_yticks(range(len(up)), as_ticks(self.kernels, 30))
 
 
-@dataclass(frozen=True, eq=False)
 class FeatureSharesDisplay(Display):
     r"""Which features a learned kernel compares rows by: a bar for the share of each, with its width.
 

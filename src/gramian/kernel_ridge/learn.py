@@ -712,7 +712,7 @@ def _widths_and_shares(kernel: Kernel, lam: float, rows: Objective, spread: Arra
     squared distance of two near rows, as the kernel measures it.
     """
     (n, p), terms = rows.X.shape, terms_of(kernel)
-    widths, shares, weights = np.full(p, np.nan), np.zeros(p), np.ones(1)
+    widths, shares, weights, alpha = np.full(p, np.nan), np.zeros(p), np.ones(1), np.zeros((n, 1))
     if len(terms) > 1:
         q = np.sqrt(rows.w)
         A = kernel(rows.X) * q[:, None] * q
