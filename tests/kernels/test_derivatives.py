@@ -8,12 +8,12 @@ import gramian
 from gramian import KernelRidge
 from gramian.kernels import (
     Callable,
-    Columns,
     Cosine,
     Gaussian,
     Laplacian,
     Linear,
     Matern,
+    OnColumns,
     Polynomial,
     Precomputed,
     RationalQuadratic,
@@ -99,7 +99,7 @@ def test_a_model_of_columns_is_kept_in_a_file(tmp_path):
 )
 def test_columns_that_cannot_be_taken_are_refused(kernel, columns, named):
     with pytest.raises(ValueError, match=named):
-        Columns(kernel, columns)
+        OnColumns(kernel, columns)
 
 
 def test_a_column_beyond_the_last_is_named():

@@ -1,6 +1,6 @@
 """Kernels: functions k(x, z) that are inner products of features, and their algebra."""
 
-from gramian.kernels.base import Columns, Kernel, Pairs, Product, Scaled, Sum
+from gramian.kernels.base import Kernel, OnColumns, Pairs, Product, Scaled, Sum
 from gramian.kernels.custom import Callable, MatrixFunction, Precomputed
 from gramian.kernels.distance import (
     AdditiveChi2,
@@ -19,7 +19,6 @@ __all__ = [
     "AdditiveChi2",
     "Callable",
     "Chi2",
-    "Columns",
     "Cosine",
     "Gaussian",
     "Kernel",
@@ -27,6 +26,7 @@ __all__ = [
     "Linear",
     "Matern",
     "MatrixFunction",
+    "OnColumns",
     "Pairs",
     "Polynomial",
     "Precomputed",

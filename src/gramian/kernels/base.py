@@ -277,8 +277,8 @@ class Kernel(ABC):
         return out
 
     def on(self, columns: Sequence[int]) -> Kernel:
-        """The same function of some of the columns, counted from 0: see :class:`Columns`."""
-        return Columns(self, tuple(columns))
+        """The same function of some of the columns, counted from 0: see :class:`OnColumns`."""
+        return OnColumns(self, tuple(columns))
 
     def __add__(self, other: Any) -> Kernel:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
@@ -544,7 +544,7 @@ class Scaled(_Combination):
 
 
 @dataclass(frozen=True, repr=False)
-class Columns(_Combination):
+class OnColumns(_Combination):
     r"""k of some of the columns: k(x, z) = k₀(x_C, z_C).
 
     Written ``kernel.on(columns)``. Sums of kernels on groups of columns are how the parts of a model are told apart.

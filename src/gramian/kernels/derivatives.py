@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace, device, is_numpy_array
 
-from gramian.kernels.base import Columns, Kernel, Product, Scaled, Sum
+from gramian.kernels.base import Kernel, OnColumns, Product, Scaled, Sum
 from gramian.kernels.distance import Gaussian, Laplacian, Matern, RationalQuadratic
 from gramian.kernels.inner_product import Linear, Polynomial
 
@@ -85,7 +85,7 @@ def parts_of(kernel: Kernel) -> list[Kernel]:
     """The kernels that it is made of by sums, products, multiples and choices of columns, from the left."""
     if isinstance(kernel, Sum | Product):
         return [*parts_of(kernel.first), *parts_of(kernel.second)]
-    return parts_of(kernel.kernel) if isinstance(kernel, Scaled | Columns) else [kernel]
+    return parts_of(kernel.kernel) if isinstance(kernel, Scaled | OnColumns) else [kernel]
 
 
 def list_parameters(kernel: Kernel, p: int) -> list[KernelParameter]:
@@ -107,7 +107,7 @@ def list_parameters(kernel: Kernel, p: int) -> list[KernelParameter]:
         if isinstance(kernel, Scaled):
             out.append(KernelParameter("amplitude", part, -1, kernel.factor))
             return visit(kernel.kernel, features, part)
-        if isinstance(kernel, Columns):
+        if isinstance(kernel, OnColumns):
             return visit(kernel.kernel, [features[k] for k in kernel.columns], part)
         size = len(features)
         if isinstance(kernel, Stretchable):
@@ -146,7 +146,7 @@ def with_parameters(kernel: Kernel, p: int, values: Sequence[float] | Vector) ->
         if isinstance(kernel, Scaled):
             factor = float(take(1)[0])
             return Scaled(visit(kernel.kernel, size), factor)
-        if isinstance(kernel, Columns):
+        if isinstance(kernel, OnColumns):
             return replace(kernel, kernel=visit(kernel.kernel, len(kernel.columns)))
         if isinstance(kernel, Stretchable):
             s = take(size)
@@ -211,7 +211,7 @@ def evaluate_with_derivatives(kernel: Kernel, X: Array, Z: Array | None = None) 
         K, pull = evaluate_with_derivatives(kernel.kernel, X, Z)
         K, a = K * kernel.factor, kernel.factor
         return K, lambda G: np.concatenate([[float(xp.sum(G * K))], a * pull(G)])
-    if isinstance(kernel, Columns):
+    if isinstance(kernel, OnColumns):
         index = xp.asarray(np.array(kernel.columns), **where)
         Z = None if Z is None else xp.take(Z, index, axis=1)
         return evaluate_with_derivatives(kernel.kernel, xp.take(X, index, axis=1), Z)

@@ -54,7 +54,7 @@ ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIO
 # Kernels that are no Python functions of a user's: built in, and made of such.
 _PLAIN = (kernels.Chi2, kernels.AdditiveChi2, kernels.Cosine, kernels.Linear, kernels.Polynomial, kernels.Sigmoid)
 _RADIAL = (kernels.Gaussian, kernels.Laplacian, kernels.Matern, kernels.RationalQuadratic)
-_MADE = (kernels.Columns, kernels.MatrixFunction, kernels.Precomputed, kernels.Product, kernels.Scaled, kernels.Sum)
+_MADE = (kernels.OnColumns, kernels.MatrixFunction, kernels.Precomputed, kernels.Product, kernels.Scaled, kernels.Sum)
 _ABOUT = (CosineAbout, LinearAbout, NormalisedAbout, PolynomialAbout)
 _ELEMENTARY = (gp.ConstantKernel, gp.DotProduct, gp.ExpSineSquared, gp.Matern, gp.PairwiseKernel, gp.RBF)
 _COMPOSED = (gp.CompoundKernel, gp.Exponentiation, gp.Product, gp.RationalQuadratic, gp.Sum, gp.WhiteKernel)
