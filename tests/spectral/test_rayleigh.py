@@ -12,6 +12,7 @@ import scipy.linalg
 
 from gramian.operators import Centred, Data
 from gramian.spectral.rayleigh import (
+    FRESH,
     chance_of_overlooking,
     check_k,
     count_roundings,
@@ -62,6 +63,10 @@ def test_start_vectors_are_those_of_the_seed() -> None:
     assert random_block(Data(X.astype(np.float32)), 7, 3, 11).dtype == np.float32
 
 
+def test_two_vectors_are_drawn_from_the_digits_of_a_product() -> None:
+    assert FRESH == 2  # as docs/trust.md counts them
+
+
 def test_the_seed_of_fresh_vectors_is_a_hash_of_the_first_column_of_a_product(torch: Any) -> None:
     Y = np.asfortranarray(X)
     digest = hashlib.blake2b(Y[:, 0].copy().tobytes(), digest_size=16).digest()
@@ -93,6 +98,7 @@ def test_the_chance_of_overlooking_is_the_theorem_s(m: int, steps: int, vectors:
 
 def test_where_nothing_random_was_tried_nothing_is_known() -> None:
     assert chance_of_overlooking(1, 0, 2, 0.5) == chance_of_overlooking(1, 9, 0, 0.5) == 1.0
+    assert chance_of_overlooking(1, 0, 2, 0.1, krylov=False) == 1.0
     assert chance_of_overlooking(10**6, 1, 3, 0.5) == 1.0  # the formula says more, of what is a probability
     assert chance_of_overlooking(10, 3, 1, 0.5) < 1.0 > chance_of_overlooking(10, 9, 1, 0.5, krylov=False)
 
@@ -109,12 +115,13 @@ def test_the_chance_of_overlooking_is_no_less_than_how_often_it_happens(krylov: 
     assert missed / tried <= chance_of_overlooking(m, steps, 1, 0.5, krylov=krylov)
 
 
+@pytest.mark.parametrize("unit", [1.0, 2.0**-60])
 @pytest.mark.parametrize(("least", "by_cholesky"), [(1e-3, True), (1e-5, False), (1e-9, False), (0.0, False)])
-def test_thin_factors_are_orthonormal_however_they_are_made(least: float, by_cholesky: bool) -> None:
+def test_thin_factors_are_orthonormal_however_they_are_made(least: float, by_cholesky: bool, unit: float) -> None:
     """Of a factor by Cholesky the diagonal is positive; LAPACK makes it negative here."""
     Y = np.linalg.qr(np.random.default_rng(1).standard_normal((60, 4)))[0] * [-1.0, -0.5, -0.1, -least]
-    Q, R = thin_qr(np, Y)
-    np.testing.assert_allclose(Q @ R, Y, atol=1e-15)
+    Q, R = thin_qr(np, unit * Y)
+    np.testing.assert_allclose(Q @ R / unit, Y, atol=1e-15)
     np.testing.assert_allclose(Q.T @ Q, np.eye(4), atol=1e-14)
     np.testing.assert_array_equal(np.tril(R, -1), 0.0)
     assert bool(np.all(np.diag(R) > 0)) == by_cholesky
@@ -140,8 +147,11 @@ def test_the_largest_eigenpairs_descend() -> None:
     assert largest_eigenpairs(M, 99)[1].shape == (5, 5)
 
 
+@pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("failure", ["raises", "finds less"])
-def test_the_whole_is_decomposed_where_lapack_finds_too_few(failure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_is_decomposed_where_lapack_finds_too_few(
+    failure: str, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     eigh, M = scipy.linalg.eigh, X.T @ X
 
     def fail(M: Any, **settings: Any) -> Any:
@@ -153,8 +163,8 @@ def test_the_whole_is_decomposed_where_lapack_finds_too_few(failure: str, monkey
         return values[1:], vectors[:, 1:]
 
     monkeypatch.setattr(scipy.linalg, "eigh", fail)
-    values, vectors = largest_eigenpairs(M, 2)
-    np.testing.assert_allclose(values, np.linalg.eigvalsh(M)[::-1][:2], rtol=1e-13)
+    values, vectors = largest_eigenpairs(M, k)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(M)[::-1][:k], rtol=1e-13)
     np.testing.assert_allclose(M @ vectors, vectors * values, atol=1e-13)
 
 
@@ -187,6 +197,8 @@ def test_a_left_side_that_rounds_more_counts_in_the_residual() -> None:
     V = np.linalg.svd(X)[2].T[:, :1]
     found = finish(Wrong(X), V, 1)
     assert found.residuals[0] == pytest.approx(1e-3, rel=1e-9)
+    found = finish(Wrong(np.diag([4.0, 0.0])), np.eye(2), 2)  # beside the largest value, though another is 0
+    np.testing.assert_allclose(found.residuals, [1e-3, 0.0], atol=1e-12)
 
 
 def test_nothing_has_residuals_of_nothing() -> None:

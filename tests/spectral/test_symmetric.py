@@ -167,7 +167,7 @@ def test_a_projection_of_zeros_has_no_residual() -> None:
 @pytest.mark.parametrize(
     ("n", "k", "block", "width"),
     [(200, 1, None, 24), (200, 22, None, 24), (200, 23, None, 32), (200, 30, None, 32), (200, 31, None, 40),
-     (12, 3, None, 12), (200, 3, 5, 5), (200, 3, 300, 200)],
+     (12, 3, None, 12), (200, 3, 5, 5), (200, 3, 3, 3), (200, 3, 300, 200)],
 )  # fmt: skip
 def test_so_many_vectors_are_multiplied_at_a_time(n: int, k: int, block: int | None, width: int) -> None:
     class Watched(Data):
@@ -270,10 +270,32 @@ def test_a_twin_that_is_further_off_is_not_mended_but_gone_on_from() -> None:
     solved = SymmetricKrylov(tol=1e-9)(exact, 4, twin=off_by(K, 1e-4))
     assert solved.certificate.converged
     assert exact.passes > 3
+    # what was asked for is looked at once and not again
+    widths: list[int] = []
+
+    class Watched(Data):
+        def matmat(self, V: Array) -> Array:
+            widths.append(V.shape[1])
+            return super().matmat(V)
+
+    SymmetricKrylov(tol=1e-6)(Watched(K), 4, twin=off_by(K, 1e-4))
+    assert widths[0] == 4
+    assert widths[1] > 4
     # begun from what the twin found, with no more than one product of looking at it
     cold = Data(K)
     SymmetricKrylov(tol=1e-9)(cold, 4)
     assert exact.passes <= cold.passes
+
+
+def test_one_pair_that_is_right_is_not_enough() -> None:
+    """Of a twin that knows the first direction exactly and the others roughly."""
+    K = np.diag(np.r_[100.0, 50.0, 40.0, np.geomspace(1, 1e-3, 297)])
+    turned = K.copy()
+    turned[1:, 1:] = off_by(K[1:, 1:], 1e-4).source.values
+    found = SymmetricKrylov(tol=1e-7)(Data(K), 3, twin=Data(turned))
+    assert found.certificate.converged
+    assert found.certificate.residuals.max() <= 1e-7
+    assert_allclose(found.values, [100.0, 50.0, 40.0], rtol=1e-7)
 
 
 def test_a_basis_is_as_large_as_memory_and_projections_allow() -> None:
