@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import gramian
-from gramian.sources.checkpoint import CheckpointError, checkpoint, digest, remember
+from gramian.analysis import parallel_analysis
+from gramian.sources.checkpoint import CheckpointError, begin_checkpoint, checkpoint, digest, remember
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(600, 40)) @ np.diag(np.geomspace(10, 1, 40))
@@ -103,6 +104,32 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
         gramian.PCA(2).fit(X)
 
 
+MODEL, PEOPLE = gramian.PCA(2).fit(X[:, :6]), gramian.GenotypePCA(2).fit(CALLS)
+USES: dict[str, Any] = {
+    "transform": (MODEL.transform, X[:80, :6], X[80:160, :6]),
+    "score": (MODEL.score_samples, X[:80, :6], X[80:160, :6]),
+    "genotypes": (PEOPLE.transform, CALLS[:40], CALLS[40:]),
+    "predict": (gramian.KernelRidge(kernel="rbf").fit(X, X[:, 0]).predict, X[:80], X[80:160]),
+    "bare pass": (lambda x: gramian.open(x).reduce(lambda b: b.values.sum(axis=0), np.add), X[:80], X[80:160]),
+    "rank": (lambda x: parallel_analysis(gramian.PCA(), x, random_state=0).thresholds, X[:80, :6], X[80:160, :6]),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_is_made_of_other_data_with_a_fitted_model_is_not_taken_from_a_record(use: str, tmp_path: Path) -> None:
+    function, first, second = USES[use]
+    known = function(first), function(second)
+    assert not np.array_equal(*known)
+    with suppress(StopError), checkpoint(tmp_path):
+        function(first)
+        raise StopError
+    with suppress(CheckpointError, StopError), checkpoint(tmp_path):  # refused, or right
+        np.testing.assert_array_equal(function(second), known[1])
+        raise StopError
+    with checkpoint(tmp_path):
+        np.testing.assert_array_equal(function(first), known[0])
+
+
 def test_one_run_at_a_time_and_a_folder(tmp_path: Path) -> None:
     with checkpoint(tmp_path / "a"), pytest.raises(FileExistsError, match="another run"), checkpoint(tmp_path / "a"):
         pass
@@ -112,7 +139,9 @@ def test_one_run_at_a_time_and_a_folder(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "mine.txt").touch()
     with checkpoint(tmp_path / "b"):
+        begin_checkpoint(gramian.PCA(), gramian.open(X))
         assert remember("a step", 1, lambda: object()) is not None  # no numbers: made again
+        assert (tmp_path / "b" / "00000001.npz").exists()
     assert [path.name for path in (tmp_path / "b").iterdir()] == ["mine.txt"]
 
 

@@ -271,3 +271,22 @@ def test_eigenstrat_files_that_do_not_belong_together_are_refused(tmp_path: Path
     path.write_text(path.read_text().replace("9", "7", 1))
     with pytest.raises(ValueError, match=r"line 1, sample \d+: '7'"):
         open_genotypes(path)
+
+
+@pytest.mark.parametrize(
+    "broken", ["1\tx\tr\tA\tC\t.\t.\t.\tGT\t0/1", "1\t7\tr\tA\tC\t.\t.\t.\tGT\t0/\xb1", "1\t7\t.\tGT"]
+)
+def test_a_damaged_record_of_a_chromosome_that_no_header_names_is_refused(broken: str, tmp_path: Path) -> None:
+    """In the process itself: cyvcf2 goes on with such a record, which is none, and crashes."""
+    pytest.importorskip("cyvcf2")
+    head = [line for line in vcf([], ["a"]).splitlines() if "contig" not in line]
+    whole = "2\t5\tr\tA\tC\t.\t.\t.\tGT\t0/1"
+    path = tmp_path / "x.vcf"
+    path.write_text("\n".join([*head, whole]) + "\n", encoding="latin-1")
+    assert open_genotypes(path).calls(0, 1).tolist() == [[1]]
+    path.write_text("\n".join([*head, whole, broken]) + "\n", encoding="latin-1")
+    with pytest.raises(ValueError, match=r"x\.vcf"):
+        open_genotypes(path)
+    path.write_text("\n".join([*head, whole.replace("2", "<2>", 1)]) + "\n", encoding="latin-1")
+    with pytest.raises(ValueError, match=r"x\.vcf.*<2>"):
+        open_genotypes(path)

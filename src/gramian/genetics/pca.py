@@ -277,6 +277,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         unnamed = column_names(X) is None or not hasattr(self, "feature_names_in_")
         by_place = getattr(self, "_of_table", False) and is_table(X) and unnamed
         source = select_fitted_snps(as_genotypes(X), self.snp_mask_, self.snps_, by_place)
+        begin_checkpoint(self, source, "use")
         device = resolve(self.device, X if is_tensor(X) else source.values)
         Z = genotype_operator(
             source,

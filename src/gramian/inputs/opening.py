@@ -48,8 +48,7 @@ def open_input(estimator: Any, X: Any, *, reset: bool) -> Source:
         source = SparseSource(values) if sp.issparse(values) else DenseSource(values)
     if source.shape[0] == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape={source.shape}) while a minimum of 1 is required.")
-    if reset:
-        begin_checkpoint(estimator, source)
+    begin_checkpoint(estimator, source, "fit" if reset else "use")
     return source
 
 

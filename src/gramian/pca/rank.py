@@ -35,6 +35,7 @@ from gramian.results import NumericalWarning, caller_level
 from gramian.results.tables import Tabular
 from gramian.sources import Source, open_source
 from gramian.sources.base import memory_budget
+from gramian.sources.checkpoint import begin_checkpoint
 from gramian.sources.errors import Argument, SourceError
 
 if TYPE_CHECKING:
@@ -824,6 +825,7 @@ def parallel_analysis(
         least = int(np.ceil(1 / (1 - quantile) - 1e-9))
         raise ValueError(f"n_draws={n_draws!r} must be a number of at least {least} to show the {quantile:g} quantile.")
     source = open_source(X)
+    begin_checkpoint(pca, source, "parallel analysis")
     whole = pca if isinstance(pca, PCAFit) else fit_whole(pca, source, sample_weight)
     size = max_rank(whole.weight, len(whole.mean))
     lam = check_spectrum(whole.variances)[:size]
@@ -939,6 +941,7 @@ def cross_validate_rank(
       3              9...
     """
     source = open_source(X)
+    begin_checkpoint(pca, source, "cross-validation")
     refuse_missing(source)
     w = check_weights(sample_weight, source.shape[0])
     rows = np.flatnonzero(w)

@@ -11,8 +11,10 @@ import hashlib
 import importlib
 import json
 import os
+import struct
 import types
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -111,21 +113,28 @@ def remember(step: str, inputs: Any, work: Callable[[], T]) -> T:
     3
     """
     journal = _journal.get()
-    return work() if journal is None else journal.take(lambda: {"step": step, "inputs": digest(inputs)}, work)
+    if journal is None or not journal.begun:  # of data that nobody has identified nothing is kept
+        return work()
+    return journal.take(lambda: {"step": step, "inputs": digest(inputs)}, work)
 
 
-def begin_checkpoint(estimator: Any, source: Any) -> None:
-    """Let a fit go on only with the estimator, the parameters, the data and the versions that it was begun with."""
+def begin_checkpoint(estimator: Any, source: Any, step: str = "fit") -> None:
+    """Let a fit go on only with the estimator, the parameters, the data and the versions that it was begun with.
+
+    So too a ``step`` that is no fit: what is made of other data with a fitted model makes passes as well.
+    """
     journal = _journal.get()
     if journal is None:
         return
 
     def identify() -> dict[str, str]:
-        given = {f"parameter {name}": digest(value) for name, value in estimator.get_params(deep=False).items()}
+        parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {"model": estimator}
+        given = {f"parameter {name}": digest(value) for name, value in parameters.items()}
         version = importlib.import_module("gramian").__version__
-        facts = {"step": f"fit of {type(estimator).__name__}", "data": digest_rows(source), **given}
+        facts = {"step": f"{step} of {type(estimator).__name__}", "data": digest_rows(source), **given}
         return facts | {"version of Gramian, NumPy or SciPy": f"{version} {np.__version__} {scipy.__version__}"}
 
+    journal.begun = True
     journal.take(identify, lambda: None)
 
 
@@ -139,7 +148,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.count = folder, 0
+        self.folder, self.count, self.begun = folder, 0, False
 
     def take(self, identify: Callable[[], dict[str, str]], work: Callable[[], T]) -> T:
         """Return the next result: from its record, which must be of the same step, or by work."""
@@ -159,7 +168,10 @@ class Journal:
             self._compare(path, asked, found)
             self.count += 1
             # what was just written is read too, so that an uninterrupted fit goes on from the same memory layout
-            made: T = work() if "again" in value else decode(value, arrays)
+            if "again" in value:
+                return work()
+            with _refuse_damage(path):
+                made: T = decode(value, arrays)
             return made
         finally:
             _journal.reset(token)
@@ -201,15 +213,36 @@ class Journal:
 _journal: ContextVar[Journal | None] = ContextVar("gramian_journal", default=None)
 
 
-def _read(path: Path) -> tuple[dict[str, str], Any, list[Any]]:
+DAMAGES = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    OSError,
+    MemoryError,
+    RuntimeError,
+    ImportError,
+)
+
+
+@contextmanager
+def _refuse_damage(path: Path) -> Iterator[None]:
+    """What zipfile, NumPy and json say of a damaged file, as one error that names it."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            record = json.loads(file["text"].tobytes())
-            return record["asked"], record["value"], [file[f"a{i}"] for i in range(len(file.files) - 1)]
-    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
+        yield
+    except CheckpointError:
+        raise
+    except (*DAMAGES, SyntaxError, struct.error, zipfile.BadZipFile, zlib.error) as error:
         raise CheckpointError(
             f"{path} is damaged, or no record of a pass: {error}. Remove it and those after it."
         ) from error
+
+
+def _read(path: Path) -> tuple[dict[str, str], Any, list[Any]]:
+    with _refuse_damage(path), path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+        record = json.loads(file["text"].tobytes())
+        return record["asked"], record["value"], [file[f"a{i}"] for i in range(len(file.files) - 1)]
 
 
 def encode(value: Any, arrays: list[Any]) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -55,6 +56,7 @@ Calls = npt.NDArray[np.int8]
 BLOCK = 2**22  # genotypes that are packed together
 UNIT = 16384  # parts of a copy that a dosage is told by, as in PLINK 2
 NEAR = 1638  # of them: a dosage within 0.1 of 0, 1 or 2 is that call, any other is missing (--hard-call-threshold 0.1)
+CHROMOSOME = re.compile(rb"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")  # as the standard has them
 BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 
 
@@ -387,6 +389,8 @@ def _stream_vcf(path: Path) -> Iterator[CallStream]:
     n = len(file.samples)
     if not n:
         raise SourceError("the file has no samples: sites without genotypes have no components.")
+    if not path.name.endswith(".bcf"):
+        _declare_chromosomes(path, file)
 
     def blocks(stream: CallStream) -> Iterator[tuple[npt.NDArray[Any], Snps]]:
         step = _rows(n)
@@ -445,6 +449,27 @@ def _refuse_cut_vcf(path: Path) -> None:
             cut = True
     if cut:
         raise SourceError("cut short: the file does not end as it should. Copy or download it again.")
+
+
+def _declare_chromosomes(path: Path, file: Any) -> None:
+    """Add chromosomes that the header does not name to it: at a record of another that is damaged, cyvcf2 crashes."""
+    with path.open("rb") as raw:
+        opened: Any = gzip.open if raw.read(2) == b"\x1f\x8b" else open
+    known, last = {name.encode() for name in file.seqnames}, b""
+    with opened(path, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if (last and line.startswith(last)) or line.startswith(b"#") or not line.strip():
+                continue
+            name = line.partition(b"\t")[0]
+            last = name + b"\t"
+            if name in known:
+                continue
+            if not CHROMOSOME.fullmatch(name):
+                raise SourceError(
+                    f"line {number}: {name[:40].decode('utf-8', 'replace')!r} is no name of a chromosome."
+                )
+            file.add_to_header(f"##contig=<ID={name.decode()}>")
+            known.add(name)
 
 
 # VCF-Zarr
