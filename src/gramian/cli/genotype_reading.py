@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import warnings
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,8 @@ from gramian.cli.output import MAX_CHECKSUM_BYTES
 from gramian.cli.reading import InputFile, input_name
 from gramian.cli.running import LOG, CommandRun, as_option, data_errors
 from gramian.display.report import DataFacts
-from gramian.genetics.filters import Filtered, Filters, NothingLeftError, numbered_lines, split_fields
+from gramian.genetics.cohort import filter_cohort
+from gramian.genetics.filters import Filtered, Filters, NothingLeftError, Step, numbered_lines, split_fields
 from gramian.genetics.long_range import BUILDS
 from gramian.genetics.text import list_few
 from gramian.sources.errors import Argument, SourceError
@@ -252,7 +255,16 @@ def _take_places(path: Path, found: dict[str, Any]) -> npt.NDArray[np.float64] |
     return np.stack([found.pop(name) for name in names], axis=1)
 
 
-WORDS = {"all_missing": "without a call", "monomorphic": "of one allele alone"}
+PROJECTED = ("relatives", "outliers")  # steps whose people are placed by projection
+WORDS = {
+    "all_missing": "without a call",
+    "monomorphic": "of one allele alone",
+    "autosomes": "off the autosomes",
+    "prune": "--indep-pairwise",
+    "relatives": "--king-cutoff",
+    "regions": "--find-regions",
+    "outliers": "--outliers",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,17 +303,32 @@ class GenotypeStudy:
         """Share of missing calls of each sample that is analysed."""
         return np.asarray(self.source.counts().by_sample[:, 3] / self.source.shape[1])
 
+    def with_steps(self, source: Genotypes, steps: Iterable[Step]) -> GenotypeStudy:
+        """The same with what later steps left, in the same account."""
+        return replace(self, filtered=replace(self.filtered, source=source, steps=(*self.filtered.steps, *steps)))
+
     def dropped(self) -> dict[str, int]:
         """How many SNPs were left out, by reason."""
-        return {_reason(s.name): s.removed for s in self.filtered.steps if s.of == "SNPs"}
+        found: Counter[str] = Counter()
+        for step in self.filtered.steps:
+            found[_reason(step.name)] += step.removed * (step.of == "SNPs")
+        return {_reason(s.name): found[_reason(s.name)] for s in self.filtered.steps if s.of == "SNPs"}
 
     def counts(self) -> dict[str, int]:
         """Samples and SNPs in the file, left out by each filter, and used."""
         (n, p), (kept_n, kept_p) = self.whole.shape, self.source.shape
-        lost = [(s.of, _reason(s.name), s.removed) for s in self.filtered.steps if s.removed]
-        found = {"Samples in the file": n, "SNPs in the file": p}
-        found |= {f"{'SNPs' if of == 'SNPs' else 'Samples'} left out, {why}": count for of, why, count in lost}
-        return found | {"Samples used": kept_n, "SNPs used": kept_p}
+        found: Counter[str] = Counter({"Samples in the file": n, "SNPs in the file": p})
+        for step in self.filtered.steps:
+            if step.removed:
+                what = "SNPs" if step.of == "SNPs" else "Samples"
+                projected = step.name in PROJECTED
+                reason = (
+                    f"left out of the fit {_reason(step.name)}, and projected"
+                    if projected
+                    else f"left out, {_reason(step.name)}"
+                )
+                found[f"{what} {reason}"] += step.removed
+        return {**found, "Samples used": kept_n, "SNPs used": kept_p}
 
     def account(self) -> dict[str, Any]:
         """The filters as a table, under the names of the options."""
@@ -316,7 +343,8 @@ def name_filter(argument: Argument) -> str:
 
 
 def _reason(name: str) -> str:
-    return WORDS.get(name) or f"by {as_option(Argument(name))}"
+    word = WORDS.get(name)
+    return word if word and not word.startswith("--") else f"by {word or as_option(Argument(name))}"
 
 
 def describe_files(path: Path) -> tuple[int, str, list[str]]:
@@ -346,15 +374,17 @@ def prepare_study(
     run: CommandRun,
     *,
     keep_monomorphic: bool = False,
+    cohort: bool = False,
 ) -> GenotypeStudy:
-    """Open, filter and label; exit code 3 with one line where that cannot be."""
+    """Open, filter (``cohort``: people not by SNPs that many lack) and label; exit code 3 where that cannot be."""
     name = input_name(path)
     with run.step(f"Reading {name}"), data_errors(name):
         whole = open_genotypes(path)
     with run.step("Filtering"), data_errors(name), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of what is told below
         try:
-            filtered = selection.filters(keep_monomorphic=keep_monomorphic).apply(whole)
+            filters = selection.filters(keep_monomorphic=keep_monomorphic)
+            filtered = filter_cohort(whole, filters) if cohort else filters.apply(whole)
         except NothingLeftError as error:
             raise ValueError(error.text(name_filter)) from error
     for argument, remark in filtered.remarks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from gramian.cli.genotype_reading import (
     prepare_study,
     selection_options,
 )
-from gramian.cli.options import NAMES, command, option, portable
+from gramian.cli.options import NAMES, bundle, command, option, portable
 from gramian.cli.output import (
     Output,
     Results,
@@ -36,6 +36,7 @@ from gramian.cli.output import (
     publish,
     without_folders,
 )
+from gramian.cli.prune import read_window
 from gramian.cli.reading import input_name
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, name_options, running_options
 from gramian.compute.devices import resolve
@@ -43,11 +44,18 @@ from gramian.compute.memory import gibibytes
 from gramian.compute.threads import n_threads
 from gramian.display import MapDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import genotype_report
+from gramian.genetics.artefacts import find_artefacts
+from gramian.genetics.cohort import LIST_ENDINGS, USUAL, CohortAnalysis, analyse_cohort
 from gramian.genetics.files import FORMATS, result_files, write_results
+from gramian.genetics.filters import chromosome_set
 from gramian.genetics.fst import fst
+from gramian.genetics.genotypes import AUTOSOMES
 from gramian.genetics.pca import PAIR_MATRICES, GenotypePCA, choose_genotype_solver, measure_components, pairs_compared
+from gramian.genetics.pruning import Window
 from gramian.genetics.quality import sample_quality, snp_quality
 from gramian.genetics.simulation import map_plane
+from gramian.genetics.text import list_few
+from gramian.inputs.progress import Progress
 from gramian.pca.subspaces import procrustes
 from gramian.results.quality import SUSPECTED
 from gramian.sources import memory_budget
@@ -87,9 +95,79 @@ OUTPUT = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class CohortSteps:
+    """Steps between filters and components."""
+
+    auto: bool = False
+    indep_pairwise: tuple[Window, int, float] | None = None
+    find_regions: bool = False
+    king_cutoff: float | None = None
+    outliers: str | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether there are any."""
+        return self.auto or any((self.indep_pairwise, self.find_regions, self.king_cutoff is not None, self.outliers))
+
+    def usual(self, selection: Selection) -> Selection:
+        """The filters of ``--auto``: those that were asked for, and the usual ones for the others."""
+        names = ("maf", "max_snp_missing", "max_sample_missing")
+        lacking = {name: getattr(USUAL, name) for name in names if getattr(selection, name) is None}
+        return replace(selection, long_range=None, **lacking)
+
+    def analyse(
+        self, source: Genotypes, pca: GenotypePCA, selection: Selection, progress: Progress, *, pictured: bool
+    ) -> CohortAnalysis:
+        """Take the steps that were asked for, all of them with ``--auto``."""
+        auto = self.auto
+        return analyse_cohort(
+            source,
+            pca,
+            filters=None,
+            prune_by="auto" if auto and self.indep_pairwise is None else self.indep_pairwise,
+            long_range=(selection.long_range or "auto") if auto else None,
+            find_regions=auto or self.find_regions,
+            king_cutoff="auto" if auto and self.king_cutoff is None else self.king_cutoff,
+            outliers="deviations" if auto and self.outliers is None else self.outliers,
+            before=pictured,
+            progress=progress,
+        )
+
+
+_cohort = partial(option, section="Cohort")
+COHORT = (
+    _cohort(
+        "--auto",
+        is_flag=True,
+        help="All steps from raw genotypes to components: --mind 0.1, --geno 0.05, --maf 0.01, autosomes, pruning, "
+        "known and found regions of long-range linkage, relatives and outliers, who are projected.",
+    ),
+    _cohort(
+        "--indep-pairwise",
+        nargs=3,
+        metavar="WINDOW STEP R2",
+        callback=read_window,
+        help="Prune SNPs, as gramian prune [with --auto: 500kb 1 0.2].",
+    ),
+    _cohort("--find-regions", is_flag=True, help="Leave out regions whose loadings stand out along the genome."),
+    _cohort(
+        "--king-cutoff",
+        type=click.FloatRange(-1, 0.5),
+        help="Project one of any two people whose kinship is above this [with --auto: 0.0884].",
+    ),
+    _cohort(
+        "--outliers",
+        type=click.Choice(["deviations", "neighbours"]),
+        help="Project people far from all others: 6 standard deviations on a component, as smartpca [with --auto]; or "
+        "by the distance to their neighbours.",
+    ),
+)
+
+
 @command(
     "pca",
-    "gramian pca cohort.bed -k 20 --labels cohort.tsv --out results",
+    "gramian pca cohort.bed --auto -k 20 --labels cohort.tsv --out results",
     "gramian pca cohort.bed --maf 0.05 --geno 0.02 --exact --json",
 )
 @genotypes_argument
@@ -119,6 +197,7 @@ OUTPUT = (
 @option("--labels", type=READABLE, help="Table with FID, IID and labels; latitude and longitude make a map.")
 @option("--label", metavar="NAME", help="Its column of groups [default: the first of text].")
 @option("--fst", "between", is_flag=True, help="F_ST between the groups.")
+@bundle(CohortSteps, "steps", COHORT)
 @selection_options
 @output_options(GenotypeOutput, OUTPUT)
 @device_option
@@ -131,6 +210,7 @@ def genotype_pca(
     labels: Path | None,
     label: str | None,
     between: bool,
+    steps: CohortSteps,
     selection: Selection,
     output: GenotypeOutput,
     device: str,
@@ -142,7 +222,8 @@ def genotype_pca(
 
     Genotypes stay packed, two bits each, and are read a few times. Writes eigenvectors, eigenvalues and loadings as
     PLINK does (pca.eigenvec …), tests of the eigenvalues, model.gramian, certificate.json, report.html and pictures.
-    Autosomes are used unless told otherwise; what is left out is counted.
+    Autosomes are used unless told otherwise; what is left out is counted. With --auto, or single steps of it, the
+    lists of what each step removed are written too (pca.prune.in, pca.kin0, pca.outliers.tsv …).
 
     Exit code: 0 done, 2 wrong use, 3 unusable data, 4 tolerance not met by a component that stands out of the noise
     (the results are there anyway).
@@ -157,10 +238,16 @@ def genotype_pca(
     tables = [*["sample_quality", "snp_quality"] * output.quality, *["fst"] * between, "tracy_widom", "filters"]
     try:
         coded = [path.name for path in result_files(PREFIX, output.formats)]
+        coded += [PREFIX + ending for ending in LIST_ENDINGS] if steps.asked else []
     except ValueError as refusal:
         raise click.UsageError(name_options(refusal)) from refusal
-    output.check(tables, ["scree", "scores"], coded)
-    study = prepare_study(file, selection, (labels, label), run)
+    if steps.asked and (selection.all_chromosomes or not on_autosomes(selection.chromosomes)):
+        raise click.UsageError(
+            "pruning and kinship are of autosomes: leave out --all-chromosomes, and X, Y, MT of --chr"
+        )
+    output.check(tables, ["scree", "scores", *["before", "roles"] * steps.asked], coded)
+    wanted = steps.usual(selection) if steps.auto else selection
+    study = prepare_study(file, wanted, (labels, label), run, cohort=steps.auto)
     (n, p), known = study.source.shape, study.labels
     if known.places is not None and components > 1:
         output.check([], ["map"])
@@ -170,21 +257,34 @@ def genotype_pca(
     solver, need = _plan(study.source, study.whole.shape, components, solver, run.memory, resolve(device) is not None)
     expected = f"predicted working memory {gibibytes(need)}"
     LOG.info("%s", expected)
-    with (
-        run.step(f"Fitting {components} components ({expected})") as report,
-        data_errors(input_name(file)),
-        warnings.catch_warnings(),
-    ):
+    model = GenotypePCA(
+        components,
+        solver=solver,
+        chromosomes="all",  # the filters have left out the others
+        random_state=run.seed,
+        device=device,
+        **options,
+    )
+    analysis: CohortAnalysis | None = None
+    doing = "Analysing" if steps.asked else f"Fitting {components} components"
+    with run.step(f"{doing} ({expected})") as report, data_errors(input_name(file)), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # told below
-        model = GenotypePCA(
-            components,
-            solver=solver,
-            chromosomes="all",  # the filters have left out the others
-            random_state=run.seed,
-            verbose=report,
-            device=device,
-            **options,
-        ).fit(study.source)
+        if steps.asked:
+            pictured = output.out is not None and not (output.no_report and output.no_pictures)
+            analysis = steps.analyse(study.source, model, selection, report, pictured=pictured)
+            model, used = analysis.model, analysis.source.select(samples=analysis.fitted, snps=analysis.snps)
+            for remark in analysis.remarks:
+                run.warn(remark)
+            study = study.with_steps(analysis.source.select(snps=analysis.snps), analysis.steps)
+        else:
+            used = study.source
+            model.set_params(verbose=report).fit(used)
+    with run.step("Looking for relatives and artefacts") as report, data_errors(input_name(file)):
+        artefacts = find_artefacts(model, used, progress=report)
+    for artefact in artefacts.found:
+        run.warn(artefact.text)
+    everybody = model if analysis is None else analysis.of_everybody()
+    p = len(model.snps_)
     portable(model.set_params(verbose=False))
     proof = model.certificate_
     if not proof.converged:
@@ -195,8 +295,9 @@ def genotype_pca(
     # the model knows the SNPs that the filters took, so that it takes the file as it is from now on
     mask = np.zeros(study.whole.shape[1], dtype=bool)
     mask[study.source.snp_index[model.snp_mask_]] = True
-    model.snp_mask_, model.n_features_in_, model.dropped_ = mask, len(mask), study.dropped()
-    scores = np.asarray(model.eigenvectors_ * model.singular_values_, dtype=np.float64)
+    for each in (model, everybody):
+        each.snp_mask_, each.n_features_in_, each.dropped_ = mask, len(mask), study.dropped()
+    scores = np.asarray(everybody.eigenvectors_ * everybody.singular_values_, dtype=np.float64)
     groups = None
     with run.step("Comparing"), data_errors(input_name(file)):
         aligned = None if known.places is None else _align_with_map(scores, known.places, run.seed)
@@ -243,6 +344,7 @@ def genotype_pca(
             found.append(ResultTable({**table.table(), "used": kept}, name))
     pictures: dict[str, Callable[[], Any]] = {
         "scree": partial(ScreeDisplay.from_estimator, model),
+        **({} if analysis is None else cohort_pictures(analysis, scores, names, known.name)),
         "scores": partial(
             ScoreDisplay.from_predictions,
             scores,
@@ -268,6 +370,13 @@ def genotype_pca(
         after = min(model.n_separated_, len(tests.effective_n) - 1)
         markers = float(tests.effective_n[after])
         error = float(markers * model.effective_markers_error_)
+
+    def write_more(folder: Path) -> None:
+        given = None if names is None else [name or "???" for name in names]
+        write_results(everybody, folder / PREFIX, output.formats, labels=given)
+        if analysis is not None:
+            analysis.write_lists(folder / PREFIX)
+
     results = Results(
         data=data,
         model=model,
@@ -280,6 +389,7 @@ def genotype_pca(
                 min(after, 2)
             ],
             *lines,
+            *([] if analysis is None else describe_cohort(analysis)),
             f"Time of the fit: {run.seconds:.1f} s, {proof.passes} passes over the genotypes; {expected}",
         ],
         quality=measure_components(model),
@@ -292,25 +402,26 @@ def genotype_pca(
             procrustes=None if aligned is None else aligned[0],
             counts=study.counts(),
             measures={"missing": study.missing},
-            ids=model.samples_.names,
+            ids=everybody.samples_.names,
             labels=names,
             label_name=known.name,
             columns=known.columns or None,
             fst=groups,
+            analysis=analysis,
+            artefacts=artefacts,
             **quality,
         ),
-        write_more=lambda folder: write_results(
-            model,
-            folder / PREFIX,
-            output.formats,
-            labels=None if names is None else [name or "???" for name in names],
-        ),
+        write_more=write_more,
         facts={
             "n_components": components,
             "samples": n,
             "snps": p,
             "filters": account,
             "left_out": study.filtered.left_out,
+            "fitted": len(model.samples_),
+            **({} if analysis is None else cohort_facts(analysis)),
+            "artefacts": artefacts.table(),
+            "compared_for_relatives": {"samples": artefacts.relatives.compared, "snps": artefacts.relatives.snps},
             "eigenvalue_scale": model.eigenvalue_scale_,
             "components": eigenvalues,
             "total_variance": model.total_variance_,
@@ -323,6 +434,62 @@ def genotype_pca(
         },
     )
     publish(run, output, results)
+
+
+def on_autosomes(chromosomes: str | None) -> bool:
+    """Whether what --chr names are autosomes alone."""
+    asked = None if chromosomes is None else chromosome_set(chromosomes)
+    return chromosomes is None or (asked is not None and not asked - set(AUTOSOMES))
+
+
+def cohort_pictures(
+    analysis: CohortAnalysis, scores: NDArray[Any], names: list[str] | None, label_name: str
+) -> dict[str, Callable[[], Any]]:
+    """Components before all steps, and after them, coloured by what became of everybody."""
+    drawn: dict[str, Callable[[], Any]] = {
+        "roles": partial(
+            ScoreDisplay.from_predictions,
+            scores,
+            model=analysis.model,
+            labels=[str(role) for role in analysis.roles],
+            legend_title="role",
+        )
+    }
+    if analysis.before is not None:
+        earlier = analysis.before
+        drawn["before"] = partial(
+            ScoreDisplay.from_predictions,
+            earlier.eigenvectors_ * earlier.singular_values_,
+            model=earlier,
+            labels=[str(role) for role in analysis.roles] if names is None else names,
+            legend_title="role" if names is None else label_name,
+        )
+    return drawn
+
+
+def describe_cohort(analysis: CohortAnalysis) -> list[str]:
+    """What the steps did, in a line."""
+    n, fitted = len(analysis.fitted), int(analysis.fitted.sum())
+    projected = f"{int(analysis.related.sum()):,} relatives and {int(analysis.outlying.sum()):,} outliers"
+    found = [f"Components of {n:,} people, found from {fitted:,}; {projected} are projected on them"]
+    if analysis.regions is not None and analysis.regions.regions:
+        places = [f"{r.chromosome}:{r.start / 1e6:.1f}–{r.end / 1e6:.1f} Mb" for r in analysis.regions.regions]
+        found.append(f"Regions that the data showed: {list_few(places)}")
+    return found
+
+
+def cohort_facts(analysis: CohortAnalysis) -> dict[str, Any]:
+    """What a script wants of the steps."""
+    kinship, regions, outliers = analysis.kinship, analysis.regions, analysis.outliers
+    return {
+        "steps": analysis.table(),
+        "build": analysis.build,
+        "related": int(analysis.related.sum()),
+        "outlying": int(analysis.outlying.sum()),
+        "degrees": None if kinship is None else kinship.degrees(),
+        "regions": None if regions is None else regions.table(),
+        "outliers": None if outliers is None else outliers.table(),
+    }
 
 
 # Memory: predicted before the fit, and held below the ceiling that --memory sets

@@ -1,6 +1,8 @@
 """Genotypes: quality, principal components, projection, and the files other programs read."""
 
+from gramian.genetics.artefacts import Artefact, ArtefactKind, Artefacts, find_artefacts
 from gramian.genetics.bed_writer import BedWriter, write_bed
+from gramian.genetics.cohort import CohortAnalysis, analyse_cohort, filter_cohort
 from gramian.genetics.files import result_files, write_covariates, write_results
 from gramian.genetics.filters import Filtered, Filters, Step
 from gramian.genetics.fst import Fst, fst
@@ -23,10 +25,12 @@ from gramian.genetics.relatives import (
     Kinship,
     PcAir,
     Relationships,
+    RelativeScreen,
     king,
     pc_air,
     pc_relate,
     read_grm,
+    screen_relatives,
     unrelated,
     write_grm,
     write_king_files,
@@ -49,3 +53,5 @@ __all__ += ["king", "long_range_regions", "map_plane", "match_snps", "pc_air", "
 __all__ += ["read_grm", "read_loadings", "result_files", "sample_quality", "selection_scan", "simulate_europe"]
 __all__ += ["simulate_genotypes", "snp_quality", "unrelated", "write_bed", "write_covariates", "write_grm"]
 __all__ += ["write_king_files", "write_projection", "write_results"]
+__all__ += ["Artefact", "ArtefactKind", "Artefacts", "CohortAnalysis", "RelativeScreen", "analyse_cohort"]
+__all__ += ["filter_cohort", "find_artefacts", "screen_relatives"]

@@ -228,14 +228,14 @@ class Filters:
             if given is None:
                 continue
             if name in ("ranges", "exclude_ranges"):
-                mask, remarks = _snps_within(read_regions(given, name), snps)
+                mask, remarks = snps_within(read_regions(given, name), snps)
             else:
                 mask, remarks = _match_ids(read_snp_ids(given, name), [list(snps.id)], "SNP")
             chosen.append((name, mask if name in ("ranges", "extract") else ~mask, ""))
             sieve.remark(name, remarks)
         if self.long_range is not None:
             build = detect_build(snps) if self.long_range == "auto" else self.long_range
-            inside, _ = _snps_within(long_range_regions(build), snps)
+            inside, _ = snps_within(long_range_regions(build), snps)
             chosen.append(("long_range", ~inside, f"{len(long_range_regions(build))} regions of {build}"))
         on = np.array([wanted is None or name in wanted for name in snps.chromosome], dtype=np.bool_)
         counts = Counter(snps.chromosome[~on])
@@ -559,7 +559,7 @@ def read_regions(given: str | os.PathLike[str] | Iterable[str], argument: str) -
     return [region for _, region in regions]
 
 
-def _snps_within(given: list[Region], snps: Snps) -> tuple[Mask, list[str]]:
+def snps_within(given: list[Region], snps: Snps) -> tuple[Mask, list[str]]:
     """Which SNPs lie in one of the regions, and a note on regions in which there is none."""
     mask, void = np.zeros(len(snps), np.bool_), []
     on: dict[str, npt.NDArray[np.intp]] = {}  # comparing names is slow, and many regions lie on few chromosomes

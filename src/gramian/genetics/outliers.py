@@ -116,17 +116,7 @@ def find_outliers(
     model = clone(pca).fit(source)
     for number in range(1, max_rounds + 1):
         rows = np.flatnonzero(kept)
-        if rule == "deviations":
-            U = np.asarray(model.eigenvectors_, dtype=np.float64)
-            z = np.abs(U - U.mean(axis=0)) / U.std(axis=0)
-            worst = z.argmax(axis=1)
-            value = z[np.arange(len(z)), worst]
-            far, component = value > sigma, worst + 1
-        else:
-            scores = np.asarray(model.eigenvectors_ * model.singular_values_, dtype=np.float64)
-            near = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(scores) - 1)).fit(scores)
-            value = np.log(np.maximum(near.kneighbors()[0].mean(axis=1), np.finfo(np.float64).tiny))
-            far, component = value > upper_fence(value, alpha), np.zeros(len(value), np.int64)
+        far, component, value = far_people(model, rule, sigma, alpha)
         if not far.any():
             break
         found += [(number, int(rows[i]), int(component[i]), float(value[i])) for i in np.flatnonzero(far)]
@@ -135,6 +125,22 @@ def find_outliers(
     columns = list(zip(*found, strict=True)) if found else [(), (), (), ()]
     rounds, at, components = (np.array(column, dtype=np.int64) for column in columns[:3])
     return Outliers(source, kept, rounds, at, components, np.array(columns[3], dtype=np.float64), model)
+
+
+def far_people(
+    model: GenotypePCA, rule: str = "deviations", sigma: float = 6.0, alpha: float = 0.05
+) -> tuple[Mask, npt.NDArray[np.intp], Array]:
+    """Who is far from all others, by a rule of :func:`find_outliers`; the component that says so, from 1; how far."""
+    U = np.asarray(to_numpy(model.eigenvectors_), dtype=np.float64)
+    if rule == "deviations":
+        z = np.abs(U - U.mean(axis=0)) / U.std(axis=0)
+        worst = z.argmax(axis=1)
+        value = z[np.arange(len(z)), worst]
+        return value > sigma, worst + 1, value
+    scores = U * model.singular_values_
+    near = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(scores) - 1)).fit(scores)
+    value = np.log(np.maximum(near.kneighbors()[0].mean(axis=1), np.finfo(np.float64).tiny))
+    return value > upper_fence(value, alpha), np.zeros(len(value), np.intp), value
 
 
 BISECTIONS = 60  # of an interval of length 2: to rounding
@@ -397,6 +403,21 @@ def smooth_along(values: Array, runs: list[tuple[str, int, int]], radius: int = 
     return found
 
 
+def far_snps(model: GenotypePCA, alpha: float = 0.05) -> tuple[Mask, list[tuple[Region, int]]]:
+    """SNPs of a model whose loadings stand out along the genome, and the regions that 20 of them make, with SNPs."""
+    distance = np.sqrt(robust_distances(np.asarray(to_numpy(model.components_), dtype=np.float64).T))
+    runs, place = chromosome_runs(model.snps_), model.snps_.position
+    smooth = smooth_along(distance, runs)
+    far = smooth > upper_fence(smooth, alpha)
+    regions = []
+    for name, start, stop in runs:
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], far[start:stop], [False]]).astype(np.int8)))
+        for first, last in edges.reshape(-1, 2) + start:
+            if last - first >= LEAST_RUN:
+                regions.append((Region(name, int(place[first]), int(place[last - 1])), int(last - first)))
+    return far, regions
+
+
 def find_ld_regions(
     source: Genotypes,
     pca: GenotypePCA | None = None,
@@ -457,21 +478,13 @@ def find_ld_regions(
     model = fit(kept)
     for number in range(1, max_rounds + 1):
         kept = kept[model.snp_mask_]
-        distance = np.sqrt(robust_distances(np.asarray(model.components_, dtype=np.float64).T))
-        runs = chromosome_runs(model.snps_)
-        smooth = smooth_along(distance, runs)
-        far = smooth > upper_fence(smooth, alpha)
+        far, found = far_snps(model, alpha)
         converged = not far.any()
         if converged:
             break
-        for name, start, stop in runs:
-            edges = np.flatnonzero(np.diff(np.concatenate([[False], far[start:stop], [False]]).astype(np.int8)))
-            for first, last in edges.reshape(-1, 2) + start:
-                if last - first >= LEAST_RUN:
-                    place = model.snps_.position
-                    regions.append(Region(name, int(place[first]), int(place[last - 1])))
-                    rounds.append(number)
-                    sizes.append(int(last - first))
+        regions += [region for region, _ in found]
+        sizes += [size for _, size in found]
+        rounds += [number] * len(found)
         kept = kept[~far]
         model = fit(kept)
     mask = np.zeros(source.shape[1], np.bool_)

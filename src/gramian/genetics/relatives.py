@@ -5,17 +5,18 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import norm
 
 from gramian.compute.devices import TooLargeError, free_bytes, gpu, is_tensor, resolve, to_device, to_numpy
 from gramian.compute.genotypes import Decoder
 from gramian.compute.memory import available_memory, gibibytes
-from gramian.genetics.genotypes import count_alleles
+from gramian.genetics.genotypes import count_alleles, is_autosomal
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import project
 from gramian.genetics.pruning import HAPLOID, founder_mask
@@ -197,6 +198,165 @@ def _earlier(start: int, stop: int, counts: Any) -> Any:
 
 def _nonzero(mask: Any) -> Any:
     return mask.nonzero(as_tuple=True) if is_tensor(mask) else np.nonzero(mask)
+
+
+def kinship_error(model: GenotypePCA) -> float:
+    r"""Standard error of the kinship of two strangers, about, at the SNPs of a fit.
+
+    φ is ½ − S/4H, with S the sum of squared differences of their genotypes and H the mean number of heterozygous ones.
+    At a SNP of frequency p, with h = 2pq, S has the mean 2h and the variance 2h + 2h², H the variance h(1 − h)/2, and
+    both the covariance h − 3h². SNPs that are linked count as the effective number n′ of the Tracy–Widom test, after
+    the components that stand out of the noise:
+
+    .. math:: \mathrm{se}(\varphi)^2 \approx \frac{1}{4 n' \bar h^2} \Bigl(\frac{\overline{2h + 2h^2}}{4}
+        + \frac{\overline{h(1-h)}}{2} - \overline{h - 3h^2}\Bigr) = \frac{3\,\overline{h^2}}{4 n' \bar h^2}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics import GenotypePCA, king
+    >>> from gramian.genetics.relatives import kinship_error
+    >>> from gramian.sources.plink import Genotypes
+    >>> rng = np.random.default_rng(0)
+    >>> G = Genotypes.from_calls(rng.binomial(2, rng.uniform(0.1, 0.9, (2000, 1)), (2000, 80)))
+    >>> bool(np.isclose(kinship_error(GenotypePCA(2).fit(G)), king(G).kinship.std(), rtol=0.15))
+    True
+    """
+    effective = model.tracy_widom_.effective_n
+    if not len(effective):
+        return np.inf
+    f = np.asarray(model.allele_frequency_, dtype=np.float64)
+    h = 2 * f * (1 - f)
+    independent = max(1.0, float(effective[min(model.n_separated_, len(effective) - 1)]))
+    return float(np.sqrt(3 * np.mean(h**2) / independent) / (2 * h.mean()))
+
+
+def least_kinship(model: GenotypePCA, n: int) -> float:
+    """The kinship that among n strangers, at the SNPs of a fit, some pair exceeds with a probability of 0.05."""
+    return float(kinship_error(model) * norm.isf(0.05 / max(1.0, n * (n - 1) / 2)))
+
+
+SCREEN_WORK = 4e11  # products n² × SNPs × 5 that a screen for relatives may take: a few seconds
+SCREEN_SNPS = 4000  # of common SNPs leave kinship a standard error of about 0.015
+SCREEN_LEAST = 0.06  # kinship by these from which two people are compared by more SNPs
+COMMON = 0.05  # minor allele frequency: rarer SNPs say little about kinship
+KEYS, KEY_SNPS = 24, 32  # of copies of a person with 2 % of other calls, half agree in all SNPs of a key
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeScreen:
+    """Relatives among the people of a fit, as far as a few seconds can tell.
+
+    Attributes
+    ----------
+    pairs : Kinship
+        Those above the cutoff, by all SNPs or as many as were taken: ``pairs.snps``.
+    compared : int
+        How many people were compared with each other; everybody else only for copies of one person.
+    snps : int
+        By how many SNPs.
+    """
+
+    pairs: Kinship
+    compared: int
+    snps: int
+
+
+def screen_relatives(
+    source: Genotypes,
+    cutoff: float = CUTOFF,
+    *,
+    first: npt.ArrayLike | None = None,
+    work: float = SCREEN_WORK,
+    progress: Progress | None = None,
+) -> RelativeScreen:
+    """Look for relatives in a few seconds, whatever the size of the cohort.
+
+    As many common autosomal SNPs, spread over the genome, as the time allows compare all pairs; those who may be
+    related by these are compared by all common SNPs, or again by as many as the time allows. Where even 4,000 SNPs of
+    everybody would take too long, so many people are compared as it allows, those of ``first`` before others, and
+    everybody is looked through for copies: people who agree in all of 32 SNPs, for some of 24 such sets.
+
+    What is found is a relative by the SNPs named. What is not found is not proved to be none, unless everybody was
+    compared by all SNPs: :func:`king` does that.
+
+    Parameters
+    ----------
+    source : Genotypes
+        People and SNPs.
+    cutoff : float, default=0.0884
+        Kinship above which two people are related.
+    first : array-like of int, optional
+        Rows of those who matter most, in this order.
+    work : float
+        Products of genotypes that may be made.
+    progress : callable, optional
+        Called with the SNPs done, their number and a message.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.genetics.relatives import screen_relatives
+    >>> from gramian.sources.plink import Genotypes
+    >>> calls = np.random.default_rng(0).binomial(2, 0.4, (2000, 30))
+    >>> calls[:, 29] = calls[:, 3]
+    >>> found = screen_relatives(Genotypes.from_calls(calls))
+    >>> found.pairs.first.tolist(), found.pairs.second.tolist(), found.compared
+    ([29], [3], 30)
+    """
+    n = source.shape[0]
+    by_snp = source.snp_counts().astype(np.float64)
+    called = by_snp[:, :3].sum(axis=1)
+    f = (2 * by_snp[:, 0] + by_snp[:, 1]) / np.maximum(2 * called, 1)
+    usable = is_autosomal(source.snps) & (called > 0)
+    common = np.flatnonzero(usable & (np.minimum(f, 1 - f) >= COMMON))
+    chosen = common if len(common) >= SCREEN_SNPS else np.flatnonzero(usable)
+
+    def spread(count: float) -> npt.NDArray[np.intp]:
+        count = int(max(min(count, len(chosen)), 1))
+        return chosen[np.arange(count) * len(chosen) // count]
+
+    empty = np.zeros(0, np.int32)
+    at = empty.astype(np.intp)
+
+    def none(snps: int) -> Kinship:
+        return Kinship(source.samples, at, at, empty, empty, empty, empty, empty, snps, cutoff)
+
+    if n < 2 or not len(chosen):
+        return RelativeScreen(none(len(chosen)), n, len(chosen))
+    most = int((work / (5.0 * min(SCREEN_SNPS, len(chosen)))) ** 0.5)
+    order = np.arange(n) if first is None else np.asarray(first, dtype=np.intp)
+    people = np.arange(n) if n <= most else np.sort(order[:most])
+    snps = spread(work / (5.0 * len(people) ** 2))
+    least = cutoff if len(snps) == len(chosen) else min(cutoff, SCREEN_LEAST)
+    found = king(source.select(samples=people, snps=snps), least=least, progress=progress)
+    may_be = np.union1d(people[found.first], people[found.second])
+    if len(people) < n:
+        may_be = np.union1d(may_be, _find_copies(source, chosen))
+    if not len(may_be):
+        return RelativeScreen(none(len(snps)), len(people), len(snps))
+    may_be = may_be[:most]
+    closer = spread(work / (5.0 * len(may_be) ** 2))
+    pairs = king(source.select(samples=may_be, snps=closer), least=cutoff, progress=progress)
+    first, second = may_be[pairs.first], may_be[pairs.second]
+    pairs = replace(pairs, first=first, second=second, samples=source.samples)
+    return RelativeScreen(pairs, len(people), len(snps))
+
+
+def _find_copies(source: Genotypes, chosen: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """People who agree with somebody in all SNPs of one of some sets, missing calls among them."""
+    found = np.zeros(source.shape[0], np.bool_)
+    sets = chosen[np.linspace(0, len(chosen) - 1, KEYS * KEY_SNPS).astype(np.intp)].reshape(KEY_SNPS, KEYS).T
+    if len(chosen) < KEYS * KEY_SNPS:
+        return np.flatnonzero(found)
+    for each in sets:
+        view = source.select(snps=each)
+        calls = view.calls(0, len(each)).astype(np.uint64) & np.uint64(3)
+        keys = np.bitwise_or.reduce(calls << (2 * np.arange(len(each), dtype=np.uint64))[:, None], axis=0)
+        _, place, times = np.unique(keys, return_inverse=True, return_counts=True)
+        known = np.sum(calls < 3, axis=0) > KEY_SNPS // 2
+        found |= (times[place] > 1) & known
+    return np.flatnonzero(found)
 
 
 def _refuse_haploid(source: Genotypes, what: str) -> None:
@@ -636,8 +796,53 @@ def pc_air(source: Genotypes, found: Kinship, pca: GenotypePCA | None = None) ->
     scores = np.empty((source.shape[0], len(model.components_)))
     scores[kept] = model.eigenvectors_ * model.score_lengths_
     if not kept.all():
-        scores[~kept] = project(model, source.select(samples=~kept)).scores
+        scores[~kept] = project_relatives(model, source, kept, found)
     return PcAir(scores, kept, model)
+
+
+def project_relatives(model: GenotypePCA, source: Genotypes, fitted: Mask, found: Kinship | None) -> Array:
+    r"""Scores of those of a cohort who are not in the fit, and may be related to people who are.
+
+    V fits the noise of the people of the fit, which a relative of theirs has a part of, :math:`w = \sum 2\varphi` over
+    all relatives who are in the fit, 1 at most: a copy all of it, a child of one parent half. With a slope s by which
+    least squares draw strangers to the centre, theirs is s + (1 − s)w; OADP, which divides by s, would put a copy 1/s
+    times as far out. With the ratio r of OADP to least squares, for each component over all who are projected,
+
+    .. math:: \text{score} = \frac{\mathrm{OADP}}{1 + (r - 1)\,w}.
+
+    Parameters
+    ----------
+    model : GenotypePCA
+        Fitted to ``source.select(samples=fitted)``, at all its SNPs.
+    source : Genotypes
+        Everybody.
+    fitted : ndarray of bool
+        Who is in the fit.
+    found : Kinship or None
+        Pairs of related people of the source.
+
+    Returns
+    -------
+    ndarray of shape (those who are not fitted, k)
+        In the scale of ``transform``.
+    """
+    others = source.select(samples=~fitted)
+    scores = project(model, others, ambiguous="keep").scores  # of one file, and so of one strand
+    if found is None or not len(found.first):
+        return scores
+    phi = np.nan_to_num(found.kinship)
+    near = phi > NEAR
+    part = np.zeros(len(fitted))
+    for one, other in ((found.first, found.second), (found.second, found.first)):
+        shared = near & fitted[other]
+        np.add.at(part, one[shared], 2 * phi[shared])
+    part = np.minimum(part, 1.0)[~fitted]
+    if not part.any():
+        return scores
+    drawn = project(model, others, "least-squares", ambiguous="keep").scores
+    size = np.sum(drawn**2, axis=0)
+    ratio = np.divide(np.sum(scores * drawn, axis=0), size, out=np.ones(len(size)), where=size > 0)
+    return np.asarray(scores / (1 + (np.maximum(ratio, 1.0) - 1) * part[:, None]))
 
 
 def pc_relate(

@@ -128,8 +128,9 @@ def begin_checkpoint(estimator: Any, source: Any, step: str = "fit") -> None:
         return
 
     def identify() -> dict[str, str]:
-        parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {"model": estimator}
-        given = {f"parameter {name}": digest(value) for name, value in parameters.items()}
+        asked = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {"model": estimator}
+        told = {name: value for name, value in asked.items() if name != "verbose"}  # who hears of it changes nothing
+        given = {f"parameter {name}": digest(value) for name, value in told.items()}
         version = importlib.import_module("gramian").__version__
         facts = {"step": f"{step} of {type(estimator).__name__}", "data": digest_rows(source), **given}
         return facts | {"version of Gramian, NumPy or SciPy": f"{version} {np.__version__} {scipy.__version__}"}

@@ -12,7 +12,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -553,6 +553,23 @@ class Genotypes(Source):
         )
         if rows is None and self._by_snp is not None:  # the same samples: each SNP's counts stay as they are
             view._by_snp = self._by_snp if columns is None else self._by_snp[columns]
+        return view
+
+    def renamed(self, ids: npt.ArrayLike) -> Genotypes:
+        """The same genotypes with other names of SNPs, one for each of them; counts that are known stay.
+
+        Examples
+        --------
+        >>> from gramian.sources.plink import Genotypes
+        >>> Genotypes.from_calls([[0, 1], [2, 1]]).renamed(["a", "b"]).snps.id.tolist()
+        ['a', 'b']
+        """
+        names = self._all_snps.id.copy()
+        names[self.snp_index] = text_array(list(ids))  # type: ignore[arg-type]
+        snps = replace(self._all_snps, id=names)
+        given = (self.path, self.sample_index, self.snp_index, self.remarks)
+        view = Genotypes(self._bytes, self._all_samples, snps, *given)
+        view._counts, view._by_snp = self._counts, self._by_snp
         return view
 
     def packed(self, start: int, stop: int) -> npt.NDArray[np.uint8]:

@@ -57,6 +57,8 @@ def genotype_report(
     fst: Any = None,
     snp_quality: Any = None,
     sample_quality: Any = None,
+    analysis: Any = None,
+    artefacts: Any = None,
     **common: Unpack[Common],
 ) -> Report:
     """Report a principal component analysis of genotypes.
@@ -79,6 +81,10 @@ def genotype_report(
         What :func:`gramian.genetics.fst.fst` found between the populations.
     snp_quality, sample_quality : SnpQuality, SampleQuality, optional
         What :mod:`gramian.genetics.quality` found of the whole file.
+    analysis : CohortAnalysis, optional
+        What :func:`gramian.genetics.analyse_cohort` did before.
+    artefacts : Artefacts, optional
+        What :func:`gramian.genetics.find_artefacts` found.
     **common
         ``data`` (a :class:`DataFacts`), and ``run``, ``ids`` (names of the samples, by default), ``labels`` (their
         populations), ``label_name``, ``columns``, ``title``.
@@ -117,6 +123,8 @@ def genotype_report(
         tiles.append((f"{procrustes.correlation:.3f}", "Procrustes correlation with the map"))
     sections = [
         _samples_section(Z, shares, coordinates, procrustes, measures, given),
+        _cohort_section(analysis, Z, given),
+        _artefacts_section(artefacts),
         _fst_section(fst, given["label_name"]),
         _snps_section(model),
         _rank_section(model, shares),
@@ -124,6 +132,68 @@ def genotype_report(
     ]
     quality = find_quality(given, lambda: measure_components(model))
     return assemble("Genotype PCA", model, facts, tiles, sections, given, quality)
+
+
+MOST_ROWS = 500  # of a table of people or pairs
+
+
+def _cohort_section(analysis: Any, Z: Matrix, common: Common) -> Section:
+    """What each step left out and why, components before and after, and who and what it was."""
+    title = "What was left out, and why"
+    if analysis is None:
+        return Section(title, [])
+    blocks: list[ReportBlock] = [DataTable("steps", "Steps", analysis.table())]
+    blocks += [Text(remark[0].upper() + remark[1:] + ".", "note") for remark in analysis.remarks]
+    if analysis.before is not None and Z.shape[1] > 1:
+        earlier = convert_to_numpy(analysis.before)
+        early = np.asarray(earlier.eigenvectors_ * earlier.singular_values_, dtype=np.float64)[:, :2]
+        early = early * np.where(np.sum(early * Z[:, :2], axis=0) < 0, -1.0, 1.0)  # signs are arbitrary
+        axes = {"PC1 before": early[:, 0], "PC2 before": early[:, 1], "PC1 after": Z[:, 0], "PC2 after": Z[:, 1]}
+        panels = [
+            Panel("PC1 before", "PC2 before", "Before: everybody, all SNPs that passed the filters"),
+            Panel("PC1 after", "PC2 after", "After all steps"),
+        ]
+        told: Common = {**common, "columns": {**(common.get("columns") or {}), "role": analysis.roles.tolist()}}
+        blocks.append(row_cloud(axes, panels, "selected-before", None, told, title="sample"))
+    if analysis.kinship is not None and len(analysis.kinship.first):
+        pairs = analysis.kinship.table()
+        order = np.argsort(-np.nan_to_num(pairs["KINSHIP"]), kind="stable")[:MOST_ROWS]
+        note = f"{len(order):,} of {len(analysis.kinship.first):,} pairs." * (len(order) < len(pairs["KINSHIP"]))
+        rows = {name: np.asarray(column)[order] for name, column in pairs.items()}
+        blocks.append(Folded("Relatives", DataTable("relatives", "The closest pairs first", rows, note=note)))
+    if analysis.outliers is not None and len(analysis.outliers.rows):
+        rows = {name: np.asarray(column)[:MOST_ROWS] for name, column in analysis.outliers.table().items()}
+        caption = "Round, component that condemned them, and by how much"
+        blocks.append(Folded("Outliers", DataTable("outliers", caption, rows)))
+    if analysis.regions is not None and analysis.regions.regions:
+        blocks.append(Folded("Regions", DataTable("regions", "Found by their loadings", analysis.regions.table())))
+    lead = (
+        f"Components were found from {analysis.fitted.sum():,} of {len(analysis.fitted):,} people; "
+        f"{analysis.related.sum():,} relatives and {analysis.outlying.sum():,} outliers were projected on them."
+    )
+    return Section(title, blocks, lead)
+
+
+def _artefacts_section(artefacts: Any) -> Section:
+    """What else than ancestry the components may show, and how far it was looked for."""
+    title = "What else the components may show"
+    if artefacts is None:
+        return Section(title, [])
+    screen = artefacts.relatives
+    looked = (
+        f"{screen.compared:,} people were compared for relatives at {screen.snps:,} SNPs; one person's share of each "
+        "component, missing calls, sex and regions of the genome were looked at."
+    )
+    if not artefacts.found:
+        return Section(title, [Text("Nothing was found. That proves nothing: see the components.", "note")], looked)
+    blocks: list[ReportBlock] = [DataTable("artefacts", "Found", artefacts.table())]
+    pairs = screen.pairs
+    if len(pairs.first):
+        table = pairs.table()
+        order = np.argsort(-np.nan_to_num(table["KINSHIP"]), kind="stable")[:MOST_ROWS]
+        rows = {name: np.asarray(column)[order] for name, column in table.items()}
+        blocks.append(Folded("Relatives in the fit", DataTable("related", "The closest pairs first", rows)))
+    return Section(title, blocks, looked)
 
 
 def _fst_section(fst: Any, name: str) -> Section:
