@@ -45,13 +45,12 @@ from gramian.genetics.simulation import (
     simulate_genotypes,
 )
 
-__all__ = ["EUROPE", "BedWriter", "CarryingRegion", "Country", "Filtered", "Filters", "Fst", "GenotypePCA", "Kinship"]
-__all__ += ["LdPruning", "LdRegions", "Loadings", "MatchReport", "Outliers", "PcAir", "Projection", "RegionWarning"]
-__all__ += ["Relationships", "SampleQuality", "SelectionScan", "Simulation", "SnpMatch", "SnpQuality", "Step", "Study"]
-__all__ += ["carrying_regions", "clump", "detect_build", "find_ld_regions", "find_outliers", "fst", "hardy_weinberg"]
-__all__ += ["king", "long_range_regions", "map_plane", "match_snps", "pc_air", "pc_relate", "project", "prune"]
-__all__ += ["read_grm", "read_loadings", "result_files", "sample_quality", "selection_scan", "simulate_europe"]
-__all__ += ["simulate_genotypes", "snp_quality", "unrelated", "write_bed", "write_covariates", "write_grm"]
-__all__ += ["write_king_files", "write_projection", "write_results"]
-__all__ += ["Artefact", "ArtefactKind", "Artefacts", "CohortAnalysis", "RelativeScreen", "analyse_cohort"]
-__all__ += ["filter_cohort", "find_artefacts", "screen_relatives"]
+__all__ = ["EUROPE", "Artefact", "ArtefactKind", "Artefacts", "BedWriter", "CarryingRegion", "CohortAnalysis"]
+__all__ += ["Country", "Filtered", "Filters", "Fst", "GenotypePCA", "Kinship", "LdPruning", "LdRegions", "Loadings"]
+__all__ += ["MatchReport", "Outliers", "PcAir", "Projection", "RegionWarning", "Relationships", "RelativeScreen"]
+__all__ += ["SampleQuality", "SelectionScan", "Simulation", "SnpMatch", "SnpQuality", "Step", "Study", "analyse_cohort"]
+__all__ += ["carrying_regions", "clump", "detect_build", "filter_cohort", "find_artefacts", "find_ld_regions"]
+__all__ += ["find_outliers", "fst", "hardy_weinberg", "king", "long_range_regions", "map_plane", "match_snps", "pc_air"]
+__all__ += ["pc_relate", "project", "prune", "read_grm", "read_loadings", "result_files", "sample_quality"]
+__all__ += ["screen_relatives", "selection_scan", "simulate_europe", "simulate_genotypes", "snp_quality", "unrelated"]
+__all__ += ["write_bed", "write_covariates", "write_grm", "write_king_files", "write_projection", "write_results"]
