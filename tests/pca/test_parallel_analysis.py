@@ -196,9 +196,11 @@ def test_rules_by_name() -> None:
     X = spiked(100, 6, [30.0], 0)
     found = {name: rule(PCA(), X, np.ones(100)) for name, rule in DATA_RULES.items()}
     assert {name: choice.n_components for name, choice in found.items()} == {
+        "bi-cv": 1,
         "cv": 1,
         "parallel": 1,
         "parallel-gaussian": 1,
+        "sign-flip": 1,
     }
     assert all(choice.rule == name for name, choice in found.items())
 

@@ -131,7 +131,7 @@ def pca(
     if cells <= MAX_ADVISED_CELLS:  # nothing large is multiplied from here on, and BLAS threads would wait by spinning
         click.get_current_context().with_resource(threadpool_limits(1, "blas"))
     advice = None
-    if asked and (output.has_report or not output.as_json):
+    if asked:
         with run.step("Asking how many components to keep"), suppress(ValueError):  # no rule can be used
             advice = rank_advice(source, scale=model.scale, random_state=run.seed)
 
@@ -187,7 +187,7 @@ def pca(
         quality=measure_shares(shares),
         lines=_advice_lines(advice, complete),
         sketch=None if len(shares) < 2 else Sketch("Scores", scores[:, 0], scores[:, 1], ("PC1", "PC2"), labels),
-        facts={"n_components": model.n_components_, "variances": variances},
+        facts={"n_components": model.n_components_, "variances": variances, **_advice_facts(advice)},
     )
     publish(run, output, results)
 
@@ -204,6 +204,16 @@ def _advice_lines(advice: Any, complete: bool) -> list[str]:
     if advice is None or advice.consensus is None:
         return []
     return [f"Components to keep: {advice.consensus}. {advice.reason}"]
+
+
+def _advice_facts(advice: Any) -> dict[str, Any]:
+    """The same for programs: the number, its range, what the noise is like, and what every rule says."""
+    if advice is None or advice.consensus is None:
+        return {}
+    rules = dict(zip(advice.rules, advice.n_components, strict=True))
+    noise = None if advice.noise is None else advice.noise.describe()
+    said = {"consensus": advice.consensus, "range": list(advice.interval), "reason": advice.reason, "noise": noise}
+    return {"advice": {**said, "rules": rules}}
 
 
 def _measure_rows(source: Source, model: PCA, scores: Any) -> dict[str, Any] | None:

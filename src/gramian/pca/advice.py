@@ -8,20 +8,20 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
-from scipy.special import chdtrc
-
 from gramian.inputs.checks import check_integer
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.progress import Progress
 from gramian.pca.estimator import PCA
-from gramian.pca.problem import PCAFit
+from gramian.pca.noise import JUDGED, NoiseDiagnosis, diagnose_noise, unequal_noise
 from gramian.pca.rank import (
     SPECTRUM_RULES,
     CrossValidation,
     RankChoice,
+    bi_cross_validate,
     cross_validate_rank,
+    deflated_analysis,
     fit_whole,
+    max_rank,
     minka_choice,
     parallel_analysis,
     pluralize,
@@ -32,17 +32,28 @@ from gramian.results.tables import Tabular
 from gramian.sources import open_source
 
 SIZE_ONLY = ("fraction",)  # rules that do not ask whether there is anything but noise
-UNEQUAL = 2.0  # ratio of the largest noise variance to the smallest that is worth a note
-HELPS = 0.5  # share of that ratio to which scaling must bring it to be advised
-SURE = 1e-3  # and the probability below which chance does not make it
-ALONE = 0.05  # columns with 1 − h below this hold too little noise to judge by
-ROUNDING = 1e-12  # a variance below this share of the largest is rounding: a column without noise
-NEED_ROWS = ("parallel", "cv")  # rules that cannot be used on all data: files, fractional weights, very few rows
-# The two parallel analyses are all but one rule; what helps a reconstruction is not all that there is; and pieces of a
-# stick are not noise. All others count once.
-WEIGHTS = {"parallel": 0.5, "parallel-gaussian": 0.5, "gavish-donoho": 0.5, "broken-stick": 0.25}
+HELPS = 0.5  # share of the ratio of noise variances to which scaling must bring it to be advised
+# rules that cannot be used on all data: files, fractional weights, very few rows
+NEED_ROWS = ("parallel", "sign-flip", "neighbours", "cv", "bi-cv")
+# The two parallel analyses are all but one rule, which the deflated one supersedes; what helps a reconstruction is not
+# all that there is; and pieces of a stick are not noise. All others count once.
+WEIGHTS = {
+    "parallel": 0.5,
+    "parallel-gaussian": 0.5,
+    "sign-flip": 1.5,
+    "gavish-donoho": 0.5,
+    "broken-stick": 0.25,
+    "bi-cv": 0.5,
+    "edge-differences": 0.0,  # made for correlated noise, and blind to weak components where there is none
+    "screenot": 0.0,
+}
+# Where the noise is correlated, only rules that allow for it count: that of neighbours where there is an order to keep,
+# else sign-flip as the most there can be, next to the least that edge-differences sees.
+ALLOW_FOR_IT = ("edge-differences", "screenot")
 ONE_NOISE = ("tracy-widom", "gavish-donoho", "mle")  # rules that assume noise of one variance
+NORMAL_NOISE = ("parallel-gaussian", "tracy-widom", "mle")  # rules that assume normal noise
 NOISE_RULES = ("parallel", "parallel-gaussian", "tracy-widom", "cv")
+DETECTING = ("sign-flip", "tracy-widom", "edge-differences", "screenot", "neighbours")  # whose answers make the range
 
 # Why a rule may keep fewer or more components than the others: what it assumes, or asks instead.
 WHY = {
@@ -66,6 +77,26 @@ WHY = {
         "it keeps what lowers the error of a reconstruction, which takes a stronger component than detection does: for "
         "a square matrix it cuts at 4/√3, where noise ends at 2",
         "it takes the noise from the median eigenvalue, which is too low where columns have unequal noise",
+    ),
+    "sign-flip": (
+        "noise exceeds its level once in a hundred sets: a component near the edge of detection is left out",
+        "flipped signs break correlations of the noise as well as components",
+    ),
+    "neighbours": (
+        "its draws keep what a component shares between neighbours: smooth ones are compared with too much",
+        "its draws keep what ties neighbours, and break other correlations of the noise",
+    ),
+    "edge-differences": (
+        "it sees components only where a gap ends them: weak ones that go over into the noise make none",
+        "it takes any wide gap for the end of the components, that between strong ones and weak ones too",
+    ),
+    "screenot": (
+        "it keeps what lowers the error of a reconstruction, which takes a stronger component than detection does",
+        "it is made for many rows and columns, and takes the end of the noise from few eigenvalues",
+    ),
+    "bi-cv": (
+        "it predicts from half of the rows and columns, which show less than all",
+        "it keeps what predicts held-out blocks at all, and correlated noise predicts too",
     ),
     "broken-stick": (
         "it compares with a stick broken at random, not with noise: many weak components that share the variance fall "
@@ -102,6 +133,10 @@ class RankAdvice(Tabular):
         What was seen in the data that a rule assumes away.
     weights : dict of str to float
         How much each rule counts in ``consensus``, 1 unless given: 0 where the data show that what it assumes fails.
+    noise : NoiseDiagnosis or None
+        What the noise is like, by which the weights were chosen.
+    at_most : int or None
+        The most that a test at any level would keep, where the noise is not correlated.
 
     Examples
     --------
@@ -120,6 +155,8 @@ class RankAdvice(Tabular):
     choices: dict[str, RankChoice] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     weights: dict[str, float] = field(default_factory=lambda: WEIGHTS)
+    noise: NoiseDiagnosis | None = None
+    at_most: int | None = None
 
     @property
     def votes(self) -> dict[int, tuple[str, ...]]:
@@ -142,8 +179,40 @@ class RankAdvice(Tabular):
         return next(k for k, total in zip(weighed, sums, strict=True) if 2 * total >= sums[-1])
 
     @property
+    def interval(self) -> tuple[int, int] | None:
+        """Fewest and most components that can be defended: by the tests that count, and their most lenient level.
+
+        Where no test of noise counts, all rules that count. It is no confidence interval: a component below the edge of
+        detection is in no answer.
+        """
+        consensus = self.consensus
+        if consensus is None:
+            return None
+        counted = {rule: k for rule, k, _ in self._answers() if k is not None and self.weights.get(rule, 1.0) > 0}
+        tests = [k for rule, k in counted.items() if rule in DETECTING]
+        every = [k for rule, k in counted.items() if rule not in SIZE_ONLY]
+        given = [consensus, *(tests or every), *([] if self.at_most is None else [self.at_most])]
+        return min(given), max(given)
+
+    @property
     def reason(self) -> str:
-        """One sentence: which rules say as many as ``consensus``, how far apart all are, and which do not count."""
+        """Which rules say as many as ``consensus``, how far apart they are, which do not count; and what the noise is.
+
+        Where the noise is correlated, the range stands first: no rule can say more.
+        """
+        said, interval = self._count_votes(), self.interval
+        if self.noise is None or interval is None:
+            return said
+        low, high = interval
+        span = f"between {low} and {high}" if high > low else f"{low}"
+        if self.noise.correlated:
+            more = f"{span}, and no rule can say more" if high > low else f"the rules that allow for it say {low}"
+            return f"The noise is correlated: {more}. {said} {self.noise.describe()}"
+        if high > low:
+            said += f" The tests allow for {low} to {high}."
+        return said if self.noise.white or not self.noise.judged else f"{said} {self.noise.describe()}"
+
+    def _count_votes(self) -> str:
         votes, consensus = self.votes, self.consensus
         if consensus is None:
             return "No rule could be used: " + " ".join(self.reasons)
@@ -151,13 +220,14 @@ class RankAdvice(Tabular):
             return "All rules agree."
         asked = [rule for rules in votes.values() for rule in rules]
         unfit = [rule for rule in asked if self.weights.get(rule, 1.0) == 0.0]
+        broken = [rule for rule in unfit if WEIGHTS.get(rule, 1.0) > 0]
         counted = [k for k, rules in votes.items() if set(rules) - set(unfit)]
         backers = [rule for rule in votes[consensus] if rule not in unfit]
         of = f"{len(backers)} of {len(asked) - len(unfit)} rules"
         reason = f"{of} say{'s' * (len(backers) == 1)} so ({', '.join(backers)})"
         if counted[-1] > counted[0]:
             reason += f", the middle of answers from {counted[0]} to {counted[-1]}"
-        return reason + (f"; {', '.join(unfit)} not counted, as the assumption fails." if unfit else ".")
+        return reason + (f"; {', '.join(broken)} not counted, as the assumption fails." if broken else ".")
 
     @property
     def explain(self) -> str:
@@ -249,19 +319,27 @@ def rank_advice(
     whole = fit_whole(pca, source, w)
     lam, n, p = whole.variances, whole.weight, len(whole.mean)
 
+    noise = diagnose_noise(whole, source, w, random_state)
     parallel = partial(parallel_analysis, whole, source, sample_weight=w, random_state=random_state)
+    deflated = partial(deflated_analysis, whole, source, sample_weight=w, random_state=random_state)
     rules: dict[str, Callable[[], RankChoice]] = {
         "parallel": lambda: parallel(null="permutation"),
         "parallel-gaussian": lambda: parallel(null="gaussian"),
+        "sign-flip": lambda: noise.flips if noise.flips.rule == "sign-flip" else deflated(null="signs"),
         "tracy-widom": lambda: tracy_widom_rank(lam, n, p, alpha),
         "gavish-donoho": lambda: SPECTRUM_RULES["gavish-donoho"](lam, n, p),
+        "edge-differences": lambda: SPECTRUM_RULES["edge-differences"](lam, n, p),
+        "screenot": lambda: SPECTRUM_RULES["screenot"](lam, n, p),
         "broken-stick": lambda: SPECTRUM_RULES["broken-stick"](lam, n, p),
         "cv": lambda: cross_validate_rank(
             pca, source, max_components=max_components, sample_weight=w, random_state=random_state
         ),
+        "bi-cv": lambda: bi_cross_validate(whole, source, sample_weight=w, random_state=random_state),
         "mle": lambda: minka_choice(lam, n, p),
         "fraction": lambda: variance_fraction(lam, fraction),
     }
+    if noise.ordered:  # worth asking only where there is an order to keep
+        rules["neighbours"] = lambda: deflated(null="columns" if noise.columns is not None else "rows")
     choices: dict[str, RankChoice] = {}
     reasons: dict[str, str] = {}
     for done, (name, rule) in enumerate(rules.items(), start=1):
@@ -280,8 +358,12 @@ def rank_advice(
     told = [choices[name].n_components for name in NOISE_RULES if name in choices]
     unequal = unequal_noise(whole, min(told, default=0))
     notes, weights = [], dict(WEIGHTS)
+    at_most: int | None = noise.flips.at_most
     if unequal is not None:
-        if unequal_noise(whole, max(told, default=0)) is not None:  # components that are left in look the same
+        most = max(told, default=0)
+        # components that are left in look the same; and where too little is left to see it, fewer tell
+        hidden = noise.unequal is not None and max_rank(n, p) - most < JUDGED
+        if hidden or unequal_noise(whole, most) is not None:
             weights |= dict.fromkeys(ONE_NOISE, 0.0)
         ratio, p_value, scaled_ratio = unequal
         if whole.scale is not None:
@@ -293,44 +375,22 @@ def rank_advice(
             f"p = {p_value:.1g}), where tracy-widom, gavish-donoho and mle assume one: they may keep too many. "
             f"{remedy}; parallel allows for it."
         )
+    if noise.heavy_tails:
+        weights |= dict.fromkeys(NORMAL_NOISE, 0.0)
     if n < 5 * p:
         weights["mle"] = 0.0
         notes.append(f"mle assumes many more rows than columns; there are {n:g} and {p}.")
     if isinstance(cv := choices.get("cv"), CrossValidation) and cv.at_the_end:
         weights["cv"] = 0.0
-    return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, tuple(notes), weights)
-
-
-def unequal_noise(whole: PCAFit, k: int) -> tuple[float, float, float] | None:
-    r"""Ratio of the largest to the smallest noise variance of the columns, and a p-value; None where they may be equal.
-
-    With k components taken out, column j has noise of variance :math:`s_j^2=\sum_{l>k}\lambda_l v_{jl}^2/(1-h_j)`, and
-
-    .. math:: \nu\Bigl[p\ln\overline{s^2}-\sum_j\ln s_j^2\Bigr]\Big/\Bigl(1+\frac{p+1}{3p\nu}\Bigr)\sim\chi^2_{p-1}
-
-    with ν = n − 1 − k where the noise is equal (M. Bartlett, Proc. R. Soc. A 160, 268, 1937). The third number is the
-    ratio that is left when columns are divided by their standard deviations.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian import PCA, open
-    >>> from gramian.pca.rank import fit_whole
-    >>> from gramian.pca.advice import unequal_noise
-    >>> X = np.random.default_rng(0).standard_normal((100, 4))
-    >>> unequal_noise(fit_whole(PCA(), open(X), None), 0) is None
-    True
-    >>> unequal_noise(fit_whole(PCA(), open(X * [1, 1, 1, 5]), None), 0)[0] > 10
-    True
-    """
-    free = 1 - np.sum(whole.components[:k] ** 2, axis=0)
-    left = whole.variances[k:] @ whole.components[k:] ** 2
-    judged = (free > ALONE) & (left > ROUNDING * np.max(whole.column_variances, initial=0.0))
-    s = left[judged] / free[judged]
-    freedom, p = whole.weight - 1 - k, len(s)
-    if p < 2 or freedom < 1 or s.max() < UNEQUAL * s.min():
-        return None
-    statistic = freedom * (p * np.log(s.mean()) - np.log(s).sum()) / (1 + (p + 1) / (3 * p * freedom))
-    chance = float(chdtrc(p - 1, statistic))
-    relative = s / whole.column_variances[judged]
-    return (float(s.max() / s.min()), chance, float(relative.max() / relative.min())) if chance < SURE else None
+    if noise.correlated:
+        edge = choices["edge-differences"]
+        counted = dict.fromkeys(ALLOW_FOR_IT, 1.0) if len(edge.values) else {}
+        # shifts keep any dependence in time; mean correlations by distance are a model, and flips the most there can be
+        counted |= {"neighbours": 3.0 if noise.columns is None else 1.0} if noise.ordered else {"sign-flip": 1.0}
+        if any(name in choices for name in counted):
+            weights, at_most = {name: counted.get(name, 0.0) for name in rules}, None
+        notes.append("Rules that take the noise of a cell for independent of the others do not count.")
+    elif noise.n_components > noise.flips.n_components:  # those that stop before the noise is white see no noise
+        short = [name for name, k in zip(rules, answers, strict=True) if k is not None and k < noise.n_components]
+        weights |= dict.fromkeys(short, 0.0)
+    return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, tuple(notes), weights, noise, at_most)

@@ -6,7 +6,8 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.optimize import brentq
+from scipy.sparse.linalg import eigsh
 from scipy.special import gammaln
 from sklearn.base import clone
 
@@ -584,10 +586,146 @@ def minka_choice(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice:
     return RankChoice("mle", k, reason, lam, np.full(len(lam), np.nan))
 
 
+EDGE_WINDOW = 5  # eigenvalues that show how the noise ends
+EDGE_SHARE = 3  # at most m/3 components are looked for: the gaps further down are no edge
+EDGE_GAP = 5.0  # slopes: 98 % of 150 sets of white, mildly unlike, AR 0.5, AR 0.8 or rotated noise stay below 3.1
+
+
+def edge_differences(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice:
+    r"""Components before the last gap that is too wide for the end of a noise of any covariance.
+
+    The eigenvalues of noise end as :math:`\lambda_j\approx a-b\,j^{2/3}`, whatever the covariance of its columns, as
+    long as that has no outliers itself. b is taken from the five eigenvalues after a gap by least squares, and
+
+    .. math:: k=\max\Bigl\{j\le m/3:\ \frac{\lambda_j-\lambda_{j+1}}{b_j}>5\Bigr\},\qquad m=\min(n-1,p)
+
+    The idea, and the exponent, are those of A. Onatski (Rev. Econ. Stat. 92, 1004, 2010), who takes the slope once and
+    asks for two of them. The level of 5 was found by simulation. Nothing is assumed of correlations; columns of *very*
+    unlike variances make gaps of their own, so that they should be scaled.
+
+    Parameters
+    ----------
+    eigenvalues : array-like
+        All eigenvalues, descending.
+    n, p : float, int
+        Rows (the sum of their weights) and columns.
+
+    Returns
+    -------
+    RankChoice
+        Gaps in slopes as ``values`` and the level as ``thresholds``, for the gaps that were looked at.
+
+    Examples
+    --------
+    >>> from gramian.analysis import edge_differences
+    >>> edge_differences([9.0, 8.0, 2.2, 2.1, 2.02, 1.95, 1.9, 1.85, 1.8, 1.75], 101, 10).n_components
+    2
+    """
+    lam = check_spectrum(eigenvalues, n, p)
+    if lam[0] == 0.0:
+        return choose_none("edge-differences", lam)
+    m = max_rank(n, p)
+    tried = min(m // EDGE_SHARE, m - EDGE_WINDOW - 1)
+    if tried < 1:
+        few = f"There are {m} eigenvalues, and {EDGE_WINDOW + 2} are needed to see how the noise ends."
+        return RankChoice("edge-differences", 0, few, np.empty(0), np.empty(0))
+    x = np.arange(1, EDGE_WINDOW + 1) ** (2 / 3)
+    x -= x.mean()
+    windows = np.lib.stride_tricks.sliding_window_view(lam[1:m], EDGE_WINDOW)[:tried]
+    slopes = -(windows @ x) / (x @ x)
+    gaps = lam[:tried] - lam[1 : tried + 1]
+    # where the rest is 0 there is no noise, and every gap before it is one
+    level = ROUNDING * lam[0]
+    measured = np.where(gaps > level, gaps / np.maximum(slopes, 1e-3 * level), 0.0)
+    passed = np.flatnonzero(measured > EDGE_GAP)
+    k = int(passed[-1]) + 1 if len(passed) else 0
+    if k:
+        reason = (
+            f"The gap after λ{k} is {measured[k - 1]:.3g} times the slope of the eigenvalues after it, the last above"
+        )
+    else:
+        widest = int(np.argmax(measured))
+        reason = f"The widest gap, after λ{widest + 1}, is {measured[widest]:.3g} times the slope after it, not above"
+    return RankChoice("edge-differences", k, f"{reason} {EDGE_GAP:g}.", measured, np.full(tried, EDGE_GAP))
+
+
+def screenot(eigenvalues: npt.ArrayLike, n: float, p: int, most: int | None = None) -> RankChoice:
+    r"""Components worth keeping for the reconstruction, whatever the covariance of the noise: ScreeNOT.
+
+    The threshold θ of singular values that minimises the error of the reconstruction for large n, p solves
+
+    .. math::
+        \theta\Bigl(\frac{\varphi'(\theta)}{\varphi(\theta)}+\frac{\tilde\varphi'(\theta)}{\tilde\varphi(\theta)}\Bigr)=-4,
+        \qquad \varphi(y)=\frac1m\sum_i\frac{y}{y^2-z_i^2},\qquad \tilde\varphi=\beta\varphi+\frac{1-\beta}y
+
+    with z the singular values of the noise alone, m = min(n − 1, p) of them. They are taken from those of the data,
+    the largest ``most`` put in as the end of a bulk would continue. White noise gives :func:`optimal_threshold`.
+    (D. Donoho, M. Gavish and E. Romanov, Ann. Statist. 51, 122, 2023.)
+
+    Parameters
+    ----------
+    eigenvalues : array-like
+        All eigenvalues, descending.
+    n, p : float, int
+        Rows (the sum of their weights) and columns.
+    most : int, optional
+        More components than there can be, less than m/2; m/4 where not given.
+
+    Returns
+    -------
+    RankChoice
+        Eigenvalues as ``values``, the one threshold as ``thresholds``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.analysis import screenot
+    >>> X = np.random.default_rng(0).normal(size=(300, 40)) * np.sqrt(np.r_[30.0, 20.0, np.ones(38)])
+    >>> screenot(np.linalg.eigvalsh(np.cov(X.T))[::-1], 300, 40).n_components
+    2
+    """
+    lam = check_spectrum(eigenvalues, n, p)
+    if lam[0] == 0.0:
+        return choose_none("screenot", lam)
+    m = max_rank(n, p)
+    allowed = (m - 1) // 2
+    if most is not None and not 1 <= most <= allowed:
+        raise ValueError(f"most={most!r} must be between 1 and {allowed}, less than half of the {m} eigenvalues.")
+    if allowed < 1:
+        few = f"There are {m} eigenvalues, and 3 are needed to tell the noise from what stands out of it."
+        return RankChoice("screenot", 0, few, lam, np.full(len(lam), np.nan))
+    most = min(max(1, m // 4), allowed) if most is None else int(most)
+    unit = math.sqrt(lam[0])
+    z = np.sqrt(lam[:m]) / unit
+    step = (z[most] - z[2 * most]) / (2 ** (2 / 3) - 1)
+    z[:most] = z[most] + (1 - (np.arange(most) / most) ** (2 / 3)) * step
+    beta, top = _beta(n, p), float(z[0])
+    if top <= math.sqrt(ROUNDING):
+        reason = f"Beyond {pluralize(most)} nothing is left, and no noise to cut at."
+        return RankChoice("screenot", int(np.count_nonzero(lam)), reason, lam, np.zeros(len(lam)))
+
+    def excess(theta: float) -> float:
+        """θ(ln φφ̃)′ + 4: −∞ at the end of the noise, and 2 far away."""
+        gap = (theta - z) * (theta + z)
+        phi, slope = float(np.mean(theta / gap)), -float(np.mean((theta**2 + z**2) / gap**2))
+        other, other_slope = beta * phi + (1 - beta) / theta, beta * slope - (1 - beta) / theta**2
+        return theta * (slope / phi + other_slope / other) + 4
+
+    low, high = top * (1 + 1e-9), 16 * top
+    theta = float(brentq(excess, low, high, rtol=1e-12)) if excess(low) < 0 else low
+    level = (theta * unit) ** 2
+    k = int(np.count_nonzero(lam[:m] > level))
+    which = "No eigenvalue exceeds" if k == 0 else f"λ{k} is the last above" if k > 1 else "Only λ1 is above"
+    reason = f"{which} {level:.4g}, where a component begins to help a reconstruction from noise that ends as this one."
+    return RankChoice("screenot", k, reason, lam, np.full(len(lam), level))
+
+
 SPECTRUM_RULES: dict[str, Callable[[npt.ArrayLike, float, int], RankChoice]] = {
     # as many pieces as there can be eigenvalues
     "broken-stick": lambda lam, n, p: broken_stick(check_spectrum(lam, n, p)[: max_rank(n, p)]),
+    "edge-differences": edge_differences,
     "gavish-donoho": gavish_donoho,
+    "screenot": screenot,
     "tracy-widom": tracy_widom_rank,
 }
 
@@ -671,14 +809,17 @@ def eigenvalues_of_draws(draw: Draw, count: int, seed: int, numbers: int, progre
     return np.array([found[i] for i in range(count)])
 
 
-def gaussian_null(whole: PCAFit) -> tuple[Draw, int]:
+def gaussian_null(whole: PCAFit, variances: Array | None = None) -> tuple[Draw, int]:
     """Covariance matrices of independent normal columns with the variances of the data, and the numbers each takes.
+
+    ``variances`` are others, which are not made equal again where the columns are scaled.
 
     With no more columns than degrees of freedom ν the scatter matrix is drawn itself, as AAᵀ with A lower triangular,
     √χ²(ν − i) on its diagonal and standard normal below (M. Bartlett, 1933): no rows are needed; ν may be a fraction.
     """
     freedom, p = whole.weight - 1, len(whole.mean)
-    spread, scaled = np.sqrt(whole.column_variances), whole.scale is not None
+    spread = np.sqrt(whole.column_variances if variances is None else variances)
+    scaled = whole.scale is not None and variances is None
 
     def draw_scatter(rng: np.random.Generator) -> Array:
         A = np.tril(rng.standard_normal((p, p)), -1)
@@ -702,15 +843,21 @@ def gaussian_null(whole: PCAFit) -> tuple[Draw, int]:
     return (draw_scatter, 2 * p * p) if p <= freedom else (draw_rows, rows * (rows + width))
 
 
-def permutation_null(source: Source, whole: PCAFit, sample_weight: Any) -> tuple[Draw, int]:
-    """Covariance matrices of the data with each column permuted by itself, and the numbers each takes.
+def repeat_rows(source: Source, sample_weight: Any, rule: str, null: str, what: str) -> npt.NDArray[np.intp]:
+    """Row numbers, each as often as its weight says, of data that a rule moves about in memory.
 
-    Means and standard deviations of the columns stay as they are. Sparse columns get their entries moved to other rows.
+    Examples
+    --------
+    >>> import gramian
+    >>> from gramian.pca.rank import repeat_rows
+    >>> X = gramian.open([[1.0], [2.0], [4.0]])
+    >>> repeat_rows(X, [1, 0, 2], "parallel", "permutation", "shuffles columns").tolist()
+    [0, 2, 2]
     """
     if not source.resident:
         raise SourceError(
-            Argument("n_components", "parallel"),
-            f" (null='permutation') shuffles columns in memory, and {source!r} is read in blocks. Use ",
+            Argument("n_components", rule),
+            f" (null={null!r}) {what} in memory, and {source!r} is read in blocks. Use ",
             Argument("n_components", "parallel-gaussian"),
             " (null='gaussian') or 'tracy-widom', or load the data.",
         )
@@ -718,10 +865,18 @@ def permutation_null(source: Source, whole: PCAFit, sample_weight: Any) -> tuple
     bad = np.flatnonzero(w != np.round(w))
     if len(bad):
         raise ValueError(
-            f"n_components='parallel' (null='permutation') repeats rows by their weights, and row {bad[0] + 1} has "
+            f"n_components={rule!r} (null={null!r}) repeats rows by their weights, and row {bad[0] + 1} has "
             f"weight {w[bad[0]]:g}, not a whole number. Use n_components='parallel-gaussian' (null='gaussian')."
         )
-    index = np.repeat(np.arange(source.shape[0]), w.astype(np.int64))
+    return np.repeat(np.arange(source.shape[0]), w.astype(np.int64))
+
+
+def permutation_null(source: Source, whole: PCAFit, sample_weight: Any) -> tuple[Draw, int]:
+    """Covariance matrices of the data with each column permuted by itself, and the numbers each takes.
+
+    Means and standard deviations of the columns stay as they are. Sparse columns get their entries moved to other rows.
+    """
+    index = repeat_rows(source, sample_weight, "parallel", "permutation", "shuffles columns")
     n, p = len(index), len(whole.mean)
     unit, scale = 1.0, whole.scale
     if scale is None:  # squares stay near 1
@@ -849,6 +1004,394 @@ def parallel_analysis(
     else:
         reason = f"λ{k + 1} = {lam[k]:.4g} does not exceed {limits[k]:.4g}, {what}."
     return RankChoice(NULLS[null], k, reason, lam, limits)
+
+
+DRAWS = 20  # of a null whose mean and spread are all that is asked for
+LEVEL = 2.547  # (s₀.₉₉ − mean)/deviation of the Tracy–Widom law: one set of noise in a hundred gets a component
+LENIENT = 1.723  # ... and one in twenty
+LEAST_FREE = 0.05  # of the leverage a cell of a residual has left: below that it is no measure of noise
+LARGEST = 400  # order up to which all eigenvalues of a draw are computed, for its largest
+DEFLATED = {
+    "signs": "sign-flip",
+    "normal": "deflated-gaussian",
+    "rows": "neighbours",
+    "columns": "neighbours",
+}
+DRAWN = {
+    "signs": "with signs drawn anew for every cell",
+    "normal": "of normal columns with the same variances",
+    "rows": "with the rows of each column shifted, which keeps what ties neighbouring rows",
+    "columns": "of normal rows with the same variances and the same mean correlation of columns one, two, … apart",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DeflatedAnalysis(RankChoice):
+    """The number of components by parallel analysis of what the components before leave.
+
+    Attributes
+    ----------
+    rule, n_components, reason
+        As in :class:`~gramian.pca.rank.RankChoice`.
+    values, thresholds : ndarray of shape (m,)
+        Eigenvalues, and what the largest of the draws reach that each was compared with.
+    at_most : int
+        How many noise exceeds once in twenty sets, where ``n_components`` is for once in a hundred.
+    excess, deviations : float
+        tr S²/(tr S)² of what is left over its mean in the draws, dimensions taken into account, and the difference in
+        standard deviations of the draws: 1 and about 0 where nothing ties the columns of the noise together.
+    """
+
+    at_most: int
+    excess: float
+    deviations: float
+
+
+class CentredRows:
+    """Centred (and scaled) rows in memory, in a unit in which squares stay near 1, with their components."""
+
+    def __init__(self, X: Array, components: Array, variances: Array, freedom: float) -> None:
+        self.X, self.components, self.variances, self.freedom = X, components, variances, freedom
+        self.size = max_rank(freedom + 1, X.shape[1])
+
+    @classmethod
+    def of(cls, whole: PCAFit, source: Source, sample_weight: Any, rule: str, null: str, what: str) -> CentredRows:
+        """Read the rows of the data that were fitted, each as often as its weight."""
+        index = repeat_rows(source, sample_weight, rule, null, what)
+        nbytes = 8 * len(index) * source.shape[1]
+        if source.sparse and nbytes > memory_budget():
+            raise SourceError(
+                Argument("n_components", rule),
+                f" (null={null!r}) {what} of dense rows, which take {nbytes / 2**30:.3g} GiB here. Use ",
+                Argument("n_components", "parallel"),
+                " (null='permutation'), which keeps them sparse.",
+            )
+        unit = 2.0 ** math.frexp(math.sqrt(whole.variances[0]))[1]
+        scale = unit if whole.scale is None else whole.scale * unit
+        X = ((dense_rows(source) - whole.mean) / scale)[index]
+        return cls(X, whole.components, whole.variances / unit**2, len(index) - 1.0)
+
+    @classmethod
+    def decompose(cls, X: Array) -> CentredRows:
+        """Find the components of centred rows by the Gram matrix of the shorter side."""
+        n, p = X.shape
+        freedom = n - 1.0
+        squares, U = np.linalg.eigh(X.T @ X if p <= n else X @ X.T)
+        squares, U = np.maximum(squares[::-1], 0.0), U[:, ::-1]
+        rank = min(max_rank(n, p), int(np.count_nonzero(squares > ROUNDING * math.sqrt(len(squares)) * squares[0])))
+        V = U[:, :rank].T if p <= n else (U[:, :rank] / np.sqrt(squares[:rank])).T @ X
+        return cls(X, V, squares[: max_rank(n, p)] / freedom, freedom)
+
+    def residual(self, k: int) -> Array:
+        """What k components leave, each cell divided by the root of the share of its variance that they leave."""
+        if k == 0:
+            return self.X
+        V = self.components[:k]
+        scores = self.X @ V.T
+        h = scores**2 @ (1.0 / (self.freedom * np.maximum(self.variances[:k], 1e-300)))
+        g = np.sum(V**2, axis=0)
+        R = self.X - scores @ V
+        R /= np.sqrt(np.maximum(1.0 - h, LEAST_FREE))[:, None]
+        R /= np.sqrt(np.maximum(1.0 - g, LEAST_FREE))[None, :]
+        return np.asarray(R)
+
+    def null(self, k: int, kind: str) -> tuple[Draw, int]:
+        """Draws of what k components leave: the largest eigenvalue and tr S²/(tr S)² of each."""
+        R = self.residual(k)
+        n, p = R.shape
+        # means are taken out of flipped signs, and with them a share 1/n of the variance
+        divisor = self.freedom * (1 - 1 / n) if kind == "signs" else self.freedom
+        if kind == "columns":
+            spread = np.sqrt(np.mean(R**2, axis=0))
+            S = R / np.where(spread > 0, spread, 1.0)
+            powers = np.fft.irfft(np.mean(np.abs(np.fft.rfft(S, 2 * p, axis=1)) ** 2, axis=0))[:p]
+            apart = np.arange(p)
+            # the mean correlation by distance; of the farthest there are too few to average components out
+            mean = powers / (p - apart) * np.clip(2 - 4 * apart / p, 0.0, 1.0)
+            density = np.maximum(np.fft.rfft(np.concatenate([mean, [0.0], mean[:0:-1]])).real, 0.0)
+            density *= 2 * p * mean[0] / (density[0] + 2 * density[1:-1].sum() + density[-1])
+            lengths = np.sqrt(np.mean(S**2, axis=1))
+
+        def draw(rng: np.random.Generator) -> Array:
+            if kind == "signs":
+                Z = R * (2.0 * rng.integers(0, 2, R.shape, dtype=np.int8) - 1.0)
+            elif kind == "rows":
+                moved: Any = (np.arange(n)[:, None] + np.asarray(rng.integers(0, n, size=p))) % n
+                Z = np.take_along_axis(R, moved, axis=0)
+            else:
+                noise = np.fft.rfft(rng.standard_normal((n, 2 * p)), axis=1)
+                Z = np.fft.irfft(noise * np.sqrt(density), 2 * p, axis=1)[:, :p] * spread * lengths[:, None]
+            Z -= Z.mean(axis=0)
+            return summarize_spectrum(Z.T @ Z if p <= n else Z @ Z.T, divisor)
+
+        return draw, 3 * R.size + min(R.shape) ** 2
+
+
+def summarize_spectrum(S: Array, divisor: float = 1.0) -> Array:
+    """Return the largest eigenvalue of S/divisor and tr S²/(tr S)².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.rank import summarize_spectrum
+    >>> summarize_spectrum(np.diag([6.0, 2.0]), 2.0).tolist()
+    [3.0, 0.625]
+    """
+    if len(S) <= LARGEST:
+        largest = float(np.linalg.eigvalsh(S)[-1])
+    else:  # to a thousandth of what draws differ by
+        largest = float(eigsh(S, k=1, which="LA", tol=1e-6, v0=np.ones(len(S)), return_eigenvectors=False)[0])
+    total = float(np.trace(S))
+    return np.array([largest / divisor, float(np.sum(S * S)) / total**2 if total > 0 else 0.0])
+
+
+def count_by_deflation(
+    variances: Array,
+    freedom: float,
+    p: int,
+    null: Callable[[int], tuple[Draw, int]],
+    seed: int,
+    kind: str,
+    n_draws: int = DRAWS,
+    progress: Progress | None = None,
+    start: int = 0,
+) -> DeflatedAnalysis:
+    """Count eigenvalues above what draws of the residual reach, until no more are found; ``null`` takes a count."""
+    m = max_rank(freedom + 1, p)
+    lam, thresholds, k, done = variances[:m], np.full(m, np.nan), start, 0
+    while True:
+        draw, numbers = null(k)
+
+        def report(some: int, _: int, message: str, before: int = done) -> None:
+            if progress is not None:
+                progress(before + some, before + n_draws, message)
+
+        drawn = eigenvalues_of_draws(draw, n_draws, seed, numbers, report)
+        done += n_draws
+        largest, spread = drawn.mean(axis=0), drawn.std(axis=0, ddof=1)
+        level = (1 + MARGIN) * (largest[0] + LEVEL * spread[0])
+        found = k + count_leading(lam[k:] > level)
+        thresholds[k:] = level
+        if found == k or found >= m - 1:
+            break
+        # what is left is smaller now, and with it what draws of it reach: all found here would be found one by one
+        k = found
+    rest = lam[k:]
+    total = float(rest.sum())
+    excess, deviations = 1.0, 0.0
+    if total > 0 and k < min(p, freedom):
+        sides = (1 / (p - k) + 1 / (freedom - k)) / (1 / p + 1 / freedom)
+        observed = float(np.sum(rest**2)) / total**2 / sides
+        excess = float(observed / largest[1])
+        deviations = float((observed - largest[1]) / max(spread[1], 1e-12 * largest[1]))
+    at_most = max(found, k + count_leading(rest > (1 + MARGIN) * (largest[0] + LENIENT * spread[0])))
+    what = f"draws {DRAWN[kind]}"
+    if found >= m:
+        reason = f"Every eigenvalue exceeds what {what} reach."
+    elif lam[found] == 0.0:
+        reason = say_used_up(found)
+    else:
+        before = f"With {pluralize(found)} taken out, " if found else ""
+        reason = f"{before}λ{found + 1} = {lam[found]:.4g} does not exceed {level:.4g}, which 1 % of {what} exceed."
+    return DeflatedAnalysis(DEFLATED[kind], found, reason, lam, thresholds, at_most, excess, deviations)
+
+
+def deflated_analysis(
+    pca: PCA | PCAFit,
+    X: Any,
+    *,
+    null: str = "signs",
+    n_draws: int = DRAWS,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> DeflatedAnalysis:
+    r"""Components whose eigenvalue exceeds those of what is left, its signs drawn anew: sign-flip parallel analysis.
+
+    With R the residual of the k components before, each cell of a draw is :math:`\pm r_{ij}` with equal chance, and
+
+    .. math:: \lambda_{k+1} > \bar\lambda_1 + 2.547\,s(\lambda_1)
+
+    with the mean and the standard deviation of the largest eigenvalues of the draws: by the shape of the Tracy–Widom
+    law noise exceeds that once in a hundred sets. Flipped signs keep the variance of every column *and* every row, so
+    that unlike columns, heavy tails and unlike rows are allowed for; taking out strong components first keeps them from
+    covering weak ones. (D. Hong, Y. Sheng and E. Dobriban, arXiv:2012.02985, for the signs; E. Dobriban and A. Owen,
+    J. R. Stat. Soc. B 81, 163, 2019, for the deflation.)
+
+    Parameters
+    ----------
+    pca : PCA
+        Says whether columns are divided by their standard deviations; it need not be fitted and is not changed. The
+        :class:`~gramian.pca.problem.PCAFit` of all components, where it is at hand, saves the fit.
+    X : array-like, sparse matrix, frame, tensor, path or Source
+        The data, in memory but for null="normal".
+    null : {"signs", "normal", "rows", "columns"}, default="signs"
+        What a draw is: signs drawn anew; normal columns of the same variances, for data that are not in memory; for
+        noise that is correlated between neighbours, every column turned by a number of rows of its own ("rows", for
+        time order), or normal rows with the variances of the columns and their mean correlation by distance ("columns",
+        for curves), which keeps these correlations and breaks all others.
+    n_draws : int, default=20
+        Draws, at least 8.
+    sample_weight : array-like of shape (n,), optional
+        Frequencies: whole numbers, but for null="normal".
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the draws; None is a fixed seed.
+    progress : callable, optional
+        Called as ``progress(done, total, message)`` after each draw.
+
+    Returns
+    -------
+    DeflatedAnalysis
+        Eigenvalues as ``values``, and what each was compared with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import PCA
+    >>> from gramian.analysis import deflated_analysis
+    >>> rng = np.random.default_rng(0)
+    >>> noise = rng.normal(size=(200, 20)) * np.linspace(0.3, 3, 20)          # columns of very unlike noise
+    >>> deflated_analysis(PCA(), noise).n_components
+    0
+    >>> deflated_analysis(PCA(), noise + 5 * rng.normal(size=(200, 1)) @ rng.normal(size=(1, 20))).n_components
+    1
+    """
+    check_choice("null", null, tuple(DEFLATED))
+    if isinstance(n_draws, bool) or not isinstance(n_draws, Integral) or n_draws < 8:
+        raise ValueError(f"n_draws={n_draws!r} must be a number of at least 8, to show how far the draws spread.")
+    source = open_source(X)
+    whole = pca if isinstance(pca, PCAFit) else fit_whole(pca, source, sample_weight)
+    size = max_rank(whole.weight, len(whole.mean))
+    lam = check_spectrum(whole.variances)[:size]
+    varying = int(np.count_nonzero(whole.column_variances > CONSTANT * whole.column_variances.max(initial=0.0)))
+    if lam[0] == 0.0 or varying == 1 or size < 2:
+        reason = NO_VARIANCE if lam[0] == 0.0 else "One column or two rows cannot be told from the same drawn anew."
+        return DeflatedAnalysis(DEFLATED[null], 0, reason, lam, np.full(len(lam), np.nan), 0, 1.0, 0.0)
+    seed, p = check_seed(random_state), len(whole.mean)
+    if null == "normal":
+        freedom = whole.weight - 1
+
+        def normal(k: int) -> tuple[Draw, int]:
+            free = np.maximum(1 - np.sum(whole.components[:k] ** 2, axis=0), LEAST_FREE)
+            left = lam[k:] @ whole.components[k:size] ** 2 / free
+            draw, numbers = gaussian_null(whole, left * freedom / max(freedom - k, 1.0))
+
+            def summary(rng: np.random.Generator) -> Array:
+                values = draw(rng)
+                return np.array([values[0], float(np.sum(values**2)) / float(values.sum()) ** 2])
+
+            return summary, numbers
+
+        return count_by_deflation(lam, freedom, p, normal, seed, null, int(n_draws), progress)
+    what = "flips signs" if null == "signs" else "draws rows and columns anew"
+    rows = CentredRows.of(whole, source, sample_weight, DEFLATED[null], null, what)
+    unit = lam[0] / rows.variances[0]
+    of = partial(rows.null, kind=null)
+    found = count_by_deflation(rows.variances, rows.freedom, p, of, seed, null, int(n_draws), progress)
+    kept = found.n_components
+    if kept < len(lam) and lam[kept] > 0:  # the same sentence in the unit of the data
+        before = f"With {pluralize(kept)} taken out, " if kept else ""
+        level = f"{found.thresholds[kept] * unit:.4g}, which 1 % of draws {DRAWN[null]} exceed."
+        found = replace(found, reason=f"{before}λ{kept + 1} = {lam[kept]:.4g} does not exceed {level}")
+    return replace(found, values=lam, thresholds=found.thresholds * unit)
+
+
+REPEATS = 4  # ways of halving rows and columns
+MANY_CELLS = 1_000_000  # from which on one way is enough
+HALVED = 30  # components tried: half of the columns show fewer than all
+
+
+def bi_cross_validate(
+    pca: PCA | PCAFit,
+    X: Any,
+    *,
+    max_components: int | None = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> RankChoice:
+    r"""Components that predict a block of cells best from the other rows *and* the other columns.
+
+    Rows and columns are halved at random. With the four blocks A, B, C, D each held out in turn, and D opposite to A,
+
+    .. math:: \hat A_k = B\,D_k^+\,C,\qquad \mathrm{BCV}(k)=\sum\|A-\hat A_k\|_F^2
+
+    with :math:`D_k` the best approximation of D of rank k. No cell takes part in its own prediction. Noise in D costs
+    what it costs in a reconstruction, so that components near the edge are left out. (A. Owen and P. Perry, Ann. Appl.
+    Stat. 3, 564, 2009.)
+
+    Parameters
+    ----------
+    pca : PCA
+        As in :func:`deflated_analysis`.
+    X : array-like, sparse matrix, frame, tensor, path or Source
+        The data, in memory.
+    max_components : int, optional
+        Most components tried; up to 30 where not given.
+    sample_weight : array-like of shape (n,), optional
+        Frequencies: whole numbers.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the halves; None is a fixed seed.
+    progress : callable, optional
+        Called as ``progress(done, total, message)`` after each way of halving.
+
+    Returns
+    -------
+    RankChoice
+        BCV(k) over BCV(0) for k = 1, 2, … as ``values``, and that of k − 1 as ``thresholds``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian import PCA
+    >>> from gramian.analysis import bi_cross_validate
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 20)) * 2 + rng.normal(size=(200, 20))
+    >>> bi_cross_validate(PCA(), X).n_components
+    2
+    """
+    source = open_source(X)
+    whole = pca if isinstance(pca, PCAFit) else fit_whole(pca, source, sample_weight)
+    lam = check_spectrum(whole.variances)
+    if lam[0] == 0.0:
+        return choose_none("bi-cv", lam)
+    rows = CentredRows.of(whole, source, sample_weight, "bi-cv", "halves", "halves rows and columns").X
+    n, p = rows.shape
+    limit = min(n // 2 - 2, p // 2 - 1)
+    if limit < 1:
+        raise ValueError(f"bi-cv halves rows and columns, and {n} rows and {p} columns leave too few: use 6 and 4.")
+    tried = min(limit, HALVED)
+    if max_components is not None:
+        if isinstance(max_components, bool) or not isinstance(max_components, Integral) or max_components < 1:
+            raise ValueError(f"max_components={max_components!r} must be a number of components, at least 1.")
+        tried = min(int(max_components), limit)
+    rng, errors = np.random.default_rng(check_seed(random_state)), np.zeros(tried + 1)
+    repeats = REPEATS if n * p <= MANY_CELLS else 1
+    for repeat in range(repeats):
+        top, left = np.zeros(n, bool), np.zeros(p, bool)
+        top[rng.permutation(n)[: n // 2]], left[rng.permutation(p)[: p // 2]] = True, True
+        for out in (top, ~top):
+            for held in (left, ~left):
+                mean = rows[~out].mean(axis=0)
+                A, B = rows[np.ix_(out, held)] - mean[held], rows[np.ix_(out, ~held)] - mean[~held]
+                C, D = rows[np.ix_(~out, held)] - mean[held], rows[np.ix_(~out, ~held)] - mean[~held]
+                U, s, Vt = np.linalg.svd(D, full_matrices=False)
+                some = min(tried, int(np.count_nonzero(s > ROUNDING * s[0] * math.sqrt(len(s)))))
+                left_side, right_side = B @ Vt[:some].T / s[:some], U[:, :some].T @ C
+                errors[0] += float(np.sum(A * A))
+                for j in range(tried):
+                    if j < some:
+                        A -= np.outer(left_side[:, j], right_side[j])
+                    errors[j + 1] += float(np.sum(A * A))
+        if progress is not None:
+            progress(repeat + 1, repeats, "halves")
+    share = errors / errors[0]
+    k = int(np.argmin(share))
+    if k == 0:
+        reason = "No number of components predicts a block from the other rows and columns better than the mean."
+    else:
+        reason = f"{pluralize(k).capitalize()} predict blocks best, with {share[k]:.3g} of the error of the mean."
+    return RankChoice("bi-cv", k, reason, share[1:], share[:-1])
 
 
 MOST = 100  # components tried where the user does not say
@@ -1049,9 +1592,11 @@ def _cross_validate(pca: PCA, X: Any, sample_weight: Any) -> RankChoice:
 
 # Those that need the rows; the others, which need the eigenvalues alone, are SPECTRUM_RULES.
 DATA_RULES: dict[str, Callable[[Any, Any, Any], RankChoice]] = {
+    "bi-cv": lambda pca, X, w: bi_cross_validate(pca, X, sample_weight=w, random_state=pca.random_state),
     "cv": _cross_validate,
     "parallel": lambda pca, X, w: parallel_analysis(pca, X, sample_weight=w, random_state=pca.random_state),
     "parallel-gaussian": lambda pca, X, w: parallel_analysis(
         pca, X, null="gaussian", sample_weight=w, random_state=pca.random_state
     ),
+    "sign-flip": lambda pca, X, w: deflated_analysis(pca, X, sample_weight=w, random_state=pca.random_state),
 }

@@ -166,7 +166,9 @@ def pca_report(
     tiles = [(str(len(names)), "components"), (percent(shares.sum()), "of the variance in them")]
     tiles += [(percent(share), f"in {name}") for name, share in zip(names[:2], shares, strict=False)]
     if advice is not None and advice.votes:
-        tiles.append((str(advice.consensus), "components by the rules"))
+        low, high = advice.interval
+        span = f" ({low} to {high})" if high > low else ""
+        tiles.append((f"{advice.consensus}{span}", "components by the rules"))
     facts = [("Components", f"{len(names)}, holding {percent(shares.sum())} of the variance")]
     facts.append(("Columns were", "centred and divided by their standard deviations" if model.scale else "centred"))
     told, whitened = dict(measures or {}), bool(model.get_params().get("whiten"))
