@@ -77,8 +77,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_components : int, float, str or None, default=None
         Number of components; a fraction of the variance to explain; or all; or the name of a rule: "mle" (Minka),
         "parallel", "parallel-gaussian", "sign-flip", "tracy-widom", "gavish-donoho", "edge-differences", "screenot",
-        "broken-stick", "cv", "bi-cv" (see :func:`gramian.rank_advice`). None with missing cells keeps all where the cells determine them, else as
-        many as predict held-out cells best, which "cv" always does.
+        "broken-stick", "cv", "bi-cv" (see :func:`gramian.rank_advice`). None with missing cells keeps all where the
+        cells determine them, else as many as predict held-out cells best, which "cv" always does.
     copy : bool, default=True
         Accepted for scikit-learn's sake: the data are never changed, and never copied whole.
     whiten : bool, default=False
