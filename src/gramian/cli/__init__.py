@@ -146,6 +146,10 @@ COMMANDS = {
     "prune": LazyCommand("gramian.cli.prune:prune_command", "SNPs that are not correlated, from genotypes (.bed)."),
     "king": LazyCommand("gramian.cli.king:king_command", "Relatives among the people of genotypes (.bed)."),
     "grm": LazyCommand("gramian.cli.grm:grm_command", "Genetic relationship matrix, in the files of GCTA."),
+    "heritability": LazyCommand(
+        "gramian.cli.heritability:heritability_command", "How much of a trait the SNPs explain."
+    ),
+    "loco": LazyCommand("gramian.cli.loco:loco_command", "Traits predicted without each chromosome, for regenie."),
     "simulate": LazyCommand("gramian.cli.simulate:simulate", "Genotypes over a map of Europe, or of populations."),
     "info": LazyCommand("gramian.cli.info:info", "What is in a data file or a model file."),
     "demo": LazyCommand("gramian.cli.demo:demo", "Known data sets, numbers in print, pictures."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -163,6 +163,25 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Samp
     Labels
         In the order of the samples.
     """
+    found, notes = read_sample_columns(path, samples)
+    places = _take_places(path, found)
+    if column is not None and column not in found:
+        raise ValueError(f"{path}: there is no column {column!r}; there are {list_few(list(found)) or 'none'}.")
+    text = (name for name, values in found.items() if values.dtype == object)
+    column = column or next(text, next(iter(found), None))
+    groups = None if column is None else found.pop(column)
+    if groups is not None and groups.dtype != object:
+        groups = _as_objects(["" if value != value else f"{value:g}" for value in groups.tolist()])
+    return SampleLabels(column or "population", groups, found, places, notes)
+
+
+def read_sample_columns(
+    path: Path, samples: Samples, missing: Collection[str] = ABSENT
+) -> tuple[dict[str, Any], list[str]]:
+    """Read the columns of :func:`read_labels` by their names, in the order of the samples, and notes.
+
+    Numbers with NaN where a column has nothing else but what is in ``missing``, or text with "" there.
+    """
     lines = list(numbered_lines(path, "labels"))
     first = lines[0][1] if lines else ""
     mark = "" if "\t" in first or not {*first} & {*",;"} else max(",;", key=first.count)
@@ -210,19 +229,11 @@ def read_labels(path: Path, samples: Samples, column: str | None = None) -> Samp
     notes += [f"{len(without)} of {len(own)} samples have no row: {list_few(without)}."] if without else []
     notes += [f"{extra} rows are of nobody in the analysis."] if extra else []
     found = {
-        name: _as_column(["" if line < 0 else rows[line][1][j] for line in order])
+        name: _as_column(["" if line < 0 else rows[line][1][j] for line in order], missing)
         for j, name in enumerate(head)
         if j not in ids
     }
-    places = _take_places(path, found)
-    if column is not None and column not in found:
-        raise ValueError(f"{path}: there is no column {column!r}; there are {list_few(list(found)) or 'none'}.")
-    text = (name for name, values in found.items() if values.dtype == object)
-    column = column or next(text, next(iter(found), None))
-    groups = None if column is None else found.pop(column)
-    if groups is not None and groups.dtype != object:
-        groups = _as_objects(["" if value != value else f"{value:g}" for value in groups.tolist()])
-    return SampleLabels(column or "population", groups, found, places, notes)
+    return found, notes
 
 
 def _split_cells(line: str, mark: str) -> list[str]:
@@ -230,9 +241,9 @@ def _split_cells(line: str, mark: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=mark))]
 
 
-def _as_column(cells: list[str]) -> Any:
+def _as_column(cells: list[str], missing: Collection[str]) -> Any:
     """Numbers where all that is there is a number, else text."""
-    cells = ["" if cell in ABSENT else cell for cell in cells]
+    cells = ["" if cell in missing else cell for cell in cells]
     try:
         return np.array([float(cell) if cell else np.nan for cell in cells])
     except ValueError:

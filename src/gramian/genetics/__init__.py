@@ -7,6 +7,7 @@ from gramian.genetics.files import result_files, write_covariates, write_results
 from gramian.genetics.filters import Filtered, Filters, Step
 from gramian.genetics.fst import Fst, fst
 from gramian.genetics.hardy_weinberg import hardy_weinberg
+from gramian.genetics.heritability import Heritability, heritability
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.long_range import (
     CarryingRegion,
@@ -44,13 +45,15 @@ from gramian.genetics.simulation import (
     simulate_europe,
     simulate_genotypes,
 )
+from gramian.genetics.whole_genome import WholeGenomePredictions, whole_genome_ridge, write_loco
 
 __all__ = ["EUROPE", "Artefact", "ArtefactKind", "Artefacts", "BedWriter", "CarryingRegion", "CohortAnalysis"]
-__all__ += ["Country", "Filtered", "Filters", "Fst", "GenotypePCA", "Kinship", "LdPruning", "LdRegions", "Loadings"]
-__all__ += ["MatchReport", "Outliers", "PcAir", "Projection", "RegionWarning", "Relationships", "RelativeScreen"]
-__all__ += ["SampleQuality", "SelectionScan", "Simulation", "SnpMatch", "SnpQuality", "Step", "Study", "analyse_cohort"]
-__all__ += ["carrying_regions", "clump", "detect_build", "filter_cohort", "find_artefacts", "find_ld_regions"]
-__all__ += ["find_outliers", "fst", "hardy_weinberg", "king", "long_range_regions", "map_plane", "match_snps", "pc_air"]
-__all__ += ["pc_relate", "project", "prune", "read_grm", "read_loadings", "result_files", "sample_quality"]
-__all__ += ["screen_relatives", "selection_scan", "simulate_europe", "simulate_genotypes", "snp_quality", "unrelated"]
-__all__ += ["write_bed", "write_covariates", "write_grm", "write_king_files", "write_projection", "write_results"]
+__all__ += ["Country", "Filtered", "Filters", "Fst", "GenotypePCA", "Heritability", "Kinship", "LdPruning", "LdRegions"]
+__all__ += ["Loadings", "MatchReport", "Outliers", "PcAir", "Projection", "RegionWarning", "Relationships"]
+__all__ += ["RelativeScreen", "SampleQuality", "SelectionScan", "Simulation", "SnpMatch", "SnpQuality", "Step", "Study"]
+__all__ += ["WholeGenomePredictions", "analyse_cohort", "carrying_regions", "clump", "detect_build", "filter_cohort"]
+__all__ += ["find_artefacts", "find_ld_regions", "find_outliers", "fst", "hardy_weinberg", "heritability", "king"]
+__all__ += ["long_range_regions", "map_plane", "match_snps", "pc_air", "pc_relate", "project", "prune", "read_grm"]
+__all__ += ["read_loadings", "result_files", "sample_quality", "screen_relatives", "selection_scan", "simulate_europe"]
+__all__ += ["simulate_genotypes", "snp_quality", "unrelated", "whole_genome_ridge", "write_bed", "write_covariates"]
+__all__ += ["write_grm", "write_king_files", "write_loco", "write_projection", "write_results"]
