@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from gramian.cli import main
+from gramian.genetics import write_bed
+from gramian.sources.plink import Genotypes, Snps
 
 
 def write_rows(path, header, rows):
@@ -67,7 +69,20 @@ def files(tmp_path_factory):
     write_rows(
         folder / "lifetimes.csv", ["weeks", "died"], zip(rng.weibull(1.5, 60) * 20, died.astype(int), strict=True)
     )
+    write_cohort(folder, rng)
     return folder
+
+
+def write_cohort(folder, rng):
+    """Genotypes of 60 people on three chromosomes, a trait of theirs, and a covariate."""
+    calls = rng.binomial(2, rng.uniform(0.2, 0.5, (45, 1)), (45, 60))
+    height = calls.T @ rng.normal(size=45) + 4 * rng.normal(size=60)
+    snps = Snps.numbered(45)
+    snps.chromosome[:] = np.repeat(["1", "2", "3"], 15)
+    write_bed(folder / "cohort.bed", Genotypes.from_calls(calls, snps=snps))
+    for name, columns in {"traits": {"height": height}, "covariates": {"age": 20 + np.arange(60) % 50}}.items():
+        rows = [f"0 s{i + 1} {value:g}" for i, value in enumerate(next(iter(columns.values())))]
+        (folder / f"{name}.txt").write_text("\n".join([f"FID IID {next(iter(columns))}", *rows]) + "\n", "utf-8")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ else:  # only recent versions have a parameter here
 F = TypeVar("F", bound=Callable[..., Any])
 
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-SECTIONS = ("Options", "Cohort", "Filters", "Reading", "Output", "Running")
+SECTIONS = ("Options", "Traits", "Cohort", "Filters", "Reading", "Output", "Running")
 
 
 # What people type who know other programs; the help shows the names above.
