@@ -104,12 +104,15 @@ class Decomposition:
 
     @property
     def smallest(self) -> float:
-        """The least σ² among all p directions of the coefficients, or n of the dual ones; 0 where there are more.
+        """The least σ² among all p directions of the coefficients, or those of Ỹ; 0 where there are more.
 
-        Sparse data are centred after they are multiplied: what cancels there is taken off.
+        Ỹ has no part along the direction that centring empties, nor in rows without weight. Sparse data are centred
+        after they are multiplied: what cancels there is taken off.
         """
         problem = self.problem
-        if len(self.squares) < (min(problem.source.shape) if self.dual else problem.source.shape[1]):
+        rows = problem.weights.rows - int(problem.intercept)
+        needed = min(rows, problem.source.shape[1]) if self.dual else problem.source.shape[1]
+        if len(self.squares) < max(needed, 1):
             return 0.0
         least = float(np.min(self.squares))
         if self.squared:
