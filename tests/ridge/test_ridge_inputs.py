@@ -211,7 +211,9 @@ def test_large_sparse_data_stay_sparse() -> None:
 
 def test_sparse_data_with_a_small_penalty_are_factored_by_columns() -> None:
     wide = np.where(np.random.default_rng(1).random((8, 40)) < 0.5, 0.0, np.random.default_rng(2).normal(size=(8, 40)))
+    wide[3] = 1e-5 * wide[3] + wide[2]  # nearly the same row, so that a Gram matrix would lose its digits
     y = np.arange(8.0)
+    y[3] = y[2]
     model = Ridge(1e-9).fit(sparse.csr_array(wide), y)
     assert model.solver_ == "svd"
     assert_allclose(model.coef_, Ridge(1e-9, solver="svd").fit(wide, y).coef_, rtol=1e-10)
