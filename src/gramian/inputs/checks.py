@@ -133,6 +133,8 @@ def check_penalties(alpha: Any, targets: int) -> Array:
     >>> check_penalties(0.5, 2)
     array([0.5, 0.5])
     """
+    if type(alpha) is float and 0.0 <= alpha < np.inf:
+        return np.full(targets, alpha)
     given = np.asarray(to_numpy(alpha) if is_tensor(alpha) else alpha)
     if given.dtype.kind not in "biuf" and not all(isinstance(value, Real) for value in given.ravel()):
         raise ValueError(f"alpha must be a number, or one for each target; got {alpha!r}.")

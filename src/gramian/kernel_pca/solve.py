@@ -52,7 +52,7 @@ from gramian.results import NumericalWarning, SpectralCertificate, caller_level
 from gramian.sources import memory_budget
 from gramian.sources.errors import Argument, SourceError
 from gramian.spectral import SymmetricKrylov
-from gramian.spectral.lanczos import iterate_eigenpairs
+from gramian.spectral.lanczos import search_eigenpairs
 from gramian.spectral.rayleigh import largest_eigenpairs, norms, orthogonality
 from gramian.spectral.rpcholesky import rp_cholesky
 
@@ -60,8 +60,8 @@ Array = npt.NDArray[np.float64]
 
 DENSE = 1500  # rows up to which LAPACK on the whole matrix is quicker than a few products
 DENSE_GPU = 2000  # on an H200: 0.03 s against 0.06 s at 1,500 rows, 0.07 s against 0.05 s at 3,000
-SMALL = 400  # rows up to which LAPACK finds a few eigenvectors as fast as block Lanczos: 37 ms against 17 at 1,000
-FEW = 50  # rows for each component from which on they are few
+SMALL = 400  # rows up to which LAPACK finds a few eigenvectors as fast as ARPACK: 45 ms against 13 at 1,000
+FEW = 16  # rows for each component from which on they are few
 PART = 8  # ... and where more than one component in so many rows is asked for
 STEP = 8192  # rows of Nyström's factor that are squared at a time
 REMEDY = "Subtract the mean from the data, or multiply them by a constant."
@@ -301,11 +301,11 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str, *, iter
                 M -= (M @ share)[:, None]
             if root is not None:
                 M *= root[:, None] * root
-            found = iterate_eigenpairs(M, k, ITERATED, n // 3) if few else None
+            found = search_eigenpairs(M, k, ITERATED) if few else None
             if found is None:
                 values, vectors = largest_eigenpairs(M, k)
             else:
-                (values, vectors, overlooked), method = found, "dense: block Lanczos on the centred kernel matrix"
+                (values, vectors, overlooked), method = found, "dense: Lanczos (ARPACK) on the centred kernel matrix"
             if problem.may_be_indefinite:
                 smallest = -float(largest_eigenpairs(-M, 1)[0][0]) * unit
             residuals = np.linalg.norm(M @ vectors - vectors * values, axis=0) * unit

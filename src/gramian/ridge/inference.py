@@ -26,7 +26,7 @@ from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Multiple
 from gramian.operators.compose import centred_data
-from gramian.ridge.solve import KEEP, RidgeInverse, RidgeSolution
+from gramian.ridge.solve import KEEP, InverseToCome, RidgeInverse, RidgeSolution
 from gramian.sources import Source
 from gramian.sources.devices import source_to_device
 from gramian.sources.errors import Argument, SourceError
@@ -190,6 +190,14 @@ class LinearPredictions:
         self.dof_ = solution.dof if np.ptp(solution.dof) > 0 else float(solution.dof[0])  # NaN where unknown
         self.solver_, self.rank_, self.certificate_ = solution.solver, solution.rank, solution.certificate
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is stored of a model: the inverse, and not the rows that it is still to be made of."""
+        state = dict(super().__getstate__())  # type: ignore[arg-type]
+        if "_groups" in state:
+            groups = state["_groups"]
+            state["_groups"] = tuple(each.made if isinstance(each, InverseToCome) else each for each in groups)
+        return state
+
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
         tags: Any = super().__sklearn_tags__()  # type: ignore[misc]
@@ -216,7 +224,7 @@ class LinearPredictions:
                 why = f"The inverse of {p} columns was too large to keep with the model (limit: {KEEP:,} numbers)"
             why += ", so that variances are not known. "
             raise SourceError(why, *self._advise_keeping(), ", which keeps it whatever its size.")
-        return self._groups
+        return tuple(each.made if isinstance(each, InverseToCome) else each for each in self._groups)
 
     def _advise_keeping(self) -> tuple[str | Argument, ...]:
         """What to do to have the inverse kept."""

@@ -166,7 +166,7 @@ def _decompose_gram(problem: RidgeProblem) -> Decomposition:
 
 def _decompose_cogram(problem: RidgeProblem) -> Decomposition:
     """U and σ² from the n×n matrix X̃X̃ᵀ; the direction √w, which centring has emptied, is left out."""
-    n, Q = problem.source.shape[0], _constant_directions(problem)
+    n, Q = problem.source.shape[0], constant_directions(problem)
     what, remedy = f"The {n} × {n} matrix X̃X̃ᵀ", ("Use ", ("solver", "cg"), ", which never forms it.")
     refuse_beyond_device(24.0 * n * n, None, f"{what} with its eigenvectors", remedy)
     refuse_beyond_device(16.0 * n * n, problem.A.device, what, ELSEWHERE)
@@ -181,7 +181,7 @@ def _decompose_cogram(problem: RidgeProblem) -> Decomposition:
     return Decomposition(problem, squares, U, c, np.zeros(c.shape[1]), True, "eigenvectors of X̃X̃ᵀ", True)
 
 
-def _constant_directions(problem: RidgeProblem) -> Array:
+def constant_directions(problem: RidgeProblem) -> Array:
     """Directions with which every column of X̃ and Ỹ is orthogonal: √w/‖√w‖ of an intercept, and rows of weight 0."""
     n, root = problem.source.shape[0], problem.weights.root
     root = np.ones(n) if root is None else root
@@ -213,7 +213,7 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
     Of a dense copy; or U from the R of X̃ᵀ = QR, a block of columns at a time: sparse data are never dense at once.
     Directions that are empty get a singular value above all others, so that no other direction mixes with them.
     """
-    (n, p), Q = problem.source.shape, _constant_directions(problem)
+    (n, p), Q = problem.source.shape, constant_directions(problem)
     k, lift = Q.shape[1], 2.0 * problem.total**0.5 or 1.0
     if problem.source.sparse:
         R, X, root = lift * Q.T, problem.source.values.tocsc(), problem.weights.root

@@ -32,7 +32,7 @@ from gramian.inputs.checks import check_targets, check_weights, has_whole_weight
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Centred, ColumnScaled, Data, Operator, RowWeighted
 from gramian.operators.data import kernels_for
-from gramian.sources import Block, Source, memory_budget, open_source
+from gramian.sources import Block, DenseSource, Source, memory_budget, open_source
 
 Array = npt.NDArray[np.float64]
 
@@ -43,6 +43,7 @@ SMALLEST_PENALTY = 1e-250  # in the units of the problem: less is the limit, the
 TILE_ROWS = 1024  # rank-t updates DᵀD need a long inner dimension
 BLAS_COLUMNS = 1000  # from here on BLAS shares one DᵀD between the cores as well as we could, in half the memory
 SAMPLE = 1024  # rows averaged for the origin
+FORMED = 2**20  # numbers of dense rows that are centred once and for all: 8 MiB
 VANISHING = 1e-290  # sums of squares below this have lost digits
 
 
@@ -85,6 +86,8 @@ def row_weights(sample_weight: Any, n: int) -> RowWeights:
     >>> w.counts, w.rows, w.count
     (True, 2, 3.0)
     """
+    if sample_weight is None:
+        return RowWeights(None, None, True, n, float(n), float(n), 0.0)
     w = check_weights(sample_weight, n)
     largest = int(np.argmax(w))
     if not 1 / WIDEST <= w[largest] <= WIDEST:
@@ -145,7 +148,7 @@ class RidgeProblem:
     gram, cross : ndarray of shape (p, p), (p, t), or None
         X̃ᵀX̃ and X̃ᵀỸ, where the Gram matrix was asked for.
     A : Operator
-        X̃: never a copy of X.
+        X̃: never a copy of X, unless that is small.
     rounding : float
         σ/σ₁ that the rounding of the data can make of nothing.
     cancelled : float
@@ -273,6 +276,16 @@ class RidgeProblem:
         """X − 1μᵀ, scaled where asked for, without weights."""
         return self.A if self.weights.root is None else self._operator(None)
 
+    @cached_property
+    def _formed(self) -> Source:
+        """The rows less their mean, of dense data that are few: every product would form them again."""
+        D: Array = np.asarray(self.source.values).astype(np.float64)  # always a copy
+        if self.data_unit != 1.0:
+            D *= self.data_unit
+        if self.intercept:
+            D -= self.mean
+        return DenseSource(D)
+
     @property
     def passes(self) -> int:
         """Passes over the data up to now."""
@@ -284,6 +297,8 @@ class RidgeProblem:
         source = self.source
         origin = self.mean if self.intercept and not source.sparse else None
         A: Operator = Data(source, origin=origin, unit=self.data_unit, dtype=source.xp.float64)
+        if type(source) is DenseSource and source.values.size <= FORMED:
+            A = Data(self._formed)
         there = None if root is None else like(source, root)
         A = A if there is None else RowWeighted(A, there)
         shift, mass = self.low if origin is not None else self.mean + self.low, self.weights.mass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import scipy.linalg as la
 from scipy.linalg import lapack
 
 from gramian.compute.dense import product
-from gramian.compute.devices import ALWAYS_TRIED, like, to_numpy
+from gramian.compute.devices import ALWAYS_TRIED, like, refuse_beyond_device, to_numpy
 from gramian.compute.factor import factorise, invert_triangle
 from gramian.compute.memory import available_memory
 from gramian.compute.threads import quiet_blas
@@ -30,7 +31,14 @@ from gramian.ridge.certificate import (
     rounding_of_gradient,
 )
 from gramian.ridge.least_squares import SMALL, LeastSquaresFactor
-from gramian.ridge.path import CANCELLED_MEANS, CONTRACTION, SAFE, Decomposition, decompose
+from gramian.ridge.path import (
+    CANCELLED_MEANS,
+    CONTRACTION,
+    SAFE,
+    Decomposition,
+    constant_directions,
+    decompose,
+)
 from gramian.ridge.problem import RidgeProblem
 from gramian.sources import Source
 
@@ -106,6 +114,37 @@ class RidgeInverse:
 
 
 @dataclass(frozen=True, eq=False)
+class InverseToCome:
+    """The same, of a dual problem, made when it is asked for: a decomposition takes longer than the fit.
+
+    Attributes
+    ----------
+    targets, unit
+        As of a :class:`RidgeInverse`.
+    rows : ndarray of shape (n, p)
+        X̃: no more numbers than its right singular vectors have.
+    rank : int
+        How many of these stand out of rounding.
+    lam : ndarray of shape (g,)
+        λ of each target, in the units of the problem.
+    """
+
+    targets: npt.NDArray[np.intp]
+    rows: Array
+    rank: int
+    lam: Array
+    unit: float
+
+    @cached_property
+    def made(self) -> RidgeInverse:
+        """V = X̃ᵀU/σ from the eigenvectors of X̃X̃ᵀ."""
+        squares, U = la.eigh(self.rows @ self.rows.T, check_finite=False)
+        squares, U = squares[::-1][: self.rank], U[:, ::-1][:, : self.rank]
+        V = (self.rows.T @ U) / np.sqrt(squares)
+        return RidgeInverse(self.targets, V, 1.0 / (squares[:, None] + self.lam), 1.0 / self.lam, self.unit)
+
+
+@dataclass(frozen=True, eq=False)
 class RidgeSolution:
     """Coefficients of all targets in the data's own units and precision, and what is known about them.
 
@@ -121,7 +160,7 @@ class RidgeSolution:
     dof: Array
     free: Array
     rank: int | None
-    inverses: tuple[RidgeInverse, ...]
+    inverses: tuple[RidgeInverse | InverseToCome, ...]
 
 
 def solve_directly(problem: RidgeProblem, alpha: Array, solver: str, reason: str, *, keep: bool) -> RidgeSolution:
@@ -148,6 +187,11 @@ def _factorise(problem: RidgeProblem, lam: Array, solver: str) -> RidgeFactor:
     if lam[0] == 0.0:
         return LeastSquaresFactor(problem)
     n, p = problem.source.shape
+    one_host = problem.A.device is None and not problem.source.sparse and problem.source.resident
+    if solver == "dual" and n <= p and one_host and np.all(lam == lam[0]):
+        dual = DualCholeskyFactor(problem, lam)
+        if not dual.why:
+            return dual
     # where there are fewer rows than columns, B = X̃ᵀa lies in their span whatever rounding does to a
     found = decompose(problem, solver, float(np.min(lam)), dual=p >= n)
     return factor_of(replace(found, why=why) if why else found, lam)
@@ -244,6 +288,112 @@ class CholeskyFactor(RidgeFactor):
             return np.asarray(S * la.cho_solve((self.factor, True), S * H, check_finite=False))
 
 
+class DualCholeskyFactor(RidgeFactor):
+    r"""One λ: B = X̃ᵀa with a = (X̃X̃ᵀ+λI)⁻¹Ỹ by a Cholesky factor LLᵀ.
+
+    Directions Q that X̃ and Ỹ are orthogonal to (√w where there is an intercept, rows without weight) are given a
+    square of middle size, which changes nothing else and no condition number.
+    """
+
+    solver, method = "dual", "Cholesky factor of X̃X̃ᵀ + λI"
+
+    def __init__(self, problem: RidgeProblem, lam: Array) -> None:
+        self.problem, self.lam, shift = problem, lam, float(lam[0])
+        (n, p), Q = problem.source.shape, constant_directions(problem)
+        what, remedy = f"The {n} × {n} matrix X̃X̃ᵀ", ("Use ", ("solver", "cg"), ", which never forms it.")
+        refuse_beyond_device(24.0 * n * n, None, f"{what} and its factor", remedy)
+        K, used = problem.A.cogram(), n - Q.shape[1]
+        middle = float(np.trace(K)) / max(used, 1) or 1.0
+        for q in Q.T:
+            where = np.flatnonzero(q) if np.count_nonzero(q) < n else slice(None)
+            K[np.ix_(where, where) if isinstance(where, np.ndarray) else where] += middle * np.outer(q[where], q[where])
+        norm = float(np.max(np.abs(K).sum(axis=0), initial=0.0))
+        self.factor = np.array(K.T, order="F")
+        self.factor[np.diag_indices(n)] += shift
+        reciprocal = 0.0
+        if factorise(self.factor) == 0:
+            with quiet_blas():
+                reciprocal = float(lapack.dpocon(self.factor, norm + shift, uplo="L")[0])
+        self.condition = 1.0 / reciprocal if reciprocal > 0 else np.inf
+        if not self.condition <= SAFE:
+            self.why = f"its condition number is above {SAFE:.0e}"
+            return
+        inverse = np.asfortranarray(np.tril(self.factor))
+        invert_triangle(inverse)
+        trace = float(np.einsum("ij,ij->", inverse, inverse))
+        left = max(shift * (trace - Q.shape[1] / (middle + shift)), 0.0)  # Σλ/(σ²+λ) of the others
+        self.least = max(1.0 / trace - 4 * EPS * n * (norm + shift) - problem.cancelled, shift)  # ≤ σ_n² + λ
+        self.floor = lam
+        kept = used - left
+        if kept < 1e-3 * used:  # too many digits cancel
+            self.why = "next to no degrees of freedom are used"
+            return
+        self.dof, self.free = np.full(len(lam), kept), np.full(len(lam), self._count_free(used, left))
+        # the rank is full where X̃X̃ᵀ less the square of what rounding hides is positive definite
+        level = max(problem.rounding, problem.rounding**0.5, (problem.cancelled / norm) ** 0.5 if norm > 0 else 1.0)
+        hidden = np.asfortranarray(K.T)
+        hidden[np.diag_indices(n)] -= level * level * norm
+        if factorise(hidden) != 0:
+            self.why = "the rank is not full"
+            return
+        self.rank = used
+        self.tried: list[tuple[Array, Array]] = []  # B, and the a that it was made of
+        self.a = self._solve(problem.targets)
+        self.rss = np.asarray(np.sum((lam * self.a) ** 2, axis=0))  # Ỹ − X̃X̃ᵀa = λa
+
+    def _count_free(self, used: int, left: float) -> float:
+        w = self.problem.weights
+        return max(w.count - float(self.problem.intercept) - used, 0.0) + left
+
+    def coefficients(self) -> Array:
+        """X̃ᵀa."""
+        self.tried.append((to_numpy(self.problem.A.T @ self.a, float), self.a))
+        return self.tried[-1][0]
+
+    def refine(self, B: Array, R: Array, G: Array) -> Array:
+        """The same after a step of refinement of the dual system, whose residual is R − λa."""
+        self.a = self.a + self._solve(R - self.lam * self.a)
+        return self.coefficients()
+
+    def inverse(self) -> tuple[Array, Array, Array]:
+        """V of the directions that stand out of rounding."""
+        made = self.inverse_to_come(np.arange(len(self.lam)), self.problem.unit).made
+        return made.basis, made.inverse, made.outside
+
+    def inverse_to_come(self, targets: npt.NDArray[np.intp], unit: float) -> InverseToCome:
+        """The same, with a copy of the rows to make it of."""
+        rows = np.array(self.problem.A.to_dense(), dtype=np.float64)
+        return InverseToCome(targets, rows, self.rank, self.lam, unit)
+
+    def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
+        """As of a decomposition of X̃X̃ᵀ, with 1/‖L⁻¹‖² as the lower bound on σ_n² + λ."""
+        simple = RidgeFactor.bounds(self, problem, state, eps)
+        if problem.A.offset and not problem.varies.all():
+            return simple
+        a = next(a for B, a in self.tried if B is state.B)
+        return np.minimum(simple, bound_by_dual_residual(problem, state, eps, a, self.lam, np.full(1, self.least)))
+
+    def _solve(self, H: Array) -> Array:
+        with quiet_blas():
+            return np.asarray(la.cho_solve((self.factor, True), H, check_finite=False))
+
+
+def bound_by_dual_residual(
+    problem: RidgeProblem, state: Gradient, eps: float, a: Array, lam: Array, least: Array
+) -> Array:
+    r"""A bound by the residual s = ỹ − (X̃X̃ᵀ+λI)a of the dual system, ``least`` being no more than σ_n² + λ.
+
+    The rounding δB of B = X̃ᵀa, ε(8+√n)Σ|a_i|‖x̃_i‖ at most, leaves s = R + X̃δB − λa, and so
+
+    .. math:: \|\hat w-w\| \le \|\delta B\| + \|\tilde X^T(\tilde X\tilde X^T+\lambda I)^{-1}s\|
+        \le 2\|\delta B\| + \frac{\|R-\lambda a\|+\|\delta R\|}{\sqrt{\sigma_n^2+\lambda}}
+    """
+    residual, n = rounding_of_gradient(problem, state, eps)[0], len(a)
+    outside = problem.longer * eps * (8 + n**0.5) * problem.total**0.5 * column_norms(a)
+    residual = column_norms(state.R - lam * a) + residual + 2 * EPS * lam * column_norms(a)
+    return np.asarray(2 * outside + residual / np.sqrt(least) + 2 * EPS * column_norms(state.B))
+
+
 class SpectralFactor(RidgeFactor):
     """B = V diag(...) c, from a basis V of the coefficients."""
 
@@ -320,25 +470,15 @@ class DualFactor(SpectralFactor):
         return self.coefficients()
 
     def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
-        r"""A bound by the residual s = ỹ − (X̃X̃ᵀ+λI)a of the dual system, or that of ‖G‖ alone.
-
-        The rounding δB of B = X̃ᵀa, ε(8+√n)Σ|a_i|‖x̃_i‖ at most, leaves s = R + X̃δB − λa, and so
-
-        .. math:: \|\hat w-w\| \le \|\delta B\| + \|\tilde X^T(\tilde X\tilde X^T+\lambda I)^{-1}s\|
-            \le 2\|\delta B\| + \frac{\|R-\lambda a\|+\|\delta R\|}{\sqrt{\sigma_n^2+\lambda}}
-        """
+        """A bound by the residual of the dual system, or that of ‖G‖ alone."""
         simple, found = RidgeFactor.bounds(self, problem, state, eps), self.found
         if not len(found.squares) or (problem.A.offset and not problem.varies.all()):
             return simple
         a = next(a for B, a in self.tried if B is state.B)
-        residual, n = rounding_of_gradient(problem, state, eps)[0], len(a)
         least = float(np.min(found.squares, initial=np.inf))
-        lost = EPS * len(found.squares) * found.top if found.squared else 2 * EPS * (found.top * least * n) ** 0.5
+        lost = EPS * len(found.squares) * found.top if found.squared else 2 * EPS * (found.top * least * len(a)) ** 0.5
         floor = np.maximum(least - 4 * lost - problem.cancelled, 0.0) + self.lam
-        outside = problem.longer * eps * (8 + n**0.5) * problem.total**0.5 * column_norms(a)
-        residual = column_norms(state.R - self.lam * a) + residual + 2 * EPS * self.lam * column_norms(a)
-        bounds = 2 * outside + residual / np.sqrt(floor) + 2 * EPS * column_norms(state.B)
-        return np.asarray(np.minimum(simple, bounds))
+        return np.minimum(simple, bound_by_dual_residual(problem, state, eps, a, self.lam, floor))
 
     def inverse(self) -> tuple[Array, Array, Array]:
         """V = X̃ᵀU/σ of the directions that stand out of rounding."""
@@ -360,14 +500,17 @@ def solve_by_factors(
     t, p = problem.Y.shape[1], problem.source.shape[1]
     lam, scale = problem.scale_penalties(alpha)
     B, (rss, dof, free, residuals, bounds) = np.zeros((p, t)), np.zeros((5, t))
-    certificates, inverses = [], []
+    certificates, inverses = [], list[RidgeInverse | InverseToCome]()
     for columns, part, factor in parts:
         B[:, columns], squares, certificate = certify(part, factor, lam[columns], reason)
         certificates.append(certificate)
         rss[columns], bounds[columns] = squares, np.asarray(certificate.error_bounds)
         dof[columns], free[columns], residuals[columns] = factor.dof, factor.free, certificate.residuals
         if keep or p * factor.rank <= KEEP:
-            inverses.append(RidgeInverse(columns, *factor.inverse(), problem.unit))
+            if isinstance(factor, DualCholeskyFactor):
+                inverses.append(factor.inverse_to_come(columns, problem.unit))
+            else:
+                inverses.append(RidgeInverse(columns, *factor.inverse(), problem.unit))
         if factor.rank < p and isinstance(factor, LeastSquaresFactor):
             beside = " or next to 0 beside squares of X" if np.any(alpha[columns]) else ""
             _warn(

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from sklearn import config_context, get_config
 
 from gramian.compute.executor import HERE, SHARES, Executor, current_executor, merge_tree, record_use
-from gramian.sources.checkpoint import remember
+from gramian.sources.checkpoint import is_recorded, remember
 from gramian.sources.errors import SourceError
 
 S = TypeVar("S")
@@ -185,6 +185,8 @@ class Source(ABC):
         >>> float(source.reduce(lambda b, w: w @ b.values.sum(axis=1), lambda a, b: a + b, rows=2, along=[np.ones(3)]))
         15.0
         """
+        if not is_recorded():
+            return self._reduce(statistic, merge, rows, along)
         return remember(
             f"pass over {self!r}", (statistic, rows, along), lambda: self._reduce(statistic, merge, rows, along)
         )
@@ -193,6 +195,8 @@ class Source(ABC):
         self, statistic: Callable[..., S], merge: Callable[[S, S], S], rows: int | None, along: Sequence[Any]
     ) -> S:
         spans = self.row_spans(rows)
+        if not spans:  # all in one share, here
+            return next(_merge_shares(self.blocks(rows), set(), statistic, merge, along))
         count = min(SHARES, len(spans))
         starts = [spans[len(spans) * i // count][0] for i in range(count)]
         executor = self.executor()

@@ -94,6 +94,11 @@ def checkpoint(folder: str | os.PathLike[str]) -> Iterator[None]:
         home.rmdir()
 
 
+def is_recorded() -> bool:
+    """Whether passes are kept in a folder now: :func:`remember` of others is to do them."""
+    return _journal.get() is not None
+
+
 def remember(step: str, inputs: Any, work: Callable[[], T]) -> T:
     """Return ``work()``, or what it returned when it was done for the same inputs before; passes inside are not kept.
 

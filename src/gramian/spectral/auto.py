@@ -9,7 +9,7 @@ from sklearn import get_config
 
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
-from gramian.spectral.dense import SVD_ENTRIES, SVD_WORK, Dense
+from gramian.spectral.dense import SVD_ENTRIES, Dense
 from gramian.spectral.krylov import History, Krylov
 from gramian.spectral.rayleigh import check_k, default_tolerance
 
@@ -99,7 +99,7 @@ def choose_spectral_solver(facts: SpectralFacts) -> Choice:
     """
     m, tall = facts.side, facts.p <= facts.n
     if not facts.sparse and facts.n * facts.p <= SVD_ENTRIES:
-        return Choice("exact", f"{facts.n} x {facts.p} is small", gram=tall and facts.n * facts.p * m > SVD_WORK)
+        return Choice("exact", f"{facts.n} x {facts.p} is small", gram=tall)
     many = 8 * facts.k >= m
     too_large = 3 * 8 * m * m > get_config()["working_memory"] * 2**20 or (facts.sparse and m > 2000)
     if not tall and not facts.resident:

@@ -13,7 +13,7 @@ from array_api_compat import is_numpy_namespace
 from gramian.compute.devices import like, refuse_beyond_device, to_numpy
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
-from gramian.spectral.lanczos import iterate_eigenpairs
+from gramian.spectral.lanczos import iterate_eigenpairs, search_eigenpairs
 from gramian.spectral.rayleigh import (
     Triplets,
     check_k,
@@ -28,11 +28,11 @@ Array = Any
 
 STEEP = 2000.0  # σ₁/σ_k up to which the Gram matrix is safe: the residual ε σ₁/σ_k is then still at rounding level
 SVD_ENTRIES = 250_000  # below this LAPACK's SVD of the matrix itself takes milliseconds
-SVD_WORK = 500_000  # multiplications n·p·min(n, p) below which it takes no longer than the Gram matrix
 STEEP_SMALL = 200.0  # σ₁/σ_k up to which a small Gram matrix is used: variances keep eleven digits
 HOST_SIDE = 512  # up to this LAPACK's SVD takes no longer than a GPU's
 HOST_EIGEN = 128  # ... and its eigenvectors: of 200 columns they take 1.7 ms on an H200, 4.3 ms on its host
-LANCZOS_SIZE = 3000  # beyond this a few eigenpairs come faster from Lanczos than from tridiagonalisation
+SEARCH_SIZE = 400  # from here on a few eigenpairs come faster from ARPACK than from LAPACK: 13 ms against 45 at 1,000
+LANCZOS_SIZE = 3000  # ... and beyond this from blocks of vectors, for which a matrix is read less often
 ONE_THREAD = 512  # rows of a square matrix that one core factors as fast as several
 ONE_THREAD_WORK = 2.0**28  # multiplications that take one thread some 10 ms, as long as others take to come to rest
 LARGE = 2**28  # bytes that are asked for before they are taken
@@ -77,24 +77,27 @@ class Dense:
         """Return the k largest triplets of A (all where k is not given)."""
         k, before = min(A.shape) if k is None else check_k(A, k), A.passes
         n, p = A.shape
-        # a small A is formed, and a wide file, whose Gram matrix would take many passes
+        # a wide A is formed where it is a file, whose Gram matrix would take many passes, or where all of few rows are
+        # asked for: centring has emptied one direction, whose square no Gram matrix would keep
         small = not A.sparse and n * p <= SVD_ENTRIES
-        formed = (small and n * p * min(n, p) <= SVD_WORK) or (n < p and not A.resident and not A.sparse)
+        formed = not A.sparse and ((n < p and not A.resident) or (small and k == n))
         formed = self.method == "svd" or (self.method == "auto" and formed)
         # products of LAPACK and BLAS besides those of A itself: few ones are made by one thread, with the same bits
         m, work = min(n, p), float(min(n, p)) ** 3
         work += float(n) * p * m if formed else float(max(n, p)) * k * k if n < p or self.left else 0.0
         with A.session() if m <= ONE_THREAD and work <= ONE_THREAD_WORK else nullcontext():
+            overlooked = None
             if formed:
                 found, method = self._svd(A, k)
             elif self.method == "qr":
                 found, method = self._qr(A, k)
             else:
-                found, method, more = self._gram(A, k, small)
+                found, method, more, overlooked = self._gram(A, k, small)
                 reason += more
         exact = default_tolerance(A) if A.dtype == A.xp.float32 else TOLERANCE
         passes, tolerance = A.passes - before, exact if self.tol is None else self.tol
-        result = spectrum(A, found, method=method, reason=reason, passes=passes, tolerance=tolerance, left=self.left)
+        about = {"method": method, "reason": reason, "passes": passes, "tolerance": tolerance, "overlooked": overlooked}
+        result = spectrum(A, found, left=self.left, **about)
         result.certificate.warn_unless_converged(
             "Use svd_solver='full', scale the columns, or ask for fewer components."
         )
@@ -110,21 +113,21 @@ class Dense:
         residuals = np.hypot(norms(A.xp, left), norms(A.xp, right)) / (values[0] or 1.0)
         return Triplets(values, V, U, residuals), "dense: LAPACK SVD"
 
-    def _gram(self, A: Operator, k: int, small: bool) -> tuple[Triplets, str, str]:
-        """Eigenvectors of the smaller Gram matrix, or what is safer; and why that was taken."""
+    def _gram(self, A: Operator, k: int, small: bool) -> tuple[Triplets, str, str, float | None]:
+        """Eigenvectors of the smaller Gram matrix, or what is safer; why that was taken; the chance of missing some."""
         wide, m = A.shape[0] < A.shape[1], min(A.shape)
         # a few eigenvectors of a large G come from products with it
         _refuse_beyond_memory(A, (2 if 8 * k < m else 5) * m * m, f"The {m} × {m} Gram matrix and its eigenvectors")
         G = A.cogram() if wide else A.gram()
-        values, W, residuals = eigen_of_gram(A.xp, G, k, offset=A.offset)
+        values, W, residuals, overlooked = eigen_of_gram(A.xp, G, k, offset=A.offset)
         if self.method == "auto" and values[0] > (STEEP_SMALL if small else STEEP) * values[-1]:
             why = "; the spectrum falls too far for the Gram matrix"
             if small:
-                return *self._svd(A, k), why
+                return *self._svd(A, k), why, None
             if not wide:
-                return *self._qr(A, k, eigen_of_gram(A.xp, G, A.shape[1])[1] if A.sparse else None), why
+                return *self._qr(A, k, eigen_of_gram(A.xp, G, A.shape[1])[1] if A.sparse else None), why, None
             if A.resident and not A.sparse:
-                return *self._svd(A, k), why
+                return *self._svd(A, k), why, None
         W = A.xp.astype(W, A.dtype)
         if wide:
             found = finish(A.T, W, k).transposed
@@ -132,7 +135,7 @@ class Dense:
             found = finish(A, W, k)
         else:
             found = Triplets(values, W, None, residuals)
-        return found, f"dense: eigenvectors of {'AAᵀ' if wide else 'AᵀA'}", ""
+        return found, f"dense: eigenvectors of {'AAᵀ' if wide else 'AᵀA'}", "", overlooked
 
     def _qr(self, A: Operator, k: int, basis: Array | None = None) -> tuple[Triplets, str]:
         """A·basis = QR block by block, R = PΣZᵀ: singular values of A to ε‖A‖, and V = basis·Z."""
@@ -159,15 +162,16 @@ def _refuse_beyond_memory(A: Operator, numbers: int, what: str) -> None:
         refuse_beyond_device(8 * numbers, A.device, what, remedy)
 
 
-def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, Array, Any]:
+def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, Array, Any, float | None]:
     r"""The k largest singular values and right vectors of A from G = AᵀA, with residuals.
 
-    ‖Aᵀu − σv‖ = ‖Gv − λv‖/σ; to it is added the error of forming G, ε(‖A‖² + offset)/σ.
+    ‖Aᵀu − σv‖ = ‖Gv − λv‖/σ; to it is added the error of forming G, ε(‖A‖² + offset)/σ. The last is a bound on the
+    chance that a value of twice the size was overlooked, None where all were seen.
     """
     if not is_numpy_namespace(xp) and G.shape[0] <= HOST_EIGEN:
-        values, W, residuals = eigen_of_gram(np, to_numpy(G, float), k, offset)
-        return values, like(G, W, G.dtype), residuals
-    lam, W = _top_eigen(xp, G, k)
+        values, W, residuals, overlooked = eigen_of_gram(np, to_numpy(G, float), k, offset)
+        return values, like(G, W, G.dtype), residuals, overlooked
+    lam, W, overlooked = _top_eigen(xp, G, k)
     lam = np.maximum(lam, 0.0)
     values = np.sqrt(lam)
     eps = float(xp.finfo(G.dtype).eps)
@@ -175,21 +179,25 @@ def eigen_of_gram(xp: Any, G: Array, k: int, offset: float = 0.0) -> tuple[Any, 
     sigma = np.sqrt(np.maximum(lam, eps * top))
     defect = norms(xp, G @ W - W * like(G, lam, G.dtype)[None, :])
     residuals = (defect + 4 * eps * (top + offset)) / (sigma * np.sqrt(top))
-    return values, W, residuals
+    return values, W, residuals, overlooked
 
 
-def _top_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array]:
-    """The k largest eigenpairs of a symmetric matrix, largest first."""
+def _top_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array, float | None]:
+    """The k largest eigenpairs of a symmetric matrix ⪰ 0, largest first, and the chance of having overlooked one."""
     m = G.shape[0]
     if is_numpy_namespace(xp) and 8 * k < m:
         if m > LANCZOS_SIZE:
             found = iterate_eigenpairs(G, k, 1e-15 * m**0.5, min(m, 1200))
             if found is not None:
-                return found[0], xp.linalg.qr(found[1])[0]
+                return found[0], xp.linalg.qr(found[1])[0], found[2]
+        elif m > SEARCH_SIZE:
+            found = search_eigenpairs(G, k, 0.0)
+            if found is not None:
+                return found
         lam, W = scipy.linalg.eigh(G, subset_by_index=[m - k, m - 1], check_finite=False)
     else:
         lam, W = xp.linalg.eigh(G)
-    return to_numpy(lam, float)[::-1][:k], xp.flip(W, axis=1)[:, :k]
+    return to_numpy(lam, float)[::-1][:k], xp.flip(W, axis=1)[:, :k], None
 
 
 def _lapack_svd(xp: Any, D: Array) -> tuple[Array, Array, Array]:

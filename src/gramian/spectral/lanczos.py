@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse.linalg as sla
 
 from gramian.compute.devices import device_keyword, to_numpy
 from gramian.spectral.rayleigh import FRESH, chance_of_overlooking, largest_eigenpairs, seed_from_product, thin_qr
@@ -15,6 +16,8 @@ from gramian.spectral.rayleigh import FRESH, chance_of_overlooking, largest_eige
 Array = Any
 
 DOUBT = 1e-9  # chance of having overlooked an eigenvalue below which the iteration may end
+SEARCHED = 8  # vectors at a time that look for what a single start vector has missed
+PRODUCTS = 0.5  # of as many as there are rows, after which ARPACK is given up: LAPACK takes as long as so many
 LITTLE = 1e-2  # columns this much shorter than ‖G‖ have their rounding blown up too far by normalising
 Matrix = npt.NDArray[np.float64]
 
@@ -213,3 +216,71 @@ def iterate_eigenpairs(G: Matrix, k: int, goal: float, limit: int) -> tuple[Matr
         if slow and lanczos.steps >= 4:
             return None
     return None
+
+
+def search_eigenpairs(G: Matrix, k: int, goal: float) -> tuple[Matrix, Matrix, float | None] | None:
+    r"""The k largest eigenpairs of a matrix G ⪰ 0 in a core's cache, or None where they are slow to come.
+
+    ARPACK multiplies one vector at a time, which a cache makes cheap, and needs fewer products than blocks. From a
+    single start vector it sees one copy of an eigenvalue, and rounding may or may not bring the others. With V the
+    vectors found and P = I − VVᵀ, what is left has λ_{k+1}(G) ≤ λ₁(PGP) ≤ ‖PGP‖_F, and
+
+    .. math:: \|PGP\|_F^2 \le \|G\|_F^2 - \|V^TGV\|_F^2
+
+    proves that nothing is missing where that is no more than the square of the smallest value found. Elsewhere PGP is
+    searched from random vectors of its own, and if it has anything larger, all is left to who calls.
+
+    Parameters
+    ----------
+    G : ndarray of shape (m, m)
+        Symmetric.
+    k : int
+        Pairs, fewer than m.
+    goal : float
+        Residual ‖Gv − θv‖ to reach, relative to the largest eigenvalue; 0 is rounding.
+
+    Returns
+    -------
+    tuple or None
+        Values, descending; orthonormal vectors; and a bound on the chance that an eigenvalue twice as large as the
+        smallest was overlooked, None where it is proved that all are the largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.spectral.lanczos import search_eigenpairs
+    >>> values, vectors, overlooked = search_eigenpairs(np.diag(0.5 ** np.arange(300.0)), 2, 1e-10)
+    >>> values.round(6), overlooked is None
+    (array([1. , 0.5]), True)
+    """
+    m, rng = len(G), np.random.default_rng(0)
+    squares = float(np.einsum("ij,ij->", G, G))
+    # ARPACK's tolerance is relative to each eigenvalue; of G + τI that is to the largest, and zeros are no obstacle
+    shift = 0.1 * math.sqrt(squares)
+    shifted = sla.LinearOperator((m, m), matvec=lambda v: G @ v + shift * v, dtype=G.dtype)
+    width = min(max(2 * k + 1, 20), m)
+    most = max(1, int(PRODUCTS * m / (width - k)))
+    try:
+        theta, V = sla.eigsh(
+            shifted, k, which="LA", v0=rng.standard_normal(m), ncv=width, maxiter=most, tol=goal
+        )
+    except sla.ArpackError:
+        return None
+    theta, V = theta[::-1] - shift, np.ascontiguousarray(V[:, ::-1])
+    # what rounding and residuals can make of the difference of two squares
+    rest = max(squares - float(theta @ theta), 0.0) + 8 * max(m * 2.0**-53, goal) * squares
+    if rest <= max(float(theta[-1]), 0.0) ** 2:
+        return theta, V, None
+
+    def leave(W: Matrix) -> Matrix:
+        return np.asarray(W - V @ (V.T @ W))
+
+    start = rng.standard_normal((m, SEARCHED - FRESH))
+    search, overlooked = BlockLanczos(lambda W: leave(G @ leave(W)), start, np, m // 2, fresh=FRESH), 1.0
+    while overlooked > DOUBT:
+        if search.exhausted or search.d + SEARCHED > search.limit:
+            return None
+        search.extend(keep=SEARCHED)
+        overlooked = search.chance_of_overlooking(0.5, SEARCHED - FRESH) or 0.0
+    largest = float(search.ritz(1)[0][0])
+    return None if largest > theta[-1] + max(goal, 2.0**-40) * theta[0] else (theta, V, overlooked)
