@@ -17,7 +17,7 @@ def matrix_of(values: np.ndarray, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("k", [1, 5, 20])
 @pytest.mark.parametrize(
     "values",
-    [0.9 ** np.arange(300.0), 1.0 / np.arange(1.0, 301.0), np.repeat([5.0, 1.0], [30, 270]), np.repeat([1, 0], [4, 296])],
+    [0.9 ** np.arange(300.0), 1 / np.arange(1.0, 301.0), np.repeat([5.0, 1.0], [30, 270]), np.repeat([1, 0], [4, 296])],
     ids=["fast", "slow", "plateaus", "rank 4"],
 )
 def test_pairs_are_those_of_lapack_or_none_are_claimed(values: np.ndarray, k: int) -> None:
@@ -37,7 +37,7 @@ def test_pairs_are_those_of_lapack_or_none_are_claimed(values: np.ndarray, k: in
 
 
 def test_copies_of_an_eigenvalue_are_not_missed_in_silence() -> None:
-    """From one start vector a Krylov space has one copy: 40 copies of the largest stand above others nearly as large."""
+    """From one start vector a Krylov space has one copy: 40 copies stand above others nearly as large."""
     for copies in (2, 7, 40):
         values = np.concatenate([np.full(copies, 1.0), 0.8 * 0.99 ** np.arange(300.0)])
         found = search_eigenpairs(matrix_of(values, copies), min(copies, 10), 1e-11)

@@ -261,9 +261,7 @@ def search_eigenpairs(G: Matrix, k: int, goal: float) -> tuple[Matrix, Matrix, f
     width = min(max(2 * k + 1, 20), m)
     most = max(1, int(PRODUCTS * m / (width - k)))
     try:
-        theta, V = sla.eigsh(
-            shifted, k, which="LA", v0=rng.standard_normal(m), ncv=width, maxiter=most, tol=goal
-        )
+        theta, V = sla.eigsh(shifted, k, which="LA", v0=rng.standard_normal(m), ncv=width, maxiter=most, tol=goal)
     except sla.ArpackError:
         return None
     theta, V = theta[::-1] - shift, np.ascontiguousarray(V[:, ::-1])
