@@ -299,7 +299,7 @@ class DualCholeskyFactor(RidgeFactor):
 
     def __init__(self, problem: RidgeProblem, lam: Array) -> None:
         self.problem, self.lam, shift = problem, lam, float(lam[0])
-        (n, p), Q = problem.source.shape, constant_directions(problem)
+        n, Q = problem.source.shape[0], constant_directions(problem)
         what, remedy = f"The {n} × {n} matrix X̃X̃ᵀ", ("Use ", ("solver", "cg"), ", which never forms it.")
         refuse_beyond_device(24.0 * n * n, None, f"{what} and its factor", remedy)
         K, used = problem.A.cogram(), n - Q.shape[1]
