@@ -192,7 +192,8 @@ class LinearPredictions:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is stored of a model: the inverse, and not the rows that it is still to be made of."""
-        state = dict(super().__getstate__())  # type: ignore[arg-type]
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        state = dict(state)
         if "_groups" in state:
             groups = state["_groups"]
             state["_groups"] = tuple(each.made if isinstance(each, InverseToCome) else each for each in groups)

@@ -96,7 +96,13 @@ class Dense:
                 reason += more
         exact = default_tolerance(A) if A.dtype == A.xp.float32 else TOLERANCE
         passes, tolerance = A.passes - before, exact if self.tol is None else self.tol
-        about = {"method": method, "reason": reason, "passes": passes, "tolerance": tolerance, "overlooked": overlooked}
+        about: dict[str, Any] = {
+            "method": method,
+            "reason": reason,
+            "passes": passes,
+            "tolerance": tolerance,
+            "overlooked": overlooked,
+        }
         result = spectrum(A, found, left=self.left, **about)
         result.certificate.warn_unless_converged(
             "Use svd_solver='full', scale the columns, or ask for fewer components."
