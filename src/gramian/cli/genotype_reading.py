@@ -33,7 +33,7 @@ from gramian.sources.plink import Genotypes, Samples
 
 PREFIX = "pca"  # of the files whose names other programs know by their endings
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
-SCALINGS = ("plink", "patterson", "smartpca", "none")
+SCALINGS = ("plink", "patterson", "price", "none", "smartpca")  # the last is an older name of price
 SHARE = click.FloatRange(0, 1)
 
 
@@ -317,6 +317,11 @@ class GenotypeStudy:
     def with_steps(self, source: Genotypes, steps: Iterable[Step]) -> GenotypeStudy:
         """The same with what later steps left, in the same account."""
         return replace(self, filtered=replace(self.filtered, source=source, steps=(*self.filtered.steps, *steps)))
+
+    def count_monomorphic(self, uncalled: bool) -> int:
+        """SNPs that the filters left out as all have the same calls, or nobody has one."""
+        names = ("all_missing", "monomorphic") if uncalled else ("monomorphic",)
+        return sum(step.removed for step in self.filtered.steps if step.name in names)
 
     def dropped(self) -> dict[str, int]:
         """How many SNPs were left out, by reason."""

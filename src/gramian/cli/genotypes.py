@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,7 +50,7 @@ from gramian.genetics.cohort import LIST_ENDINGS, USUAL, CohortAnalysis, analyse
 from gramian.genetics.files import FORMATS, result_files, write_results
 from gramian.genetics.filters import chromosome_set
 from gramian.genetics.fst import fst
-from gramian.genetics.genotypes import AUTOSOMES
+from gramian.genetics.genotypes import AUTOSOMES, is_autosomal
 from gramian.genetics.pca import PAIR_MATRICES, GenotypePCA, choose_genotype_solver, measure_components, pairs_compared
 from gramian.genetics.pruning import Window
 from gramian.genetics.quality import sample_quality, snp_quality
@@ -59,6 +60,7 @@ from gramian.inputs.progress import Progress
 from gramian.pca.subspaces import procrustes
 from gramian.results.quality import SUSPECTED
 from gramian.sources import memory_budget
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes
 
 PERMUTATIONS = 999
@@ -176,7 +178,8 @@ COHORT = (
     "--scaling",
     type=click.Choice(SCALINGS),
     default="plink",
-    help="What centred genotypes are divided by: √(2f(1−f)), √(f(1−f)), smartpca's, or nothing.",
+    help="What centred genotypes are divided by: √(2f(1−f)); √(f(1−f)), as smartpca; Price's √(q(1−q)), as smartpca "
+    "with altnormstyle NO; or nothing.",
 )
 @option(
     "--missing",
@@ -295,8 +298,14 @@ def genotype_pca(
     # the model knows the SNPs that the filters took, so that it takes the file as it is from now on
     mask = np.zeros(study.whole.shape[1], dtype=bool)
     mask[study.source.snp_index[model.snp_mask_]] = True
+    constant = model.monomorphic_
+    if wanted.maf is None:  # with it PLINK leaves them out too
+        constant += study.count_monomorphic(uncalled=model.missing != "pairwise")
     for each in (model, everybody):
         each.snp_mask_, each.n_features_in_, each.dropped_ = mask, len(mask), study.dropped()
+        each.monomorphic_ = constant
+        if is_autosomal(model.snps_).all():
+            each.set_params(chromosomes="autosomes")
     scores = np.asarray(everybody.eigenvectors_ * everybody.singular_values_, dtype=np.float64)
     groups = None
     with run.step("Comparing"), data_errors(input_name(file)):
@@ -304,7 +313,17 @@ def genotype_pca(
         if between:
             if known.groups is None:
                 raise ValueError("the labels have no column of groups, which --fst needs")
-            groups = fst(study.source, known.groups)
+            sizes = Counter(known.groups)
+            single = sorted(name for name, size in sizes.items() if name and size == 1)
+            many = sum(size > 1 for name, size in sizes.items() if name)
+            if single and many > 1:  # of one person's alleles frequencies are a coin's
+                run.warn(f"--fst: {len(single)} groups of one person are left out: {list_few(single)}")
+                groups = fst(study.source, ["" if sizes[name] == 1 else name for name in known.groups])
+            elif many < 2:
+                text = f"the column {known.name} names {many} groups of two people and more, and {len(single)} of one"
+                raise SourceError(f"{text}: F_ST is between groups. Name another column, ", Argument("label"), ".")
+            else:
+                groups = fst(study.source, known.groups)
         _, proof_of_file, remarks = describe_files(file)
         data = GenotypeFacts(without_folders(input_name(file)), n, p, proof_of_file, [*study.notes, *remarks])
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from gramian.genetics.genotypes import PRICE
 from gramian.genetics.loadings import FORMAT, Loadings, score_lengths, write_loadings
 from gramian.genetics.text import as_text, component_names, list_few, one_field, write_rows, write_sample_table
 from gramian.inputs.checks import check_choice
@@ -46,7 +47,7 @@ FORMATS: dict[str, dict[str, str]] = {
         ".eigenvec.var": "Z'u / sqrt(eigenvalue): loadings of length sqrt(M), for the non-major allele",
     },
     "smartpca": {
-        ".evec": "unit eigenvectors, as smartpca writes them; its own with scaling 'smartpca', missing 'least-squares'",
+        ".evec": "unit eigenvectors, as smartpca writes them; its own with missing 'least-squares'",
         ".eval": "eigenvalues in the scale in which all n sum to n - 1; the first of them where not all were computed",
         ".snpweight": "loadings of length sqrt(M), for allele A1",
     },
@@ -110,8 +111,8 @@ def write_results(
     when all are whole.
 
     The numbers are those of the fit, in the layout of another program. They are that program's numbers where the fit
-    treats missing genotypes as it does: ``missing="pairwise"`` for PLINK's exact PCA, ``scaling="smartpca"`` and
-    ``missing="least-squares"`` for smartpca.
+    treats missing genotypes as it does: ``missing="pairwise"`` for PLINK's exact PCA, ``scaling="patterson"`` (with
+    ``altnormstyle: NO`` "price") and ``missing="least-squares"`` for smartpca.
 
     Parameters
     ----------
@@ -234,10 +235,12 @@ def _write_file(
 def plink_eigenvalues(model: GenotypePCA) -> Array:
     """λ of ZZᵀ/M with PLINK's √(2f(1−f)) as divisor.
 
-    The divisors of Patterson and of smartpca have no 2 in the root, which doubles λ; where nothing was divided by,
-    there is no such scale and λ is as it is.
+    The divisors of Patterson and of Price have no 2 in the root, which doubles λ; where nothing was divided by, there
+    is no such scale and λ is as it is. PLINK's M counts SNPs that do not vary.
     """
-    return model.eigenvalues_ * (0.5 if model.scaling in ("patterson", "smartpca") else 1.0)
+    used = len(model.mean_)
+    share = used / (used + getattr(model, "monomorphic_", 0))
+    return model.eigenvalues_ * (share * (0.5 if model.scaling in ("patterson", *PRICE) else 1.0))
 
 
 def smartpca_eigenvalues(model: GenotypePCA) -> Array:

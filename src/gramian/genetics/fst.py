@@ -13,7 +13,9 @@ import numpy.typing as npt
 from gramian.compute.genotypes import sample_mask, snp_counts
 from gramian.compute.threads import add_to, parallel_sum
 from gramian.genetics.genotypes import is_autosomal
+from gramian.genetics.text import list_few
 from gramian.inputs.checks import check_choice
+from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes
 
 Counts = npt.NDArray[np.int64]
@@ -228,15 +230,33 @@ def fst(
     return Fst(names, sizes, matrix, errors, used, method, len(runs), int((~on).sum()))
 
 
+MOST_NUMBERS = 30  # groups named by numbers; more are measurements
+
+
 def _groups(labels: Any, samples: list[str]) -> tuple[tuple[str, ...], list[npt.NDArray[np.intp]]]:
     """Names of the groups and the rows of their samples."""
     if len(labels) != len(samples):
         raise ValueError(f"{len(labels)} labels are given for {len(samples)} samples: one for each was expected.")
     text = np.array(["" if _is_missing_label(label) else str(label) for label in labels], dtype=object)
-    names = tuple(sorted(set(text) - {""}))
-    if len(names) < 2:
-        raise ValueError(f"F_ST is between groups, and the labels name {len(names)}: {', '.join(names) or 'none'}.")
-    return names, [np.flatnonzero(text == name) for name in names]
+    every = sorted(set(text) - {""})
+    if len(every) > MOST_NUMBERS and all(_is_number(name) for name in every):
+        raise SourceError(
+            f"The labels are {len(every)} different numbers, {list_few(every)}: F_ST is between groups. Make classes "
+            "of them, or name a column of groups, ",
+            Argument("label"),
+            ".",
+        )
+    if len(every) < 2:
+        raise ValueError(f"F_ST is between groups, and the labels name {len(every)}: {', '.join(every) or 'none'}.")
+    return tuple(every), [np.flatnonzero(text == name) for name in every]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_missing_label(label: Any) -> bool:

@@ -22,11 +22,14 @@ Array = npt.NDArray[np.float64]
 
 SCALES = {
     "plink": "eigenvalues of ZZᵀ/M with z = (g − 2f)/√(2f(1 − f)), as PLINK prints",
-    "patterson": "eigenvalues of ZZᵀ/M with z = (g − 2f)/√(f(1 − f)), twice what PLINK prints",
-    "smartpca": "eigenvalues of ZZᵀ/M with z = (g − 2f)/√(q(1 − q)), q = (1 + Σg)/(2 + 2n); smartpca prints them "
+    "patterson": "eigenvalues of ZZᵀ/M with z = (g − 2f)/√(f(1 − f)), twice what PLINK prints; smartpca prints them "
     "multiplied to sum to n − 1",
+    "price": "eigenvalues of ZZᵀ/M with z = (g − 2f)/√(q(1 − q)), q = (1 + Σg)/(2 + 2n); smartpca with altnormstyle NO "
+    "prints them multiplied to sum to n − 1",
     "none": "eigenvalues of ZZᵀ/M with z = g − 2f, not divided by anything",
 }
+SCALES["smartpca"] = SCALES["price"]  # its older name here; smartpca itself is "patterson" unless altnormstyle is NO
+PRICE = ("price", "smartpca")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +60,8 @@ def standardise(by_snp: npt.NDArray[np.int64], scaling: str) -> Standard:
     copies = 2 * two + one
     f = copies / (2 * n)
     q = (1 + copies) / (2 + 2 * n)
-    variance = {"plink": 2 * f * (1 - f), "patterson": f * (1 - f), "smartpca": q * (1 - q), "none": np.ones_like(f)}
-    scale = np.sqrt(variance[scaling])
+    variance = {"plink": 2 * f * (1 - f), "patterson": f * (1 - f), "none": np.ones_like(f)}
+    scale = np.sqrt(q * (1 - q) if scaling in PRICE else variance[scaling])
     mean = 2 * f
     squares = (two * (2 - mean) ** 2 + one * (1 - mean) ** 2 + none * mean**2) / scale**2
     return Standard(f, mean, scale, squares)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gramian.genetics.genotypes import SCALES
+from gramian.genetics.genotypes import PRICE, SCALES
 from gramian.genetics.matching import find_rows
 from gramian.genetics.text import Text, as_text, is_number, read_lines
 from gramian.inputs.checks import check_choice
@@ -45,7 +45,7 @@ class Loadings:
     loadings : ndarray of shape (M, k)
         V, the right singular vectors of Z.
     scaling : str
-        What z was divided by: "patterson", "plink", "smartpca" or "none".
+        What z was divided by: "patterson", "plink", "price" (or "smartpca", its older name) or "none".
     mean, scale : ndarray of shape (M,) or None
         Mean number of effect alleles in the reference and the divisor; None where the frequencies are not known.
     singular_values : ndarray of shape (k,) or None
@@ -148,7 +148,7 @@ def divisor(scaling: str, frequency: Array, chromosomes: npt.ArrayLike | None = 
     r"""What centred genotypes are divided by.
 
     .. math:: \sqrt{f(1-f)}\ \text{(patterson)},\quad \sqrt{2f(1-f)}\ \text{(plink)},\quad
-              \sqrt{q(1-q)},\ q=\frac{1+fC}{2+C}\ \text{(smartpca)},\quad 1\ \text{(none)}
+              \sqrt{q(1-q)},\ q=\frac{1+fC}{2+C}\ \text{(price)},\quad 1\ \text{(none)}
 
     with C the number of chromosomes in which f was counted. Where f is 0 or 1 the divisor is infinite: a SNP that does
     not vary in the reference says nothing.
@@ -161,12 +161,12 @@ def divisor(scaling: str, frequency: Array, chromosomes: npt.ArrayLike | None = 
     array([0.5, 0.4, inf])
     """
     f = np.asarray(frequency, dtype=np.float64)
-    if scaling == "smartpca" and chromosomes is not None:
+    if scaling in PRICE and chromosomes is not None:
         C = np.asarray(chromosomes, dtype=np.float64)
         q = (1 + f * C) / (2 + C)
     else:
         q = f
-    factor = {"patterson": 1.0, "smartpca": 1.0, "plink": 2.0}
+    factor = {"patterson": 1.0, "price": 1.0, "smartpca": 1.0, "plink": 2.0}
     root = np.ones_like(f) if scaling == "none" else np.sqrt(factor[scaling] * q * (1 - q))
     return np.where((f > 0) & (f < 1), root, np.inf)
 
@@ -196,7 +196,7 @@ def read_loadings(
         ``.afreq`` or ``.frq`` file of the reference; by default the one next to the loadings, where there is one.
     eigenvalues : path, optional
         ``.eigenval`` or ``.eval`` file; by default the one next to the loadings.
-    scaling : {"plink", "patterson", "smartpca", "none"}, optional
+    scaling : {"plink", "patterson", "price", "none"}, optional
         What genotypes were divided by, where that is not what the program does that wrote the file.
     total_variance : float, optional
         trace(ZZᵀ)/M of the reference, which smartpca does not write: its eigenvalues sum to n − 1 whatever the data.

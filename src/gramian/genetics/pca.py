@@ -84,9 +84,10 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     n_components : int, default=10
         How many components.
-    scaling : {"plink", "patterson", "smartpca", "none"}, default="plink"
-        The divisor s: √(2f(1−f)); √(f(1−f)), with eigenvalues twice as large; √(q(1−q)) with smartpca's estimate
-        q = (1+Σg)/(2+2n); or 1. The eigenvectors of the first two are the same.
+    scaling : {"plink", "patterson", "price", "none"}, default="plink"
+        The divisor s: √(2f(1−f)); √(f(1−f)), with eigenvalues twice as large, which is what smartpca does;
+        √(q(1−q)) with the estimate q = (1+Σg)/(2+2n) of Price et al. (2006), smartpca's with ``altnormstyle: NO``
+        ("smartpca" is an older name of it here); or 1. The eigenvectors of the first two are the same.
     solver : {"auto", "exact", "krylov"}, default="auto"
         ``exact`` computes the n×n matrix ZZᵀ and all its eigenvalues; ``krylov`` iterates on the packed genotypes until
         every component that stands out of the noise meets the tolerance; ``auto`` takes the cheaper.
@@ -138,6 +139,9 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Which of the SNPs given were used.
     dropped_ : dict of str to int
         How many SNPs were left out, and why.
+    monomorphic_ : int
+        SNPs left out as all have the same calls, or nobody one, which PLINK counts in M (its exact PCA the first only):
+        its eigenvalues are smaller by as much, as are those in files of its formats.
     tracy_widom_ : TracyWidomTable
         Statistic, p-value and effective number of markers of each component (all of them from the exact solver).
     effective_markers_error_ : float
@@ -247,6 +251,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                     Z, choice, total, counter, lambda people: operator(kept.select(samples=people), None)
                 )
         self.snp_mask_, self.dropped_ = mask, dropped
+        uncalled = 0 if self.missing == "pairwise" else dropped["without a call"]  # which no two people share
+        self.monomorphic_ = uncalled + dropped["of one allele alone"]
         self.n_samples_, self.n_features_in_ = source.shape
         self.samples_, self.snps_ = kept.samples, kept.snps
         self.mean_, self.scale_, self.allele_frequency_ = standard.mean, standard.scale, standard.frequency
@@ -294,7 +300,11 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """What ``eigenvalues_`` are the eigenvalues of."""
         check_is_fitted(self)
         pairs = "; each pair divided by the SNPs at which both have calls, not by M"
-        return SCALES[self.scaling] + (pairs if self.missing == "pairwise" else "")
+        note, constant = "", getattr(self, "monomorphic_", 0)
+        if constant and self.scaling == "plink":
+            M = len(self.mean_)
+            note = f", who divides by all {M + constant:,} SNPs and so prints {M / (M + constant):.4g} times these"
+        return SCALES[self.scaling] + note + (pairs if self.missing == "pairwise" else "")
 
     @property
     def carrying_regions_(self) -> list[CarryingRegion]:

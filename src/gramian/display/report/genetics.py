@@ -36,6 +36,7 @@ from gramian.display.report.blocks import (
 )
 from gramian.display.report.cloud import Cloud, Panel, Points
 from gramian.display.report.pca import COMPONENTS, score_axes, score_panels, scree_figure
+from gramian.genetics.filters import genome_order
 from gramian.genetics.pca import measure_components
 from gramian.inputs.devices import convert_to_numpy
 
@@ -111,7 +112,12 @@ def genotype_report(
     if given.get("ids") is None and hasattr(model, "samples_"):
         given["ids"] = model.samples_.names
     shares = np.asarray(model.eigenvalues_, dtype=np.float64) / (float(model.total_variance_) or 1.0)
-    facts = [("Components", str(Z.shape[1])), ("Eigenvalues are", str(model.eigenvalue_scale_))]
+    chromosomes = ", ".join(genome_order(model.snps_.chromosome)) if hasattr(model, "snps_") else ""
+    facts = [
+        ("Components", str(Z.shape[1])),
+        ("Chromosomes", chromosomes),
+        ("Eigenvalues are", str(model.eigenvalue_scale_)),
+    ]
     if counts is None:
         dropped = {f"SNPs left out, {why}": number for why, number in dict(model.dropped_).items() if number}
         counts = {"SNPs used": model.components_.shape[1], **dropped}
