@@ -1,6 +1,10 @@
 """What somebody meets who has just begun: units, marks of missing cells, folders of results, standard input."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -99,3 +103,24 @@ def test_a_file_is_named_once_in_an_error(run, tmp_path):
     (tmp_path / "page.html").write_text("<html>")
     error = run("project", "page.html", "more.csv").stderr
     assert error.count("page.html") == 1
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the C library of Linux")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["pca", "flowers.csv", "--json"], 0), (["pca", "flowers.csv", "-k", "99"], 2), (["pca", "bad.csv"], 3)],
+)
+def test_no_thread_of_a_library_outlives_what_it_needs(files, tmp_path, arguments, code):
+    """A process ends without the destructors of C++, which abort (status 134) where a thread still runs."""
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n3\n")
+    (tmp_path / "flowers.csv").symlink_to(files / "flowers.csv")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.__cxa_atexit(libc.abort, None, None)\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    aborted = subprocess.run([sys.executable, "-c", ""], env=environment, cwd=tmp_path, check=False)
+    assert aborted.returncode == -signal.SIGABRT  # the usual way to end does run them
+    command = [sys.executable, "-m", "gramian", *arguments]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr

@@ -45,7 +45,7 @@ from gramian.sources import Source
 TABLES = ("scores", "loadings", "unit_vectors", "variances")
 PICTURES = ("scree", "scores", "loadings")
 SHOWN = {"component": "", "variance": ".6g", "share": ".2%", "running_sum": ".2%", "residual": ".1e", "": ""}
-BAR = 16  # characters of the longest bar of a scree plot
+BAR = 11  # characters of the longest bar of a scree plot: as long as a word that is kept together
 MAX_ROWS_SHOWN = 20  # loadings up to which the screen shows them all
 MAX_ADVISED_CELLS = 2_000_000  # cells of a table up to which every rule for the number of components is asked
 MAX_ADVISED_SCREEN = 100_000  # and where no report waits for the answers

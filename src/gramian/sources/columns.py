@@ -29,6 +29,7 @@ from gramian.sources.text import (
     TextColumns,
     UndecodableError,
     convert_cells,
+    count_titles,
     days_of,
     describe_rows,
     is_numeral,
@@ -141,7 +142,7 @@ class TextRecords(Records):
         self.decimals = dialect.decimal if dialect.decimal == "," or self.written["decimal"] else ".,"
         self.names, renamed = distinct(list(dialect.names))
         self.row_names = 0 if dialect.row_names else None
-        self.notes = [dialect.describe(), *renamed]
+        self.notes = [dialect.describe(), *dialect.told, *renamed]
 
     def prepare(self, columns: list[int], target: int | None = None) -> None:
         """Read columns; the target apart from them, so that they are one array."""
@@ -219,8 +220,10 @@ class SheetRecords(TextRecords):
                 raise SourceError("the workbook has no sheet with anything in it.")
             rows = sheets[name].to_python(skip_empty_area=False)
         table = [(i, cells) for i, row in enumerate(rows, 1) if any(cells := [spell_cell(cell) for cell in row])]
-        dialect = describe_rows(SplitRows("", [cells for _, cells in table], 1, 0.0), **written)
-        self.rows = table[1:] if dialect.header else table
+        titles = count_titles([cells for _, cells in table]) if written.get("header") is not False else 0
+        above, table = table[titles - 1][0] if titles else 0, table[titles:]
+        dialect = describe_rows(SplitRows("", [cells for _, cells in table], 1, 0.0, 2, above), **written)
+        self.rows = table[dialect.skip :] if dialect.header else table
         if not self.rows:
             raise SourceError(f"a header row ({', '.join(dialect.names[:5])}) and no rows of data.")
         self.describe(dialect)
@@ -592,6 +595,8 @@ def choose_features(records: Records, columns: list[int], choice: ColumnChoice) 
             told, remedy = f"{count - len(strange)} of {count} cells are numbers", "drop the column."
             if strange:
                 told = f"{told}, and {cells[strange[0]]!r} ({records.where(strange[0])}) is not"
+                if strange == [0]:
+                    remedy = "leave the row out if it holds names or units."
                 texts = {str(cells[i]).strip() for i in strange}
                 mark = Argument("na_values", texts.pop()) if len(texts) == 1 else Argument("na_values")
                 parts = (f"column {names[j]!r}: {told}. Mend or empty the cell, say with ", mark)

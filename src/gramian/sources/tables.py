@@ -39,6 +39,8 @@ Texts = npt.NDArray[np.str_]
 Mask = npt.NDArray[np.bool_]
 
 MISSING_RULES = ("keep", "refuse", "drop", "mean")
+MOST_SUMMED = 100_000  # rows whose sums are compared with the last one
+SUMMED = {"sums": 1e-4, "means": 1e-6}  # of the sum, or mean, of absolute values: cells are shown rounded
 BLOCKWISE = "read in blocks: missing cells are not counted beforehand"
 
 
@@ -553,7 +555,34 @@ def _find_odd_columns(source: Source, names: list[str]) -> list[str]:
     if constant:
         more = f" and {len(constant) - 3} more" if len(constant) > 3 else ""
         notes.append(f"one value in every row, which tells nothing: {', '.join(constant[:3])}{more}")
+    sums = _find_sums(X)
+    if sums:
+        notes.append(
+            f"the last row holds the {sums} of the others in every column: leave it out, if it is no measurement"
+        )
     return notes
+
+
+def _find_sums(X: npt.NDArray[Any]) -> str:
+    """What the last row is of all others, where it is their sum or mean, as spreadsheets have it: else nothing."""
+    if not 5 <= len(X) <= MOST_SUMMED:
+        return ""
+    above, last = X[:-1].astype(np.float64), X[-1].astype(np.float64)
+    seen = ~np.isnan(last) & ~np.isnan(above).all(axis=0)
+    varies = np.fmin.reduce(above) < np.fmax.reduce(above)
+    if not (seen & varies).any() or np.any(np.isnan(last) & varies):
+        return ""
+    varies = varies[seen]
+    above, last, counts = above[:, seen], last[seen], (~np.isnan(above[:, seen])).sum(axis=0)
+    total, size = np.nansum(above, axis=0), np.nansum(np.abs(above), axis=0)
+    for word, found, error in (("sums", total, size), ("means", total / counts, size / counts)):
+        if (
+            np.all(np.abs(last - found) <= SUMMED[word] * error)
+            and np.any(last != 0)
+            and np.sum(varies) > (word == "means")
+        ):
+            return word
+    return ""
 
 
 class Gaps(NamedTuple):

@@ -40,6 +40,8 @@ GROUPED = re.compile(r"[+-]?\d{1,3}(?:([., '’])\d{3})(?:\1\d{3})*(?:[.,]\d*)?"
 CURRENCY = "".join(chr(i) for i in range(0x2100) if unicodedata.category(chr(i)) == "Sc")
 SIGNS = f"{CURRENCY}% ()"
 WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+SEPARATOR = re.compile(r"\ufeff?(sep=(.))[ \t]*\r?\n")
+MOST_TITLES = 20  # rows above a table
 YEAR = re.compile(r"[12]\d{3}")
 DELIMITERS = ("\t", ";", "|", ",", " ")  # where two do equally well, the earlier
 SPELLED = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
@@ -72,6 +74,8 @@ class Dialect:
         Characters of the longest line seen.
     encoding : str
         Of the text; the marks at the beginning are told apart from it.
+    told : tuple of str
+        Lines that are neither header nor data.
     """
 
     delimiter: str
@@ -84,6 +88,7 @@ class Dialect:
     doubtful: bool
     longest: int
     encoding: str = "utf-8"
+    told: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Return what was detected, in words."""
@@ -94,12 +99,17 @@ class Dialect:
 
 
 class SplitRows(NamedTuple):
-    """The beginning of a table, its lines split at one delimiter; the first row ends with line ``skip``."""
+    """The beginning of a table, its lines split at one delimiter.
+
+    The first row ends with line ``skip`` and the second with line ``second``; titles above them with line ``above``.
+    """
 
     delimiter: str
     rows: Rows
     skip: int
     score: float
+    second: int = 0
+    above: int = 0
 
 
 def detect(head: str, whole: bool, *, delimiter: str | None, decimal: str | None, header: bool | None) -> Dialect:
@@ -111,7 +121,13 @@ def detect(head: str, whole: bool, *, delimiter: str | None, decimal: str | None
     >>> dialect.describe(), dialect.names
     ("delimiter ';', decimal comma, header row", ('a', 'b'))
     """
-    parsed = _split_head(head, whole, SPELLED.get(delimiter or "", delimiter))
+    said = SEPARATOR.match(head)  # what Excel writes, and reads, above a table
+    if said is not None:
+        head = head[: said.start(1)] + head[said.end(1) :]
+        delimiter = said[2] if delimiter is None else delimiter
+    parsed = _split_head(head, whole, SPELLED.get(delimiter or "", delimiter), header is not False)
+    if said is not None and not parsed.above:
+        parsed = parsed._replace(above=1)
     if parsed.delimiter == " ":
         padded = "  " in head or any(line != line.strip(" ") for line in head.splitlines())
     else:
@@ -126,8 +142,16 @@ def describe_rows(parsed: SplitRows, *, decimal: str | None, header: bool | None
         raise SourceError(Argument("decimal", decimal), ": give '.' or ','.")
     first, rest = parsed.rows[0], parsed.rows[1:]
     has_header = _has_header(first, rest) if header is None else header
+    if header is None and not has_header and any(not cell for cell in first[1:]) and _is_second_header(first, rest):
+        has_header = True  # numbers above groups of names, as years
     body = rest if has_header else parsed.rows
     short = has_header and _begin_with_names(body, len(first) + 1)
+    grouped = False
+    again = parsed.second > 0 and header is None and has_header and not short and _is_second_header(first, body)
+    if again:
+        grouped = any(not cell for cell in first[1:])
+        first = _join_headers(first, body[0]) if grouped else first
+        body = body[1:]
     mark, doubtful = _find_decimal(body, parsed.delimiter, decimal)
     if not has_header:
         cells = [""] * len(first)
@@ -141,19 +165,79 @@ def describe_rows(parsed: SplitRows, *, decimal: str | None, header: bool | None
         decimal=mark,
         header=has_header,
         names=names,
-        skip=parsed.skip if has_header else 0,
+        skip=parsed.second if again else parsed.skip if has_header else parsed.above,
         row_names=has_header and len(names) > 1 and names[0] == ROW_NAMES and (short or not first[0].strip()),
         padded=False,
         doubtful=doubtful,
         longest=0,
+        told=(
+            *([f"left out above the table: {_count_lines(parsed.above)}"] if parsed.above else []),
+            *(["two header rows, read as one" if grouped else "second header row (units) left out"] if again else []),
+        ),
     )
 
 
-def _split_head(head: str, whole: bool, delimiter: str | None) -> SplitRows:
+def _count_lines(count: int) -> str:
+    return "line 1" if count == 1 else f"lines 1 to {count}"
+
+
+def _numeric_columns(rows: Rows, width: int) -> list[int]:
+    """Columns in which most cells are numbers, where they are not missing."""
+    below = {j: [row[j] for row in rows if len(row) == width and row[j] not in ABSENT] for j in range(width)}
+    return [j for j, cells in below.items() if cells and 2 * sum(map(is_numeral, cells)) > len(cells)]
+
+
+def _is_second_header(first: list[str], body: Rows) -> bool:
+    """Whether the row below the header has text in two columns of numbers or more, and a number in none: units, names.
+
+    With one such column, it may be a slip.
+    """
+    if len(body) < 4 or len(body[0]) != len(first):
+        return False
+    cells = [body[0][j] for j in _numeric_columns(body[1:], len(first))]
+    present = [cell for cell in cells if cell not in ABSENT]
+    return len(present) > 1 and not any(map(is_numeral, present))
+
+
+def _join_headers(groups: list[str], names: list[str]) -> list[str]:
+    """Names below the cells of a row of groups, each of which stands for those to its right that are empty."""
+    joined, group = [], ""
+    for above, name in zip(groups, names, strict=True):
+        group = above or group
+        joined.append(f"{group} {name}".strip() if group and name else group or name)
+    return joined
+
+
+def count_titles(rows: Rows) -> int:
+    """Count the rows above a table: each with one cell that is not empty, or none, above a header and numbers.
+
+    Examples
+    --------
+    >>> count_titles([["Report", "", ""], ["", "", ""], ["a", "b", "c"], ["1", "2", "3"], ["4", "5", "6"]])
+    2
+    >>> count_titles([["", "x"], ["a", "1"], ["b", "2"]])
+    0
+    """
+    count = 0
+    for row in rows[:MOST_TITLES]:
+        if (not row[0] and any(row)) or any(row[1:]):
+            break
+        count += 1
+    if count in (0, len(rows)) or not any(any(row) for row in rows[:count]):
+        return 0
+    first, rest = rows[count], rows[count + 1 :]
+    width = len(first)
+    regular = sum(len(row) == width for row in rest)
+    is_table = width > 1 and regular > 1 and 2 * regular > len(rest)
+    header = not any(cell not in ABSENT and is_numeral(cell) for cell in first) and sum(map(bool, first)) > 1
+    return count if is_table and header and _numeric_columns(rest, width) else 0
+
+
+def _split_head(head: str, whole: bool, delimiter: str | None, titles: bool = True) -> SplitRows:
     if delimiter is not None and len(delimiter.encode()) != 1:
         given = Argument("delimiter", delimiter)
         raise SourceError(given, f": give one character, or one of {', '.join(SPELLED)}.")
-    tried = [_parse(head, whole, d) for d in ([delimiter] if delimiter else DELIMITERS)]
+    tried = [_parse(head, whole, d, titles) for d in ([delimiter] if delimiter else DELIMITERS)]
     found = [parsed for parsed in tried if parsed is not None]
     if not found:
         raise SourceError("no row of cells in the beginning of the file.")
@@ -167,28 +251,31 @@ def _split_head(head: str, whole: bool, delimiter: str | None) -> SplitRows:
     return next((p for p in single if p.delimiter == ","), single[0])
 
 
-def _parse(head: str, whole: bool, delimiter: str) -> SplitRows | None:
+def _parse(head: str, whole: bool, delimiter: str, titles: bool) -> SplitRows | None:
     """Split the beginning of a file at a delimiter; None where that cannot be done."""
     text = strip_blanks(head.encode(), delimiter).decode() if delimiter == " " else head
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     rows: Rows = []
-    skip = 0
+    ends: list[int] = []
     try:
         for row in lines:
             if row:
                 rows.append([cell.strip() for cell in row])
-                skip = skip or lines.line_num
+                ends.append(lines.line_num)
     except csv.Error:
         return None
     if not whole and len(rows) > 1:
         rows.pop()  # it may be cut
     if not rows:
         return None
+    above = count_titles(rows) if titles and delimiter != " " else 0
+    last, rows, ends = ends[above - 1] if above else 0, rows[above:], ends[above:]
     # how well the delimiter does: rows as long as the first (or longer by a row name), cells that are numbers
     width, body = len(rows[0]), rows[1:] or rows
     agree = max(sum(len(row) == w for row in body) for w in (width, width + 1)) / len(body)
     cells = [cell for row in body for cell in row]
-    return SplitRows(delimiter, rows, skip, agree * (0.6 + sum(map(is_numeral, cells)) / max(1, len(cells))))
+    score = agree * (0.6 + sum(map(is_numeral, cells)) / max(1, len(cells)))
+    return SplitRows(delimiter, rows, ends[0], score, ends[1] if len(rows) > 1 else 0, last)
 
 
 def is_numeral(cell: str) -> bool:

@@ -370,6 +370,7 @@ def _panel_figure(key: str, j: int, panel: Panel, source: Any, n: int) -> Any:
     figure = new_figure(escape_math(panel.x), escape_math(panel.y), height=panel.height, **how)
     if panel.ticks:
         figure.xaxis.ticker = models.FixedTicker(ticks=list(panel.ticks))
+        figure.xaxis.major_label_policy = models.NoOverlap(min_distance=3)  # on a phone some are left out
         figure.xaxis.major_label_overrides = {place: escape_math(name) for place, name in panel.ticks.items()}
     lines = models.ColumnDataSource(data={"xs": [], "ys": [], "colour": []}, name=f"{key}-{j}-lines")
     figure.multi_line("xs", "ys", line_color="colour", line_width=1.5, line_alpha=0.9, source=lines)

@@ -60,7 +60,8 @@ def scree_figure(data: ScreeData, label: str = "share of the variance") -> Any:
         right, height = 2 * k > len(values), tallest * (1.07 + 0.09 * (len(votes) - 1 - j))
         figure.segment(k + 0.5, 0, k + 0.5, height, line_color=FAINT, line_dash="dotted", line_width=1.2)
         side = {"text_align": "right" if right else "left", "x_offset": -4 if right else 4}
-        text = f"{k}: {', '.join(rules)}"
+        some = list(rules) if len(rules) <= NAMED_RULES else [*rules[: NAMED_RULES - 1], "…"]
+        text = f"{k}: {', '.join(some)}"  # the table names them all; on a phone there is room for few
         figure.add_layout(models.Label(x=k + 0.5, y=height, text=text, background_fill_alpha=0.85, **side, **look))
     figure.yaxis.formatter = models.NumeralTickFormatter(format="0.[0] %")
     figure.xaxis.ticker = models.BasicTicker(min_interval=1, num_minor_ticks=0)
@@ -100,6 +101,7 @@ Matrix = NDArray[np.float64]
 
 COMPONENTS = 10  # that can be put on an axis
 LARGEST = 300  # columns in the tables
+NAMED_RULES = 3  # of those that stop at one number
 NAMED = 20  # columns with an arrow and a name
 DRAWN = 3000  # columns in the circle
 ARROWS = 60  # columns that an arrow can be chosen from
