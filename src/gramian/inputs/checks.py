@@ -38,6 +38,26 @@ def check_share(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must lie between 0 and 1.")
 
 
+def is_lazy(values: Any) -> bool:
+    """Whether an array, a column or a frame of Dask, which is not imported to find out."""
+    return type(values).__module__.startswith(("dask.", "dask_expr.")) and hasattr(values, "compute")
+
+
+def fetch_numbers(values: Any, what: str) -> Any:
+    """Bring targets, weights or penalties into memory, as numbers that float64 holds; what is masked is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.inputs.checks import fetch_numbers
+    >>> fetch_numbers(np.ma.array([1, 2], mask=[False, True]), "y")
+    array([ 1., nan])
+    """
+    values = values.compute() if is_lazy(values) else values
+    values = to_numpy(values) if is_tensor(values) else values
+    return frame_to_array(values) if is_frame(values) else to_numbers(values, what)
+
+
 def check_weights(sample_weight: Any, n: int, name: str = "sample_weight", *, all_zero: bool = False) -> Array:
     """One weight for each of n rows, in NumPy: finite, none negative, and not all 0 unless ``all_zero`` permits it.
 
@@ -51,8 +71,7 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight", *, al
     """
     if sample_weight is None:
         return np.ones(n)
-    given = to_numpy(sample_weight) if is_tensor(sample_weight) else to_numbers(sample_weight, name)
-    w: Array = np.asarray(given, dtype=np.float64)
+    w: Array = np.asarray(fetch_numbers(sample_weight, name), dtype=np.float64)
     w = np.full(n, float(w)) if w.ndim == 0 else w
     if w.shape != (n,):
         raise ValueError(f"{name} has shape {w.shape}; expected one weight for each of the {n} rows.")
@@ -89,7 +108,7 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     """The targets as an (n, t) float64 array, and whether they came as a vector."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    y = to_numpy(y) if is_tensor(y) else frame_to_array(y) if is_frame(y) else to_numbers(y, "y")
+    y = fetch_numbers(y, "y")
     values = None
     try:
         values = np.asarray(y, dtype=np.float64)
@@ -118,7 +137,7 @@ def check_labels(estimator: Any, y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
-    y = _check_y(to_numbers(y, "y") if np.ma.is_masked(y) else y, estimator=estimator)
+    y = _check_y(fetch_numbers(y, "y") if np.ma.is_masked(y) or is_lazy(y) else y, estimator=estimator)
     check_classification_targets(y)
     classes, labels = np.unique(y, return_inverse=True)
     return classes, np.asarray(labels, dtype=np.intp)
@@ -135,7 +154,7 @@ def check_penalties(alpha: Any, targets: int) -> Array:
     """
     if type(alpha) is float and 0.0 <= alpha < np.inf:
         return np.full(targets, alpha)
-    given = np.asarray(to_numpy(alpha) if is_tensor(alpha) else alpha)
+    given = np.asarray(fetch_numbers(alpha, "alpha") if is_tensor(alpha) or np.ma.isMaskedArray(alpha) else alpha)
     if given.dtype.kind not in "biuf" and not all(isinstance(value, Real) for value in given.ravel()):
         raise ValueError(f"alpha must be a number, or one for each target; got {alpha!r}.")
     lam: Array = given.astype(np.float64).ravel()

@@ -23,6 +23,7 @@ from gramian.kernel_ridge.problem import KernelProblem
 from gramian.kernel_ridge.solve import PivotedFactors, Report, solve
 from gramian.kernels import Kernel
 from gramian.linear.path import RidgePath
+from gramian.sources.arrays import to_numbers
 from gramian.sources.errors import Argument, SourceError
 
 Array = npt.NDArray[np.float64]
@@ -170,7 +171,8 @@ def check_alphas(alphas: Any, largest: float, span: Callable[[float], Array] = a
     if isinstance(alphas, str) and alphas == "auto":
         return span(largest)
     try:
-        values = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+        given = to_numbers(alphas, "alphas") if np.ma.isMaskedArray(alphas) else alphas
+        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):
         values = np.array([np.nan])
     if isinstance(alphas, str) or values.ndim != 1 or not len(values) or not np.all(np.isfinite(values) & (values > 0)):

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gramian.inputs.checks import check_weights
-from gramian.sources.arrays import to_numbers
+from gramian.inputs.checks import check_weights, fetch_numbers, is_lazy
 
 Array = npt.NDArray[np.float64]
 
 
 def as_floats(data: Any, name: str) -> Array:
     """Return an array of real numbers; masked, complex or written ones are refused by name."""
+    data = data.compute() if is_lazy(data) else data
     if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
         row = int(np.flatnonzero(np.ma.getmaskarray(data).ravel())[0])
         raise ValueError(f"{name} is masked at entry {row + 1}: leave masked values out, as {name}.compressed() does.")
-    given = np.asarray(to_numbers(data, name))
+    given = np.asarray(fetch_numbers(data, name))
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):

@@ -21,6 +21,7 @@ from scipy.special import logsumexp, softmax
 
 from gramian.compute.devices import gpu, is_tensor, to_device, to_numpy
 from gramian.compute.mixture import Components, log_densities
+from gramian.inputs.checks import is_lazy
 from gramian.mixture import missing
 from gramian.mixture.models import (
     DIAGONAL,
@@ -63,8 +64,13 @@ def as_floats(name: str, value: Any) -> Array:
     >>> as_floats("edges", [0, 1])
     array([0., 1.])
     """
+    value = value.compute() if is_lazy(value) else to_numpy(value) if is_tensor(value) else value
+    if (
+        isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
+    ):  # of which none is refused but what would be rounded
+        return np.asarray(to_numbers(value, name), dtype=np.float64)
     try:
-        given = np.asarray(to_numpy(value) if is_tensor(value) else to_numbers(value, name))
+        given = np.asarray(to_numbers(value, name))
         if given.dtype.kind not in "biufO":
             raise TypeError
         return given.astype(np.float64)

@@ -47,6 +47,7 @@ from gramian.ridge.solve import (
     solve_directly,
 )
 from gramian.sources import Source, memory_budget
+from gramian.sources.arrays import to_numbers
 from gramian.sources.devices import source_to_device
 from gramian.sources.errors import Argument
 
@@ -536,7 +537,8 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         if isinstance(self.alphas, str):
             check_choice("alphas", self.alphas, ("auto",))
             return None
-        values, zero = np.atleast_1d(np.asarray(self.alphas, dtype=object)), self.cv is not None
+        given = to_numbers(self.alphas, "alphas") if np.ma.isMaskedArray(self.alphas) else self.alphas
+        values, zero = np.atleast_1d(np.asarray(given, dtype=object)), self.cv is not None
         if values.ndim != 1 or not len(values):
             raise ValueError(f"alphas must be one or more numbers, got an array of shape {values.shape}.")
         for i, value in enumerate(values):

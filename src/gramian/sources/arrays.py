@@ -21,7 +21,7 @@ DEVICE_BYTES = 2**31  # of a block of float64 numbers on a GPU, whose loops cut 
 WHOLE = 2**53  # up to here float64 holds every whole number
 
 
-def to_numbers(X: Any, what: str = "X") -> Any:
+def to_numbers(X: Any, what: str = "X", start: int = 0) -> Any:
     """Return an array, or lists of numbers, as numbers that float64 holds; masked and absent cells are NaN.
 
     Every computation is in float64 at most. Whole numbers beyond 2⁵³ and long doubles that would be rounded are refused
@@ -34,6 +34,8 @@ def to_numbers(X: Any, what: str = "X") -> Any:
         Masked arrays included; of object arrays, None and ``pandas.NA`` are missing cells.
     what : str, default="X"
         What an error calls it.
+    start : int, default=0
+        Rows of it that came before these.
 
     Examples
     --------
@@ -62,7 +64,7 @@ def to_numbers(X: Any, what: str = "X") -> Any:
         values = np.where(mask, values.dtype.type(0), values)  # what is behind a mask is nobody's business
     if values.dtype.kind == "O" or (isinstance(X, (list, tuple)) and values.dtype.kind == "f"):
         values = _convert_objects(X, values, what)
-    refuse_rounding(values, what)
+    refuse_rounding(values, what, start)
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
         values = values.astype(np.float64)
     if mask is None:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gramian.compute.executor import Executor, LazyItem, connected_executor
-from gramian.sources.arrays import DenseSource, SparseSource
+from gramian.sources.arrays import DenseSource, SparseSource, refuse_rounding, to_numbers
 from gramian.sources.base import Block, Share, Source
 from gramian.sources.errors import SourceError
 
@@ -72,7 +72,7 @@ class DaskSource(Source):
     def blocks(self, rows: int | None = None) -> Iterator[Block]:
         """Yield blocks, each computed when it is asked for."""
         for start, stop in self.row_spans(rows):
-            yield Block(start, stop, _check_values(self.array[start:stop].compute()))
+            yield Block(start, stop, _check_values(self.array[start:stop].compute(), start))
 
 
 class _RowsFrom(Source):
@@ -89,8 +89,12 @@ class _RowsFrom(Source):
 
 
 def _make_share(rows: int | None, start: int, stop: int, along: list[Any], values: Any) -> Share:
-    return Share(_RowsFrom(_check_values(values), start), rows, start, stop, along)
+    return Share(_RowsFrom(_check_values(values, start), start), rows, start, stop, along)
 
 
-def _check_values(values: Any) -> Any:
-    return values if sp.issparse(values) else np.asarray(values)
+def _check_values(values: Any, start: int) -> Any:
+    """The rows of a chunk as numbers that float64 holds: what is masked is missing; none would be rounded."""
+    if sp.issparse(values):
+        refuse_rounding(values, start=start)
+        return values
+    return to_numbers(np.asanyarray(values), start=start)
