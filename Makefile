@@ -9,7 +9,7 @@ JOBS ?= auto
 BLAS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest attack mutate lint pytest bench docs clean
+.PHONY: help demo test test-all test-lowest attack mutate lint pytest bench docs publish examples clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -34,15 +34,15 @@ help:  ## list the targets
 demo: .venv/core.stamp  ## every method on known data: reference numbers, certificates, a gallery in demo/
 	@.venv/bin/gramian demo --out demo --force
 
-test: lint pytest docs  ## lint, type check, tests, doctests and the examples in the documents
+test: lint pytest examples  ## lint, type check, tests, doctests and the examples in the documents
 
 # torch and Triton are pinned here: the constraints are for what every user gets, and a range would fetch gigabytes.
 .venv/all.stamp: .venv/dev.stamp
 	@$(PIP) torch==2.13.0 triton==3.6.0
 	@touch $@
 
-test-all: .venv/all.stamp lint docs  ## the same with torch, Triton and a browser, which must all be there
-	GRAMIAN_REQUIRE_BROWSER=1 GRAMIAN_REQUIRE_TRITON=1 OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)
+test-all: .venv/all.stamp lint examples docs  ## the same with torch, Triton, the site and a browser, which must all be there
+	GRAMIAN_REQUIRE_BROWSER=1 GRAMIAN_REQUIRE_SITE=1 GRAMIAN_REQUIRE_TRITON=1 OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)
 
 LOWEST := .venv-lowest/bin/python
 .venv-lowest/stamp: pyproject.toml constraints-lowest.txt
@@ -86,9 +86,21 @@ lint: .venv/dev.stamp  ## ruff check, ruff format --check, mypy --strict
 bench: .venv/dev.stamp  ## each workload against scikit-learn, ratios and peak memory
 	$(PY) -m bench
 
-docs: .venv/dev.stamp  ## run every example in the documents and check their links
+.venv/docs.stamp: .venv/dev.stamp
+	@$(PIP) -e '.[dev,docs]'
+	@touch $@
+
+docs: .venv/docs.stamp  ## build the site into docs/_build/html; every warning is an error
+	OPENBLAS_NUM_THREADS=$(BLAS) $(PY) tools/build_site.py
+
+# TO is any folder that a web server shows: the pages need nothing but files.
+publish: docs  ## build the site and copy it: make publish TO=host:/var/www/gramian (rsync) or TO=/a/folder
+	@test -n "$(TO)" || { echo "Say where to: make publish TO=FOLDER_OR_HOST:FOLDER"; exit 1; }
+	rsync -a --delete docs/_build/html/ "$(TO)/"
+
+examples: .venv/dev.stamp  ## run every example in the documents and check their links
 	$(PY) tools/check_docs.py README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs bench
 
 clean:  ## remove what the other targets made, .venv included
-	rm -rf .venv .venv-lowest demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest demo build dist docs/_build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

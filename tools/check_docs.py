@@ -17,9 +17,10 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 def documents(names: list[str]) -> list[Path]:
-    """Return the Markdown files named, or found in the folders named."""
+    """Return the Markdown files named, or found in the folders named, without those that the site is built from."""
     paths = [Path(name) for name in names]
-    return sorted({file for path in paths for file in (path.rglob("*.md") if path.is_dir() else [path])})
+    found = {file for path in paths for file in (path.rglob("*.md") if path.is_dir() else [path])}
+    return sorted(file for file in found if "_build" not in file.parts)
 
 
 def anchors(text: str) -> set[str]:

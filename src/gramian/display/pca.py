@@ -655,7 +655,7 @@ class BiplotDisplay(Display):
     Parameters
     ----------
     biplot : Biplot
-        What :meth:`gramian.PCA.biplot` returned, for two components.
+        What :func:`gramian.analysis.biplot` returned, for two components.
     labels : array-like of shape (n,), optional
         Groups of the rows, as in :class:`ScoreDisplay`.
     names : sequence of str, optional
@@ -885,7 +885,7 @@ class MonitoringDisplay(Display):
     Parameters
     ----------
     alarms : Alarms
-        What ``check`` of a :meth:`gramian.PCA.monitor` returned.
+        What ``check`` of a :class:`gramian.analysis.Monitor` returned.
 
     Attributes
     ----------

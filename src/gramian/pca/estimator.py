@@ -84,9 +84,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     whiten : bool, default=False
         Divide the scores by their standard deviations.
     svd_solver : {"auto", "full", "covariance_eigh", "arpack", "randomized", "krylov", "power"}, default="auto"
-        ``auto`` follows the rule in :func:`gramian.spectral.auto.choose`. ``full`` factors the data themselves,
-        ``covariance_eigh`` goes through the Gram matrix where that is safe; ``arpack`` and ``krylov`` are block Krylov;
-        ``randomized`` is subspace iteration until the tolerance is met; ``power`` the power method with deflation.
+        ``auto`` follows the rule in :func:`gramian.spectral.auto.choose_spectral_solver`. ``full`` factors the data
+        themselves, ``covariance_eigh`` goes through the Gram matrix where that is safe; ``arpack`` and ``krylov`` are
+        block Krylov; ``randomized`` is subspace iteration until the tolerance is met; ``power`` the power method with
+        deflation.
     tol : float, default=0.0
         Residual to reach by iterative solvers, down to 1e-12. 0 means 1e-6 in float64 and 1e-4 in float32.
     iterated_power : int or "auto", default="auto"
