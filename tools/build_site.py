@@ -154,6 +154,7 @@ class Site:
             end = fence.end()
         parts.append(self._turn(text[end:], before, after))
         text = "".join(parts)
+        text = text.replace("<!-- equations -->", list_equations(self)) if after == "equations" else text
         text = SLOT.sub(lambda slot: fill_slot(slot, after, plates), text)
         if after in self.trees:
             tree = "\n".join(self.trees[after])
@@ -358,47 +359,47 @@ def read_equations() -> dict[str, Any]:
     return tomllib.loads(EQUATIONS.read_text("utf-8"))
 
 
-def write_equations(site: Site) -> None:
-    """Write the index of equations, in the order of the notes."""
+def list_equations(site: Site) -> str:
+    """The equations in the order of the notes, as Markdown."""
     data, labels = read_equations(), code_labels()
-    lines = ["# Equations", "", *data["lead"].strip().splitlines(), ""]
+    equations = {equation["label"]: equation for equation in data["equations"]}
+    lines = [*data["lead"].strip().splitlines(), ""]
     for note in data["notes"]:
-        lines += [f"## {note['title']}", "", note["about"].strip(), ""]
-        for entry in (e for e in data["equations"] if e["note"] == note["key"]):
+        lines += [f"## {note['title']}", "", note["about"], ""]
+        for entry in note["entries"]:
+            equation = equations[entry["label"]]
             page, tex = site.equations[entry["label"]]
-            file, line = find_test(entry["test"])
+            file, line = find_test(equation["test"])
             site.files.add(file)
-            lines += [f"### {entry['title']}", "", f"$$\n{tex}\n$$", ""]
             code = ", ".join(
                 file_link(where, f"`{where.removeprefix('src/')}, line {at}`", ".", at)
                 for where, at in labels[entry["label"]]
             )
-            call = ", ".join(_call_link(call) for call in entry["call"])
-            proof = file_link(file, f"`{entry['test'].split('::')[-1]}`", ".", line)
-            lines += [
-                f'{entry["where"]} · <a href="{page}.html#equation-{entry["label"]}">explained</a> · call: {call} · '
-                f"source: {code} · test: {proof}",
-                "",
-            ]
+            call = ", ".join(f"[`{call}`](reference/{public_call(call)}.rst)" for call in equation["call"])
+            proof = file_link(file, f"`{equation['test'].split('::')[-1]}`", ".", line)
+            chapter = f'<a href="{page}.html#equation-{entry["label"]}">{escape(site.titles[page])}</a>'
+            lines += [f"### {equation['title']}", "", f"$$\n{tex}\n$$", ""]
+            lines += [f"- In the notes: {entry['where']}", f"- Explained: {chapter}", f"- Call: {call}"]
+            lines += [f"- Source: {code}", f"- Test: {proof}", ""]
             if "slip" in entry:
-                lines += [f"```{{admonition}} A slip in the notes\n:class: warning\n{entry['slip'].strip()}\n```", ""]
-    site.write("equations.md", "\n".join(lines))
+                lines += [":::{admonition} A slip in the notes", ":class: warning", "", entry["slip"], ":::", ""]
+    return "\n".join(lines)
 
 
-def _call_link(call: str) -> str:
-    """A public call as a link to its page: the longest beginning of its dotted name that has one."""
+def public_call(call: str) -> str:
+    """The public name that a call begins with: the longest beginning of its dotted name that has a page."""
     documented = {public.path for public in public_names()}
     parts = re.split(r"[(\[]", call)[0].split(".")
     while ".".join(parts) not in documented:
         parts.pop()
         if not parts:
             raise LookupError(f"{call} is no public name")
-    return f"[`{call}`](reference/{'.'.join(parts)}.rst)"
+    return ".".join(parts)
 
 
 def write_indices(site: Site) -> None:
     """Write the indices of the guide and of the project, and add to every index the tree of its pages."""
-    placed = {name for names in GUIDE.values() for name in names} | {*PROJECT, "index"}
+    placed = {name for names in GUIDE.values() for name in names} | {*PROJECT, "index", "equations"}
     top = [name for name in site.titles if "/" not in name]
     groups = {**GUIDE, "More": [*GUIDE["More"], *sorted(set(top) - placed)]}
     lines = ["# Guide", "", "A page for each method: its equations, and the lines that are them.", ""]
@@ -421,7 +422,7 @@ def write_indices(site: Site) -> None:
         text = (ROOT / "docs" / folder / "index.md").read_text("utf-8")
         named = [name for name in re.findall(r"\]\(([\w-]+)\.md\)", text) if name in inside]
         site.trees[f"{folder}/index"] = list(dict.fromkeys([*named, *(name for name in inside if name != "index")]))
-    sections += ["gallery/index", "reference/index", *(["equations"] if EQUATIONS.exists() else []), "project/index"]
+    sections += ["equations", "gallery/index", "reference/index", "project/index"]
     site.trees["index"] = sections
 
 
@@ -435,8 +436,6 @@ def assemble() -> None:
     for before in site.pages:
         site.copy(before, plates)
     write_reference(site, plates)
-    if EQUATIONS.exists():
-        write_equations(site)
     site.write("files.json", json.dumps(sorted(site.files)))
     site.remove_old()
 

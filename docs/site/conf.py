@@ -57,6 +57,7 @@ html_js_files = ["figures.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_search_summary = False  # it is fetched, which a browser refuses to a page from a folder
 html_context = {"default_mode": "auto"}
 html_sidebars = {"source/**": [], "equations": [], "index": []}
 html_theme_options = {

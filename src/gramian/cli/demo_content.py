@@ -16,7 +16,19 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gramian import PCA, GaussianMixture, GenotypePCA, KernelPCA, KernelRidgeCV, RidgeCV, likelihood, rank_advice
+from gramian import (
+    PCA,
+    GaussianMixture,
+    GenotypePCA,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeCV,
+    RidgeClassifier,
+    RidgeCV,
+    likelihood,
+    rank_advice,
+)
 from gramian.analysis import procrustes
 from gramian.display import (
     BinnedMixtureDisplay,
@@ -146,6 +158,7 @@ def power_method() -> Drawn:
     angles = []
     for _ in range(61):
         x = x / np.linalg.norm(x)
+        # eq: power-rate
         angles.append(float(np.linalg.norm(x - first * (first @ x)) / abs(first @ x)))
         x = S @ x
     ratio = float(pca.explained_variance_[1] / pca.explained_variance_[0])
@@ -293,6 +306,58 @@ def curve() -> Drawn:
     return picture, model, f"Of 100 pairs {best} predict best; the noise, which is 0.1, is found as {noise:.3f}."
 
 
+def curves() -> Drawn:
+    r"""What λ does to a curve
+
+    The same points with three penalties. A small one lets the curve follow every point, a large one keeps the
+    smoothest part and in the end nothing; in between lies the wave that the points were drawn from.
+
+    \min_\alpha\, \|K\alpha-y\|^2 + \lambda\,\alpha^\top K\alpha, \quad (K^2+\lambda K)\,\alpha = K y
+
+    Three curves through forty points: one restless, one near the true wave, one almost flat.
+    """
+    rng = np.random.default_rng(0)
+    x, at = np.sort(rng.uniform(0, 10, 40))[:, None], np.linspace(0, 10, 400)[:, None]
+    y = np.sin(x[:, 0]) + 0.3 * rng.standard_normal(40)
+    models = [KernelRidge(lam, kernel=Gaussian(1.0)).fit(x, y) for lam in (30.0, 1.0, 1e-4)]
+    picture = new_axes(None, (6.4, 4.0))
+    picture.plot(x, y, "o", color="#888888", markersize=5)
+    picture.plot(at, np.sin(at), ":", color="#888888", label="true")
+    for model, color, style in zip(models, PALETTE, ("-", "--", "-."), strict=False):
+        picture.plot(at, model.predict(at), style, color=color, linewidth=2, label=f"λ = {model.alpha:g}")
+    picture.set(xlabel="x", ylabel="y", ylim=(-2.2, 2.2))
+    picture.grid(color=GRID)
+    picture.legend(frameon=False, ncols=4)
+    errors = [float(np.sqrt(np.mean((model.predict(at) - np.sin(at[:, 0])) ** 2))) for model in models]
+    found = ", ".join(f"{error:.2f} with λ = {m.alpha:g}" for error, m in zip(errors, models, strict=True))
+    return picture, models[1], f"From the true wave the curves are off by {found} (root mean square)."
+
+
+def boundary() -> Drawn:
+    r"""A boundary that is not a line
+
+    A function that is linear in features is not linear in x: its sign parts the plane along a curve.
+
+    f(x) = \sum_i \alpha_i k(x,x_i) + b, \quad \{x : f(x) = 0\}
+
+    Two rings of points and a closed curve between them, with a straight line that cuts through both.
+    """
+    X, ring = make_circles(200, noise=0.08, factor=0.5, random_state=0)
+    straight = RidgeClassifier(1.0).fit(X, ring)
+    model = KernelRidgeClassifier([0.1], kernel="rbf", gamma=[1.0]).fit(X, ring)
+    side = np.linspace(-1.4, 1.4, 120)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    picture = new_axes(None, (5.4, 5.0))
+    for value, mark in ((0, "o"), (1, "s")):
+        picture.plot(*X[ring == value].T, mark, color=PALETTE[value], markersize=4)
+    for classifier, style in ((model, "solid"), (straight, "dashed")):
+        field = classifier.decision_function(grid).reshape(120, 120)
+        picture.contour(side, side, field, levels=[0.0], colors="#444444", linestyles=style)
+    picture.set(xlabel="x₁", ylabel="x₂", aspect="equal")
+    right = [f"{classifier.score(X, ring):.0%}" for classifier in (model, straight)]
+    return picture, model, f"The curve has {right[0]} of the points on the right side, the straight line {right[1]}."
+
+
 def coin() -> Drawn:
     r"""A coin, ten thousand times
 
@@ -350,6 +415,29 @@ def petals() -> Drawn:
     return picture, model, found
 
 
+def drawn() -> Drawn:
+    r"""Petals that never grew
+
+    A mixture can be drawn from: first the component, then a point of its normal distribution. If the model is right,
+    what is drawn looks like what was measured.
+
+    P(Y=k) = \pi_k, \quad X \mid Y=k \sim N(\mu_k,\Sigma_k)
+
+    A hundred and fifty petals drawn from a fitted mixture, in its ellipses: three groups like those of the real ones.
+    """
+    X = load_iris().data[:, 2:]
+    model = GaussianMixture(3, random_state=0).fit(X)
+    rows, component = model.sample(150)
+    names = ["petal length", "petal width"]
+    picture = MixtureDisplay.from_predictions(model.mixture_, rows=rows, assigned=component, names=names)
+    real, made = (float(np.corrcoef(table.T)[0, 1]) for table in (X, rows))
+    return (
+        picture,
+        model,
+        f"Length and width correlate by {real:.3f} in the flowers and by {made:.3f} in what was drawn.",
+    )
+
+
 def europe(people: int = 1400, n_snps: int = 20_000) -> Drawn:
     r"""Genes mirror geography
 
@@ -384,8 +472,8 @@ CHAPTERS: dict[tuple[str, str], Sequence[Callable[..., Drawn]]] = {
     ("Components that bend", "The same in a space of features, by inner products alone."): (
         moons, circles, swiss_roll, without_noise,
     ),
-    ("Regression", "What is predicted, how much is shrunk, and how sure it is."): (ridge_path, curve),
-    ("Likelihood", "Parameters that make the data most likely."): (coin, crabs, petals),
+    ("Regression", "What is predicted, how much is shrunk, and how sure it is."): (ridge_path, curve, curves, boundary),
+    ("Likelihood", "Parameters that make the data most likely."): (coin, crabs, petals, drawn),
     ("A map from genes", "Simulated people, real mathematics."): (europe,),
 }  # fmt: skip
 

@@ -255,6 +255,7 @@ def normalise(L: Array) -> Array:
     np.maximum(L, -700.0, out=L)  # the exponential of less is denormal, and slow
     np.exp(L, out=L)
     total = L.sum(axis=-2)
+    # eq: em-responsibilities
     L /= total[..., None, :]
     L *= L > NEGLIGIBLE
     return np.asarray(top + np.log(total))

@@ -61,6 +61,7 @@ def standardise(by_snp: npt.NDArray[np.int64], scaling: str) -> Standard:
     f = copies / (2 * n)
     q = (1 + copies) / (2 + 2 * n)
     variance = {"plink": 2 * f * (1 - f), "patterson": f * (1 - f), "none": np.ones_like(f)}
+    # eq: genotype-standard
     scale = np.sqrt(q * (1 - q) if scaling in PRICE else variance[scaling])
     mean = 2 * f
     squares = (two * (2 - mean) ** 2 + one * (1 - mean) ** 2 + none * mean**2) / scale**2

@@ -365,6 +365,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             K *= M / _count_shared_calls(Z)
         every = scipy.linalg.eigvalsh(K, check_finite=False) if Z.device is None else Z.xp.linalg.eigvalsh(K)
         lam = np.maximum(to_numpy(every, float)[::-1], 0.0)
+        # eq: genotype-components
         values, U, residuals, _ = eigen_of_gram(Z.xp, K, k)  # all eigenvalues are known here
         if pairwise:
             V = Z.rmatmat(Z.asarray(U)) / Z.asarray(np.where(values > 0, values, 1.0))

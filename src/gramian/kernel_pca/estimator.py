@@ -295,6 +295,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Z, start = self._check_scores(Z), to_numpy(start)
         method = options.pop("method", self.inverse)
         # P = φ̄ + Σ z v = Σ γ_i φ(x_i)
+        # eq: kpca-span
         G = Z @ self.dual_coefficients_.T + (self.mean_coefficients_ if self.centre else 0.0)
         if method == "ridge":
             self._refuse_without_inverse()
@@ -415,6 +416,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _scores(self, X: Any) -> Array:
         points, _ = open_points(self, X, reset=False)
+        # eq: kpca-projection
         return np.asarray(self._product(X, points, self.dual_coefficients_, self._precision) - self.offset_)
 
     def _product(self, X: Any, points: Any, V: Array, dtype: Any = np.float64) -> Array:
@@ -430,6 +432,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _training_scores(self) -> Array:
         """√λ u, divided by √w, of the rows that have weight."""
+        # eq: kpca-codes
         Z = (self.eigenvectors_ if self._kept is None else self.eigenvectors_[self._kept]) * np.sqrt(self.eigenvalues_)
         return Z if self._root is None else np.asarray(Z / self._root)
 

@@ -348,6 +348,7 @@ def fixed_point(land: KernelGeometry, G: Array, start: Array, *, tol: float, max
         best[live[better]], lowest[live[better]] = Y[live[better]], at.value[better]
         sound: Flags = (at.weight > FLOOR * at.bulk) & (at.bulk > TINY)  # more than what cancellation leaves
         live, at = live[sound], at[sound]
+        # eq: kpca-fixed-point
         new = at.pull / at.weight[:, None]
         near = np.linalg.norm(new - Y[live], axis=1) <= tol * land.unit
         Y[live], converged[live[near]] = new, near[near]
@@ -538,6 +539,7 @@ class GaussianGeometry(KernelGeometry):
         A = self.kernel(Y)
         A *= G
         A *= 2.0
+        # eq: kpca-preimage
         weight, pull = A.sum(axis=1), np.asarray(A @ self.X)
         bulk = np.abs(A, out=A).sum(axis=1)
         return Slope(1.0 - weight, pull, weight, bulk, 1.0 + bulk)

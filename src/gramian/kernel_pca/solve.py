@@ -303,6 +303,7 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str, *, iter
                 M *= root[:, None] * root
             found = search_eigenpairs(M, k, ITERATED) if few else None
             if found is None:
+                # eq: kpca-eigen, kpca-variance, kpca-covariance
                 values, vectors = largest_eigenpairs(M, k)
             else:
                 (values, vectors, overlooked), method = found, "dense: Lanczos (ARPACK) on the centred kernel matrix"
@@ -416,6 +417,7 @@ def _combine(
     """Coefficients α and c from eigenpairs; directions without variance get the coefficient 0."""
     values, U = certificate.values, to_numpy(vectors, float)
     inverse = np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)
+    # eq: kpca-normalisation
     alpha, share = np.sqrt(problem.frequencies)[:, None] * U * inverse, problem.share
     if problem.centre:
         alpha = alpha - share[:, None] * alpha.sum(axis=0)

@@ -319,6 +319,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelInput):
     def predict(self, X: Any) -> Any:
         """Return the labels of the rows of X: those of the largest decision values."""
         values = to_numpy(self.decision_function(X))
+        # eq: krr-boundary
         index = values > 0 if values.ndim == 1 else np.argmax(values, axis=1)
         return np.asarray(self.classes_[np.asarray(index, dtype=np.intp)])
 

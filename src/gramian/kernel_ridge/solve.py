@@ -187,6 +187,7 @@ def _solve_dense(problem: KernelProblem, reason: str, tol: float) -> KernelSolut
         for lam in np.unique(problem.lam):
             mine = problem.lam == lam
             A = np.array(B.T, order="F")  # B is symmetric: a copy in the order of memory
+            # eq: krr-dual
             A[np.diag_indices(n)] += lam
             norm = float(la.norm(A, 1, check_finite=False))
             if factorise(A) != 0:  # by tiles, with the same bits for any number of threads
@@ -195,6 +196,7 @@ def _solve_dense(problem: KernelProblem, reason: str, tol: float) -> KernelSolut
             goal = SHARPER * tol * np.linalg.norm(Y[:, mine], axis=0)
             for step in range(MAX_REFINEMENTS):  # x + (LLᵀ)⁻¹(y − (B + λI)x) while that brings the residual down
                 trial = beta[:, mine] + lapack.dpotrs(A, R[:, mine], lower=1)[0]
+                # eq: krr-normal
                 left = Y[:, mine] - (B @ trial + lam * trial)
                 before, size = np.linalg.norm(R[:, mine], axis=0), np.linalg.norm(left, axis=0)
                 better = (size < before) if step else np.full(len(size), True)

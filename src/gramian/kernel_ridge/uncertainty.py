@@ -196,6 +196,7 @@ class KernelPredictions:
         columns = np.column_stack([alpha, np.asarray(self._mean_weights)]) if centred else alpha
         A = kernel_operator(self.kernel_, points, self.X_fit_, dtype=np.float64, store=False, device=device)
         F = multiply(A, columns)
+        # eq: krr-predict, krr-representer
         values = F[:, :t] + b
         if not with_bound:
             return values, np.empty(0)

@@ -261,6 +261,7 @@ class Kernel(ABC):
                 f"{self!r} finds a parameter from data, and was given two sets. Say from which: "
                 "kernel.resolved(X_train)(X, Z)."
             )
+        # eq: kernel-trick
         pairs = (self.resolved(X) if self.automatic else self).pairs(X, Z)
         out = np.empty(pairs.shape, pairs.dtype)
         buffers = [np.empty(SIDE * SIDE, pairs.dtype) for _ in range(pairs.buffers)]
@@ -380,6 +381,7 @@ class _Combination(Kernel):
     @property
     def positive_semidefinite(self) -> bool:
         """Whether all are."""
+        # eq: kernel-positive
         return all(kernel.positive_semidefinite for kernel in self.kernels)
 
     @property

@@ -442,6 +442,7 @@ class Gaussian(Radial):
 
     def profile(self, t: Array) -> Array:
         """exp(t)."""
+        # eq: kernel-gaussian
         return np.asarray(exponential(at_least(t, lowest(t.dtype)), out=t))
 
     steepest = 1.0

@@ -267,6 +267,7 @@ class Polynomial(_OfInnerProduct):
     def _power(self, tile: Array, spare: Sequence[Array]) -> Array:
         """(tile + c)^q in place, by squaring from the highest bit of q down."""
         if self.coef0:
+            # eq: kernel-polynomial
             np.add(tile, self.coef0, out=tile)
         if self.degree <= 2:
             return tile if self.degree == 1 else np.multiply(tile, tile, out=tile)
@@ -562,5 +563,6 @@ def polynomial_features(X: Any, degree: int = 2, coef0: float = 1.0, gamma: floa
         orders = prod(factorial(term.count(j)) for j in set(term))
         ways = comb(q, len(term)) * factorial(len(term)) // orders
         weight = ways * kernel.coef0 ** (q - len(term)) * factor ** len(term)
+        # eq: feature-map, features-regression
         out[:, column] = np.prod(X[:, term], axis=1) * np.sqrt(weight)
     return out

@@ -98,8 +98,10 @@ class LikelihoodProblem:
         """The log-likelihood at θ."""
         self.evaluations += 1
         with np.errstate(all="ignore"):
+            # eq: mle-principle
             parts = [sum_weighted(self.x_weight, self.family.log_density(self.x, theta))] if len(self.x) else []
             if len(self.a):
+                # eq: mle-intervals
                 parts.append(sum_weighted(self.b_weight, self.family.log_interval(self.a, self.b, theta)))
             if len(self.c):
                 parts.append(-sum_weighted(self.d_weight, self.family.log_interval(self.c, self.d, theta)))

@@ -70,6 +70,7 @@ class Filter:
 
     def factors(self, lam: Any) -> Matrix:
         """σ/(σ²+λ), of shape (r, λs): what each direction of the data is multiplied by."""
+        # eq: ridge-filter
         return np.asarray(np.sqrt(self.squares)[:, None] * self.inverse(lam))
 
     def shrinkage(self, lam: Any) -> Matrix:
@@ -95,6 +96,7 @@ class Filter:
 
     def dof(self, lam: Any) -> Vector:
         """Effective degrees of freedom Σσ²/(σ²+λ), of shape (λs,), one more for an intercept."""
+        # eq: ridge-dof
         return np.asarray(self.shrinkage(lam).sum(axis=0) + float(self.intercept))
 
     def solution(self, lam: Any) -> Matrix:
@@ -103,10 +105,12 @@ class Filter:
 
     def dual(self, lam: Any) -> Matrix:
         """Coordinates c/(σ²+λ) of the dual coefficients in the basis U, of shape (r, λs, t)."""
+        # eq: ridge-dual
         return np.asarray(self.inverse(lam)[:, :, None] * self.projections[:, None, :])
 
     def rss(self, lam: Any) -> Matrix:
         """Weighted residual sum of squares, of shape (λs, t)."""
+        # eq: ridge-objective
         return np.asarray(self.rest[None, :] + (self.left(lam) ** 2).T @ self.projections**2)
 
     def gcv(self, lam: Any) -> Matrix:

@@ -316,6 +316,7 @@ class Bins:
         total = logsumexp(joint, axis=0)
         taken = self.counts > 0
         R = np.where(taken, np.exp(joint - np.where(taken, total, 0.0)), 0.0) * self.counts
+        # eq: binned-likelihood
         height = float(self.counts[taken] @ total[taken])
         sums = np.einsum("kb,kb...->k...", R, first), np.einsum("kb,kb...->k...", R, second)
         return SufficientStatistics(R.sum(axis=1), *sums, height, mixture.centres, mixture.origin, self.weight)

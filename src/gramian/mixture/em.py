@@ -76,6 +76,7 @@ class Maximiser:
                 f"No row is assigned to component {np.flatnonzero(empty)[0] + 1}. Start from fewer components."
             )
         if prior is None:
+            # eq: em-maximisation
             centres = rules.means(N, stats.centres, current)
             counts, scatter = N, stats.shift(centres).second
         else:

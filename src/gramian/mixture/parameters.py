@@ -272,6 +272,7 @@ class Mixture:
         with np.errstate(divide="ignore"):  # a weight of 0 is a component that takes no part
             shares = np.log(self.weights)
         d = self.centres.shape[1]
+        # eq: gaussian-density
         constants = shares - 0.5 * (self.log_determinants + d * math.log(2 * math.pi))
         return Components(self.origin, self.centres, self.roots, constants)
 
@@ -296,11 +297,13 @@ class Mixture:
     def log_density(self, X: Any) -> Any:
         """ln p(x) of every row."""
         joint = self.joint_log_density(X)
+        # eq: mixture-density
         return joint.logsumexp(dim=1) if is_tensor(joint) else np.asarray(logsumexp(joint, axis=1))
 
     def log_likelihood(self, X: Any, sample_weight: Any | None = None) -> float:
         """Σ w ln p(x)."""
         each = to_numpy(self.log_density(X))
+        # eq: mixture-likelihood
         return float(each.sum() if sample_weight is None else to_numpy(sample_weight) @ each)
 
     def relative_log_density(self, X: Any) -> Any:
@@ -352,6 +355,7 @@ class Mixture:
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, npt.NDArray[np.int64]]:
         """Draw n rows, and the component of each."""
+        # eq: mixture-latent
         labels = rng.choice(self.n_components, size=n, p=self.weights)
         Z, L = rng.standard_normal((n, self.centres.shape[1])), self.factors
         for k in range(self.n_components):

@@ -60,10 +60,12 @@ class FeatureCentred(Composed):
 
     def project(self, U: Array) -> Array:
         """HᵀU = U − w̄(1ᵀU): coefficients of the same combination of centred features."""
+        # eq: kpca-without-centring
         return U - self.share[:, None] * self.xp.sum(U, axis=0)[None, :] if self.centre else U
 
     def matmat(self, V: Array) -> Array:
         """√w H K Hᵀ √w V."""
+        # eq: kpca-centring
         Y = self._product(self.project(self._apply_weights(V)))
         Y = Y - (self.share @ Y)[None, :] if self.centre else Y
         return self._apply_weights(Y)

@@ -293,6 +293,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Give the results their scikit-learn names, as arrays of the type that the rows came in."""
         float_dtype = source.xp.float32 if source.dtype == source.xp.float32 else source.xp.float64
         self.components_ = like(given, source.xp.astype(like(source, fit.components), float_dtype))
+        # eq: pca-variance
         self.explained_variance_ = like(given, fit.variances)
         self.explained_variance_ratio_ = like(given, fit.ratios)
         self.singular_values_ = like(given, fit.singular_values)
@@ -347,6 +348,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         D = (Z * self._deviations(Z) if self.whiten else Z) @ _convert(self.components_, Z)
         D = xp.astype(D, xp.float64)
         D = D if self.scale_ is None else D * _convert(self.scale_, D)
+        # eq: pca-approximation
         return xp.astype(D + _convert(self.mean_, D), Z.dtype)
 
     def reconstruction_error(self, X: Any) -> Array:

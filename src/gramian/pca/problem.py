@@ -248,6 +248,7 @@ def scores(source: Source, components: Array, mean: Array, scale: Array | None) 
     """(x − μ)/s times the components, in float32 for float32 data and float64 for all else."""
     xp = source.xp
     dtype = xp.float32 if source.dtype == xp.float32 else xp.float64
+    # eq: pca-encoder
     Z = centred_data(source, like(source, mean), like(source, scale), dtype) @ like(source, components).T
     if not bool(xp.all(xp.isfinite(Z))):
         refuse_non_finite(source)
@@ -270,5 +271,6 @@ def scores_and_errors(source: Source, components: Array, mean: Array, scale: Arr
     parts, errors = [], []
     for _, _, D in A.rows():
         parts.append(D @ V)
+        # eq: pca-reconstruction, pca-pythagoras
         errors.append(xp.sum((D - parts[-1] @ V.T) ** 2, axis=1))
     return xp.concat(parts, axis=0), xp.concat(errors, axis=0)

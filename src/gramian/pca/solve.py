@@ -172,8 +172,10 @@ def cut_spectrum(
 
     V = right[:, : min(known, k)]
     V = V if V.shape[1] == k else like(source, complete_basis(np, to_numpy(V), k))  # directions without variance
+    # eq: pca-error
     rest = float(np.sum(every[k:] ** 2)) if len(every) >= limit else total - float(np.sum(values**2))
     noise = max(rest, 0.0) / (limit - k) if k < limit else 0.0
+    # eq: pca-projected-variance
     variances = np.append(values**2, noise) / divisor
     with np.errstate(over="ignore", under="ignore"):
         own = variances / unit / unit

@@ -255,6 +255,7 @@ class CholeskyFactor(RidgeFactor):
 
     def coefficients(self) -> Array:
         """(X̃ᵀX̃+λI)⁻¹X̃ᵀỸ."""
+        # eq: ridge-primal
         return self._solve(self.cross)
 
     def refine(self, B: Array, R: Array, G: Array) -> Array:
@@ -460,6 +461,7 @@ class DualFactor(SpectralFactor):
     def coefficients(self) -> Array:
         """X̃ᵀa."""
         problem = self.found.problem
+        # eq: ridge-push-through
         self.tried.append((to_numpy(problem.A.T @ like(problem.source, self.a), float), self.a))
         return self.tried[-1][0]
 

@@ -113,6 +113,7 @@ class Dense:
         (n, p), m = A.shape, min(A.shape)
         _refuse_beyond_memory(A, 4 * n * p + 7 * m * m, f"A dense {n} × {p} matrix and its singular vectors")
         D = A.to_dense()
+        # eq: pca-svd
         U, s, Vt = _lapack_svd(A.xp, D)
         U, values, V = U[:, :k], to_numpy(s[:k], float), Vt[:k, :].T
         left, right = D @ V - U * s[None, :k], D.T @ U - V * s[None, :k]
@@ -124,6 +125,7 @@ class Dense:
         wide, m = A.shape[0] < A.shape[1], min(A.shape)
         # a few eigenvectors of a large G come from products with it
         _refuse_beyond_memory(A, (2 if 8 * k < m else 5) * m * m, f"The {m} × {m} Gram matrix and its eigenvectors")
+        # eq: pca-covariance, pca-two-sides
         G = A.cogram() if wide else A.gram()
         values, W, residuals, overlooked = eigen_of_gram(A.xp, G, k, offset=A.offset)
         if self.method == "auto" and values[0] > (STEEP_SMALL if small else STEEP) * values[-1]:
@@ -153,6 +155,7 @@ class Dense:
         _refuse_beyond_memory(A, 11 * p * p, f"The {p} × {p} factor R and its singular vectors")
         R = A.triangle(basis)
         P, s, Zt = _lapack_svd(A.xp, R)
+        # eq: pca-singular-values
         values, Z = to_numpy(s[:k], float), Zt[:k, :].T
         defect = np.hypot(norms(A.xp, R @ Z - P[:, :k] * s[None, :k]), norms(A.xp, R.T @ P[:, :k] - Z * s[None, :k]))
         V = Z if basis is None else A.xp.astype(basis, A.dtype) @ Z
@@ -200,6 +203,7 @@ def _top_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array, float | None]:
             found = search_eigenpairs(G, k, 0.0)
             if found is not None:
                 return found
+        # eq: pca-eigen
         lam, W = scipy.linalg.eigh(G, subset_by_index=[m - k, m - 1], check_finite=False)
     else:
         lam, W = xp.linalg.eigh(G)

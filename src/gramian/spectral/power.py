@@ -67,6 +67,7 @@ class Power:
                 counts.append(0)
                 while counts[-1] < self.max_passes:
                     counts[-1] += 1
+                    # eq: power-method, power-deflation
                     w = _deflate(A, V, A.normal(v))
                     value = float((v.T @ w)[0, 0])
                     floor = max(A.epsilon * max(top, value), tiny)

@@ -151,6 +151,7 @@ def largest_eigenpairs(M: npt.NDArray[Any], k: int) -> tuple[Vector, Vector]:
         vectors = np.empty((n, 0))
     if vectors.shape[1] < k:
         values, vectors = scipy.linalg.eigh(M, driver="ev", check_finite=False)
+    # eq: pca-further
     return values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k])
 
 
@@ -183,6 +184,7 @@ def finish(A: Operator, V: Array, k: int) -> Triplets:
     xp = A.xp
     Y = A.matmat(V)
     Q, R = thin_qr(xp, Y)
+    # eq: pca-rayleigh
     P, s, Zt = xp.linalg.svd(R, full_matrices=False)
     U, V, values = Q @ P[:, :k], V @ Zt.T[:, :k], to_numpy(s[:k], float)
     R1, R2 = Y @ Zt.T[:, :k] - U * s[None, :k], A.rmatmat(U) - V * s[None, :k]

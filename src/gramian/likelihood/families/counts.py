@@ -137,6 +137,7 @@ class Binomial(CountFamily):
             all_of_them = log_poisson(np.array([n]), n)[0]
             return np.asarray(log_poisson(k, n * t) + log_poisson(n - k, n * (1.0 - t)) - all_of_them)
         choices = -betaln(k + 1.0, self.n - k + 1.0) - np.log(self.n + 1.0)
+        # eq: bernoulli-density
         return np.asarray(choices + xlogy(k, theta[0]) + xlog1py(self.n - k, -theta[0]))
 
     def log_tail(self, k: Array, theta: Array, above: bool) -> Array:
@@ -149,6 +150,7 @@ class Binomial(CountFamily):
 
     def closed_form(self, sample: Sample) -> Array:
         """The share of successes."""
+        # eq: bernoulli-estimate
         return np.array([self.mean(sample) / self.n])
 
     def boundary(self, sample: Sample) -> Boundary | None:
