@@ -36,7 +36,7 @@ FENCE = re.compile(r"^(```+|~~~+).*?^\1", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]\[]*(?:\[[^\]]*\][^\]\[]*)?)\]\((?P<to>[^)\s]+)\)")
 EXAMPLE = re.compile(r"^(?:>>>|\.\.\.) .*", re.MULTILINE)
 EQUATION = re.compile(r"^\$\$\n(?P<tex>.*?)\n\$\$ \((?P<label>[a-z0-9-]+)\)$", re.MULTILINE | re.DOTALL)
-SLOT = re.compile(r"^<!-- (?P<kind>picture|slider): (?P<name>[\w-]+) -->$", re.MULTILINE)
+SLOT = re.compile(r"^<!-- (?P<kind>picture|slider|drawing): (?P<name>[\w-]+) -->$", re.MULTILINE)
 CODE_LABEL = re.compile(r"#\s*eq: ([a-z0-9, -]+)$")
 
 # The parts of the guide. A page of docs/ that is in none of them is in the last.
@@ -54,6 +54,16 @@ GUIDE = {
 PROJECT = ["trust", "architecture"]
 # Folders of docs/ that are sections of the site, each with an index.
 FOLDERS = ["course", "how-to", "extend"]
+# The rows of the drawing of the packages, from the roof down; a package that is in none of them joins the last.
+STOREYS = [
+    ["cli"],
+    ["display", "persistence"],
+    ["genetics", "mixture", "likelihood", "kernel_ridge", "ridge", "kernel_pca", "pca"],
+    ["inputs", "spectral", "linear"],
+    ["operators"],
+    ["sources", "kernels", "results"],
+    ["compute"],
+]
 # The packages of the reference: a name that several of them export is shown where it is first met.
 PACKAGES = [
     "gramian", "gramian.analysis", "gramian.genetics", "gramian.likelihood", "gramian.mixture", "gramian.kernels",
@@ -200,6 +210,8 @@ def fill_slot(slot: re.Match[str], after: str, plates: dict[str, dict[str, str]]
         image = relpath(f"images/gallery/{slot['name']}.png", here)
         page = relpath(f"gallery/{slot['name']}.html", here)
         return f"```{{image}} {image}\n:alt: {alt}\n:target: {page}\n```"
+    if slot["kind"] == "drawing":
+        return draw_packages()
     data = getattr(site_figures, slot["name"].replace("-", "_"))()
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
     caption = escape(data["caption"])
@@ -215,6 +227,58 @@ def pictures() -> dict[str, Callable[..., Any]]:
     from gramian.cli.demo_content import CHAPTERS
 
     return {draw.__name__: draw for draws in CHAPTERS.values() for draw in draws}
+
+
+def count_imports() -> dict[tuple[str, str], int]:
+    """How many imports of one package each other package has, read from the source."""
+    counts: dict[tuple[str, str], int] = {}
+    for path in (ROOT / "src" / "gramian").rglob("*.py"):
+        package = path.relative_to(ROOT / "src" / "gramian").parts[0]
+        if package.endswith(".py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gramian."):
+                other = str(node.module).split(".")[1]
+                if other != package:
+                    counts[package, other] = counts.get((package, other), 0) + 1
+    return counts
+
+
+def draw_packages() -> str:
+    """The packages as boxes in their storeys, with a line down to each that is imported: the wider, the more often."""
+    counts, width, height, step = count_imports(), 96, 34, 104
+    used = {name for pair in counts for name in pair}
+    storeys = [[name for name in storey if name in used] for storey in STOREYS]
+    left = sorted(used - {name for storey in storeys for name in storey} - {"lazy"})
+    storeys[-1] += left
+    size = step * max(map(len, storeys)) + 8
+    place = {}
+    for row, storey in enumerate(storeys):
+        start = (size - step * len(storey)) / 2
+        place |= {name: (start + step * i + step / 2, 30 + 96 * row) for i, name in enumerate(storey)}
+    parts = []
+    for (upper, lower), count in sorted(counts.items()):
+        if upper in place and lower in place:
+            (x1, y1), (x2, y2) = place[upper], place[lower]
+            bend = 40 if y1 == y2 else (y2 - y1) / 2
+            path = f"M{x1:.0f},{y1 + height / 2:.0f}C{x1:.0f},{y1 + bend:.0f} {x2:.0f},{y2 - bend:.0f} {x2:.0f},"
+            path += f"{y2 - height / 2:.0f}"
+            parts.append(
+                f'<path d="{path}" stroke-width="{min(6.0, 0.6 + count / 12):.1f}">'
+                f"<title>{upper} imports {lower} {count} times</title></path>"
+            )
+    for name, (x, y) in place.items():
+        parts.append(
+            f'<g><rect x="{x - width / 2:.0f}" y="{y - height / 2:.0f}" width="{width}" height="{height}" rx="5"/>'
+            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">{name}</text></g>'
+        )
+    total = 96 * len(storeys)
+    label = f"{len(place)} packages in {len(storeys)} rows, and {len(counts)} lines from each to those that it imports."
+    return (
+        f'<figure class="packages"><svg viewBox="0 0 {size} {total}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+        "<figcaption>Who imports whom, read from the source when this page was built: the wider a line, the more "
+        "imports.</figcaption></figure>"
+    )
 
 
 def draw_pictures() -> dict[str, dict[str, str]]:
