@@ -9,7 +9,7 @@ JOBS ?= auto
 BLAS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest attack mutate lint pytest bench docs publish examples clean
+.PHONY: help demo test test-all test-lowest attack mutate lint pytest bench docs publish paper examples clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -92,6 +92,9 @@ bench: .venv/dev.stamp  ## each workload against scikit-learn, ratios and peak m
 
 docs: .venv/docs.stamp  ## build the site into docs/_build/html; every warning is an error
 	OPENBLAS_NUM_THREADS=$(BLAS) $(PY) tools/build_site.py
+
+paper: .venv/dev.stamp  ## build paper/paper.pdf, its figures from bench/results
+	$(PY) tools/build_paper.py
 
 # TO is any folder that a web server shows: the pages need nothing but files.
 publish: docs  ## build the site and copy it: make publish TO=host:/var/www/gramian (rsync) or TO=/a/folder

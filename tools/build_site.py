@@ -252,7 +252,7 @@ def draw_packages() -> str:
     left = sorted(used - {name for storey in storeys for name in storey} - {"lazy"})
     storeys[-1] += left
     size = step * max(map(len, storeys)) + 8
-    place = {}
+    place: dict[str, tuple[float, float]] = {}
     for row, storey in enumerate(storeys):
         start = (size - step * len(storey)) / 2
         place |= {name: (start + step * i + step / 2, 30 + 96 * row) for i, name in enumerate(storey)}
@@ -275,7 +275,8 @@ def draw_packages() -> str:
     total = 96 * len(storeys)
     label = f"{len(place)} packages in {len(storeys)} rows, and {len(counts)} lines from each to those that it imports."
     return (
-        f'<figure class="packages"><svg viewBox="0 0 {size} {total}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+        f'<figure class="packages"><svg viewBox="0 0 {size} {total}" role="img" aria-label="{label}">'
+        f"{''.join(parts)}</svg>"
         "<figcaption>Who imports whom, read from the source when this page was built: the wider a line, the more "
         "imports.</figcaption></figure>"
     )

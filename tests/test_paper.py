@@ -1,0 +1,43 @@
+"""The paper takes its figures from the records of the benchmarks, and cites what it lists."""
+
+from importlib import util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+markdown = pytest.importorskip("markdown_it", reason="markdown-it, which makes a page of the paper, is absent")
+
+
+@pytest.fixture(scope="module")
+def book():
+    specification = util.spec_from_file_location("build_paper", ROOT / "tools" / "build_paper.py")
+    module = util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_the_page_has_its_figures_and_references(book):
+    page = book.make_page()
+    assert page.count("<figure>") == page.count("data:image/png;base64,") == 2
+    assert "[@" not in page
+    assert "(figure:" not in page
+    assert page.count("<p>", page.index('id="references"')) == len(book.read_bibliography()) >= 10
+
+
+def test_figures_show_what_was_recorded(book, monkeypatch):
+    drawn = []
+    keep = lambda names, values, *rest: drawn.append(dict(zip(names, values, strict=True)))  # noqa: E731
+    monkeypatch.setattr(book, "draw_bars", keep)
+    book.genotypes()
+    book.pca()
+    text = (ROOT / "bench/results/genotypes-2026-11-16.md").read_text("utf-8")
+    assert f"| gramian | {drawn[0]['gramian']:.2f} |" in text
+    assert "plink2 --pca approx" in drawn[0]
+    assert len(drawn[1]) >= 6
+
+
+def test_a_citation_without_an_entry_is_an_error(book, monkeypatch):
+    monkeypatch.setattr(book, "read_bibliography", dict)
+    with pytest.raises(SystemExit, match="musco2015"):
+        book.make_page()
