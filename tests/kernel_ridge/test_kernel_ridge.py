@@ -211,8 +211,8 @@ def test_fewer_rows_give_an_upper_bound_of_the_standard_deviation(monkeypatch, i
     monkeypatch.setattr(_kernel_variance, "EXACT", 100)
     monkeypatch.setattr(_kernel_variance, "SUBSET", 60)
     some = model(fit_intercept=intercept).fit(X, y)
-    bound = some.predict(X, return_std=True)[1]
-    assert some.std_method() == "upper bound from 60 of the 200 rows"
+    bound = some.predict(X, return_std="subset")[1]
+    assert some.std_method("subset") == "upper bound from 60 of the 200 rows"
     assert np.all(bound >= truth * (1 - 1e-9))
     few = model("landmarks", n_landmarks=50, fit_intercept=intercept).fit(X, y)
     assert few.std_method() == "upper bound from 50 of the 200 rows"

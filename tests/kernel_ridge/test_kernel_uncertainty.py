@@ -209,8 +209,9 @@ def test_how_standard_deviations_are_found_depends_on_the_rows(monkeypatch: pyte
     assert model.std_method() == "exact"
     monkeypatch.setattr(uncertainty, "EXACT", 39)
     monkeypatch.setattr(uncertainty, "SUBSET", 11)
-    assert model.std_method() == "upper bound from 11 of the 40 rows"
-    _, wide = fit(fit_intercept=True).predict(NEW, return_std=True)
+    assert "all 40 rows" in model.std_method()
+    assert model.std_method("subset") == "upper bound from 11 of the 40 rows"
+    _, wide = fit(fit_intercept=True).predict(NEW, return_std="subset")
     monkeypatch.setattr(uncertainty, "EXACT", 40)
     _, exact = fit(fit_intercept=True).predict(NEW, return_std=True)
     assert np.all(wide >= exact)

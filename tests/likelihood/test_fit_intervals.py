@@ -389,3 +389,37 @@ def test_p_values_count_the_data_and_the_weights_of_others():
     classes = Binned([0.0, 1.0, 2.0, 4.0, 8.0, INF], [10, 12, 14, 9, 7])
     assert est.goodness(classes, least=0).df == 4  # nothing was estimated from these counts
     assert fit("gamma", classes).goodness(least=0).df == 2
+
+
+def test_anderson_darling_and_cramer_von_mises():
+    x = np.random.default_rng(4).normal(2.0, 3.0, 60)
+    found = fit("normal", x)
+    first = found.goodness(bootstrap=199, random_state=0)
+    law = stats.norm(found["mean"], found["sd"])
+    u, n = np.sort(law.cdf(x)), len(x)
+    i = np.arange(1, n + 1)
+    assert first.anderson_darling == pytest.approx(-n - np.sum((2 * i - 1) * (np.log(u) + np.log1p(-u[::-1]))) / n)
+    assert first.cramer_von_mises == pytest.approx(stats.cramervonmises(x, law.cdf).statistic)
+    assert min(first.p_anderson_darling, first.p_cramer_von_mises) > 0.05
+    # values that are there several times, told by weights
+    w = np.random.default_rng(5).integers(1, 4, 60)
+    twice, listed = fit("normal", x, sample_weight=w).goodness(), fit("normal", np.repeat(x, w)).goodness()
+    assert twice.anderson_darling == pytest.approx(listed.anderson_darling, rel=1e-6)
+    assert twice.cramer_von_mises == pytest.approx(listed.cramer_von_mises, rel=1e-6)
+    assert np.isnan(listed.p_anderson_darling)
+    bad = fit("normal", np.exp(x / 2)).goodness(bootstrap=99, random_state=0)
+    assert max(bad.p_anderson_darling, bad.p_cramer_von_mises) == pytest.approx(0.01)
+    assert "Anderson" in repr(bad)
+
+
+def test_the_bootstrap_of_anderson_darling_is_stephens_table():
+    """5 % of normal samples with both parameters estimated exceed 0.752/(1 + 0.75/n + 2.25/n²) (Stephens 1974)."""
+    n, rng, exceeded, p = 25, np.random.default_rng(6), [], []
+    for _ in range(300):
+        A2 = fit("normal", rng.normal(size=n)).goodness().anderson_darling
+        exceeded.append(0.752 / (1 + 0.75 / n + 2.25 / n**2) < A2)
+    assert np.mean(exceeded) == pytest.approx(0.05, abs=0.035)
+    for seed in range(4):
+        found = fit("normal", rng.normal(size=n)).goodness(bootstrap=199, random_state=seed)
+        p.append((found.anderson_darling > 0.65, found.p_anderson_darling < 0.08))
+    assert all(a == b for a, b in p)

@@ -6,11 +6,14 @@ a Gaussian process. Its variance at x given the rows S, in units of the noise s,
 .. math:: \frac1\lambda\Big[k(x,x) - k_S^TA^{-1}k_S + \frac{(1-1^TA^{-1}k_S)^2}{1^TA^{-1}1}\Big],
     \qquad A=K_{SS}+\lambda W_S^{-1}
 
-(the last term only with an intercept). More rows can only lower it, so some of the rows give an upper bound.
+(the last term only with an intercept). More rows can only lower it, so some of the rows give an upper bound; bounds
+from both sides given all of them are those of :mod:`gramian.kernel_ridge.posterior`.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -35,10 +38,11 @@ from gramian.inputs.kernels import (
     take_points,
 )
 from gramian.kernel_ridge.landmark_fit import LandmarkFit
+from gramian.kernel_ridge.posterior import WIDTH, BoundedPosterior, Bounds
 from gramian.kernel_ridge.problem import choose_device, count_points
 from gramian.kernels import Kernel
 from gramian.operators import KernelOperator, kernel_operator
-from gramian.results import Residual
+from gramian.results import NumericalWarning, Residual, caller_level
 from gramian.sources import memory_budget
 from gramian.spectral.rpcholesky import rp_cholesky
 
@@ -78,16 +82,18 @@ class KernelPredictions:
     _semidefinite: bool
 
     @like_input
-    def predict(self, X: Any, return_std: bool = False, return_bound: bool = False) -> Any:
+    def predict(self, X: Any, return_std: bool | str = False, return_bound: bool = False) -> Any:
         r"""Predict the targets of the rows of X.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame, path or Source of shape (m, p); a kernel matrix k(X, X_fit_); objects
             New points.
-        return_std : bool, default=False
+        return_std : bool or "subset", default=False
             Also return the standard deviation of a new observation at each point, for the Gaussian process whose mean
-            the prediction is: exact, or an upper bound; ``std_method()`` says which.
+            the prediction is: exact, or the middle of two bounds at most 5 % of the variance apart
+            (:meth:`std_bounds`); "subset" an upper bound from some of the rows, which costs less. ``std_method()`` says
+            which.
         return_bound : bool, default=False
             Also return a bound on :math:`|\hat f(x)-f(x)|`, the distance from the exact solution.
 
@@ -99,13 +105,16 @@ class KernelPredictions:
         check_is_fitted(self)
         if return_bound and self.certificate_.error_bounds is None and not is_precomputed(self.kernel_):
             raise ValueError(f"There is no bound on predictions here: {'; '.join(self.certificate_.notes)}.")
+        check_choice("return_std", return_std, (False, True, "subset"))
         if return_std or return_bound:
             self._refuse_unknown_lengths("a bound" if return_bound else "a variance")
         answers = self._predict(X, return_std, return_bound)
         return answers[0] if len(answers) == 1 else answers
 
     @like_input
-    def predict_interval(self, X: Any, level: float = 0.95, *, kind: str = "prediction") -> Any:
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, kind: str = "prediction", return_std: bool | str = True
+    ) -> Any:
         r"""Interval of a new observation at each row of X, or of the mean there, of the Gaussian process.
 
         Its mean is the prediction, its variance that of ``return_std``, with the noise estimated by
@@ -120,6 +129,8 @@ class KernelPredictions:
             Probability that the interval holds what it is about.
         kind : {"prediction", "mean"}, default="prediction"
             A new observation, or the expected one.
+        return_std : True or "subset", default=True
+            Which standard deviation, as in :meth:`predict`.
 
         Returns
         -------
@@ -138,34 +149,69 @@ class KernelPredictions:
         """
         check_is_fitted(self)
         check_choice("kind", kind, ("prediction", "mean"))
+        check_choice("return_std", return_std, (True, "subset"))
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
         self._refuse_unknown_lengths("a variance")
-        values, std = self._predict(X, True, False)
+        values, std = self._predict(X, return_std, False)
         if kind == "mean":
             std = np.sqrt(np.maximum(std**2 - np.asarray(self.noise_variance_), 0.0))
         half = stdtrit(max(self._count - float(self._intercept), 1.0), (1.0 + level) / 2) * std
         return values - half, values + half
 
-    def std_method(self) -> str:
-        """Say how ``predict(..., return_std=True)`` finds standard deviations: exactly, or as an upper bound."""
+    def std_method(self, return_std: bool | str = True) -> str:
+        """Say how ``predict(..., return_std=...)`` finds standard deviations: exactly, or within what bounds."""
         check_is_fitted(self)
+        check_choice("return_std", return_std, (True, "subset"))
         self._refuse_unknown_lengths("a variance")
         n = count_points(self.X_fit_ if self._support is None else self._support)
+        if n > EXACT and n == self._rows and return_std is True:
+            return f"within bounds from all {n} rows, at most {100 * WIDTH:g} % of the variance apart"
         used = n if n <= EXACT else SUBSET if self._subset is None else len(self._subset)
         return "exact" if used == self._rows else f"upper bound from {used} of the {self._rows} rows"
 
-    def _predict(self, X: Any, with_std: bool, with_bound: bool) -> tuple[Array, ...]:
+    @like_input
+    def std_bounds(self, X: Any, width: float = WIDTH) -> Any:
+        r"""Bounds from both sides on the standard deviation of a new observation at each row of X, given all rows.
+
+        Up to 6,000 rows both are the exact one. Beyond, they are found by preconditioned conjugate gradients on
+        :math:`K+\lambda I`, for 512 points at once, until the variances are ``width`` apart; where rounding or 100
+        products do not allow that, they are as far apart as they are. Rounding is in them, as errors of random sign.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (m, p); or objects
+            New points.
+        width : float, default=0.05
+            How far the variances may be apart, as a share of the lower one.
+
+        Returns
+        -------
+        lower, upper : array of shape (m,) or (m, t)
+            Its ends.
+        """
+        check_is_fitted(self)
+        if not 0.0 < width < math.inf:
+            raise ValueError(f"width must be a positive number, got {width!r}.")
+        self._refuse_unknown_lengths("a variance")
+        if self._landmark_fit is not None:
+            raise ValueError("A model of landmarks keeps no other rows, so that its spread has no bound from below.")
+        ends = [self._std_ends(points, width) for points in self._blocks(X, True, False)]
+        both = (np.concatenate(some) for some in zip(*ends, strict=True))
+        return tuple(some[:, 0] if self._vector else some for some in both)
+
+    def _predict(self, X: Any, with_std: bool | str, with_bound: bool) -> tuple[Array, ...]:
         """Predictions, standard deviations and bounds, a block of points at a time."""
         device = choose_device(self.device, X, self.X_fit_, [self.kernel_])
         parts = []
         for points in self._blocks(X, with_std, with_bound):
             values, bounds = self._predict_block(points, with_bound, device)
-            parts.append((values, *([self._std(points)] if with_std else []), *([bounds] if with_bound else [])))
+            std = [self._std(points, subset=with_std == "subset")] if with_std else []
+            parts.append((values, *std, *([bounds] if with_bound else [])))
         every = (np.concatenate(some) for some in zip(*parts, strict=True))
         return tuple(some[:, 0] if self._vector else some for some in every)
 
-    def _blocks(self, X: Any, with_std: bool, with_bound: bool) -> Iterator[Any]:
+    def _blocks(self, X: Any, with_std: bool | str, with_bound: bool) -> Iterator[Any]:
         """The new points: at once, or in blocks of rows of a file and where a dense k(X, S) would be large."""
         if are_objects(self.kernel_, X):
             points: Any = list(X)
@@ -212,23 +258,53 @@ class KernelPredictions:
         rounding = each * np.outer(np.sqrt(own) + self._longest, size) + 4 * EPS * (np.abs(b) + self._level)
         return values, np.outer(norms, np.asarray(self.certificate_.error_bounds)) + rounding
 
-    def _std(self, points: Any) -> Array:
-        """√(s(1 + Var f/s)) of each target; NaN of one without noise. Posteriors are made when first asked for."""
+    def _std(self, points: Any, subset: bool = False) -> Array:
+        """√(s(1 + Var f/s)) of each target, the middle of its bounds; NaN of one without noise."""
+        lower, upper = self._std_ends(points, WIDTH, subset)
+        with np.errstate(invalid="ignore"):
+            apart = (upper / lower) ** 2 - 1.0
+        wide = apart > 2 * WIDTH
+        if wide.any():
+            warnings.warn(
+                f"Of {int(np.sum(wide.any(axis=1)))} of {len(wide)} points the variance is known to a factor of "
+                f"{float(np.nanmax(apart)) + 1:.3g} only, and its upper end is taken: use a larger alpha, or "
+                "std_bounds for both ends.",
+                NumericalWarning,
+                stacklevel=caller_level(),
+            )
+        return np.where(wide, upper, (lower + upper) / 2)
+
+    def _std_ends(self, points: Any, width: float, subset: bool = False) -> tuple[Array, Array]:
+        """Ends of √(s(1 + Var f/s)) of each target; posteriors are made when first asked for."""
         if not self._semidefinite:
             raise ValueError("The kernel is not positive semidefinite, so that there is no variance to speak of.")
         if not np.any(self._lam > 0):
             raise ValueError("At alpha=0 there is no noise, and no predictive variance. Use a positive alpha.")
         s = np.atleast_1d(self.noise_variance_)
-        out = np.full((count_points(points), len(s)), np.nan)
-        known: dict[float, Posterior] = self.__dict__.setdefault("_posteriors", {})
+        low = np.full((count_points(points), len(s)), np.nan)
+        high = low.copy()
+        known: dict[Any, Any] = self.__dict__.setdefault("_posteriors", {})
+        rows = self.X_fit_ if self._support is None else take_points(self.X_fit_, self._support)
+        whole = count_points(rows) > EXACT and count_points(rows) == self._rows and not subset
+        found: dict[float, Bounds] = {}
         for j in np.flatnonzero(self._lam > 0):
             lam = float(self._lam[j])
-            if lam not in known:
-                rows = self.X_fit_ if self._support is None else take_points(self.X_fit_, self._support)
-                given = (self._fit_weights, lam, self._intercept, self._subset, check_seed(self.random_state))
-                known[lam] = Posterior.of(self.kernel_, rows, *given)
-            out[:, j] = np.sqrt(s[j] * (1.0 + known[lam].variance(points)))
-        return out
+            key: Any = (lam, "whole") if whole else lam
+            seed = check_seed(self.random_state)
+            if key not in known and whole:
+                known[key] = BoundedPosterior(self.kernel_, rows, self._fit_weights, lam, self._intercept, seed)
+            elif key not in known:
+                known[key] = Posterior.of(
+                    self.kernel_, rows, self._fit_weights, lam, self._intercept, self._subset, seed
+                )
+            if lam not in found:
+                if whole:
+                    found[lam] = known[key].bounds(points, width)
+                else:
+                    variance = known[key].variance(points)
+                    found[lam] = Bounds(variance, variance)
+            low[:, j], high[:, j] = (np.sqrt(s[j] * (1.0 + end)) for end in (found[lam].lower, found[lam].upper))
+        return low, high
 
     def _refuse_unknown_lengths(self, what: str) -> None:
         if is_precomputed(self.kernel_):

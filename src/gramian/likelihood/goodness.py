@@ -6,7 +6,15 @@ With observed counts O and expected counts E in k classes,
 
 both about χ² with k − 1 − p degrees of freedom where p parameters were estimated from these counts (and k − 1 for data
 that had no part in the fit). Single values are divided into classes of equally many, about 2n^(2/5). The
-Kolmogorov–Smirnov distance is max|F_n − F|.
+Kolmogorov–Smirnov distance is max|F_n − F|; with u_i = F(x_(i)) the statistics of Cramér and von Mises, and of Anderson
+and Darling, which weighs the ends more, are
+
+.. math:: W^2=\frac1{12n}+\sum_i\Bigl(u_i-\frac{2i-1}{2n}\Bigr)^2,\qquad
+    A^2=-n-\frac1n\sum_i(2i-1)\bigl[\ln u_i+\ln(1-u_{n+1-i})\bigr]
+
+Where the parameters were estimated from the same values their laws depend on the family and often on the parameters:
+p-values are then the share of samples, drawn from the fit and fitted themselves, that are as far from their fit (a
+parametric bootstrap).
 """
 
 from __future__ import annotations
@@ -55,6 +63,8 @@ class Goodness:
         The classes, pooled.
     ks, p_ks : float
         Kolmogorov–Smirnov distance and the chance of a larger one; NaN where refused.
+    anderson_darling, p_anderson_darling, cramer_von_mises, p_cramer_von_mises : float
+        A² and W², and the same.
     notes : tuple of str
         What was refused, and why.
 
@@ -77,6 +87,10 @@ class Goodness:
     ks: float = float("nan")
     p_ks: float = float("nan")
     notes: tuple[str, ...] = field(default=())
+    anderson_darling: float = float("nan")
+    p_anderson_darling: float = float("nan")
+    cramer_von_mises: float = float("nan")
+    p_cramer_von_mises: float = float("nan")
 
     def table(self) -> dict[str, Any]:
         """Return the classes as columns, ready for ``pandas.DataFrame``."""
@@ -91,6 +105,8 @@ class Goodness:
             ]
         if not np.isnan(self.ks):
             rows.append(("Kolmogorov–Smirnov D", self.ks, "", self.p_ks))
+            rows.append(("Anderson–Darling A²", self.anderson_darling, "", self.p_anderson_darling))
+            rows.append(("Cramér–von Mises W²", self.cramer_von_mises, "", self.p_cramer_von_mises))
         columns = dict(zip(("statistic", "value", "df", "p-value"), map(list, zip(*rows, strict=True)), strict=False))
         body = [text_table(columns, None, digits=6)] if rows else []
         return "\n".join(["Goodness of fit:", *body, *(f"  note: {note}" for note in self.notes)])
@@ -107,11 +123,12 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
     estimate.family.check(sample)
     used = estimate.n_parameters if own else 0
     cells, note = _count_classes(estimate, sample)
-    ks, p_ks, refused = _kolmogorov_smirnov(estimate, sample, own, bootstrap, random_state)
+    (ks, A2, W2), (p_ks, p_A2, p_W2), refused = _measure_distances(estimate, sample, own, bootstrap, random_state)
+    more = (A2, p_A2, W2, p_W2)
     notes = tuple(text for text in (note, refused) if text)
     if cells is None:
         nan, empty = float("nan"), np.empty(0)
-        return Goodness(nan, nan, 0, nan, nan, empty, empty, empty, empty, ks, p_ks, notes)
+        return Goodness(nan, nan, 0, nan, nan, empty, empty, empty, empty, ks, p_ks, notes, *more)
     a, b, observed, expected = _pool_classes(*cells, least)
     G2 = float(2.0 * np.sum(xlogy(observed, observed) - xlogy(observed, expected)))
     X2 = float(np.sum((observed - expected) ** 2 / np.where(expected > 0, expected, 1.0)))
@@ -122,7 +139,7 @@ def line_goodness(estimate: Any, data: Any, least: float, bootstrap: int, random
     p = [float(chdtrc(df, value)) if df > 0 else float("nan") for value in (G2, X2)]
     if df <= 0:
         notes = (f"{len(observed)} classes and {used} parameters leave no degrees of freedom", *notes)
-    return Goodness(G2, X2, df, p[0], p[1], a, b, observed, expected, ks, p_ks, notes)
+    return Goodness(G2, X2, df, p[0], p[1], a, b, observed, expected, ks, p_ks, notes, *more)
 
 
 def measure_goodness(estimates: Mapping[str, Any]) -> list[Quality]:
@@ -241,10 +258,11 @@ def _pool_classes(
     return a[first], b[last], np.array(sums[0]), np.array(sums[1])
 
 
-def _kolmogorov_smirnov(
+def _measure_distances(
     estimate: Any, sample: Sample, own: bool, bootstrap: int, random_state: Any
-) -> tuple[float, float, str]:
-    nan, why = float("nan"), ""
+) -> tuple[Array, Array, str]:
+    """D, A² and W²; the chance of larger ones; and why some of these are refused."""
+    nan, why = np.full(3, np.nan), ""
     if estimate.family.discrete:
         why = "its distribution is that of continuous variables only"
     elif not sample.plain:
@@ -255,25 +273,40 @@ def _kolmogorov_smirnov(
         why = "on a circle it depends on where the circle is cut"
     if why:
         return nan, nan, f"Kolmogorov–Smirnov is refused: {why}"
-    D = _ks_distance(estimate, sample)
-    if not own:
-        return D, float(kstwo.sf(D, round(sample.total))), ""
+    found, n = _distances(estimate, sample), round(sample.total)
+    if not own and not bootstrap:  # A² has no law in scipy, and W² only of values that are not weighted
+        text = "p-values of Anderson–Darling and Cramér–von Mises are refused: use bootstrap=999"
+        return found, np.array([float(kstwo.sf(found[0], n)), np.nan, np.nan]), text
     if not bootstrap:
         text = (
             "the p-value of Kolmogorov–Smirnov is refused: the parameters were estimated from the same values, which "
         )
-        return D, nan, text + "makes D smaller; use bootstrap=999, or data that had no part in the fit"
-    # the share of samples, drawn from the fit and fitted themselves, that are as far from their fit
-    rng, larger = np.random.default_rng(random_state), 0
+        return found, nan, text + "makes D smaller; use bootstrap=999, or data that had no part in the fit"
+    # the share of samples, drawn from the fit and, where the sample was, fitted themselves, that are as far away
+    rng, larger = np.random.default_rng(random_state), np.zeros(3)
     for _ in range(int(bootstrap)):
-        twin = estimate.refit(as_sample(estimate.draw(round(estimate.n), rng)))
-        larger += _ks_distance(twin, twin.sample) >= D
-    return D, (1.0 + larger) / (1.0 + bootstrap), ""
+        drawn = as_sample(estimate.draw(n, rng))
+        twin = estimate.refit(drawn) if own else estimate
+        larger += _distances(twin, twin.sample if own else drawn) >= found
+    p = (1.0 + larger) / (1.0 + bootstrap)
+    if not own:
+        p[0] = float(kstwo.sf(found[0], n))
+    return found, p, ""
 
 
-def _ks_distance(estimate: Any, sample: Sample) -> float:
+def _distances(estimate: Any, sample: Sample) -> Array:
+    """D, A² and W² of values that may be there several times: sums over their ranks in closed form."""
     seen = sample.observed()
     order = np.argsort(seen.lower, kind="stable")
-    x, share = seen.lower[order], np.cumsum(seen.weight[order]) / seen.total
-    F = estimate.cdf(x)
-    return float(max(np.max(share - F), np.max(F - np.append(0.0, share[:-1]))))
+    x, after = seen.lower[order], np.cumsum(seen.weight[order])
+    n, before = after[-1], np.append(0.0, after[:-1])
+    F = np.asarray(estimate.cdf(x))
+    D = max(np.max(after / n - F), np.max(F - before / n))
+    ends, theta = np.full(len(x), INF), estimate.values
+    with np.errstate(divide="ignore"):
+        below = estimate.family.log_interval(-ends, x, theta)
+        above = estimate.family.log_interval(x, ends, theta)
+    A2 = -n - float(np.sum((after**2 - before**2) * below + ((n - before) ** 2 - (n - after) ** 2) * above)) / n
+    ranks = (after * (4 * after**2 - 1) - before * (4 * before**2 - 1)) / 3
+    W2 = 1 / (12 * n) + float(np.sum((after - before) * F**2 - F * (after**2 - before**2) / n + ranks / (4 * n**2)))
+    return np.array([D, A2, W2])
